@@ -1,0 +1,27 @@
+//! The vocabulary of Flowloom: time, rates, bytes, packets, flows, the shape of a network, and the four traits that a
+//! transport is written against. Nothing here does I/O, reads a clock or depends on another crate.
+//!
+//! * [`Endpoint`]: one node's protocol state, for all its flows.
+//! * [`Discipline`]: what one egress port does to packets: order, drop, mark, trim, stamp, pace.
+//! * [`Transport`]: names the endpoint, the port, the header and the control nodes that make up one scheme.
+//! * [`Wire`]: how a header is written on a real network.
+
+mod endpoint;
+mod flow;
+mod network;
+mod packet;
+mod pool;
+mod port;
+mod transport;
+mod units;
+mod wire;
+
+pub use endpoint::{Endpoint, NoControl};
+pub use flow::{Event, Flow, FlowId};
+pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, Switching};
+pub use packet::{Ecn, Packet};
+pub use pool::{Fifo, PacketId, Pool};
+pub use port::{Dequeue, Discipline, DropReason, Effects, PortCall, PortNumber};
+pub use transport::{Nic, Placement, PortSite, Site, Transport};
+pub use units::{Bytes, Duration, Rate, Time};
+pub use wire::{Wire, WireProfile};

@@ -1,0 +1,411 @@
+//! The shape of a network: nodes, links, shortest paths, and the closed form for the time a flow takes alone.
+
+use std::collections::VecDeque;
+
+use crate::{Bytes, Duration, PortNumber, Rate, WireProfile};
+
+/// A host, a switch or a control host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// Addresses the port at the other end of a link instead of a node: such a packet never leaves that link.
+    pub const LINK: NodeId = NodeId(u32::MAX);
+    /// The id as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One direction of a link; the other direction is [`LinkId::reverse`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u32);
+
+impl LinkId {
+    /// The same cable, the other way.
+    pub const fn reverse(self) -> LinkId {
+        LinkId(self.0 ^ 1)
+    }
+    /// The id as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeKind {
+    /// Runs an endpoint and takes part in the workload.
+    Host,
+    /// Forwards; runs a control endpoint where the transport places one.
+    Switch,
+    /// Runs a control endpoint and takes no part in the workload.
+    ControlHost,
+}
+
+/// A node and where it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Node {
+    /// What it is.
+    pub kind: NodeKind,
+    /// Height above the hosts: host 0, leaf or ToR 1, and so on.
+    pub level: u8,
+    /// Its tier's name, for results: `host`, `leaf`, `spine`, …
+    pub tier: String,
+    /// Its own name, for errors and custom topologies.
+    pub name: String,
+}
+
+/// One direction of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// Who sends.
+    pub from: NodeId,
+    /// Who receives.
+    pub to: NodeId,
+    /// How fast.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// The port at `from`.
+    pub from_port: PortNumber,
+    /// The port at `to`.
+    pub to_port: PortNumber,
+}
+
+/// When a switch may begin to forward a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Switching {
+    /// When its last byte has arrived.
+    StoreAndForward,
+    /// When its first bytes, `header` of them, have arrived, if the egress link is not faster than the ingress link; otherwise
+    /// as [`Switching::StoreAndForward`], since a port never sends bytes it does not have yet.
+    CutThrough {
+        /// The bytes a switch must see to decide.
+        header: Bytes,
+    },
+}
+
+/// Why a network cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NetworkError {
+    /// No path from the first to the second node.
+    Disconnected(String, String),
+    /// A host with more or fewer than one link.
+    HostLinks(String, usize),
+    /// A network without hosts.
+    NoHosts,
+}
+
+impl std::fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NetworkError::Disconnected(a, b) => write!(f, "there is no path from {a} to {b}"),
+            NetworkError::HostLinks(host, n) => write!(f, "host {host} has {n} links; a host has exactly one"),
+            NetworkError::NoHosts => write!(f, "there is no host"),
+        }
+    }
+}
+impl std::error::Error for NetworkError {}
+
+/// Nodes and links. Hosts come first: node ids `0..hosts()` are the hosts, so a host's number is its node id.
+#[derive(Clone, Debug)]
+pub struct Network {
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    ports: Vec<Vec<LinkId>>,
+    hosts: usize,
+    switching: Switching,
+}
+
+impl Network {
+    /// A network of `hosts` hosts and no links yet.
+    pub fn new(hosts: usize, switching: Switching) -> Network {
+        let mut network = Network { nodes: Vec::new(), links: Vec::new(), ports: Vec::new(), hosts, switching };
+        for index in 0..hosts {
+            network.push(NodeKind::Host, 0, "host", format!("h{index}"));
+        }
+        network
+    }
+
+    fn push(&mut self, kind: NodeKind, level: u8, tier: &str, name: String) -> NodeId {
+        self.nodes.push(Node { kind, level, tier: tier.to_owned(), name });
+        self.ports.push(Vec::new());
+        NodeId(u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 nodes"))
+    }
+
+    /// Adds a switch `level` tiers above the hosts.
+    pub fn add_switch(&mut self, level: u8, tier: &str, name: impl Into<String>) -> NodeId {
+        assert!(level > 0, "level 0 is the hosts'");
+        self.push(NodeKind::Switch, level, tier, name.into())
+    }
+
+    /// Adds a control host; it still needs a link.
+    pub fn add_control_host(&mut self, name: impl Into<String>) -> NodeId {
+        self.push(NodeKind::ControlHost, 0, "control", name.into())
+    }
+
+    /// Adds both directions of a link and returns the one from `a` to `b`.
+    pub fn connect(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Duration) -> LinkId {
+        let forward = LinkId(u32::try_from(self.links.len()).expect("fewer than 2^32 links"));
+        let port = |ports: &Vec<LinkId>| PortNumber(u16::try_from(ports.len()).expect("fewer than 2^16 ports at a node"));
+        let (from_port, to_port) = (port(&self.ports[a.index()]), port(&self.ports[b.index()]));
+        self.links.push(Link { from: a, to: b, rate, delay, from_port, to_port });
+        self.links.push(Link { from: b, to: a, rate, delay, from_port: to_port, to_port: from_port });
+        self.ports[a.index()].push(forward);
+        self.ports[b.index()].push(forward.reverse());
+        forward
+    }
+
+    /// Renames a node (custom topologies).
+    pub fn set_name(&mut self, node: NodeId, name: impl Into<String>) {
+        self.nodes[node.index()].name = name.into();
+    }
+
+    /// Checks what every run needs: hosts, one link each, and a path between any two of them.
+    pub fn check(&self) -> Result<(), NetworkError> {
+        if self.hosts == 0 {
+            return Err(NetworkError::NoHosts);
+        }
+        for node in self.endpoints() {
+            let links = self.ports(node).len();
+            if links != 1 {
+                return Err(NetworkError::HostLinks(self.node(node).name.clone(), links));
+            }
+        }
+        let distance = self.distances(NodeId(0));
+        match self.endpoints().find(|node| distance[node.index()] == u32::MAX) {
+            Some(far) => Err(NetworkError::Disconnected(self.nodes[0].name.clone(), self.node(far).name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.hosts
+    }
+    /// All node ids.
+    pub fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+    /// Hosts and control hosts.
+    pub fn endpoints(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.node_ids().filter(|id| self.node(*id).kind != NodeKind::Switch)
+    }
+    /// All switches, in the order they were added.
+    pub fn switches(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.node_ids().filter(|id| self.node(*id).kind == NodeKind::Switch)
+    }
+    /// The first control host, if there is one.
+    pub fn control_host(&self) -> Option<NodeId> {
+        self.node_ids().find(|id| self.node(*id).kind == NodeKind::ControlHost)
+    }
+    /// All links; index by [`LinkId::index`].
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+    /// One direction of a link.
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.index()]
+    }
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+    /// Whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+    /// The links that leave a node, in port order.
+    pub fn ports(&self, node: NodeId) -> &[LinkId] {
+        &self.ports[node.index()]
+    }
+    /// When switches forward.
+    pub fn switching(&self) -> Switching {
+        self.switching
+    }
+    /// The kind of hop a link is, for results: the tiers it joins, as in `host-leaf`.
+    pub fn hop_name(&self, link: LinkId) -> String {
+        let Link { from, to, .. } = *self.link(link);
+        format!("{}-{}", self.node(from).tier, self.node(to).tier)
+    }
+    /// The rate of a host's only link.
+    pub fn host_rate(&self, host: NodeId) -> Rate {
+        self.link(self.ports(host)[0]).rate
+    }
+
+    /// Links from every node to `target`, `u32::MAX` where there is no path. Hosts do not forward.
+    pub fn distances(&self, target: NodeId) -> Vec<u32> {
+        let mut distance = vec![u32::MAX; self.nodes.len()];
+        distance[target.index()] = 0;
+        let mut queue = VecDeque::from([target]);
+        while let Some(node) = queue.pop_front() {
+            if node != target && self.node(node).kind != NodeKind::Switch {
+                continue;
+            }
+            for link in self.ports(node) {
+                let neighbour = self.link(*link).to;
+                if distance[neighbour.index()] == u32::MAX {
+                    distance[neighbour.index()] = distance[node.index()] + 1;
+                    queue.push_back(neighbour);
+                }
+            }
+        }
+        distance
+    }
+
+    /// A shortest path; among equals, the one through the lowest port numbers.
+    ///
+    /// # Panics
+    /// Where there is no path.
+    pub fn path(&self, from: NodeId, to: NodeId) -> Vec<LinkId> {
+        let distance = self.distances(to);
+        let mut path = Vec::new();
+        let mut at = from;
+        while at != to {
+            let here = distance[at.index()];
+            assert!(here != u32::MAX, "no path between checked nodes");
+            let step = *self
+                .ports(at)
+                .iter()
+                .find(|link| distance[self.link(**link).to.index()] < here)
+                .expect("a neighbour that is nearer");
+            path.push(step);
+            at = self.link(step).to;
+        }
+        path
+    }
+
+    /// How long a packet of `size` that enters `path` link `index` must have been arriving before the next node may use it:
+    /// the whole packet at its destination and under store-and-forward, the first bytes under cut-through.
+    fn hold(&self, path: &[LinkId], index: usize, size: Bytes) -> Duration {
+        let link = self.link(path[index]);
+        let next = path.get(index + 1).map(|next| self.link(*next).rate);
+        self.hold_time(link.rate, next, size)
+    }
+
+    /// From the first bit's arrival over a link of rate `ingress` until the packet may go on at rate `egress`, or be
+    /// used by its destination (`None`).
+    #[inline]
+    pub fn hold_time(&self, ingress: Rate, egress: Option<Rate>, size: Bytes) -> Duration {
+        match (self.switching, egress) {
+            (Switching::CutThrough { header }, Some(egress)) if egress <= ingress => ingress.transmit_time(header.min(size)),
+            _ => ingress.transmit_time(size),
+        }
+    }
+
+    /// The time from a packet's first bit leaving until its last bit has arrived, on an idle network.
+    pub fn packet_time(&self, path: &[LinkId], size: Bytes) -> Duration {
+        path.iter()
+            .enumerate()
+            .fold(Duration::ZERO, |sum, (index, link)| sum + self.link(*link).delay + self.hold(path, index, size))
+    }
+
+    /// The least time in which a flow of `size` payload bytes crosses `path` on an idle network, from its first bit leaving
+    /// until its last bit has arrived, sent back to back. This is `OPT` of the pHost paper, §4.1, without an acknowledgement.
+    ///
+    /// Full packets form a tandem of constant servers, where packet k leaves server h at (sum of the first packet's holds up
+    /// to h) + (k-1) × (slowest service up to h); only the last, shorter packet needs its own recursion.
+    pub fn flow_time(&self, path: &[LinkId], size: Bytes, wire: &WireProfile) -> Duration {
+        let full_packets = wire.packets(size) - 1;
+        let last = wire.data_size(wire.payload_of(size, full_packets));
+        if full_packets == 0 {
+            return self.packet_time(path, last);
+        }
+        let mut ready_full = Duration::ZERO; // when the first full packet may start on this link
+        let mut slowest = Duration::ZERO;
+        let mut ready_last = Duration::ZERO; // when the last packet may start on this link
+        let mut arrived = Duration::ZERO;
+        for (index, id) in path.iter().enumerate() {
+            let link = self.link(*id);
+            let service = link.rate.transmit_time(wire.full);
+            slowest = slowest.max(service);
+            let full_done = ready_full + slowest * (full_packets - 1) + service;
+            let start = ready_last.max(full_done);
+            ready_full = ready_full + link.delay + self.hold(path, index, wire.full);
+            ready_last = start + link.delay + self.hold(path, index, last);
+            arrived = ready_last;
+        }
+        arrived
+    }
+
+    /// The longest round trip of any host pair on the idle network: a full data packet there, a control packet back.
+    /// Looked for from the first host, which sees the diameter in every topology that is built here.
+    pub fn base_rtt(&self, wire: &WireProfile) -> Duration {
+        let first = NodeId(0);
+        let distance = self.distances(first);
+        let far = (0..self.hosts as u32).map(NodeId).max_by_key(|host| (distance[host.index()], std::cmp::Reverse(*host)));
+        match far {
+            Some(far) if far != first => self.rtt(first, far, wire),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// The round trip between two nodes on the idle network: a full data packet there, a control packet back.
+    pub fn rtt(&self, a: NodeId, b: NodeId, wire: &WireProfile) -> Duration {
+        self.packet_time(&self.path(a, b), wire.full) + self.packet_time(&self.path(b, a), wire.control)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two hosts on one switch each, joined by a link: h0 - a - b - h1.
+    fn line(switching: Switching, middle: Rate) -> Network {
+        let mut network = Network::new(2, switching);
+        let a = network.add_switch(1, "leaf", "a");
+        let b = network.add_switch(1, "leaf", "b");
+        let delay = Duration::from_ns(200);
+        network.connect(NodeId(0), a, Rate::from_gbps(10), delay);
+        network.connect(a, b, middle, delay);
+        network.connect(NodeId(1), b, Rate::from_gbps(10), delay);
+        network
+    }
+
+    #[test]
+    fn store_and_forward_times_by_hand() {
+        let network = line(Switching::StoreAndForward, Rate::from_gbps(40));
+        let path = network.path(NodeId(0), NodeId(1));
+        assert_eq!(path.len(), 3);
+        // 1.2 + 0.3 + 1.2 us of transmission, 0.6 us of propagation
+        assert_eq!(network.packet_time(&path, Bytes::new(1500)), Duration::from_ns(3300));
+        let wire = WireProfile::IP_1500;
+        // Ten full packets: nine more slots of 1.2 us behind the first.
+        assert_eq!(network.flow_time(&path, Bytes::new(14_600), &wire), Duration::from_ns(3300 + 9 * 1200));
+        // A 41 B tail catches up: it waits at the last link for the full packet (3.3 us), then takes 32.8 ns.
+        assert_eq!(network.flow_time(&path, Bytes::new(1461), &wire), Duration::from_ps(3_300_000 + 32_800));
+    }
+
+    #[test]
+    fn cut_through_waits_where_the_egress_is_faster() {
+        let network = line(Switching::CutThrough { header: Bytes::new(40) }, Rate::from_gbps(40));
+        let path = network.path(NodeId(0), NodeId(1));
+        // 10 -> 40 Gb/s is stored (1.2 us); 40 -> 10 cuts through after 40 B (8 ns); 1.2 us at the end; 0.6 us propagation.
+        assert_eq!(network.packet_time(&path, Bytes::new(1500)), Duration::from_ns(1200 + 8 + 1200 + 600));
+    }
+
+    #[test]
+    fn hosts_do_not_forward() {
+        let mut network = line(Switching::StoreAndForward, Rate::from_gbps(40));
+        assert!(network.check().is_ok());
+        // A second link would make h0 a shortcut; it is refused.
+        let b = NodeId(3);
+        network.connect(NodeId(0), b, Rate::from_gbps(10), Duration::ZERO);
+        assert_eq!(network.check(), Err(NetworkError::HostLinks("h0".into(), 2)));
+    }
+
+    #[test]
+    fn a_cut_off_host_is_named() {
+        let mut network = Network::new(2, Switching::StoreAndForward);
+        let a = network.add_switch(1, "leaf", "a");
+        let b = network.add_switch(1, "leaf", "b");
+        network.connect(NodeId(0), a, Rate::from_gbps(1), Duration::ZERO);
+        network.connect(NodeId(1), b, Rate::from_gbps(1), Duration::ZERO);
+        assert_eq!(network.check(), Err(NetworkError::Disconnected("h0".into(), "h1".into())));
+    }
+}

@@ -1,0 +1,55 @@
+//! What travels.
+
+use crate::{Bytes, FlowId, NodeId};
+
+/// The ECN field of the IP header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ecn {
+    /// The sender does not react to marks, so a switch must not mark.
+    #[default]
+    NotCapable,
+    /// May be marked.
+    Capable,
+    /// Congestion experienced.
+    Marked,
+}
+
+/// One packet. `H` is the transport's header; everything else is what any network sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet<H> {
+    /// The flow it belongs to.
+    pub flow: FlowId,
+    /// The node that made it.
+    pub src: NodeId,
+    /// The node it is for.
+    pub dst: NodeId,
+    /// All bytes it takes on a link, headers and framing included.
+    pub size_bytes: u32,
+    /// Payload bytes it carries; zero for control packets.
+    pub payload_bytes: u32,
+    /// Where its payload lies in the flow.
+    pub offset: Bytes,
+    /// Priority class, 0 the highest.
+    pub class: u8,
+    /// The ECN field.
+    pub ecn: Ecn,
+    /// The sender has sent these payload bytes before.
+    pub retransmission: bool,
+    /// Damaged on the way: the network still carries it, the receiving NIC discards it.
+    pub corrupt: bool,
+    /// The transport's own header.
+    pub header: H,
+}
+
+impl<H> Packet<H> {
+    /// Bytes on a link.
+    #[inline]
+    pub fn size(&self) -> Bytes {
+        Bytes::new(u64::from(self.size_bytes))
+    }
+    /// Bytes of payload.
+    #[inline]
+    pub fn payload(&self) -> Bytes {
+        Bytes::new(u64::from(self.payload_bytes))
+    }
+}

@@ -1,0 +1,225 @@
+//! Packets live in one arena and are named by id; queues and links are lists threaded through it, so that no packet is
+//! copied or allocated on its way.
+
+use crate::{Packet, Time};
+
+/// Names a packet in a [`Pool`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PacketId(u32);
+
+impl PacketId {
+    /// Names no packet; ends a list.
+    pub const NONE: PacketId = PacketId(u32::MAX);
+    /// Whether it names no packet.
+    pub const fn is_none(self) -> bool {
+        self.0 == u32::MAX
+    }
+}
+
+struct Slot<H> {
+    packet: Packet<H>,
+    due: Time,
+    next: PacketId,
+    hops: u8,
+}
+
+/// The arena of all packets in flight or queued.
+pub struct Pool<H> {
+    slots: Vec<Slot<H>>,
+    free: PacketId,
+    live: usize,
+}
+
+impl<H> Default for Pool<H> {
+    fn default() -> Self {
+        Pool { slots: Vec::new(), free: PacketId::NONE, live: 0 }
+    }
+}
+
+impl<H> Pool<H> {
+    /// Takes a packet in and names it.
+    #[inline]
+    pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
+        self.live += 1;
+        let slot = Slot { packet, due: Time::ZERO, next: PacketId::NONE, hops: 0 };
+        if self.free.is_none() {
+            self.slots.push(slot);
+            PacketId(u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 packets at once"))
+        } else {
+            let id = self.free;
+            let place = &mut self.slots[id.0 as usize];
+            self.free = place.next;
+            *place = slot;
+            id
+        }
+    }
+
+    /// Forgets a packet; its id may name another one from now on.
+    #[inline]
+    pub fn remove(&mut self, id: PacketId) {
+        debug_assert!(self.live > 0);
+        self.live -= 1;
+        self.slots[id.0 as usize].next = self.free;
+        self.free = id;
+    }
+
+    /// How many packets there are.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+    /// When the packet reaches the end of the link it is on; the driver's to use.
+    #[inline]
+    pub fn due(&self, id: PacketId) -> Time {
+        self.slots[id.0 as usize].due
+    }
+    /// Sets [`Pool::due`].
+    #[inline]
+    pub fn set_due(&mut self, id: PacketId, due: Time) {
+        self.slots[id.0 as usize].due = due;
+    }
+    /// How many links the packet has crossed or is crossing.
+    #[inline]
+    pub fn hops(&self, id: PacketId) -> u8 {
+        self.slots[id.0 as usize].hops
+    }
+    /// Counts one more link.
+    #[inline]
+    pub fn count_hop(&mut self, id: PacketId) {
+        let hops = &mut self.slots[id.0 as usize].hops;
+        *hops = hops.saturating_add(1);
+    }
+}
+
+impl<H> std::ops::Index<PacketId> for Pool<H> {
+    type Output = Packet<H>;
+    #[inline]
+    fn index(&self, id: PacketId) -> &Packet<H> {
+        &self.slots[id.0 as usize].packet
+    }
+}
+impl<H> std::ops::IndexMut<PacketId> for Pool<H> {
+    #[inline]
+    fn index_mut(&mut self, id: PacketId) -> &mut Packet<H> {
+        &mut self.slots[id.0 as usize].packet
+    }
+}
+
+/// A first-in first-out list of packets, threaded through their pool. A packet is in at most one list.
+#[derive(Clone, Copy, Debug)]
+pub struct Fifo {
+    head: PacketId,
+    tail: PacketId,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Fifo { head: PacketId::NONE, tail: PacketId::NONE }
+    }
+}
+
+impl Fifo {
+    /// Whether nothing is queued.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+    /// The oldest packet, [`PacketId::NONE`] if empty.
+    #[inline]
+    pub fn head(&self) -> PacketId {
+        self.head
+    }
+    /// Appends a packet.
+    #[inline]
+    pub fn push<H>(&mut self, id: PacketId, pool: &mut Pool<H>) {
+        pool.slots[id.0 as usize].next = PacketId::NONE;
+        if self.head.is_none() {
+            self.head = id;
+        } else {
+            pool.slots[self.tail.0 as usize].next = id;
+        }
+        self.tail = id;
+    }
+    /// Removes and returns the oldest packet.
+    #[inline]
+    pub fn pop<H>(&mut self, pool: &Pool<H>) -> Option<PacketId> {
+        let id = self.head;
+        if id.is_none() {
+            return None;
+        }
+        self.head = pool.slots[id.0 as usize].next;
+        Some(id)
+    }
+    /// Removes and returns the newest packet; walks the whole list, for push-out only.
+    pub fn pop_newest<H>(&mut self, pool: &mut Pool<H>) -> Option<PacketId> {
+        let newest = self.tail;
+        if self.head.is_none() {
+            return None;
+        }
+        if self.head == newest {
+            *self = Fifo::default();
+            return Some(newest);
+        }
+        let mut before = self.head;
+        while pool.slots[before.0 as usize].next != newest {
+            before = pool.slots[before.0 as usize].next;
+        }
+        pool.slots[before.0 as usize].next = PacketId::NONE;
+        self.tail = before;
+        Some(newest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bytes, Ecn, FlowId, NodeId};
+
+    fn packet(flow: u32) -> Packet<()> {
+        Packet {
+            flow: FlowId(flow),
+            src: NodeId(0),
+            dst: NodeId(1),
+            size_bytes: 1500,
+            payload_bytes: 1460,
+            offset: Bytes::ZERO,
+            class: 0,
+            ecn: Ecn::NotCapable,
+            retransmission: false,
+            corrupt: false,
+            header: (),
+        }
+    }
+
+    #[test]
+    fn slots_are_reused_and_counted() {
+        let mut pool = Pool::default();
+        let first = pool.insert(packet(1));
+        let second = pool.insert(packet(2));
+        assert_eq!(pool.len(), 2);
+        pool.remove(first);
+        assert_eq!(pool.insert(packet(3)), first);
+        assert_eq!(pool[first].flow, FlowId(3));
+        assert_eq!(pool[second].flow, FlowId(2));
+    }
+
+    #[test]
+    fn fifo_keeps_order_and_gives_up_its_newest() {
+        let mut pool = Pool::default();
+        let mut fifo = Fifo::default();
+        let ids: Vec<_> = (0..4).map(|flow| pool.insert(packet(flow))).collect();
+        for id in &ids {
+            fifo.push(*id, &mut pool);
+        }
+        assert_eq!(fifo.pop_newest(&mut pool), Some(ids[3]));
+        assert_eq!(fifo.pop(&pool), Some(ids[0]));
+        fifo.push(ids[3], &mut pool);
+        assert_eq!(fifo.pop(&pool), Some(ids[1]));
+        assert_eq!(fifo.pop_newest(&mut pool), Some(ids[3]));
+        assert_eq!(fifo.pop_newest(&mut pool), Some(ids[2]));
+        assert_eq!(fifo.pop(&pool), None);
+    }
+}

@@ -1,0 +1,294 @@
+//! Time, durations, rates and byte counts as types, so that a signature says its unit.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+const PS_PER_S: u64 = 1_000_000_000_000;
+
+/// An instant, in integer picoseconds since the start of the run (sim) or of the process (host).
+/// The range is 213 days.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+/// A span of time, in integer picoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Duration(u64);
+
+/// A transmission rate, in bits per second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rate(u64);
+
+/// A number of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(u64);
+
+impl Time {
+    /// The start of the run.
+    pub const ZERO: Time = Time(0);
+    /// Later than any instant of a run; stands for "never".
+    pub const MAX: Time = Time(u64::MAX);
+
+    /// The instant `ps` picoseconds after the start.
+    pub const fn from_ps(ps: u64) -> Time {
+        Time(ps)
+    }
+    /// Picoseconds since the start.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+    /// Seconds since the start, rounded to a double.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / PS_PER_S as f64
+    }
+    /// The span from `earlier` to here, zero if `earlier` is later.
+    pub const fn saturating_since(self, earlier: Time) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Duration = Duration(0);
+    /// Longer than any run.
+    pub const MAX: Duration = Duration(u64::MAX);
+
+    /// A span of `ps` picoseconds.
+    pub const fn from_ps(ps: u64) -> Duration {
+        Duration(ps)
+    }
+    /// A span of `ns` nanoseconds.
+    pub const fn from_ns(ns: u64) -> Duration {
+        Duration(ns * 1_000)
+    }
+    /// A span of `us` microseconds.
+    pub const fn from_us(us: u64) -> Duration {
+        Duration(us * 1_000_000)
+    }
+    /// A span of `ms` milliseconds.
+    pub const fn from_ms(ms: u64) -> Duration {
+        Duration(ms * 1_000_000_000)
+    }
+    /// A span of `s` seconds, rounded to the nearest picosecond; negative and NaN become zero.
+    pub fn from_secs_f64(s: f64) -> Duration {
+        Duration((s * PS_PER_S as f64).round() as u64)
+    }
+    /// Picoseconds.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+    /// Seconds, rounded to a double.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / PS_PER_S as f64
+    }
+    /// Microseconds, rounded to a double.
+    pub fn as_us_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+    /// This span times a non-negative factor, rounded to the nearest picosecond.
+    pub fn scale(self, factor: f64) -> Duration {
+        Duration((self.0 as f64 * factor).round() as u64)
+    }
+}
+
+impl Rate {
+    /// A rate of `bps` bits per second.
+    pub const fn from_bps(bps: u64) -> Rate {
+        Rate(bps)
+    }
+    /// A rate of `gbps` times 10^9 bits per second.
+    pub const fn from_gbps(gbps: u64) -> Rate {
+        Rate(gbps * 1_000_000_000)
+    }
+    /// Bits per second.
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+    /// How long `bytes` take at this rate, rounded up to a whole picosecond.
+    ///
+    /// # Panics
+    /// Where the rate is zero.
+    #[inline]
+    pub fn transmit_time(self, bytes: Bytes) -> Duration {
+        // 2 MB is the most that fits in 64 bits; only closed forms ask for more.
+        if bytes.0 < 2_000_000 {
+            Duration((bytes.0 * 8 * PS_PER_S).div_ceil(self.0))
+        } else {
+            Duration((u128::from(bytes.0) * 8 * u128::from(PS_PER_S)).div_ceil(u128::from(self.0)) as u64)
+        }
+    }
+    /// How many whole bytes fit into `span` at this rate.
+    pub fn bytes_in(self, span: Duration) -> Bytes {
+        Bytes((u128::from(self.0) * u128::from(span.0) / (8 * u128::from(PS_PER_S))) as u64)
+    }
+}
+
+impl Bytes {
+    /// No bytes.
+    pub const ZERO: Bytes = Bytes(0);
+    /// `n` bytes.
+    pub const fn new(n: u64) -> Bytes {
+        Bytes(n)
+    }
+    /// The count as a bare integer.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+    /// How many pieces of at most `piece` bytes this makes; at least one, since a flow of zero bytes still needs a packet.
+    pub const fn pieces(self, piece: Bytes) -> u64 {
+        let n = self.0.div_ceil(piece.0);
+        if n == 0 { 1 } else { n }
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Time;
+    #[inline]
+    fn add(self, span: Duration) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+}
+impl AddAssign<Duration> for Time {
+    fn add_assign(&mut self, span: Duration) {
+        *self = *self + span;
+    }
+}
+impl Sub for Time {
+    type Output = Duration;
+    #[inline]
+    fn sub(self, earlier: Time) -> Duration {
+        debug_assert!(self >= earlier, "time runs backwards");
+        Duration(self.0.wrapping_sub(earlier.0))
+    }
+}
+impl Add for Duration {
+    type Output = Duration;
+    #[inline]
+    fn add(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_add(other.0))
+    }
+}
+impl AddAssign for Duration {
+    fn add_assign(&mut self, other: Duration) {
+        *self = *self + other;
+    }
+}
+impl Sub for Duration {
+    type Output = Duration;
+    fn sub(self, other: Duration) -> Duration {
+        Duration(self.0 - other.0)
+    }
+}
+impl Mul<u64> for Duration {
+    type Output = Duration;
+    #[inline]
+    fn mul(self, n: u64) -> Duration {
+        Duration(self.0.saturating_mul(n))
+    }
+}
+impl Div<u64> for Duration {
+    type Output = Duration;
+    fn div(self, n: u64) -> Duration {
+        Duration(self.0 / n)
+    }
+}
+impl Add for Bytes {
+    type Output = Bytes;
+    #[inline]
+    fn add(self, other: Bytes) -> Bytes {
+        Bytes(self.0 + other.0)
+    }
+}
+impl Sub for Bytes {
+    type Output = Bytes;
+    #[inline]
+    fn sub(self, other: Bytes) -> Bytes {
+        Bytes(self.0 - other.0)
+    }
+}
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Bytes) {
+        self.0 += other.0;
+    }
+}
+impl SubAssign for Bytes {
+    fn sub_assign(&mut self, other: Bytes) {
+        self.0 -= other.0;
+    }
+}
+impl Mul<u64> for Bytes {
+    type Output = Bytes;
+    fn mul(self, n: u64) -> Bytes {
+        Bytes(self.0 * n)
+    }
+}
+
+fn scaled(f: &mut fmt::Formatter<'_>, value: u64, steps: &[(u64, &str)]) -> fmt::Result {
+    let (unit, name) = steps.iter().find(|(unit, _)| value >= *unit).or(steps.last()).expect("a non-empty table");
+    if value.is_multiple_of(*unit) {
+        write!(f, "{}{name}", value / unit)
+    } else {
+        write!(f, "{}{name}", value as f64 / *unit as f64)
+    }
+}
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        scaled(f, self.0, &[(PS_PER_S, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns"), (1, "ps")])
+    }
+}
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Duration(self.0).fmt(f)
+    }
+}
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        scaled(f, self.0, &[(1_000_000_000, "Gb/s"), (1_000_000, "Mb/s"), (1_000, "kb/s"), (1, "b/s")])
+    }
+}
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        scaled(f, self.0, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")])
+    }
+}
+macro_rules! debug_as_display {
+    ($($t:ty),*) => {$(impl fmt::Debug for $t {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { fmt::Display::fmt(self, f) }
+    })*};
+}
+debug_as_display!(Time, Duration, Rate, Bytes);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transmit_time_is_exact_for_common_rates_and_rounds_up_otherwise() {
+        assert_eq!(Rate::from_gbps(10).transmit_time(Bytes::new(1500)), Duration::from_ns(1200));
+        assert_eq!(Rate::from_gbps(40).transmit_time(Bytes::new(1500)), Duration::from_ns(300));
+        assert_eq!(Rate::from_bps(3).transmit_time(Bytes::new(1)), Duration::from_ps(2_666_666_666_667));
+        // 1 GB at 10 Gb/s is 0.8 s; the value crosses the 64-bit product.
+        assert_eq!(Rate::from_gbps(10).transmit_time(Bytes::new(1_000_000_000)), Duration::from_ms(800));
+    }
+
+    #[test]
+    fn bytes_in_inverts_transmit_time() {
+        let rate = Rate::from_gbps(40);
+        assert_eq!(rate.bytes_in(rate.transmit_time(Bytes::new(12_345))), Bytes::new(12_345));
+    }
+
+    #[test]
+    fn display_picks_the_largest_unit() {
+        assert_eq!(Duration::from_ns(1200).to_string(), "1.2us");
+        assert_eq!(Rate::from_gbps(10).to_string(), "10Gb/s");
+        assert_eq!(Bytes::new(36_864).to_string(), "36.864kB");
+        assert_eq!(Bytes::ZERO.to_string(), "0B");
+    }
+
+    #[test]
+    fn a_flow_of_no_bytes_is_one_packet() {
+        assert_eq!(Bytes::new(0).pieces(Bytes::new(1460)), 1);
+        assert_eq!(Bytes::new(1460).pieces(Bytes::new(1460)), 1);
+        assert_eq!(Bytes::new(1461).pieces(Bytes::new(1460)), 2);
+    }
+}

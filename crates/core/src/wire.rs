@@ -1,0 +1,96 @@
+//! Bytes on the wire.
+
+use crate::Bytes;
+
+/// How many bytes packets take on a link. The papers disagree (IP sizes, Ethernet with framing, ns-2's 1000 B), and a load
+/// means something else under each, so a run names one profile and every size comes from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WireProfile {
+    /// The preset's name.
+    pub name: &'static str,
+    /// A full data packet.
+    pub full: Bytes,
+    /// What a data packet takes besides its payload.
+    pub overhead: Bytes,
+    /// A control packet (RTS, token, ACK, …), and the least any packet takes.
+    pub control: Bytes,
+}
+
+impl WireProfile {
+    /// 1500 B packets, 40 B of header, 40 B control packets, no Ethernet framing: pHost, PIAS, pFabric.
+    pub const IP_1500: WireProfile =
+        WireProfile { name: "ip_1500", full: Bytes::new(1500), overhead: Bytes::new(40), control: Bytes::new(40) };
+    /// 1538 B frames with preamble and gap, 78 B around the payload, 84 B minimum frames: ExpressPass, TOP.
+    pub const ETHERNET_1538: WireProfile =
+        WireProfile { name: "ethernet_1538", full: Bytes::new(1538), overhead: Bytes::new(78), control: Bytes::new(84) };
+    /// 1000 B packets with 40 B of header, as ns-2 counts them: PASE.
+    pub const NS2_1000: WireProfile =
+        WireProfile { name: "ns2_1000", full: Bytes::new(1000), overhead: Bytes::new(40), control: Bytes::new(40) };
+    /// Every preset.
+    pub const ALL: [WireProfile; 3] = [Self::IP_1500, Self::ETHERNET_1538, Self::NS2_1000];
+
+    /// Payload of a full packet.
+    pub fn payload(&self) -> Bytes {
+        self.full - self.overhead
+    }
+    /// How many data packets a flow of `size` bytes takes.
+    pub fn packets(&self, size: Bytes) -> u64 {
+        size.pieces(self.payload())
+    }
+    /// The bytes on the wire of a data packet that carries `payload`; never less than a control packet.
+    pub fn data_size(&self, payload: Bytes) -> Bytes {
+        (payload + self.overhead).max(self.control)
+    }
+    /// The payload of packet number `index` (from 0) of a flow of `size` bytes.
+    pub fn payload_of(&self, size: Bytes, index: u64) -> Bytes {
+        let before = self.payload() * index;
+        debug_assert!(before <= size);
+        (size - before).min(self.payload())
+    }
+    /// All bytes on the wire of a flow of `size` bytes sent once.
+    pub fn flow_wire_bytes(&self, size: Bytes) -> Bytes {
+        let last = self.packets(size) - 1;
+        self.full * last + self.data_size(self.payload_of(size, last))
+    }
+}
+
+/// How a header is written on, and read from, a real network.
+pub trait Wire: Copy {
+    /// The most bytes [`Wire::encode`] writes.
+    const MAX_BYTES: usize;
+    /// Writes the header to the front of `out`, which holds at least [`Wire::MAX_BYTES`], and says how many bytes it took.
+    fn encode(&self, out: &mut [u8]) -> usize;
+    /// Reads a header from the front of `bytes`; `None` where they are no valid header. With it, how many bytes it took.
+    fn decode(bytes: &[u8]) -> Option<(Self, usize)>;
+}
+
+impl Wire for () {
+    const MAX_BYTES: usize = 0;
+    fn encode(&self, _: &mut [u8]) -> usize {
+        0
+    }
+    fn decode(_: &[u8]) -> Option<((), usize)> {
+        Some(((), 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_packet_carries_the_rest() {
+        let wire = WireProfile::IP_1500;
+        let size = Bytes::new(1460 * 2 + 1);
+        assert_eq!(wire.packets(size), 3);
+        assert_eq!(wire.payload_of(size, 1), Bytes::new(1460));
+        assert_eq!(wire.payload_of(size, 2), Bytes::new(1));
+        assert_eq!(wire.flow_wire_bytes(size), Bytes::new(3000 + 41));
+    }
+
+    #[test]
+    fn small_frames_are_padded() {
+        assert_eq!(WireProfile::ETHERNET_1538.data_size(Bytes::new(1)), Bytes::new(84));
+        assert_eq!(WireProfile::ETHERNET_1538.data_size(Bytes::new(1460)), Bytes::new(1538));
+    }
+}
