@@ -1,1 +1,5 @@
-//! placeholder
+//! The simulated network.
+
+mod report;
+
+pub use report::{CLASSES, FlowRecord, PortCounters, Report};
