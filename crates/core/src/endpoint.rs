@@ -26,7 +26,8 @@ pub trait Endpoint {
     fn handle_timeout(&mut self, now: Time);
     /// The packet to send now, chosen as late as possible; `None` if there is none.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<Self::Header>>;
-    /// When [`handle_timeout`](Endpoint::handle_timeout) is wanted next. Cheap: it is asked after every call.
+    /// When [`handle_timeout`](Endpoint::handle_timeout) is wanted next: an instant after the last call. Cheap: it is asked
+    /// after every call.
     fn poll_timeout(&self) -> Option<Time>;
     /// The next thing to report, oldest first.
     fn poll_event(&mut self) -> Option<Event>;

@@ -21,6 +21,7 @@ struct Slot<H> {
     due: Time,
     next: PacketId,
     hops: u8,
+    live: bool,
 }
 
 /// The arena of all packets in flight or queued.
@@ -41,7 +42,7 @@ impl<H> Pool<H> {
     #[inline]
     pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
         self.live += 1;
-        let slot = Slot { packet, due: Time::ZERO, next: PacketId::NONE, hops: 0 };
+        let slot = Slot { packet, due: Time::ZERO, next: PacketId::NONE, hops: 0, live: true };
         if self.free.is_none() {
             self.slots.push(slot);
             PacketId(u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 packets at once"))
@@ -57,9 +58,11 @@ impl<H> Pool<H> {
     /// Forgets a packet; its id may name another one from now on.
     #[inline]
     pub fn remove(&mut self, id: PacketId) {
-        debug_assert!(self.live > 0);
+        let slot = &mut self.slots[id.0 as usize];
+        debug_assert!(slot.live, "a packet is removed once");
+        slot.live = false;
+        slot.next = self.free;
         self.live -= 1;
-        self.slots[id.0 as usize].next = self.free;
         self.free = id;
     }
 
@@ -70,6 +73,10 @@ impl<H> Pool<H> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.live == 0
+    }
+    /// All packets, in no particular order.
+    pub fn packets(&self) -> impl Iterator<Item = &Packet<H>> {
+        self.slots.iter().filter(|slot| slot.live).map(|slot| &slot.packet)
     }
     /// When the packet reaches the end of the link it is on; the driver's to use.
     #[inline]

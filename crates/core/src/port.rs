@@ -70,6 +70,8 @@ impl DropReason {
 /// What a call on a discipline did besides its return value. The driver reads and empties it after the call.
 #[derive(Default, Debug)]
 pub struct Effects {
+    /// Whether any of the below is not empty: the one thing to look at after most calls.
+    pub any: bool,
     /// Packets given up, each once; the driver accounts for them and removes them from the pool.
     pub dropped: Vec<(PacketId, DropReason)>,
     /// Other ports of the same node that have something to send now.
@@ -78,6 +80,8 @@ pub struct Effects {
     pub marked: u64,
     /// Packets that lost their payload and stay in the port: which, and how many payload and wire bytes each lost.
     pub trimmed: Vec<(PacketId, u32, u32)>,
+    /// Packets that fault injection copied into the queue.
+    pub duplicated: Vec<PacketId>,
 }
 
 /// What a discipline is lent for the length of one call.
@@ -102,6 +106,7 @@ impl<H, S> PortCall<'_, H, S> {
     /// Gives a packet up. The discipline must not use its id again.
     #[inline]
     pub fn drop(&mut self, id: PacketId, why: DropReason) {
+        self.effects.any = true;
         self.effects.dropped.push((id, why));
     }
     /// Sets congestion experienced if the packet is capable of it, and says whether it is marked now.
@@ -110,6 +115,7 @@ impl<H, S> PortCall<'_, H, S> {
         let packet = &mut self.pool[id];
         if packet.ecn == Ecn::Capable {
             packet.ecn = Ecn::Marked;
+            self.effects.any = true;
             self.effects.marked += 1;
         }
         packet.ecn == Ecn::Marked
@@ -118,12 +124,24 @@ impl<H, S> PortCall<'_, H, S> {
     pub fn trim(&mut self, id: PacketId, size_bytes: u32) {
         let packet = &mut self.pool[id];
         let cut = packet.size_bytes.saturating_sub(size_bytes);
+        self.effects.any = true;
         self.effects.trimmed.push((id, packet.payload_bytes, cut));
         packet.size_bytes -= cut;
         packet.payload_bytes = 0;
     }
+    /// Copies a packet; the discipline queues the copy as if it had just come.
+    pub fn duplicate(&mut self, id: PacketId) -> PacketId
+    where
+        H: Copy,
+    {
+        let copy = self.pool.insert(self.pool[id]);
+        self.effects.any = true;
+        self.effects.duplicated.push(copy);
+        copy
+    }
     /// Asks that another port of this node be served as if a packet had come.
     pub fn wake(&mut self, port: PortNumber) {
+        self.effects.any = true;
         self.effects.woken.push(port);
     }
 }

@@ -1,5 +1,21 @@
-//! The simulated network.
+//! The simulated network: an event loop over links, ports, routes and endpoints. It knows no protocol.
+//!
+//! [`Sim`] runs one [`Transport`](flowloom_core::Transport) over one [`Network`](flowloom_core::Network) and a list of flows, and
+//! leaves a [`Report`]. Integer picoseconds; the order of events is (time, source), total without counters, so the result does
+//! not depend on the event queue.
 
+pub mod calendar;
+mod fault;
+mod observer;
+mod plane;
 mod report;
+mod routing;
+pub mod seed;
+mod sim;
+pub mod topology;
 
+pub use fault::{Fault, Faulty};
+pub use observer::{Observer, Pending};
 pub use report::{CLASSES, FlowRecord, PortCounters, Report};
+pub use routing::{Origin, Routes, Routing};
+pub use sim::{Setup, Sim};

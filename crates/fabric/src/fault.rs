@@ -1,0 +1,108 @@
+//! Injected faults, as a wrapper around a port's discipline: what a port without faults runs is not touched.
+
+use flowloom_core::{Dequeue, Discipline, DropReason, Duration, PacketId, PortCall, PortSite, Time};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::seed::{Purpose, stream_seed};
+
+/// Something that goes wrong on a link.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Fault {
+    /// Each packet is lost with this probability.
+    Loss(f64),
+    /// Each packet is damaged with this probability; it travels on, and the receiving NIC discards it.
+    Corrupt(f64),
+    /// Each packet is sent twice with this probability.
+    Duplicate(f64),
+    /// Each packet is held back with this probability, for a uniform time up to this long; others overtake it.
+    Reorder(f64, Duration),
+    /// From the first to the second instant the port sends nothing and loses what arrives.
+    Down(Time, Time),
+}
+
+/// A port's discipline, and what goes wrong there.
+pub struct Faulty<P> {
+    inner: P,
+    faults: Vec<Fault>,
+    random: Xoshiro256PlusPlus,
+    /// Held-back packets and when they go on, latest first.
+    held: Vec<(Time, PacketId)>,
+}
+
+impl<P> Faulty<P> {
+    /// `inner` with `faults`, whose randomness is the link's own.
+    pub fn new(inner: P, site: &PortSite<'_>, faults: Vec<Fault>, seed: u64) -> Faulty<P> {
+        let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
+        Faulty { inner, faults, random, held: Vec::new() }
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    /// Uniform in [0, 1).
+    fn unit(&mut self) -> f64 {
+        (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn hold(&mut self, until: Time, id: PacketId) {
+        let place = self.held.partition_point(|(time, _)| *time > until);
+        self.held.insert(place, (until, id));
+    }
+
+    /// When the link comes up again, if it is down now.
+    fn down_until(&self, now: Time) -> Option<Time> {
+        self.faults
+            .iter()
+            .filter_map(|fault| if let Fault::Down(from, to) = *fault { (from <= now && now < to).then_some(to) } else { None })
+            .max()
+    }
+}
+
+impl<H: Copy, P: Discipline<H>> Discipline<H> for Faulty<P> {
+    type Shared = P::Shared;
+
+    fn enqueue(&mut self, call: &mut PortCall<'_, H, P::Shared>, packet: PacketId) {
+        if self.down_until(call.now).is_some() {
+            return call.drop(packet, DropReason::LinkDown);
+        }
+        let mut copies = 0;
+        for index in 0..self.faults.len() {
+            let fault = self.faults[index];
+            match fault {
+                Fault::Loss(p) if self.happens(p) => return call.drop(packet, DropReason::Lost),
+                Fault::Corrupt(p) if self.happens(p) => call.pool[packet].corrupt = true,
+                Fault::Duplicate(p) if self.happens(p) => copies += 1,
+                Fault::Reorder(p, most) if self.happens(p) => {
+                    let wait = Duration::from_ps(1) + most.scale(self.unit());
+                    return self.hold(call.now + wait, packet);
+                }
+                _ => {}
+            }
+        }
+        for _ in 0..copies {
+            let copy = call.duplicate(packet);
+            self.inner.enqueue(call, copy);
+        }
+        self.inner.enqueue(call, packet);
+    }
+
+    fn dequeue(&mut self, call: &mut PortCall<'_, H, P::Shared>) -> Dequeue {
+        if let Some(up) = self.down_until(call.now) {
+            return Dequeue::NotBefore(up);
+        }
+        while let Some((_, id)) = self.held.pop_if(|(time, _)| *time <= call.now) {
+            self.inner.enqueue(call, id);
+        }
+        match (self.inner.dequeue(call), self.held.last()) {
+            (Dequeue::Idle, Some((time, _))) => Dequeue::NotBefore(*time),
+            (Dequeue::NotBefore(other), Some((time, _))) => Dequeue::NotBefore(other.min(*time)),
+            (choice, _) => choice,
+        }
+    }
+
+    fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, P::Shared>, packet: PacketId) {
+        self.inner.handle_link_frame(call, packet);
+    }
+}

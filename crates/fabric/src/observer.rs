@@ -1,0 +1,115 @@
+//! Looking on while the network runs. An observer is a type parameter of the simulator: the one that does nothing costs nothing.
+
+use flowloom_core::{DropReason, Event, Flow, LinkId, NodeId, Packet, Time};
+
+/// Told of everything that happens; each method does nothing unless an observer says otherwise.
+pub trait Observer<H> {
+    /// A flow was handed to its source.
+    #[inline]
+    fn flow_opened(&mut self, now: Time, flow: &Flow) {
+        let _ = (now, flow);
+    }
+    /// An endpoint handed a packet to the network.
+    #[inline]
+    fn packet_injected(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+        let _ = (now, node, packet);
+    }
+    /// A packet joined a port's queue, which holds `queued_bytes` now.
+    #[inline]
+    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
+        let _ = (now, link, packet, queued_bytes);
+    }
+    /// A packet's first bit left a port.
+    #[inline]
+    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+        let _ = (now, link, packet);
+    }
+    /// A packet was given up at a port.
+    #[inline]
+    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
+        let _ = (now, link, packet, why);
+    }
+    /// A packet reached the endpoint it is for.
+    #[inline]
+    fn packet_arrived(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+        let _ = (now, node, packet);
+    }
+    /// An endpoint reported something.
+    #[inline]
+    fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {
+        let _ = (now, node, event);
+    }
+}
+
+impl<H> Observer<H> for () {}
+
+/// Two observers, told in turn.
+impl<H, A: Observer<H>, B: Observer<H>> Observer<H> for (A, B) {
+    fn flow_opened(&mut self, now: Time, flow: &Flow) {
+        self.0.flow_opened(now, flow);
+        self.1.flow_opened(now, flow);
+    }
+    fn packet_injected(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+        self.0.packet_injected(now, node, packet);
+        self.1.packet_injected(now, node, packet);
+    }
+    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
+        self.0.packet_queued(now, link, packet, queued_bytes);
+        self.1.packet_queued(now, link, packet, queued_bytes);
+    }
+    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+        self.0.packet_sent(now, link, packet);
+        self.1.packet_sent(now, link, packet);
+    }
+    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
+        self.0.packet_dropped(now, link, packet, why);
+        self.1.packet_dropped(now, link, packet, why);
+    }
+    fn packet_arrived(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+        self.0.packet_arrived(now, node, packet);
+        self.1.packet_arrived(now, node, packet);
+    }
+    fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {
+        self.0.flow_event(now, node, event);
+        self.1.flow_event(now, node, event);
+    }
+}
+
+/// How much has been handed to the sources and how much of it they have put into the network for the first time, sampled at
+/// flow arrivals (pHost paper, figure 7).
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    every_bytes: u64,
+    next_bytes: u64,
+    arrived_bytes: u64,
+    injected_bytes: u64,
+    samples: Vec<(u64, u64)>,
+}
+
+impl Pending {
+    /// Samples about `count` times while `flows` arrive.
+    pub fn new(flows: &[Flow], count: u64) -> Pending {
+        let total: u64 = flows.iter().map(|flow| flow.size.get()).sum();
+        Pending { every_bytes: (total / count.max(1)).max(1), ..Pending::default() }
+    }
+    /// Payload bytes that had arrived at sources, and of these the bytes sent at least once, in order of time.
+    pub fn samples(&self) -> &[(u64, u64)] {
+        &self.samples
+    }
+}
+
+impl<H> Observer<H> for Pending {
+    fn flow_opened(&mut self, _: Time, flow: &Flow) {
+        self.arrived_bytes += flow.size.get();
+        if self.arrived_bytes >= self.next_bytes {
+            self.next_bytes = self.arrived_bytes + self.every_bytes;
+            self.samples.push((self.arrived_bytes, self.injected_bytes));
+        }
+    }
+    #[inline]
+    fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<H>) {
+        if !packet.retransmission {
+            self.injected_bytes += u64::from(packet.payload_bytes);
+        }
+    }
+}

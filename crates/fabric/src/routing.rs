@@ -1,0 +1,254 @@
+//! Which of the equal-cost next hops a packet takes.
+
+use std::collections::HashMap;
+
+use flowloom_core::{LinkId, Network, NodeId, NodeKind, Rate};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::seed::{Purpose, mix, stream_seed};
+
+/// How one of several equally short next hops is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Routing {
+    /// Each packet independently and uniformly.
+    SprayRandom,
+    /// Each packet the next one in turn, counted per ingress link from a random start.
+    SprayRoundRobin,
+    /// By a hash of the flow and its direction, drawn anew at each switch.
+    Ecmp,
+    /// By a hash of the flow, such that both directions of a flow share every link.
+    EcmpSymmetric,
+}
+
+#[derive(Clone, Copy)]
+struct Group {
+    first: u32,
+    count: u32,
+    /// The slowest of the group's links; within a tier they are alike.
+    rate: Rate,
+}
+
+/// Shortest-path next hops of every switch to every node, and the choice among them.
+pub struct Routes {
+    routing: Routing,
+    nodes: usize,
+    seed: u64,
+    /// By (switch's row, destination): an index into `groups`.
+    table: Vec<u32>,
+    rows: Vec<u32>,
+    groups: Vec<Group>,
+    candidates: Vec<LinkId>,
+    /// Round robin: one counter per ingress link, and one per node for packets made there.
+    turns: Vec<u32>,
+    /// Random spraying: one stream per node.
+    streams: Vec<Xoshiro256PlusPlus>,
+}
+
+/// Where a packet came into the switch that routes it.
+#[derive(Clone, Copy)]
+pub enum Origin {
+    /// Over this link.
+    Link(LinkId),
+    /// It was made there.
+    Here(NodeId),
+}
+
+impl Routes {
+    /// All shortest paths of a checked network.
+    pub fn new(network: &Network, routing: Routing, seed: u64) -> Routes {
+        let nodes = network.len();
+        let mut rows = vec![u32::MAX; nodes];
+        for (row, switch) in network.switches().enumerate() {
+            rows[switch.index()] = row as u32;
+        }
+        let switches = network.switches().count();
+        let mut routes = Routes {
+            routing,
+            nodes,
+            seed,
+            table: vec![u32::MAX; switches * nodes],
+            rows,
+            groups: Vec::new(),
+            candidates: Vec::new(),
+            turns: (0..network.links().len() + nodes)
+                .map(|index| stream_seed(seed, Purpose::Spray, index as u64) as u32)
+                .collect(),
+            streams: network
+                .node_ids()
+                .map(|node| Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Spray, u64::from(node.0))))
+                .collect(),
+        };
+        routes.fill(network);
+        routes
+    }
+
+    fn fill(&mut self, network: &Network) {
+        let mut known: HashMap<Vec<LinkId>, u32> = HashMap::new();
+        for target in network.node_ids() {
+            let distance = network.distances(target);
+            for switch in network.switches().filter(|switch| *switch != target) {
+                let nearer = |link: &&LinkId| {
+                    let to = network.link(**link).to;
+                    let forwards = to == target || network.node(to).kind == NodeKind::Switch;
+                    forwards && distance[to.index()] < distance[switch.index()]
+                };
+                let choice: Vec<LinkId> = network.ports(switch).iter().filter(nearer).copied().collect();
+                let group = *known.entry(choice).or_insert_with_key(|choice| {
+                    let rate = choice.iter().map(|link| network.link(*link).rate).min().unwrap_or_default();
+                    self.groups.push(Group { first: self.candidates.len() as u32, count: choice.len() as u32, rate });
+                    self.candidates.extend(choice);
+                    self.groups.len() as u32 - 1
+                });
+                let row = self.rows[switch.index()] as usize;
+                self.table[row * self.nodes + target.index()] = group;
+            }
+        }
+    }
+
+    #[inline]
+    fn group(&self, at: NodeId, to: NodeId) -> Group {
+        let row = self.rows[at.index()] as usize;
+        self.groups[self.table[row * self.nodes + to.index()] as usize]
+    }
+
+    /// The rate at which switch `at` sends towards `to`.
+    #[inline]
+    pub fn rate(&self, at: NodeId, to: NodeId) -> Rate {
+        self.group(at, to).rate
+    }
+
+    /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`.
+    #[inline]
+    pub fn pick(&mut self, network: &Network, at: NodeId, origin: Origin, flow: u32, src: NodeId, dst: NodeId) -> LinkId {
+        let group = self.group(at, dst);
+        if group.count == 1 {
+            return self.candidates[group.first as usize];
+        }
+        let choice = match self.routing {
+            Routing::SprayRoundRobin => {
+                let counter = match origin {
+                    Origin::Link(link) => link.index(),
+                    Origin::Here(node) => network.links().len() + node.index(),
+                };
+                let turn = &mut self.turns[counter];
+                *turn = turn.wrapping_add(1);
+                *turn % group.count
+            }
+            Routing::SprayRandom => {
+                let word = u64::from(self.streams[at.index()].next_u32());
+                ((word * u64::from(group.count)) >> 32) as u32
+            }
+            Routing::Ecmp => self.hash(at, flow, src, dst) % group.count,
+            Routing::EcmpSymmetric => return self.symmetric(network, at, flow, src, dst),
+        };
+        self.candidates[(group.first + choice) as usize]
+    }
+
+    fn hash(&self, at: NodeId, flow: u32, src: NodeId, dst: NodeId) -> u32 {
+        let ends = (u64::from(src.0) << 32) | u64::from(dst.0);
+        (mix(mix(ends ^ self.seed) ^ ((u64::from(at.0) << 32) | u64::from(flow))) >> 32) as u32
+    }
+
+    /// Both directions follow the path that the flow's lower-numbered end would choose hop by hop. The way back is found by
+    /// walking that path: no state, any topology, at most a diameter of steps.
+    fn symmetric(&self, network: &Network, at: NodeId, flow: u32, src: NodeId, dst: NodeId) -> LinkId {
+        let (low, high) = (src.min(dst), src.max(dst));
+        let step = |node: NodeId| -> LinkId {
+            if network.node(node).kind != NodeKind::Switch {
+                return network.ports(node)[0];
+            }
+            let group = self.group(node, high);
+            self.candidates[(group.first + self.hash(node, flow, low, high) % group.count) as usize]
+        };
+        if src == low {
+            return step(at);
+        }
+        let mut link = step(low);
+        while network.link(link).to != at {
+            link = step(network.link(link).to);
+        }
+        link.reverse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology;
+    use flowloom_core::{Duration, Switching};
+
+    fn fat_tree() -> Network {
+        topology::fat_tree(4, Rate::from_gbps(10), Duration::from_ns(200), Switching::StoreAndForward)
+    }
+
+    /// The links a packet crosses from `src` to `dst`.
+    fn walk(routes: &mut Routes, network: &Network, flow: u32, src: NodeId, dst: NodeId) -> Vec<LinkId> {
+        let mut path = vec![network.ports(src)[0]];
+        loop {
+            let last = *path.last().expect("not empty");
+            let at = network.link(last).to;
+            if at == dst {
+                return path;
+            }
+            assert!(path.len() < 8, "a loop");
+            path.push(routes.pick(network, at, Origin::Link(last), flow, src, dst));
+        }
+    }
+
+    #[test]
+    fn every_mode_reaches_every_host_by_a_shortest_path() {
+        let network = fat_tree();
+        for routing in [Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric] {
+            let mut routes = Routes::new(&network, routing, 7);
+            for src in 0..16 {
+                for dst in (0..16).filter(|dst| *dst != src) {
+                    let (src, dst) = (NodeId(src), NodeId(dst));
+                    let path = walk(&mut routes, &network, 3, src, dst);
+                    assert_eq!(path.len(), network.path(src, dst).len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn symmetric_routing_shares_every_link_and_uses_many_paths() {
+        let network = fat_tree();
+        let mut routes = Routes::new(&network, Routing::EcmpSymmetric, 7);
+        let mut used = std::collections::BTreeSet::new();
+        for flow in 0..64 {
+            let (a, b) = (NodeId(1), NodeId(14));
+            let forth = walk(&mut routes, &network, flow, a, b);
+            let back: Vec<LinkId> = walk(&mut routes, &network, flow, b, a).into_iter().rev().map(LinkId::reverse).collect();
+            assert_eq!(forth, back);
+            used.insert(forth);
+        }
+        assert_eq!(used.len(), 4, "all four paths between pods carry some of 64 flows");
+    }
+
+    #[test]
+    fn ecmp_keeps_a_flow_on_one_path_and_spraying_spreads_it() {
+        let network = fat_tree();
+        let paths = |routing| {
+            let mut routes = Routes::new(&network, routing, 1);
+            let paths: std::collections::BTreeSet<_> =
+                (0..400).map(|_| walk(&mut routes, &network, 5, NodeId(0), NodeId(15))).collect();
+            paths.len()
+        };
+        assert_eq!(paths(Routing::Ecmp), 1);
+        assert_eq!(paths(Routing::SprayRandom), 4);
+        assert_eq!(paths(Routing::SprayRoundRobin), 4);
+    }
+
+    #[test]
+    fn round_robin_is_even() {
+        let network =
+            topology::leaf_spine(2, 2, 4, Rate::from_gbps(10), Rate::from_gbps(40), Duration::ZERO, Switching::StoreAndForward);
+        let mut routes = Routes::new(&network, Routing::SprayRoundRobin, 1);
+        let mut counts = HashMap::new();
+        for _ in 0..400 {
+            *counts.entry(walk(&mut routes, &network, 5, NodeId(0), NodeId(3))[1]).or_insert(0) += 1;
+        }
+        assert_eq!(counts.into_values().collect::<Vec<_>>(), vec![100; 4]);
+    }
+}

@@ -1,0 +1,145 @@
+//! The shapes of networks that papers use. Each builder returns a [`Network`] whose hosts are nodes `0..hosts`, rack by rack.
+
+use flowloom_core::{Duration, Network, NodeId, Rate, Switching};
+
+/// `hosts` hosts on one switch.
+pub fn single_switch(hosts: usize, rate: Rate, delay: Duration, switching: Switching) -> Network {
+    let mut network = Network::new(hosts, switching);
+    let switch = network.add_switch(1, "switch", "s0");
+    attach(&mut network, 0..hosts, switch, rate, delay);
+    network
+}
+
+/// Two racks of `hosts_per_side` hosts, joined by one link of `middle_rate`.
+pub fn dumbbell(hosts_per_side: usize, host_rate: Rate, middle_rate: Rate, delay: Duration, switching: Switching) -> Network {
+    let mut network = Network::new(2 * hosts_per_side, switching);
+    let left = network.add_switch(1, "leaf", "l0");
+    let right = network.add_switch(1, "leaf", "l1");
+    attach(&mut network, 0..hosts_per_side, left, host_rate, delay);
+    attach(&mut network, hosts_per_side..2 * hosts_per_side, right, host_rate, delay);
+    network.connect(left, right, middle_rate, delay);
+    network
+}
+
+/// `racks` leaves of `hosts_per_rack` hosts, each joined to each of `spines` spines.
+pub fn leaf_spine(
+    racks: usize,
+    hosts_per_rack: usize,
+    spines: usize,
+    host_rate: Rate,
+    spine_rate: Rate,
+    delay: Duration,
+    switching: Switching,
+) -> Network {
+    let mut network = Network::new(racks * hosts_per_rack, switching);
+    let leaves: Vec<NodeId> = (0..racks).map(|rack| network.add_switch(1, "leaf", format!("l{rack}"))).collect();
+    let spines: Vec<NodeId> = (0..spines).map(|spine| network.add_switch(2, "spine", format!("s{spine}"))).collect();
+    for (rack, leaf) in leaves.iter().enumerate() {
+        attach(&mut network, rack * hosts_per_rack..(rack + 1) * hosts_per_rack, *leaf, host_rate, delay);
+        for spine in &spines {
+            network.connect(*leaf, *spine, spine_rate, delay);
+        }
+    }
+    network
+}
+
+/// A tree: `racks` top-of-rack switches, shared out evenly among `aggregations` aggregation switches, under one core.
+#[allow(clippy::too_many_arguments)] // one shape, one flat list of numbers: a struct of the same names would say no more
+pub fn three_tier(
+    racks: usize,
+    hosts_per_rack: usize,
+    aggregations: usize,
+    host_rate: Rate,
+    aggregation_rate: Rate,
+    core_rate: Rate,
+    delay: Duration,
+    switching: Switching,
+) -> Network {
+    let mut network = Network::new(racks * hosts_per_rack, switching);
+    let tors: Vec<NodeId> = (0..racks).map(|rack| network.add_switch(1, "tor", format!("t{rack}"))).collect();
+    let aggs: Vec<NodeId> = (0..aggregations).map(|agg| network.add_switch(2, "agg", format!("a{agg}"))).collect();
+    let core = network.add_switch(3, "core", "c0");
+    for (rack, tor) in tors.iter().enumerate() {
+        attach(&mut network, rack * hosts_per_rack..(rack + 1) * hosts_per_rack, *tor, host_rate, delay);
+        network.connect(*tor, aggs[rack * aggregations / racks], aggregation_rate, delay);
+    }
+    for agg in aggs {
+        network.connect(agg, core, core_rate, delay);
+    }
+    network
+}
+
+/// The k-ary fat-tree: k pods of k/2 edge and k/2 aggregation switches, (k/2)² cores, k³/4 hosts, all links alike.
+///
+/// # Panics
+/// Where `k` is odd or zero.
+pub fn fat_tree(k: usize, rate: Rate, delay: Duration, switching: Switching) -> Network {
+    assert!(k > 0 && k.is_multiple_of(2), "a fat-tree's k is even");
+    let half = k / 2;
+    let mut network = Network::new(k * half * half, switching);
+    let tier = |network: &mut Network, level, tier: &str, count, letter: char| -> Vec<NodeId> {
+        (0..count).map(|index| network.add_switch(level, tier, format!("{letter}{index}"))).collect()
+    };
+    let edges = tier(&mut network, 1, "edge", k * half, 'e');
+    let aggs = tier(&mut network, 2, "agg", k * half, 'a');
+    let cores = tier(&mut network, 3, "core", half * half, 'c');
+    for (index, edge) in edges.iter().enumerate() {
+        attach(&mut network, index * half..(index + 1) * half, *edge, rate, delay);
+        let pod = index / half;
+        for agg in &aggs[pod * half..(pod + 1) * half] {
+            network.connect(*edge, *agg, rate, delay);
+        }
+    }
+    for (index, agg) in aggs.iter().enumerate() {
+        let group = index % half;
+        for core in &cores[group * half..(group + 1) * half] {
+            network.connect(*agg, *core, rate, delay);
+        }
+    }
+    network
+}
+
+fn attach(network: &mut Network, hosts: std::ops::Range<usize>, switch: NodeId, rate: Rate, delay: Duration) {
+    for host in hosts {
+        network.connect(NodeId(host as u32), switch, rate, delay);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SF: Switching = Switching::StoreAndForward;
+    const D: Duration = Duration::from_ns(200);
+    fn gbps(n: u64) -> Rate {
+        Rate::from_gbps(n)
+    }
+
+    #[test]
+    fn every_shape_is_connected_and_has_the_right_size() {
+        let shapes = [
+            (single_switch(5, gbps(10), D, SF), 5, 1, 5),
+            (dumbbell(3, gbps(10), gbps(40), D, SF), 6, 2, 7),
+            (leaf_spine(9, 16, 4, gbps(10), gbps(40), D, SF), 144, 13, 144 + 36),
+            (three_tier(4, 40, 2, gbps(1), gbps(10), gbps(10), D, SF), 160, 7, 160 + 4 + 2),
+            (fat_tree(4, gbps(10), D, SF), 16, 20, 16 + 16 + 16),
+            (fat_tree(8, gbps(10), D, SF), 128, 80, 3 * 128),
+        ];
+        for (network, hosts, switches, links) in shapes {
+            network.check().expect("connected");
+            assert_eq!(network.hosts(), hosts);
+            assert_eq!(network.switches().count(), switches);
+            assert_eq!(network.links().len(), 2 * links);
+        }
+    }
+
+    #[test]
+    fn path_lengths_are_those_of_the_shape() {
+        let tree = fat_tree(4, gbps(10), D, SF);
+        let hops = |a: u32, b: u32| tree.path(NodeId(a), NodeId(b)).len();
+        assert_eq!((hops(0, 1), hops(0, 2), hops(0, 15)), (2, 4, 6));
+        let pase = three_tier(4, 40, 2, gbps(1), gbps(10), gbps(10), D, SF);
+        let hops = |a: u32, b: u32| pase.path(NodeId(a), NodeId(b)).len();
+        assert_eq!((hops(0, 39), hops(0, 40), hops(0, 159)), (2, 4, 6));
+    }
+}
