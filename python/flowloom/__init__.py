@@ -1,0 +1,54 @@
+"""Flowloom: data-center transports, written once, compared on the same fabric, workloads and metrics.
+
+``run`` simulates one scenario, ``compare`` several transports on it, ``sweep`` a grid of it; ``load`` reads a results
+directory back. Everything is imported on first use, so that ``import flowloom`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flowloom._native import RunError, ScenarioError
+    from flowloom.api import compare, load, run
+    from flowloom.results import Results
+    from flowloom.scenario import Scenario
+    from flowloom.sweep import Sweep, sweep
+
+__all__ = [
+    "Results",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Sweep",
+    "compare",
+    "load",
+    "run",
+    "sweep",
+]
+
+_HOME = {
+    "Results": "flowloom.results",
+    "RunError": "flowloom._native",
+    "Scenario": "flowloom.scenario",
+    "ScenarioError": "flowloom._native",
+    "Sweep": "flowloom.sweep",
+    "compare": "flowloom.api",
+    "load": "flowloom.api",
+    "run": "flowloom.api",
+    "sweep": "flowloom.sweep",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("flowloom")
+    if name not in _HOME:
+        raise AttributeError(f"module 'flowloom' has no attribute {name!r}")
+    # `sweep` names a function and the module it lives in: importing the module sets the name to the module first.
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,32 @@
+"""The simulator, written in Rust. Arguments and results are plain; see ARCHITECTURE.md, "The native module"."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
+
+from numpy.typing import NDArray
+
+class ScenarioError(Exception):
+    """The input is bad; the message is the paragraph to print."""
+
+class RunError(Exception):
+    """The run failed; the message is the paragraph to print."""
+
+class Run(TypedDict):
+    flows: dict[str, NDArray[Any]]
+    summary: str
+    scenario: str
+    series: dict[str, dict[str, NDArray[Any]]]
+
+def check(text: str, path: str, overrides: Sequence[str]) -> str:
+    """Give the resolved scenario: TOML with every default filled in."""
+
+def run(
+    text: str, path: str, overrides: Sequence[str], progress: Callable[[float, float, int], None] | None
+) -> Run:
+    """Simulate; `progress(done, sim_s, packet_hops)` is called about ten times a second and may raise to stop."""
+
+def catalogue() -> str:
+    """Give the transports, workloads, topologies and wires there are, as JSON."""
+
+def schema() -> str:
+    """Give the JSON Schema of a scenario."""
