@@ -1,0 +1,181 @@
+//! From a flow's id to a number, without hashing.
+
+use flowloom_core::FlowId;
+
+/// Marks an empty place; no slot has this number.
+const EMPTY: u32 = u32::MAX;
+/// The least capacity that is kept once something was inserted.
+const LEAST: usize = 8;
+
+/// A map from [`FlowId`] to a `u32` other than `u32::MAX`: open addressing with linear probing and backward-shift deletion, at
+/// most half full and, beyond the least capacity, at least an eighth.
+///
+/// A place is the top bits of the id times 2³²/φ. Ids are handed out in sequence, and consecutive multiples of the golden
+/// ratio keep apart from each other; the plain low bits were rejected because a burst that pairs every host with every other in
+/// order gives one receiver ids at a stride of a power of two, which all share their low bits.
+#[derive(Clone, Debug, Default)]
+pub struct FlowMap {
+    places: Vec<(u32, u32)>,
+    len: usize,
+}
+
+impl FlowMap {
+    /// How many flows there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    fn home(&self, flow: u32) -> usize {
+        // The shift is 32 - log2(capacity); capacities are powers of two from 8 on.
+        let shift = self.places.len().leading_zeros() - (usize::BITS - 33);
+        (flow.wrapping_mul(0x9E37_79B9) >> shift) as usize
+    }
+
+    /// Where the flow is, or the empty place where it would go. Needs a place that is empty.
+    #[inline]
+    fn find(&self, flow: u32) -> usize {
+        let mask = self.places.len() - 1;
+        let mut at = self.home(flow);
+        loop {
+            let (key, slot) = self.places[at];
+            if slot == EMPTY || key == flow {
+                return at;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// The number under which the flow was inserted.
+    #[inline]
+    pub fn get(&self, flow: FlowId) -> Option<u32> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let (_, slot) = self.places[self.find(flow.0)];
+        (slot != EMPTY).then_some(slot)
+    }
+
+    /// Maps the flow to `slot` and returns what it was mapped to before.
+    ///
+    /// # Panics
+    /// Where `slot` is `u32::MAX`.
+    pub fn insert(&mut self, flow: FlowId, slot: u32) -> Option<u32> {
+        assert!(slot != EMPTY, "u32::MAX is not a slot");
+        if (self.len + 1) * 2 > self.places.len() {
+            self.resize((self.places.len() * 2).max(LEAST));
+        }
+        let at = self.find(flow.0);
+        let before = self.places[at].1;
+        self.places[at] = (flow.0, slot);
+        if before == EMPTY {
+            self.len += 1;
+            return None;
+        }
+        Some(before)
+    }
+
+    /// Forgets the flow and returns what it was mapped to.
+    pub fn remove(&mut self, flow: FlowId) -> Option<u32> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let mask = self.places.len() - 1;
+        let mut hole = self.find(flow.0);
+        let slot = self.places[hole].1;
+        if slot == EMPTY {
+            return None;
+        }
+        // Close the gap: whoever was pushed past the hole by collisions moves back into it.
+        let mut at = (hole + 1) & mask;
+        while self.places[at].1 != EMPTY {
+            let distance = at.wrapping_sub(self.home(self.places[at].0)) & mask;
+            if distance >= (at.wrapping_sub(hole) & mask) {
+                self.places[hole] = self.places[at];
+                hole = at;
+            }
+            at = (at + 1) & mask;
+        }
+        self.places[hole].1 = EMPTY;
+        self.len -= 1;
+        if self.places.len() > LEAST && self.len * 8 < self.places.len() {
+            self.resize(self.places.len() / 2);
+        }
+        Some(slot)
+    }
+
+    #[cold]
+    fn resize(&mut self, capacity: usize) {
+        let old = std::mem::replace(&mut self.places, vec![(0, EMPTY); capacity]);
+        for (flow, slot) in old.into_iter().filter(|(_, slot)| *slot != EMPTY) {
+            let at = self.find(flow);
+            self.places[at] = (flow, slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Keys come from few values, or at a stride of a power of two, so that collisions and removals meet.
+        #[test]
+        fn behaves_as_a_map(
+            stride in prop::sample::select(vec![1_u32, 7, 128, 4096, 1 << 20, 0x9E37_79B9]),
+            steps in prop::collection::vec((0_u8..3, 0_u32..64, 0_u32..1000), 0..400),
+        ) {
+            let mut map = FlowMap::default();
+            let mut model = BTreeMap::new();
+            for (what, key, value) in steps {
+                let flow = FlowId(key.wrapping_mul(stride));
+                match what {
+                    0 => prop_assert_eq!(map.insert(flow, value), model.insert(flow, value)),
+                    1 => prop_assert_eq!(map.remove(flow), model.remove(&flow)),
+                    _ => prop_assert_eq!(map.get(flow), model.get(&flow).copied()),
+                }
+                prop_assert_eq!(map.len(), model.len());
+            }
+            for (flow, value) in &model {
+                prop_assert_eq!(map.get(*flow), Some(*value));
+            }
+        }
+    }
+
+    #[test]
+    fn memory_follows_the_number_of_flows_both_ways() {
+        let mut map = FlowMap::default();
+        assert_eq!(map.places.len(), 0);
+        for id in 0..10_000 {
+            map.insert(FlowId(id), id);
+        }
+        assert!(map.places.len() <= 4 * 10_000);
+        for id in 0..9_990 {
+            assert_eq!(map.remove(FlowId(id)), Some(id));
+        }
+        assert!(map.places.len() <= 8 * 10 * 2, "{} places for 10 flows", map.places.len());
+        assert_eq!(map.get(FlowId(9_995)), Some(9_995));
+    }
+
+    /// A sliding window of consecutive ids, or of ids at a stride of a power of two, sits within a few places of home.
+    #[test]
+    fn probes_are_short_for_ids_as_they_come() {
+        for stride in [1, 2, 3, 127, 128, 144, 1024] {
+            let mut map = FlowMap::default();
+            for id in 0..500_u32 {
+                map.insert(FlowId(id * stride), id);
+            }
+            let mask = map.places.len() - 1;
+            let probes: usize = (0..500).map(|id| (map.find(id * stride).wrapping_sub(map.home(id * stride)) & mask) + 1).sum();
+            assert!(probes < 2 * 500, "stride {stride}: {probes} probes for 500 ids");
+        }
+    }
+}

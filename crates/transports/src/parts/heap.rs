@@ -1,0 +1,189 @@
+//! A priority queue whose members can be found again.
+
+const ABSENT: u32 = u32::MAX;
+const ARITY: usize = 4;
+
+/// A min-heap of (key, slot), where a slot is a small dense number (see [`FlowTable`](super::FlowTable)) that is in the heap at
+/// most once. Equal keys leave in the order of their slots, so the order of removal depends on the content alone.
+///
+/// Four-ary: half as deep as a binary heap, and the four children share a cache line or two.
+#[derive(Clone, Debug)]
+pub struct IndexedHeap<K> {
+    items: Vec<(K, u32)>,
+    position: Vec<u32>,
+}
+
+impl<K> Default for IndexedHeap<K> {
+    fn default() -> Self {
+        IndexedHeap { items: Vec::new(), position: Vec::new() }
+    }
+}
+
+impl<K: Ord + Copy> IndexedHeap<K> {
+    /// How many slots are in.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+    /// Whether none is in.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+    /// Whether the slot is in.
+    #[inline]
+    pub fn contains(&self, slot: u32) -> bool {
+        self.place(slot).is_some()
+    }
+    /// The slot's key.
+    #[inline]
+    pub fn key_of(&self, slot: u32) -> Option<K> {
+        self.place(slot).map(|at| self.items[at].0)
+    }
+    /// The least key and its slot.
+    #[inline]
+    pub fn peek(&self) -> Option<(K, u32)> {
+        self.items.first().copied()
+    }
+    /// All members, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (K, u32)> {
+        self.items.iter().copied()
+    }
+
+    /// Puts the slot in under `key`, or moves it there if it is in already.
+    #[inline]
+    pub fn set(&mut self, slot: u32, key: K) {
+        if let Some(at) = self.place(slot) {
+            let worse = key > self.items[at].0;
+            self.items[at].0 = key;
+            if worse {
+                self.sink(at);
+            } else {
+                self.rise(at);
+            }
+            return;
+        }
+        if self.position.len() <= slot as usize {
+            self.position.resize(slot as usize + 1, ABSENT);
+        }
+        self.items.push((key, slot));
+        self.rise(self.items.len() - 1);
+    }
+
+    /// Takes out the least.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(K, u32)> {
+        let least = self.peek()?;
+        self.take(0);
+        Some(least)
+    }
+
+    /// Takes a slot out and returns its key.
+    #[inline]
+    pub fn remove(&mut self, slot: u32) -> Option<K> {
+        let at = self.place(slot)?;
+        Some(self.take(at).0)
+    }
+
+    #[inline]
+    fn place(&self, slot: u32) -> Option<usize> {
+        match self.position.get(slot as usize) {
+            Some(at) if *at != ABSENT => Some(*at as usize),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, at: usize) -> (K, u32) {
+        let taken = self.items.swap_remove(at);
+        self.position[taken.1 as usize] = ABSENT;
+        if at < self.items.len() {
+            if self.items[at] < taken {
+                self.rise(at);
+            } else {
+                self.sink(at);
+            }
+        }
+        taken
+    }
+
+    fn rise(&mut self, mut at: usize) {
+        let item = self.items[at];
+        while at > 0 {
+            let parent = (at - 1) / ARITY;
+            if self.items[parent] < item {
+                break;
+            }
+            self.settle(at, self.items[parent]);
+            at = parent;
+        }
+        self.settle(at, item);
+    }
+
+    fn sink(&mut self, mut at: usize) {
+        let item = self.items[at];
+        loop {
+            let first = at * ARITY + 1;
+            let children = first..(first + ARITY).min(self.items.len());
+            let Some(least) = children.min_by_key(|child| self.items[*child]) else { break };
+            if item < self.items[least] {
+                break;
+            }
+            self.settle(at, self.items[least]);
+            at = least;
+        }
+        self.settle(at, item);
+    }
+
+    #[inline]
+    fn settle(&mut self, at: usize, item: (K, u32)) {
+        self.items[at] = item;
+        self.position[item.1 as usize] = at as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_sorted_set(steps in prop::collection::vec((0_u8..4, 0_u32..40, 0_u32..30), 0..400)) {
+            let mut heap = IndexedHeap::default();
+            let mut sorted = BTreeSet::new();
+            let mut keys = BTreeMap::new();
+            for (what, slot, key) in steps {
+                match what {
+                    0 | 1 => {
+                        heap.set(slot, key);
+                        if let Some(old) = keys.insert(slot, key) {
+                            sorted.remove(&(old, slot));
+                        }
+                        sorted.insert((key, slot));
+                    }
+                    2 => {
+                        let expected = keys.remove(&slot);
+                        prop_assert_eq!(heap.remove(slot), expected);
+                        if let Some(old) = expected {
+                            sorted.remove(&(old, slot));
+                        }
+                    }
+                    _ => {
+                        let expected = sorted.pop_first();
+                        prop_assert_eq!(heap.pop(), expected);
+                        if let Some((_, slot)) = expected {
+                            keys.remove(&slot);
+                        }
+                    }
+                }
+                prop_assert_eq!(heap.peek(), sorted.first().copied());
+                prop_assert_eq!(heap.key_of(slot), keys.get(&slot).copied());
+                prop_assert_eq!(heap.contains(slot), keys.contains_key(&slot));
+                prop_assert_eq!(heap.len(), sorted.len());
+            }
+            let members: BTreeSet<_> = heap.iter().collect();
+            prop_assert_eq!(members, sorted);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What schemes share. None of it hashes with a keyed hash, allocates per packet, or keeps anything of a finished flow.
+
+mod flow_map;
+mod flow_table;
+mod heap;
+mod pair;
+mod range_set;
+mod time_wait;
+
+pub use flow_map::FlowMap;
+pub use flow_table::FlowTable;
+pub use heap::IndexedHeap;
+pub use pair::{Delivery, Fate, Faults, Pair, Sent, Setup};
+pub use range_set::RangeSet;
+pub use time_wait::TimeWait;

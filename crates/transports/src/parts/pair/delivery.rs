@@ -1,0 +1,57 @@
+//! What is known of a flow.
+
+use std::collections::BTreeMap;
+
+use flowloom_core::{Bytes, Duration, Flow, Time};
+
+/// What is known of a flow that was opened.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The flow.
+    pub flow: Flow,
+    /// Payload bytes delivered so far.
+    pub bytes: Bytes,
+    /// When the receiver had all of it.
+    pub received: Option<Time>,
+    /// When the sender knew.
+    pub acknowledged: Option<Time>,
+    /// Delivered ranges, start to end, joined where they touch.
+    ranges: BTreeMap<u64, u64>,
+}
+
+impl Delivery {
+    pub(super) fn new(flow: Flow) -> Delivery {
+        Delivery { flow, bytes: Bytes::ZERO, received: None, acknowledged: None, ranges: BTreeMap::new() }
+    }
+
+    /// From the flow's start until the receiver had all of it.
+    ///
+    /// # Panics
+    /// Where it has not.
+    pub fn fct(&self) -> Duration {
+        self.received.expect("the flow is complete") - self.flow.start
+    }
+
+    /// Notes an [`Event::Delivered`](flowloom_core::Event::Delivered).
+    pub(super) fn deliver(&mut self, offset: u64, bytes: u64) {
+        let id = self.flow.id.0;
+        assert!(self.received.is_none(), "flow {id}: bytes after the last");
+        assert!(offset + bytes <= self.flow.size.get(), "flow {id}: bytes beyond its end");
+        self.bytes += Bytes::new(bytes);
+        if bytes == 0 {
+            return;
+        }
+        let (mut start, mut end) = (offset, offset + bytes);
+        if let Some((before, before_end)) = self.ranges.range(..end).next_back().map(|(a, b)| (*a, *b)) {
+            assert!(before_end <= start, "flow {id}: bytes {start}..{end} delivered twice");
+            if before_end == start {
+                self.ranges.remove(&before);
+                start = before;
+            }
+        }
+        if let Some(after_end) = self.ranges.remove(&end) {
+            end = after_end;
+        }
+        self.ranges.insert(start, end);
+    }
+}

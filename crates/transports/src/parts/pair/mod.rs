@@ -1,0 +1,405 @@
+//! A test harness: endpoints of one transport around one switch, driven by hand with virtual time.
+
+use std::collections::BTreeMap;
+
+use flowloom_core::{
+    Bytes, Dequeue, Discipline, DropReason, Effects, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, Packet, PacketId,
+    Placement, Pool, PortCall, PortNumber, PortSite, Site, Time, Transport,
+};
+
+mod delivery;
+mod faults;
+mod setup;
+
+pub use delivery::Delivery;
+pub use faults::{Fate, Faults, Sent};
+pub use setup::Setup;
+use setup::star;
+
+/// A port and what it is doing.
+struct Egress<T: Transport> {
+    port: T::Port,
+    node: usize,
+    number: PortNumber,
+    waiting: usize,
+    busy: bool,
+}
+
+enum Step {
+    Open(Flow),
+    /// A packet's first bit reaches the switch.
+    AtSwitch(PacketId),
+    /// A packet's last bit reaches its destination.
+    Arrive(PacketId),
+    /// A port may send again.
+    Free(usize),
+    /// A port asked to be looked at.
+    Look(usize),
+}
+
+/// Decides what becomes of a packet.
+type Hook<H> = Box<dyn FnMut(&Sent<H>) -> Fate>;
+
+/// Two or more endpoints of one transport, and its control node if it has one on an extra host, around one switch: every NIC and
+/// every port of the switch runs the transport's [`Discipline`]. The switch cuts through without looking at a header, so on an
+/// idle network a packet arrives a transmission time and [`Setup::delay`] after it was sent. A hook may lose, delay or repeat
+/// packets on their way to the switch.
+///
+/// The harness asserts that no byte is delivered twice or beyond the flow's end, that [`Event::Received`] comes once, at the
+/// destination and after all bytes, and that [`Event::Acknowledged`] comes once, at the source and after that.
+pub struct Pair<T: Transport> {
+    setup: Setup,
+    network: Network,
+    now: Time,
+    hosts: Vec<T::Host>,
+    control: Option<T::Control>,
+    /// NICs of all endpoints, then the switch's ports towards them.
+    egresses: Vec<Egress<T>>,
+    shared: Vec<<T::Port as Discipline<T::Header>>::Shared>,
+    pool: Pool<T::Header>,
+    effects: Effects,
+    steps: BTreeMap<(Time, u64), Step>,
+    scheduled: u64,
+    at_once: u32,
+    hook: Hook<T::Header>,
+    sent: Vec<Sent<T::Header>>,
+    dropped: Vec<(Time, FlowId, DropReason)>,
+    events: Vec<(Time, NodeId, Event)>,
+    flows: BTreeMap<FlowId, Delivery>,
+}
+
+impl<T: Transport> Pair<T> {
+    /// Makes all endpoints and ports.
+    ///
+    /// # Panics
+    /// Where the transport's control nodes live on switches.
+    pub fn new(config: &T::Config, setup: Setup) -> Pair<T> {
+        let placement = T::placement(config);
+        assert!(placement != Placement::Switches, "a Pair's switch has no control endpoint");
+        let network = star(&setup, placement == Placement::ExtraHost);
+        let site = |node| Site { node, network: &network, wire: setup.wire, seed: setup.seed + u64::from(node.0) };
+        let hosts = (0..setup.hosts as u32).map(|host| T::host(config, &site(NodeId(host)))).collect();
+        let control = network.control_host().map(|node| T::control(config, &site(node)));
+        let endpoints: Vec<NodeId> = network.endpoints().collect();
+        let switch = network.switches().next().expect("a star has a switch");
+        let uplinks = endpoints.iter().enumerate().map(|(index, node)| (network.ports(*node)[0], index));
+        let downlinks = network.ports(switch).iter().map(|link| (*link, endpoints.len()));
+        let egresses = uplinks
+            .chain(downlinks)
+            .map(|(link, node)| Egress {
+                port: T::port(config, &PortSite { link, network: &network, wire: setup.wire, buffer: setup.buffer }),
+                node,
+                number: network.link(link).from_port,
+                waiting: 0,
+                busy: false,
+            })
+            .collect();
+        let shared = endpoints.iter().chain([&switch]).map(|node| T::shared(config, &site(*node))).collect();
+        Pair {
+            setup,
+            now: Time::ZERO,
+            hosts,
+            control,
+            egresses,
+            shared,
+            network,
+            pool: Pool::default(),
+            effects: Effects::default(),
+            steps: BTreeMap::new(),
+            scheduled: 0,
+            at_once: 0,
+            hook: Box::new(|_| Fate::Pass),
+            sent: Vec::new(),
+            dropped: Vec::new(),
+            events: Vec::new(),
+            flows: BTreeMap::new(),
+        }
+    }
+
+    /// Asks `hook` about every packet that leaves a NIC, from now on; [`Sent::fate`] is [`Fate::Pass`] in what it sees.
+    pub fn on_packet(&mut self, hook: impl FnMut(&Sent<T::Header>) -> Fate + 'static) {
+        self.hook = Box::new(hook);
+    }
+
+    /// Opens a flow of `size` bytes now; ids count from 0.
+    pub fn open(&mut self, src: u32, dst: u32, size: u64) -> FlowId {
+        let id = FlowId(self.flows.len() as u32);
+        self.open_flow(Flow {
+            id,
+            src: NodeId(src),
+            dst: NodeId(dst),
+            size: Bytes::new(size),
+            start: self.now,
+            deadline: None,
+            tenant: 0,
+            coflow: None,
+        });
+        id
+    }
+
+    /// Opens a flow at its start, now or later.
+    ///
+    /// # Panics
+    /// Where its id was used before, or its start is over.
+    pub fn open_flow(&mut self, flow: Flow) {
+        assert!(self.flows.insert(flow.id, Delivery::new(flow)).is_none(), "flow ids are unique");
+        self.schedule(flow.start, Step::Open(flow));
+    }
+
+    /// Runs until nothing is left to do, or until `limit`, and returns the time of the last thing that happened.
+    pub fn run(&mut self, limit: Time) -> Time {
+        loop {
+            let step = self.steps.first_key_value().map(|((at, _), _)| *at);
+            let timer = (0..self.endpoints()).filter_map(|node| Some((self.endpoint(node).poll_timeout()?, node))).min();
+            let next = step.into_iter().chain(timer.map(|(at, _)| at)).min();
+            let Some(next) = next.map(|at| at.max(self.now)).filter(|at| *at <= limit) else { return self.now };
+            self.at_once = if next == self.now { self.at_once + 1 } else { 0 };
+            assert!(self.at_once < 1_000_000, "time stands still at {next}");
+            self.now = next;
+            match timer {
+                Some((at, node)) if at <= next && step != Some(next) => {
+                    self.endpoint_mut(node).handle_timeout(next);
+                    self.serve_node(node);
+                }
+                _ => {
+                    let (_, step) = self.steps.pop_first().expect("the next step");
+                    self.take(step);
+                }
+            }
+        }
+    }
+
+    /// Runs until nothing is left to do, and asserts that every flow was delivered and acknowledged and no packet is left.
+    ///
+    /// # Panics
+    /// Where that is not so by `limit`.
+    pub fn run_to_end(&mut self, limit: Time) -> Time {
+        let end = self.run(limit);
+        for delivery in self.flows.values() {
+            assert!(delivery.received.is_some(), "by {end}, of {:?} only {} came", delivery.flow, delivery.bytes);
+            assert!(delivery.acknowledged.is_some(), "by {end}, its source does not know that {:?} came", delivery.flow);
+        }
+        assert!(self.pool.is_empty(), "by {end}, {} packets are left", self.pool.len());
+        end
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+    /// The network the endpoints believe in; its closed forms hold.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+    /// What is known of a flow.
+    pub fn flow(&self, id: FlowId) -> &Delivery {
+        &self.flows[&id]
+    }
+    /// A host's endpoint.
+    pub fn host(&self, index: usize) -> &T::Host {
+        &self.hosts[index]
+    }
+    /// The control endpoint.
+    pub fn control(&self) -> Option<&T::Control> {
+        self.control.as_ref()
+    }
+    /// Every packet that left a NIC, oldest first.
+    pub fn sent(&self) -> &[Sent<T::Header>] {
+        &self.sent
+    }
+    /// Every packet that a port gave up, oldest first.
+    pub fn dropped(&self) -> &[(Time, FlowId, DropReason)] {
+        &self.dropped
+    }
+    /// Every event, oldest first.
+    pub fn events(&self) -> &[(Time, NodeId, Event)] {
+        &self.events
+    }
+
+    fn endpoints(&self) -> usize {
+        self.hosts.len() + usize::from(self.control.is_some())
+    }
+    fn endpoint(&self, index: usize) -> &dyn Endpoint<Header = T::Header> {
+        match self.hosts.get(index) {
+            Some(host) => host,
+            None => self.control.as_ref().expect("a control node"),
+        }
+    }
+    fn endpoint_mut(&mut self, index: usize) -> &mut dyn Endpoint<Header = T::Header> {
+        match self.hosts.get_mut(index) {
+            Some(host) => host,
+            None => self.control.as_mut().expect("a control node"),
+        }
+    }
+    fn node_of(&self, index: usize) -> NodeId {
+        self.network.endpoints().nth(index).expect("an endpoint")
+    }
+    fn index_of(&self, node: NodeId) -> usize {
+        self.network.endpoints().position(|id| id == node).expect("packets go to endpoints")
+    }
+
+    fn schedule(&mut self, at: Time, step: Step) {
+        assert!(at >= self.now, "{at} is over");
+        self.scheduled += 1;
+        self.steps.insert((at, self.scheduled), step);
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Open(flow) => {
+                let node = self.index_of(flow.src);
+                let now = self.now;
+                self.endpoint_mut(node).open(now, &flow);
+                self.serve_node(node);
+            }
+            Step::AtSwitch(id) => {
+                let egress = self.endpoints() + self.index_of(self.pool[id].dst);
+                self.enqueue(egress, id);
+                self.serve(egress);
+            }
+            Step::Arrive(id) => {
+                let packet = self.pool[id];
+                self.pool.remove(id);
+                let node = self.index_of(packet.dst);
+                let now = self.now;
+                self.endpoint_mut(node).handle_packet(now, &packet);
+                self.serve_node(node);
+            }
+            Step::Free(egress) => {
+                self.egresses[egress].busy = false;
+                self.serve(egress);
+            }
+            Step::Look(egress) => self.serve(egress),
+        }
+    }
+
+    /// What a driver does after an endpoint was called.
+    fn serve_node(&mut self, node: usize) {
+        while let Some(event) = self.endpoint_mut(node).poll_event() {
+            self.record(self.node_of(node), event);
+        }
+        if T::NIC == Nic::Queued {
+            while let Some(packet) = self.poll_transmit(node) {
+                let id = self.pool.insert(packet);
+                self.enqueue(node, id);
+            }
+        }
+        self.serve(node);
+    }
+
+    fn poll_transmit(&mut self, node: usize) -> Option<Packet<T::Header>> {
+        let now = self.now;
+        let packet = self.endpoint_mut(node).poll_transmit(now)?;
+        assert_eq!(packet.src, self.node_of(node), "a node sends in its own name");
+        assert_ne!(packet.dst, packet.src, "a node does not send to itself");
+        assert!(packet.size_bytes >= self.setup.wire.control.get() as u32);
+        Some(packet)
+    }
+
+    fn record(&mut self, node: NodeId, event: Event) {
+        self.events.push((self.now, node, event));
+        let (Event::Delivered { flow, .. } | Event::Received { flow } | Event::Acknowledged { flow }) = event;
+        let delivery = self.flows.get_mut(&flow).expect("events name flows that were opened");
+        let end = if matches!(event, Event::Acknowledged { .. }) { delivery.flow.src } else { delivery.flow.dst };
+        assert_eq!(node, end, "{event:?} belongs to the other end");
+        match event {
+            Event::Delivered { offset, bytes, .. } => delivery.deliver(offset.get(), bytes.get()),
+            Event::Received { .. } => {
+                assert_eq!(delivery.bytes, delivery.flow.size, "flow {} was not complete", flow.0);
+                assert!(delivery.received.replace(self.now).is_none(), "flow {} received twice", flow.0);
+            }
+            Event::Acknowledged { .. } => {
+                assert!(delivery.received.is_some(), "flow {} acknowledged before it was received", flow.0);
+                assert!(delivery.acknowledged.replace(self.now).is_none(), "flow {} acknowledged twice", flow.0);
+            }
+        }
+    }
+
+    /// Lends a port what it needs for one call, and accounts for what the call did.
+    fn with_port<R>(
+        &mut self,
+        egress: usize,
+        call: impl FnOnce(&mut T::Port, &mut PortCall<'_, T::Header, <T::Port as Discipline<T::Header>>::Shared>) -> R,
+    ) -> R {
+        let Egress { port, node, number, waiting, .. } = &mut self.egresses[egress];
+        let mut lent = PortCall {
+            now: self.now,
+            pool: &mut self.pool,
+            shared: &mut self.shared[*node],
+            number: *number,
+            ingress: PortNumber::LOCAL,
+            rate: self.setup.rate,
+            effects: &mut self.effects,
+        };
+        let result = call(port, &mut lent);
+        for (id, why) in self.effects.dropped.drain(..) {
+            *waiting -= 1;
+            self.dropped.push((self.now, self.pool[id].flow, why));
+            self.pool.remove(id);
+        }
+        let first =
+            if egress < self.hosts.len() + usize::from(self.control.is_some()) { egress } else { self.shared.len() - 1 };
+        for port in std::mem::take(&mut self.effects.woken) {
+            self.schedule(self.now, Step::Look(first + usize::from(port.0)));
+        }
+        self.effects.trimmed.clear();
+        result
+    }
+
+    fn enqueue(&mut self, egress: usize, id: PacketId) {
+        self.egresses[egress].waiting += 1;
+        self.with_port(egress, |port, call| port.enqueue(call, id));
+    }
+
+    /// Lets a port send if it can. A pulled NIC gets its next packet only now.
+    fn serve(&mut self, egress: usize) {
+        if self.egresses[egress].busy {
+            return;
+        }
+        if egress < self.endpoints() && T::NIC == Nic::Pulled && self.egresses[egress].waiting == 0 {
+            match self.poll_transmit(egress) {
+                Some(packet) => {
+                    let id = self.pool.insert(packet);
+                    self.enqueue(egress, id);
+                }
+                None => return,
+            }
+        }
+        match self.with_port(egress, Discipline::dequeue) {
+            Dequeue::Packet(id) => self.transmit(egress, id),
+            Dequeue::Idle => assert_eq!(self.egresses[egress].waiting, 0, "a port sits on packets"),
+            Dequeue::NotBefore(at) => {
+                assert!(at > self.now, "NotBefore is later than now");
+                self.schedule(at, Step::Look(egress));
+            }
+        }
+    }
+
+    fn transmit(&mut self, egress: usize, id: PacketId) {
+        let packet = self.pool[id];
+        let takes = self.setup.rate.transmit_time(packet.size());
+        self.egresses[egress].busy = true;
+        self.egresses[egress].waiting -= 1;
+        self.schedule(self.now + takes, Step::Free(egress));
+        let far = self.now + self.setup.delay / 2;
+        if egress >= self.endpoints() {
+            self.schedule(far + takes, Step::Arrive(id));
+            return;
+        }
+        let mut sent = Sent { at: self.now, packet, fate: Fate::Pass };
+        sent.fate = (self.hook)(&sent);
+        match sent.fate {
+            Fate::Pass => self.schedule(far, Step::AtSwitch(id)),
+            Fate::Drop => self.pool.remove(id),
+            Fate::Delay(by) => self.schedule(far + by, Step::AtSwitch(id)),
+            Fate::Duplicate(by) => {
+                let copy = self.pool.insert(packet);
+                self.schedule(far, Step::AtSwitch(id));
+                self.schedule(far + by, Step::AtSwitch(copy));
+            }
+        }
+        if self.setup.log {
+            self.sent.push(sent);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The network of a pair.
+
+use flowloom_core::{Bytes, Duration, Network, NodeId, Rate, Switching, WireProfile};
+
+/// The network that a [`Pair`](super::Pair) runs on.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How many hosts; nodes `0..hosts`.
+    pub hosts: usize,
+    /// Of every link.
+    pub rate: Rate,
+    /// Propagation from host to host, half of it on each side of the switch.
+    pub delay: Duration,
+    /// Bytes on the wire.
+    pub wire: WireProfile,
+    /// Memory of every port.
+    pub buffer: Bytes,
+    /// Random streams of the endpoints start here.
+    pub seed: u64,
+    /// Whether [`Pair::sent`](super::Pair::sent) is kept.
+    pub log: bool,
+}
+
+impl Default for Setup {
+    /// Two hosts, 10 Gb/s, 1 µs, 1500 B packets, 36,864 B per port.
+    fn default() -> Setup {
+        Setup {
+            hosts: 2,
+            rate: Rate::from_gbps(10),
+            delay: Duration::from_us(1),
+            wire: WireProfile::IP_1500,
+            buffer: Bytes::new(36_864),
+            seed: 1,
+            log: true,
+        }
+    }
+}
+
+pub(super) fn star(setup: &Setup, with_control: bool) -> Network {
+    assert!(setup.hosts >= 2, "a pair is two");
+    assert!(setup.delay.as_ps().is_multiple_of(2), "half the delay lies on each side of the switch");
+    let mut network = Network::new(setup.hosts, Switching::CutThrough { header: Bytes::ZERO });
+    let switch = network.add_switch(1, "switch", "switch");
+    for host in 0..setup.hosts as u32 {
+        network.connect(NodeId(host), switch, setup.rate, setup.delay / 2);
+    }
+    if with_control {
+        let control = network.add_control_host("control");
+        network.connect(control, switch, setup.rate, setup.delay / 2);
+    }
+    network.check().expect("a star is connected");
+    network
+}
