@@ -164,6 +164,6 @@ mod tests {
         let mut table = FlowTable::default();
         let slot = table.insert(FlowId(7), ());
         table.remove(slot);
-        table[slot];
+        let () = table[slot];
     }
 }
