@@ -1,0 +1,63 @@
+//! First in, first out.
+
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Fifo, PacketId, PortCall};
+
+/// One queue with a limit in bytes; a packet that would exceed it is dropped.
+#[derive(Clone, Debug)]
+pub struct DropTail {
+    queue: Fifo,
+    used: u64,
+    limit: u64,
+}
+
+impl DropTail {
+    /// Holds at most `limit`.
+    pub fn new(limit: Bytes) -> DropTail {
+        DropTail { queue: Fifo::default(), used: 0, limit: limit.get() }
+    }
+    /// Bytes queued.
+    pub fn used(&self) -> Bytes {
+        Bytes::new(self.used)
+    }
+}
+
+impl<H> Discipline<H> for DropTail {
+    type Shared = ();
+
+    #[inline]
+    fn enqueue(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) {
+        let used = self.used + u64::from(call.pool[packet].size_bytes);
+        if used > self.limit {
+            call.drop(packet, DropReason::Overflow);
+            return;
+        }
+        self.used = used;
+        self.queue.push(packet, call.pool);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
+        let Some(packet) = self.queue.pop(call.pool) else { return Dequeue::Idle };
+        self.used -= u64::from(call.pool[packet].size_bytes);
+        Dequeue::Packet(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::rig::{Rig, packet};
+
+    #[test]
+    fn the_limit_is_in_bytes_and_order_is_kept() {
+        let mut rig = Rig::<(), _>::new(DropTail::new(Bytes::new(3040)));
+        for flow in 0..3 {
+            rig.enqueue(packet(flow, 0, 1500));
+        }
+        rig.enqueue(packet(3, 0, 40));
+        assert_eq!(rig.dropped(), [(2, DropReason::Overflow)]);
+        assert_eq!(rig.port.used(), Bytes::new(3040));
+        assert_eq!(rig.drain(), [0, 1, 3]);
+        assert_eq!(rig.port.used(), Bytes::ZERO);
+    }
+}

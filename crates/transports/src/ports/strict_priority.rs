@@ -1,0 +1,214 @@
+//! Up to eight classes, the best non-empty one first.
+
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Fifo, PacketId, PortCall};
+
+const MOST_CLASSES: usize = 8;
+
+/// How classes divide a port's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Buffer {
+    /// All share this much; a packet that does not fit is dropped, whatever its class.
+    Shared(Bytes),
+    /// All share this much; a packet that does not fit pushes out the newest packets of worse classes, the worst class first, and is
+    /// dropped only if that would not make room for it. Nothing is pushed out in vain.
+    PushOut(Bytes),
+    /// Each class has this much.
+    PerClass(Bytes),
+}
+
+/// Strict priority: [`Packet::class`](flowloom_core::Packet::class) 0 leaves first, in order of arrival within a class. Classes
+/// beyond the last are treated as the last.
+#[derive(Clone, Debug)]
+pub struct StrictPriority {
+    queues: [Fifo; MOST_CLASSES],
+    used: [u32; MOST_CLASSES],
+    total: u32,
+    limit: u32,
+    /// Bit i is set where class i is not empty.
+    occupied: u8,
+    last: u8,
+    per_class: bool,
+    push_out: bool,
+}
+
+impl StrictPriority {
+    /// # Panics
+    /// Where there is no class or are more than eight, or the limit is 2 GiB or more.
+    pub fn new(classes: u8, buffer: Buffer) -> StrictPriority {
+        assert!((1..=MOST_CLASSES).contains(&usize::from(classes)), "{classes} classes, but a port has 1 to 8");
+        let (Buffer::Shared(limit) | Buffer::PushOut(limit) | Buffer::PerClass(limit)) = buffer;
+        StrictPriority {
+            queues: [Fifo::default(); MOST_CLASSES],
+            used: [0; MOST_CLASSES],
+            total: 0,
+            // So that the sum of a full queue and a packet stays within 32 bits.
+            limit: i32::try_from(limit.get()).expect("a port has less than 2 GiB").cast_unsigned(),
+            occupied: 0,
+            last: classes - 1,
+            per_class: matches!(buffer, Buffer::PerClass(_)),
+            push_out: matches!(buffer, Buffer::PushOut(_)),
+        }
+    }
+
+    /// Bytes queued.
+    pub fn used(&self) -> Bytes {
+        Bytes::new(u64::from(self.total))
+    }
+
+    /// Makes room for `size` bytes of `class` at the cost of worse classes, if that is possible.
+    #[cold]
+    fn push_out<H>(&mut self, call: &mut PortCall<'_, H, ()>, class: usize, size: u32) -> bool {
+        let worse: u32 = self.used[class + 1..].iter().sum();
+        if self.total - worse + size > self.limit {
+            return false;
+        }
+        while self.total + size > self.limit {
+            let worst = self.occupied.ilog2() as usize;
+            debug_assert!(worst > class);
+            let victim = self.queues[worst].pop_newest(call.pool).expect("an occupied class");
+            self.left(worst, call.pool[victim].size_bytes);
+            call.drop(victim, DropReason::PushedOut);
+        }
+        true
+    }
+
+    /// Accounts for a packet that left a class.
+    #[inline]
+    fn left(&mut self, class: usize, size: u32) {
+        self.used[class] -= size;
+        self.total -= size;
+        self.occupied &= !(u8::from(self.queues[class].is_empty()) << class);
+    }
+}
+
+impl<H> Discipline<H> for StrictPriority {
+    type Shared = ();
+
+    #[inline]
+    fn enqueue(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) {
+        let arrival = &call.pool[packet];
+        let size = arrival.size_bytes;
+        let class = usize::from(arrival.class.min(self.last)) % MOST_CLASSES;
+        let held = if self.per_class { self.used[class] } else { self.total };
+        if held + size > self.limit && !(self.push_out && self.push_out(call, class, size)) {
+            call.drop(packet, DropReason::Overflow);
+            return;
+        }
+        self.used[class] += size;
+        self.total += size;
+        self.occupied |= 1 << class;
+        self.queues[class].push(packet, call.pool);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
+        let class = self.occupied.trailing_zeros() as usize;
+        if class >= MOST_CLASSES {
+            return Dequeue::Idle;
+        }
+        let packet = self.queues[class].pop(call.pool).expect("an occupied class");
+        self.left(class, call.pool[packet].size_bytes);
+        Dequeue::Packet(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ports::rig::{Rig, packet};
+
+    #[test]
+    fn the_best_class_leaves_first_and_order_is_kept_within_it() {
+        let mut rig = Rig::<(), _>::new(StrictPriority::new(3, Buffer::Shared(Bytes::new(36_864))));
+        for (flow, class) in [(0, 2), (1, 1), (2, 2), (3, 0), (4, 1), (5, 7)] {
+            rig.enqueue(packet(flow, class, 1500));
+        }
+        assert_eq!(rig.drain(), [3, 1, 4, 0, 2, 5]);
+    }
+
+    #[test]
+    fn without_push_out_a_full_port_drops_whatever_comes() {
+        let mut rig = Rig::<(), _>::new(StrictPriority::new(2, Buffer::Shared(Bytes::new(3000))));
+        for (flow, class) in [(0, 1), (1, 1), (2, 0)] {
+            rig.enqueue(packet(flow, class, 1500));
+        }
+        assert_eq!(rig.dropped(), [(2, DropReason::Overflow)]);
+        assert_eq!(rig.drain(), [0, 1]);
+    }
+
+    #[test]
+    fn a_class_of_its_own_limit_does_not_touch_the_others() {
+        let mut rig = Rig::<(), _>::new(StrictPriority::new(2, Buffer::PerClass(Bytes::new(1500))));
+        for (flow, class) in [(0, 1), (1, 1), (2, 0), (3, 0)] {
+            rig.enqueue(packet(flow, class, 1500));
+        }
+        assert_eq!(rig.dropped(), [(1, DropReason::Overflow), (3, DropReason::Overflow)]);
+        assert_eq!(rig.drain(), [2, 0]);
+    }
+
+    #[test]
+    fn the_newest_of_the_worst_class_gives_way_until_the_arrival_fits() {
+        let mut rig = Rig::<(), _>::new(StrictPriority::new(3, Buffer::PushOut(Bytes::new(3000))));
+        for (flow, class, size) in [(0, 2, 1000), (1, 2, 100), (2, 1, 1000), (3, 2, 100), (4, 1, 800)] {
+            rig.enqueue(packet(flow, class, size));
+        }
+        // 3000 of 3000 are used. 1300 need flows 3, 1 and 0 (1200) and then one of class 1: its newest.
+        rig.enqueue(packet(5, 0, 1300));
+        let why = DropReason::PushedOut;
+        assert_eq!(rig.dropped(), [(3, why), (1, why), (0, why), (4, why)]);
+        // A packet of the worst class finds no one worse, and one that could not fit even so costs nobody anything.
+        rig.enqueue(packet(8, 2, 100));
+        rig.enqueue(packet(6, 2, 1000));
+        rig.enqueue(packet(7, 1, 1800));
+        assert_eq!(rig.dropped(), [(6, DropReason::Overflow), (7, DropReason::Overflow)]);
+        assert_eq!(rig.drain(), [5, 2, 8]);
+        assert_eq!(rig.port.used(), Bytes::ZERO);
+    }
+
+    /// The same rules on a plain list of (flow, class, size) in order of arrival.
+    #[derive(Default)]
+    struct Model(Vec<(u32, u8, u32)>);
+    impl Model {
+        fn enqueue(&mut self, arrival: (u32, u8, u32), limit: u32) -> Vec<u32> {
+            let bytes = |keep: &dyn Fn(u8) -> bool| -> u32 {
+                self.0.iter().filter(|(_, class, _)| keep(*class)).map(|(_, _, size)| size).sum()
+            };
+            if bytes(&|class| class <= arrival.1) + arrival.2 > limit {
+                return vec![arrival.0];
+            }
+            let mut victims = Vec::new();
+            while self.0.iter().map(|(_, _, size)| size).sum::<u32>() + arrival.2 > limit {
+                let (index, _) = self.0.iter().enumerate().max_by_key(|(index, (_, class, _))| (*class, *index)).unwrap();
+                victims.push(self.0.remove(index).0);
+            }
+            self.0.push(arrival);
+            victims
+        }
+        fn dequeue(&mut self) -> Option<u32> {
+            let (index, _) = self.0.iter().enumerate().min_by_key(|(index, (_, class, _))| (*class, *index))?;
+            Some(self.0.remove(index).0)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn push_out_agrees_with_a_plain_list(steps in prop::collection::vec((any::<bool>(), 0_u8..8, 40_u32..1500), 0..200)) {
+            let limit = 6000;
+            let mut rig = Rig::<(), _>::new(StrictPriority::new(8, Buffer::PushOut(Bytes::new(limit.into()))));
+            let mut model = Model::default();
+            for (flow, (add, class, size)) in (0..).zip(steps) {
+                if add {
+                    rig.enqueue(packet(flow, class, size));
+                    let dropped: Vec<u32> = rig.dropped().into_iter().map(|(flow, _)| flow).collect();
+                    prop_assert_eq!(dropped, model.enqueue((flow, class, size), limit));
+                } else {
+                    prop_assert_eq!(rig.dequeue().map(|packet| packet.flow.0), model.dequeue());
+                }
+                prop_assert_eq!(rig.packets(), model.0.len());
+                prop_assert_eq!(rig.port.used().get(), model.0.iter().map(|(_, _, size)| u64::from(*size)).sum::<u64>());
+            }
+        }
+    }
+}
