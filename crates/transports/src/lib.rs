@@ -5,5 +5,27 @@
 //! * [`quantity`]: quantities with units in configurations.
 
 pub mod parts;
+pub mod phost;
 pub mod ports;
 pub mod quantity;
+
+/// A configuration that can be wrong in ways that its types do not show.
+pub trait Checked {
+    /// Says which key is wrong, what was found and what would be right.
+    ///
+    /// # Errors
+    /// One sentence that starts with the key's name.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Every transport: calls the macro `$apply` with their types. Adding a transport takes its folder and a line here.
+#[macro_export]
+macro_rules! for_each_transport {
+    ($apply:ident) => {
+        $apply! {
+            $crate::phost::PHost,
+        }
+    };
+}

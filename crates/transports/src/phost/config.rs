@@ -112,7 +112,9 @@ impl Checked for Config {
         }
         if !(1..=self.downgrade_threshold + 1).contains(&self.downgrade_retry_tokens) {
             let (found, most) = (self.downgrade_retry_tokens, self.downgrade_threshold + 1);
-            return Err(format!("downgrade_retry_tokens: found {found}; it must be from 1 to downgrade_threshold + 1 = {most}"));
+            return Err(format!(
+                "downgrade_retry_tokens: found {found}; it must be from 1 to downgrade_threshold + 1 = {most}"
+            ));
         }
         Ok(())
     }

@@ -1,0 +1,322 @@
+//! pHost's receiving side (§3.1, Algorithm 2; §3.2): one token per slot to one of the pending flows.
+
+use flowloom_core::{Bytes, Event, FlowId, NodeId, Time};
+
+use super::config::{FreeTokenAccount, Policy};
+use super::header::Header;
+use super::host::{Outbox, Rules};
+use super::source::Source;
+use crate::parts::{FlowTable, IndexedHeap, RangeSet, TimeWait};
+
+/// Why a pending flow gets no tokens now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// It may have tokens.
+    No,
+    /// Too many of its tokens went unanswered (§3.2): its source has better to do.
+    Downgraded,
+    /// Every packet has had a token; those still missing get another in a while (§3.4).
+    Waiting,
+}
+
+/// A flow that this node receives.
+struct Receiving {
+    src: NodeId,
+    size: Bytes,
+    packets: u32,
+    tenant: u16,
+    class: u8,
+    pause: Pause,
+    /// Order of arrival at this node, to break ties.
+    order: u32,
+    deadline: Time,
+    received: RangeSet,
+    /// Tokens given out, free ones included: the last one's serial number.
+    issued: u32,
+    /// The largest serial number that came back in data.
+    answered: u32,
+    /// After so many tokens every missing packet has had one.
+    goal: u32,
+    /// The packet that the last token named.
+    last_packet: u32,
+    last_token: Time,
+}
+
+impl Receiving {
+    fn remaining(&self) -> u32 {
+        self.packets - self.received.len()
+    }
+    fn unanswered(&self) -> u32 {
+        self.issued.saturating_sub(self.answered)
+    }
+    /// The next missing packet after the last one that had a token, from the first hole again after the end.
+    fn next_packet(&self) -> u32 {
+        let next = self.received.next_missing_after(self.last_packet);
+        if self.issued == 0 || next >= self.packets { self.received.first_missing() } else { next }
+    }
+}
+
+/// Least first: what the policy looks at, then order of arrival.
+type Rank = (u64, u32);
+
+pub(super) struct Destination {
+    flows: FlowTable<Receiving>,
+    /// Flows that may have a token now: one heap per tenant under [`Policy::TenantFair`], else one in all.
+    ready: Vec<IndexedHeap<Rank>>,
+    by_tenant: bool,
+    /// When each paused flow may have tokens again.
+    paused: IndexedHeap<Time>,
+    finished: TimeWait,
+    /// Packets received by tenant.
+    served: Vec<u64>,
+    /// No token before this: one per slot.
+    next_token: Time,
+    /// No token before this: slots left to packets on free tokens.
+    hold_until: Time,
+    arrivals: u32,
+}
+
+impl Destination {
+    pub fn new(rules: &Rules) -> Destination {
+        Destination {
+            flows: FlowTable::default(),
+            ready: vec![IndexedHeap::default()],
+            by_tenant: rules.policy == Policy::TenantFair,
+            paused: IndexedHeap::default(),
+            finished: TimeWait::new(Source::silence_max(rules)),
+            served: Vec::new(),
+            next_token: Time::ZERO,
+            hold_until: Time::ZERO,
+            arrivals: 0,
+        }
+    }
+
+    /// A request came, or data of a flow whose request did not: the flow is pending from now on.
+    #[allow(clippy::too_many_arguments)] // the fields of one request
+    pub fn request(
+        &mut self,
+        now: Time,
+        id: FlowId,
+        src: NodeId,
+        size: Bytes,
+        deadline: Time,
+        tenant: u16,
+        rules: &Rules,
+        out: &mut Outbox,
+    ) {
+        if let Some(slot) = self.flows.slot_of(id) {
+            // Data overtook the request, which knows more; or it is repeated.
+            let heap = self.heap(slot);
+            let was_ready = self.ready[heap].remove(slot).is_some();
+            let flow = &mut self.flows[slot];
+            (flow.deadline, flow.tenant) = (deadline, tenant);
+            self.make_heap(tenant);
+            if was_ready {
+                self.resume(slot, rules);
+            }
+        } else if self.finished.refresh(now, id) {
+            out.control(rules, id, src, Header::Ack);
+        } else {
+            self.admit(now, id, src, size, deadline, tenant, rules);
+        }
+        self.issue(now, rules, out);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn admit(&mut self, now: Time, id: FlowId, src: NodeId, size: Bytes, deadline: Time, tenant: u16, rules: &Rules) -> u32 {
+        let packets = rules.packets(size);
+        let free = rules.free_tokens(packets);
+        self.arrivals += 1;
+        self.make_heap(tenant);
+        let slot = self.flows.insert(
+            id,
+            Receiving {
+                src,
+                size,
+                packets,
+                tenant,
+                class: rules.data_class(packets),
+                pause: Pause::No,
+                order: self.arrivals,
+                deadline,
+                received: RangeSet::default(),
+                issued: free,
+                answered: free,
+                goal: packets,
+                last_packet: free.saturating_sub(1),
+                last_token: now,
+            },
+        );
+        let room = rules.slot * u64::from(free);
+        if free > 0 {
+            self.hold_until = match rules.free_token_account {
+                FreeTokenAccount::Set => now + room,
+                FreeTokenAccount::Add => self.hold_until.max(now) + room,
+            };
+        }
+        if free == packets {
+            self.pause(slot, Pause::Waiting, now + rules.free_reissue * u64::from(free));
+        } else {
+            self.resume(slot, rules);
+        }
+        slot
+    }
+
+    /// Data came. Reports what is new of it, and answers the flow's last packet.
+    #[allow(clippy::too_many_arguments)] // the fields of one packet
+    pub fn data(
+        &mut self,
+        now: Time,
+        id: FlowId,
+        src: NodeId,
+        size: Bytes,
+        packet: u32,
+        serial: u32,
+        rules: &Rules,
+        out: &mut Outbox,
+    ) {
+        let slot = match self.flows.slot_of(id) {
+            Some(slot) => slot,
+            None if self.finished.refresh(now, id) => return out.control(rules, id, src, Header::Ack),
+            None => self.admit(now, id, src, size, Time::MAX, 0, rules),
+        };
+        let flow = &mut self.flows[slot];
+        flow.answered = flow.answered.max(serial.min(flow.issued));
+        if packet < flow.packets && flow.received.insert(packet) {
+            let tenant = usize::from(flow.tenant);
+            if self.served.len() <= tenant {
+                self.served.resize(tenant + 1, 0);
+            }
+            self.served[tenant] += 1;
+            let bytes = rules.wire.payload_of(flow.size, u64::from(packet));
+            if bytes > Bytes::ZERO {
+                out.event(Event::Delivered { flow: id, offset: rules.wire.payload() * u64::from(packet), bytes });
+            }
+            if flow.received.is_complete(flow.packets) {
+                out.event(Event::Received { flow: id });
+                out.control(rules, id, src, Header::Ack);
+                return self.finish(now, id, slot);
+            }
+        }
+        match flow.pause {
+            Pause::No => self.resume(slot, rules),
+            Pause::Downgraded if flow.unanswered() <= rules.downgrade_threshold => self.resume(slot, rules),
+            Pause::Downgraded | Pause::Waiting => {}
+        }
+        self.issue(now, rules, out);
+    }
+
+    fn finish(&mut self, now: Time, id: FlowId, slot: u32) {
+        let heap = self.heap(slot);
+        self.ready[heap].remove(slot);
+        self.paused.remove(slot);
+        self.flows.remove(slot);
+        self.finished.insert(now, id);
+    }
+
+    /// Where the flow waits for tokens.
+    fn heap(&self, slot: u32) -> usize {
+        if self.by_tenant { usize::from(self.flows[slot].tenant) } else { 0 }
+    }
+
+    fn make_heap(&mut self, tenant: u16) {
+        if self.by_tenant && self.ready.len() <= usize::from(tenant) {
+            self.ready.resize_with(usize::from(tenant) + 1, IndexedHeap::default);
+        }
+    }
+
+    fn pause(&mut self, slot: u32, pause: Pause, until: Time) {
+        let heap = self.heap(slot);
+        self.ready[heap].remove(slot);
+        self.flows[slot].pause = pause;
+        self.paused.set(slot, until);
+    }
+
+    /// Makes a flow ready, or ranks a ready one anew.
+    fn resume(&mut self, slot: u32, rules: &Rules) {
+        let flow = &mut self.flows[slot];
+        if flow.pause != Pause::No {
+            flow.pause = Pause::No;
+            self.paused.remove(slot);
+        }
+        let remaining = u64::from(flow.remaining());
+        let rank = match rules.policy {
+            Policy::Srpt | Policy::TenantFair => remaining,
+            Policy::Edf => flow.deadline.as_ps(),
+        };
+        let order = flow.order;
+        let heap = self.heap(slot);
+        self.ready[heap].set(slot, (rank, order));
+    }
+
+    /// Ends the pauses that are over.
+    fn unpause(&mut self, now: Time, rules: &Rules) {
+        while let Some((until, slot)) = self.paused.peek()
+            && until <= now
+        {
+            let flow = &mut self.flows[slot];
+            let again = flow.last_token + rules.downgrade;
+            if flow.pause == Pause::Waiting {
+                flow.goal = flow.issued + flow.remaining();
+                if flow.unanswered() > rules.downgrade_threshold && again > now {
+                    self.pause(slot, Pause::Downgraded, again);
+                    continue;
+                }
+            }
+            if flow.unanswered() > rules.downgrade_threshold {
+                // As if all but this many had been answered: so many tokens may go before it is downgraded again.
+                let tolerated = rules.downgrade_threshold + 1 - rules.downgrade_retry;
+                flow.answered = flow.issued - tolerated.min(flow.issued);
+            }
+            self.resume(slot, rules);
+        }
+    }
+
+    /// The flow whose turn it is.
+    fn pick(&self) -> Option<u32> {
+        let first = |heap: &IndexedHeap<Rank>| heap.peek().map(|(_, slot)| slot);
+        if let [only] = self.ready.as_slice() {
+            return first(only);
+        }
+        let served = |tenant: usize| self.served.get(tenant).copied().unwrap_or(0);
+        let tenants =
+            self.ready.iter().enumerate().filter_map(|(tenant, heap)| first(heap).map(|slot| (served(tenant), tenant, slot)));
+        tenants.min().map(|(_, _, slot)| slot)
+    }
+
+    /// Sends a token if one is due and some flow may have it.
+    fn issue(&mut self, now: Time, rules: &Rules, out: &mut Outbox) {
+        if now < self.next_token.max(self.hold_until) {
+            return;
+        }
+        self.unpause(now, rules);
+        let Some(slot) = self.pick() else { return };
+        self.next_token = now + rules.slot;
+        let flow = &mut self.flows[slot];
+        let packet = flow.next_packet();
+        flow.issued += 1;
+        flow.last_packet = packet;
+        flow.last_token = now;
+        let header = Header::Token { packet, serial: flow.issued, remaining: flow.remaining(), class: flow.class };
+        let (src, issued, goal, unanswered) = (flow.src, flow.issued, flow.goal, flow.unanswered());
+        out.control(rules, self.flows.flow_of(slot), src, header);
+        if issued >= goal {
+            self.pause(slot, Pause::Waiting, now + rules.reissue);
+        } else if unanswered > rules.downgrade_threshold {
+            self.pause(slot, Pause::Downgraded, now + rules.downgrade);
+        }
+    }
+
+    /// When a token may be due next.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let slot = self.next_token.max(self.hold_until);
+        if self.ready.iter().any(|heap| !heap.is_empty()) {
+            return Some(slot);
+        }
+        self.paused.peek().map(|(until, _)| until.max(slot))
+    }
+
+    pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox) {
+        self.issue(now, rules, out);
+    }
+}

@@ -1,0 +1,161 @@
+//! A pHost node: a source and a destination behind one NIC.
+
+use std::collections::VecDeque;
+
+use flowloom_core::{Bytes, Duration, Ecn, Endpoint, Event, Flow, FlowId, NodeId, Packet, Site, Time, WireProfile};
+
+use super::config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
+use super::destination::Destination;
+use super::header::Header;
+use super::source::Source;
+
+/// The configuration in the units of one node.
+pub(super) struct Rules {
+    pub wire: WireProfile,
+    pub slot: Duration,
+    pub token_life: Duration,
+    pub downgrade: Duration,
+    pub reissue: Duration,
+    pub free_reissue: Duration,
+    pub retry: Duration,
+    pub downgrade_threshold: u32,
+    pub downgrade_retry: u32,
+    pub policy: Policy,
+    pub free_token_account: FreeTokenAccount,
+    node: NodeId,
+    free_token_rule: FreeTokenRule,
+    free_tokens: u32,
+    short_flow_packets: u32,
+    data_priorities: bool,
+}
+
+impl Rules {
+    fn new(config: &Config, site: &Site<'_>) -> Rules {
+        // A token slot is that of a full packet even where the packet is shorter.
+        let slot = site.line_rate().transmit_time(site.wire.full);
+        Rules {
+            wire: site.wire,
+            slot,
+            token_life: slot.scale(config.token_life_slots),
+            downgrade: slot.scale(config.downgrade_slots),
+            reissue: slot.scale(config.reissue_slots),
+            free_reissue: slot.scale(config.free_reissue_slots),
+            retry: site.network.base_rtt(&site.wire).scale(config.rts_retry_rtts),
+            downgrade_threshold: config.downgrade_threshold,
+            downgrade_retry: config.downgrade_retry_tokens,
+            policy: config.policy,
+            free_token_account: config.free_token_account,
+            node: site.node,
+            free_token_rule: config.free_token_rule,
+            free_tokens: config.free_tokens,
+            short_flow_packets: config.short_flow_packets,
+            data_priorities: config.data_priorities,
+        }
+    }
+    pub fn packets(&self, size: Bytes) -> u32 {
+        self.wire.packets(size) as u32
+    }
+    pub fn free_tokens(&self, packets: u32) -> u32 {
+        Source::free_tokens(self.free_token_rule, self.free_tokens, packets)
+    }
+    /// Control is class 0, short flows' data 1, long flows' data 2 (§3.3).
+    pub fn data_class(&self, packets: u32) -> u8 {
+        if self.data_priorities && packets > self.short_flow_packets { 2 } else { 1 }
+    }
+    /// A control packet without its header.
+    pub fn packet(&self, flow: FlowId, dst: NodeId) -> Packet<Header> {
+        Packet {
+            flow,
+            src: self.node,
+            dst,
+            size_bytes: self.wire.control.get() as u32,
+            payload_bytes: 0,
+            offset: Bytes::ZERO,
+            class: 0,
+            ecn: Ecn::NotCapable,
+            retransmission: false,
+            corrupt: false,
+            header: Header::Ack,
+        }
+    }
+}
+
+/// What a node has decided to send and to report.
+#[derive(Default)]
+pub(super) struct Outbox {
+    control: VecDeque<Packet<Header>>,
+    events: VecDeque<Event>,
+}
+
+impl Outbox {
+    pub fn control(&mut self, rules: &Rules, flow: FlowId, dst: NodeId, header: Header) {
+        self.control.push_back(Packet { header, ..rules.packet(flow, dst) });
+    }
+    pub fn event(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+}
+
+/// One node's pHost.
+pub struct Host {
+    rules: Rules,
+    source: Source,
+    destination: Destination,
+    out: Outbox,
+}
+
+impl Host {
+    pub(super) fn new(config: &Config, site: &Site<'_>) -> Host {
+        let rules = Rules::new(config, site);
+        Host { source: Source::new(), destination: Destination::new(&rules), rules, out: Outbox::default() }
+    }
+}
+
+impl Endpoint for Host {
+    type Header = Header;
+
+    fn open(&mut self, now: Time, flow: &Flow) {
+        self.source.open(now, flow, &self.rules, &mut self.out);
+    }
+
+    fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
+        let (rules, out) = (&self.rules, &mut self.out);
+        match packet.header {
+            Header::Rts { size, deadline, tenant } => {
+                self.destination.request(now, packet.flow, packet.src, size, deadline, tenant, rules, out);
+            }
+            Header::Token { packet: number, serial, remaining, class } => {
+                self.source.token(now, packet.flow, number, serial, remaining, class, rules);
+            }
+            Header::Data { packet: number, serial, size } => {
+                self.destination.data(now, packet.flow, packet.src, size, number, serial, rules, out);
+            }
+            Header::Ack => {
+                if self.source.acknowledged(packet.flow) {
+                    out.event(Event::Acknowledged { flow: packet.flow });
+                }
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.destination.timeout(now, &self.rules, &mut self.out);
+        self.source.timeout(now, &self.rules, &mut self.out);
+    }
+
+    /// Control first (§3.1), then the data packet of the best token.
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header>> {
+        self.out.control.pop_front().or_else(|| self.source.data(now, &self.rules))
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        match (self.destination.next_timeout(), self.source.next_timeout()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.out.events.pop_front()
+    }
+}

@@ -1,0 +1,41 @@
+//! pHost: receivers schedule every packet with tokens over commodity switches (Gao et al., CoNEXT 2015). See the README beside
+//! this file.
+
+mod config;
+mod destination;
+mod header;
+mod host;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, NoControl, PortSite, Site, Transport};
+
+pub use config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
+pub use header::Header;
+pub use host::Host;
+
+use crate::ports::{Buffer, StrictPriority};
+
+/// The scheme.
+pub enum PHost {}
+
+impl Transport for PHost {
+    const NAME: &'static str = "phost";
+    const NIC: Nic = Nic::Pulled;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = StrictPriority;
+    type Control = NoControl<Header>;
+
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+
+    /// Control, short flows, long flows: three classes in one buffer.
+    fn port(config: &Config, site: &PortSite<'_>) -> StrictPriority {
+        let buffer = if config.push_out { Buffer::PushOut(site.buffer) } else { Buffer::Shared(site.buffer) };
+        StrictPriority::new(3, buffer)
+    }
+}

@@ -1,0 +1,188 @@
+//! pHost's sending side (§3.1, Algorithm 1): requests, tokens in hand, and which of them to use next.
+
+use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Packet, Time};
+
+use super::config::{FreeTokenRule, Policy};
+use super::header::Header;
+use super::host::{Outbox, Rules};
+use crate::parts::{FlowTable, IndexedHeap, RangeSet};
+
+/// Request intervals double up to this many times the first one.
+const RETRY_DOUBLINGS_MAX: u32 = 6;
+
+/// A flow that this node sends.
+struct Sending {
+    dst: NodeId,
+    size: Bytes,
+    start: Time,
+    deadline: Time,
+    /// Packets the destination misses, as far as its tokens have told.
+    remaining: u32,
+    tenant: u16,
+    doublings: u32,
+    last_heard: Time,
+    sent: RangeSet,
+}
+
+/// A token in hand.
+#[derive(Clone, Copy)]
+struct Token {
+    flow: u32,
+    packet: u32,
+    serial: u32,
+    class: u8,
+    expires: Time,
+}
+
+pub(super) struct Source {
+    flows: FlowTable<Sending>,
+    /// Few: a token lives 1.5 slots, in which a handful can arrive.
+    tokens: Vec<Token>,
+    /// When to repeat each flow's request. A flow that was heard of since is set back when its turn comes, not before.
+    retries: IndexedHeap<Time>,
+    /// Packets sent by tenant.
+    served: Vec<u64>,
+}
+
+impl Source {
+    pub fn new() -> Source {
+        Source { flows: FlowTable::default(), tokens: Vec::new(), retries: IndexedHeap::default(), served: Vec::new() }
+    }
+
+    /// How long after a flow's end its destination must remember it: twice the longest interval between requests.
+    pub fn silence_max(rules: &Rules) -> Duration {
+        rules.retry * (2 << RETRY_DOUBLINGS_MAX)
+    }
+
+    pub fn open(&mut self, now: Time, flow: &Flow, rules: &Rules, out: &mut Outbox) {
+        let packets = rules.packets(flow.size);
+        let slot = self.flows.insert(
+            flow.id,
+            Sending {
+                dst: flow.dst,
+                size: flow.size,
+                start: flow.start,
+                deadline: flow.deadline.unwrap_or(Time::MAX),
+                remaining: packets,
+                tenant: flow.tenant,
+                doublings: 0,
+                last_heard: now,
+                sent: RangeSet::default(),
+            },
+        );
+        self.request(slot, rules, out);
+        self.retries.set(slot, now + rules.retry);
+        let free = rules.free_tokens(packets);
+        let expires = now + rules.slot * u64::from(free) + rules.token_life;
+        let class = rules.data_class(packets);
+        self.tokens.extend((0..free).map(|packet| Token { flow: slot, packet, serial: packet + 1, class, expires }));
+    }
+
+    fn request(&self, slot: u32, rules: &Rules, out: &mut Outbox) {
+        let flow = &self.flows[slot];
+        let header = Header::Rts { size: flow.size, deadline: flow.deadline, tenant: flow.tenant };
+        out.control(rules, self.flows.flow_of(slot), flow.dst, header);
+    }
+
+    /// A token came; it is good for 1.5 slots from now (§3.1).
+    pub fn token(&mut self, now: Time, flow: FlowId, packet: u32, serial: u32, remaining: u32, class: u8, rules: &Rules) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let sending = &mut self.flows[slot];
+        sending.remaining = remaining;
+        sending.last_heard = now;
+        self.tokens.push(Token { flow: slot, packet, serial, class, expires: now + rules.token_life });
+    }
+
+    /// The destination has it all. Says whether that is news.
+    pub fn acknowledged(&mut self, flow: FlowId) -> bool {
+        let Some(slot) = self.flows.slot_of(flow) else { return false };
+        self.flows.remove(slot);
+        self.retries.remove(slot);
+        self.tokens.retain(|token| token.flow != slot);
+        true
+    }
+
+    /// Uses the best unexpired token (§3.3): by the policy, then the earlier start, then the earlier expiry.
+    pub fn data(&mut self, now: Time, rules: &Rules) -> Option<Packet<Header>> {
+        let mut best: Option<(usize, (u64, u64, Time, Time))> = None;
+        let mut index = 0;
+        while index < self.tokens.len() {
+            let token = self.tokens[index];
+            if token.expires < now {
+                self.tokens.swap_remove(index);
+                continue;
+            }
+            let key = self.rank(&token, rules.policy);
+            if best.is_none_or(|(_, least)| key < least) {
+                best = Some((index, key));
+            }
+            index += 1;
+        }
+        let token = self.tokens.swap_remove(best?.0);
+        Some(self.packet(&token, rules))
+    }
+
+    fn rank(&self, token: &Token, policy: Policy) -> (u64, u64, Time, Time) {
+        let flow = &self.flows[token.flow];
+        let remaining = u64::from(flow.remaining);
+        match policy {
+            Policy::Srpt => (0, remaining, flow.start, token.expires),
+            Policy::Edf => (flow.deadline.as_ps(), remaining, flow.start, token.expires),
+            Policy::TenantFair => {
+                let served = self.served.get(usize::from(flow.tenant)).copied().unwrap_or(0);
+                (served, remaining, flow.start, token.expires)
+            }
+        }
+    }
+
+    fn packet(&mut self, token: &Token, rules: &Rules) -> Packet<Header> {
+        let id = self.flows.flow_of(token.flow);
+        let flow = &mut self.flows[token.flow];
+        let tenant = usize::from(flow.tenant);
+        if self.served.len() <= tenant {
+            self.served.resize(tenant + 1, 0);
+        }
+        self.served[tenant] += 1;
+        let payload = rules.wire.payload_of(flow.size, u64::from(token.packet));
+        Packet {
+            size_bytes: rules.wire.data_size(payload).get() as u32,
+            payload_bytes: payload.get() as u32,
+            offset: rules.wire.payload() * u64::from(token.packet),
+            class: token.class,
+            retransmission: !flow.sent.insert(token.packet),
+            header: Header::Data { packet: token.packet, serial: token.serial, size: flow.size },
+            ..rules.packet(id, flow.dst)
+        }
+    }
+
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.retries.peek().map(|(at, _)| at)
+    }
+
+    /// Repeats the requests of flows that were not heard of for an interval.
+    pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox) {
+        while let Some((at, slot)) = self.retries.peek()
+            && at <= now
+        {
+            let flow = &mut self.flows[slot];
+            let quiet_until = flow.last_heard + rules.retry;
+            if quiet_until > now {
+                flow.doublings = 0;
+                self.retries.set(slot, quiet_until);
+                continue;
+            }
+            flow.doublings = (flow.doublings + 1).min(RETRY_DOUBLINGS_MAX);
+            self.retries.set(slot, now + rules.retry * (1 << flow.doublings));
+            self.request(slot, rules, out);
+        }
+    }
+
+    /// Which free tokens a flow has is decided here and in the destination by the same rule.
+    pub fn free_tokens(rule: FreeTokenRule, count: u32, packets: u32) -> u32 {
+        match rule {
+            FreeTokenRule::ShortFlows if packets <= count => packets,
+            FreeTokenRule::ShortFlows => 0,
+            FreeTokenRule::EveryFlow => packets.min(count),
+        }
+    }
+}
