@@ -26,6 +26,12 @@ pub trait Endpoint {
     fn handle_timeout(&mut self, now: Time);
     /// The packet to send now, chosen as late as possible; `None` if there is none.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<Self::Header>>;
+    /// Whether [`poll_transmit`](Endpoint::poll_transmit) may have a packet, so that the driver looks again when the NIC is free.
+    /// An endpoint that knows better than "maybe" spares its driver one wake-up per packet.
+    #[inline]
+    fn may_transmit(&self) -> bool {
+        true
+    }
     /// When [`handle_timeout`](Endpoint::handle_timeout) is wanted next: an instant after the last call. Cheap: it is asked
     /// after every call.
     fn poll_timeout(&self) -> Option<Time>;

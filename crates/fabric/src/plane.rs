@@ -41,8 +41,6 @@ struct Lane {
     from: NodeId,
     from_port: PortNumber,
     to_port: PortNumber,
-    /// The port's owner is asked for packets whenever the port falls idle.
-    pulled: bool,
     /// It had something queued when last asked and would not send it: a paused port.
     blocked: bool,
 }
@@ -79,16 +77,8 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
 }
 
 impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
-    pub fn new(
-        network: Network,
-        routes: Routes,
-        ports: Vec<P>,
-        shared: Vec<P::Shared>,
-        flows: usize,
-        observer: O,
-        pulled: bool,
-    ) -> Self {
-        let lanes = network.links().iter().map(|link| lane(&network, link, pulled)).collect();
+    pub fn new(network: Network, routes: Routes, ports: Vec<P>, shared: Vec<P::Shared>, flows: usize, observer: O) -> Self {
+        let lanes = network.links().iter().map(|link| lane(&network, link)).collect();
         Plane {
             pool: Pool::default(),
             observer,
@@ -158,11 +148,21 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.enqueue(link, id, PortNumber::LOCAL);
     }
 
-    /// Whether the node's first port would take a packet from its endpoint now.
+    /// Whether a port would take a packet from its endpoint now.
     #[inline]
     pub fn wants_packet(&self, nic: LinkId) -> bool {
         let lane = &self.lanes[nic.index()];
         lane.busy_until <= self.now && !lane.blocked
+    }
+
+    /// Makes sure that a port's endpoint is asked for a packet when the port is free again.
+    #[inline]
+    pub fn ask_later(&mut self, nic: LinkId) {
+        let lane = &self.lanes[nic.index()];
+        let at = lane.busy_until;
+        if at > self.now {
+            self.serve_by(nic, at);
+        }
     }
 
     /// The node that feeds a link.
@@ -188,9 +188,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             return false;
         }
         lane.serve_at = Time::MAX;
-        if lane.queued_packets > 0 || !lane.pulled {
-            self.serve(link);
-        }
+        self.serve_if_free(link);
         true
     }
 
@@ -305,6 +303,10 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         };
         lane.busy_until = self.now + service;
         lane.blocked = false;
+        if lane.serve_at == self.now {
+            // Another event of this instant came first and did what the pending service would.
+            lane.serve_at = Time::MAX;
+        }
         let due = self.now + hold + lane.delay;
         let class = usize::from(packet.class).min(CLASSES - 1);
         self.observer.packet_sent(self.now, link, packet);
@@ -314,7 +316,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             self.calendar.schedule(due, link.0);
         }
         lane.in_flight.push(id, &mut self.pool);
-        let again = (lane.queued_packets > 0 || lane.pulled).then_some(lane.busy_until);
+        let again = (lane.queued_packets > 0).then_some(lane.busy_until);
         let counters = &mut self.counters[index];
         counters.sent_packets[class] += 1;
         counters.sent_bytes[class] += u64::from(size_bytes);
@@ -417,7 +419,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     }
 }
 
-fn lane(network: &Network, link: &flowloom_core::Link, pulled: bool) -> Lane {
+fn lane(network: &Network, link: &flowloom_core::Link) -> Lane {
     const PS_BITS: u64 = 8 * 1_000_000_000_000;
     let bps = link.rate.as_bps();
     Lane {
@@ -435,7 +437,6 @@ fn lane(network: &Network, link: &flowloom_core::Link, pulled: bool) -> Lane {
         from: link.from,
         from_port: link.from_port,
         to_port: link.to_port,
-        pulled: pulled && network.node(link.from).kind != NodeKind::Switch,
         blocked: false,
     }
 }

@@ -105,7 +105,7 @@ where
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         let routes = Routes::new(&network, routing, seed);
         let timers = vec![Time::MAX; network.len()];
-        let plane = Plane::new(network, routes, ports, shared, flows.len(), observer, T::NIC == Nic::Pulled);
+        let plane = Plane::new(network, routes, ports, shared, flows.len(), observer);
         let mut sim = Sim {
             plane,
             hosts,
@@ -350,7 +350,11 @@ where
 {
     let now = plane.now;
     let nic = plane.network.ports(node)[0];
-    while !by_packet || plane.wants_packet(nic) {
+    while endpoint.may_transmit() {
+        if by_packet && !plane.wants_packet(nic) {
+            plane.ask_later(nic);
+            break;
+        }
         let Some(packet) = endpoint.poll_transmit(now) else { break };
         plane.inject(node, packet);
     }

@@ -67,12 +67,26 @@ impl RangeSet {
     /// Puts `n` in and says whether it is new.
     #[inline]
     pub fn insert(&mut self, n: u32) -> bool {
-        if n == self.end && self.rest.is_empty() && self.len > 0 {
+        if n == self.end && self.len > 0 {
             self.end += 1;
             self.len += 1;
+            if !self.rest.is_empty() {
+                self.join_lowest();
+            }
             return true;
         }
-        self.insert_out_of_order(n)
+        // Spraying reorders neighbours all the time: most other packets lie at or beyond the end of all that is in.
+        let Some(last) = self.rest.last_mut() else { return self.insert_out_of_order(n) };
+        if n < last.1 {
+            return self.insert_out_of_order(n);
+        }
+        if n == last.1 {
+            last.1 += 1;
+        } else {
+            self.rest.push((n, n + 1));
+        }
+        self.len += 1;
+        true
     }
 
     fn insert_out_of_order(&mut self, n: u32) -> bool {
@@ -84,10 +98,7 @@ impl RangeSet {
             return false;
         }
         self.len += 1;
-        if n == self.end {
-            self.end += 1;
-            self.join_lowest();
-        } else if n > self.end {
+        if n > self.end {
             self.insert_above(n);
         } else if n + 1 == self.start {
             self.start = n;

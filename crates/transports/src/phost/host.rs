@@ -148,6 +148,11 @@ impl Endpoint for Host {
         self.out.control.pop_front().or_else(|| self.source.data(now, &self.rules))
     }
 
+    #[inline]
+    fn may_transmit(&self) -> bool {
+        !self.out.control.is_empty() || self.source.has_tokens()
+    }
+
     fn poll_timeout(&self) -> Option<Time> {
         match (self.destination.next_timeout(), self.source.next_timeout()) {
             (Some(a), Some(b)) => Some(a.min(b)),

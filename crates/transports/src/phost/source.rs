@@ -102,6 +102,11 @@ impl Source {
         true
     }
 
+    /// Whether any token is in hand; it may have expired.
+    pub fn has_tokens(&self) -> bool {
+        !self.tokens.is_empty()
+    }
+
     /// Uses the best unexpired token (§3.3): by the policy, then the earlier start, then the earlier expiry.
     pub fn data(&mut self, now: Time, rules: &Rules) -> Option<Packet<Header>> {
         let mut best: Option<(usize, (u64, u64, Time, Time))> = None;
