@@ -1,10 +1,11 @@
 //! The transports, one folder each, and what they share.
 //!
-//! * [`parts`]: containers and the [`Pair`](parts::Pair) test harness.
+//! * [`parts`]: containers, framing, and the [`Pair`](parts::Pair) test harness.
 //! * [`ports`]: disciplines of switch ports.
 //! * [`quantity`]: quantities with units in configurations.
 
 pub mod parts;
+pub mod pfabric;
 pub mod phost;
 pub mod ports;
 pub mod quantity;
@@ -25,6 +26,7 @@ pub trait Checked {
 macro_rules! for_each_transport {
     ($apply:ident) => {
         $apply! {
+            $crate::pfabric::PFabric,
             $crate::phost::PHost,
         }
     };

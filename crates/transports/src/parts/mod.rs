@@ -2,14 +2,20 @@
 
 mod flow_map;
 mod flow_table;
+mod framing;
 mod heap;
+mod octets;
+mod outbox;
 mod pair;
 mod range_set;
 mod time_wait;
 
 pub use flow_map::FlowMap;
 pub use flow_table::FlowTable;
+pub use framing::Framing;
 pub use heap::IndexedHeap;
+pub use octets::{put_u32, take_u32};
+pub use outbox::Outbox;
 pub use pair::{Delivery, Fate, Faults, Pair, Sent, Setup};
 pub use range_set::RangeSet;
 pub use time_wait::TimeWait;

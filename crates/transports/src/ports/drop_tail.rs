@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_in_bytes_and_order_is_kept() {
-        let mut rig = Rig::<(), _>::new(DropTail::new(Bytes::new(3040)));
+        let mut rig = Rig::new(DropTail::new(Bytes::new(3040)));
         for flow in 0..3 {
             rig.enqueue(packet(flow, 0, 1500));
         }

@@ -5,7 +5,12 @@ use flowloom_core::{
 };
 
 /// A packet of `size` bytes, told from others by its flow.
-pub(crate) fn packet<H: Default>(flow: u32, class: u8, size: u32) -> Packet<H> {
+pub(crate) fn packet(flow: u32, class: u8, size: u32) -> Packet<()> {
+    with_header(flow, class, size, ())
+}
+
+/// The same with a header.
+pub(crate) fn with_header<H>(flow: u32, class: u8, size: u32, header: H) -> Packet<H> {
     Packet {
         flow: FlowId(flow),
         src: NodeId(0),
@@ -17,7 +22,7 @@ pub(crate) fn packet<H: Default>(flow: u32, class: u8, size: u32) -> Packet<H> {
         ecn: Ecn::NotCapable,
         retransmission: false,
         corrupt: false,
-        header: H::default(),
+        header,
     }
 }
 

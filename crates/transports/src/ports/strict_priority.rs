@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_best_class_leaves_first_and_order_is_kept_within_it() {
-        let mut rig = Rig::<(), _>::new(StrictPriority::new(3, Buffer::Shared(Bytes::new(36_864))));
+        let mut rig = Rig::new(StrictPriority::new(3, Buffer::Shared(Bytes::new(36_864))));
         for (flow, class) in [(0, 2), (1, 1), (2, 2), (3, 0), (4, 1), (5, 7)] {
             rig.enqueue(packet(flow, class, 1500));
         }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn without_push_out_a_full_port_drops_whatever_comes() {
-        let mut rig = Rig::<(), _>::new(StrictPriority::new(2, Buffer::Shared(Bytes::new(3000))));
+        let mut rig = Rig::new(StrictPriority::new(2, Buffer::Shared(Bytes::new(3000))));
         for (flow, class) in [(0, 1), (1, 1), (2, 0)] {
             rig.enqueue(packet(flow, class, 1500));
         }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_class_of_its_own_limit_does_not_touch_the_others() {
-        let mut rig = Rig::<(), _>::new(StrictPriority::new(2, Buffer::PerClass(Bytes::new(1500))));
+        let mut rig = Rig::new(StrictPriority::new(2, Buffer::PerClass(Bytes::new(1500))));
         for (flow, class) in [(0, 1), (1, 1), (2, 0), (3, 0)] {
             rig.enqueue(packet(flow, class, 1500));
         }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_newest_of_the_worst_class_gives_way_until_the_arrival_fits() {
-        let mut rig = Rig::<(), _>::new(StrictPriority::new(3, Buffer::PushOut(Bytes::new(3000))));
+        let mut rig = Rig::new(StrictPriority::new(3, Buffer::PushOut(Bytes::new(3000))));
         for (flow, class, size) in [(0, 2, 1000), (1, 2, 100), (2, 1, 1000), (3, 2, 100), (4, 1, 800)] {
             rig.enqueue(packet(flow, class, size));
         }
@@ -196,7 +196,7 @@ mod tests {
         #[test]
         fn push_out_agrees_with_a_plain_list(steps in prop::collection::vec((any::<bool>(), 0_u8..8, 40_u32..1500), 0..200)) {
             let limit = 6000;
-            let mut rig = Rig::<(), _>::new(StrictPriority::new(8, Buffer::PushOut(Bytes::new(limit.into()))));
+            let mut rig = Rig::new(StrictPriority::new(8, Buffer::PushOut(Bytes::new(limit.into()))));
             let mut model = Model::default();
             for (flow, (add, class, size)) in (0..).zip(steps) {
                 if add {

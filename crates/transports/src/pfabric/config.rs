@@ -1,0 +1,111 @@
+//! Parameters of pFabric.
+
+use flowloom_core::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Checked, quantity};
+
+/// What the priority number of a data packet means; smaller is better.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// SRPT: the flow's bytes that are not yet acknowledged, selectively or not, when the packet is sent (pFabric).
+    Remaining,
+    /// EDF: the flow's absolute deadline in microseconds; flows without one come last (pHost paper §4.3, figure 5c).
+    Deadline,
+    /// LAS: where the packet lies in its flow, so that the flow that has sent least goes first (PIAS paper, §VI).
+    BytesSent,
+}
+
+/// Parameters of pFabric. The defaults are those of the pHost paper, §4.1.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Packets a flow may send before the first acknowledgement; about the bandwidth-delay product (pHost paper §4.1: 12; PASE
+    /// table 3: 38; PIAS: 70).
+    pub initial_window: u32,
+    /// The most packets a flow may have unacknowledged (15 in the simulator behind the pHost paper's figures).
+    pub max_window: u32,
+    /// Retransmission timeout, fixed: no estimator, no back-off. About three round trips, and more than a full buffer takes to
+    /// drain (pHost paper §4.1: 45 µs; PASE table 3: 1 ms; PIAS: 250 µs).
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "String")]
+    pub rto: Duration,
+    /// Consecutive timeouts after which a flow sends only a header per timeout until it is answered; 0 means never (5 in the
+    /// PIAS authors' simulator; the pHost authors' has no probes).
+    pub probe_after: u32,
+    /// Whether a selective acknowledgement alone, behind a hole, lets the flow send on. In the simulators of both papers only a
+    /// cumulative advance does.
+    pub sack_clocking: bool,
+    /// What the priority number of a data packet means: `remaining`, `deadline` or `bytes_sent`.
+    pub priority: Priority,
+    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them.
+    /// Must outlast the silence of a sender whose acknowledgements are lost.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "String")]
+    pub time_wait: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            initial_window: 12,
+            max_window: 15,
+            rto: Duration::from_us(45),
+            probe_after: 5,
+            sack_clocking: false,
+            priority: Priority::Remaining,
+            time_wait: Duration::from_ms(10),
+        }
+    }
+}
+
+impl Checked for Config {
+    fn check(&self) -> Result<(), String> {
+        if self.initial_window == 0 {
+            return Err("initial_window: found 0, and no flow could start; it must be 1 or more, such as 12".into());
+        }
+        if self.max_window < self.initial_window {
+            let (most, initial) = (self.max_window, self.initial_window);
+            return Err(format!("max_window: found {most}; it must be at least initial_window = {initial}"));
+        }
+        if self.rto == Duration::ZERO {
+            return Err("rto: found 0; it must exceed a round trip, such as \"45us\"".into());
+        }
+        if self.time_wait < self.rto {
+            let (wait, rto) = (self.time_wait, self.rto);
+            return Err(format!("time_wait: found {wait}; it must be at least rto = {rto}, such as \"10ms\""));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_written_with_units_and_reads_back() {
+        let text = toml::to_string(&Config::default()).unwrap();
+        assert!(text.contains("rto = \"45us\""), "{text}");
+        assert_eq!(toml::from_str::<Config>(&text).unwrap(), Config::default());
+        assert_eq!(toml::from_str::<Config>("").unwrap(), Config::default());
+        assert!(toml::from_str::<Config>("windw = 3").is_err());
+    }
+
+    #[test]
+    fn what_could_not_run_is_refused_by_name() {
+        let culprit =
+            |text| toml::from_str::<Config>(text).unwrap().check().map_err(|why| why.split(':').next().unwrap().to_owned());
+        assert_eq!(culprit(""), Ok(()));
+        for (text, key) in [
+            ("initial_window = 0", "initial_window"),
+            ("initial_window = 16", "max_window"),
+            ("rto = \"0us\"", "rto"),
+            ("rto = \"1s\"", "time_wait"),
+        ] {
+            assert_eq!(culprit(text), Err(key.to_owned()));
+        }
+    }
+}

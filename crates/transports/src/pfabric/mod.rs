@@ -1,0 +1,38 @@
+#![doc = include_str!("README.md")]
+
+mod config;
+mod header;
+mod host;
+mod port;
+mod receiver;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, NoControl, PortSite, Site, Transport};
+
+pub use config::{Config, Priority};
+pub use header::Header;
+pub use host::Host;
+use host::Outbox;
+pub use port::PriorityDrop;
+
+/// pFabric; with [`Priority::BytesSent`] it is LAS.
+pub enum PFabric {}
+
+impl Transport for PFabric {
+    const NAME: &'static str = "pfabric";
+    const NIC: Nic = Nic::Queued;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = PriorityDrop;
+    type Control = NoControl<Header>;
+
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+    fn port(_: &Config, site: &PortSite<'_>) -> PriorityDrop {
+        PriorityDrop::new(site.buffer)
+    }
+}

@@ -1,0 +1,183 @@
+//! pFabric's switch port.
+
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, FlowId, PacketId, PortCall};
+
+use super::Header;
+
+/// One small pool of packets, in order of arrival. A full port drops its worst packet; a free one sends the oldest packet of the
+/// flow that has the best packet, so that a flow's packets are neither starved nor reordered by their own priorities.
+///
+/// Priorities have an array of their own, so that looking for the best or the worst of some dozen packets is a few vector
+/// instructions; a heap would still need the scan for the flow, and a removal from its middle.
+#[derive(Clone, Debug)]
+pub struct PriorityDrop {
+    priorities: Vec<u32>,
+    packets: Vec<(FlowId, PacketId)>,
+    used: u64,
+    limit: u64,
+}
+
+impl PriorityDrop {
+    /// Holds at most `limit`.
+    pub fn new(limit: Bytes) -> PriorityDrop {
+        PriorityDrop { priorities: Vec::new(), packets: Vec::new(), used: 0, limit: limit.get() }
+    }
+    /// Bytes queued.
+    pub fn used(&self) -> Bytes {
+        Bytes::new(self.used)
+    }
+
+    #[inline]
+    fn remove(&mut self, index: usize) -> PacketId {
+        self.priorities.remove(index);
+        self.packets.remove(index).1
+    }
+
+    /// The largest number; among equals the newest.
+    #[inline]
+    fn worst(&self) -> usize {
+        let largest = self.priorities.iter().fold(0, |most, priority| most.max(*priority));
+        self.priorities.iter().rposition(|priority| *priority == largest).expect("a full port holds packets")
+    }
+
+    /// The oldest packet of the flow with the smallest number; among equal numbers the oldest decides.
+    #[inline]
+    fn next(&self) -> usize {
+        let smallest = self.priorities.iter().fold(u32::MAX, |least, priority| least.min(*priority));
+        let best = self.priorities.iter().position(|priority| *priority == smallest).expect("a packet");
+        let flow = self.packets[best].0;
+        self.packets[..best].iter().position(|(other, _)| *other == flow).unwrap_or(best)
+    }
+}
+
+impl Discipline<Header> for PriorityDrop {
+    type Shared = ();
+
+    #[inline]
+    fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) {
+        let arrival = &call.pool[packet];
+        self.used += u64::from(arrival.size_bytes);
+        self.priorities.push(arrival.header.priority());
+        self.packets.push((arrival.flow, packet));
+        // One victim is not always enough: a full packet may have to displace several short ones.
+        while self.used > self.limit {
+            let worst = self.worst();
+            let victim = self.remove(worst);
+            self.used -= u64::from(call.pool[victim].size_bytes);
+            call.drop(victim, if victim == packet { DropReason::Overflow } else { DropReason::PushedOut });
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, call: &mut PortCall<'_, Header, ()>) -> Dequeue {
+        let next = match self.packets.len() {
+            0 => return Dequeue::Idle,
+            1 => 0,
+            _ => self.next(),
+        };
+        let packet = self.remove(next);
+        self.used -= u64::from(call.pool[packet].size_bytes);
+        Dequeue::Packet(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ports::rig::{Rig, with_header};
+
+    fn rig(limit: u64) -> Rig<Header, PriorityDrop> {
+        Rig::new(PriorityDrop::new(Bytes::new(limit)))
+    }
+
+    /// A packet whose number tells it from others.
+    fn packet(flow: u32, priority: u32, number: u32, size: u32) -> flowloom_core::Packet<Header> {
+        with_header(flow, 1, size, Header::Data { priority, number, packets: u32::MAX })
+    }
+
+    fn number_of(packet: flowloom_core::Packet<Header>) -> u32 {
+        match packet.header {
+            Header::Data { number, .. } => number,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_full_port_drops_the_largest_number_and_among_equals_the_newest() {
+        let mut rig = rig(4500);
+        for (flow, priority) in [(0, 50), (1, 70), (2, 70)] {
+            rig.enqueue(packet(flow, priority, 0, 1500));
+        }
+        rig.enqueue(packet(3, 60, 0, 1500));
+        assert_eq!(rig.dropped(), [(2, DropReason::PushedOut)]);
+        // The arrival itself is the newest of the largest.
+        rig.enqueue(packet(4, 70, 0, 1500));
+        assert_eq!(rig.dropped(), [(4, DropReason::Overflow)]);
+        assert_eq!(rig.drain(), [0, 3, 1]);
+        assert_eq!(rig.port.used(), Bytes::ZERO);
+    }
+
+    #[test]
+    fn short_packets_make_room_for_a_long_one_until_it_fits() {
+        let mut rig = rig(3000);
+        for flow in 0..30 {
+            rig.enqueue(packet(flow, 100 + flow, 0, 100));
+        }
+        rig.enqueue(packet(99, 1, 0, 1500));
+        let victims: Vec<u32> = rig.dropped().into_iter().map(|(flow, _)| flow).collect();
+        assert_eq!(victims, (15..30).rev().collect::<Vec<_>>());
+        assert_eq!(rig.port.used(), Bytes::new(3000));
+    }
+
+    #[test]
+    fn the_flow_with_the_best_packet_sends_its_oldest() {
+        let mut rig = rig(36_864);
+        // Flow 7's later packets are better than its earlier ones, as remaining bytes shrink; flow 8 lies between them.
+        for (flow, priority, number) in [(7, 900, 0), (8, 500, 0), (7, 800, 1), (7, 400, 2)] {
+            rig.enqueue(packet(flow, priority, number, 1500));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| rig.dequeue()).map(|packet| (packet.flow.0, number_of(packet))).collect();
+        assert_eq!(order, [(7, 0), (7, 1), (7, 2), (8, 0)]);
+    }
+
+    #[test]
+    fn acknowledgements_and_probes_are_better_than_data() {
+        let mut rig = rig(36_864);
+        rig.enqueue(packet(1, 1, 0, 1500));
+        rig.enqueue(with_header(2, 0, 40, Header::Ack { cumulative: 0, answers: None }));
+        rig.enqueue(with_header(3, 0, 40, Header::Probe { packets: 1 }));
+        assert_eq!(rig.drain(), [2, 3, 1]);
+    }
+
+    proptest! {
+        /// Against the rules on a plain list of (flow, priority, number, size).
+        #[test]
+        fn agrees_with_a_plain_list(
+            steps in prop::collection::vec((any::<bool>(), 0_u32..6, 0_u32..8, 40_u32..1500), 0..200),
+        ) {
+            let limit = 6000;
+            let mut rig = rig(limit);
+            let mut list: Vec<(u32, u32, u32, u32)> = Vec::new();
+            for (number, (add, flow, priority, size)) in (0..).zip(steps) {
+                if add {
+                    rig.enqueue(packet(flow, priority, number, size));
+                    list.push((flow, priority, number, size));
+                    while list.iter().map(|packet| u64::from(packet.3)).sum::<u64>() > limit {
+                        let worst = (0..list.len()).max_by_key(|index| (list[*index].1, *index)).unwrap();
+                        list.remove(worst);
+                    }
+                    rig.dropped();
+                } else {
+                    let best = (0..list.len()).min_by_key(|index| (list[*index].1, *index));
+                    let oldest = best.and_then(|best| list.iter().position(|packet| packet.0 == list[best].0));
+                    let expected = oldest.map(|oldest| list.remove(oldest).2);
+                    prop_assert_eq!(rig.dequeue().map(number_of), expected);
+                }
+                prop_assert_eq!(rig.packets(), list.len());
+                prop_assert_eq!(rig.port.used().get(), list.iter().map(|packet| u64::from(packet.3)).sum::<u64>());
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The sending end of pFabric's flows.
+
+use flowloom_core::{Bytes, Event, Flow, FlowId, NodeId, Time};
+
+use super::{Config, Header, Outbox, Priority};
+use crate::parts::{FlowTable, Framing, IndexedHeap, RangeSet};
+
+/// One flow that is being sent. Packets are numbered from 0.
+struct Sending {
+    flow: FlowId,
+    dst: NodeId,
+    size: Bytes,
+    packets: u32,
+    /// The next packet to send; back at the first unacknowledged one after a timeout.
+    next: u32,
+    /// One past the highest packet ever sent.
+    sent: u32,
+    acked: RangeSet,
+    /// In packets.
+    window: u32,
+    slow_start_threshold: u32,
+    /// Acknowledgements towards the next additive increase.
+    credit: u32,
+    /// Consecutive timeouts.
+    timeouts: u32,
+    /// When the flow times out; its timer in the heap may be earlier, never later.
+    due: Time,
+    /// The priority number under [`Priority::Deadline`].
+    deadline: u32,
+}
+
+impl Sending {
+    fn new(flow: &Flow, packets: u32, window: u32, due: Time) -> Sending {
+        Sending {
+            flow: flow.id,
+            dst: flow.dst,
+            size: flow.size,
+            packets,
+            next: 0,
+            sent: 0,
+            acked: RangeSet::default(),
+            window,
+            slow_start_threshold: u32::MAX,
+            credit: 0,
+            timeouts: 0,
+            due,
+            deadline: flow.deadline.map_or(u32::MAX, |at| saturated(at.as_ps() / 1_000_000)),
+        }
+    }
+
+    /// Bytes not yet acknowledged, selectively or not; saturating, since a flow beyond 4 GiB is the last anyway.
+    fn remaining(&self, framing: &Framing) -> u32 {
+        let full = framing.full_payload();
+        let last = self.packets - 1;
+        let short = full * u64::from(self.packets) - self.size.get();
+        let acked = full * u64::from(self.acked.len()) - if self.acked.contains(last) { short } else { 0 };
+        saturated(self.size.get() - acked)
+    }
+
+    /// Grows by one packet per acknowledgement below the threshold, by one per window above.
+    fn grow(&mut self, most: u32) {
+        if self.window >= most {
+            return;
+        }
+        self.credit += 1;
+        if self.window < self.slow_start_threshold || self.credit >= self.window {
+            self.window += 1;
+            self.credit = 0;
+        }
+    }
+}
+
+fn saturated(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// All flows that this node sends.
+pub(super) struct Sender {
+    config: Config,
+    framing: Framing,
+    flows: FlowTable<Sending>,
+    /// By slot, when to look at a flow's [`Sending::due`]. Acknowledgements only move `due`, so that the heap is touched once
+    /// per timeout span and not once per packet.
+    timers: IndexedHeap<Time>,
+}
+
+impl Sender {
+    pub(super) fn new(config: &Config, framing: Framing) -> Sender {
+        Sender { config: config.clone(), framing, flows: FlowTable::default(), timers: IndexedHeap::default() }
+    }
+
+    pub(super) fn open(&mut self, now: Time, flow: &Flow, out: &mut Outbox) {
+        let state = Sending::new(flow, self.framing.packets(flow.size), self.config.initial_window, now + self.config.rto);
+        let slot = self.flows.insert(flow.id, state);
+        self.timers.set(slot, now + self.config.rto);
+        self.transmit(slot, out);
+    }
+
+    pub(super) fn handle_ack(&mut self, now: Time, flow: FlowId, cumulative: u32, answers: Option<u32>, out: &mut Outbox) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let state = &mut self.flows[slot];
+        if cumulative > state.packets || answers.is_some_and(|number| number >= state.packets) {
+            return;
+        }
+        let before = state.acked.first_missing();
+        if let Some(number) = answers {
+            state.acked.insert(number);
+        }
+        state.acked.insert_below(cumulative);
+        if state.acked.is_complete(state.packets) {
+            self.flows.remove(slot);
+            self.timers.remove(slot);
+            out.events.push_back(Event::Acknowledged { flow });
+            return;
+        }
+        let was_probing = self.config.probe_after > 0 && state.timeouts >= self.config.probe_after;
+        state.timeouts = 0;
+        let advanced = state.acked.first_missing() > before;
+        if advanced {
+            state.grow(self.config.max_window);
+            state.due = now + self.config.rto;
+        }
+        if advanced || was_probing || self.config.sack_clocking {
+            self.transmit(slot, out);
+        }
+    }
+
+    /// Sends what the window allows: packets below the first unacknowledged one plus the window plus the packets acknowledged
+    /// selectively, leaving out the latter.
+    fn transmit(&mut self, slot: u32, out: &mut Outbox) {
+        let remaining = self.flows[slot].remaining(&self.framing);
+        let state = &mut self.flows[slot];
+        let end = state.packets.min(state.acked.len().saturating_add(state.window));
+        let mut number = state.next.max(state.acked.first_missing());
+        while number < end {
+            if state.acked.contains(number) {
+                number = state.acked.next_missing_after(number);
+                continue;
+            }
+            let priority = match self.config.priority {
+                Priority::Remaining => remaining,
+                Priority::Deadline => state.deadline,
+                // From 1, so that acknowledgements stay better than any data.
+                Priority::BytesSent => saturated(self.framing.full_payload() * u64::from(number) + 1),
+            };
+            let header = Header::Data { priority, number, packets: state.packets };
+            let mut packet = self.framing.data(state.flow, state.dst, state.size, number, header);
+            packet.class = 1;
+            packet.retransmission = number < state.sent;
+            out.packets.push_back(packet);
+            number += 1;
+            state.sent = state.sent.max(number);
+        }
+        state.next = number;
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.timers.peek().map(|(at, _)| at)
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time, out: &mut Outbox) {
+        while let Some((_, slot)) = self.timers.peek().filter(|(at, _)| *at <= now) {
+            if self.flows[slot].due <= now {
+                self.time_out(now, slot, out);
+            }
+            self.timers.set(slot, self.flows[slot].due);
+        }
+    }
+
+    fn time_out(&mut self, now: Time, slot: u32, out: &mut Outbox) {
+        let state = &mut self.flows[slot];
+        state.timeouts += 1;
+        state.slow_start_threshold = (state.window / 2).max(2);
+        state.window = 1;
+        state.credit = 0;
+        state.next = state.acked.first_missing();
+        state.due = now + self.config.rto;
+        if self.config.probe_after > 0 && state.timeouts >= self.config.probe_after {
+            out.packets.push_back(self.framing.control(state.flow, state.dst, Header::Probe { packets: state.packets }));
+        } else {
+            self.transmit(slot, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowloom_core::WireProfile;
+
+    use super::*;
+
+    fn flow(size: u64) -> Flow {
+        let (src, dst) = (NodeId(0), NodeId(1));
+        Flow { id: FlowId(0), src, dst, size: Bytes::new(size), start: Time::ZERO, deadline: None, tenant: 0, coflow: None }
+    }
+
+    #[test]
+    fn remaining_counts_bytes_and_a_short_last_packet() {
+        let framing = Framing::new(NodeId(0), &WireProfile::IP_1500);
+        let mut state = Sending::new(&flow(2 * 1460 + 1), 3, 12, Time::ZERO);
+        assert_eq!(state.remaining(&framing), 2921);
+        state.acked.insert(2);
+        assert_eq!(state.remaining(&framing), 2920);
+        state.acked.insert(0);
+        assert_eq!(state.remaining(&framing), 1460);
+        let huge = Sending::new(&flow(1 << 33), 1 << 23, 12, Time::ZERO);
+        assert_eq!(huge.remaining(&framing), u32::MAX);
+    }
+
+    #[test]
+    fn the_window_doubles_per_round_trip_below_the_threshold_and_grows_by_one_above() {
+        let mut state = Sending::new(&flow(1), 1, 1, Time::ZERO);
+        state.slow_start_threshold = 4;
+        let windows: Vec<u32> = (0..20)
+            .map(|_| {
+                state.grow(7);
+                state.window
+            })
+            .collect();
+        // One per acknowledgement up to 4; then 4 acknowledgements to 5, 5 to 6, 6 to 7, the most.
+        assert_eq!(windows, [2, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 7, 7, 7]);
+    }
+
+    #[test]
+    fn a_flow_takes_little_memory() {
+        assert!(size_of::<Sending>() <= 128, "{} B", size_of::<Sending>());
+    }
+}
