@@ -20,7 +20,7 @@ const OFFSET_MASK: u64 = (1 << WIDTH_BITS) - 1;
 /// An event in the ring is one word: its offset in the bucket above its source, so that a bucket sorts as integers. A 4-ary
 /// heap over the same events takes twice the instructions per packet-hop.
 pub struct Calendar {
-    ring: Vec<Vec<u64>>,
+    ring: Box<[Vec<u64>; BUCKETS]>,
     occupied: [u64; WORDS],
     /// The events of bucket `cursor`, last one first.
     current: Vec<u64>,
@@ -36,7 +36,7 @@ fn word(time: Time, source: Source) -> u64 {
 impl Default for Calendar {
     fn default() -> Self {
         Calendar {
-            ring: vec![Vec::new(); BUCKETS],
+            ring: vec![Vec::new(); BUCKETS].try_into().expect("so many buckets"),
             occupied: [0; WORDS],
             current: Vec::new(),
             cursor: 0,
@@ -47,23 +47,27 @@ impl Default for Calendar {
 
 impl Calendar {
     /// Adds an event. `time` is not before the last event that was taken out.
-    #[inline]
+    #[inline(always)]
     pub fn schedule(&mut self, time: Time, source: Source) {
         let bucket = time.as_ps() >> WIDTH_BITS;
         debug_assert!(bucket >= self.cursor, "an event in the past");
-        let ahead = bucket - self.cursor;
-        if ahead == 0 {
-            let event = word(time, source);
-            // New events are mostly the latest of the bucket that is being emptied: search from the far end of time.
-            let mut place = self.current.len();
-            while place > 0 && self.current[place - 1] < event {
-                place -= 1;
-            }
-            self.current.insert(place, event);
-        } else if ahead < BUCKETS as u64 {
+        let ahead = bucket.wrapping_sub(self.cursor);
+        if ahead.wrapping_sub(1) < BUCKETS as u64 - 1 {
             let index = bucket as usize % BUCKETS;
             self.ring[index].push(word(time, source));
             self.occupied[index / 64] |= 1 << (index % 64);
+        } else {
+            self.schedule_elsewhere(time, source, ahead == 0);
+        }
+    }
+
+    #[inline(never)]
+    fn schedule_elsewhere(&mut self, time: Time, source: Source, in_current: bool) {
+        if in_current {
+            let event = word(time, source);
+            // New events are mostly the latest of the bucket that is being emptied: search from the far end of time.
+            let place = self.current.iter().position(|pending| *pending < event).unwrap_or(self.current.len());
+            self.current.insert(place, event);
         } else {
             self.beyond.push(Reverse((time, source)));
         }

@@ -21,8 +21,8 @@ enum Hold {
     ByEgress(u32),
 }
 
-/// One direction of a link, with the state of the port that feeds it.
-struct Lane {
+/// One direction of a link, and the port that feeds it. All that a packet touches on one hop lies side by side.
+struct Lane<P> {
     busy_until: Time,
     /// When the port wants to be served, [`Time::MAX`] if no event is pending for it. An event at any other time is stale.
     serve_at: Time,
@@ -43,9 +43,11 @@ struct Lane {
     to_port: PortNumber,
     /// It had something queued when last asked and would not send it: a paused port.
     blocked: bool,
+    port: P,
+    counters: PortCounters,
 }
 
-impl Lane {
+impl<P> Lane<P> {
     #[inline]
     fn service(&self, size_bytes: u32) -> Duration {
         if self.ps_per_byte > 0 {
@@ -54,6 +56,34 @@ impl Lane {
             self.rate.transmit_time(Bytes::new(u64::from(size_bytes)))
         }
     }
+
+    /// The queue grows or shrinks: keeps its integrals over time.
+    #[inline]
+    fn queue_changes(&mut self, now: Time, packets: i32, bytes: i64) {
+        if self.queued_packets > 0 {
+            let span = (now - self.since).as_ps();
+            self.counters.byte_time += u128::from(self.queued_bytes) * u128::from(span);
+            self.counters.packet_time += u128::from(self.queued_packets) * u128::from(span);
+        }
+        self.since = now;
+        self.queued_bytes = self.queued_bytes.wrapping_add_signed(bytes);
+        self.queued_packets = self.queued_packets.wrapping_add_signed(packets);
+    }
+}
+
+/// What a discipline is lent, from the parts of a plane that are not its lane.
+macro_rules! lend {
+    ($plane:ident, $lane:ident, $ingress:expr) => {
+        PortCall {
+            now: $plane.now,
+            pool: &mut $plane.pool,
+            shared: &mut $plane.shared[$lane.from.index()],
+            number: $lane.from_port,
+            ingress: $ingress,
+            rate: $lane.rate,
+            effects: &mut $plane.effects,
+        }
+    };
 }
 
 /// Links, ports, routes and the packets on them.
@@ -62,13 +92,12 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
     pub pool: Pool<H>,
     pub observer: O,
     pub records: Vec<FlowRecord>,
-    pub counters: Vec<PortCounters>,
     pub packet_hops: u64,
     pub data_packets: u64,
     pub calendar: Calendar,
     pub now: Time,
-    lanes: Vec<Lane>,
-    ports: Vec<P>,
+    lanes: Vec<Lane<P>>,
+    homes: Vec<Home>,
     shared: Vec<P::Shared>,
     routes: Routes,
     effects: Effects,
@@ -78,18 +107,18 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
 
 impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn new(network: Network, routes: Routes, ports: Vec<P>, shared: Vec<P::Shared>, flows: usize, observer: O) -> Self {
-        let lanes = network.links().iter().map(|link| lane(&network, link)).collect();
+        let lanes = network.links().iter().zip(ports).map(|(link, port)| lane(&network, link, port)).collect();
+        let homes = network.node_ids().map(|node| home(&network, node)).collect();
         Plane {
             pool: Pool::default(),
             observer,
             records: vec![FlowRecord::NEW; flows],
-            counters: vec![PortCounters::default(); network.links().len()],
             packet_hops: 0,
             data_packets: 0,
             calendar: Calendar::default(),
             now: Time::ZERO,
             lanes,
-            ports,
+            homes,
             shared,
             routes,
             effects: Effects::default(),
@@ -139,13 +168,21 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             record.retransmissions += u32::from(packet.retransmission);
         }
         self.observer.packet_injected(self.now, node, &packet);
-        let link = if self.network.node(node).kind == NodeKind::Switch {
-            self.routes.pick(&self.network, node, Origin::Here(node), packet.flow.0, packet.src, packet.dst)
-        } else {
-            self.network.ports(node)[0]
+        let link = match self.homes[node.index()] {
+            Home::Edge(nic) => nic,
+            Home::Switch => self.routes.pick(&self.network, node, Origin::Here(node), packet.flow.0, packet.src, packet.dst),
         };
         let id = self.pool.insert(packet);
         self.enqueue(link, id, PortNumber::LOCAL);
+    }
+
+    /// The first port of a node: a host's NIC.
+    #[inline]
+    pub fn nic(&self, node: NodeId) -> Option<LinkId> {
+        match self.homes[node.index()] {
+            Home::Edge(nic) => Some(nic),
+            Home::Switch => None,
+        }
     }
 
     /// Whether a port would take a packet from its endpoint now.
@@ -192,36 +229,46 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         true
     }
 
+    /// A packet joins a port's queue, and leaves at once if the port is free.
     #[inline]
     fn enqueue(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
-        let index = link.index();
-        let now = self.now;
-        self.queue_changes(index, 1, i64::from(self.pool[id].size_bytes));
-        let lane = &self.lanes[index];
-        self.observer.packet_queued(now, link, &self.pool[id], lane.queued_bytes);
-        let mut call = PortCall {
-            now,
-            pool: &mut self.pool,
-            shared: &mut self.shared[lane.from.index()],
-            number: lane.from_port,
-            ingress,
-            rate: lane.rate,
-            effects: &mut self.effects,
-        };
-        self.ports[index].enqueue(&mut call, id);
+        let lane = &mut self.lanes[link.index()];
+        let size_bytes = self.pool[id].size_bytes;
+        self.observer.packet_queued(self.now, link, &self.pool[id], lane.queued_bytes + u64::from(size_bytes));
+        let free = lane.busy_until <= self.now;
+        if free && lane.queued_packets == 0 && lane.port.pass(&mut lend!(self, lane, ingress), id) {
+            // It comes and goes at one instant, which leaves the queue's integrals alone.
+            if self.effects.any {
+                self.settle(link);
+            }
+            self.transmit(link, id);
+        } else {
+            self.enqueue_behind(link, id, ingress, free);
+        }
+        if !self.woken.is_empty() {
+            self.serve_woken();
+        }
+    }
+
+    fn enqueue_behind(&mut self, link: LinkId, id: PacketId, ingress: PortNumber, free: bool) {
+        let lane = &mut self.lanes[link.index()];
+        lane.queue_changes(self.now, 1, i64::from(self.pool[id].size_bytes));
+        lane.port.enqueue(&mut lend!(self, lane, ingress), id);
         if self.effects.any {
             self.settle(link);
         }
-        let lane = &mut self.lanes[index];
-        let peak = &mut self.counters[index].peak_bytes;
-        *peak = (*peak).max(lane.queued_bytes);
-        if lane.busy_until <= now {
-            // A pending service at this very instant will see the packet too; serving now gives the same result sooner.
+        let lane = &mut self.lanes[link.index()];
+        lane.counters.peak_bytes = lane.counters.peak_bytes.max(lane.queued_bytes);
+        if free {
             self.serve(link);
         } else {
             let at = lane.busy_until;
             self.serve_by(link, at);
         }
+    }
+
+    #[cold]
+    fn serve_woken(&mut self) {
         while let Some(sibling) = self.woken.pop() {
             self.serve_if_free(sibling);
         }
@@ -248,47 +295,39 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     }
 
     /// Asks a free port for its next packet and puts it on the wire.
-    #[inline]
     fn serve(&mut self, link: LinkId) {
-        let index = link.index();
-        let lane = &self.lanes[index];
+        let lane = &mut self.lanes[link.index()];
         debug_assert!(lane.busy_until <= self.now);
-        let mut call = PortCall {
-            now: self.now,
-            pool: &mut self.pool,
-            shared: &mut self.shared[lane.from.index()],
-            number: lane.from_port,
-            ingress: PortNumber::LOCAL,
-            rate: lane.rate,
-            effects: &mut self.effects,
-        };
-        let choice = self.ports[index].dequeue(&mut call);
+        let choice = lane.port.dequeue(&mut lend!(self, lane, PortNumber::LOCAL));
+        self.act(link, choice);
+    }
+
+    /// Does what a discipline chose.
+    fn act(&mut self, link: LinkId, choice: Dequeue) {
         if self.effects.any {
             self.settle(link);
         }
+        let lane = &mut self.lanes[link.index()];
         match choice {
             Dequeue::Packet(id) => {
-                if self.pool[id].dst != NodeId::LINK {
-                    self.queue_changes(index, -1, -i64::from(self.pool[id].size_bytes));
+                let packet = &self.pool[id];
+                if packet.dst != NodeId::LINK {
+                    lane.queue_changes(self.now, -1, -i64::from(packet.size_bytes));
                 }
                 self.transmit(link, id);
             }
-            Dequeue::Idle => {
-                let lane = &mut self.lanes[index];
-                lane.blocked = lane.queued_packets > 0;
-            }
+            Dequeue::Idle => lane.blocked = lane.queued_packets > 0,
             Dequeue::NotBefore(at) => {
                 debug_assert!(at > self.now, "an event without delay");
-                self.lanes[index].blocked = false;
+                lane.blocked = false;
                 self.serve_by(link, at);
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, link: LinkId, id: PacketId) {
-        let index = link.index();
-        let lane = &mut self.lanes[index];
+        let lane = &mut self.lanes[link.index()];
         let packet = &self.pool[id];
         let size_bytes = packet.size_bytes;
         let service = lane.service(size_bytes);
@@ -317,9 +356,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
         lane.in_flight.push(id, &mut self.pool);
         let again = (lane.queued_packets > 0).then_some(lane.busy_until);
-        let counters = &mut self.counters[index];
-        counters.sent_packets[class] += 1;
-        counters.sent_bytes[class] += u64::from(size_bytes);
+        lane.counters.sent_packets[class] += 1;
+        lane.counters.sent_bytes[class] += u64::from(size_bytes);
         self.packet_hops += 1;
         if let Some(at) = again {
             self.serve_by(link, at);
@@ -328,26 +366,15 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
 
     /// Hands a link frame to the port it came to, and serves that port anew.
     fn link_frame(&mut self, link: LinkId, id: PacketId) {
-        let lane = &self.lanes[link.index()];
-        let mut call = PortCall {
-            now: self.now,
-            pool: &mut self.pool,
-            shared: &mut self.shared[lane.from.index()],
-            number: lane.from_port,
-            ingress: PortNumber::LOCAL,
-            rate: lane.rate,
-            effects: &mut self.effects,
-        };
-        self.ports[link.index()].handle_link_frame(&mut call, id);
+        let lane = &mut self.lanes[link.index()];
+        lane.port.handle_link_frame(&mut lend!(self, lane, PortNumber::LOCAL), id);
+        lane.blocked = false;
         if self.effects.any {
             self.settle(link);
         }
         self.pool.remove(id);
-        self.lanes[link.index()].blocked = false;
         self.serve_if_free(link);
-        while let Some(sibling) = self.woken.pop() {
-            self.serve_if_free(sibling);
-        }
+        self.serve_woken();
     }
 
     /// Accounts for what a discipline did besides returning.
@@ -355,34 +382,35 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     #[inline(never)]
     fn settle(&mut self, link: LinkId) {
         let mut effects = std::mem::take(&mut self.effects);
+        let lane = &mut self.lanes[link.index()];
         for id in effects.duplicated.drain(..) {
-            let (size, payload, flow) = (self.pool[id].size_bytes, self.pool[id].payload_bytes, self.pool[id].flow);
-            self.queue_changes(link.index(), 1, i64::from(size));
-            if payload > 0 {
-                self.records[flow.0 as usize].duplicated_bytes += u64::from(payload);
+            let packet = &self.pool[id];
+            lane.queue_changes(self.now, 1, i64::from(packet.size_bytes));
+            if packet.payload_bytes > 0 {
+                self.records[packet.flow.0 as usize].duplicated_bytes += u64::from(packet.payload_bytes);
             }
         }
         for (id, payload, cut) in effects.trimmed.drain(..) {
-            self.queue_changes(link.index(), 0, -i64::from(cut));
-            self.counters[link.index()].trimmed_packets += 1;
+            lane.queue_changes(self.now, 0, -i64::from(cut));
+            lane.counters.trimmed_packets += 1;
             let record = &mut self.records[self.pool[id].flow.0 as usize];
             record.dropped_bytes += u64::from(payload);
             record.dropped_packets += u32::from(payload > 0);
         }
+        lane.counters.marked_packets += std::mem::take(&mut effects.marked);
+        self.woken.extend(effects.woken.drain(..).map(|port| self.network.ports(lane.from)[usize::from(port.0)]));
         for (id, why) in effects.dropped.drain(..) {
-            self.queue_changes(link.index(), -1, -i64::from(self.pool[id].size_bytes));
+            let size_bytes = i64::from(self.pool[id].size_bytes);
+            self.lanes[link.index()].queue_changes(self.now, -1, -size_bytes);
             self.give_up(link, id, why);
         }
-        self.counters[link.index()].marked_packets += std::mem::take(&mut effects.marked);
-        let node = self.lanes[link.index()].from;
-        self.woken.extend(effects.woken.drain(..).map(|port| self.network.ports(node)[usize::from(port.0)]));
         effects.any = false;
         self.effects = effects;
     }
 
     fn give_up(&mut self, link: LinkId, id: PacketId, why: DropReason) {
         let packet = &self.pool[id];
-        let counters = &mut self.counters[link.index()];
+        let counters = &mut self.lanes[link.index()].counters;
         counters.dropped_packets[why as usize] += 1;
         if packet.payload_bytes > 0 {
             counters.dropped_data_packets += 1;
@@ -394,32 +422,31 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.pool.remove(id);
     }
 
-    /// The queue of a port grows or shrinks: keeps its integrals over time.
-    #[inline]
-    fn queue_changes(&mut self, index: usize, packets: i32, bytes: i64) {
-        let lane = &mut self.lanes[index];
-        if lane.queued_packets > 0 {
-            let span = (self.now - lane.since).as_ps();
-            if span > 0 {
-                let counters = &mut self.counters[index];
-                counters.byte_time += u128::from(lane.queued_bytes) * u128::from(span);
-                counters.packet_time += u128::from(lane.queued_packets) * u128::from(span);
-            }
-        }
-        lane.since = self.now;
-        lane.queued_bytes = lane.queued_bytes.wrapping_add_signed(bytes);
-        lane.queued_packets = lane.queued_packets.wrapping_add_signed(packets);
-    }
-
-    /// Brings every queue's integrals up to the present.
-    pub fn close_integrals(&mut self) {
-        for index in 0..self.lanes.len() {
-            self.queue_changes(index, 0, 0);
-        }
+    /// Every port's counters, brought up to the present.
+    pub fn counters(&mut self) -> Vec<PortCounters> {
+        let now = self.now;
+        let close = |lane: &mut Lane<P>| {
+            lane.queue_changes(now, 0, 0);
+            lane.counters
+        };
+        self.lanes.iter_mut().map(close).collect()
     }
 }
 
-fn lane(network: &Network, link: &flowloom_core::Link) -> Lane {
+/// How a node's own packets leave it.
+#[derive(Clone, Copy)]
+enum Home {
+    /// A host: over its only link.
+    Edge(LinkId),
+    /// A switch: along the routes.
+    Switch,
+}
+
+fn home(network: &Network, node: NodeId) -> Home {
+    if network.node(node).kind == NodeKind::Switch { Home::Switch } else { Home::Edge(network.ports(node)[0]) }
+}
+
+fn lane<P>(network: &Network, link: &flowloom_core::Link, port: P) -> Lane<P> {
     const PS_BITS: u64 = 8 * 1_000_000_000_000;
     let bps = link.rate.as_bps();
     Lane {
@@ -438,6 +465,8 @@ fn lane(network: &Network, link: &flowloom_core::Link) -> Lane {
         from_port: link.from_port,
         to_port: link.to_port,
         blocked: false,
+        port,
+        counters: PortCounters::default(),
     }
 }
 

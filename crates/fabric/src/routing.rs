@@ -23,6 +23,7 @@ pub enum Routing {
 
 #[derive(Clone, Copy)]
 struct Group {
+    /// Its first candidate; where there is one only, the link itself.
     first: u32,
     count: u32,
     /// The slowest of the group's links; within a tier they are alike.
@@ -32,9 +33,8 @@ struct Group {
 /// Shortest-path next hops of every switch to every node, and the choice among them.
 pub struct Routes {
     routing: Routing,
-    nodes: usize,
     seed: u64,
-    /// By (switch's row, destination): an index into `groups`.
+    /// By (switch, destination), a switch's destinations from its `rows` on: an index into `groups`.
     table: Vec<u32>,
     rows: Vec<u32>,
     groups: Vec<Group>,
@@ -60,12 +60,11 @@ impl Routes {
         let nodes = network.len();
         let mut rows = vec![u32::MAX; nodes];
         for (row, switch) in network.switches().enumerate() {
-            rows[switch.index()] = row as u32;
+            rows[switch.index()] = (row * nodes) as u32;
         }
         let switches = network.switches().count();
         let mut routes = Routes {
             routing,
-            nodes,
             seed,
             table: vec![u32::MAX; switches * nodes],
             rows,
@@ -96,12 +95,13 @@ impl Routes {
                 let choice: Vec<LinkId> = network.ports(switch).iter().filter(nearer).copied().collect();
                 let group = *known.entry(choice).or_insert_with_key(|choice| {
                     let rate = choice.iter().map(|link| network.link(*link).rate).min().unwrap_or_default();
-                    self.groups.push(Group { first: self.candidates.len() as u32, count: choice.len() as u32, rate });
+                    let first = if let [only] = choice.as_slice() { only.0 } else { self.candidates.len() as u32 };
+                    self.groups.push(Group { first, count: choice.len() as u32, rate });
                     self.candidates.extend(choice);
                     self.groups.len() as u32 - 1
                 });
                 let row = self.rows[switch.index()] as usize;
-                self.table[row * self.nodes + target.index()] = group;
+                self.table[row + target.index()] = group;
             }
         }
     }
@@ -109,7 +109,7 @@ impl Routes {
     #[inline]
     fn group(&self, at: NodeId, to: NodeId) -> Group {
         let row = self.rows[at.index()] as usize;
-        self.groups[self.table[row * self.nodes + to.index()] as usize]
+        self.groups[self.table[row + to.index()] as usize]
     }
 
     /// The rate at which switch `at` sends towards `to`.
@@ -119,11 +119,11 @@ impl Routes {
     }
 
     /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`.
-    #[inline]
+    #[inline(always)]
     pub fn pick(&mut self, network: &Network, at: NodeId, origin: Origin, flow: u32, src: NodeId, dst: NodeId) -> LinkId {
         let group = self.group(at, dst);
         if group.count == 1 {
-            return self.candidates[group.first as usize];
+            return LinkId(group.first);
         }
         let choice = match self.routing {
             Routing::SprayRoundRobin => {
@@ -159,6 +159,9 @@ impl Routes {
                 return network.ports(node)[0];
             }
             let group = self.group(node, high);
+            if group.count == 1 {
+                return LinkId(group.first);
+            }
             self.candidates[(group.first + self.hash(node, flow, low, high) % group.count) as usize]
         };
         if src == low {

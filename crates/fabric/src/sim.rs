@@ -50,6 +50,14 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     unacknowledged: usize,
     time_limit: Time,
     events: u64,
+    sources: Sources,
+}
+
+/// Event sources in order: a link's arrivals, a port's service, a node's timer, flow arrivals.
+#[derive(Clone, Copy)]
+struct Sources {
+    links: Source,
+    nodes: Source,
 }
 
 impl<T: Transport, O: Observer<T::Header>> Sim<T, T::Port, O> {
@@ -105,6 +113,7 @@ where
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         let routes = Routes::new(&network, routing, seed);
         let timers = vec![Time::MAX; network.len()];
+        let sources = Sources { links: network.links().len() as Source, nodes: network.len() as Source };
         let plane = Plane::new(network, routes, ports, shared, flows.len(), observer);
         let mut sim = Sim {
             plane,
@@ -117,6 +126,7 @@ where
             next_flow: 0,
             time_limit,
             events: 0,
+            sources,
         };
         sim.schedule_next_flow();
         sim
@@ -125,8 +135,7 @@ where
     /// Handles up to `budget` events; false when the run is over: every flow acknowledged, nothing left to happen, or the
     /// time limit reached.
     pub fn step(&mut self, budget: u64) -> bool {
-        let links = self.plane.network.links().len() as Source;
-        let nodes = self.plane.network.len() as Source;
+        let (links, nodes) = (self.sources.links, self.sources.nodes);
         for _ in 0..budget {
             if self.unacknowledged == 0 {
                 return false;
@@ -167,13 +176,13 @@ where
     /// Where conservation is violated: payload sent and duplicated = arrived + dropped + in flight, for each flow, and what
     /// was delivered of a completed flow = its size. Such a run's numbers mean nothing.
     pub fn finish(mut self) -> Result<(Report, O), String> {
-        self.plane.close_integrals();
+        let ports = self.plane.counters();
         self.check_conservation()?;
         let report = Report {
             network: self.plane.network,
             flows: self.flows,
             records: self.plane.records,
-            ports: self.plane.counters,
+            ports,
             packet_hops: self.plane.packet_hops,
             data_packets: self.plane.data_packets,
             events: self.events,
@@ -207,8 +216,8 @@ where
 
     fn schedule_next_flow(&mut self) {
         if let Some(flow) = self.flows.get(self.next_flow) {
-            let source = 2 * self.plane.network.links().len() + self.plane.network.len();
-            self.plane.calendar.schedule(flow.start, source as Source);
+            let source = 2 * self.sources.links + self.sources.nodes;
+            self.plane.calendar.schedule(flow.start, source);
         }
     }
 
@@ -255,10 +264,8 @@ where
     fn refill(&mut self, link: LinkId) {
         if T::NIC == Nic::Pulled {
             let node = self.plane.owner(link);
-            match self.residents[node.index()] {
-                Resident::Host => self.pull(node),
-                Resident::Control(_) if self.plane.network.node(node).kind == NodeKind::ControlHost => self.pull(node),
-                _ => {}
+            if self.plane.nic(node).is_some() {
+                self.pull(node);
             }
         }
     }
@@ -266,13 +273,11 @@ where
     /// After anything happened at an endpoint: takes its reports and packets, and sets its timer.
     #[inline]
     fn attend(&mut self, node: NodeId) {
-        loop {
-            let event = match self.residents[node.index()] {
-                Resident::Host => self.hosts[node.index()].poll_event(),
-                Resident::Control(index) => self.controls[index as usize].poll_event(),
-                Resident::Nobody => None,
-            };
-            let Some(event) = event else { break };
+        while let Some(event) = match self.residents[node.index()] {
+            Resident::Host => self.hosts[node.index()].poll_event(),
+            Resident::Control(index) => self.controls[index as usize].poll_event(),
+            Resident::Nobody => None,
+        } {
             self.record(node, &event);
         }
         self.pull(node);
@@ -281,35 +286,24 @@ where
     /// Takes packets from an endpoint for as long as the network wants them, and sets its timer.
     #[inline]
     fn pull(&mut self, node: NodeId) {
-        let now = self.plane.now;
-        match self.residents[node.index()] {
-            Resident::Host => {
-                let host = &mut self.hosts[node.index()];
-                pull_from(host, &mut self.plane, node, T::NIC == Nic::Pulled);
-                let wanted = host.poll_timeout();
-                self.set_timer(node, wanted);
-            }
-            Resident::Control(index) => {
-                let control = &mut self.controls[index as usize];
-                let by_packet = T::NIC == Nic::Pulled && self.plane.network.node(node).kind == NodeKind::ControlHost;
-                pull_from(control, &mut self.plane, node, by_packet);
-                let wanted = control.poll_timeout();
-                self.set_timer(node, wanted);
-            }
-            Resident::Nobody => {}
+        let wanted = match self.residents[node.index()] {
+            Resident::Host => pull_from(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
+            Resident::Control(index) => pull_from(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
+            Resident::Nobody => None,
+        };
+        if let Some(wanted) = wanted {
+            self.set_timer(node, wanted);
         }
-        debug_assert_eq!(now, self.plane.now);
     }
 
     /// An event that is already pending earlier stays: when it comes, the endpoint is asked again.
     #[inline]
-    fn set_timer(&mut self, node: NodeId, wanted: Option<Time>) {
-        let Some(wanted) = wanted else { return };
+    fn set_timer(&mut self, node: NodeId, wanted: Time) {
         let pending = &mut self.timers[node.index()];
         if wanted < *pending {
             debug_assert!(wanted > self.plane.now, "a timer without delay at {node:?}");
             *pending = wanted;
-            let source = 2 * self.plane.network.links().len() as Source + node.0;
+            let source = 2 * self.sources.links + node.0;
             self.plane.calendar.schedule(wanted, source);
         }
     }
@@ -341,23 +335,26 @@ fn handle_due<E: Endpoint>(endpoint: &mut E, now: Time) {
     }
 }
 
+/// Takes packets from an endpoint: by the packet, when its NIC is free, or all it has. Returns its next timeout.
 #[inline]
-fn pull_from<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, by_packet: bool)
+fn pull_from<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic) -> Option<Time>
 where
     E: Endpoint,
     P: Discipline<E::Header>,
     O: Observer<E::Header>,
 {
-    let now = plane.now;
-    let nic = plane.network.ports(node)[0];
     while endpoint.may_transmit() {
-        if by_packet && !plane.wants_packet(nic) {
+        if mode == Nic::Pulled
+            && let Some(nic) = plane.nic(node)
+            && !plane.wants_packet(nic)
+        {
             plane.ask_later(nic);
             break;
         }
-        let Some(packet) = endpoint.poll_transmit(now) else { break };
+        let Some(packet) = endpoint.poll_transmit(plane.now) else { break };
         plane.inject(node, packet);
     }
+    endpoint.poll_timeout()
 }
 
 /// One more host, beside the first switch and on a link like that of the first host.

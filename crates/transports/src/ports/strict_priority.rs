@@ -101,6 +101,11 @@ impl<H> Discipline<H> for StrictPriority {
     }
 
     #[inline]
+    fn pass(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) -> bool {
+        self.occupied == 0 && call.pool[packet].size_bytes <= self.limit
+    }
+
+    #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
         let class = self.occupied.trailing_zeros() as usize;
         if class >= MOST_CLASSES {
