@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from flowloom.api import compare, load, run
     from flowloom.results import Results
     from flowloom.scenario import Scenario
-    from flowloom.sweep import Sweep, sweep
+    from flowloom.sweeps import Sweep, sweep
 
 __all__ = [
     "Results",
@@ -33,11 +33,11 @@ _HOME = {
     "RunError": "flowloom._native",
     "Scenario": "flowloom.scenario",
     "ScenarioError": "flowloom._native",
-    "Sweep": "flowloom.sweep",
+    "Sweep": "flowloom.sweeps",
     "compare": "flowloom.api",
     "load": "flowloom.api",
     "run": "flowloom.api",
-    "sweep": "flowloom.sweep",
+    "sweep": "flowloom.sweeps",
 }
 
 
@@ -48,7 +48,6 @@ def __getattr__(name: str) -> Any:
         return version("flowloom")
     if name not in _HOME:
         raise AttributeError(f"module 'flowloom' has no attribute {name!r}")
-    # `sweep` names a function and the module it lives in: importing the module sets the name to the module first.
     value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value

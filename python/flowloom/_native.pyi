@@ -20,9 +20,7 @@ class Run(TypedDict):
 def check(text: str, path: str, overrides: Sequence[str]) -> str:
     """Give the resolved scenario: TOML with every default filled in."""
 
-def run(
-    text: str, path: str, overrides: Sequence[str], progress: Callable[[float, float, int], None] | None
-) -> Run:
+def run(text: str, path: str, overrides: Sequence[str], progress: Callable[[float, float, int], None] | None) -> Run:
     """Simulate; `progress(done, sim_s, packet_hops)` is called about ten times a second and may raise to stop."""
 
 def catalogue() -> str:

@@ -1,0 +1,56 @@
+"""The three verbs of the Python API that are not a sweep: run, compare, load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from flowloom.engine import Progress, simulate
+from flowloom.results import Results, load
+from flowloom.scenario import Scenario, Source
+from flowloom.sweeps import sweep
+
+__all__ = ["compare", "load", "run"]
+
+
+def run(
+    scenario: Source,
+    changes: Mapping[str, Any] | None = None,
+    /,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    **overrides: Any,
+) -> Results:
+    """Simulate one scenario.
+
+    Args:
+        scenario: A path, a dict, TOML text or a Scenario.
+        changes: Overrides with dotted keys: `{"workload.load": 0.8}`.
+        out: A directory to save the result in.
+        progress: Called about ten times a second with (share done, simulated seconds, packet-hops); may raise to stop.
+        **overrides: Overrides with `__` for the dots: `workload__load=0.8`.
+
+    Raises:
+        ScenarioError: The scenario is not valid.
+        RunError: The simulation failed.
+    """
+    results = simulate(Scenario.of(scenario).set(changes or {}).set(overrides), progress)
+    if out is not None:
+        results.save(out)
+    return results
+
+
+def compare(
+    scenario: Source,
+    transports: Sequence[str],
+    *,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+) -> dict[str, Results]:
+    """Run several transports on the same scenario, that is on the same flows; give the results by transport."""
+    runs = sweep(scenario, {"transport.name": list(transports)}, executor=executor, workers=workers, out=out)
+    return {run.point["transport.name"]: run.results for run in runs}

@@ -1,0 +1,1 @@
+"""What papers claim, held against what was measured here."""

@@ -1,0 +1,165 @@
+"""Commands that look instead of simulating: list, show, explain, doctor, import."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flowloom.cli import common
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("list")(common.reported(list_all))
+    app.command()(common.reported(show))
+    app.command()(common.reported(explain))
+    app.command()(common.reported(doctor))
+    app.command("import")(common.reported(import_sizes))
+
+
+def _catalogue() -> dict[str, Any]:
+    from flowloom import _native
+
+    catalogue: dict[str, Any] = json_module.loads(_native.catalogue())
+    return catalogue
+
+
+def list_all(
+    kind: Annotated[str | None, typer.Argument(help="transports, workloads, topologies, wires or figures.")] = None,
+) -> None:
+    """List what there is: transports, workloads, topologies, figures."""
+    from flowloom._native import ScenarioError
+    from flowloom.figures.schema import suggestion
+
+    catalogue = _catalogue()
+    kinds = ("transports", "workloads", "topologies", "wires", "figures")
+    if kind not in (None, *kinds):
+        raise ScenarioError(f'no "{kind}" to list: {suggestion(str(kind), kinds)}')
+    for section in kinds:
+        if kind not in (None, section):
+            continue
+        entries = _figures() if section == "figures" else catalogue[section]
+        typer.echo(section)
+        width = max((len(entry["name"]) for entry in entries), default=0)
+        for entry in entries:
+            mean = entry.get("mean_bytes")
+            size = f" (mean {mean / 1e3:,.1f} kB)" if mean else ""
+            typer.echo(f"  {entry['name']:<{width}}  {entry.get('about', '')}{size}".rstrip())
+        typer.echo("")
+    if kind is None:
+        typer.echo("`flowloom show NAME` tells more about each.")
+
+
+def _figures() -> list[dict[str, Any]]:
+    from flowloom._native import ScenarioError
+    from flowloom.figures import catalogue, schema
+
+    try:
+        return [{"name": f.name, "about": f.title} for f in map(schema.read, catalogue.figures())]
+    except ScenarioError:
+        return []  # an installed package has no papers beside it
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="A transport, workload, topology, figure, or a scenario file.")],
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw a workload's distribution here.")] = None,
+) -> None:
+    """Show a transport's parameters, a workload's sizes, a figure, or a scenario with all its defaults."""
+    from flowloom._native import ScenarioError
+    from flowloom.figures.schema import suggestion
+
+    catalogue = _catalogue()
+    found = {entry["name"]: (kind, entry) for kind in ("transports", "workloads", "topologies") for entry in catalogue[kind]}
+    if name in found:
+        kind, entry = found[name]
+        {"transports": _show_transport, "workloads": _show_workload, "topologies": _show_topology}[kind](entry)
+        if plot and kind == "workloads":
+            from flowloom.plots.comparison import draw_sizes
+
+            drawn = draw_sizes(entry["points"], plot.with_suffix(""), f"{name}: {entry['about']}")
+            typer.echo(f"picture: {drawn[0]}")
+    elif "/" in name and not name.endswith(".toml"):
+        from flowloom.cli.paper import print_figure
+        from flowloom.figures import catalogue as figures
+        from flowloom.figures import schema
+
+        print_figure(schema.read(figures.figure_path(name)))
+    elif name.endswith(".toml"):
+        from flowloom.scenario import Scenario
+
+        typer.echo(Scenario.of(Path(name)).resolve().rstrip())
+    else:
+        raise ScenarioError(f'nothing is called "{name}": {suggestion(name, found)}; `flowloom list` lists all')
+
+
+def _show_transport(entry: dict[str, Any]) -> None:
+    typer.echo(f"{entry['name']}: {entry['about']}\n\n[transport.{entry['name']}]")
+    properties = entry["schema"].get("properties", {})
+    for key, default in entry["defaults"].items():
+        about = " ".join(properties.get(key, {}).get("description", "").split())
+        typer.echo(f"{key} = {_toml_value(default)}" + (f"\n    {about}" if about else ""))
+
+
+def _toml_value(value: Any) -> str:
+    from flowloom import toml
+
+    return toml.value(value) if value is not None else "(none)"
+
+
+def _show_workload(entry: dict[str, Any]) -> None:
+    from flowloom.metrics import size
+
+    typer.echo(f"{entry['name']}: {entry['about']}\nsource: {entry['source']}\nmean: {size(entry['mean_bytes'])}")
+    rows = [[size(bytes_), f"{share:.4g}"] for bytes_, share in entry["points"]]
+    common.print_table(["flow size", "share no larger"], rows, right=(0, 1))
+
+
+def _show_topology(entry: dict[str, Any]) -> None:
+    typer.echo(f"{entry['name']}: {entry['about']}")
+
+
+def explain(
+    what: Annotated[str, typer.Argument(metavar="METRIC|DIR", help="A number's name (slowdown.mean), or a results directory.")],
+) -> None:
+    """Say what a number means; or, of a result, what the numbers say and what dominated completion times."""
+    from flowloom import explanations
+
+    typer.echo(explanations.of_result(Path(what)) if Path(what).is_dir() else explanations.of_metric(what))
+
+
+def doctor(
+    what: Annotated[
+        str | None, typer.Argument(metavar="[SCENARIO.toml|DIR]", help="What to examine; the installation by default.")
+    ] = None,
+) -> None:
+    """Check the installation, a scenario, or a result: what was set up and not used, what is unstable or unfinished."""
+    from flowloom import diagnosis
+
+    if what is None:
+        findings = diagnosis.of_installation()
+    elif Path(what).is_dir():
+        findings = diagnosis.of_result(Path(what))
+    else:
+        findings = diagnosis.of_scenario(Path(what))
+    for finding in findings:
+        typer.echo(f"{finding.level:<7} {finding.text}")
+    if any(finding.level == "problem" for finding in findings):
+        raise typer.Exit(common.FAILED)
+
+
+def import_sizes(
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="A flow-size table of another tool, or a CSV of flows.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.csv", help="Where to write it in this project's form.")],
+    dialect: Annotated[
+        str | None,
+        typer.Option(help="bytes_probability, bytes_percent, packets_probability, ns2_bytes, ns2_packets or flows."),
+    ] = None,
+) -> None:
+    """Convert a flow-size table, or make one of recorded flows, for workload.sizes = { cdf = "FILE.csv" }."""
+    from flowloom import importing
+
+    made = importing.sizes(table, out, dialect)
+    typer.echo(f"{out}: {made.points} points, mean {made.mean_bytes:,.0f} B, read as {made.dialect}\n{made.usage}")

@@ -1,0 +1,71 @@
+"""Results as tables on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flowloom import metrics
+from flowloom.cli.common import print_table
+from flowloom.plots.style import transport_label
+from flowloom.results import Results
+from flowloom.sweeps import Sweep
+
+_RUN = (
+    "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "deadlines_met",
+    "drops.total", "drops.rate", "queueing_us_mean", "sim_s", "packet_hops", "wall_s",
+)  # fmt: skip
+_COMPARISON = (
+    "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "drops.rate",
+    "queueing_us_mean", "wall_s",
+)  # fmt: skip
+_SWEEP = ("finished", "slowdown.mean", "slowdown.p99", "fct_us.mean", "nfct", "goodput_gbps", "drops.rate")
+
+
+def _shown(metric: str, summary: Mapping[str, Any]) -> str:
+    return metrics.show(metric, metrics.evaluate(metric, summary))
+
+
+def print_run(results: Results) -> None:
+    """Print a run's summary: the numbers, then slowdown by flow size."""
+    summary = results.summary
+    name, seed = transport_label(summary["transport"]), summary["seed"]
+    title = f"{name}, seed {seed}: {summary['finished']} of {summary['flows']} flows finished"
+    print_table(["", ""], [(metrics.label(m), _shown(m, summary)) for m in _RUN], right=(1,), title=title)
+    print_sizes({summary["transport"]: results})
+
+
+def print_comparison(results: Mapping[str, Results]) -> None:
+    """Print transports as columns: the numbers, then slowdown by flow size."""
+    head = ["", *(transport_label(name) for name in results)]
+    rows = [[metrics.label(m), *(_shown(m, r.summary) for r in results.values())] for m in _COMPARISON]
+    finished = ["Flows finished", *(f"{r.summary['finished']} of {r.summary['flows']}" for r in results.values())]
+    print_table(head, [finished, *rows], right=range(1, len(head)))
+    print_sizes(results)
+
+
+def print_sizes(results: Mapping[str, Results]) -> None:
+    """Print mean and 99th-percentile slowdown by flow size."""
+    bins = [r.summary["slowdown"].get("by_size") or [] for r in results.values()]
+    if not any(bins):
+        return
+    head = ["Slowdown by flow size", "Flows"]
+    head += [f"{transport_label(name)} {word}" for name in results for word in ("mean", "p99")]
+    rows = []
+    for entries in zip(*bins, strict=True):
+        numbers = [metrics.show("slowdown.mean", _number(e[word])) for e in entries for word in ("mean", "p99")]
+        rows.append([metrics.bin_label(entries[0]), str(entries[0]["flows"]), *numbers])
+    print_table(head, rows, right=range(1, len(head)))
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def print_sweep(sweep: Sweep) -> None:
+    """Print a row per run."""
+    rows = sweep.table(_SWEEP).to_pylist()
+    keys = [k for k in rows[0] if k not in _SWEEP]
+    head = [*keys, *(metrics.label(m) for m in _SWEEP)]
+    body = [[*(str(row[k]) for k in keys), *(metrics.show(m, row[m]) for m in _SWEEP)] for row in rows]
+    print_table(head, body, right=range(len(keys), len(head)))

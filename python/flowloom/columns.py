@@ -1,0 +1,85 @@
+"""The columns of `flows.parquet`: what they mean, in which unit, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+class Column(NamedTuple):
+    """One column of the flow table."""
+
+    type: str
+    unit: str
+    about: str
+
+
+FLOWS = {
+    "id": Column("uint32", "", "Names the flow; flows are in order of start"),
+    "src": Column("uint32", "", "The sending host, counted from 0"),
+    "dst": Column("uint32", "", "The receiving host, counted from 0"),
+    "bytes": Column("uint64", "B", "Payload bytes"),
+    "start": Column("float64", "s", "When the application handed the flow to the sender"),
+    "finish": Column("float64", "s", "When it was complete, as metrics.fct_end says; null if it never was"),
+    "optimum": Column("float64", "s", "Completion time alone in the network"),
+    "slowdown": Column("float64", "", "(finish - start) / optimum; null if unfinished"),
+    "deadline": Column("float64", "s", "Absolute deadline; null if it has none"),
+    "tenant": Column("uint16", "", "Whose flow it is, counted from 0"),
+    "coflow": Column("uint32", "", "The request or coflow it belongs to; null if none"),
+    "retransmissions": Column("uint32", "", "Data packets that the sender sent again"),
+}
+
+
+def flow_table(arrays: Mapping[str, NDArray[Any]]) -> pa.Table:
+    """Make the flow table of the simulator's arrays; NaN and negative values mean "none" and become null."""
+    import pyarrow as pa
+
+    fields, columns = [], []
+    for name, column in FLOWS.items():
+        values = arrays[name]
+        missing = _missing(values)
+        columns.append(
+            pa.array(values, mask=missing).cast(column.type) if missing is not None else pa.array(values, column.type)
+        )
+        about = {"unit": column.unit, "about": column.about}
+        fields.append(pa.field(name, column.type, metadata={k: v for k, v in about.items() if v}))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_] | None:
+    import numpy as np
+
+    if values.dtype.kind == "f":
+        found = np.isnan(values)
+    elif values.dtype.kind == "i":
+        found = values < 0
+    else:
+        return None
+    return found if found.any() else None
+
+
+def series_table(arrays: Mapping[str, NDArray[Any]]) -> pa.Table:
+    """Make a table of one series' columns."""
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(values) for name, values in arrays.items()})
+
+
+def write(table: pa.Table, path: Path) -> None:
+    """Write Parquet whose bytes depend on the table's content alone."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path, compression="zstd", version="2.6", write_statistics=True)
+
+
+def write_csv(table: pa.Table, path: Path) -> None:
+    """Write CSV with a header line; nulls are empty."""
+    from pyarrow import csv
+
+    csv.write_csv(table, path)

@@ -1,0 +1,137 @@
+"""What is wrong, or looks wrong, with an installation, a scenario or a result."""
+
+from __future__ import annotations
+
+import json
+import platform
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flowloom import _native, metrics, results
+from flowloom.results import Results
+from flowloom.scenario import Scenario
+
+
+class Finding(NamedTuple):
+    """One observation."""
+
+    level: str
+    """`ok`, `note` (worth knowing), or `problem` (the numbers do not mean what they seem to)."""
+    text: str
+
+
+def of_installation() -> list[Finding]:
+    """Check that the package can do its work."""
+    from importlib.metadata import version
+
+    from flowloom.figures import catalogue
+    from flowloom.jobs import cores
+    from flowloom.provenance import commit
+
+    kinds = json.loads(_native.catalogue())
+    found = [
+        Finding("ok", f"flowloom {version('flowloom')} ({commit() or 'installed'}), Python {platform.python_version()}"),
+        Finding("ok", f"simulator: {len(kinds['transports'])} transports, {len(kinds['workloads'])} workloads"),
+        Finding("ok", f"{cores()} cores for sweeps"),
+    ]
+    for package in ("numpy", "pyarrow", "scipy", "matplotlib", "rich"):
+        try:
+            found.append(Finding("ok", f"{package} {version(package)}"))
+        except ImportError:
+            found.append(Finding("problem", f"{package} is not installed"))
+    try:
+        found.append(Finding("ok", f"papers: {', '.join(catalogue.papers())}"))
+    except _native.ScenarioError as error:
+        found.append(Finding("note", str(error)))
+    return found
+
+
+def of_scenario(path: Path) -> list[Finding]:
+    """Run a scenario, with no more than two thousand flows, and examine the result.
+
+    Raises:
+        ScenarioError: It is not valid.
+        RunError: The simulation failed.
+    """
+    from flowloom.engine import simulate
+
+    scenario = Scenario.of(path)
+    workload = tomllib.loads(scenario.resolve()).get("workload", {})
+    if workload.get("flows", 0) > 2000:
+        scenario = scenario.set({"workload.flows": 2000})
+    return [Finding("ok", f"{path} is valid"), *_examine(simulate(scenario))]
+
+
+def of_result(directory: Path) -> list[Finding]:
+    """Examine a results directory.
+
+    Raises:
+        ScenarioError: It is none.
+    """
+    return list(_examine(results.load(directory)))
+
+
+def _examine(result: Results) -> list[Finding]:
+    spec = tomllib.loads(result.scenario)
+    found = [
+        *_finished(result.summary),
+        *_stable(result),
+        *_enough(result.summary),
+        *_mechanisms(result.summary, spec),
+    ]
+    return found or [Finding("ok", "all flows finished, the network kept up, and what was set up was used")]
+
+
+def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
+    missing = summary["flows"] - summary["finished"]
+    if missing:
+        yield Finding(
+            "problem",
+            f"{missing} of {summary['flows']} flows did not finish and are missing from every slowdown and FCT, which "
+            "therefore look better than they are; raise or remove run.time_limit",
+        )
+
+
+def _stable(result: Results) -> Iterator[Finding]:
+    from flowloom.claims.checks import mean_within
+
+    if "pending" not in result.series:
+        return
+    table = result.series["pending"]
+    x, y = (table[name].to_pylist() for name in table.column_names[:2])
+    early, late = mean_within(x, y, (0.3, 0.5)), mean_within(x, y, (0.8, 1.0))
+    if early > 0.002 and late > 1.5 * early:
+        yield Finding(
+            "problem",
+            f"the backlog at the sources grew from {early:.1%} to {late:.1%} of all bytes while flows arrived: the network does "
+            "not keep up with the load (or the run is too short to tell), so slowdowns depend on the length of the run",
+        )
+
+
+def _enough(summary: Mapping[str, Any]) -> Iterator[Finding]:
+    for entry in summary["slowdown"]["by_size"]:
+        if 0 < entry["finished"] < 100:
+            yield Finding(
+                "note",
+                f"only {entry['finished']} finished flows are of size {metrics.bin_label(entry)}: their 99th percentile is the "
+                "worst of a few; raise workload.flows",
+            )
+
+
+def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find what was configured and did nothing."""
+    name = summary["transport"]
+    settings = spec.get("transport", {}).get(name, {})
+    used = [int(c) for c, packets in (summary.get("classes") or {}).items() if packets]
+    classes = next((settings[key] for key in ("classes", "queues", "priorities") if isinstance(settings.get(key), int)), None)
+    if classes and used and len(used) < classes:
+        yield Finding("note", f"{name} sets up {classes} priority classes and used {len(used)}")
+    marking = [key for key in settings if "mark" in key or "ecn" in key]
+    if marking and summary.get("marks") == 0:
+        yield Finding("note", f"{name} sets {', '.join(marking)}, but no packet was marked")
+    if spec.get("fault") and not summary["drops"]["by_reason"].get("lost", 1) and not summary["retransmissions"]:
+        yield Finding("note", "faults are configured, but none had any effect")
+    if spec.get("workload", {}).get("deadline") and summary.get("deadlines_met") is None:
+        yield Finding("note", "workload.deadline is set, but no flow had a deadline")

@@ -1,0 +1,38 @@
+"""One run: a scenario goes in, results come out."""
+
+from __future__ import annotations
+
+import json
+import time
+import tomllib
+from collections.abc import Callable
+from typing import TypeAlias
+
+from flowloom import _native, columns, provenance
+from flowloom.results import Results, seed_of
+from flowloom.scenario import Scenario
+
+Progress: TypeAlias = Callable[[float, float, int], None]
+"""`progress(done, sim_s, packet_hops)`: share done in 0..1, simulated seconds, packet-hops; raises to stop the run."""
+
+
+def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
+    """Run a scenario in this process.
+
+    Raises:
+        ScenarioError: The scenario is not valid.
+        RunError: The simulation failed.
+    """
+    begin = time.perf_counter()
+    outcome = _native.run(scenario.text, scenario.path, list(scenario.overrides), progress)
+    wall_s = time.perf_counter() - begin
+    summary = json.loads(outcome["summary"])
+    resolved = outcome["scenario"]
+    record = provenance.record(seed_of(tomllib.loads(resolved)), summary.get("wall_s", wall_s), summary.get("peak_rss_mb"))
+    return Results(
+        summary,
+        resolved,
+        record,
+        _flows=columns.flow_table(outcome["flows"]),
+        _series={name: columns.series_table(arrays) for name, arrays in outcome["series"].items()},
+    )

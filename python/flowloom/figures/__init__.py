@@ -1,0 +1,1 @@
+"""Figures as data: a TOML file says what is run, drawn and claimed; see docs/figures.md."""

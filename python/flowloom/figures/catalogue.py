@@ -1,0 +1,63 @@
+"""Where the papers' figures are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from flowloom._native import ScenarioError
+from flowloom.figures.schema import suggestion
+
+
+def papers_folder() -> Path:
+    """Give the folder that holds the papers: `$FLOWLOOM_PAPERS`, `papers` here or above, or the source tree's.
+
+    Raises:
+        ScenarioError: There is none.
+    """
+    if named := os.environ.get("FLOWLOOM_PAPERS"):
+        if not Path(named).is_dir():
+            raise ScenarioError(f"$FLOWLOOM_PAPERS names {named}, which is not a folder")
+        return Path(named)
+    here = Path.cwd()
+    source_tree = Path(__file__).resolve().parents[3]
+    for folder in (here, *here.parents, source_tree):
+        if any((folder / "papers").glob("*/default.toml")):
+            return folder / "papers"
+    raise ScenarioError("no papers here: run this in a checkout of Flowloom, or set FLOWLOOM_PAPERS to its papers folder")
+
+
+def papers() -> list[str]:
+    """Give the papers' names."""
+    return sorted(path.parent.name for path in papers_folder().glob("*/default.toml"))
+
+
+def figures(paper: str | None = None) -> list[Path]:
+    """Give the figure files of one paper or of all, in the order of their numbers.
+
+    Raises:
+        ScenarioError: There is no such paper.
+    """
+    if paper is not None and paper not in papers():
+        raise ScenarioError(f'no paper "{paper}": {suggestion(paper, papers())}')
+    found = [path for name in ([paper] if paper else papers()) for path in papers_folder().joinpath(name).glob("fig*.toml")]
+    return sorted(found, key=_numbered)
+
+
+def _numbered(path: Path) -> tuple[str, int, str]:
+    digits = "".join(c for c in path.stem if c.isdigit())
+    return path.parent.name, int(digits or 0), path.stem
+
+
+def figure_path(name: str) -> Path:
+    """Give the file of a figure named `phost/fig3`, or given as a path.
+
+    Raises:
+        ScenarioError: There is no such figure.
+    """
+    if name.endswith(".toml"):
+        return Path(name)
+    known = {f"{path.parent.name}/{path.stem}": path for path in figures()}
+    if name not in known:
+        raise ScenarioError(f'no figure "{name}": {suggestion(name, known)}')
+    return known[name]

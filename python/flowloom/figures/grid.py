@@ -1,0 +1,178 @@
+"""A figure's runs: which there are, and their numbers once they are made."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from flowloom import metrics, toml
+from flowloom._native import ScenarioError
+from flowloom.figures.schema import Axis, Figure, suggestion
+from flowloom.jobs import Job
+from flowloom.results import Results
+from flowloom.scenario import Scenario
+from flowloom.stats import Estimate, estimate
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+    """One run of the grid."""
+
+    point: dict[str, Any]
+    seed: int
+    tuning: dict[str, Any]
+    """The parameters tried here, where the figure tunes; else empty."""
+    minimise: str
+    """What decides between tunings of a point."""
+    job: Job
+
+
+def plan(figure: Figure, scale: str) -> list[PlannedRun]:
+    """Lay out every run of a figure; all scenarios are checked here.
+
+    Raises:
+        ScenarioError: A scenario is not valid, or the figure has no such scale.
+    """
+    if scale not in figure.scales:
+        raise ScenarioError(f'{figure.name} has no scale "{scale}": {suggestion(scale, figure.scales)}')
+    base = Scenario.of(figure.scenario)
+    size = figure.scales[scale]
+    runs = []
+    for point in points(figure.axes):
+        keys: dict[str, Any] = {}
+        for rule in [*figure.rules, *size.rules]:
+            if matches(point, rule.when):
+                keys |= rule.keys
+        keys |= {axis.key: point[axis.name] for axis in figure.axes}
+        for tuning, minimise in _tunings(figure, point):
+            for seed in range(1, size.seeds + 1):
+                label = ", ".join([name(figure.axes, point), *map(str, tuning.values()), f"seed {seed}"])
+                scenario = base.set({**keys, **tuning, "run.seed": seed})
+                runs.append(PlannedRun(point, seed, tuning, minimise, Job.of(label, scenario)))
+    return runs
+
+
+def _tunings(figure: Figure, point: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    for tune in figure.tunes:
+        if matches(point, tune.when):
+            for values in itertools.product(*tune.keys.values()):
+                yield dict(zip(tune.keys, values, strict=True)), tune.minimise
+            return
+    yield {}, ""
+
+
+def points(axes: Sequence[Axis]) -> list[dict[str, Any]]:
+    """Give every combination of the axes' values, the last axis fastest."""
+    return [dict(zip((a.name for a in axes), values, strict=True)) for values in itertools.product(*(a.values for a in axes))]
+
+
+def matches(point: Mapping[str, Any], where: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether a point lies in a selection."""
+    return all(point[axis] in wanted for axis, wanted in where.items())
+
+
+def name(axes: Sequence[Axis], point: Mapping[str, Any]) -> str:
+    """Name a point for people: labels of texts, and `title value` for numbers. Axes with one value go without saying."""
+    words = []
+    for axis in axes:
+        if axis.name in point and len(axis.values) > 1:
+            text = axis.label(point[axis.name])
+            words.append(text if isinstance(point[axis.name], str) else f"{axis.title.lower()} {text}")
+    return ", ".join(words)
+
+
+class Grid:
+    """The numbers of a figure: what checks ask and plots draw. Where the figure tunes, only the best tuning counts."""
+
+    def __init__(self, figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> None:
+        """Take the planned runs and their results by key."""
+        self.figure = figure
+        self.runs = list(runs)
+        self.made = made
+        self._at: dict[tuple[str, ...], list[PlannedRun]] = {}
+        for run in runs:
+            self._at.setdefault(self._place(run.point), []).append(run)
+        self._chosen = {place: self._best(candidates) for place, candidates in self._at.items()}
+
+    def _place(self, point: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(toml.value(point[axis.name]) for axis in self.figure.axes)
+
+    def _best(self, runs: list[PlannedRun]) -> list[PlannedRun]:
+        tried: dict[str, list[PlannedRun]] = {}
+        for run in runs:
+            tried.setdefault(toml.value(run.tuning), []).append(run)
+        if len(tried) == 1:
+            return runs
+
+        def cost(candidates: list[PlannedRun]) -> float:
+            mean = estimate([metrics.evaluate(r.minimise, self.made[r.job.key].summary) for r in candidates]).mean
+            return mean if mean == mean else float("inf")
+
+        return min(tried.values(), key=cost)
+
+    def chosen(self, run: PlannedRun) -> bool:
+        """Whether a run is one that the figure shows."""
+        return run in self._chosen[self._place(run.point)]
+
+    def points(self, where: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+        """Give the grid's points in a selection, in the order of the axes."""
+        return [point for point in points(self.figure.axes) if matches(point, where)]
+
+    def values_of(self, axis: str) -> list[Any]:
+        """Give an axis's values in order."""
+        return self.figure.axis(axis).values
+
+    def name(self, point: Mapping[str, Any]) -> str:
+        """Name a point for people."""
+        return name(self.figure.axes, point)
+
+    def estimate(self, metric: str, point: Mapping[str, Any]) -> Estimate:
+        """Give a metric's mean over seeds with its confidence interval."""
+        runs = self._chosen[self._place(point)]
+        return estimate([metrics.evaluate(metric, self.made[run.job.key].summary) for run in runs])
+
+    def mean(self, metric: str, point: Mapping[str, Any]) -> float:
+        """Give a metric's mean over seeds."""
+        return self.estimate(metric, point).mean
+
+    def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
+        """Give two columns of a recorded series for each seed."""
+        found = []
+        for run in self._chosen[self._place(point)]:
+            recorded = self.made[run.job.key].series
+            if series not in recorded:
+                raise ScenarioError(f'the run has no series "{series}": {suggestion(series, recorded)}')
+            table = recorded[series]
+            for column in (x, y):
+                if column not in table.column_names:
+                    raise ScenarioError(f'series {series} has no "{column}": {suggestion(column, table.column_names)}')
+            found.append((table[x].to_pylist(), table[y].to_pylist()))
+        return found
+
+    def rows(self, expressions: Sequence[str]) -> list[dict[str, Any]]:
+        """Give a row per run: its point, seed, tuning, whether it is shown, and the metrics."""
+        rows = []
+        for run in self.runs:
+            point = {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in run.point.items()}
+            extra: dict[str, Any] = {"seed": run.seed, "run": run.job.key}
+            if self.figure.tunes:
+                extra |= {"tuning": toml.value(run.tuning), "shown": self.chosen(run)}
+            rows.append(point | extra | {e: metrics.evaluate(e, self.made[run.job.key].summary) for e in expressions})
+        return rows
+
+    def course_rows(self, series: str, x: str, y: str) -> list[dict[str, Any]]:
+        """Give a row per run and recorded instant."""
+        rows = []
+        for point in points(self.figure.axes):
+            for seed, (xs, ys) in enumerate(self.course(series, x, y, point), 1):
+                rows += [{**point, "seed": seed, x: a, y: b} for a, b in zip(xs, ys, strict=True)]
+        return rows
+
+
+def expressions(figure: Figure) -> list[str]:
+    """Give every metric that a figure draws or checks, each once."""
+    drawn = [m.expression for panel in figure.panels if panel.kind != "course" for m in panel.y]
+    asked = [c.parameters["metric"] for claim in figure.claims for c in claim.checks if "metric" in c.parameters]
+    return list(dict.fromkeys(drawn + asked))

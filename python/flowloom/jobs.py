@@ -1,0 +1,201 @@
+"""Many runs: on local processes or any `concurrent.futures.Executor`, keeping what is finished whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from flowloom import results
+from flowloom._native import RunError
+from flowloom.engine import simulate
+from flowloom.progress import Reporter, Silent
+from flowloom.results import Results
+from flowloom.scenario import Scenario
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One run to make."""
+
+    label: str
+    """For progress and messages: `phost, web_search, seed 1`."""
+    scenario: Scenario
+    key: str
+    """`scenario.key()`: jobs with equal keys are one run."""
+
+    @classmethod
+    def of(cls, label: str, scenario: Scenario) -> Job:
+        """Make one, checking the scenario."""
+        return cls(label, scenario, scenario.key())
+
+
+class Store:
+    """A folder of finished runs, each in a directory named by its key."""
+
+    def __init__(self, folder: Path, *, flows: bool = True) -> None:
+        """Keep runs in `folder`; `flows` says whether a run without its flow table counts as finished."""
+        self.folder = folder
+        self.flows = flows
+
+    def find(self, key: str) -> Results | None:
+        """Give the finished run, None if there is none that is whole."""
+        directory = self.folder / key
+        if not (directory / results.MARKER).exists() or (self.flows and not (directory / "flows.parquet").exists()):
+            return None
+        return results.load(directory)
+
+    def keep(self, key: str, run: Results) -> Results:
+        """Save a run and give it as it is on disk, so that its flows need no memory."""
+        return results.load(run.save(self.folder / key, flows=self.flows))
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    store: Store | None = None,
+    reporter: Reporter | None = None,
+) -> dict[str, Results]:
+    """Run what the store does not have yet.
+
+    Args:
+        jobs: The runs; several may share a key, and are then run once.
+        executor: Where to run; by default as many processes as there are cores.
+        workers: How many local processes, instead of one for each core.
+        store: Keeps each run as it finishes; a run it has is not made again. None keeps them in memory.
+        reporter: Is told how it goes.
+
+    Returns:
+        Results by key.
+
+    Raises:
+        RunError: Some runs failed; all others were made and kept.
+    """
+    reporter = reporter or Silent()
+    missing: dict[str, Job] = {}
+    done: dict[str, Results] = {}
+    for job in jobs:
+        found = store.find(job.key) if store and job.key not in done else None
+        if found is not None:
+            done[job.key] = found
+        elif job.key not in done:
+            missing.setdefault(job.key, job)
+    reporter.begin(len(missing), kept=len(done))
+    failures: list[str] = []
+    with contextlib.closing(_outcomes(list(missing.values()), executor, workers, reporter)) as outcomes:
+        for job, outcome in outcomes:
+            if isinstance(outcome, Results):
+                done[job.key] = store.keep(job.key, outcome) if store else outcome
+                reporter.finished(job.key, job.label)
+            else:
+                failures.append(f"{job.label}: {outcome}")
+                reporter.failed(job.key, job.label)
+    if failures:
+        raise RunError(f"{len(failures)} of {len(jobs)} runs failed:\n" + "\n".join(failures))
+    return done
+
+
+def _outcomes(
+    jobs: list[Job], executor: Executor | None, workers: int | None, reporter: Reporter
+) -> Generator[tuple[Job, Results | str]]:
+    if executor is not None:
+        yield from _collect({executor.submit(simulate, job.scenario): job for job in jobs})
+    elif jobs:
+        with _LocalPool(min(workers or cores(), len(jobs)), reporter) as pool:
+            yield from _collect(pool.submit(jobs))
+
+
+def _collect(futures: dict[Future[Results], Job]) -> Iterator[tuple[Job, Results | str]]:
+    try:
+        for future in as_completed(futures):
+            try:
+                yield futures[future], future.result()
+            except BrokenProcessPool as error:
+                raise RunError(
+                    "a worker process died, perhaps for lack of memory; finished runs are kept: "
+                    "start again with fewer workers (--jobs 1)"
+                ) from error
+            except RunError as error:
+                yield futures[future], str(error)
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def cores() -> int:
+    """Give how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Stopped(Exception):  # noqa: N818, it is not an error
+    """Ends a run in a worker when the whole is interrupted."""
+
+
+class _LocalPool:
+    """Worker processes that report progress and stop within a tenth of a second when the block is left early."""
+
+    def __init__(self, workers: int, reporter: Reporter) -> None:
+        # Spawned, not forked: a forked child would inherit the threads' locks of NumPy and Arrow.
+        context = multiprocessing.get_context("spawn")
+        self._progress: Any = context.SimpleQueue()
+        self._stop = context.Event()
+        self._pool = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_set_up_worker, initargs=(self._progress, self._stop)
+        )
+        self._listener = threading.Thread(target=self._listen, args=(reporter,), daemon=True)
+
+    def __enter__(self) -> _LocalPool:
+        self._listener.start()
+        return self
+
+    def submit(self, jobs: Sequence[Job]) -> dict[Future[Results], Job]:
+        # A spawned process first runs the parent's main module again, which no job needs and which, in a script without
+        # an `if __name__ == "__main__"` guard, would start the sweep anew. The pool starts its processes as jobs come in.
+        main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+        try:
+            return {self._pool.submit(_work, job): job for job in jobs}
+        finally:
+            sys.modules["__main__"] = main
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._progress.put(None)
+        self._listener.join()
+
+    def _listen(self, reporter: Reporter) -> None:
+        while (message := self._progress.get()) is not None:
+            reporter.progress(*message)
+
+
+# A worker's ends of the two channels, set once when it starts.
+_report: Callable[[tuple[str, str, float, float, int]], None]
+_stop_requested: Callable[[], bool]
+
+
+def _set_up_worker(progress: Any, stop: Any) -> None:
+    global _report, _stop_requested
+    _report, _stop_requested = progress.put, stop.is_set
+    # Ctrl-C reaches every process of the terminal; only the parent acts on it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(job: Job) -> Results:
+    def progress(done: float, sim_s: float, packet_hops: int) -> None:
+        if _stop_requested():
+            raise Stopped
+        _report((job.key, job.label, done, sim_s, packet_hops))
+
+    return simulate(job.scenario, progress)

@@ -1,0 +1,169 @@
+"""Numbers out of a run's summary: expressions over it, and what each of them means."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from flowloom._native import ScenarioError
+
+_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
+def evaluate(expression: str, summary: Mapping[str, Any]) -> float:
+    """Compute an expression over a summary: `slowdown.p99 / slowdown.mean`, `drops.by_hop["host-leaf"]`.
+
+    Paths, numbers, + - * / and parentheses are all there is. What the summary holds no value for (null, or a division by
+    zero) is NaN.
+
+    Raises:
+        ScenarioError: The expression is malformed, or names what the summary does not have.
+    """
+    try:
+        tree = ast.parse(expression, mode="eval").body
+    except SyntaxError as error:
+        raise ScenarioError(f"metric `{expression}`: {error.msg}") from error
+    value = _value(tree, summary, expression)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ScenarioError(f"metric `{expression}` is not a number: it is {_kind(value)}")
+    return float(value)
+
+
+def _value(node: ast.expr, summary: Mapping[str, Any], expression: str) -> Any:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Name(id=name):
+            return _item(summary, name, expression)
+        case ast.Attribute(value=inner, attr=name):
+            return _item(_value(inner, summary, expression), name, expression)
+        case ast.Subscript(value=inner, slice=ast.Constant(value=str() | int() as name)):
+            return _item(_value(inner, summary, expression), name, expression)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            a, b = _value(left, summary, expression), _value(right, summary, expression)
+            return math.nan if isinstance(op, ast.Div) and b == 0 else _OPERATORS[type(op)](a, b)
+    raise ScenarioError(f"metric `{expression}`: only paths, numbers, + - * / and parentheses can be used")
+
+
+def _item(holder: Any, name: str | int, expression: str) -> Any:
+    if isinstance(holder, float) and math.isnan(holder):
+        return holder
+    if isinstance(holder, list) and isinstance(name, int):
+        if not 0 <= name < len(holder):
+            raise ScenarioError(f"metric `{expression}`: there are {len(holder)} entries, counted from 0")
+        found = holder[name]
+    elif isinstance(holder, Mapping):
+        if name not in holder:
+            near = difflib.get_close_matches(str(name), list(holder), 1)
+            hint = f'did you mean "{near[0]}"?' if near else f"there are {', '.join(map(str, holder))}"
+            raise ScenarioError(f'metric `{expression}`: the summary has no "{name}": {hint}')
+        found = holder[name]
+    else:
+        raise ScenarioError(f'metric `{expression}`: "{name}" is asked of {_kind(holder)}')
+    return math.nan if found is None else found
+
+
+def _kind(value: Any) -> str:
+    kinds = {"dict": "a group of values", "list": "a list", "str": "a text"}
+    return kinds.get(type(value).__name__, "a single value")
+
+
+class Metric(NamedTuple):
+    """What a number in the summary means."""
+
+    label: str
+    """With its unit, for axes and table heads."""
+    about: str
+    """How it is computed, in a sentence or two."""
+    digits: str = ".3g"
+    """How it is written in tables."""
+
+
+METRICS = {
+    "flows": Metric("Flows", "How many flows the workload has.", "d"),
+    "finished": Metric("Flows finished", "How many of them ended; all others are missing from slowdowns and FCTs.", "d"),
+    "slowdown": Metric(
+        "Slowdown",
+        "A flow's completion time divided by what it takes alone in the network (metrics.optimum says how that is known). "
+        "1 is the best there is. `by_size` has it for each range of flow sizes.",
+    ),
+    "slowdown.mean": Metric("Mean slowdown", "Mean over finished flows, each counting once: the many short flows dominate."),
+    "slowdown.p50": Metric("Median slowdown", "Half of the finished flows did at least this well."),
+    "slowdown.p95": Metric("95th-percentile slowdown", "One finished flow in twenty did worse."),
+    "slowdown.p99": Metric("99th-percentile slowdown", "One finished flow in a hundred did worse."),
+    "fct_us": Metric(
+        "FCT (µs)",
+        "Flow completion time: from when the application hands the flow to the sender until metrics.fct_end, the last byte "
+        "at the receiver or the final acknowledgement at the sender.",
+    ),
+    "fct_us.mean": Metric("Mean FCT (µs)", "Mean over finished flows: dominated by the few long ones.", ".4g"),
+    "fct_us.p50": Metric("Median FCT (µs)", "Half of the finished flows took no longer.", ".4g"),
+    "fct_us.p95": Metric("95th-percentile FCT (µs)", "One finished flow in twenty took longer.", ".4g"),
+    "fct_us.p99": Metric("99th-percentile FCT (µs)", "One finished flow in a hundred took longer.", ".4g"),
+    "nfct": Metric(
+        "Normalised FCT",
+        "Mean completion time divided by mean optimum, of finished flows: unlike the mean slowdown, long flows dominate it.",
+    ),
+    "goodput_gbps": Metric(
+        "Goodput per host (Gb/s)",
+        "Payload delivered for the first time, per host and second, from the first flow's start to the last flow's end. A "
+        "few long flows that end late therefore pull it below the offered load.",
+    ),
+    "throughput": Metric("Throughput", "Goodput over the rate of a host's link.", ".3f"),
+    "deadlines_met": Metric("Deadlines met", "Share of the flows with a deadline that finished by it.", ".1%"),
+    "drops": Metric("Drops", "Packets lost at ports and on links; a trimmed packet is not lost."),
+    "drops.total": Metric("Packets dropped", "Data and control packets lost.", "d"),
+    "drops.rate": Metric("Drop rate", "Data packets lost over data packets sent, every transmission counted.", ".3%"),
+    "drops.by_hop": Metric(
+        "Packets dropped by hop",
+        "Where packets were lost: a hop is named by the tiers it joins, in the direction of travel.",
+    ),
+    "queueing_us_mean": Metric("Mean queueing (µs)", "How long a packet waits in queues on its whole way, by Little's law."),
+    "retransmissions": Metric("Retransmissions", "Data packets that were sent again.", "d"),
+    "marks": Metric("ECN marks", "Packets marked with congestion experienced, once for each port that did.", "d"),
+    "trims": Metric("Packets trimmed", "Packets that lost their payload and kept their header.", "d"),
+    "requests.completion_us.mean": Metric(
+        "Mean request completion (µs)",
+        "From the first flow's start to the last flow's end of a request (coflow).",
+        ".4g",
+    ),
+    "packet_hops": Metric("Packet-hops", "Packets, data and control, that left a port: what a run costs.", "d"),
+    "sim_s": Metric("Simulated time (s)", "When the last event happened.", ".4g"),
+    "wall_s": Metric("Wall time (s)", "How long the simulation took on this machine.", ".3g"),
+    "peak_rss_mb": Metric("Peak memory (MB)", "The most memory the process ever had.", ".4g"),
+    "transport": Metric("Transport", "The scheme that ran."),
+    "seed": Metric("Seed", "Every random choice follows from it: the same scenario and seed give the same bytes."),
+}
+
+
+def label(expression: str) -> str:
+    """Give the axis label of a metric; an expression that has none is its own label."""
+    return METRICS[expression].label if expression in METRICS else expression
+
+
+def show(expression: str, value: float) -> str:
+    """Write a metric's value."""
+    if math.isnan(value):
+        return "-"
+    digits = METRICS[expression].digits if expression in METRICS else ".3g"
+    return format(round(value) if digits == "d" else value, digits)
+
+
+def size(count: float) -> str:
+    """Write a number of bytes."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= unit:
+            return f"{count / unit:g} {name}"
+    return f"{count:g} B"
+
+
+def bin_label(entry: Mapping[str, Any]) -> str:
+    """Name an entry of `slowdown.by_size`: `10 kB to 100 kB`."""
+    low, high = entry["above_bytes"], entry["up_to_bytes"]
+    if high is None:
+        return f"over {size(low)}" if low else "all sizes"
+    return f"{size(low)} to {size(high)}" if low else f"up to {size(high)}"

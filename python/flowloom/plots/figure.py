@@ -1,0 +1,193 @@
+"""Drawing a paper's figure as its file describes it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flowloom.figures.grid import Grid
+from flowloom.figures.schema import METRIC_AXIS, Panel
+from flowloom.plots import style
+from flowloom.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class _Frame(NamedTuple):
+    """One set of axes: a panel at one value of its facet."""
+
+    panel: Panel
+    title: str
+    fixed: dict[str, Any]
+
+
+def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
+    """Draw all panels side by side, and write `stem`.png and .svg."""
+    frames = [frame for panel in grid.figure.panels for frame in _frames(grid, panel)]
+    across = min(len(frames), 3)
+    down = math.ceil(len(frames) / across)
+    drawing = style.canvas(max(4.2 * across, 5.6), 3.5 * down + 0.7)
+    axes = drawing.subplots(down, across, squeeze=False)
+    handles: dict[str, Any] = {}
+    for spot, frame in zip(axes.flat, frames, strict=False):
+        kind = {"bars": _bars, "lines": _lines, "course": _course}[frame.panel.kind]
+        handles |= kind(grid, frame, spot)
+        _finish(frame, spot)
+    for spare in list(axes.flat)[len(frames):]:  # fmt: skip
+        spare.remove()
+    drawing.suptitle(textwrap.fill(grid.figure.title, 34 * across + 30), fontsize=12, fontweight="bold")
+    # Outside the axes, so that it never covers data.
+    drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(len(handles), 6))
+    drawing.text(0.995, 0.002, footnote, fontsize=6.5, color="#777777", ha="right", va="bottom")
+    return style.save(drawing, stem)
+
+
+def _frames(grid: Grid, panel: Panel) -> list[_Frame]:
+    if panel.facet is None:
+        return [_Frame(panel, panel.title, {})]
+    axis = grid.figure.axis(panel.facet)
+    chosen = [v for v in axis.values if v in panel.where.get(panel.facet, axis.values)]
+    return [_Frame(panel, " · ".join(filter(None, (panel.title, axis.label(v)))), {panel.facet: v}) for v in chosen]
+
+
+def _values(grid: Grid, frame: _Frame, name: str) -> list[Any]:
+    """Give what an axis of the panel runs over; the metrics are numbered."""
+    if name == METRIC_AXIS:
+        return list(range(len(frame.panel.y)))
+    return [v for v in grid.values_of(name) if v in frame.panel.where.get(name, [v])]
+
+
+def _label(grid: Grid, frame: _Frame, name: str, value: Any) -> str:
+    if name == METRIC_AXIS:
+        return frame.panel.y[int(value)].label
+    if name == "transport":
+        return style.transport_label(str(value))
+    return grid.figure.axis(name).label(value)
+
+
+def _look(grid: Grid, frame: _Frame, name: str, number: int, value: Any) -> style.Look:
+    if name == "transport":
+        return style.transport(value)
+    label = _label(grid, frame, name, value)
+    if name != METRIC_AXIS and not isinstance(value, str):
+        label = f"{grid.figure.axis(name).title} {label}"
+    return style.numbered(number, label)
+
+
+def _estimate(grid: Grid, frame: _Frame, place: dict[str, Any]) -> Estimate:
+    """Give the value at a place; axes that the panel does not show are held at their first value in `where`."""
+    point = {}
+    for axis in grid.figure.axes:
+        chosen = frame.fixed | place
+        point[axis.name] = chosen[axis.name] if axis.name in chosen else _values(grid, frame, axis.name)[0]
+    return grid.estimate(frame.panel.y[place.get(METRIC_AXIS, 0)].expression, point)
+
+
+def _scale(frame: _Frame) -> float:
+    return 100.0 if frame.panel.percent else 1.0
+
+
+def _bars(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
+    panel = frame.panel
+    groups, members = _values(grid, frame, panel.x), _values(grid, frame, panel.series)
+    # A bound is not one more bar to compare: it is the line that the others are measured against.
+    bars = [m for m in members if m != "ideal"]
+    width = 0.8 / len(bars)
+    handles: dict[str, Any] = {}
+    for number, member in enumerate(members):
+        look = _look(grid, frame, panel.series, number, member)
+        found = [_estimate(grid, frame, {panel.x: g, panel.series: member}) for g in groups]
+        heights = [e.mean * _scale(frame) for e in found]
+        if member == "ideal":
+            for at, height in enumerate(heights):
+                handles[look.label] = spot.hlines(height, at - 0.45, at + 0.45, color=look.color, linestyle=look.dash, zorder=3)
+            continue
+        places = [at + (bars.index(member) - (len(bars) - 1) / 2) * width for at in range(len(groups))]
+        error = None if all(e.half_width is None for e in found) else [(e.half_width or 0) * _scale(frame) for e in found]
+        handles[look.label] = spot.bar(
+            places, heights, width * 0.92, yerr=error, color=look.color, hatch=look.hatch, edgecolor="white", linewidth=0.5,
+            error_kw={"elinewidth": 1, "capsize": 2},
+        )  # fmt: skip
+        for place, height in zip(places, heights, strict=True):
+            _write_value(spot, place, height, panel)
+    spot.set_xticks(range(len(groups)), [_label(grid, frame, panel.x, g) for g in groups])
+    spot.grid(axis="x", visible=False)
+    spot.margins(y=0.12)
+    return handles
+
+
+def _write_value(spot: Axes, place: float, height: float, panel: Panel) -> None:
+    if math.isnan(height):
+        spot.annotate("none", (place, 0), ha="center", va="bottom", fontsize=7, color="#777777")
+        return
+    text = f"{height:.3g}" if not panel.log_y or height else "0"
+    base = height if height or not panel.log_y else spot.get_ylim()[0]
+    spot.annotate(text, (place, base), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=7)
+
+
+def _lines(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
+    panel = frame.panel
+    xs = _values(grid, frame, panel.x)
+    at: list[Any] = [_quantity(x) for x in xs]
+    numeric = None not in at
+    if not numeric:
+        at = list(range(len(xs)))
+    handles = {}
+    for number, member in enumerate(_values(grid, frame, panel.series)):
+        look = _look(grid, frame, panel.series, number, member)
+        found = [_estimate(grid, frame, {panel.x: x, panel.series: member}) for x in xs]
+        heights = [e.mean * _scale(frame) for e in found]
+        (line,) = spot.plot(at, heights, color=look.color, marker=look.marker, linestyle=look.dash, label=look.label, ms=5)
+        if any(e.half_width is not None for e in found):
+            error = [(e.half_width or 0) * _scale(frame) for e in found]
+            spot.errorbar(at, heights, error, color=look.color, fmt="none", elinewidth=1, capsize=2)
+        handles[look.label] = line
+    if numeric and len(at) <= 10:
+        spot.set_xticks(at, [_label(grid, frame, panel.x, x) for x in xs])
+        spot.minorticks_off()
+    elif not numeric:
+        spot.set_xticks(at, [_label(grid, frame, panel.x, x) for x in xs])
+    spot.set_xlabel(grid.figure.axis(panel.x).title)
+    return handles
+
+
+def _quantity(value: Any) -> float | None:
+    """Give a number, or the number in front of a unit (all values of an axis are taken to share it)."""
+    if isinstance(value, int | float):
+        return float(value)
+    digits = str(value).rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/%µ ")
+    try:
+        return float(digits)
+    except ValueError:
+        return None
+
+
+def _course(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
+    panel = frame.panel
+    handles = {}
+    for number, member in enumerate(_values(grid, frame, panel.series)):
+        look = _look(grid, frame, panel.series, number, member)
+        point = {a.name: _values(grid, frame, a.name)[0] for a in grid.figure.axes} | frame.fixed | {panel.series: member}
+        for xs, ys in grid.course(panel.course, panel.x, panel.y[0].expression, point):
+            (line,) = spot.plot(xs, [y * _scale(frame) for y in ys], color=look.color, linewidth=1.2, alpha=0.85)
+            handles[look.label] = line
+    return handles
+
+
+def _finish(frame: _Frame, spot: Axes) -> None:
+    panel = frame.panel
+    spot.set_title(frame.title)
+    spot.set_ylabel(panel.y_label)
+    if panel.kind == "course" or panel.x_label:
+        spot.set_xlabel(panel.x_label or panel.x.replace("_", " ").capitalize())
+    if panel.log_x:
+        spot.set_xscale("log")
+    if panel.log_y:
+        spot.set_yscale("log")
+    low, high = spot.get_ylim()
+    # A bar's length is its message, so its axis starts at zero; so does a line's unless the file says otherwise.
+    start = panel.y_min if panel.y_min is not None else low if panel.log_y else 0
+    spot.set_ylim(start, panel.y_max if panel.y_max is not None else high)

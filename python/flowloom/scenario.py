@@ -1,0 +1,110 @@
+"""A scenario on its way to the simulator: where it was read, what was overridden, and the key of its result."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from flowloom import _native, toml
+
+Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Scenario"
+"""What a scenario can be given as: a path, TOML text, a dict, or one already read."""
+
+# Scenario keys that name a file, whose content is part of what the run depends on.
+_FILE_KEYS = frozenset({"file", "cdf"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """TOML text with overrides; nothing is checked until it is resolved or run."""
+
+    text: str
+    path: str = ""
+    """Where the text came from: for messages, and to find the files it names. Empty for text made in memory."""
+    overrides: tuple[str, ...] = ()
+    """`key.path=value`, later ones win."""
+
+    @classmethod
+    def of(cls, source: Source) -> Scenario:
+        """Make one of a path, a dict, TOML text (anything with a line break or a `=`), or another Scenario.
+
+        Raises:
+            ScenarioError: The file cannot be read.
+        """
+        if isinstance(source, Scenario):
+            return source
+        if isinstance(source, Mapping):
+            return cls(toml.document(source))
+        if isinstance(source, str) and ("\n" in source or "=" in source):
+            return cls(source)
+        path = Path(source)
+        try:
+            return cls(path.read_text(encoding="utf-8"), str(path))
+        except OSError as error:
+            raise _native.ScenarioError(f"cannot read the scenario {path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise _native.ScenarioError(f"{path} is not a scenario: it is not UTF-8 text") from error
+
+    def set(self, changes: Mapping[str, Any]) -> Scenario:
+        """Add overrides; keys are dotted (`workload.load`), or joined with `__`, or nested dicts."""
+        added = tuple(f"{key}={toml.value(value)}" for key, value in _flatten(changes))
+        return dataclasses.replace(self, overrides=self.overrides + added)
+
+    def resolve(self) -> str:
+        """Give the scenario with every default filled in, as TOML.
+
+        Raises:
+            ScenarioError: It is not valid; the message is the paragraph to print.
+        """
+        return _native.check(self.text, self.path, list(self.overrides))
+
+    def key(self) -> str:
+        """Give the name of this scenario's result: a hash of all that it depends on.
+
+        That is the resolved scenario, the content of the files it names, and the simulator itself.
+        """
+        resolved = self.resolve()
+        digest = hashlib.sha256(f"{engine_id()}\n{resolved}".encode())
+        folder = Path(self.path).parent
+        for name in sorted(_named_files(tomllib.loads(resolved))):
+            digest.update(f"\n{name}\n".encode())
+            digest.update((folder / name).read_bytes())
+        return digest.hexdigest()[:20]
+
+
+def _flatten(changes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in changes.items():
+        dotted = prefix + name.replace("__", ".")
+        if isinstance(value, Mapping) and value and not _is_sizes(dotted):
+            yield from _flatten(value, dotted + ".")
+        else:
+            yield dotted, value
+
+
+def _is_sizes(dotted: str) -> bool:
+    # A size distribution is one value even when it is written as a table: `{ fixed = "10kB" }` replaces a name.
+    return dotted.rpartition(".")[2] == "sizes"
+
+
+def _named_files(table: Any) -> Iterator[str]:
+    if isinstance(table, Mapping):
+        for name, value in table.items():
+            if name in _FILE_KEYS and isinstance(value, str):
+                yield value
+            else:
+                yield from _named_files(value)
+    elif isinstance(table, list):
+        for value in table:
+            yield from _named_files(value)
+
+
+@functools.cache
+def engine_id() -> str:
+    """Give a hash of the simulator's machine code: a result is only ever reused for the code that made it."""
+    return hashlib.sha256(Path(_native.__file__).read_bytes()).hexdigest()[:16]

@@ -1,0 +1,140 @@
+"""Grids of runs: every combination of values, several seeds each, on any executor."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flowloom import columns, metrics, storage, toml
+from flowloom.jobs import Job, Store, run_jobs
+from flowloom.progress import Reporter
+from flowloom.results import Results, seed_of
+from flowloom.scenario import Scenario, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MARKER = "sweep.toml"
+"""The file whose presence says that a directory is a sweep's."""
+
+TABLE_METRICS = (
+    "flows", "finished", "slowdown.mean", "slowdown.p50", "slowdown.p95", "slowdown.p99",
+    "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "drops.rate", "queueing_us_mean", "packet_hops",
+)  # fmt: skip
+"""What the table of a sweep holds of each run unless it is told otherwise."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One point of a sweep."""
+
+    point: dict[str, Any]
+    """The varied keys and their values; without the seed."""
+    seed: int
+    results: Results
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """All runs of a sweep, in the order of the grid."""
+
+    runs: list[Run]
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def table(self, names: Sequence[str] = TABLE_METRICS) -> pa.Table:
+        """Give a row per run: the varied keys, the seed, and the metrics of these names (see `flowloom explain`)."""
+        import pyarrow as pa
+
+        rows = []
+        for run in self.runs:
+            point = {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in run.point.items()}
+            rows.append(point | {"seed": run.seed} | {n: metrics.evaluate(n, run.results.summary) for n in names})
+        return pa.Table.from_pylist(rows)
+
+
+def sweep(
+    scenario: Source,
+    axes: Mapping[str, Sequence[Any]],
+    *,
+    seeds: int = 1,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    flows: bool = True,
+    reporter: Reporter | None = None,
+) -> Sweep:
+    """Run a scenario at every combination of the axes' values.
+
+    Args:
+        scenario: A path, a dict, TOML text or a Scenario.
+        axes: Dotted scenario keys (`workload.load`) and the values each takes.
+        seeds: Runs of each point, seeded `run.seed`, `run.seed + 1`, and so on.
+        executor: Any `concurrent.futures.Executor`, for example Dask's `client.get_executor()`; by default one process
+            per core.
+        workers: How many processes, instead of one per core.
+        out: A directory to keep the runs in as they finish, with a table of all. A run that is there already, of the
+            same scenario and the same simulator, is not made again.
+        flows: Keep each run's flow table in `out`.
+        reporter: Is told how it goes.
+
+    Raises:
+        ScenarioError: Some point is not valid; nothing has run then.
+        RunError: Some runs failed; all others were made and kept.
+    """
+    folder = Path(out) if out is not None else None
+    if folder:
+        storage.check_replaceable(folder, marker=MARKER)
+    base = Scenario.of(scenario)
+    plan = [
+        (point, seed, Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed})))
+        for point in _grid(axes)
+        for seed in _seeds(base, point, seeds)
+    ]
+    store = None
+    if folder:
+        store = Store(folder / "runs", flows=flows)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MARKER).write_text(_describe(base, axes, seeds), encoding="utf-8")
+    made = run_jobs([job for _, _, job in plan], executor=executor, workers=workers, store=store, reporter=reporter)
+    done = Sweep([Run(point, seed, made[job.key]) for point, seed, job in plan])
+    if folder:
+        table = done.table()
+        with storage.whole_file(folder / "sweep.parquet") as path:
+            columns.write(table, path)
+        with storage.whole_file(folder / "sweep.csv") as path:
+            columns.write_csv(table, path)
+    return done
+
+
+def label(point: Mapping[str, Any], seed: int | None) -> str:
+    """Name a run for people: the values, and the key where the value alone says nothing."""
+    words = [str(v) if isinstance(v, str) else f"{k.rpartition('.')[2]} {toml.value(v)}" for k, v in point.items()]
+    return ", ".join(words + ([] if seed is None else [f"seed {seed}"])) or "run"
+
+
+def _grid(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def _seeds(base: Scenario, point: Mapping[str, Any], count: int) -> range:
+    # Resolving the point finds its mistakes before anything runs, and tells the seed that the scenario sets.
+    first = seed_of(tomllib.loads(base.set(point).resolve()))
+    first = 1 if first is None else first
+    return range(first, first + count)
+
+
+def _describe(base: Scenario, axes: Mapping[str, Sequence[Any]], seeds: int) -> str:
+    about = {"scenario": base.path, "overrides": list(base.overrides), "seeds": seeds}
+    return toml.document(about | {"axes": {k: list(v) for k, v in axes.items()}})
