@@ -1,12 +1,12 @@
 //! pHost's receiving side (§3.1, Algorithm 2; §3.2): one token per slot to one of the pending flows.
 
-use flowloom_core::{Bytes, Event, FlowId, NodeId, Time};
+use flowloom_core::{Bytes, Event, FlowId, NodeId, Packet, Time};
 
 use super::config::{FreeTokenAccount, Policy};
 use super::header::Header;
-use super::host::{Outbox, Rules};
+use super::host::{Rules, count};
 use super::source::Source;
-use crate::parts::{FlowTable, IndexedHeap, RangeSet, TimeWait};
+use crate::parts::{FlowTable, IndexedHeap, Outbox, RangeSet, TimeWait};
 
 /// Why a pending flow gets no tokens now.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,10 +19,17 @@ enum Pause {
     Waiting,
 }
 
+/// What a source asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    pub size: Bytes,
+    pub deadline: Time,
+    pub tenant: u16,
+}
+
 /// A flow that this node receives.
 struct Receiving {
     src: NodeId,
-    size: Bytes,
     packets: u32,
     tenant: u16,
     class: u8,
@@ -91,48 +98,37 @@ impl Destination {
         }
     }
 
-    /// A request came, or data of a flow whose request did not: the flow is pending from now on.
-    #[allow(clippy::too_many_arguments)] // the fields of one request
-    pub fn request(
-        &mut self,
-        now: Time,
-        id: FlowId,
-        src: NodeId,
-        size: Bytes,
-        deadline: Time,
-        tenant: u16,
-        rules: &Rules,
-        out: &mut Outbox,
-    ) {
+    /// A request came: the flow is pending from now on.
+    pub fn request(&mut self, now: Time, packet: &Packet<Header>, request: Request, rules: &Rules, out: &mut Outbox<Header>) {
+        let id = packet.flow;
         if let Some(slot) = self.flows.slot_of(id) {
             // Data overtook the request, which knows more; or it is repeated.
             let heap = self.heap(slot);
             let was_ready = self.ready[heap].remove(slot).is_some();
             let flow = &mut self.flows[slot];
-            (flow.deadline, flow.tenant) = (deadline, tenant);
-            self.make_heap(tenant);
+            (flow.deadline, flow.tenant) = (request.deadline, request.tenant);
+            self.make_heap(request.tenant);
             if was_ready {
                 self.resume(slot, rules);
             }
         } else if self.finished.refresh(now, id) {
-            out.control(rules, id, src, Header::Ack);
+            out.packets.push_back(rules.framing.control(id, packet.src, Header::Ack));
         } else {
-            self.admit(now, id, src, size, deadline, tenant, rules);
+            self.admit(now, packet, request, rules);
         }
         self.issue(now, rules, out);
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn admit(&mut self, now: Time, id: FlowId, src: NodeId, size: Bytes, deadline: Time, tenant: u16, rules: &Rules) -> u32 {
-        let packets = rules.packets(size);
+    fn admit(&mut self, now: Time, packet: &Packet<Header>, request: Request, rules: &Rules) -> u32 {
+        let Request { size, deadline, tenant } = request;
+        let packets = rules.framing.packets(size);
         let free = rules.free_tokens(packets);
         self.arrivals += 1;
         self.make_heap(tenant);
         let slot = self.flows.insert(
-            id,
+            packet.flow,
             Receiving {
-                src,
-                size,
+                src: packet.src,
                 packets,
                 tenant,
                 class: rules.data_class(packets),
@@ -162,40 +158,38 @@ impl Destination {
         slot
     }
 
-    /// Data came. Reports what is new of it, and answers the flow's last packet.
+    /// Packet `number` of a flow of `size` came for token `serial`. Reports what is new of it, and answers the flow's last packet.
     #[allow(clippy::too_many_arguments)] // the fields of one packet
     pub fn data(
         &mut self,
         now: Time,
-        id: FlowId,
-        src: NodeId,
+        packet: &Packet<Header>,
         size: Bytes,
-        packet: u32,
+        number: u32,
         serial: u32,
         rules: &Rules,
-        out: &mut Outbox,
+        out: &mut Outbox<Header>,
     ) {
+        let id = packet.flow;
         let slot = match self.flows.slot_of(id) {
             Some(slot) => slot,
-            None if self.finished.refresh(now, id) => return out.control(rules, id, src, Header::Ack),
-            None => self.admit(now, id, src, size, Time::MAX, 0, rules),
+            None if self.finished.refresh(now, id) => {
+                return out.packets.push_back(rules.framing.control(id, packet.src, Header::Ack));
+            }
+            None => self.admit(now, packet, Request { size, deadline: Time::MAX, tenant: 0 }, rules),
         };
         let flow = &mut self.flows[slot];
         flow.answered = flow.answered.max(serial.min(flow.issued));
-        if packet < flow.packets && flow.received.insert(packet) {
-            let tenant = usize::from(flow.tenant);
-            if self.served.len() <= tenant {
-                self.served.resize(tenant + 1, 0);
-            }
-            self.served[tenant] += 1;
-            let bytes = rules.wire.payload_of(flow.size, u64::from(packet));
-            if bytes > Bytes::ZERO {
-                out.event(Event::Delivered { flow: id, offset: rules.wire.payload() * u64::from(packet), bytes });
+        if number < flow.packets && flow.received.insert(number) {
+            count(&mut self.served, flow.tenant);
+            if packet.payload_bytes > 0 {
+                out.events.push_back(Event::Delivered { flow: id, offset: packet.offset, bytes: packet.payload() });
             }
             if flow.received.is_complete(flow.packets) {
-                out.event(Event::Received { flow: id });
-                out.control(rules, id, src, Header::Ack);
-                return self.finish(now, id, slot);
+                out.events.push_back(Event::Received { flow: id });
+                out.packets.push_back(rules.framing.control(id, packet.src, Header::Ack));
+                self.finish(now, id, slot);
+                return self.issue(now, rules, out);
             }
         }
         match flow.pause {
@@ -285,7 +279,7 @@ impl Destination {
     }
 
     /// Sends a token if one is due and some flow may have it.
-    fn issue(&mut self, now: Time, rules: &Rules, out: &mut Outbox) {
+    fn issue(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
         if now < self.next_token.max(self.hold_until) {
             return;
         }
@@ -299,7 +293,7 @@ impl Destination {
         flow.last_token = now;
         let header = Header::Token { packet, serial: flow.issued, remaining: flow.remaining(), class: flow.class };
         let (src, issued, goal, unanswered) = (flow.src, flow.issued, flow.goal, flow.unanswered());
-        out.control(rules, self.flows.flow_of(slot), src, header);
+        out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), src, header));
         if issued >= goal {
             self.pause(slot, Pause::Waiting, now + rules.reissue);
         } else if unanswered > rules.downgrade_threshold {
@@ -316,7 +310,7 @@ impl Destination {
         self.paused.peek().map(|(until, _)| until.max(slot))
     }
 
-    pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox) {
+    pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
         self.issue(now, rules, out);
     }
 }

@@ -2,6 +2,8 @@
 
 use flowloom_core::{Bytes, Time, Wire};
 
+use crate::parts::{put_u32, take_u32};
+
 /// The five kinds of packets (§3.1, Algorithms 1 and 2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
@@ -38,77 +40,59 @@ pub enum Header {
     Ack,
 }
 
-const RTS: u8 = 1;
-const TOKEN: u8 = 2;
-const DATA: u8 = 3;
-const ACK: u8 = 4;
+const RTS: u32 = 1;
+const TOKEN: u32 = 2;
+const DATA: u32 = 3;
+const ACK: u32 = 4;
 
-fn put<const N: usize>(out: &mut [u8], at: &mut usize, bytes: [u8; N]) {
-    out[*at..*at + N].copy_from_slice(&bytes);
-    *at += N;
+fn halves(word: u64) -> [u32; 2] {
+    [(word >> 32) as u32, word as u32]
 }
 
-fn take<const N: usize>(bytes: &[u8], at: &mut usize) -> Option<[u8; N]> {
-    let piece = bytes.get(*at..*at + N)?.try_into().ok()?;
-    *at += N;
-    Some(piece)
+fn whole(high: u32, low: u32) -> u64 {
+    (u64::from(high) << 32) | u64::from(low)
 }
 
+/// A word that says the kind, and the kind's fields.
 impl Wire for Header {
-    const MAX_BYTES: usize = 19;
+    const MAX_BYTES: usize = 24;
 
     fn encode(&self, out: &mut [u8]) -> usize {
-        let mut at = 0;
         match *self {
             Header::Rts { size, deadline, tenant } => {
-                put(out, &mut at, [RTS]);
-                put(out, &mut at, size.get().to_be_bytes());
-                put(out, &mut at, deadline.as_ps().to_be_bytes());
-                put(out, &mut at, tenant.to_be_bytes());
+                let ([size_high, size_low], [deadline_high, deadline_low]) = (halves(size.get()), halves(deadline.as_ps()));
+                put_u32(out, &[RTS, size_high, size_low, deadline_high, deadline_low, u32::from(tenant)])
             }
             Header::Token { packet, serial, remaining, class } => {
-                put(out, &mut at, [TOKEN, class]);
-                put(out, &mut at, packet.to_be_bytes());
-                put(out, &mut at, serial.to_be_bytes());
-                put(out, &mut at, remaining.to_be_bytes());
+                put_u32(out, &[TOKEN, packet, serial, remaining, u32::from(class)])
             }
             Header::Data { packet, serial, size } => {
-                put(out, &mut at, [DATA]);
-                put(out, &mut at, packet.to_be_bytes());
-                put(out, &mut at, serial.to_be_bytes());
-                put(out, &mut at, size.get().to_be_bytes());
+                let [high, low] = halves(size.get());
+                put_u32(out, &[DATA, packet, serial, high, low])
             }
-            Header::Ack => put(out, &mut at, [ACK]),
+            Header::Ack => put_u32(out, &[ACK]),
         }
-        at
     }
 
     fn decode(bytes: &[u8]) -> Option<(Header, usize)> {
-        let mut at = 0;
-        let [kind] = take(bytes, &mut at)?;
-        let header = match kind {
-            RTS => Header::Rts {
-                size: Bytes::new(u64::from_be_bytes(take(bytes, &mut at)?)),
-                deadline: Time::from_ps(u64::from_be_bytes(take(bytes, &mut at)?)),
-                tenant: u16::from_be_bytes(take(bytes, &mut at)?),
-            },
-            TOKEN => {
-                let [class] = take(bytes, &mut at)?;
-                Header::Token {
-                    class,
-                    packet: u32::from_be_bytes(take(bytes, &mut at)?),
-                    serial: u32::from_be_bytes(take(bytes, &mut at)?),
-                    remaining: u32::from_be_bytes(take(bytes, &mut at)?),
-                }
+        let [kind] = take_u32(bytes)?;
+        match kind {
+            RTS => {
+                let [_, size_high, size_low, deadline_high, deadline_low, tenant] = take_u32(bytes)?;
+                let deadline = Time::from_ps(whole(deadline_high, deadline_low));
+                let size = Bytes::new(whole(size_high, size_low));
+                Some((Header::Rts { size, deadline, tenant: tenant.try_into().ok()? }, 24))
             }
-            DATA => Header::Data {
-                packet: u32::from_be_bytes(take(bytes, &mut at)?),
-                serial: u32::from_be_bytes(take(bytes, &mut at)?),
-                size: Bytes::new(u64::from_be_bytes(take(bytes, &mut at)?)),
-            },
-            ACK => Header::Ack,
-            _ => return None,
-        };
-        Some((header, at))
+            TOKEN => {
+                let [_, packet, serial, remaining, class] = take_u32(bytes)?;
+                Some((Header::Token { packet, serial, remaining, class: class.try_into().ok()? }, 20))
+            }
+            DATA => {
+                let [_, packet, serial, high, low] = take_u32(bytes)?;
+                Some((Header::Data { packet, serial, size: Bytes::new(whole(high, low)) }, 20))
+            }
+            ACK => Some((Header::Ack, 4)),
+            _ => None,
+        }
     }
 }

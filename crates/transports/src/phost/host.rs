@@ -1,17 +1,16 @@
 //! A pHost node: a source and a destination behind one NIC.
 
-use std::collections::VecDeque;
-
-use flowloom_core::{Bytes, Duration, Ecn, Endpoint, Event, Flow, FlowId, NodeId, Packet, Site, Time, WireProfile};
+use flowloom_core::{Duration, Endpoint, Event, Flow, Packet, Site, Time};
 
 use super::config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
-use super::destination::Destination;
+use super::destination::{Destination, Request};
 use super::header::Header;
 use super::source::Source;
+use crate::parts::{Framing, Outbox};
 
 /// The configuration in the units of one node.
 pub(super) struct Rules {
-    pub wire: WireProfile,
+    pub framing: Framing,
     pub slot: Duration,
     pub token_life: Duration,
     pub downgrade: Duration,
@@ -22,7 +21,6 @@ pub(super) struct Rules {
     pub downgrade_retry: u32,
     pub policy: Policy,
     pub free_token_account: FreeTokenAccount,
-    node: NodeId,
     free_token_rule: FreeTokenRule,
     free_tokens: u32,
     short_flow_packets: u32,
@@ -34,7 +32,7 @@ impl Rules {
         // A token slot is that of a full packet even where the packet is shorter.
         let slot = site.line_rate().transmit_time(site.wire.full);
         Rules {
-            wire: site.wire,
+            framing: Framing::new(site.node, &site.wire),
             slot,
             token_life: slot.scale(config.token_life_slots),
             downgrade: slot.scale(config.downgrade_slots),
@@ -45,15 +43,11 @@ impl Rules {
             downgrade_retry: config.downgrade_retry_tokens,
             policy: config.policy,
             free_token_account: config.free_token_account,
-            node: site.node,
             free_token_rule: config.free_token_rule,
             free_tokens: config.free_tokens,
             short_flow_packets: config.short_flow_packets,
             data_priorities: config.data_priorities,
         }
-    }
-    pub fn packets(&self, size: Bytes) -> u32 {
-        self.wire.packets(size) as u32
     }
     pub fn free_tokens(&self, packets: u32) -> u32 {
         Source::free_tokens(self.free_token_rule, self.free_tokens, packets)
@@ -62,38 +56,15 @@ impl Rules {
     pub fn data_class(&self, packets: u32) -> u8 {
         if self.data_priorities && packets > self.short_flow_packets { 2 } else { 1 }
     }
-    /// A control packet without its header.
-    pub fn packet(&self, flow: FlowId, dst: NodeId) -> Packet<Header> {
-        Packet {
-            flow,
-            src: self.node,
-            dst,
-            size_bytes: self.wire.control.get() as u32,
-            payload_bytes: 0,
-            offset: Bytes::ZERO,
-            class: 0,
-            ecn: Ecn::NotCapable,
-            retransmission: false,
-            corrupt: false,
-            header: Header::Ack,
-        }
-    }
 }
 
-/// What a node has decided to send and to report.
-#[derive(Default)]
-pub(super) struct Outbox {
-    control: VecDeque<Packet<Header>>,
-    events: VecDeque<Event>,
-}
-
-impl Outbox {
-    pub fn control(&mut self, rules: &Rules, flow: FlowId, dst: NodeId, header: Header) {
-        self.control.push_back(Packet { header, ..rules.packet(flow, dst) });
+/// Counts one more packet of a tenant.
+pub(super) fn count(served: &mut Vec<u64>, tenant: u16) {
+    let tenant = usize::from(tenant);
+    if served.len() <= tenant {
+        served.resize(tenant + 1, 0);
     }
-    pub fn event(&mut self, event: Event) {
-        self.events.push_back(event);
-    }
+    served[tenant] += 1;
 }
 
 /// One node's pHost.
@@ -101,7 +72,7 @@ pub struct Host {
     rules: Rules,
     source: Source,
     destination: Destination,
-    out: Outbox,
+    out: Outbox<Header>,
 }
 
 impl Host {
@@ -122,17 +93,17 @@ impl Endpoint for Host {
         let (rules, out) = (&self.rules, &mut self.out);
         match packet.header {
             Header::Rts { size, deadline, tenant } => {
-                self.destination.request(now, packet.flow, packet.src, size, deadline, tenant, rules, out);
+                self.destination.request(now, packet, Request { size, deadline, tenant }, rules, out);
             }
             Header::Token { packet: number, serial, remaining, class } => {
                 self.source.token(now, packet.flow, number, serial, remaining, class, rules);
             }
             Header::Data { packet: number, serial, size } => {
-                self.destination.data(now, packet.flow, packet.src, size, number, serial, rules, out);
+                self.destination.data(now, packet, size, number, serial, rules, out);
             }
             Header::Ack => {
                 if self.source.acknowledged(packet.flow) {
-                    out.event(Event::Acknowledged { flow: packet.flow });
+                    out.events.push_back(Event::Acknowledged { flow: packet.flow });
                 }
             }
         }
@@ -145,12 +116,12 @@ impl Endpoint for Host {
 
     /// Control first (§3.1), then the data packet of the best token.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header>> {
-        self.out.control.pop_front().or_else(|| self.source.data(now, &self.rules))
+        self.out.packets.pop_front().or_else(|| self.source.data(now, &self.rules))
     }
 
     #[inline]
     fn may_transmit(&self) -> bool {
-        !self.out.control.is_empty() || self.source.has_tokens()
+        !self.out.packets.is_empty() || self.source.has_tokens()
     }
 
     fn poll_timeout(&self) -> Option<Time> {

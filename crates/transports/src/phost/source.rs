@@ -4,8 +4,8 @@ use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Packet, Time};
 
 use super::config::{FreeTokenRule, Policy};
 use super::header::Header;
-use super::host::{Outbox, Rules};
-use crate::parts::{FlowTable, IndexedHeap, RangeSet};
+use super::host::{Rules, count};
+use crate::parts::{FlowTable, IndexedHeap, Outbox, RangeSet};
 
 /// Request intervals double up to this many times the first one.
 const RETRY_DOUBLINGS_MAX: u32 = 6;
@@ -54,8 +54,8 @@ impl Source {
         rules.retry * (2 << RETRY_DOUBLINGS_MAX)
     }
 
-    pub fn open(&mut self, now: Time, flow: &Flow, rules: &Rules, out: &mut Outbox) {
-        let packets = rules.packets(flow.size);
+    pub fn open(&mut self, now: Time, flow: &Flow, rules: &Rules, out: &mut Outbox<Header>) {
+        let packets = rules.framing.packets(flow.size);
         let slot = self.flows.insert(
             flow.id,
             Sending {
@@ -78,10 +78,10 @@ impl Source {
         self.tokens.extend((0..free).map(|packet| Token { flow: slot, packet, serial: packet + 1, class, expires }));
     }
 
-    fn request(&self, slot: u32, rules: &Rules, out: &mut Outbox) {
+    fn request(&self, slot: u32, rules: &Rules, out: &mut Outbox<Header>) {
         let flow = &self.flows[slot];
         let header = Header::Rts { size: flow.size, deadline: flow.deadline, tenant: flow.tenant };
-        out.control(rules, self.flows.flow_of(slot), flow.dst, header);
+        out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), flow.dst, header));
     }
 
     /// A token came; it is good for 1.5 slots from now (§3.1).
@@ -143,21 +143,12 @@ impl Source {
     fn packet(&mut self, token: &Token, rules: &Rules) -> Packet<Header> {
         let id = self.flows.flow_of(token.flow);
         let flow = &mut self.flows[token.flow];
-        let tenant = usize::from(flow.tenant);
-        if self.served.len() <= tenant {
-            self.served.resize(tenant + 1, 0);
-        }
-        self.served[tenant] += 1;
-        let payload = rules.wire.payload_of(flow.size, u64::from(token.packet));
-        Packet {
-            size_bytes: rules.wire.data_size(payload).get() as u32,
-            payload_bytes: payload.get() as u32,
-            offset: rules.wire.payload() * u64::from(token.packet),
-            class: token.class,
-            retransmission: !flow.sent.insert(token.packet),
-            header: Header::Data { packet: token.packet, serial: token.serial, size: flow.size },
-            ..rules.packet(id, flow.dst)
-        }
+        count(&mut self.served, flow.tenant);
+        let header = Header::Data { packet: token.packet, serial: token.serial, size: flow.size };
+        let mut packet = rules.framing.data(id, flow.dst, flow.size, token.packet, header);
+        packet.class = token.class;
+        packet.retransmission = !flow.sent.insert(token.packet);
+        packet
     }
 
     pub fn next_timeout(&self) -> Option<Time> {
@@ -165,7 +156,7 @@ impl Source {
     }
 
     /// Repeats the requests of flows that were not heard of for an interval.
-    pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox) {
+    pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
         while let Some((at, slot)) = self.retries.peek()
             && at <= now
         {
