@@ -71,9 +71,11 @@ impl Source {
             },
         );
         self.request(slot, rules, out);
-        self.retries.set(slot, now + rules.retry);
         let free = rules.free_tokens(packets);
-        let expires = now + rules.slot * u64::from(free) + rules.token_life;
+        let free_slots = rules.slot * u64::from(free);
+        // What free tokens send takes its time before anything can come back.
+        self.retries.set(slot, now + rules.retry + free_slots);
+        let expires = now + free_slots + rules.token_life;
         let class = rules.data_class(packets);
         self.tokens.extend((0..free).map(|packet| Token { flow: slot, packet, serial: packet + 1, class, expires }));
     }

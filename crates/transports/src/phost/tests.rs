@@ -1,1 +1,283 @@
+//! pHost between hosts: known answers by hand, and survival of whatever a network does.
 
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Rate, Time, Wire};
+use proptest::prelude::*;
+
+use super::{Config, FreeTokenAccount, FreeTokenRule, Header, PHost, Policy};
+use crate::parts::{Fate, Faults, Pair, Sent, Setup};
+
+const SECOND: Time = Time::from_ps(1_000_000_000_000);
+const SLOT: Duration = Duration::from_ns(1200);
+/// A control packet: 40 B at 10 Gb/s.
+const CONTROL: Duration = Duration::from_ns(32);
+const DELAY: Duration = Duration::from_us(1);
+
+fn pair(config: &Config) -> Pair<PHost> {
+    Pair::new(config, Setup { hosts: 4, ..Setup::default() })
+}
+
+fn flow(id: u32, src: u32, dst: u32, packets: u64) -> Flow {
+    let size = Bytes::new(1460 * packets);
+    Flow {
+        id: FlowId(id),
+        src: NodeId(src),
+        dst: NodeId(dst),
+        size,
+        start: Time::ZERO,
+        deadline: None,
+        tenant: 0,
+        coflow: None,
+    }
+}
+
+fn is_data(sent: &Sent<Header>) -> bool {
+    matches!(sent.packet.header, Header::Data { .. })
+}
+fn is_token(sent: &Sent<Header>) -> bool {
+    matches!(sent.packet.header, Header::Token { .. })
+}
+fn is_rts(sent: &Sent<Header>) -> bool {
+    matches!(sent.packet.header, Header::Rts { .. })
+}
+
+/// At most eight packets: the request leaves, and all data right behind it. More: the request goes there and the first token
+/// comes back before data leaves at line rate.
+#[test]
+fn unloaded_times_are_the_closed_form() {
+    for size in [0, 1, 1459, 1460, 1461, 8 * 1460, 8 * 1460 + 1, 100_000, 1_000_000, 100_000_000] {
+        let mut pair = Pair::<PHost>::new(&Config::default(), Setup { log: false, ..Setup::default() });
+        let id = pair.open(0, 1, size);
+        pair.run_to_end(SECOND);
+        let path = pair.network().path(NodeId(0), NodeId(1));
+        let alone = pair.network().flow_time(&path, Bytes::new(size), &flowloom_core::WireProfile::IP_1500);
+        let handshake = if size <= 8 * 1460 { CONTROL } else { (CONTROL + DELAY) * 2 };
+        assert_eq!(pair.flow(id).fct(), handshake + alone, "{size} B");
+        let acknowledged = pair.flow(id).acknowledged.expect("done");
+        assert_eq!(acknowledged, pair.flow(id).received.expect("done") + CONTROL + DELAY, "{size} B");
+        assert!(pair.dropped().is_empty());
+    }
+}
+
+/// One RTS, one ACK, one token for each packet that is not free (§3.1).
+#[test]
+fn control_packets_are_as_few_as_the_paper_says() {
+    for (rule, packets, tokens) in
+        [(FreeTokenRule::ShortFlows, 8, 0), (FreeTokenRule::ShortFlows, 20, 20), (FreeTokenRule::EveryFlow, 20, 12)]
+    {
+        let mut pair = pair(&Config { free_token_rule: rule, ..Config::default() });
+        pair.open_flow(flow(0, 0, 1, packets));
+        pair.run_to_end(SECOND);
+        let count = |kind: fn(&Sent<Header>) -> bool| pair.sent().iter().filter(|sent| kind(sent)).count();
+        assert_eq!((count(is_rts), count(is_token), count(is_data)), (1, tokens, packets as usize));
+        assert_eq!(pair.sent().len(), 2 + tokens + packets as usize);
+        assert!(pair.sent().iter().all(|sent| is_data(sent) || (sent.packet.class == 0 && sent.packet.size_bytes == 40)));
+    }
+}
+
+/// Short flows' data is class 1, long flows' class 2; without data priorities all is class 1.
+#[test]
+fn data_classes_follow_the_flow_s_length() {
+    for (data_priorities, packets, class) in [(true, 8, 1), (true, 9, 2), (false, 9, 1)] {
+        let mut pair = pair(&Config { data_priorities, ..Config::default() });
+        pair.open_flow(flow(0, 0, 1, packets));
+        pair.run_to_end(SECOND);
+        assert!(pair.sent().iter().filter(|sent| is_data(sent)).all(|sent| sent.packet.class == class));
+    }
+}
+
+/// Two long flows to one destination: the shorter one's last byte comes when it would come alone, and the longer one ends
+/// when the link has carried both.
+#[test]
+fn the_destination_serves_the_shortest_first() {
+    let mut pair = pair(&Config::default());
+    pair.open_flow(flow(0, 0, 2, 100));
+    pair.open_flow(flow(1, 1, 2, 40));
+    pair.run_to_end(SECOND);
+    let handshake = (CONTROL + DELAY) * 2;
+    // The other request was first, and has had one token; it is repeated while its flow waits, which takes the link a moment.
+    let alone = handshake + SLOT * 40 + DELAY;
+    let short = pair.flow(FlowId(1)).fct();
+    assert!(short >= alone && short <= alone + SLOT + CONTROL * 4, "{short} against {alone}");
+    let both = handshake + SLOT * 140 + DELAY;
+    let long = pair.flow(FlowId(0)).fct();
+    assert!(long >= both && long <= both + SLOT, "{long} against {both}");
+}
+
+/// Figure 1 of the paper: one source, two destinations that both send it tokens. It can use half of them and prefers the
+/// shorter flow; the longer flow's tokens expire, its destination stops after a threshold of them, and comes back later.
+#[test]
+fn a_source_that_does_not_answer_is_downgraded_and_retried() {
+    let mut pair = pair(&Config::default());
+    pair.open_flow(flow(0, 0, 1, 200));
+    pair.open_flow(flow(1, 0, 2, 100));
+    let threshold_time = Time::ZERO + (CONTROL + DELAY) * 2 + SLOT * 60;
+    pair.run(threshold_time);
+    let tokens: Vec<Time> =
+        pair.sent().iter().filter(|sent| is_token(sent) && sent.packet.src == NodeId(1)).map(|sent| sent.at).collect();
+    // Nine tokens unanswered pause it; from then on at most eight more after each 24 slots.
+    let gaps: Vec<Duration> = tokens.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(gaps.contains(&(SLOT * 24)), "{gaps:?}");
+    assert!(tokens.len() <= 9 + 2 * 8, "{}", tokens.len());
+    pair.run_to_end(SECOND);
+    let short = pair.flow(FlowId(1)).fct();
+    let alone = (CONTROL + DELAY) * 2 + SLOT * 100 + DELAY;
+    assert!(short <= alone + SLOT * 3, "{short} against {alone} alone");
+    // The long flow loses the short one's time and at most a downgrade, a reissue and a round trip.
+    let long = pair.flow(FlowId(0)).fct();
+    let both = (CONTROL + DELAY) * 2 + SLOT * 300 + DELAY;
+    assert!(long <= both + SLOT * (24 + 9 + 2), "{long} against {both}");
+}
+
+/// A token is good for 1.5 slots: of two that arrive together with a busy NIC, the third slot's is too late.
+#[test]
+fn tokens_expire() {
+    let mut pair = pair(&Config { token_life_slots: 0.5, ..Config::default() });
+    pair.open_flow(flow(0, 0, 1, 60));
+    pair.open_flow(flow(1, 0, 2, 60));
+    pair.run_to_end(SECOND);
+    let count = |kind: fn(&Sent<Header>) -> bool| pair.sent().iter().filter(|sent| kind(sent)).count();
+    assert_eq!(count(is_data), 120, "no packet is sent twice: the missing ones were never sent");
+    assert!(count(is_token) > 120, "{} tokens for 120 packets", count(is_token));
+}
+
+/// The tenth data packet is lost. When every packet has had a token and 9 slots have passed, it gets another.
+#[test]
+fn a_lost_packet_is_reissued_after_the_last_token() {
+    let mut pair = pair(&Config::default());
+    let mut seen = 0;
+    pair.on_packet(move |sent| {
+        seen += u32::from(is_data(sent));
+        if is_data(sent) && seen == 10 { Fate::Drop } else { Fate::Pass }
+    });
+    pair.open_flow(flow(0, 0, 1, 50));
+    pair.run_to_end(SECOND);
+    let last_token = (CONTROL + DELAY) + SLOT * 49;
+    let expected = last_token + SLOT * 9 + CONTROL + DELAY + SLOT + DELAY;
+    assert_eq!(pair.flow(FlowId(0)).fct(), expected);
+    assert_eq!(pair.sent().iter().filter(|sent| is_data(sent)).count(), 51);
+}
+
+/// A lost request is repeated after three round trips, a lost final ACK is asked for again and answered from memory.
+#[test]
+fn lost_requests_and_acknowledgements_are_repeated() {
+    for kind in [is_rts as fn(&Sent<Header>) -> bool, |sent| sent.packet.header == Header::Ack] {
+        let mut pair = pair(&Config::default());
+        let mut seen = 0;
+        pair.on_packet(move |sent| {
+            seen += u32::from(kind(sent));
+            if kind(sent) && seen == 1 { Fate::Drop } else { Fate::Pass }
+        });
+        pair.open_flow(flow(0, 0, 1, 20));
+        pair.run_to_end(SECOND);
+        let received = pair.events().iter().filter(|(_, _, event)| matches!(event, Event::Received { .. })).count();
+        assert_eq!(received, 1);
+        assert_eq!(pair.sent().iter().filter(|sent| is_rts(sent)).count(), 2);
+    }
+}
+
+/// The deadline beats the length at both ends (§3.3).
+#[test]
+fn the_earlier_deadline_wins_over_the_shorter_flow() {
+    let mut pair = pair(&Config { policy: Policy::Edf, ..Config::default() });
+    let urgent = Flow { deadline: Some(Time::ZERO + Duration::from_us(400)), ..flow(0, 0, 2, 100) };
+    pair.open_flow(urgent);
+    pair.open_flow(flow(1, 1, 2, 40));
+    pair.run_to_end(SECOND);
+    let alone = (CONTROL + DELAY) * 2 + SLOT * 100 + DELAY;
+    assert!(pair.flow(FlowId(0)).fct() <= alone + SLOT);
+    assert!(pair.flow(FlowId(1)).fct() >= alone + SLOT * 30);
+}
+
+/// Two tenants, one with many short flows: while both have flows, their packets alternate.
+#[test]
+fn tenants_share_the_destination_evenly() {
+    let mut pair = pair(&Config { policy: Policy::TenantFair, free_tokens: 0, data_priorities: false, ..Config::default() });
+    for id in 0..10 {
+        pair.open_flow(Flow { tenant: 0, ..flow(id, 0, 2, 20) });
+    }
+    pair.open_flow(Flow { tenant: 1, ..flow(10, 1, 2, 200) });
+    pair.run(Time::ZERO + (CONTROL + DELAY) * 2 + DELAY + SLOT * 200);
+    let mut received = [0i64; 2];
+    for (_, _, event) in pair.events() {
+        if let Event::Delivered { flow, .. } = event {
+            received[usize::from(flow.0 == 10)] += 1;
+        }
+    }
+    assert!(received[0] > 80, "{received:?}");
+    assert!((received[0] - received[1]).abs() <= 6, "{received:?}: a round trip of tokens apart at most");
+}
+
+/// Free tokens of eight packets keep the destination from issuing tokens for eight slots.
+#[test]
+fn the_destination_leaves_room_for_free_tokens() {
+    let mut pair = pair(&Config::default());
+    pair.open_flow(flow(0, 0, 2, 8));
+    pair.open_flow(Flow { start: Time::ZERO + Duration::from_ns(100), ..flow(1, 1, 2, 100) });
+    pair.run_to_end(SECOND);
+    let first_token = pair.sent().iter().find(|sent| is_token(sent)).expect("a token").at;
+    assert_eq!(first_token, Time::ZERO + CONTROL + DELAY + SLOT * 8);
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    (
+        prop::sample::select(vec![FreeTokenRule::ShortFlows, FreeTokenRule::EveryFlow]),
+        prop::sample::select(vec![FreeTokenAccount::Set, FreeTokenAccount::Add]),
+        prop::sample::select(vec![Policy::Srpt, Policy::Edf, Policy::TenantFair]),
+        0_u32..12,
+        1_u32..10,
+    )
+        .prop_map(|(free_token_rule, free_token_account, policy, free_tokens, retry)| Config {
+            free_token_rule,
+            free_token_account,
+            policy,
+            free_tokens,
+            downgrade_retry_tokens: retry.min(9),
+            ..Config::default()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Every flow completes, and no byte is delivered twice (which the harness asserts), whatever is lost, late or repeated.
+    #[test]
+    fn flows_survive_loss_reordering_and_duplication(
+        config in any_config(),
+        flows in prop::collection::vec((0_u32..4, 1_u32..4, 0_u64..200_000, 0_u64..100), 1..12),
+        seed in any::<u64>(),
+        (loss, duplicate, reorder) in (0.0..0.3, 0.0..0.2, 0.0..0.3),
+        rate in prop::sample::select(vec![1_u64, 10, 40]),
+    ) {
+        let setup = Setup { hosts: 4, rate: Rate::from_gbps(rate), log: false, ..Setup::default() };
+        let mut pair = Pair::<PHost>::new(&config, setup);
+        pair.on_packet(Faults { loss, duplicate, reorder, late: Duration::from_us(100) }.hook(seed));
+        for (id, (src, hop, size, start_us)) in (0..).zip(flows) {
+            let deadline = (id % 2 == 0).then(|| Time::ZERO + Duration::from_us(1000 + u64::from(id)));
+            let start = Time::ZERO + Duration::from_us(start_us);
+            let ends = flow(id, src, (src + hop) % 4, 0);
+            pair.open_flow(Flow { size: Bytes::new(size), start, deadline, tenant: (id % 3) as u16, ..ends });
+        }
+        pair.run_to_end(Time::from_ps(20 * SECOND.as_ps()));
+    }
+
+    #[test]
+    fn headers_survive_the_wire(kind in 0..4, a in any::<u64>(), b in any::<u64>(), c in any::<u32>(), d in any::<u8>()) {
+        let header = match kind {
+            0 => Header::Rts { size: Bytes::new(a), deadline: Time::from_ps(b), tenant: c as u16 },
+            1 => Header::Token { packet: c, serial: a as u32, remaining: b as u32, class: d },
+            2 => Header::Data { packet: c, serial: b as u32, size: Bytes::new(a) },
+            _ => Header::Ack,
+        };
+        let mut wire = [0; Header::MAX_BYTES];
+        let length = header.encode(&mut wire);
+        prop_assert_eq!(Header::decode(&wire[..length]), Some((header, length)));
+        prop_assert_eq!(Header::decode(&wire[..length - 1]), None);
+    }
+
+    #[test]
+    fn foreign_bytes_are_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        if let Some((_, length)) = Header::decode(&bytes) {
+            prop_assert!(length <= bytes.len());
+        }
+    }
+}
