@@ -7,14 +7,21 @@ use super::Header;
 /// One small pool of packets, in order of arrival. A full port drops its worst packet; a free one sends the oldest packet of the
 /// flow that has the best packet, so that a flow's packets are neither starved nor reordered by their own priorities.
 ///
-/// Priorities have an array of their own, so that looking for the best or the worst of some dozen packets is a few vector
-/// instructions; a heap would still need the scan for the flow, and a removal from its middle.
+/// A plain scan finds the best of some dozen packets as fast as a heap would, and a heap could neither find a flow's oldest
+/// packet nor lose one from its middle. Priorities have an array of their own so that the scan is a few vector instructions.
 #[derive(Clone, Debug)]
 pub struct PriorityDrop {
-    priorities: Vec<u32>,
+    priorities: Vec<Priority>,
     packets: Vec<(FlowId, PacketId)>,
     used: u64,
     limit: u64,
+}
+
+/// A priority number less 2³¹, because the vector units that every x86-64 has compare signed numbers only.
+type Priority = i32;
+
+fn signed(priority: u32) -> Priority {
+    (priority ^ 1 << 31).cast_signed()
 }
 
 impl PriorityDrop {
@@ -29,6 +36,11 @@ impl PriorityDrop {
 
     #[inline]
     fn remove(&mut self, index: usize) -> PacketId {
+        if index + 1 == self.packets.len() {
+            // Most ports of the fabric hold one packet, and a bad arrival is its own victim.
+            self.priorities.pop();
+            return self.packets.pop().expect("the last packet").1;
+        }
         self.priorities.remove(index);
         self.packets.remove(index).1
     }
@@ -36,14 +48,14 @@ impl PriorityDrop {
     /// The largest number; among equals the newest.
     #[inline]
     fn worst(&self) -> usize {
-        let largest = self.priorities.iter().fold(0, |most, priority| most.max(*priority));
+        let largest = self.priorities.iter().fold(Priority::MIN, |most, priority| most.max(*priority));
         self.priorities.iter().rposition(|priority| *priority == largest).expect("a full port holds packets")
     }
 
     /// The oldest packet of the flow with the smallest number; among equal numbers the oldest decides.
     #[inline]
     fn next(&self) -> usize {
-        let smallest = self.priorities.iter().fold(u32::MAX, |least, priority| least.min(*priority));
+        let smallest = self.priorities.iter().fold(Priority::MAX, |least, priority| least.min(*priority));
         let best = self.priorities.iter().position(|priority| *priority == smallest).expect("a packet");
         let flow = self.packets[best].0;
         self.packets[..best].iter().position(|(other, _)| *other == flow).unwrap_or(best)
@@ -57,7 +69,7 @@ impl Discipline<Header> for PriorityDrop {
     fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) {
         let arrival = &call.pool[packet];
         self.used += u64::from(arrival.size_bytes);
-        self.priorities.push(arrival.header.priority());
+        self.priorities.push(signed(arrival.header.priority()));
         self.packets.push((arrival.flow, packet));
         // One victim is not always enough: a full packet may have to displace several short ones.
         while self.used > self.limit {
