@@ -59,6 +59,8 @@ pub struct PortSite<'a> {
 pub trait Transport: Sized + 'static {
     /// Its name in scenarios and results.
     const NAME: &'static str;
+    /// What it is, in one line.
+    const ABOUT: &'static str;
     /// How its hosts feed their NIC.
     const NIC: Nic;
     /// Its parameters; the default is the paper's.

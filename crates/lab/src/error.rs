@@ -92,6 +92,6 @@ pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'
 
 fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let distance = |candidate: &&&str| strsim::damerau_levenshtein(word, candidate);
-    // A third of the letters wrong is still a slip; more is another word.
-    candidates.iter().min_by_key(distance).filter(|near| distance(near) * 3 <= near.len().max(word.len())).copied()
+    // Two letters of five wrong are still a slip; more is another word.
+    candidates.iter().min_by_key(distance).filter(|near| distance(near) * 5 <= near.len().max(word.len()) * 2).copied()
 }

@@ -22,6 +22,7 @@ pub enum PFabric {}
 
 impl Transport for PFabric {
     const NAME: &'static str = "pfabric";
+    const ABOUT: &'static str = "switches send and drop by remaining flow size, hosts start at line rate (SIGCOMM 2013)";
     const NIC: Nic = Nic::Queued;
     type Config = Config;
     type Header = Header;

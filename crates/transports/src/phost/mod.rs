@@ -22,6 +22,7 @@ pub enum PHost {}
 
 impl Transport for PHost {
     const NAME: &'static str = "phost";
+    const ABOUT: &'static str = "receivers schedule every packet with tokens over commodity switches (CoNEXT 2015)";
     const NIC: Nic = Nic::Pulled;
     type Config = Config;
     type Header = Header;

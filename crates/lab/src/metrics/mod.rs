@@ -1,0 +1,97 @@
+//! What a run is judged by: a row per flow, and one summary. `docs/metrics.md` defines every number, `docs/data-dictionary.md`
+//! lists every column and key.
+
+mod ports;
+mod series;
+mod stats;
+mod summary;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Bytes, Duration, Flow, Time, WireProfile};
+use flowloom_fabric::Report;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ideal::Alone;
+
+pub use ports::{Drops, HopQueue, HopUtilisation};
+pub use series::{Series, pending_share};
+pub use stats::{Stats, mean, percentile};
+pub use summary::{ByBin, Requests, RunInfo, Spread, Summary, Tenant};
+pub use table::{Column, columns};
+
+/// What ends a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FctEnd {
+    /// The last byte is delivered (PIAS, ExpressPass).
+    #[default]
+    Receiver,
+    /// The sender has the final acknowledgement (pHost).
+    Sender,
+}
+
+/// One flow's result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// The flow.
+    pub flow: Flow,
+    /// When it ended, `None` if the run ended first.
+    pub finish: Option<Time>,
+    /// How long it takes when it is alone in the network, to the same kind of end; more than zero.
+    pub optimum: Duration,
+    /// Payload that reached the receiver for the first time.
+    pub delivered: Bytes,
+    /// Data packets that were sent again.
+    pub retransmissions: u32,
+}
+
+impl Row {
+    /// Flow completion time: from the start to the finish.
+    pub fn fct(&self) -> Option<Duration> {
+        self.finish.map(|finish| finish - self.flow.start)
+    }
+    /// Flow completion time over optimum (pHost, §4.1).
+    pub fn slowdown(&self) -> Option<f64> {
+        self.fct().map(|fct| fct.as_ps() as f64 / self.optimum.as_ps() as f64)
+    }
+    /// Whether it finished by its deadline; `None` if it has none. A flow that is unfinished is late.
+    pub fn on_time(&self) -> Option<bool> {
+        self.flow.deadline.map(|deadline| self.finish.is_some_and(|finish| finish <= deadline))
+    }
+}
+
+/// One row for each flow of a run, in the run's order. The optimum is the closed form, or `solo`, measured for each flow.
+///
+/// # Panics
+/// Where `solo` has another length than the flows.
+pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, solo: Option<&[Duration]>) -> Vec<Row> {
+    assert_eq!(report.flows.len(), report.records.len(), "one record for each flow");
+    assert!(solo.is_none_or(|solo| solo.len() == report.flows.len()), "one optimum for each flow");
+    let mut alone = Alone::new(&report.network, wire);
+    let flows = report.flows.iter().zip(&report.records).enumerate();
+    flows
+        .map(|(index, (flow, record))| {
+            let finish = match end {
+                FctEnd::Receiver => record.received,
+                FctEnd::Sender => record.acknowledged,
+            };
+            Row {
+                flow: *flow,
+                finish: (finish != Time::MAX).then_some(finish),
+                optimum: solo.map_or_else(|| closed_form(&mut alone, flow, end), |solo| solo[index]),
+                delivered: Bytes::new(record.delivered_bytes),
+                retransmissions: record.retransmissions,
+            }
+        })
+        .collect()
+}
+
+fn closed_form(alone: &mut Alone<'_>, flow: &Flow, end: FctEnd) -> Duration {
+    match end {
+        FctEnd::Receiver => alone.received(flow),
+        FctEnd::Sender => alone.received(flow) + alone.acknowledgement(flow),
+    }
+}

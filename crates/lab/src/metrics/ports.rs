@@ -1,0 +1,129 @@
+//! What ports counted, by kind of hop.
+
+use std::collections::BTreeMap;
+
+use flowloom_core::{DropReason, Duration, Link, LinkId};
+use flowloom_fabric::{PortCounters, Report};
+use serde::Serialize;
+
+/// Packets that were lost. A trimmed packet is not: its header goes on.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Drops {
+    /// Data and control packets.
+    pub total: u64,
+    /// Data packets.
+    pub data: u64,
+    /// Data packets dropped, over data packets that left their sources, each transmission counted (pHost, §4.3); `None` if
+    /// none left.
+    pub rate: Option<f64>,
+    /// Data and control packets, by the hop whose egress port or link lost them.
+    pub by_hop: BTreeMap<String, u64>,
+    /// Data and control packets, by [`DropReason::name`].
+    pub by_reason: BTreeMap<&'static str, u64>,
+}
+
+/// What waited at the ports of one kind of hop.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct HopQueue {
+    /// Queued bytes, averaged over time and ports; `None` if no time passed.
+    pub mean_bytes: Option<f64>,
+    /// The most bytes ever queued at one port.
+    pub peak_bytes: u64,
+    /// How long a packet waits at this hop, averaged over the packets it sent; `None` if there were none.
+    pub wait_us_mean: Option<f64>,
+}
+
+/// How busy the links of one kind of hop were: wire bytes sent over what the link could send.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct HopUtilisation {
+    /// Over all links; `None` if no time passed.
+    pub mean: Option<f64>,
+    /// Of the busiest link.
+    pub max: Option<f64>,
+}
+
+/// The counters of each kind of hop, by [`Network::hop_name`](flowloom_core::Network::hop_name).
+pub(super) struct Hops<'a> {
+    report: &'a Report,
+    by_name: BTreeMap<String, Vec<(&'a Link, &'a PortCounters)>>,
+}
+
+impl<'a> Hops<'a> {
+    pub(super) fn of(report: &'a Report) -> Hops<'a> {
+        let mut by_name: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (index, (link, port)) in report.network.links().iter().zip(&report.ports).enumerate() {
+            let name = report.network.hop_name(LinkId(index as u32));
+            by_name.entry(name).or_default().push((link, port));
+        }
+        Hops { report, by_name }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &PortCounters> {
+        self.report.ports.iter()
+    }
+
+    pub(super) fn drops(&self) -> Drops {
+        let data = self.all().map(|port| port.dropped_data_packets).sum();
+        let sent = self.report.data_packets;
+        let by_reason = DropReason::ALL.iter().enumerate();
+        Drops {
+            total: self.all().map(PortCounters::drops).sum(),
+            data,
+            rate: (sent > 0).then(|| data as f64 / sent as f64),
+            by_hop: self.each(|ports| ports.iter().map(|(_, port)| port.drops()).sum()),
+            by_reason: by_reason
+                .map(|(index, reason)| (reason.name(), self.all().map(|port| port.dropped_packets[index]).sum()))
+                .collect(),
+        }
+    }
+
+    pub(super) fn marks(&self) -> u64 {
+        self.all().map(|port| port.marked_packets).sum()
+    }
+
+    pub(super) fn trims(&self) -> u64 {
+        self.all().map(|port| port.trimmed_packets).sum()
+    }
+
+    /// What a packet waits on its whole way: all waiting, over the packets that left hosts and control hosts.
+    pub(super) fn queueing_us_mean(&self) -> Option<f64> {
+        let network = &self.report.network;
+        let entered = network.links().iter().zip(&self.report.ports).filter(|(link, _)| network.node(link.from).level == 0);
+        wait_us(self.all(), entered.map(|(_, port)| port.packets()).sum())
+    }
+
+    pub(super) fn queues(&self, span: Duration) -> BTreeMap<String, HopQueue> {
+        self.each(|ports| {
+            let counters = || ports.iter().map(|(_, port)| *port);
+            let mean = |port: &PortCounters| port.mean_queue_bytes(span);
+            HopQueue {
+                mean_bytes: (span > Duration::ZERO).then(|| counters().map(mean).sum::<f64>() / ports.len() as f64),
+                peak_bytes: counters().map(|port| port.peak_bytes).max().unwrap_or(0),
+                wait_us_mean: wait_us(counters(), counters().map(PortCounters::packets).sum()),
+            }
+        })
+    }
+
+    pub(super) fn utilisation(&self, span: Duration) -> BTreeMap<String, HopUtilisation> {
+        self.each(|ports| {
+            let busy = |link: &Link, port: &PortCounters| {
+                (span > Duration::ZERO).then(|| 8.0 * port.bytes() as f64 / (link.rate.as_bps() as f64 * span.as_secs_f64()))
+            };
+            let shares: Option<Vec<f64>> = ports.iter().map(|(link, port)| busy(link, port)).collect();
+            HopUtilisation {
+                mean: shares.as_deref().and_then(super::mean),
+                max: shares.and_then(|shares| shares.into_iter().reduce(f64::max)),
+            }
+        })
+    }
+
+    fn each<T>(&self, of: impl Fn(&[(&Link, &PortCounters)]) -> T) -> BTreeMap<String, T> {
+        self.by_name.iter().map(|(name, ports)| (name.clone(), of(ports))).collect()
+    }
+}
+
+/// Little's law: the integral of queued packets over time, over the packets, is the mean wait.
+fn wait_us<'a>(ports: impl Iterator<Item = &'a PortCounters>, packets: u64) -> Option<f64> {
+    let ps: u128 = ports.map(|port| port.packet_time).sum();
+    (packets > 0).then(|| ps as f64 / packets as f64 / 1e6)
+}

@@ -1,0 +1,235 @@
+//! One run in one object: `summary.json`.
+
+use std::collections::BTreeMap;
+use std::iter;
+
+use flowloom_core::{Bytes, Duration, NodeId, Time};
+use flowloom_fabric::Report;
+use serde::Serialize;
+
+use super::ports::Hops;
+use super::{Drops, HopQueue, HopUtilisation, Row, Stats, mean};
+
+/// What a report does not know about its run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RunInfo<'a> {
+    /// The transport's name.
+    pub transport: &'a str,
+    /// The seed.
+    pub seed: u64,
+    /// How long the run took on this machine, in seconds.
+    pub wall_s: f64,
+    /// The most memory the process ever had, in MB (10^6 B).
+    pub peak_rss_mb: f64,
+}
+
+/// Statistics over all finished flows, and by flow size.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Spread {
+    /// Over all.
+    #[serde(flatten)]
+    pub all: Stats,
+    /// One entry for each bin, also for those without flows.
+    pub by_size: Vec<ByBin>,
+}
+
+/// Statistics over the finished flows of one range of sizes.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct ByBin {
+    /// Flows here are larger than this; the first bin, which starts at 0, also has the flows without any bytes.
+    pub above_bytes: u64,
+    /// Flows here are no larger than this; `None` for no limit.
+    pub up_to_bytes: Option<u64>,
+    /// Flows in the bin.
+    pub flows: usize,
+    /// Of these, finished.
+    pub finished: usize,
+    /// Over the finished ones.
+    #[serde(flatten)]
+    pub stats: Stats,
+}
+
+/// Requests (coflows): sets of flows that are of use only together.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Requests {
+    /// How many there are.
+    pub count: usize,
+    /// Of these, with every flow finished.
+    pub finished: usize,
+    /// Over the finished ones: from the first flow's start to the last flow's finish, in microseconds (pHost, §4.3, request completion time).
+    pub completion_us: Stats,
+}
+
+/// One tenant's share.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Tenant {
+    /// Its flows.
+    pub flows: usize,
+    /// Of these, finished.
+    pub finished: usize,
+    /// Payload delivered.
+    pub bytes: u64,
+    /// As [`Summary::goodput_gbps`], over the tenant's own active interval.
+    pub goodput_gbps: Option<f64>,
+    /// Over its finished flows.
+    pub slowdown: Stats,
+}
+
+/// One run. What cannot be said (a mean of nothing) is `None`, and null in JSON.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Summary {
+    /// The transport's name.
+    pub transport: String,
+    /// The seed.
+    pub seed: u64,
+    /// Flows of the workload.
+    pub flows: usize,
+    /// Of these, finished. All others are missing from every statistic of finished flows.
+    pub finished: usize,
+    /// Flow completion time over optimum.
+    pub slowdown: Spread,
+    /// Flow completion time, in microseconds.
+    pub fct_us: Spread,
+    /// Normalised flow completion time: mean flow completion time over mean optimum, of the finished flows (pHost, §4.3).
+    pub nfct: Option<f64>,
+    /// Payload delivered for each host and unit of time, averaged over all hosts and the active interval, in 10^9 b/s.
+    pub goodput_gbps: Option<f64>,
+    /// Goodput over the mean rate of the hosts' links (pHost, §4.3).
+    pub throughput: Option<f64>,
+    /// The share of flows with a deadline that met it; unfinished ones did not.
+    pub deadlines_met: Option<f64>,
+    /// Packets lost.
+    pub drops: Drops,
+    /// Packets marked with congestion experienced, once for each port that marked them.
+    pub marks: u64,
+    /// Packets that lost their payload.
+    pub trims: u64,
+    /// How long a packet waits in queues on its whole way, in microseconds.
+    pub queueing_us_mean: Option<f64>,
+    /// Queues by kind of hop.
+    pub queue: BTreeMap<String, HopQueue>,
+    /// Links by kind of hop.
+    pub utilisation: BTreeMap<String, HopUtilisation>,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Packets, data and control, that left a port.
+    pub packet_hops: u64,
+    /// Requests, if any flow belongs to one.
+    pub requests: Option<Requests>,
+    /// By tenant number.
+    pub tenants: BTreeMap<u16, Tenant>,
+    /// When the last event was handled, in seconds.
+    pub sim_s: f64,
+    /// How long the run took on this machine, in seconds.
+    pub wall_s: f64,
+    /// The most memory the process ever had, in MB.
+    pub peak_rss_mb: f64,
+}
+
+impl Summary {
+    /// Of a run, its [`rows`](super::rows), and the edges of the size bins, ascending, where each flow that is no larger than an edge
+    /// is below it; the first bin starts at zero.
+    ///
+    /// # Panics
+    /// Where the edges do not ascend.
+    pub fn of(report: &Report, rows: &[Row], size_bins: &[Bytes], run: &RunInfo<'_>) -> Summary {
+        let span = active(rows.iter(), report.end);
+        let hosts = report.network.hosts();
+        let hops = Hops::of(report);
+        let fct_us = |row: &Row| row.fct().map(Duration::as_us_f64);
+        let optima: Vec<f64> = rows.iter().filter(|row| row.finish.is_some()).map(|row| row.optimum.as_us_f64()).collect();
+        let deadlines: Vec<f64> = rows.iter().filter_map(Row::on_time).map(|met| if met { 1.0 } else { 0.0 }).collect();
+        let fct = spread(rows, size_bins, fct_us);
+        let goodput_gbps = goodput(rows.iter(), span, hosts);
+        let rates: Vec<f64> =
+            (0..hosts as u32).map(|host| report.network.host_rate(NodeId(host)).as_bps() as f64 / 1e9).collect();
+        Summary {
+            transport: run.transport.to_owned(),
+            seed: run.seed,
+            flows: rows.len(),
+            finished: optima.len(),
+            slowdown: spread(rows, size_bins, Row::slowdown),
+            nfct: fct.all.mean.zip(mean(&optima)).map(|(fct, optimum)| fct / optimum),
+            fct_us: fct,
+            goodput_gbps,
+            throughput: goodput_gbps.zip(mean(&rates)).map(|(goodput, rate)| goodput / rate),
+            deadlines_met: mean(&deadlines),
+            drops: hops.drops(),
+            marks: hops.marks(),
+            trims: hops.trims(),
+            queueing_us_mean: hops.queueing_us_mean(),
+            queue: hops.queues(span),
+            utilisation: hops.utilisation(span),
+            retransmissions: rows.iter().map(|row| u64::from(row.retransmissions)).sum(),
+            packet_hops: report.packet_hops,
+            requests: requests(rows),
+            tenants: tenants(rows, report.end, hosts),
+            sim_s: report.end.as_secs_f64(),
+            wall_s: run.wall_s,
+            peak_rss_mb: run.peak_rss_mb,
+        }
+    }
+}
+
+/// The active interval: from the first start to the last finish, or to the end of the run if a flow is unfinished.
+fn active<'a>(rows: impl Iterator<Item = &'a Row> + Clone, end: Time) -> Duration {
+    let first = rows.clone().map(|row| row.flow.start).min();
+    let last = rows.map(|row| row.finish.unwrap_or(end)).max();
+    first.zip(last).map_or(Duration::ZERO, |(first, last)| last.saturating_since(first))
+}
+
+fn goodput<'a>(rows: impl Iterator<Item = &'a Row>, span: Duration, hosts: usize) -> Option<f64> {
+    let bytes: u64 = rows.map(|row| row.delivered.get()).sum();
+    (span > Duration::ZERO).then(|| 8.0 * bytes as f64 / 1e9 / span.as_secs_f64() / hosts as f64)
+}
+
+fn spread(rows: &[Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> Spread {
+    assert!(edges.is_sorted_by(|a, b| a < b), "size bins ascend");
+    // The first bin starts at zero whether it is said or not, so that the bins have a place for every flow.
+    let edges: Vec<Bytes> = iter::once(Bytes::ZERO).chain(edges.iter().copied().filter(|edge| *edge > Bytes::ZERO)).collect();
+    let mut bins = vec![(0, Vec::new()); edges.len()];
+    for row in rows {
+        let bin = edges.partition_point(|edge| *edge < row.flow.size).saturating_sub(1);
+        bins[bin].0 += 1;
+        bins[bin].1.extend(of(row));
+    }
+    let by_size = bins.into_iter().enumerate().map(|(index, (flows, values))| ByBin {
+        above_bytes: edges[index].get(),
+        up_to_bytes: edges.get(index + 1).map(|edge| edge.get()),
+        flows,
+        finished: values.len(),
+        stats: Stats::of(values),
+    });
+    Spread { all: Stats::of(rows.iter().filter_map(&of).collect()), by_size: by_size.collect() }
+}
+
+fn requests(rows: &[Row]) -> Option<Requests> {
+    let mut spans: BTreeMap<u32, (Time, Option<Time>)> = BTreeMap::new();
+    for row in rows {
+        let Some(request) = row.flow.coflow else { continue };
+        let (start, finish) = spans.entry(request).or_insert((row.flow.start, row.finish));
+        *start = row.flow.start.min(*start);
+        *finish = row.finish.zip(*finish).map(|(a, b)| a.max(b));
+    }
+    let complete = |(start, finish): &(Time, Option<Time>)| finish.map(|finish| (finish - *start).as_us_f64());
+    let times: Vec<f64> = spans.values().filter_map(complete).collect();
+    (!spans.is_empty()).then(|| Requests { count: spans.len(), finished: times.len(), completion_us: Stats::of(times) })
+}
+
+fn tenants(rows: &[Row], end: Time, hosts: usize) -> BTreeMap<u16, Tenant> {
+    let mut members: BTreeMap<u16, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        members.entry(row.flow.tenant).or_default().push(row);
+    }
+    let summarise = |rows: Vec<&Row>| {
+        let span = active(rows.iter().copied(), end);
+        Tenant {
+            flows: rows.len(),
+            finished: rows.iter().filter(|row| row.finish.is_some()).count(),
+            bytes: rows.iter().map(|row| row.delivered.get()).sum(),
+            goodput_gbps: goodput(rows.iter().copied(), span, hosts),
+            slowdown: Stats::of(rows.iter().filter_map(|row| row.slowdown()).collect()),
+        }
+    };
+    members.into_iter().map(|(tenant, rows)| (tenant, summarise(rows))).collect()
+}

@@ -1,0 +1,43 @@
+//! The rows as columns.
+
+use flowloom_core::{Duration, Time};
+
+use super::Row;
+
+/// One column's values; the variants are the types of `flows.parquet`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Column {
+    /// Small whole numbers.
+    U16(Vec<u16>),
+    /// Whole numbers.
+    U32(Vec<u32>),
+    /// Large whole numbers.
+    U64(Vec<u64>),
+    /// Whole numbers, -1 where there is none.
+    I64(Vec<i64>),
+    /// Numbers, NaN where there is none.
+    F64(Vec<f64>),
+}
+
+/// The columns of `flows.parquet` by name, in order. Instants and spans are seconds; a double holds an instant of a run of an
+/// hour to less than a picosecond.
+pub fn columns(rows: &[Row]) -> Vec<(&'static str, Column)> {
+    fn column<T>(rows: &[Row], of: impl Fn(&Row) -> T) -> Vec<T> {
+        rows.iter().map(of).collect()
+    }
+    let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
+    vec![
+        ("id", Column::U32(column(rows, |row| row.flow.id.0))),
+        ("src", Column::U32(column(rows, |row| row.flow.src.0))),
+        ("dst", Column::U32(column(rows, |row| row.flow.dst.0))),
+        ("bytes", Column::U64(column(rows, |row| row.flow.size.get()))),
+        ("start", Column::F64(column(rows, |row| row.flow.start.as_secs_f64()))),
+        ("finish", Column::F64(column(rows, |row| seconds(row.finish)))),
+        ("optimum", Column::F64(column(rows, |row| Duration::as_secs_f64(row.optimum)))),
+        ("slowdown", Column::F64(column(rows, |row| row.slowdown().unwrap_or(f64::NAN)))),
+        ("deadline", Column::F64(column(rows, |row| seconds(row.flow.deadline)))),
+        ("tenant", Column::U16(column(rows, |row| row.flow.tenant))),
+        ("coflow", Column::I64(column(rows, |row| row.flow.coflow.map_or(-1, i64::from)))),
+        ("retransmissions", Column::U32(column(rows, |row| row.retransmissions))),
+    ]
+}

@@ -1,0 +1,205 @@
+//! From a scenario to what a run needs.
+
+use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, Switching, Time, WireProfile};
+use flowloom_fabric::{Fault, Routing, Setup, topology};
+
+use crate::custom;
+use crate::error::suggestion;
+use crate::spec::{self, Metrics, Scenario, SwitchingMode, Topology};
+use crate::{ScenarioError, workload};
+
+/// Everything a run needs, checked.
+#[derive(Clone)]
+pub struct Plan {
+    /// The seed.
+    pub seed: u64,
+    /// The shape.
+    pub network: Network,
+    /// Bytes on the wire.
+    pub wire: WireProfile,
+    /// Memory of each port.
+    pub buffer: Bytes,
+    /// The choice among equal paths.
+    pub routing: Routing,
+    /// No event after this instant is handled.
+    pub time_limit: Time,
+    /// What goes wrong, by the directed link's index; empty where nothing does.
+    pub faults: Vec<Vec<Fault>>,
+    /// Sorted by (start, id); ids are indices.
+    pub flows: Vec<Flow>,
+    /// The name of the transport that runs.
+    pub transport: String,
+    /// Its parameters, all of them.
+    pub parameters: toml::Table,
+    /// What results are made of.
+    pub metrics: Metrics,
+}
+
+impl Plan {
+    /// Builds the network, generates the flows, and places the faults.
+    ///
+    /// # Errors
+    /// With file, line and key: a topology that cannot be built or is not connected, a buffer below one packet, a fault on links
+    /// that do not exist, and whatever [`workload::generate`] refuses.
+    pub fn new(scenario: &Scenario) -> Result<Plan, ScenarioError> {
+        Plan::unplaced(scenario).map_err(|error| scenario.place(error))
+    }
+
+    fn unplaced(scenario: &Scenario) -> Result<Plan, ScenarioError> {
+        let spec = &scenario.spec;
+        let wire = spec.fabric.wire.profile();
+        let buffer = spec.fabric.buffer.0;
+        if buffer < wire.full {
+            let message = format!("found {buffer}; a port holds at least one full packet, {}", wire.full);
+            return Err(ScenarioError::at_key("fabric.buffer", message));
+        }
+        let network = network(scenario, &wire)?;
+        Ok(Plan {
+            seed: spec.run.seed,
+            wire,
+            buffer,
+            routing: spec.fabric.routing.into(),
+            time_limit: time_limit(spec.run.time_limit)?,
+            faults: faults(&spec.faults, &network)?,
+            flows: workload::generate(&spec.workload, &network, &wire, spec.run.seed, &scenario.base_dir)?,
+            transport: spec.transport.name.clone(),
+            parameters: spec.transport.parameters.get(&spec.transport.name).cloned().unwrap_or_default(),
+            metrics: metrics(&spec.metrics)?,
+            network,
+        })
+    }
+
+    /// What the simulator needs besides a transport and the flows.
+    pub fn setup(&self) -> Setup {
+        Setup {
+            network: self.network.clone(),
+            wire: self.wire,
+            buffer: self.buffer,
+            routing: self.routing,
+            seed: self.seed,
+            time_limit: self.time_limit,
+        }
+    }
+}
+
+fn time_limit(limit: Option<spec::Quantity<Duration>>) -> Result<Time, ScenarioError> {
+    match limit {
+        Some(limit) if limit.0 == Duration::ZERO => {
+            Err(ScenarioError::at_key("run.time_limit", "found 0; the limit is above zero"))
+        }
+        Some(limit) => Ok(Time::ZERO + limit.0),
+        None => Ok(Time::MAX),
+    }
+}
+
+fn metrics(metrics: &Metrics) -> Result<Metrics, ScenarioError> {
+    let bins = &metrics.size_bins;
+    if bins.first().is_none_or(|first| first.0 != Bytes::ZERO) || !bins.is_sorted_by(|a, b| a < b) {
+        return Err(ScenarioError::at_key(
+            "metrics.size_bins",
+            "the bins start at \"0B\" and ascend, such as [\"0B\", \"10kB\", \"100kB\"]",
+        ));
+    }
+    Ok(metrics.clone())
+}
+
+fn network(scenario: &Scenario, wire: &WireProfile) -> Result<Network, ScenarioError> {
+    let switching = match scenario.spec.fabric.switching {
+        SwitchingMode::StoreAndForward => Switching::StoreAndForward,
+        // A switch decides on what every packet has: as much as the smallest one.
+        SwitchingMode::CutThrough => Switching::CutThrough { header: wire.control },
+    };
+    let network = build(&scenario.spec.topology, scenario, switching)?;
+    network.check().map_err(|error| ScenarioError::at_key("topology", error.to_string()))?;
+    Ok(network)
+}
+
+fn build(topology: &Topology, scenario: &Scenario, switching: Switching) -> Result<Network, ScenarioError> {
+    Ok(match topology {
+        Topology::SingleSwitch(t) => topology::single_switch(t.hosts as usize, t.host_rate.0, t.delay.0, switching),
+        Topology::Dumbbell(t) => {
+            topology::dumbbell(t.hosts_per_side as usize, t.host_rate.0, t.middle_rate.0, t.delay.0, switching)
+        }
+        Topology::LeafSpine(t) => topology::leaf_spine(
+            t.racks as usize,
+            t.hosts_per_rack as usize,
+            t.spines as usize,
+            t.host_rate.0,
+            t.spine_rate.0,
+            t.delay.0,
+            switching,
+        ),
+        Topology::ThreeTier(t) if !t.racks.is_multiple_of(t.aggregations) => {
+            let message = format!("found {}; it is a multiple of aggregations, {}", t.racks, t.aggregations);
+            return Err(ScenarioError::at_key("topology.racks", message));
+        }
+        Topology::ThreeTier(t) => topology::three_tier(
+            t.racks as usize,
+            t.hosts_per_rack as usize,
+            t.aggregations as usize,
+            t.host_rate.0,
+            t.aggregation_rate.0,
+            t.core_rate.0,
+            t.delay.0,
+            switching,
+        ),
+        Topology::FatTree(t) if !t.k.is_multiple_of(2) => {
+            return Err(ScenarioError::at_key("topology.k", format!("found {}; a fat-tree's k is even", t.k)));
+        }
+        Topology::FatTree(t) => topology::fat_tree(t.k as usize, t.rate.0, t.delay.0, switching),
+        Topology::Custom(t) => custom::network(&t.file, &scenario.base_dir, switching)?,
+    })
+}
+
+fn faults(specs: &[spec::Fault], network: &Network) -> Result<Vec<Vec<Fault>>, ScenarioError> {
+    let mut by_link = vec![Vec::new(); network.links().len()];
+    for (index, spec) in specs.iter().enumerate() {
+        let fault = match spec {
+            spec::Fault::Loss(random) => Fault::Loss(random.probability),
+            spec::Fault::Corrupt(random) => Fault::Corrupt(random.probability),
+            spec::Fault::Duplicate(random) => Fault::Duplicate(random.probability),
+            spec::Fault::Reorder(reorder) => Fault::Reorder(reorder.probability, reorder.delay.0),
+            spec::Fault::LinkDown(down) if down.to <= down.from => {
+                let message = format!("found {}; the link comes up after it went down at {}", down.to.0, down.from.0);
+                return Err(ScenarioError::at_key(format!("fault.{index}.to"), message));
+            }
+            spec::Fault::LinkDown(down) => Fault::Down(Time::ZERO + down.from.0, Time::ZERO + down.to.0),
+        };
+        let mut links = links_at(spec.place(), network);
+        if links.is_empty() {
+            return Err(ScenarioError::at_key(format!("fault.{index}.where"), no_such_links(spec.place(), network)));
+        }
+        if matches!(spec, spec::Fault::LinkDown(_)) {
+            // A cable does not break one way.
+            links.extend(links.clone().into_iter().map(LinkId::reverse));
+            links.sort_unstable();
+            links.dedup();
+        }
+        links.into_iter().for_each(|link| by_link[link.index()].push(fault));
+    }
+    Ok(by_link)
+}
+
+/// The links that a fault's `where` names.
+fn links_at(place: &str, network: &Network) -> Vec<LinkId> {
+    let by_name = |link: &LinkId| {
+        let Link { from, to, .. } = *network.link(*link);
+        let nodes = || format!("{}-{}", network.node(from).name, network.node(to).name);
+        place == "all" || network.hop_name(*link) == place || nodes() == place
+    };
+    (0..network.links().len() as u32).map(LinkId).filter(by_name).collect()
+}
+
+fn no_such_links(place: &str, network: &Network) -> String {
+    let mut hops: Vec<String> = (0..network.links().len() as u32).map(|link| network.hop_name(LinkId(link))).collect();
+    hops.sort_unstable();
+    hops.dedup();
+    hops.push("all".to_owned());
+    let suggestion = suggestion(place, hops.iter().map(String::as_str));
+    format!("no link is called \"{place}\"; {suggestion} (or two nodes' names, as in \"{}\")", example_link(network))
+}
+
+fn example_link(network: &Network) -> String {
+    let Link { from, to, .. } = network.links()[0];
+    format!("{}-{}", network.node(from).name, network.node(to).name)
+}

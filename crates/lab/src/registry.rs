@@ -1,0 +1,85 @@
+//! What can run, by name: every transport, and the oracle. Their types end here.
+
+use flowloom_core::Transport;
+use flowloom_transports::{Checked, for_each_transport};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::ideal::Oracle;
+
+use crate::plan::Plan;
+use crate::run::{Progress, Ran, RunError, oracle, simulate};
+
+/// Something that can run a plan's flows.
+pub struct Entry {
+    /// Its name in scenarios and results.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// The schema of its parameters.
+    pub schema: fn(&mut SchemaGenerator) -> Schema,
+    /// Fills in the defaults of its parameters. The error names the key at fault, if it is one key's, and what is wrong.
+    pub resolve: fn(&toml::Table) -> Result<toml::Table, (Option<String>, String)>,
+    /// Runs the plan's flows with the plan's parameters, which have been resolved.
+    pub run: fn(&Plan, &mut Progress<'_>) -> Result<Ran, RunError>,
+}
+
+macro_rules! entries {
+    ($($transport:ty),* $(,)?) => {
+        /// Every transport, and `ideal`.
+        pub static ENTRIES: &[Entry] = &[$(Entry::of::<$transport>(),)* Entry::IDEAL];
+    };
+}
+for_each_transport!(entries);
+
+/// The names of all transports.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ENTRIES.iter().map(|entry| entry.name)
+}
+
+/// The transport of this name.
+pub fn entry(name: &str) -> Option<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.name == name)
+}
+
+impl Entry {
+    const fn of<T: Transport>() -> Entry
+    where
+        T::Config: Serialize + DeserializeOwned + JsonSchema + Checked,
+    {
+        Entry {
+            name: T::NAME,
+            about: T::ABOUT,
+            schema: T::Config::json_schema,
+            resolve: resolve::<T::Config>,
+            run: simulate::<T>,
+        }
+    }
+
+    const IDEAL: Entry = Entry {
+        name: "ideal",
+        about: "no transport: how soon the flows could finish if only access links were scarce (the reference line)",
+        schema: Oracle::json_schema,
+        resolve: resolve::<Oracle>,
+        run: oracle,
+    };
+}
+
+fn resolve<C: Serialize + DeserializeOwned + Checked>(given: &toml::Table) -> Result<toml::Table, (Option<String>, String)> {
+    let config: C = given.clone().try_into().map_err(|error| culprit::<C>(given, &error))?;
+    config.check().map_err(|message| match message.split_once(": ") {
+        Some((key, rest)) => (Some(key.to_owned()), rest.to_owned()),
+        None => (None, message),
+    })?;
+    Ok(toml::Table::try_from(config).expect("parameters are written as TOML"))
+}
+
+/// The key that is wrong on its own: parameters all have defaults, so each can be read alone.
+fn culprit<C: DeserializeOwned>(given: &toml::Table, error: &toml::de::Error) -> (Option<String>, String) {
+    let alone = |(key, value): (&String, &toml::Value)| {
+        let error = toml::Table::from_iter([(key.clone(), value.clone())]).try_into::<C>().err()?;
+        Some((Some(key.clone()), error.message().to_owned()))
+    };
+    given.iter().find_map(alone).unwrap_or_else(|| (None, error.message().to_owned()))
+}

@@ -1,0 +1,77 @@
+//! What each flow takes alone: the transport itself on the idle network.
+
+use std::collections::HashMap;
+
+use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Rate, Time};
+
+use crate::metrics::FctEnd;
+use crate::plan::Plan;
+use crate::registry::Entry;
+use crate::run::RunError;
+
+/// How much longer than line rate, plus [`PAUSE`], a flow alone may take before the next one starts; doubled until it suffices.
+const PATIENCE: u64 = 2;
+const PAUSE: Duration = Duration::from_ms(1);
+const DOUBLINGS_MAX: u32 = 10;
+
+/// Flows of one size over links of the same rates and delays take the same time alone.
+type Class = (Vec<(Rate, Duration)>, Bytes);
+
+/// One optimum for each flow of the plan, in their order: a run of the plan's transport in which one flow of each size and kind
+/// of path starts after the other. Its faults are left out.
+///
+/// # Errors
+/// Where a flow never completes alone.
+pub(crate) fn optima(plan: &Plan, entry: &Entry) -> Result<Vec<Duration>, RunError> {
+    let mut paths: HashMap<(u32, u32), Vec<LinkId>> = HashMap::new();
+    let mut classes: HashMap<Class, usize> = HashMap::new();
+    let mut examples: Vec<(Flow, Duration)> = Vec::new();
+    let mut class_of = Vec::with_capacity(plan.flows.len());
+    for flow in &plan.flows {
+        let path = paths.entry((flow.src.0, flow.dst.0)).or_insert_with(|| plan.network.path(flow.src, flow.dst));
+        let kind = path.iter().map(|link| plan.network.link(*link)).map(|link| (link.rate, link.delay)).collect();
+        class_of.push(*classes.entry((kind, flow.size)).or_insert_with(|| {
+            examples.push((*flow, plan.network.flow_time(path, flow.size, &plan.wire)));
+            examples.len() - 1
+        }));
+    }
+    let mut patience = PATIENCE;
+    for _ in 0..DOUBLINGS_MAX {
+        let flows = one_by_one(&examples, patience);
+        if let Some(times) = alone(plan, entry, flows)? {
+            return Ok(class_of.into_iter().map(|class| times[class]).collect());
+        }
+        patience *= 2;
+    }
+    Err(RunError::Failed(format!(
+        "metrics.optimum = \"solo\": a flow of {} does not complete alone in the network",
+        entry.name
+    )))
+}
+
+fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Vec<Flow> {
+    let mut start = Time::ZERO;
+    let mut flows = Vec::with_capacity(examples.len());
+    for (index, (flow, line_rate)) in examples.iter().enumerate() {
+        flows.push(Flow { id: FlowId(index as u32), start, deadline: None, ..*flow });
+        start = start + *line_rate * patience + PAUSE * patience;
+    }
+    flows
+}
+
+/// How long each of the flows took; `None` if one of them was not alone.
+fn alone(plan: &Plan, entry: &Entry, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunError> {
+    let faults = vec![Vec::new(); plan.faults.len()];
+    let solo = Plan { flows, faults, time_limit: Time::MAX, ..plan.clone() };
+    let ran = (entry.run)(&solo, &mut |_, _, _| true)?;
+    let next_starts = solo.flows.iter().skip(1).map(|flow| flow.start).chain([Time::MAX]);
+    let apart = ran.report.records.iter().zip(next_starts).all(|(record, next)| record.acknowledged < next);
+    let times = solo.flows.iter().zip(&ran.report.records).map(|(flow, record)| {
+        let finish = match plan.metrics.fct_end {
+            FctEnd::Receiver => record.received,
+            FctEnd::Sender => record.acknowledged,
+        };
+        finish.saturating_since(flow.start)
+    });
+    Ok(apart.then(|| times.collect()))
+}

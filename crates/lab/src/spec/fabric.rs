@@ -1,0 +1,183 @@
+//! `[run]`, `[fabric]` and `[[fault]]`: how the network behaves.
+
+use flowloom_core::{Bytes, Duration, WireProfile};
+use flowloom_fabric::Routing;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Quantity;
+
+/// The run as a whole.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Run {
+    /// Every random choice follows from it: the same scenario with the same seed gives the same bytes.
+    #[schemars(range(max = 9_223_372_036_854_775_807_u64))]
+    pub seed: u64,
+    /// Stop at this simulated time even if flows are unfinished. Without it, the run ends when all flows have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<Quantity<Duration>>,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run { seed: 1, time_limit: None }
+    }
+}
+
+/// Links and switches.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Fabric {
+    /// How many bytes packets take on a link.
+    pub wire: Wire,
+    /// Memory of each port.
+    pub buffer: Quantity<Bytes>,
+    /// How one of several equally short paths is chosen.
+    pub routing: RoutingMode,
+    /// When a switch may begin to forward a packet.
+    pub switching: SwitchingMode,
+}
+
+impl Default for Fabric {
+    fn default() -> Fabric {
+        Fabric {
+            wire: Wire::Ip1500,
+            buffer: Quantity(Bytes::new(36_864)),
+            routing: RoutingMode::SprayRoundRobin,
+            switching: SwitchingMode::CutThrough,
+        }
+    }
+}
+
+/// A preset of packet sizes on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum Wire {
+    /// 1500 B packets, 40 B of header, 40 B control packets, no Ethernet framing (pHost, PIAS, pFabric).
+    #[serde(rename = "ip_1500")]
+    Ip1500,
+    /// 1538 B frames with preamble and gap, 78 B around the payload, 84 B minimum (ExpressPass, TOP).
+    #[serde(rename = "ethernet_1538")]
+    Ethernet1538,
+    /// 1000 B packets with 40 B of header (PASE, as ns-2 counts).
+    #[serde(rename = "ns2_1000")]
+    Ns21000,
+}
+
+impl Wire {
+    /// The sizes it stands for.
+    pub fn profile(self) -> WireProfile {
+        match self {
+            Wire::Ip1500 => WireProfile::IP_1500,
+            Wire::Ethernet1538 => WireProfile::ETHERNET_1538,
+            Wire::Ns21000 => WireProfile::NS2_1000,
+        }
+    }
+}
+
+/// How one of several equally short paths is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RoutingMode {
+    /// Each packet independently and uniformly.
+    SprayRandom,
+    /// Each packet the next one in turn, from a random start.
+    SprayRoundRobin,
+    /// By a hash of the flow: a flow keeps its path.
+    Ecmp,
+    /// By a hash of the flow, such that both directions of a flow share every link.
+    EcmpSymmetric,
+}
+
+impl From<RoutingMode> for Routing {
+    fn from(mode: RoutingMode) -> Routing {
+        match mode {
+            RoutingMode::SprayRandom => Routing::SprayRandom,
+            RoutingMode::SprayRoundRobin => Routing::SprayRoundRobin,
+            RoutingMode::Ecmp => Routing::Ecmp,
+            RoutingMode::EcmpSymmetric => Routing::EcmpSymmetric,
+        }
+    }
+}
+
+/// When a switch may begin to forward a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SwitchingMode {
+    /// When its header has arrived, unless the next link is faster.
+    CutThrough,
+    /// When all of it has arrived.
+    StoreAndForward,
+}
+
+/// Something that goes wrong on some links.
+///
+/// `where` names them: a hop by the tiers it joins in the direction of travel (`"leaf-spine"` is the way up, `"spine-leaf"` the way
+/// down), one link by its nodes (`"l0-s2"`), or `"all"`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Fault {
+    /// Packets vanish.
+    Loss(Random),
+    /// Packets arrive damaged, and the receiving host discards them.
+    Corrupt(Random),
+    /// Packets are sent twice.
+    Duplicate(Random),
+    /// Packets are held back while others overtake them.
+    Reorder(Reorder),
+    /// Links are down for a while, in both directions.
+    LinkDown(LinkDown),
+}
+
+/// A fault that strikes each packet independently.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Random {
+    /// On which links.
+    #[serde(rename = "where")]
+    #[schemars(example = "leaf-spine")]
+    pub place: String,
+    /// How likely it strikes a packet.
+    #[schemars(range(min = 0, max = 1), example = 0.01)]
+    pub probability: f64,
+}
+
+/// Packets are held back.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reorder {
+    /// On which links.
+    #[serde(rename = "where")]
+    #[schemars(example = "leaf-spine")]
+    pub place: String,
+    /// How likely it strikes a packet.
+    #[schemars(range(min = 0, max = 1), example = 0.01)]
+    pub probability: f64,
+    /// The longest a packet is held back; how long is uniform up to this.
+    pub delay: Quantity<Duration>,
+}
+
+/// Links are down.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkDown {
+    /// Which links.
+    #[serde(rename = "where")]
+    #[schemars(example = "l0-s0")]
+    pub place: String,
+    /// When they go down.
+    pub from: Quantity<Duration>,
+    /// When they come up again.
+    pub to: Quantity<Duration>,
+}
+
+impl Fault {
+    /// Which links it strikes, as the scenario says it.
+    pub fn place(&self) -> &str {
+        match self {
+            Fault::Loss(random) | Fault::Corrupt(random) | Fault::Duplicate(random) => &random.place,
+            Fault::Reorder(reorder) => &reorder.place,
+            Fault::LinkDown(down) => &down.place,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The scenario: what a user writes. Every key has a documentation comment; the JSON schema and the reference are made from them.
+
+mod check;
+mod fabric;
+mod quantity;
+mod source;
+#[cfg(test)]
+mod tests;
+mod topology;
+mod transport;
+mod workload;
+
+use std::path::{Path, PathBuf};
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+pub use fabric::{Fabric, Fault, LinkDown, Random, Reorder, RoutingMode, Run, SwitchingMode, Wire};
+pub use quantity::{Quantity, Unit};
+pub(crate) use source::Source;
+pub use topology::{
+    Custom, Dumbbell, FatTree, HostEntry, LeafSpine, LinkEntry, NetworkFile, NodeEntry, SingleSwitch, SwitchEntry, ThreeTier,
+    Topology,
+};
+pub use transport::{Metrics, Optimum, TransportSpec};
+pub use workload::{
+    Bimodal, Burst, CdfFile, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation, Poisson, Sizes,
+    Tenant, Trace, Uniform, UniformDeadline, WorkloadSpec,
+};
+
+use crate::{ScenarioError, registry};
+
+/// Everything that determines a run's results. Quantities are text with units: `"10Gb/s"`, `"200ns"`, `"36kB"` (1000 B) or
+/// `"36KiB"` (1024 B).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Flowloom scenario")]
+pub struct Spec {
+    /// The run as a whole.
+    #[serde(default)]
+    pub run: Run,
+    /// The shape of the network.
+    pub topology: Topology,
+    /// Links and switches.
+    #[serde(default)]
+    pub fabric: Fabric,
+    /// What goes wrong, any number of times.
+    #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// Which flows there are.
+    pub workload: WorkloadSpec,
+    /// Which transport runs.
+    pub transport: TransportSpec,
+    /// What results are made of.
+    #[serde(default)]
+    pub metrics: Metrics,
+}
+
+impl Spec {
+    /// The scenario as TOML with every default filled in. It reads back as the same scenario.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a scenario is written as TOML")
+    }
+}
+
+/// The JSON schema of a scenario, nothing referenced, everything inlined.
+pub fn schema() -> serde_json::Value {
+    schema_of::<Spec>()
+}
+
+fn schema_of<T: JsonSchema>() -> serde_json::Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    SchemaGenerator::new(settings).into_root_schema_for::<T>().into()
+}
+
+/// A scenario, and where it came from.
+pub struct Scenario {
+    /// What it says.
+    pub spec: Spec,
+    /// The folder that the files it names are relative to.
+    pub base_dir: PathBuf,
+    source: Source,
+}
+
+impl Scenario {
+    /// Reads a scenario from `text`, which came from the file `path`, and applies `key.path=value` overrides.
+    ///
+    /// # Errors
+    /// Where the text is no TOML or not a scenario: unknown and missing keys, wrong types, units and ranges, and what a transport
+    /// finds wrong with its parameters. What depends on the network and on other files is found by
+    /// [`Plan::new`](crate::Plan::new).
+    pub fn load(text: &str, path: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
+        let (source, table) = Source::parse(text, path, overrides)?;
+        let mut spec: Spec = read(table, path, &source)?;
+        resolve_parameters(&mut spec.transport).map_err(|error| source.place(error))?;
+        let base_dir = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Scenario { spec, base_dir, source })
+    }
+
+    /// An error about a key of this scenario, with its file and line, or the override that set it.
+    pub(crate) fn place(&self, error: ScenarioError) -> ScenarioError {
+        self.source.place(error)
+    }
+}
+
+/// Checks a table against the schema of `T`, then makes a `T` of it.
+pub(crate) fn read<T: JsonSchema + DeserializeOwned>(table: Table, file: &str, source: &Source) -> Result<T, ScenarioError> {
+    check::check(&table, &schema_of::<T>(), source)?;
+    table.try_into().map_err(|error: toml::de::Error| ScenarioError::at_place(file, error.message()))
+}
+
+/// Fills in the defaults of every transport's parameters that are given, and of the one that runs.
+fn resolve_parameters(transport: &mut TransportSpec) -> Result<(), ScenarioError> {
+    transport.parameters.entry(transport.name.clone()).or_default();
+    for (name, parameters) in &mut transport.parameters {
+        let entry = registry::entry(name).ok_or_else(|| ScenarioError::at_key("transport.name", "unknown"))?;
+        *parameters = (entry.resolve)(parameters).map_err(|(key, message)| {
+            let key = key.map_or(String::new(), |key| format!(".{key}"));
+            ScenarioError::at_key(format!("transport.{name}{key}"), message)
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! `[workload]`: which flows there are.
+
+use flowloom_core::{Bytes, Duration};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::Quantity;
+use crate::cdf_file::Dialect;
+use crate::tables::TABLES;
+
+/// Which flows there are, and when they start.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WorkloadSpec {
+    /// Flows arrive at each source as a Poisson process, independent of the others.
+    Poisson(Poisson),
+    /// Requests: several senders answer one receiver at the same time.
+    Incast(Incast),
+    /// One flow from each host to a partner of its own, all at time 0.
+    Permutation(Permutation),
+    /// Flows between random hosts, all at time 0.
+    Burst(Burst),
+    /// Flows from a CSV file.
+    Trace(Trace),
+}
+
+/// Poisson arrivals.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Poisson {
+    /// How large flows are.
+    pub sizes: Sizes,
+    /// The expected utilisation of the busiest link among those that `load_link` names, above 0, at most 1. Payload and headers
+    /// of every data packet sent once count; control packets and retransmissions do not.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.6)]
+    pub load: f64,
+    /// Which links `load` speaks of.
+    #[serde(default)]
+    pub load_link: LoadLink,
+    /// How many flows there are.
+    #[schemars(range(min = 1, max = 100_000_000), example = 20_000)]
+    pub flows: u32,
+    /// Who sends to whom.
+    #[serde(default)]
+    pub matrix: MatrixKind,
+    /// When flows want to be complete. Without it they have no deadlines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+    /// Tenants that share the load. Without them there is one, number 0.
+    #[serde(default, rename = "tenant", skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<Tenant>,
+}
+
+/// Requests. In each, a receiver drawn uniformly from all hosts gets `bytes` from `senders` others, drawn uniformly without
+/// replacement, all of which start at once. The flows of a request share a coflow number.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Incast {
+    /// How many hosts answer each request.
+    #[schemars(range(min = 1, max = 65_000), example = 20)]
+    pub senders: u32,
+    /// Payload of a request, split evenly among its senders; the first ones carry the remainder, a byte each.
+    pub bytes: Quantity<Bytes>,
+    /// How many requests there are.
+    #[schemars(range(min = 1, max = 100_000_000), example = 1_000)]
+    pub requests: u32,
+    /// Requests arrive as a Poisson process that loads the hosts' links by this much on average, above 0, at most 1, counted as
+    /// for Poisson workloads. Either this or `period`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.6)]
+    pub load: Option<f64>,
+    /// One request starts every `period`, the first at time 0. With a period above the time that one request takes
+    /// (`bytes` at the receiver's rate, and a round trip) requests follow each other without overlapping. Either this or `load`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<Quantity<Duration>>,
+    /// When flows want to be complete. Without it they have no deadlines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+}
+
+/// Each host sends one flow to a partner of its own, and receives one.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Permutation {
+    /// How large flows are.
+    pub sizes: Sizes,
+    /// When flows want to be complete. Without it they have no deadlines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+}
+
+/// All flows start at time 0.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Burst {
+    /// How large flows are.
+    pub sizes: Sizes,
+    /// How many flows there are.
+    #[schemars(range(min = 1, max = 100_000_000), example = 1_000)]
+    pub flows: u32,
+    /// Who sends to whom.
+    #[serde(default)]
+    pub matrix: MatrixKind,
+    /// When flows want to be complete. Without it they have no deadlines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+    /// Tenants that share the bytes. Without them there is one, number 0.
+    #[serde(default, rename = "tenant", skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<Tenant>,
+}
+
+/// Flows from a CSV file. Its first line names the columns: `start_s`, `src`, `dst`, `bytes`, and optionally `deadline_s`, `tenant`,
+/// `coflow` and `id`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// The file, relative to the scenario's folder.
+    #[schemars(example = "flows.csv")]
+    pub file: String,
+}
+
+/// Which links a load speaks of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadLink {
+    /// The hosts' links.
+    #[default]
+    Host,
+    /// The links between switches.
+    Core,
+}
+
+/// Who sends to whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MatrixKind {
+    /// Every host offers load in proportion to its link's rate; each flow goes to any other host with equal probability.
+    #[default]
+    AllToAll,
+    /// Every ordered pair of hosts is equally likely. The same as `all_to_all` where all hosts' links are alike.
+    RandomPairs,
+    /// Every host sends all its flows to one partner of its own.
+    Permutation,
+    /// Hosts of the first half send to hosts of the second half (the PASE paper's left-right).
+    LeftRight,
+    /// Hosts of either half send to hosts of the other (the TOP paper's dumbbell).
+    Across,
+    /// All hosts send to host 0 (the rack of the PIAS paper's testbed).
+    ManyToOne,
+}
+
+/// How large flows are: the name of a table, or a distribution.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Sizes {
+    /// A table that comes with the simulator.
+    #[schemars(schema_with = "table_names")]
+    Table(String),
+    /// All alike.
+    Fixed(Fixed),
+    /// Uniform between two sizes.
+    Uniform(Uniform),
+    /// One of two sizes.
+    Bimodal(Bimodal),
+    /// A table of your own.
+    Cdf(CdfFile),
+}
+
+fn table_names(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    json_schema!({ "type": "string", "enum": names })
+}
+
+/// `{ fixed = "100kB" }`: all flows alike.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fixed {
+    /// The size of every flow.
+    pub fixed: Quantity<Bytes>,
+}
+
+/// `{ uniform = ["2kB", "198kB"] }`: uniform from the first to the second.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Uniform {
+    /// The smallest and the largest size.
+    pub uniform: [Quantity<Bytes>; 2],
+}
+
+/// `{ bimodal = ["4380B", "1022000B"], first_share = 0.9 }`: one of two sizes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bimodal {
+    /// The smaller and the larger size.
+    pub bimodal: [Quantity<Bytes>; 2],
+    /// The share of flows, by number, that have the first size.
+    #[schemars(range(min = 0, max = 1), example = 0.9)]
+    pub first_share: f64,
+}
+
+/// `{ cdf = "my.csv", dialect = "bytes_percent" }`: a table from a file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CdfFile {
+    /// The file, relative to the scenario's folder.
+    #[schemars(example = "my.csv")]
+    pub cdf: String,
+    /// How its columns are meant. Needed unless the file names its columns, or its last row says 100 (percent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Dialect>,
+}
+
+/// When flows want to be complete: a random time after their start, but never less than `floor` times what they would need alone.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Deadline {
+    /// Exponentially distributed.
+    Exponential(ExponentialDeadline),
+    /// Uniformly distributed.
+    Uniform(UniformDeadline),
+}
+
+/// Exponentially distributed deadlines.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExponentialDeadline {
+    /// Their mean before the floor is applied.
+    pub mean: Quantity<Duration>,
+    /// No deadline is below this many times the flow's optimum.
+    #[serde(default = "usual_floor")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub floor: f64,
+}
+
+/// Uniformly distributed deadlines.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UniformDeadline {
+    /// The shortest, before the floor is applied.
+    pub min: Quantity<Duration>,
+    /// The longest, before the floor is applied.
+    pub max: Quantity<Duration>,
+    /// No deadline is below this many times the flow's optimum.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub floor: f64,
+}
+
+/// The pHost paper's, §4.3.
+fn usual_floor() -> f64 {
+    1.25
+}
+
+/// One of several tenants.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tenant {
+    /// What results call it.
+    #[schemars(example = &"a")]
+    pub name: String,
+    /// How large its flows are; by default as the workload's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
+    /// Its expected share of the wire bytes; all shares together make 1.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.5)]
+    pub share: f64,
+}
+
+impl WorkloadSpec {
+    /// The deadlines, where the workload draws them.
+    pub fn deadline(&self) -> Option<&Deadline> {
+        match self {
+            WorkloadSpec::Poisson(Poisson { deadline, .. })
+            | WorkloadSpec::Incast(Incast { deadline, .. })
+            | WorkloadSpec::Permutation(Permutation { deadline, .. })
+            | WorkloadSpec::Burst(Burst { deadline, .. }) => deadline.as_ref(),
+            WorkloadSpec::Trace(_) => None,
+        }
+    }
+
+    /// The tenants, none if there is just one.
+    pub fn tenants(&self) -> &[Tenant] {
+        match self {
+            WorkloadSpec::Poisson(Poisson { tenants, .. }) | WorkloadSpec::Burst(Burst { tenants, .. }) => tenants,
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What a load means: how much traffic there is in all, given how busy the busiest link of a class is to be.
+
+use flowloom_core::{Link, LinkId, Network, NodeId, NodeKind};
+
+use super::matrix::Matrix;
+use crate::ScenarioError;
+use crate::spec::LoadLink;
+
+/// Wire bytes per second of all flows together, such that the busiest link of the class is utilised to `load` in expectation.
+///
+/// # Errors
+/// Where no link of the class carries traffic.
+pub fn total_bytes_per_second(load: f64, class: LoadLink, network: &Network, matrix: &Matrix) -> Result<f64, ScenarioError> {
+    let shares = link_shares(network, matrix);
+    let is_switch = |node: NodeId| network.node(node).kind == NodeKind::Switch;
+    let class_of = |link: &Link| if is_switch(link.from) && is_switch(link.to) { LoadLink::Core } else { LoadLink::Host };
+    let links = network.links().iter().zip(shares).filter(|(link, _)| class_of(link) == class);
+    let busiest = links.map(|(link, share)| share / (link.rate.as_bps() as f64 / 8.0)).fold(0.0, f64::max);
+    if busiest == 0.0 {
+        return Err(ScenarioError::at_key(
+            "workload.load_link",
+            "no link between switches carries any of this traffic; give \"host\"",
+        ));
+    }
+    Ok(load / busiest)
+}
+
+/// For every directed link the share of all traffic that crosses it, split evenly at each switch among the next hops on
+/// shortest paths.
+pub fn link_shares(network: &Network, matrix: &Matrix) -> Vec<f64> {
+    let mut shares = vec![0.0; network.links().len()];
+    let hosts = network.hosts() as u32;
+    let mut at_node = vec![0.0; network.len()];
+    for target in 0..hosts {
+        at_node.fill(0.0);
+        for src in 0..hosts {
+            at_node[src as usize] = matrix.pair_share(src, target);
+        }
+        if at_node.iter().any(|share| *share > 0.0) {
+            spread(network, NodeId(target), &mut at_node, &mut shares);
+        }
+    }
+    shares
+}
+
+/// Moves what is at each node on towards `target`, farthest nodes first, and notes it on the links.
+fn spread(network: &Network, target: NodeId, at_node: &mut [f64], shares: &mut [f64]) {
+    let distance = network.distances(target);
+    let mut order: Vec<NodeId> = network.node_ids().filter(|node| distance[node.index()] != u32::MAX).collect();
+    order.sort_by_key(|node| std::cmp::Reverse(distance[node.index()]));
+    for node in order {
+        let here = at_node[node.index()];
+        if here == 0.0 || node == target {
+            continue;
+        }
+        let nearer = |link: &&LinkId| {
+            let to = network.link(**link).to;
+            let forwards = to == target || network.node(to).kind == NodeKind::Switch;
+            forwards && distance[to.index()] < distance[node.index()]
+        };
+        let ways = network.ports(node).iter().filter(nearer).count() as f64;
+        for link in network.ports(node).iter().filter(nearer) {
+            shares[link.index()] += here / ways;
+            at_node[network.link(*link).to.index()] += here / ways;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::MatrixKind;
+    use flowloom_core::{Duration, Rate, Switching};
+    use flowloom_fabric::topology;
+
+    const SF: Switching = Switching::StoreAndForward;
+    const D: Duration = Duration::ZERO;
+
+    fn rate(load: f64, class: LoadLink, network: &Network, kind: MatrixKind) -> f64 {
+        total_bytes_per_second(load, class, network, &Matrix::new(kind, network, 1)).unwrap()
+    }
+    fn gbps(n: u64) -> Rate {
+        Rate::from_gbps(n)
+    }
+
+    /// 144 hosts of 10 Gb/s at 0.6 send 0.6 × 144 × 1.25 GB/s.
+    #[test]
+    fn the_load_of_hosts_is_that_of_each() {
+        let network = topology::leaf_spine(9, 16, 4, gbps(10), gbps(40), D, SF);
+        for kind in [MatrixKind::AllToAll, MatrixKind::RandomPairs, MatrixKind::Permutation, MatrixKind::Across] {
+            assert!((rate(0.6, LoadLink::Host, &network, kind) / (0.6 * 144.0 * 1.25e9) - 1.0).abs() < 1e-9);
+        }
+        assert!((rate(0.6, LoadLink::Host, &network, MatrixKind::LeftRight) / (0.6 * 72.0 * 1.25e9) - 1.0).abs() < 1e-9);
+        assert!((rate(0.6, LoadLink::Host, &network, MatrixKind::ManyToOne) / (0.6 * 1.25e9) - 1.0).abs() < 1e-9);
+    }
+
+    /// A leaf's four 40 Gb/s uplinks carry what its 16 hosts send to the 128 of 143 others outside the rack.
+    #[test]
+    fn the_load_of_the_core_counts_what_crosses_it() {
+        let network = topology::leaf_spine(9, 16, 4, gbps(10), gbps(40), D, SF);
+        let per_leaf = 0.8 * 4.0 * 5e9;
+        let expected = per_leaf * 9.0 * 143.0 / 128.0;
+        assert!((rate(0.8, LoadLink::Core, &network, MatrixKind::AllToAll) / expected - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_dumbbell_crossed_both_ways_and_a_tree_crossed_one_way() {
+        let dumbbell = topology::dumbbell(40, gbps(10), gbps(100), D, SF);
+        assert!((rate(0.6, LoadLink::Core, &dumbbell, MatrixKind::Across) / (2.0 * 0.6 * 12.5e9) - 1.0).abs() < 1e-9);
+        // The PASE paper's tree: the one aggregation-core link of the left half carries everything.
+        let tree = topology::three_tier(4, 40, 2, gbps(1), gbps(10), gbps(10), D, SF);
+        assert!((rate(0.7, LoadLink::Core, &tree, MatrixKind::LeftRight) / (0.7 * 1.25e9) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_single_switch_has_no_core() {
+        let network = topology::single_switch(4, gbps(10), D, SF);
+        let matrix = Matrix::new(MatrixKind::AllToAll, &network, 1);
+        assert!(total_bytes_per_second(0.5, LoadLink::Core, &network, &matrix).is_err());
+    }
+
+    /// Whatever leaves the hosts arrives at hosts, and what enters a switch leaves it.
+    #[test]
+    fn shares_are_conserved_at_every_switch() {
+        let network = topology::fat_tree(4, gbps(10), D, SF);
+        let shares = link_shares(&network, &Matrix::new(MatrixKind::AllToAll, &network, 1));
+        for switch in network.switches() {
+            let out: f64 = network.ports(switch).iter().map(|link| shares[link.index()]).sum();
+            let into: f64 = network.ports(switch).iter().map(|link| shares[link.reverse().index()]).sum();
+            assert!(out > 0.0);
+            assert!((out - into).abs() < 1e-12);
+        }
+    }
+}

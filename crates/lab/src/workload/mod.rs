@@ -1,0 +1,89 @@
+//! From `[workload]` to a list of flows.
+//!
+//! # Load
+//!
+//! A load is the expected utilisation of the **busiest** link of a class: the hosts' links (`load_link = "host"`) or the links
+//! between switches (`"core"`). Counted are the bytes on the wire of every data packet sent once, payload and headers
+//! ([`WireProfile::flow_wire_bytes`]), in expectation over the flow sizes, which is a closed form
+//! ([`Cdf::mean_wire_bytes`](crate::cdf::Cdf::mean_wire_bytes)); control packets and retransmissions are not counted. A link's share of the traffic
+//! follows from the traffic matrix, with traffic split evenly among equally short next hops ([`load`]). Where all hosts send
+//! and receive alike, the load is that of every host's link, the usual definition.
+//!
+//! # Randomness
+//!
+//! Each purpose has its own stream at each source host, so that a change of one kind of choice leaves the others
+//! as they were, and nothing depends on the transport or on the number of threads. What belongs to no host in
+//! particular (requests, bursts, partners) is drawn from streams at [`NETWORK`](crate::random::NETWORK).
+
+mod arrivals;
+mod deadlines;
+pub mod load;
+pub mod matrix;
+mod sizes;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+use std::path::Path;
+
+use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
+
+use crate::ScenarioError;
+use crate::spec::WorkloadSpec;
+
+pub use sizes::{Mix, distribution};
+
+/// The flows of a run, sorted by (start, id), ids being indices. The same arguments give the same flows on every machine.
+///
+/// Files that the workload names are relative to `base_dir`.
+///
+/// # Errors
+/// With the key, or the file and line: sizes that are no distribution, shares that do not make a whole, more senders than other
+/// hosts, a load on links that carry nothing, a trace that does not fit the network, a file that cannot be read.
+pub fn generate(
+    spec: &WorkloadSpec,
+    network: &Network,
+    wire: &WireProfile,
+    seed: u64,
+    base_dir: &Path,
+) -> Result<Vec<Flow>, ScenarioError> {
+    if network.hosts() < 2 {
+        return Err(ScenarioError::at_key("topology", "found one host; flows need two"));
+    }
+    let context = Context { network, wire, seed, base_dir };
+    let mut flows = match spec {
+        WorkloadSpec::Poisson(poisson) => arrivals::poisson(poisson, &context)?,
+        WorkloadSpec::Incast(incast) => arrivals::incast(incast, &context)?,
+        WorkloadSpec::Permutation(permutation) => arrivals::permutation(permutation, &context)?,
+        WorkloadSpec::Burst(burst) => arrivals::burst(burst, &context)?,
+        WorkloadSpec::Trace(trace) => trace::read(&trace.file, &context)?,
+    };
+    if let Some(deadline) = spec.deadline() {
+        deadlines::assign(&mut flows, deadline, &context)?;
+    }
+    Ok(flows)
+}
+
+/// What flows are made from, besides the workload.
+struct Context<'a> {
+    network: &'a Network,
+    wire: &'a WireProfile,
+    seed: u64,
+    base_dir: &'a Path,
+}
+
+/// Flows in order of start; each gets its index as its id.
+struct FlowList(Vec<Flow>);
+
+impl FlowList {
+    fn with_capacity(count: u32) -> FlowList {
+        FlowList(Vec::with_capacity(count as usize))
+    }
+
+    /// Appends a flow without deadline and coflow, and lends it for what else there is to say.
+    fn push(&mut self, start: Time, src: NodeId, dst: NodeId, size: Bytes) -> &mut Flow {
+        let id = FlowId(u32::try_from(self.0.len()).expect("fewer than 2^32 flows"));
+        self.0.push(Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None });
+        self.0.last_mut().expect("just pushed")
+    }
+}

@@ -1,0 +1,280 @@
+//! Every way in which input is bad has an error whose first line says where, which key, what was found and what would be right.
+
+use std::path::{Path, PathBuf};
+
+use flowloom_lab::Plan;
+use flowloom_lab::spec::Scenario;
+
+const GOOD: &str = r#"
+[topology]
+kind = "leaf_spine"
+racks = 2
+hosts_per_rack = 2
+
+[workload]
+kind = "poisson"
+sizes = "web_search"
+load = 0.6
+flows = 10
+
+[transport]
+name = "phost"
+"#;
+
+/// A folder of its own with these files.
+fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("flowloom-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    files.iter().for_each(|(file, text)| std::fs::write(folder.join(file), text).unwrap());
+    folder
+}
+
+/// The whole error of a scenario.
+fn error(text: &str, overrides: &[&str]) -> String {
+    error_in(&PathBuf::new(), text, overrides)
+}
+
+/// The whole error of a scenario in `folder`, whose name is left out.
+fn error_in(folder: &Path, text: &str, overrides: &[&str]) -> String {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let path = folder.join("scenario.toml").display().to_string();
+    let result = Scenario::load(text, &path, &overrides).and_then(|scenario| Plan::new(&scenario));
+    let message = result.err().map_or("no error".to_owned(), |error| error.to_string());
+    message.replace(&format!("{}/", folder.display()), "")
+}
+
+fn first_line(text: &str, overrides: &[&str]) -> String {
+    error(text, overrides).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_good_scenario_is_good() {
+    assert_eq!(error(GOOD, &[]), "no error");
+}
+
+#[test]
+fn edits() {
+    let edit = |from: &str, to: &str| {
+        assert!(GOOD.contains(from), "{from}");
+        first_line(&GOOD.replace(from, to), &[])
+    };
+    let lines = [
+        edit("load =", "laod ="),
+        edit("load = 0.6", "load = 0"),
+        edit("load = 0.6", "load = 3"),
+        edit("load = 0.6", "load = -0.1"),
+        edit("load = 0.6", "load = nan"),
+        edit("load = 0.6", "load = \"high\""),
+        edit("load = 0.6\n", ""),
+        edit("flows = 10", "flows = 0"),
+        edit("flows = 10", "flows = -1"),
+        edit("flows = 10", "flows = 1.5"),
+        edit("flows = 10", "flows = 10\nsenders = 3"),
+        edit("flows = 10", "flows = 10\nload_link = \"spine\""),
+        edit("flows = 10", "flows = 10\nmatrix = \"alltoall\""),
+        edit("\"web_search\"", "\"websearch\""),
+        edit("\"web_search\"", "5"),
+        edit("\"web_search\"", "{ fixed = 100 }"),
+        edit("\"web_search\"", "{ fixed = \"0B\" }"),
+        edit("\"web_search\"", "{ fixed = \"10KB\" }"),
+        edit("\"web_search\"", "{ fixd = \"10kB\" }"),
+        edit("\"web_search\"", "{ uniform = [\"9kB\", \"2kB\"] }"),
+        edit("\"web_search\"", "{ uniform = [\"9kB\"] }"),
+        edit("\"web_search\"", "{ bimodal = [\"1kB\", \"2kB\"] }"),
+        edit("\"web_search\"", "{ bimodal = [\"1kB\", \"2kB\"], first_share = 1.5 }"),
+        edit("\"web_search\"", "{ cdf = \"no-such-file.csv\" }"),
+        edit("\"poisson\"", "\"poison\""),
+        edit("kind = \"poisson\"\n", ""),
+        edit("[workload]", "[worklaod]"),
+        edit("[transport]\nname = \"phost\"\n", ""),
+        edit("\"phost\"", "\"fost\""),
+        edit("name = \"phost\"", "name = \"phost\"\n[transport.phost]\nfree_token = 8"),
+        edit("name = \"phost\"", "name = \"phost\"\n[transport.phost]\nfree_tokens = \"8\""),
+        edit("name = \"phost\"", "name = \"phost\"\n[transport.phost]\ntoken_life_slots = 0.0"),
+        edit("name = \"phost\"", "name = \"phost\"\n[transport.nosuch]\na = 1"),
+        edit("racks = 2", "racks = 0"),
+        edit("racks = 2", "racks = 2\nhost_rate = \"10GB/s\""),
+        edit("racks = 2", "racks = 2\nhost_rate = \"0Gb/s\""),
+        edit("racks = 2", "racks = 2\nhost_rate = 10"),
+        edit("racks = 2", "racks = 2\ndelay = \"200\""),
+        edit("racks = 2", "racks = 2\nk = 4"),
+        edit("racks = 2", "racks = 2\nracks = 3"),
+        edit("racks = 2", "racks = "),
+        edit("kind = \"leaf_spine\"", "kind = 3"),
+        edit("[topology]", "topology = 3\n[top]"),
+        edit("[topology]", "[run]\nseed = -1\n[topology]"),
+        edit("[topology]", "[run]\ntime_limit = \"0s\"\n[topology]"),
+        edit("[topology]", "[fabric]\nbuffer = \"1kB\"\n[topology]"),
+        edit("[topology]", "[fabric]\nwire = \"ip_9000\"\n[topology]"),
+        edit("[topology]", "[metrics]\nsize_bins = [\"10kB\", \"1kB\"]\n[topology]"),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn kinds() {
+    let workload = |text: &str| {
+        let (before, rest) = GOOD.split_once("[workload]").unwrap();
+        let (_, after) = rest.split_once("[transport]").unwrap();
+        first_line(&format!("{before}{text}\n[transport]{after}"), &[])
+    };
+    let topology = |text: &str| {
+        let (_, after) = GOOD.split_once("[workload]").unwrap();
+        first_line(&format!("{text}\n[workload]{after}"), &[])
+    };
+    let incast = "[workload]\nkind = \"incast\"\nrequests = 3\nbytes = \"1MB\"\n";
+    let tenants = |second: &str| {
+        let one = "[[workload.tenant]]\nname = \"a\"\nshare = 0.5";
+        workload(&format!("[workload]\nkind = \"burst\"\nsizes = \"imc10\"\nflows = 5\n{one}\n{second}"))
+    };
+    let fault = |text: &str| first_line(&format!("{GOOD}\n[[fault]]\n{text}"), &[]);
+    let deadline =
+        |text: &str| first_line(&GOOD.replace("[transport]", &format!("[workload.deadline]\n{text}\n[transport]")), &[]);
+    let lines = [
+        workload(&format!("{incast}senders = 4\nload = 0.5")),
+        workload(&format!("{incast}senders = 0\nload = 0.5")),
+        workload(&format!("{incast}senders = 3")),
+        workload(&format!("{incast}senders = 3\nload = 0.5\nperiod = \"1ms\"")),
+        workload(&format!("{incast}senders = 3\nperiod = \"0ms\"")),
+        workload(&format!("{incast}senders = 3\nperiod = \"9000000s\"")),
+        workload(&format!("{incast}senders = 3\nmatrix = \"permutation\"\nperiod = \"1s\"")),
+        workload("[workload]\nkind = \"incast\"\nrequests = 3\nbytes = \"2B\"\nsenders = 3\nload = 0.5"),
+        tenants(""),
+        tenants("[[workload.tenant]]\nname = \"a\"\nshare = 0.5"),
+        tenants("[[workload.tenant]]\nname = \"b\"\nshare = 0.5\nsize = \"imc10\""),
+        fault("kind = \"loss\"\nwhere = \"leaf-spin\"\nprobability = 0.1"),
+        fault("kind = \"loss\"\nwhere = \"leaf-spine\"\nprobability = 1.1"),
+        fault("kind = \"loss\"\nwhere = \"leaf-spine\""),
+        fault("kind = \"link_down\"\nwhere = \"l0-s0\"\nfrom = \"2ms\"\nto = \"1ms\""),
+        fault("kind = \"lost\"\nwhere = \"all\"\nprobability = 0.1"),
+        deadline("kind = \"exponential\""),
+        deadline("kind = \"exponential\"\nmean = \"0s\""),
+        deadline("kind = \"uniform\"\nmin = \"5ms\"\nmax = \"1ms\""),
+        topology("[topology]\nkind = \"three_tier\"\nracks = 5"),
+        topology("[topology]\nkind = \"fat_tree\"\nk = 5"),
+        topology("[topology]\nkind = \"leaf_spine\"\nracks = 1\nhosts_per_rack = 1"),
+        topology("[topology]\nkind = \"custom\"\nfile = \"no-such-file.toml\""),
+        topology("[topology]\nkind = \"custom\""),
+        first_line(
+            &GOOD
+                .replace("leaf_spine\"\nracks = 2\nhosts_per_rack = 2", "single_switch\"")
+                .replace("load =", "load_link = \"core\"\nload ="),
+            &[],
+        ),
+        first_line("", &[]),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn traces() {
+    let trace = |text: &str| {
+        let folder = folder("traces", &[("flows.csv", text)]);
+        let overrides = ["workload={kind=\"trace\",file=\"flows.csv\"}"];
+        error_in(&folder, GOOD, &overrides)
+    };
+    let lines = [
+        trace("start_s,src,dst,bytes\n0,0,1,1000\n0.5,1,0,1\n"),
+        trace("dst,src,bytes,start_s,coflow,tenant,id,deadline_s\n1,0,1000,0,,,,\nh1,h0,1000,0,1,2,3,1e-3\n"),
+        trace("start_s,src,dst,bytes\n0,0,4,1000\n"),
+        trace("start_s,src,dst,bytes\n0,0,l0,1000\n"),
+        trace("start_s,src,dst,bytes\n0,1,1,1000\n"),
+        trace("start_s,src,dst,bytes\n# one\n\n0.2,0,1,1\n0.1,0,1,1\n"),
+        trace("start_s,src,dst,bytes\n0,0,1,-5\n"),
+        trace("start_s,src,dst,bytes\n0,0,1,1.5\n"),
+        trace("start_s,src,dst,bytes\n0,0,1,many\n"),
+        trace("start_s,src,dst,bytes\n0,0,1,\n"),
+        trace("start_s,src,dst,bytes\n-1,0,1,1\n"),
+        trace("start_s,src,dst,bytes\ninf,0,1,1\n"),
+        trace("start_s,src,dst,bytes\n0,0,1\n"),
+        trace("start_s,src,dst,bytes,id\n0,0,1,1,7\n0,0,1,1,7\n"),
+        trace("start_s,src,dst,bytes,tenant\n0,0,1,1,70000\n"),
+        trace("start_s,src,dst,bytes,deadline_s\n1,0,1,1,0.5\n"),
+        trace("start_s,src,dst\n0,0,1\n"),
+        trace("start,src,dst,bytes\n0,0,1,1\n"),
+        trace("start_s,src,dst,bytes,src\n0,0,1,1,0\n"),
+        trace("0,0,1,1000\n"),
+        trace("start_s,src,dst,bytes\n"),
+        trace(""),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn size_tables() {
+    let table = |text: &str, dialect: &str| {
+        let folder = folder("tables", &[("sizes.csv", text)]);
+        error_in(&folder, GOOD, &[&format!("workload.sizes={{cdf=\"sizes.csv\"{dialect}}}")])
+    };
+    let lines = [
+        table("100 50\n200 100\n", ""),
+        table("100 0.5\n200 1\n", ",dialect=\"bytes_probability\""),
+        table("100 0.5\n200 1\n", ""),
+        table("100 0.5\n200 1\n", ",dialect=\"bytes\""),
+        table("100 0.5\n50 1\n", ",dialect=\"bytes_probability\""),
+        table("100 0.5\n200 0.9\n", ",dialect=\"bytes_probability\""),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn custom_networks() {
+    let hosts = "[[node]]\nkind = \"host\"\nname = \"a\"\n[[node]]\nkind = \"host\"\nname = \"b\"\n";
+    let switch = "[[node]]\nkind = \"switch\"\nname = \"s\"\n";
+    let link = |a: &str, b: &str| format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"1Gb/s\"\n");
+    let net = |text: &str| {
+        let folder = folder("networks", &[("net.toml", text)]);
+        let error = error_in(&folder, GOOD, &["topology={kind=\"custom\",file=\"net.toml\"}"]);
+        error.lines().next().unwrap().to_owned()
+    };
+    let lines = [
+        net(&format!("{hosts}{switch}{}{}", link("a", "s"), link("s", "b"))),
+        net(&format!("{hosts}{switch}{}", link("a", "s"))),
+        net(&format!("{hosts}{switch}{}{}{}", link("a", "s"), link("s", "b"), link("a", "b"))),
+        net(&format!("{hosts}{switch}[[node]]\nkind=\"switch\"\nname=\"t\"\n{}{}", link("a", "s"), link("b", "t"))),
+        net(&format!("{hosts}{switch}{}{}", link("a", "s"), link("s", "c"))),
+        net(&format!("{hosts}{switch}{}{}", link("a", "a"), link("s", "b"))),
+        net(&format!("{hosts}{switch}{switch}{}", link("a", "s"))),
+        net(&format!("{hosts}{switch}{}lenght = 3", link("a", "s"))),
+        net(&format!("{hosts}[[node]]\nkind = \"router\"\nname = \"s\"\n{}", link("a", "s"))),
+        net(&format!("{switch}[[node]]\nname = \"t\"\nkind = \"switch\"\nlevel = 0\n{}", link("t", "s"))),
+        net(&format!("{switch}link = []")),
+        net(hosts),
+        net("node = ["),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn overrides() {
+    let lines = [
+        first_line(GOOD, &["workload.load=3"]),
+        first_line(GOOD, &["workload.laod=0.5"]),
+        first_line(GOOD, &["workload.load"]),
+        first_line(GOOD, &["=3"]),
+        first_line(GOOD, &["workload..load=3"]),
+        first_line(GOOD, &["workload.load="]),
+        first_line(GOOD, &["workload.load=[1, 2"]),
+        first_line(GOOD, &["workload.sizes.fixed=10kB"]),
+        first_line(GOOD, &["workload.sizes={fixed=\"10\"}"]),
+        first_line(GOOD, &["workload.kind=incast"]),
+        first_line(GOOD, &["fault.0.where=all"]),
+        first_line(GOOD, &["fault=[{kind=\"loss\",where=\"all\",probability=0.1}]", "fault.1.where=all"]),
+        first_line(GOOD, &["fault=[{kind=\"loss\",where=\"all\",probability=0.1}]", "fault.0.probability=2"]),
+        first_line(GOOD, &["topology.delay=-1us"]),
+        first_line(GOOD, &["transport.phost.policy=fifo"]),
+        first_line(GOOD, &["workload.load=0.7", "workload.load=0.8"]),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn the_line_at_fault_is_shown() {
+    let errors = [
+        error(&GOOD.replace("load = 0.6", "  laod = 0.6 # of the hosts' links"), &[]),
+        error(&GOOD.replace("load = 0.6", "load = 0.6,"), &[]),
+        error(&GOOD.replace("load = 0.6\n", ""), &[]),
+        error(&GOOD.replace("\"web_search\"", "{ fixed = \"µB\" } # µ"), &[]),
+    ];
+    insta::assert_snapshot!(errors.join("\n\n"));
+}
