@@ -105,8 +105,8 @@ def _stable(result: Results) -> Iterator[Finding]:
     if early > 0.002 and late > 1.5 * early:
         yield Finding(
             "problem",
-            f"the backlog at the sources grew from {early:.1%} to {late:.1%} of all bytes while flows arrived: the network does "
-            "not keep up with the load (or the run is too short to tell), so slowdowns depend on the length of the run",
+            f"the backlog at the sources grew from {early:.1%} to {late:.1%} of all bytes while flows arrived: the network "
+            "does not keep up with the load (or the run is too short to tell), so slowdowns depend on the length of the run",
         )
 
 

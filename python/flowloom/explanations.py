@@ -77,7 +77,7 @@ def _dominance(flows: pa.Table) -> list[str]:
     tenth = order[-max(len(order) // 10, 1):]  # fmt: skip
     lines.append(
         f"The largest tenth of the flows (from {metrics.size(float(size[tenth].min()))}) have "
-        f"{_share(size[tenth].sum(), size.sum())} of the bytes and {_share(fct[tenth].sum(), fct.sum())} of all completion time."
+        f"{_share(size[tenth].sum(), size.sum())} of the bytes and {_share(fct[tenth].sum(), fct.sum())} of completion time."
     )
     lines.append(
         f"Of all completion time, {_share(excess.sum(), fct.sum())} is beyond the optimum (waiting, loss, start-up); of that "

@@ -126,16 +126,15 @@ class Plain:
             )
 
     def finished(self, key: str, label: str) -> None:
-        self._end(key, f"done: {label}")
-
-    def failed(self, key: str, label: str) -> None:
-        self._end(key, f"FAILED: {label}")
-
-    def _end(self, key: str, text: str) -> None:
         with self._tally.lock:
             self._tally.end(key)
-            if self._tally.runs > 1:
-                self._say(f"{self._tally.ended} of {self._tally.runs} {text}")
+            if self._tally.runs > 1 and self._tally.ended == self._tally.runs:
+                self._say(f"{self._tally.runs} runs done in {clock(time.monotonic() - self._tally.begun)}")
+
+    def failed(self, key: str, label: str) -> None:
+        with self._tally.lock:
+            self._tally.end(key)
+            self._say(f"failed: {label}")
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)

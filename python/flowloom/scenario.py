@@ -52,8 +52,8 @@ class Scenario:
             raise _native.ScenarioError(f"{path} is not a scenario: it is not UTF-8 text") from error
 
     def set(self, changes: Mapping[str, Any]) -> Scenario:
-        """Add overrides; keys are dotted (`workload.load`), or joined with `__`, or nested dicts."""
-        added = tuple(f"{key}={toml.value(value)}" for key, value in _flatten(changes))
+        """Add overrides; keys are dotted (`workload.load`) or joined with `__`. A dict replaces the whole table it names."""
+        added = tuple(f"{key.replace('__', '.')}={toml.value(value)}" for key, value in changes.items())
         return dataclasses.replace(self, overrides=self.overrides + added)
 
     def resolve(self) -> str:
@@ -76,20 +76,6 @@ class Scenario:
             digest.update(f"\n{name}\n".encode())
             digest.update((folder / name).read_bytes())
         return digest.hexdigest()[:20]
-
-
-def _flatten(changes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in changes.items():
-        dotted = prefix + name.replace("__", ".")
-        if isinstance(value, Mapping) and value and not _is_sizes(dotted):
-            yield from _flatten(value, dotted + ".")
-        else:
-            yield dotted, value
-
-
-def _is_sizes(dotted: str) -> bool:
-    # A size distribution is one value even when it is written as a table: `{ fixed = "10kB" }` replaces a name.
-    return dotted.rpartition(".")[2] == "sizes"
 
 
 def _named_files(table: Any) -> Iterator[str]:

@@ -21,6 +21,7 @@ __file__ = str(Path(__file__).resolve())
 DEFAULTS = {
     "run": {"seed": 1},
     "topology": {"kind": "leaf_spine"},
+    "fabric": {"buffer": "36kB"},
     "workload": {"kind": "poisson", "sizes": "web_search", "load": 0.6, "flows": 50},
     "transport": {"name": "phost"},
     "metrics": {"fct_end": "receiver"},
@@ -65,7 +66,7 @@ def check(text, path, overrides):
         place[last] = value
     if resolved["transport"]["name"] not in PACE:
         raise ScenarioError(f'{path}: transport.name: unknown transport "{resolved["transport"]["name"]}"')
-    if not 0 < resolved["workload"]["load"] < 1:
+    if not 0 < resolved["workload"].get("load", 0.5) < 1:
         raise ScenarioError("--set workload.load: must lie between 0 and 1")
     return toml.document(resolved)
 
@@ -81,11 +82,11 @@ def run(text, path, overrides, progress):
     while workload["kind"] == "stalls":
         progress(0.5, 0.01, 1000)
     draw = random.Random(json.dumps([spec["run"]["seed"], workload], sort_keys=True))
-    n = workload["flows"]
+    n = workload.get("flows", 50)
     size = np.array([draw.choice([1460, 14600, 1460000]) for _ in range(n)], dtype=np.uint64)
     start = np.cumsum([draw.expovariate(1e5) for _ in range(n)])
     optimum = size * 8 / 1e10 + 1e-6
-    slowdown = np.array([1 + draw.random() * workload["load"] for _ in range(n)]) * PACE[name]
+    slowdown = np.array([1 + draw.random() * workload.get("load", 0.5) for _ in range(n)]) * PACE[name]
     flows = {
         "id": np.arange(n, dtype=np.uint32),
         "src": np.zeros(n, dtype=np.uint32),

@@ -84,8 +84,9 @@ def summarise(values: Sequence[Value]) -> str:
     if missing:
         return f"no value at {missing.where}"
     low, high = min(values, key=lambda v: v.value), max(values, key=lambda v: v.value)
-    named = [f"{number(v.value)} ({v.where})" if v.where else number(v.value) for v in (low, high)]
-    return named[0] if number(low.value) == number(high.value) and len(values) == 1 else " to ".join(named)
+    if number(low.value) == number(high.value):
+        return number(low.value) + (f" (all {len(values)} points)" if len(values) > 1 else "")
+    return " to ".join(f"{number(v.value)} ({v.where})" if v.where else number(v.value) for v in (low, high))
 
 
 def _judge(values: Sequence[Value], band: Band, what: str) -> Outcome:

@@ -6,50 +6,69 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import metrics
 from flowloom.plots import style
 from flowloom.results import Results
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 
 def draw(results: Mapping[str, Results], stem: Path, title: str) -> list[Path]:
     """Draw mean slowdown by flow size and the distribution of slowdowns, as `stem`.png and .svg."""
-    drawing = style.canvas(9.5, 4.3)
+    drawing = style.canvas(10, 4.4)
     left, right = drawing.subplots(1, 2)
-    handles = {}
+    handles: dict[str, Any] = {}
     for name, result in results.items():
         look = style.transport(name)
-        _by_size(left, result, look)
-        (handles[look.label],) = _distribution(right, result, look)
-    left.set(ylabel="Mean slowdown", xlabel="Flow size", title="By flow size", ylim=(0, None))
-    right.set(ylabel="Share of flows that do worse", xlabel="Slowdown", title="Distribution", xscale="log", yscale="log")
-    right.set_ylim(1e-4, 1.2)
-    right.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    right.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if right.get_xlim()[1] < 12 else "")
-    drawing.suptitle(f"{title}: flow slowdown (1 is the best there is)", fontsize=12, fontweight="bold")
-    drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6)
+        done = result.flows.filter(result.flows["finish"].is_valid())
+        size, slowdown = (done[column].to_numpy().astype(float) for column in ("bytes", "slowdown"))
+        if len(size):
+            _by_size(left, size, slowdown, look)
+            (handles[look.label],) = _distribution(right, slowdown, look)
+    left.set(xscale="log", xlabel="Flow size (bytes)", ylabel="Mean slowdown", title="By flow size")
+    right.set(yscale="log", xlabel="Slowdown", ylabel="Share of flows that do worse", title="Distribution")
+    for axis, top in ((left.yaxis, left.get_ylim()[1]), (right.xaxis, right.get_xlim()[1])):
+        _from_one(axis, top)
+    drawing.suptitle(f"{title}: slowdown of flows, 1 is the best there is", fontsize=12, fontweight="bold")
+    style.legend(drawing, handles)
     return style.save(drawing, stem)
 
 
-def _by_size(spot: Axes, result: Results, look: style.Look) -> None:
-    bins: list[dict[str, Any]] = result.summary["slowdown"]["by_size"]
-    known = [(at, b["mean"]) for at, b in enumerate(bins) if b["mean"] is not None]
-    places, heights = zip(*known, strict=True) if known else ((), ())
-    spot.plot(places, heights, color=look.color, marker=look.marker, linestyle=look.dash)
-    spot.set_xticks(range(len(bins)), [metrics.bin_label(b).replace(" to ", "\nto ") for b in bins])
+def _from_one(axis: Any, top: float) -> None:
+    """Start an axis of slowdowns at 1, and make it logarithmic where it spans much."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    limits = axis.axes.set_ylim if axis.axis_name == "y" else axis.axes.set_xlim
+    if top > 5:
+        (axis.axes.set_yscale if axis.axis_name == "y" else axis.axes.set_xscale)("log")
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(NullFormatter())
+        limits(0.95, top)
+    else:
+        limits(1 - 0.03 * (top - 1), top)
 
 
-def _distribution(spot: Axes, result: Results, look: style.Look) -> list[Any]:
+def _by_size(spot: Axes, size: NDArray[np.float64], slowdown: NDArray[np.float64], look: style.Look) -> None:
     import numpy as np
 
-    slowdown = np.sort(result.flows["slowdown"].drop_null().to_numpy())
-    worse = 1 - np.arange(len(slowdown)) / max(len(slowdown), 1)
+    # Three bins to the decade: fine enough to see where a scheme changes its ways, coarse enough to average.
+    place = np.round(np.log10(np.maximum(size, 1)) * 3).astype(int)
+    bins = np.unique(place)
+    means = [slowdown[place == b].mean() for b in bins]
+    at = [np.exp(np.log(np.maximum(size[place == b], 1)).mean()) for b in bins]
+    spot.plot(at, means, color=look.color, marker=look.marker, linestyle=look.dash, ms=5)
+
+
+def _distribution(spot: Axes, slowdown: NDArray[np.float64], look: style.Look) -> list[Any]:
+    import numpy as np
+
+    n = len(slowdown)
     # A few hundred points, evenly spread over the logarithm, look the same as all and keep the SVG small.
-    at = np.unique((len(slowdown) * (1 - np.geomspace(1, 1 / max(len(slowdown), 2), 400))).astype(int))
-    at = at[at < len(slowdown)]
-    return list(spot.plot(slowdown[at], worse[at], color=look.color, linestyle=look.dash))
+    worse = np.unique(np.geomspace(1, n, 400).astype(int))
+    return list(spot.plot(np.sort(slowdown)[n - worse], worse / n, color=look.color, linestyle=look.dash))
 
 
 def draw_sizes(points: list[tuple[float, float]], stem: Path, title: str) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom.figures.grid import Grid
-from flowloom.figures.schema import METRIC_AXIS, Panel
+from flowloom.figures.schema import METRIC_AXIS, Axis, Panel
 from flowloom.plots import style
 from flowloom.stats import Estimate
 
@@ -29,7 +29,7 @@ def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
     frames = [frame for panel in grid.figure.panels for frame in _frames(grid, panel)]
     across = min(len(frames), 3)
     down = math.ceil(len(frames) / across)
-    drawing = style.canvas(max(4.2 * across, 5.6), 3.5 * down + 0.7)
+    drawing = style.canvas(max(4.2 * across, 5.6), 3.5 * down + 0.8)
     axes = drawing.subplots(down, across, squeeze=False)
     handles: dict[str, Any] = {}
     for spot, frame in zip(axes.flat, frames, strict=False):
@@ -39,9 +39,7 @@ def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
     for spare in list(axes.flat)[len(frames):]:  # fmt: skip
         spare.remove()
     drawing.suptitle(textwrap.fill(grid.figure.title, 34 * across + 30), fontsize=12, fontweight="bold")
-    # Outside the axes, so that it never covers data.
-    drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(len(handles), 6))
-    drawing.text(0.995, 0.002, footnote, fontsize=6.5, color="#777777", ha="right", va="bottom")
+    style.legend(drawing, handles, footnote)
     return style.save(drawing, stem)
 
 
@@ -63,9 +61,11 @@ def _values(grid: Grid, frame: _Frame, name: str) -> list[Any]:
 def _label(grid: Grid, frame: _Frame, name: str, value: Any) -> str:
     if name == METRIC_AXIS:
         return frame.panel.y[int(value)].label
-    if name == "transport":
-        return style.transport_label(str(value))
-    return grid.figure.axis(name).label(value)
+    return _name(grid.figure.axis(name), value)
+
+
+def _name(axis: Axis, value: Any) -> str:
+    return style.transport_label(value) if axis.name == "transport" else axis.label(value)
 
 
 def _look(grid: Grid, frame: _Frame, name: str, number: int, value: Any) -> style.Look:
@@ -106,26 +106,24 @@ def _bars(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
                 handles[look.label] = spot.hlines(height, at - 0.45, at + 0.45, color=look.color, linestyle=look.dash, zorder=3)
             continue
         places = [at + (bars.index(member) - (len(bars) - 1) / 2) * width for at in range(len(groups))]
-        error = None if all(e.half_width is None for e in found) else [(e.half_width or 0) * _scale(frame) for e in found]
+        error = [(e.half_width or 0) * _scale(frame) for e in found]
         handles[look.label] = spot.bar(
             places, heights, width * 0.92, yerr=error, color=look.color, hatch=look.hatch, edgecolor="white", linewidth=0.5,
             error_kw={"elinewidth": 1, "capsize": 2},
         )  # fmt: skip
-        for place, height in zip(places, heights, strict=True):
-            _write_value(spot, place, height, panel)
+        for place, height, half_width in zip(places, heights, error, strict=True):
+            _write_value(spot, place, height, half_width, panel)
     spot.set_xticks(range(len(groups)), [_label(grid, frame, panel.x, g) for g in groups])
     spot.grid(axis="x", visible=False)
     spot.margins(y=0.12)
     return handles
 
 
-def _write_value(spot: Axes, place: float, height: float, panel: Panel) -> None:
-    if math.isnan(height):
-        spot.annotate("none", (place, 0), ha="center", va="bottom", fontsize=7, color="#777777")
-        return
-    text = f"{height:.3g}" if not panel.log_y or height else "0"
-    base = height if height or not panel.log_y else spot.get_ylim()[0]
-    spot.annotate(text, (place, base), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=7)
+def _write_value(spot: Axes, place: float, height: float, half_width: float, panel: Panel) -> None:
+    missing = math.isnan(height)
+    text = "none" if missing else f"{height:.3g}"
+    top = spot.get_ylim()[0] if missing or (panel.log_y and height <= 0) else height + half_width
+    spot.annotate(text, (place, top), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=7)
 
 
 def _lines(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
@@ -172,7 +170,8 @@ def _course(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
         look = _look(grid, frame, panel.series, number, member)
         point = {a.name: _values(grid, frame, a.name)[0] for a in grid.figure.axes} | frame.fixed | {panel.series: member}
         for xs, ys in grid.course(panel.course, panel.x, panel.y[0].expression, point):
-            (line,) = spot.plot(xs, [y * _scale(frame) for y in ys], color=look.color, linewidth=1.2, alpha=0.85)
+            xs, ys = ([v * _scale(frame) for v in values] for values in (xs, ys))
+            (line,) = spot.plot(xs, ys, color=look.color, linewidth=1.2)
             handles[look.label] = line
     return handles
 

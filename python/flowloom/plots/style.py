@@ -92,6 +92,19 @@ def canvas(width: float, height: float) -> Canvas:
     return Canvas(figsize=(width, height), layout="constrained")
 
 
+def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> None:
+    """Put the legend below the axes, where it never covers data, with a line of small print."""
+    below = drawing.legend(
+        handles.values(),
+        handles.keys(),
+        loc="outside lower center",
+        ncols=min(len(handles), 6) or 1,
+        title=small_print or None,
+        title_fontsize=7,
+    )
+    below.get_title().set_color("#666666")
+
+
 def save(drawing: Canvas, stem: Any) -> list[Any]:
     """Write PNG and SVG beside each other; nothing in them depends on the time of day."""
     from pathlib import Path
