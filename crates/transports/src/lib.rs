@@ -4,6 +4,7 @@
 //! * [`ports`]: disciplines of switch ports.
 //! * [`quantity`]: quantities with units in configurations.
 
+pub mod fastpass;
 pub mod parts;
 pub mod pfabric;
 pub mod phost;
@@ -26,6 +27,7 @@ pub trait Checked {
 macro_rules! for_each_transport {
     ($apply:ident) => {
         $apply! {
+            $crate::fastpass::Fastpass,
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
         }

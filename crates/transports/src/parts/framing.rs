@@ -24,7 +24,12 @@ impl Framing {
     /// # Panics
     /// Where they are 2³² or more.
     pub fn packets(&self, size: Bytes) -> u32 {
-        u32::try_from(size.pieces(Bytes::new(self.payload))).expect("a flow has fewer than 2^32 packets")
+        self.checked_packets(size).expect("a flow has fewer than 2^32 packets")
+    }
+
+    /// The same, `None` where they are 2³² or more: what a header on a real network may claim.
+    pub fn checked_packets(&self, size: Bytes) -> Option<u32> {
+        u32::try_from(size.pieces(Bytes::new(self.payload))).ok()
     }
 
     /// Payload of a full packet, in bytes.

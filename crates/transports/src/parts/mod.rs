@@ -8,6 +8,7 @@ mod octets;
 mod outbox;
 mod pair;
 mod range_set;
+mod reassembly;
 mod time_wait;
 
 pub use flow_map::FlowMap;
@@ -18,4 +19,5 @@ pub use octets::{put_u32, take_u32};
 pub use outbox::Outbox;
 pub use pair::{Delivery, Fate, Faults, Pair, Sent, Setup};
 pub use range_set::RangeSet;
+pub use reassembly::Reassembly;
 pub use time_wait::TimeWait;

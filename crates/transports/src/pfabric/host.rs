@@ -2,10 +2,9 @@
 
 use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
-use super::receiver::Receiver;
 use super::sender::Sender;
 use super::{Config, Header};
-use crate::parts::Framing;
+use crate::parts::{Framing, Reassembly};
 
 /// What a call made, until it is polled.
 pub(super) type Outbox = crate::parts::Outbox<Header>;
@@ -13,7 +12,8 @@ pub(super) type Outbox = crate::parts::Outbox<Header>;
 /// One node's flows, in both directions. All it wants to send goes to the NIC at once, whose port orders and drops.
 pub struct Host {
     sender: Sender,
-    receiver: Receiver,
+    receiver: Reassembly,
+    framing: Framing,
     out: Outbox,
 }
 
@@ -21,7 +21,13 @@ impl Host {
     /// A host without flows.
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &site.wire);
-        Host { sender: Sender::new(config, framing), receiver: Receiver::new(config, framing), out: Outbox::default() }
+        let receiver = Reassembly::new(config.time_wait);
+        Host { sender: Sender::new(config, framing), receiver, framing, out: Outbox::default() }
+    }
+
+    fn acknowledge(&mut self, packet: &Packet<Header>, cumulative: u32, answers: Option<u32>) {
+        let header = Header::Ack { cumulative, answers };
+        self.out.packets.push_back(self.framing.control(packet.flow, packet.src, header));
     }
 }
 
@@ -35,11 +41,18 @@ impl Endpoint for Host {
     #[inline]
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
         match packet.header {
-            Header::Data { number, packets, .. } => self.receiver.handle_data(now, packet, number, packets, &mut self.out),
+            Header::Data { number, packets, .. } => {
+                if let Some(cumulative) = self.receiver.receive(now, packet, number, packets, &mut self.out.events) {
+                    self.acknowledge(packet, cumulative, Some(number));
+                }
+            }
             Header::Ack { cumulative, answers } => {
                 self.sender.handle_ack(now, packet.flow, cumulative, answers, &mut self.out);
             }
-            Header::Probe { packets } => self.receiver.handle_probe(now, packet, packets, &mut self.out),
+            Header::Probe { packets } => {
+                let cumulative = self.receiver.cumulative(now, packet.flow, packets);
+                self.acknowledge(packet, cumulative, None);
+            }
         }
     }
 

@@ -4,7 +4,6 @@ mod config;
 mod header;
 mod host;
 mod port;
-mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,93 @@
+//! The arbiter: knows what every source wants to send, and says who sends when.
+
+use flowloom_core::{Duration, Endpoint, Event, Flow, NodeId, Packet, Site, Time};
+
+use super::header::Slots;
+use super::matching::Matching;
+use super::{Config, Header};
+use crate::parts::{Framing, Outbox};
+
+/// The arbiter. At the beginning of each epoch in which a flow wants slots it matches the slots of the next one, in no time, and sends
+/// every source its own.
+pub struct Arbiter {
+    framing: Framing,
+    matching: Matching,
+    epoch: Duration,
+    slots: usize,
+    /// The beginning of an epoch at which there is something to match.
+    next: Option<Time>,
+    /// By source, what the epoch at hand grants it; reused.
+    schedules: Vec<Slots>,
+    out: Outbox<Header>,
+}
+
+impl Arbiter {
+    /// An arbiter for all hosts of the site's network.
+    pub fn new(config: &Config, site: &Site<'_>) -> Arbiter {
+        Arbiter {
+            framing: Framing::new(site.node, &site.wire),
+            matching: Matching::new(config.policy, site.network.hosts()),
+            epoch: config.epoch(site.network.host_rate(NodeId(0)), &site.wire),
+            slots: config.epoch_slots as usize,
+            next: None,
+            schedules: vec![Slots::EMPTY; site.network.hosts()],
+            out: Outbox::default(),
+        }
+    }
+
+    fn schedule(&mut self, epoch: u32) {
+        for slot in 0..self.slots {
+            self.matching.match_slot(|source, flow| self.schedules[source.index()].grant(slot, flow));
+        }
+        for (source, slots) in (0..).map(NodeId).zip(&mut self.schedules) {
+            let slots = std::mem::replace(slots, Slots::EMPTY);
+            if let Some((_, flow)) = slots.granted().next() {
+                self.out.packets.push_back(self.framing.control(flow, source, Header::Schedule { epoch, slots }));
+            }
+        }
+    }
+}
+
+impl Endpoint for Arbiter {
+    type Header = Header;
+
+    fn open(&mut self, _: Time, flow: &Flow) {
+        panic!("flow {} starts at the arbiter, which takes no part in the workload", flow.id.0);
+    }
+
+    fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
+        let Header::Request { to, remaining, deadline } = packet.header else { return };
+        self.matching.set(packet.flow, packet.src, to, remaining, deadline);
+        self.next = match self.next {
+            _ if self.matching.is_empty() => None,
+            None => Some(beginning(now.as_ps() / self.epoch.as_ps() + 1, self.epoch)),
+            next => next,
+        };
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if self.next.is_none_or(|next| now < next) {
+            return;
+        }
+        let epoch = now.as_ps() / self.epoch.as_ps() + 1;
+        self.schedule(epoch as u32);
+        self.next = (!self.matching.is_empty()).then(|| beginning(epoch, self.epoch));
+    }
+
+    fn poll_transmit(&mut self, _: Time) -> Option<Packet<Header>> {
+        self.out.packets.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.next
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        None
+    }
+}
+
+/// When an epoch begins; all are counted from the beginning of time.
+pub(super) fn beginning(epoch: u64, length: Duration) -> Time {
+    Time::ZERO + length * epoch
+}

@@ -1,0 +1,71 @@
+//! A host that speaks Fastpass.
+
+use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+
+use super::source::Source;
+use super::{Config, Header};
+use crate::parts::{Framing, Outbox, Reassembly};
+
+/// One node's flows, in both directions.
+pub struct Host {
+    source: Source,
+    destination: Reassembly,
+    framing: Framing,
+    /// Control packets, which leave before data, and events.
+    out: Outbox<Header>,
+}
+
+impl Host {
+    /// A host without flows.
+    ///
+    /// # Panics
+    /// Where the network has no control host.
+    pub fn new(config: &Config, site: &Site<'_>) -> Host {
+        let framing = Framing::new(site.node, &site.wire);
+        Host {
+            source: Source::new(config, site, framing),
+            destination: Reassembly::new(config.time_wait),
+            framing,
+            out: Outbox::default(),
+        }
+    }
+}
+
+impl Endpoint for Host {
+    type Header = Header;
+
+    fn open(&mut self, now: Time, flow: &Flow) {
+        self.source.open(now, flow, &mut self.out);
+    }
+
+    fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
+        match &packet.header {
+            Header::Data { number, packets } => {
+                if let Some(cumulative) = self.destination.receive(now, packet, *number, *packets, &mut self.out.events) {
+                    let header = Header::Ack { cumulative, number: *number };
+                    self.out.packets.push_back(self.framing.control(packet.flow, packet.src, header));
+                }
+            }
+            Header::Ack { cumulative, number } => self.source.handle_ack(packet.flow, *cumulative, *number, &mut self.out),
+            Header::Schedule { epoch, slots } => self.source.handle_schedule(now, *epoch, slots, &mut self.out),
+            // The arbiter's to answer.
+            Header::Request { .. } => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.source.handle_timeout(now, &mut self.out);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header>> {
+        self.out.packets.pop_front().or_else(|| self.source.transmit(now))
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.source.next_timeout()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.out.events.pop_front()
+    }
+}

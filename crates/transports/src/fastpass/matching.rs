@@ -1,0 +1,229 @@
+//! Who sends to whom, slot by slot.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use flowloom_core::{FlowId, NodeId};
+
+use super::Policy;
+
+/// The order in which flows are served: the smaller first, and among equals the older flow.
+type Key = (u32, FlowId);
+
+/// A flow that wants slots.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    key: Key,
+    to: NodeId,
+    remaining: u32,
+}
+
+/// The flows that want slots, by source and in order, and the greedy maximal matching of sources to destinations.
+///
+/// For each slot, flows are visited in order, and one whose source and destination are both free gets it. Only the first flow of
+/// a source with a free destination can, so a heap of one candidate per source yields the same visits without looking at the rest of the
+/// flows of a source that has been served.
+#[derive(Debug)]
+pub(super) struct Matching {
+    policy: Policy,
+    /// By source, each sorted by key.
+    flows: Vec<Vec<Pending>>,
+    /// By destination, how many flows want to go there, so that a slot is over when all of them are busy.
+    wanted: Vec<u32>,
+    destinations: usize,
+    sources: usize,
+    /// By destination, the last slot in which it was busy; slots are counted from the beginning.
+    busy: Vec<u64>,
+    slot: u64,
+    /// Reused from slot to slot: a candidate's key, its source, and where it is among the source's flows.
+    candidates: Vec<Reverse<(Key, u32, u32)>>,
+}
+
+impl Matching {
+    /// For nodes `0..nodes`.
+    pub(super) fn new(policy: Policy, nodes: usize) -> Matching {
+        Matching {
+            policy,
+            flows: vec![Vec::new(); nodes],
+            wanted: vec![0; nodes],
+            destinations: 0,
+            sources: 0,
+            busy: vec![0; nodes],
+            slot: 0,
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Whether no flow wants a slot.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sources == 0
+    }
+
+    /// From now on the flow wants `remaining` slots, whatever it wanted before. Nodes that do not exist want none.
+    pub(super) fn set(&mut self, flow: FlowId, from: NodeId, to: NodeId, remaining: u32, deadline: u32) {
+        let Some(flows) = self.flows.get(from.index()) else { return };
+        if let Some(index) = flows.iter().position(|pending| pending.key.1 == flow) {
+            self.take(from.index(), index);
+        }
+        if remaining == 0 || to.index() >= self.wanted.len() {
+            return;
+        }
+        let first = match self.policy {
+            Policy::Srpt => remaining,
+            Policy::Deadline => deadline,
+        };
+        let key = (first, flow);
+        let flows = &mut self.flows[from.index()];
+        self.sources += usize::from(flows.is_empty());
+        flows.insert(flows.partition_point(|other| other.key < key), Pending { key, to, remaining });
+        self.destinations += usize::from(self.wanted[to.index()] == 0);
+        self.wanted[to.index()] += 1;
+    }
+
+    fn take(&mut self, from: usize, index: usize) {
+        let to = self.flows[from].remove(index).to.index();
+        self.sources -= usize::from(self.flows[from].is_empty());
+        self.wanted[to] -= 1;
+        self.destinations -= usize::from(self.wanted[to] == 0);
+    }
+
+    /// Matches one slot and tells of each source that may send, and for which flow.
+    pub(super) fn match_slot(&mut self, mut granted: impl FnMut(NodeId, FlowId)) {
+        self.slot += 1;
+        let mut free_destinations = self.destinations;
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let first = |(source, flows): (usize, &Vec<Pending>)| Some(Reverse((flows.first()?.key, source as u32, 0)));
+        candidates.extend(self.flows.iter().enumerate().filter_map(first));
+        let mut candidates = BinaryHeap::from(candidates);
+        while let Some(mut candidate) = candidates.peek_mut() {
+            let Reverse((key, source, index)) = *candidate;
+            let flows = &self.flows[source as usize];
+            let to = flows[index as usize].to;
+            if self.busy[to.index()] == self.slot {
+                match flows.get(index as usize + 1) {
+                    Some(next) => *candidate = Reverse((next.key, source, index + 1)),
+                    None => drop(PeekMut::pop(candidate)),
+                }
+                continue;
+            }
+            PeekMut::pop(candidate);
+            self.busy[to.index()] = self.slot;
+            self.grant(source as usize, index as usize);
+            granted(NodeId(source), key.1);
+            free_destinations -= 1;
+            if free_destinations == 0 {
+                break;
+            }
+        }
+        self.candidates = candidates.into_vec();
+        self.candidates.clear();
+    }
+
+    /// Takes one slot off what a flow wants, and keeps its source's flows sorted.
+    fn grant(&mut self, source: usize, mut index: usize) {
+        let flows = &mut self.flows[source];
+        let pending = &mut flows[index];
+        pending.remaining -= 1;
+        if pending.remaining == 0 {
+            self.take(source, index);
+        } else if self.policy == Policy::Srpt {
+            pending.key.0 = pending.remaining;
+            while index > 0 && flows[index - 1].key > flows[index].key {
+                flows.swap(index - 1, index);
+                index -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The rule itself: visit all flows in order.
+    fn by_the_book(policy: Policy, flows: &mut BTreeMap<FlowId, (u32, u32, u32, u32)>) -> Vec<(NodeId, FlowId)> {
+        let mut order: Vec<_> = flows
+            .iter()
+            .map(|(id, (from, to, remaining, deadline))| {
+                (if policy == Policy::Srpt { *remaining } else { *deadline }, *id, *from, *to)
+            })
+            .collect();
+        order.sort_unstable();
+        let (mut from_busy, mut to_busy, mut granted) = (Vec::new(), Vec::new(), Vec::new());
+        for (_, id, from, to) in order {
+            if !from_busy.contains(&from) && !to_busy.contains(&to) {
+                from_busy.push(from);
+                to_busy.push(to);
+                granted.push((NodeId(from), id));
+                flows.get_mut(&id).unwrap().2 -= 1;
+            }
+        }
+        flows.retain(|_, flow| flow.2 > 0);
+        granted
+    }
+
+    proptest! {
+        #[test]
+        fn every_slot_is_the_greedy_maximal_matching(
+            policy in prop::sample::select(vec![Policy::Srpt, Policy::Deadline]),
+            steps in prop::collection::vec(
+                prop_oneof![
+                    3 => (0_u32..40, 0_u32..6, 0_u32..6, 0_u32..12, 0_u32..5).prop_map(Some),
+                    2 => Just(None),
+                ],
+                1..120,
+            ),
+        ) {
+            let mut matching = Matching::new(policy, 6);
+            let mut flows = BTreeMap::new();
+            for step in steps {
+                match step {
+                    Some((id, from, hop, remaining, deadline)) => {
+                        // A flow keeps its ends.
+                        let (from, to) = flows.get(&FlowId(id)).map_or((from, (from + 1 + hop % 5) % 6), |(a, b, _, _)| (*a, *b));
+                        matching.set(FlowId(id), NodeId(from), NodeId(to), remaining, deadline);
+                        flows.remove(&FlowId(id));
+                        if remaining > 0 {
+                            flows.insert(FlowId(id), (from, to, remaining, deadline));
+                        }
+                    }
+                    None => {
+                        let ends = flows.clone();
+                        let mut granted = Vec::new();
+                        matching.match_slot(|from, flow| granted.push((from, flow)));
+                        // The invariant: each source and each destination at most once.
+                        let mut sources: Vec<_> = granted.iter().map(|(from, _)| *from).collect();
+                        let mut destinations: Vec<_> = granted.iter().map(|(_, flow)| ends[flow].1).collect();
+                        sources.sort_unstable();
+                        destinations.sort_unstable();
+                        prop_assert!(sources.windows(2).all(|pair| pair[0] != pair[1]), "{:?}", sources);
+                        prop_assert!(destinations.windows(2).all(|pair| pair[0] != pair[1]), "{:?}", destinations);
+                        prop_assert_eq!(granted, by_the_book(policy, &mut flows));
+                    }
+                }
+                prop_assert_eq!(matching.is_empty(), flows.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn shortest_first_leaves_no_source_idle_that_could_send() {
+        let mut matching = Matching::new(Policy::Srpt, 4);
+        // The shortest takes source 0 and destination 2; source 1's shorter flow waits for 2, its longer one goes to 3.
+        for (id, from, to, remaining) in [(0, 0, 2, 1), (1, 1, 2, 2), (2, 1, 3, 9)] {
+            matching.set(FlowId(id), NodeId(from), NodeId(to), remaining, u32::MAX);
+        }
+        let mut slots = Vec::new();
+        for _ in 0..3 {
+            let mut granted = Vec::new();
+            matching.match_slot(|_, flow| granted.push(flow.0));
+            slots.push(granted);
+        }
+        assert_eq!(slots, [vec![0, 2], vec![1], vec![1]]);
+    }
+}

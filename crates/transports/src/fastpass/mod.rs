@@ -1,0 +1,48 @@
+#![doc = include_str!("README.md")]
+
+mod arbiter;
+mod config;
+mod header;
+mod host;
+mod matching;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, Placement, PortSite, Site, Transport};
+
+pub use arbiter::Arbiter;
+pub use config::{Config, Policy, ScheduleStart};
+pub use header::{Header, MOST_SLOTS, Slots};
+pub use host::Host;
+
+use crate::ports::{Buffer, StrictPriority};
+
+/// Fastpass, as the pHost paper evaluates it.
+pub enum Fastpass {}
+
+impl Transport for Fastpass {
+    const NAME: &'static str = "fastpass";
+    const ABOUT: &'static str =
+        "a central arbiter gives every packet its time slot (SIGCOMM 2014), as the pHost paper compares it";
+    const NIC: Nic = Nic::Pulled;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = StrictPriority;
+    type Control = Arbiter;
+
+    fn placement(_: &Config) -> Placement {
+        Placement::ExtraHost
+    }
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+    /// Control packets, then data, in one buffer.
+    fn port(config: &Config, site: &PortSite<'_>) -> StrictPriority {
+        StrictPriority::new(2, if config.push_out { Buffer::PushOut(site.buffer) } else { Buffer::Shared(site.buffer) })
+    }
+    fn control(config: &Config, site: &Site<'_>) -> Arbiter {
+        Arbiter::new(config, site)
+    }
+}

@@ -1,0 +1,221 @@
+//! The sending end of Fastpass's flows.
+
+use std::collections::VecDeque;
+
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Site, Time};
+
+use super::arbiter::beginning;
+use super::header::Slots;
+use super::{Config, Header, ScheduleStart};
+use crate::parts::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
+
+/// One flow that is being sent. Packets are numbered from 0.
+struct Sending {
+    flow: FlowId,
+    dst: NodeId,
+    size: Bytes,
+    packets: u32,
+    /// In microseconds; `u32::MAX` without one.
+    deadline: u32,
+    acked: RangeSet,
+    /// The next packet to send; past the last, the first unacknowledged one follows.
+    next: u32,
+    /// One past the highest packet ever sent.
+    sent: u32,
+    /// Grants that the source still counts on.
+    wanted: u32,
+    /// Requests since the last grant.
+    unanswered: u8,
+    /// When to request what is missing; the timer in the heap may be earlier, never later.
+    due: Time,
+}
+
+impl Sending {
+    /// The packet for a slot: the next one that is not acknowledged, cyclically.
+    fn pick(&mut self) -> u32 {
+        let start = if self.next < self.packets { self.next } else { 0 };
+        let unacked = |from: u32| if self.acked.contains(from) { self.acked.next_missing_after(from) } else { from };
+        let pick = match unacked(start) {
+            number if number < self.packets => number,
+            _ => self.acked.first_missing(),
+        };
+        self.next = pick + 1;
+        pick
+    }
+}
+
+/// All flows that this node sends, and the slots it was granted.
+pub(super) struct Source {
+    framing: Framing,
+    arbiter: NodeId,
+    epoch: Duration,
+    slots: u32,
+    start: ScheduleStart,
+    ack_wait: Duration,
+    request_timeout: Duration,
+    flows: FlowTable<Sending>,
+    /// By slot of `flows`.
+    timers: IndexedHeap<Time>,
+    last_epoch: Option<u32>,
+    /// Slots to come, in order of time.
+    coming: VecDeque<(Time, FlowId)>,
+    /// Slots whose time has come, and whose packet waits for the NIC.
+    ready: VecDeque<FlowId>,
+}
+
+impl Source {
+    /// # Panics
+    /// Where the network has no control host.
+    pub(super) fn new(config: &Config, site: &Site<'_>, framing: Framing) -> Source {
+        let epoch = config.epoch(site.line_rate(), &site.wire);
+        let two_round_trips = site.network.base_rtt(&site.wire) * 2;
+        Source {
+            framing,
+            arbiter: site.network.control_host().expect("Fastpass has an arbiter"),
+            epoch,
+            slots: config.epoch_slots,
+            start: config.schedule_start,
+            ack_wait: epoch.scale(config.ack_wait_epochs).max(two_round_trips),
+            request_timeout: epoch.scale(config.request_timeout_epochs) + two_round_trips,
+            flows: FlowTable::default(),
+            timers: IndexedHeap::default(),
+            last_epoch: None,
+            coming: VecDeque::new(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn open(&mut self, now: Time, flow: &Flow, out: &mut Outbox<Header>) {
+        let deadline = flow.deadline.map_or(u32::MAX, |at| u32::try_from(at.as_ps() / 1_000_000).unwrap_or(u32::MAX));
+        let state = Sending {
+            flow: flow.id,
+            dst: flow.dst,
+            size: flow.size,
+            packets: self.framing.packets(flow.size),
+            deadline,
+            acked: RangeSet::default(),
+            next: 0,
+            sent: 0,
+            wanted: 0,
+            unanswered: 0,
+            due: now,
+        };
+        let slot = self.flows.insert(flow.id, state);
+        self.request(now, slot, out);
+    }
+
+    /// Asks for as many slots as packets are unacknowledged.
+    fn request(&mut self, now: Time, slot: u32, out: &mut Outbox<Header>) {
+        /// So that a flow that waits its turn for long does not fill the arbiter's link with repetitions.
+        const MOST_DOUBLINGS: u8 = 6;
+        let state = &mut self.flows[slot];
+        state.wanted = state.packets - state.acked.len();
+        state.next = state.acked.first_missing();
+        state.due = now + self.request_timeout * (1 << state.unanswered.min(MOST_DOUBLINGS));
+        state.unanswered = state.unanswered.saturating_add(1);
+        self.timers.set(slot, state.due);
+        let header = Header::Request { to: state.dst, remaining: state.wanted, deadline: state.deadline };
+        out.packets.push_back(self.framing.control(state.flow, self.arbiter, header));
+    }
+
+    /// Tells the arbiter that a flow wants nothing any more.
+    fn forget(&self, flow: FlowId, out: &mut Outbox<Header>) {
+        let header = Header::Request { to: self.arbiter, remaining: 0, deadline: u32::MAX };
+        out.packets.push_back(self.framing.control(flow, self.arbiter, header));
+    }
+
+    /// Notes when each granted slot comes. A schedule that is no newer than the last is a duplicate, or too late.
+    pub(super) fn handle_schedule(&mut self, now: Time, epoch: u32, slots: &Slots, out: &mut Outbox<Header>) {
+        if self.last_epoch.is_some_and(|last| epoch <= last) {
+            return;
+        }
+        self.last_epoch = Some(epoch);
+        let start = match self.start {
+            ScheduleStart::Epoch => now.max(beginning(u64::from(epoch), self.epoch)),
+            ScheduleStart::Arrival => now,
+        };
+        let mut unknown = None;
+        for (index, flow) in slots.granted() {
+            let Some(slot) = self.flows.slot_of(flow) else {
+                // Acknowledged, and the arbiter has not heard of it.
+                if unknown.replace(flow) != Some(flow) {
+                    self.forget(flow, out);
+                }
+                continue;
+            };
+            let state = &mut self.flows[slot];
+            state.unanswered = 0;
+            state.due = state.due.max(now + self.request_timeout);
+            let at = start + self.epoch * index as u64 / u64::from(self.slots);
+            let last = self.coming.back().map_or(at, |(last, _)| *last);
+            self.coming.push_back((at.max(last), flow));
+        }
+        self.release(now);
+    }
+
+    fn release(&mut self, now: Time) {
+        while let Some((at, flow)) = self.coming.front().copied()
+            && at <= now
+        {
+            self.coming.pop_front();
+            self.ready.push_back(flow);
+        }
+    }
+
+    /// The packet of the oldest slot whose time has come. A slot whose flow has been acknowledged since stays empty.
+    pub(super) fn transmit(&mut self, now: Time) -> Option<Packet<Header>> {
+        let slot = loop {
+            let flow = self.ready.pop_front()?;
+            if let Some(slot) = self.flows.slot_of(flow) {
+                break slot;
+            }
+        };
+        let state = &mut self.flows[slot];
+        let number = state.pick();
+        let header = Header::Data { number, packets: state.packets };
+        let mut packet = self.framing.data(state.flow, state.dst, state.size, number, header);
+        packet.class = 1;
+        packet.retransmission = number < state.sent;
+        state.sent = state.sent.max(number + 1);
+        state.wanted = state.wanted.saturating_sub(1);
+        if state.wanted == 0 {
+            // All that was asked for is used; what is not acknowledged soon is lost.
+            state.due = now + self.ack_wait;
+            self.timers.set(slot, state.due);
+        }
+        Some(packet)
+    }
+
+    pub(super) fn handle_ack(&mut self, flow: FlowId, cumulative: u32, number: u32, out: &mut Outbox<Header>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let state = &mut self.flows[slot];
+        if cumulative > state.packets || number >= state.packets {
+            return;
+        }
+        state.acked.insert(number);
+        state.acked.insert_below(cumulative);
+        if state.acked.is_complete(state.packets) {
+            self.flows.remove(slot);
+            self.timers.remove(slot);
+            self.forget(flow, out);
+            out.events.push_back(Event::Acknowledged { flow });
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        let timer = self.timers.peek().map(|(at, _)| at);
+        let slot = self.coming.front().map(|(at, _)| *at);
+        timer.into_iter().chain(slot).min()
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time, out: &mut Outbox<Header>) {
+        self.release(now);
+        while let Some((_, slot)) = self.timers.peek().filter(|(at, _)| *at <= now) {
+            if self.flows[slot].due <= now {
+                self.request(now, slot, out);
+            } else {
+                self.timers.set(slot, self.flows[slot].due);
+            }
+        }
+    }
+}

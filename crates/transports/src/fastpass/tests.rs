@@ -1,0 +1,245 @@
+//! Fastpass between hosts and an arbiter: known answers by hand, and survival of whatever a network does.
+
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
+use proptest::prelude::*;
+
+use super::{Config, Fastpass, Header, Policy, ScheduleStart};
+use crate::parts::{Fate, Faults, Pair, Sent, Setup};
+
+const SECOND: Time = Time::from_ps(1_000_000_000_000);
+const PACKET: Duration = Duration::from_ns(1200);
+const DELAY: Duration = Duration::from_us(1);
+/// A control packet from leaving to having arrived.
+const CONTROL: Duration = Duration::from_ns(1032);
+const EPOCH: Duration = Duration::from_ns(10_200);
+/// 10 epochs and two round trips of 3.232 us.
+const REQUEST_TIMEOUT: Duration = Duration::from_ns(102_000 + 6464);
+
+fn pair(config: &Config, hosts: usize) -> Pair<Fastpass> {
+    Pair::new(config, Setup { hosts, ..Setup::default() })
+}
+
+/// When slot `number` begins, counted on from the first one of the first epoch that can serve a request of this instant: the arbiter
+/// has it a control packet later, matches at the next beginning of an epoch, and for the epoch after that.
+fn slot_after(request: Time, number: u64) -> Time {
+    let heard = request + CONTROL;
+    let served = heard.as_ps() / EPOCH.as_ps() + 2;
+    Time::ZERO + EPOCH * (served + number / 8) + EPOCH * (number % 8) / 8
+}
+
+fn data(pair: &Pair<Fastpass>) -> Vec<&Sent<Header>> {
+    pair.sent().iter().filter(|sent| matches!(sent.packet.header, Header::Data { .. })).collect()
+}
+
+/// When each request left, for how many packets.
+fn requests(pair: &Pair<Fastpass>) -> Vec<(Time, u32)> {
+    let request = |sent: &Sent<Header>| match sent.packet.header {
+        Header::Request { remaining, .. } => Some((sent.at, remaining)),
+        _ => None,
+    };
+    pair.sent().iter().filter_map(request).collect()
+}
+
+fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time, deadline: Option<Time>) -> Flow {
+    let (src, dst, size) = (NodeId(src), NodeId(dst), Bytes::new(size));
+    Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None }
+}
+
+/// Alone, a flow waits for its request, for the epoch after the next beginning of one, and then has a packet per slot.
+#[test]
+fn an_unloaded_flow_has_every_slot_from_the_first_epoch_that_can_serve_it() {
+    for start_ns in [0, 3_000, 9_168, 9_167, 25_000] {
+        for size in [0, 1, 1460, 1461, 1460 * 8, 1460 * 8 + 1, 100_000, 1_000_000] {
+            let mut pair = pair(&Config::default(), 2);
+            let start = Time::ZERO + Duration::from_ns(start_ns);
+            pair.open_flow(flow(0, 0, 1, size, start, None));
+            pair.run_to_end(SECOND);
+            let packets: u64 = size.div_ceil(1460).max(1);
+            let last_bytes = size - (packets - 1) * 1460 + 40;
+            let end = slot_after(start, packets - 1) + Duration::from_ps(last_bytes * 800) + DELAY;
+            assert_eq!(pair.flow(FlowId(0)).received, Some(end), "{size} B from {start}");
+            // Nothing is asked for twice, and the arbiter is told the end.
+            let asked: Vec<u32> = requests(&pair).iter().map(|(_, remaining)| *remaining).collect();
+            assert_eq!(asked, [packets as u32, 0]);
+            assert_eq!(data(&pair).len() as u64, packets);
+        }
+    }
+}
+
+#[test]
+fn a_schedule_may_begin_when_it_arrives() {
+    let mut pair = pair(&Config { schedule_start: ScheduleStart::Arrival, ..Config::default() }, 2);
+    pair.open(0, 1, 1460);
+    pair.run_to_end(SECOND);
+    assert_eq!(pair.flow(FlowId(0)).received, Some(Time::ZERO + EPOCH + CONTROL + PACKET + DELAY));
+}
+
+/// Four packets and forty to one host: the four have the first slots, the forty the rest, and none is idle.
+#[test]
+fn the_shorter_flow_has_the_first_slots_and_the_longer_all_others() {
+    let mut pair = pair(&Config::default(), 3);
+    let long = pair.open(0, 2, 1460 * 40);
+    let short = pair.open(1, 2, 1460 * 4);
+    pair.run_to_end(SECOND);
+    for (flow, last_slot) in [(short, 3), (long, 43)] {
+        assert_eq!(pair.flow(flow).received, Some(slot_after(Time::ZERO, last_slot) + PACKET + DELAY));
+    }
+}
+
+#[test]
+fn the_earlier_deadline_has_the_first_slots() {
+    let mut pair = pair(&Config { policy: Policy::Deadline, ..Config::default() }, 4);
+    let at_us = |us| Some(Time::ZERO + Duration::from_us(us));
+    for (id, packets, deadline) in [(0, 2, None), (1, 4, at_us(2000)), (2, 10, at_us(1000))] {
+        pair.open_flow(flow(id, id, 3, 1460 * packets, Time::ZERO, deadline));
+    }
+    pair.run_to_end(SECOND);
+    for (id, last_slot) in [(2, 9), (1, 13), (0, 15)] {
+        assert_eq!(pair.flow(FlowId(id)).received, Some(slot_after(Time::ZERO, last_slot) + PACKET + DELAY));
+    }
+}
+
+#[test]
+fn a_lost_request_is_repeated_with_back_off() {
+    let mut pair = pair(&Config::default(), 2);
+    let mut losses = 3;
+    pair.on_packet(move |_| {
+        losses -= 1;
+        if losses >= 0 { Fate::Drop } else { Fate::Pass }
+    });
+    pair.open(0, 1, 1460);
+    pair.run_to_end(SECOND);
+    let asked: Vec<Time> = requests(&pair).iter().filter(|(_, remaining)| *remaining > 0).map(|(at, _)| *at).collect();
+    assert_eq!(asked, [0, 1, 3, 7].map(|timeouts| Time::ZERO + REQUEST_TIMEOUT * timeouts));
+    let received = slot_after(asked[3], 0) + PACKET + DELAY;
+    assert_eq!(pair.flow(FlowId(0)).received, Some(received));
+}
+
+/// Twenty packets take three schedules; the second is lost. The source counts on its grants until the request times out, counted
+/// from the last schedule, and then asks for the eight packets that it could not send.
+#[test]
+fn after_a_lost_schedule_the_rest_is_requested() {
+    let mut pair = pair(&Config::default(), 2);
+    let mut schedules = 0;
+    pair.on_packet(move |sent| {
+        schedules += u32::from(matches!(sent.packet.header, Header::Schedule { .. }));
+        if schedules == 2 && matches!(sent.packet.header, Header::Schedule { .. }) { Fate::Drop } else { Fate::Pass }
+    });
+    pair.open(0, 1, 1460 * 20);
+    pair.run_to_end(SECOND);
+    let third = Time::ZERO + EPOCH * 3 + CONTROL;
+    let asked = requests(&pair);
+    assert_eq!(asked[..2], [(Time::ZERO, 20), (third + REQUEST_TIMEOUT, 8)]);
+    assert_eq!(data(&pair).len(), 20);
+    assert_eq!(pair.flow(FlowId(0)).received, Some(slot_after(asked[1].0, 7) + PACKET + DELAY));
+}
+
+/// Ten packets, of which one is lost: an epoch after the last was sent, the source asks for one more slot.
+#[test]
+fn a_lost_packet_is_requested_an_epoch_after_the_last_one() {
+    let mut pair = pair(&Config::default(), 2);
+    pair.on_packet(|sent| match sent.packet.header {
+        Header::Data { number: 3, .. } if !sent.packet.retransmission => Fate::Drop,
+        _ => Fate::Pass,
+    });
+    pair.open(0, 1, 1460 * 10);
+    pair.run_to_end(SECOND);
+    let again = slot_after(Time::ZERO, 9) + EPOCH;
+    assert_eq!(requests(&pair)[..2], [(Time::ZERO, 10), (again, 1)]);
+    let retransmitted: Vec<_> = data(&pair).into_iter().filter(|sent| sent.packet.retransmission).map(|sent| sent.at).collect();
+    assert_eq!(retransmitted, [slot_after(again, 0)]);
+    assert_eq!(pair.flow(FlowId(0)).received, Some(slot_after(again, 0) + PACKET + DELAY));
+}
+
+#[test]
+fn a_repeated_schedule_grants_nothing() {
+    let mut pair = pair(&Config::default(), 2);
+    pair.on_packet(|sent| match sent.packet.header {
+        Header::Schedule { .. } => Fate::Duplicate(Duration::from_us(3)),
+        _ => Fate::Pass,
+    });
+    pair.open(0, 1, 1460 * 30);
+    pair.run_to_end(SECOND);
+    assert_eq!(data(&pair).len(), 30);
+}
+
+/// A request that comes again after the flow's end makes the arbiter grant slots to nobody, until the source says so.
+#[test]
+fn the_arbiter_forgets_what_the_source_does_not_know() {
+    let mut pair = pair(&Config::default(), 2);
+    let late = Duration::from_ms(5);
+    pair.on_packet(move |sent| match sent.packet.header {
+        Header::Request { remaining: 1..=u32::MAX, .. } => Fate::Duplicate(late),
+        _ => Fate::Pass,
+    });
+    pair.open(0, 1, 1460 * 1000);
+    let end = pair.run_to_end(SECOND);
+    assert!(pair.flow(FlowId(0)).received.unwrap() < Time::ZERO + late);
+    assert_eq!(data(&pair).len(), 1000);
+    // One schedule per epoch until the answer is back.
+    let schedules = pair.sent().iter().filter(|sent| sent.at > Time::ZERO + late && sent.packet.class == 0).count();
+    assert!((2..=6).contains(&schedules), "{schedules}");
+    assert!(end < Time::ZERO + late + EPOCH * 5);
+}
+
+/// All hosts send to all others. At no host do the packets of two slots overlap by more than what control packets delay them, so
+/// hardly anything waits at the last hop, and nothing is dropped.
+#[test]
+fn packets_hardly_wait_and_are_never_dropped() {
+    let hosts = 8;
+    let mut pair = pair(&Config::default(), hosts as usize);
+    let pairs = (0..hosts).flat_map(|src| (0..hosts).filter(move |dst| *dst != src).map(move |dst| (src, dst)));
+    for (id, (src, dst)) in (0..).zip(pairs) {
+        let start = Time::ZERO + Duration::from_ns(u64::from(id * 7919 % 40_000));
+        pair.open_flow(flow(id, src, dst, 1460 * (1 + u64::from(id * 31 % 60)), start, None));
+    }
+    pair.run_to_end(SECOND);
+    assert!(pair.dropped().is_empty());
+    let mut delivered = std::collections::BTreeMap::new();
+    for (at, _, event) in pair.events() {
+        if let Event::Delivered { flow, offset, .. } = event {
+            delivered.insert((*flow, offset.get()), *at);
+        }
+    }
+    let waits: Vec<Duration> = data(&pair)
+        .iter()
+        .map(|sent| delivered[&(sent.packet.flow, sent.packet.offset.get())] - (sent.at + PACKET + DELAY))
+        .collect();
+    assert!(waits.len() > 1000);
+    assert!(waits.iter().all(|wait| *wait <= PACKET), "{:?}", waits.iter().max());
+    assert!(data(&pair).iter().all(|sent| !sent.packet.retransmission));
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let start = prop::sample::select(vec![ScheduleStart::Epoch, ScheduleStart::Arrival]);
+    let policy = prop::sample::select(vec![Policy::Srpt, Policy::Deadline]);
+    (start, policy, any::<bool>(), 1_u32..=8).prop_map(|(schedule_start, policy, push_out, epoch_slots)| Config {
+        schedule_start,
+        policy,
+        push_out,
+        epoch_slots,
+        ..Config::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Every flow completes, and no byte is delivered twice (which the harness asserts), whatever is lost, late or repeated.
+    #[test]
+    fn flows_survive_loss_reordering_and_duplication(
+        config in any_config(),
+        flows in prop::collection::vec((0_u32..4, 1_u32..4, 0_u64..200_000, 0_u64..100), 1..12),
+        seed in any::<u64>(),
+        (loss, duplicate, reorder) in (0.0..0.3, 0.0..0.2, 0.0..0.3),
+    ) {
+        let mut pair = Pair::<Fastpass>::new(&config, Setup { hosts: 4, log: false, ..Setup::default() });
+        pair.on_packet(Faults { loss, duplicate, reorder, late: Duration::from_us(100) }.hook(seed));
+        for (id, (src, hop, size, start_us)) in (0..).zip(flows) {
+            let start = Time::ZERO + Duration::from_us(start_us);
+            let deadline = (id % 2 == 0).then_some(start + Duration::from_ms(1));
+            pair.open_flow(flow(id, src, (src + hop) % 4, size, start, deadline));
+        }
+        pair.run_to_end(Time::from_ps(20 * SECOND.as_ps()));
+    }
+}
