@@ -13,6 +13,7 @@ BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
 
 RUST_SOURCES := $(shell find crates data -type f -not -name '*.md' 2>/dev/null) Cargo.toml Cargo.lock
 # One native module is installed at a time: optimised for measuring, or with every assertion for testing.
@@ -37,9 +38,9 @@ $(VENV)/.requirements: pyproject.toml
 	@$(BIN)/python -c 'import tomllib; \
 	  p = tomllib.load(open("pyproject.toml", "rb")); extra = p["project"]["optional-dependencies"]; \
 	  wanted = p["build-system"]["requires"] + p["project"]["dependencies"] + extra["dask"] + extra["dev"]; \
-	  print(*[w for w in wanted if not w.startswith("flowloom")], sep="\n")' > $@.txt
-	@$(BIN)/pip install --quiet --requirement $@.txt
-	@mv $@.txt $@
+	  print(*[w for w in wanted if not w.startswith("flowloom")], sep="\n")' > $(VENV)/requirements.txt
+	@$(BIN)/pip install --requirement $(VENV)/requirements.txt
+	@touch $@
 
 $(RELEASE): $(VENV)/.requirements $(RUST_SOURCES)
 	@echo '== the simulator, optimised (the first build takes some minutes)'

@@ -157,7 +157,7 @@ def size(count: float) -> str:
     """Write a number of bytes."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= unit:
-            return f"{count / unit:g} {name}"
+            return f"{count / unit:.4g} {name}"
     return f"{count:g} B"
 
 

@@ -48,7 +48,7 @@ def _frames(grid: Grid, panel: Panel) -> list[_Frame]:
         return [_Frame(panel, panel.title, {})]
     axis = grid.figure.axis(panel.facet)
     chosen = [v for v in axis.values if v in panel.where.get(panel.facet, axis.values)]
-    return [_Frame(panel, " · ".join(filter(None, (panel.title, axis.label(v)))), {panel.facet: v}) for v in chosen]
+    return [_Frame(panel, " · ".join(filter(None, (panel.title, _name(axis, v)))), {panel.facet: v}) for v in chosen]
 
 
 def _values(grid: Grid, frame: _Frame, name: str) -> list[Any]:
