@@ -90,6 +90,9 @@ impl Source {
     pub fn token(&mut self, now: Time, flow: FlowId, packet: u32, serial: u32, remaining: u32, class: u8, rules: &Rules) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         let sending = &mut self.flows[slot];
+        if packet >= rules.framing.packets(sending.size) {
+            return;
+        }
         sending.remaining = remaining;
         sending.last_heard = now;
         self.tokens.push(Token { flow: slot, packet, serial, class, expires: now + rules.token_life });

@@ -1,10 +1,12 @@
 //! pHost between hosts: known answers by hand, and survival of whatever a network does.
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Rate, Time, Wire};
+use flowloom_core::{
+    Bytes, Duration, Endpoint, Event, Flow, FlowId, Network, NodeId, Rate, Site, Switching, Time, Transport, Wire, WireProfile,
+};
 use proptest::prelude::*;
 
 use super::{Config, FreeTokenAccount, FreeTokenRule, Header, PHost, Policy};
-use crate::parts::{Fate, Faults, Pair, Sent, Setup};
+use crate::parts::{Fate, Faults, Framing, Pair, Sent, Setup};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const SLOT: Duration = Duration::from_ns(1200);
@@ -49,7 +51,7 @@ fn unloaded_times_are_the_closed_form() {
         let id = pair.open(0, 1, size);
         pair.run_to_end(SECOND);
         let path = pair.network().path(NodeId(0), NodeId(1));
-        let alone = pair.network().flow_time(&path, Bytes::new(size), &flowloom_core::WireProfile::IP_1500);
+        let alone = pair.network().flow_time(&path, Bytes::new(size), &WireProfile::IP_1500);
         let handshake = if size <= 8 * 1460 { CONTROL } else { (CONTROL + DELAY) * 2 };
         assert_eq!(pair.flow(id).fct(), handshake + alone, "{size} B");
         let acknowledged = pair.flow(id).acknowledged.expect("done");
@@ -272,6 +274,43 @@ proptest! {
         let length = header.encode(&mut wire);
         prop_assert_eq!(Header::decode(&wire[..length]), Some((header, length)));
         prop_assert_eq!(Header::decode(&wire[..length - 1]), None);
+    }
+
+    /// On a real network any header may come at any time, about a flow that is sent, received or neither.
+    #[test]
+    fn no_header_breaks_a_host(
+        headers in prop::collection::vec((0..4, 0_u32..3, (0_u32..12, any::<u32>()), (0_u64..9000, any::<u64>()), any::<u8>()), 1..60),
+        wild in prop::collection::vec(any::<u8>(), 60),
+    ) {
+        let network = {
+            let mut network = Network::new(2, Switching::StoreAndForward);
+            let switch = network.add_switch(1, "switch", "switch");
+            for host in 0..2 {
+                network.connect(NodeId(host), switch, Rate::from_gbps(10), DELAY);
+            }
+            network
+        };
+        let site = Site { node: NodeId(0), network: &network, wire: WireProfile::IP_1500, seed: 1 };
+        let mut host = PHost::host(&Config::default(), &site);
+        host.open(Time::ZERO, &flow(0, 0, 1, 10));
+        for (step, ((kind, id, packets, sizes, class), wild)) in (1..).zip(headers.into_iter().zip(wild)) {
+            let pick = |bit: u8| wild >> bit & 7 == 0;
+            let number = if pick(0) { packets.1 } else { packets.0 };
+            let size = Bytes::new(if pick(3) { sizes.1 } else { sizes.0 });
+            let header = match kind {
+                0 => Header::Rts { size, deadline: Time::MAX, tenant: 0 },
+                1 => Header::Token { packet: number, serial: packets.1, remaining: packets.1, class },
+                2 => Header::Data { packet: number, serial: packets.1, size },
+                _ => Header::Ack,
+            };
+            let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
+            let now = Time::ZERO + SLOT * step;
+            host.handle_packet(now, &framing.control(FlowId(id), NodeId(0), header));
+            host.handle_timeout(now);
+            while let Some(packet) = host.poll_transmit(now) {
+                prop_assert!(packet.offset + packet.payload() <= Bytes::new(14_600), "{:?}", packet);
+            }
+        }
     }
 
     #[test]
