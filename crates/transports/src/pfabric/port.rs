@@ -34,31 +34,32 @@ impl PriorityDrop {
         Bytes::new(self.used)
     }
 
-    #[inline]
     fn remove(&mut self, index: usize) -> PacketId {
-        if index + 1 == self.packets.len() {
-            // Most ports of the fabric hold one packet, and a bad arrival is its own victim.
-            self.priorities.pop();
-            return self.packets.pop().expect("the last packet").1;
-        }
         self.priorities.remove(index);
         self.packets.remove(index).1
     }
 
-    /// The largest number; among equals the newest.
-    #[inline]
-    fn worst(&self) -> usize {
-        let largest = self.priorities.iter().fold(Priority::MIN, |most, priority| most.max(*priority));
-        self.priorities.iter().rposition(|priority| *priority == largest).expect("a full port holds packets")
+    /// Drops the packet with the largest number, among equals the newest, until the rest fits. One victim is not always enough:
+    /// a full packet may have to displace several short ones.
+    #[cold]
+    fn shed(&mut self, call: &mut PortCall<'_, Header, ()>, arrival: PacketId) {
+        while self.used > self.limit {
+            let largest = self.priorities.iter().fold(Priority::MIN, |most, priority| most.max(*priority));
+            let worst = self.priorities.iter().rposition(|priority| *priority == largest).expect("a full port holds packets");
+            let victim = self.remove(worst);
+            self.used -= u64::from(call.pool[victim].size_bytes);
+            call.drop(victim, if victim == arrival { DropReason::Overflow } else { DropReason::PushedOut });
+        }
     }
 
-    /// The oldest packet of the flow with the smallest number; among equal numbers the oldest decides.
-    #[inline]
-    fn next(&self) -> usize {
+    /// Takes the oldest packet of the flow with the smallest number; among equal numbers the oldest decides.
+    #[inline(never)]
+    fn take_best(&mut self) -> PacketId {
         let smallest = self.priorities.iter().fold(Priority::MAX, |least, priority| least.min(*priority));
         let best = self.priorities.iter().position(|priority| *priority == smallest).expect("a packet");
         let flow = self.packets[best].0;
-        self.packets[..best].iter().position(|(other, _)| *other == flow).unwrap_or(best)
+        let oldest = self.packets[..best].iter().position(|(other, _)| *other == flow).unwrap_or(best);
+        self.remove(oldest)
     }
 }
 
@@ -71,23 +72,23 @@ impl Discipline<Header> for PriorityDrop {
         self.used += u64::from(arrival.size_bytes);
         self.priorities.push(signed(arrival.header.priority()));
         self.packets.push((arrival.flow, packet));
-        // One victim is not always enough: a full packet may have to displace several short ones.
-        while self.used > self.limit {
-            let worst = self.worst();
-            let victim = self.remove(worst);
-            self.used -= u64::from(call.pool[victim].size_bytes);
-            call.drop(victim, if victim == packet { DropReason::Overflow } else { DropReason::PushedOut });
+        if self.used > self.limit {
+            self.shed(call, packet);
         }
     }
 
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, Header, ()>) -> Dequeue {
-        let next = match self.packets.len() {
-            0 => return Dequeue::Idle,
-            1 => 0,
-            _ => self.next(),
+        // Most ports of the fabric hold one packet at most, and do without the search.
+        let packet = match self.packets[..] {
+            [] => return Dequeue::Idle,
+            [(_, only)] => {
+                self.priorities.clear();
+                self.packets.clear();
+                only
+            }
+            _ => self.take_best(),
         };
-        let packet = self.remove(next);
         self.used -= u64::from(call.pool[packet].size_bytes);
         Dequeue::Packet(packet)
     }
