@@ -52,6 +52,6 @@ def record(seed: int | None, wall_s: float, peak_rss_mb: float | None) -> dict[s
         "python": platform.python_version(),
         "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "wall_s": round(wall_s, 3),
+        "wall_s": wall_s,
         "peak_rss_mb": peak_rss_mb,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -32,7 +31,7 @@ def value(item: Any) -> str:
         case int():
             return str(item)
         case float():
-            return repr(item) if math.isfinite(item) else str(item)
+            return repr(float(item))  # NumPy's doubles are floats too, and would say so
         case Mapping():
             return "{ " + ", ".join(f"{key(k)} = {value(v)}" for k, v in item.items()) + " }" if item else "{}"
         case Sequence():

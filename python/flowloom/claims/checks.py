@@ -199,10 +199,9 @@ def same_order(
     """Hold if no two values of `across` change places along another axis; pairs within `tolerance` have no order."""
     flips, pairs = [], 0
     reference = at[along][0]
-    for rest, line in _groups(grid, along, where):
-        if rest[across] != grid.values_of(across)[0]:
-            continue
-        for a, b in itertools.combinations(grid.values_of(across), 2):
+    compared = list((where or {}).get(across, grid.values_of(across)))
+    for rest, line in _groups(grid, along, {**(where or {}), across: compared[:1]}):
+        for a, b in itertools.combinations(compared, 2):
             signs = {
                 p[along]: _sign(grid.mean(metric, {**p, across: a}), grid.mean(metric, {**p, across: b}), tolerance)
                 for p in line

@@ -153,8 +153,10 @@ class _Reader:
             raise ScenarioError(f"{path}: {error}") from error
         if parent := self.table.pop("extends", None):
             inherited = _Reader(path.with_name(str(parent))).table
+            scales = {**inherited.get("scale", {}), **self.table.get("scale", {})}
             # A figure that shows the same runs in another way has its own drawing and claims.
-            self.table = {k: v for k, v in inherited.items() if k not in ("panel", "claim", "notes")} | self.table
+            inherited = {k: v for k, v in inherited.items() if k not in ("panel", "claim", "notes")}
+            self.table = {**inherited, **self.table, "scale": scales}
         self.axes: list[Axis] = []
 
     def fail(self, key: str, message: str) -> ScenarioError:

@@ -1,0 +1,5 @@
+"""`python -m flowloom`: the command line."""
+
+from flowloom.cli import main
+
+main()

@@ -1,0 +1,98 @@
+"""Shared fixtures: a scenario that runs in milliseconds, a figure of it, and a stand-in simulator for injecting failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fake_native
+from flowloom import _native
+
+SMALL = """\
+[topology]
+kind = "single_switch"
+hosts = 8
+host_rate = "10Gb/s"
+delay = "200ns"
+
+[workload]
+kind = "poisson"
+sizes = "imc10"
+load = 0.5
+flows = 200
+
+[transport]
+name = "phost"
+"""
+
+FIGURE = """\
+title = "Slowdown against load"
+
+[[axis]]
+name = "load"
+key = "workload.load"
+values = [0.3, 0.6]
+
+[[axis]]
+name = "transport"
+key = "transport.name"
+values = ["phost", "pfabric", "ideal"]
+
+[scale.quick]
+seeds = 2
+
+[scale.full]
+seeds = 2
+set = [{ keys = { "workload.flows" = 300 } }]
+
+[[panel]]
+kind = "lines"
+x = "load"
+y = "slowdown.mean"
+
+[[claim]]
+id = "tiny/1"
+says = "The bound is never beaten on average."
+
+[[claim.check]]
+kind = "ratio"
+metric = "nfct"
+of = { transport = ["phost", "pfabric"] }
+to = { transport = "ideal" }
+at_least = 1.0
+
+[[claim]]
+id = "tiny/2"
+says = "Something that cannot be."
+check = [{ kind = "level", metric = "slowdown.mean", where = { transport = "phost" }, at_most = 0.5 }]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture
+def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of papers with one paper, `tiny`, and one figure, `fig1`."""
+    folder = tmp_path / "papers" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "default.toml").write_text(SMALL)
+    (folder / "fig1.toml").write_text(FIGURE)
+    monkeypatch.setenv("FLOWLOOM_PAPERS", str(folder.parent))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch):
+    """Replace the simulator by the stand-in, in this process."""
+    for name in ("check", "run", "catalogue"):
+        monkeypatch.setattr(_native, name, getattr(fake_native, name))
+    for name in ("ScenarioError", "RunError"):
+        monkeypatch.setattr(fake_native, name, getattr(_native, name))
+    return fake_native

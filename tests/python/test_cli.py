@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import errno
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from conftest import SMALL
+from flowloom import storage
+from flowloom.cli import app
+from flowloom.cli.common import parse_value, split_list
+
+
+def call(*words, code: int = 0):
+    """Run the command line in this process; any exit code but the expected one, or a traceback, fails."""
+    result = CliRunner().invoke(app, [str(w) for w in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    if code:
+        assert result.stderr.strip()
+        assert "Traceback" not in result.stderr
+    return result
+
+
+def test_run_prints_exactly_one_object_with_what_was_promised(scenario):
+    summary = json.loads(call("run", scenario, "--json").stdout)
+    promised = (
+        "transport seed flows finished slowdown fct_us nfct goodput_gbps deadlines_met drops queueing_us_mean packet_hops "
+        "sim_s wall_s peak_rss_mb"
+    )
+    assert set(promised.split()) <= summary.keys()
+    for spread in ("slowdown", "fct_us"):
+        assert {"mean", "p50", "p95", "p99"} <= summary[spread].keys()
+    assert {"total", "rate", "by_hop"} <= summary["drops"].keys()
+    assert sum(b["flows"] for b in summary["slowdown"]["by_size"]) == summary["flows"] == 200
+
+
+def test_run_saves_what_was_promised(scenario, tmp_path):
+    out = tmp_path / "out"
+    call("run", scenario, "--out", out, "--csv", "--seed", 4, "--set", "workload.flows=60")
+    assert {p.name for p in out.iterdir()} >= {"flows.parquet", "flows.csv", "summary.json", "scenario.toml", "provenance.json"}
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["seed"], summary["flows"]) == (4, 60)
+    assert len((out / "flows.csv").read_text().splitlines()) == 61
+
+
+def test_run_prints_a_table_for_people(scenario):
+    text = call("run", scenario).stdout
+    assert "pHost, seed 1: 200 of 200 flows finished" in text
+    assert re.search(r"^Mean slowdown +1\.\d+$", text, re.M)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["run", "nowhere.toml"], "cannot read the scenario nowhere.toml: No such file"),
+        (["run", "S", "--set", "workload.load=3"], "--set workload.load=3"),
+        (["run", "S", "--set", "workload.laod=0.3"], '"load"'),
+        (["run", "S", "--set", "workload.load"], "give a key and a value"),
+        (["run", "S", "--set", "transport.name=phots"], "phost"),
+        (["run", "S", "--seed", "-1"], "--seed"),
+        (["run"], "SCENARIO.toml"),
+        (["compare", "S", "--transports", "phost,nobody"], "nobody"),
+        (["sweep", "S", "--vary", "workload.load"], "give a key and its values"),
+        (["sweep", "S", "--vary", "workload.load=0.2,x"], "workload.load"),
+        (["sweep", "S", "--vary", "workload.load=0.2", "--jobs", "0"], "jobs"),
+        (["paper", "run", "tiny/fig2"], 'did you mean "tiny/fig1"'),
+        (["paper", "run", "tiny/fig1", "--scale", "hug"], 'no scale "hug"'),
+        (["claims", "tinny"], 'did you mean "tiny"'),
+        (["list", "transport"], 'did you mean "transports"'),
+        (["show", "web_serach"], 'did you mean "web_search"'),
+        (["explain", "slowdwn"], 'did you mean "slowdown"'),
+        (["explain", "."], "not a results directory"),
+        (["doctor", "nowhere.toml"], "cannot read"),
+        (["import", "nowhere.csv", "--out", "x.csv"], "cannot read nowhere.csv"),
+        (["rnu"], "rnu"),
+    ],
+)
+def test_bad_input_is_a_paragraph_and_exit_code_2(scenario, papers, words, complaint):
+    assert complaint in call(*[scenario if w == "S" else w for w in words], code=2).stderr
+
+
+def test_a_full_disk_is_one_paragraph_exit_code_1_and_no_trace(scenario, tmp_path, monkeypatch):
+    def full(path, _):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(storage, "write_json", full)
+    error = call("run", scenario, "--out", tmp_path / "out", code=1).stderr
+    assert "No space left on device" in error
+    assert [p.name for p in tmp_path.iterdir()] == ["small.toml"]
+
+
+def test_a_failed_run_is_exit_code_1(fake, tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text('[workload]\nkind = "fails"\n')
+    assert "no progress" in call("run", path, code=1).stderr
+
+
+def test_a_directory_of_something_else_is_not_touched(scenario, tmp_path):
+    (tmp_path / "notes.txt").write_text("precious")
+    for words in (["run", scenario], ["sweep", scenario, "--vary", "workload.load=0.3"]):
+        assert "holds something else" in call(*words, "--out", tmp_path, code=2).stderr
+    assert {p.name for p in tmp_path.iterdir()} == {"notes.txt", "small.toml"}
+
+
+def test_compare_puts_transports_side_by_side_on_the_same_flows(scenario, tmp_path):
+    out = tmp_path / "c"
+    words = ["compare", scenario, "--transports", "phost,pfabric", "--ideal", "--out", out]
+    text = call(*words).stdout
+    assert re.search(r"pHost +pFabric +ideal", text)
+    assert (out / "compare.png").stat().st_size > 10_000
+    phost, pfabric, ideal = json.loads(call(*words, "--json").stdout)
+    assert [r["transport"] for r in (phost, pfabric, ideal)] == ["phost", "pfabric", "ideal"]
+    # The bound is of the mean flow completion time.
+    assert ideal["fct_us"]["mean"] <= min(phost["fct_us"]["mean"], pfabric["fct_us"]["mean"])
+
+
+def test_sweep_tables_every_point_and_seed(scenario, tmp_path):
+    words = ["sweep", scenario, "--vary", "workload.load=0.2,0.4", "--vary", "transport.name=phost,ideal", "--seeds", 2]
+    rows = json.loads(call(*words, "--out", tmp_path / "s", "--no-flows", "--json").stdout)
+    assert [(r["workload.load"], r["transport.name"], r["seed"]) for r in rows] == [
+        (load, name, seed) for load in (0.2, 0.4) for name in ("phost", "ideal") for seed in (1, 2)
+    ]
+    assert len((tmp_path / "s/sweep.csv").read_text().splitlines()) == 9
+    assert not list((tmp_path / "s").rglob("flows.parquet"))
+
+
+def test_a_paper_from_its_list_to_its_ledger(papers, tmp_path):
+    assert "tiny/fig1  Slowdown against load  1 2" in call("paper", "list").stdout
+    assert "tiny/2: Something that cannot be." in call("paper", "show", "tiny/fig1").stdout
+    before = json.loads(call("claims", "--json").stdout)
+    assert [e["verdict"] for e in before] == ["not yet run"] * 2
+    text = call("paper", "run", "tiny/fig1", "--jobs", 2).stdout
+    assert "tiny/1 holds" in text
+    assert "tiny/2 differs" in text
+    assert (tmp_path / "results/tiny/fig1/fig1.png").exists()
+    after = json.loads(call("claims", "tiny", "--json").stdout)
+    assert [e["verdict"] for e in after] == ["holds", "differs"]
+    assert all({"id", "verdict", "paper", "measured", "band", "scale", "seconds"} <= e.keys() for e in after)
+    assert "1 differs, 1 holds" in call("claims").stdout
+
+
+def test_list_and_show_know_everything_that_can_be_named(scenario, papers, tmp_path):
+    text = call("list").stdout
+    for word in ("phost", "pfabric", "ideal", "web_search", "leaf_spine", "ip_1500", "tiny/fig1"):
+        assert re.search(rf"^  {word}\s", text, re.M), word
+    assert "free_tokens = 8" in call("show", "phost").stdout
+    shown = call("show", "web_search", "--plot", tmp_path / "ws.png").stdout
+    assert "29.2 MB" in shown
+    assert (tmp_path / "ws.png").stat().st_size > 5000
+    assert 'name = "phost"' in call("show", scenario).stdout
+    assert "tiny/1" in call("show", "tiny/fig1").stdout
+
+
+def test_explain_says_what_numbers_mean_and_what_dominated(scenario, tmp_path):
+    assert "alone in the network" in call("explain", "slowdown").stdout
+    assert "flows.parquet (s)" in call("explain", "finish").stdout
+    call("run", scenario, "--out", tmp_path / "r")
+    text = call("explain", tmp_path / "r").stdout
+    assert "200 of 200 flows finished" in text
+    assert "The largest tenth of the flows" in text
+    assert "the last byte at the receiver" in text
+
+
+def test_doctor_finds_the_installation_sound():
+    lines = call("doctor").stdout.splitlines()
+    assert all(line.startswith(("ok", "note")) for line in lines)
+
+
+def test_doctor_finds_what_is_wrong_with_a_result(scenario, tmp_path):
+    call("run", scenario, "--out", tmp_path / "cut", "--set", "run.time_limit=200us")
+    text = CliRunner().invoke(app, ["doctor", str(tmp_path / "cut")])
+    assert text.exit_code == 1
+    assert re.search(r"problem +\d+ of 200 flows did not finish", text.stdout)
+
+
+def test_doctor_finds_a_network_that_does_not_keep_up(scenario, tmp_path):
+    # All to one: its link is offered seven times what it carries.
+    call("run", scenario, "--out", tmp_path / "r", "--set", "workload.load=1.0", "--set", "workload.sizes={fixed='1MB'}",
+         "--set", "workload.flows=400")  # fmt: skip
+    assert "backlog at the sources grew" in CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
+
+
+def test_doctor_runs_a_scenario_and_counts_its_small_bins(scenario):
+    text = CliRunner().invoke(app, ["doctor", str(scenario)]).stdout
+    assert f"{scenario} is valid" in text
+    assert re.search(r"note +only \d+ finished flows are of size", text)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "points"),
+    [
+        ("bytes_probability", "0,0\n1000,0.5\n3000,1\n", "0,0\n1000,0.5\n3000,1\n"),
+        ("bytes_percent", "# x\nsize percent\n0 0\n1000 50\n3000 100\n", "0,0\n1000,0.5\n3000,1\n"),
+        (None, "0 0\n1000 50\n3000 100\n", "0,0\n1000,0.5\n3000,1\n"),
+        ("packets_probability", "1,0.5\n2,1\n", "1460,0.5\n2920,1\n"),
+        ("ns2_packets", "1 1 0.5\n2 1 1\n", "1460,0.5\n2920,1\n"),
+        ("flows", "id,bytes\n1,10\n2,10\n3,30\n4,20\n", "10,0.5\n20,0.5\n20,0.75\n30,0.75\n30,1\n"),
+    ],
+)
+def test_import_reads_other_tools_tables_and_they_run(scenario, tmp_path, dialect, text, points):
+    (tmp_path / "foreign.txt").write_text(text)
+    out = tmp_path / "sizes.csv"
+    call("import", tmp_path / "foreign.txt", "--out", out, *(["--dialect", dialect] if dialect else []))
+    assert out.read_text().partition("bytes,cumulative_probability\n")[2] == points
+    scenario.write_text(SMALL.replace('"imc10"', '{ cdf = "sizes.csv" }'))
+    largest = float(points.splitlines()[-1].split(",")[0])
+    call("run", scenario, "--out", tmp_path / "r", "--csv")
+    header, *rows = (tmp_path / "r/flows.csv").read_text().splitlines()
+    column = header.replace('"', "").split(",").index("bytes")
+    assert 0 < max(int(row.split(",")[column]) for row in rows) <= largest
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "complaint"),
+    [
+        ([], "1,0.5\n2,1\n", "say which it is"),
+        (["--dialect", "packets"], "1,1\n", "did you mean"),
+        (["--dialect", "ns2_bytes"], "1,0.5\n2,1\n", "foreign.txt:1: ns2_bytes has 3 columns"),
+        (["--dialect", "bytes_probability"], "1,0.5\n0,1\n", "foreign.txt:2: sizes and shares must not fall"),
+        (["--dialect", "bytes_probability"], "1,0.5\n2,0.9\n", "the last row must reach 1"),
+        (["--dialect", "bytes_probability"], "1,50\n2,100\n", "no point of a distribution"),
+        (["--dialect", "bytes_probability"], "1,0.5\noops\n", "foreign.txt:2: not a row of numbers"),
+        (["--dialect", "bytes_probability"], "", "no rows"),
+        (["--dialect", "flows"], "size\n1\n", "a column called bytes"),
+        (["--dialect", "flows"], "bytes\nmany\n", "no number"),
+    ],
+)
+def test_import_never_guesses(tmp_path, dialect, text, complaint):
+    (tmp_path / "foreign.txt").write_text(text)
+    error = call("import", tmp_path / "foreign.txt", "--out", tmp_path / "x.csv", *dialect, code=2).stderr
+    assert complaint in error
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_lists_split_outside_brackets_and_quotes():
+    assert split_list("a, b ,c") == ["a", "b", "c"]
+    assert split_list('{fixed="1,5kB"},{uniform=["1kB","2kB"]},x') == ['{fixed="1,5kB"}', '{uniform=["1kB","2kB"]}', "x"]
+    assert split_list("") == []
+    assert [parse_value(v) for v in ("0.5", "true", "10Gb/s", '"x"', "[1, 2]")] == [0.5, True, "10Gb/s", "x", [1, 2]]
+
+
+def python(code: str):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_help_imports_nothing_that_takes_time():
+    heavy = "{'numpy', 'pyarrow', 'scipy', 'matplotlib', 'rich', 'flowloom._native', 'multiprocessing'}"
+    code = f"""
+import sys
+import flowloom
+from flowloom.cli import app
+try:
+    app(['--help'])
+except SystemExit:
+    pass
+print({heavy} & set(sys.modules), file=sys.stderr)
+"""
+    assert python(code).stderr.strip() == "set()"
+
+
+def test_as_a_process_json_is_all_there_is_on_stdout(scenario):
+    command = [sys.executable, "-m", "flowloom", "run", str(scenario), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["transport"] == "phost"
+
+
+def test_as_a_process_bad_input_has_no_traceback():
+    command = [sys.executable, "-m", "flowloom", "run", "nowhere.toml"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import FIGURE
+from flowloom import ScenarioError
+from flowloom.claims import ledger
+from flowloom.figures import catalogue, schema
+from flowloom.figures.grid import Grid, expressions, plan
+from flowloom.figures.paper import run_figure
+from flowloom.results import Results
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = sorted((ROOT / "papers").glob("*/fig*.toml"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_a_shipped_figure_is_valid_in_every_run(path):
+    figure = schema.read(path)
+    runs = plan(figure, "quick")
+    assert len({run.job.key for run in runs}) == len(runs)
+    assert {"quick", "full"} <= figure.scales.keys()
+    assert figure.panels
+    assert figure.claims
+
+
+def test_the_claims_of_a_paper_are_all_asked():
+    asked = {claim.id for path in SHIPPED for claim in schema.read(path).claims}
+    assert {f"phost/{n}" for n in range(1, 16)} <= asked
+
+
+def test_figures_that_share_runs_share_them():
+    def keys(name):
+        return {run.job.key for run in plan(schema.read(ROOT / f"papers/phost/{name}.toml"), "quick")}
+
+    assert keys("fig3") == keys("fig4") == keys("fig5a") == keys("fig5d")
+    assert keys("fig5f") < keys("fig3")
+
+
+def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
+    assert FIGURE.count(old) >= 1
+    (papers / "fig1.toml").write_text(FIGURE.replace(old, new, 1))
+    return schema.read(papers / "fig1.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("title =", "titel =", r"fig1\.toml:1: titel: unknown key in a figure: did you mean \"title\""),
+        ("key = ", "keys = ", r"fig1\.toml:5: keys: unknown key in \[\[axis\]\]: did you mean \"key\""),
+        ("seeds = 2", "seeds = 0", r"seeds: there must be at least one"),
+        ("seeds = 2", 'seeds = "2"', r"seeds: must be a whole number, not \"2\""),
+        ("seeds = 2", "sets = 2", r"sets: unknown key in \[scale.quick\]"),
+        ("[scale.quick]", "[scale.quik]", r"needs \[scale.quick\]"),
+        ('kind = "lines"', 'kind = "line"', r'unknown panel kind "line": did you mean "lines"'),
+        ('x = "load"', 'x = "laod"', r'unknown axis "laod": did you mean "load"'),
+        ('x = "load"', 'log_x = "yes"', r"log_x: must be true or false|needs `x`"),
+        ('kind = "ratio"', 'kind = "ration"', r'unknown check "ration": did you mean "ratio"'),
+        ('metric = "nfct", ', "", r"a check of kind ratio needs `metric`"),
+        ("at_least", "at_lest", r'at_lest: unknown key in a check of kind ratio: did you mean "at_least"'),
+        ('{ transport = "ideal" }', '{ transport = "idle" }', r"axis transport has no \"idle\": it has"),
+        ('{ transport = "ideal" }', '{ transpot = "ideal" }', r'transpot: unknown axis: did you mean "transport"'),
+        ("values = [0.3, 0.6]", "values = []", r"axis load has 0 values"),
+        ("values = [0.3, 0.6]", "values = [0.3", r"fig1\.toml: .*line"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_what_would_be_right(papers, old, new, complaint):
+    with pytest.raises(ScenarioError) as error:
+        figure_with(papers, old, new)
+    assert re.search(complaint, str(error.value)), str(error.value)
+
+
+def test_rules_apply_where_they_say_and_scales_last(papers):
+    rules = """
+    [[set]]
+    keys = { "workload.flows" = 50, "transport.phost.free_tokens" = 3 }
+    [[set]]
+    when = { load = 0.6, transport = "phost" }
+    keys = { "workload.flows" = 70 }
+    [scale.quick]
+    """
+    figure = figure_with(papers, "[scale.quick]", rules)
+    flows = {(r.point["load"], r.point["transport"]): _flows(r) for r in plan(figure, "quick")}
+    assert flows == {(load, t): 70 if (load, t) == (0.6, "phost") else 50 for load, t in flows}
+    assert {_flows(r) for r in plan(figure, "full")} == {300}
+
+
+def _flows(run) -> int:
+    return int(re.search(r"flows = (\d+)", run.job.scenario.resolve())[1])
+
+
+def test_one_figure_may_extend_another(papers):
+    (papers / "fig2.toml").write_text(
+        'extends = "fig1.toml"\ntitle = "The tail"\n[[panel]]\nkind = "bars"\nx = "load"\ny = "slowdown.p99"\n'
+    )
+    first, second = (schema.read(papers / name) for name in ("fig1.toml", "fig2.toml"))
+    assert second.title == "The tail"
+    assert [p.kind for p in second.panels] == ["bars"]
+    assert second.claims == []
+    assert [r.job.key for r in plan(second, "quick")] == [r.job.key for r in plan(first, "quick")]
+
+
+TUNE = """
+[[tune]]
+when = { transport = "pfabric" }
+minimise = "slowdown.mean"
+keys = { "transport.pfabric.initial_window" = [1, 2, 12] }
+[scale.quick]
+"""
+
+
+def test_tuning_shows_the_best_setting_of_each_point_and_keeps_the_others_in_the_data(papers):
+    figure = figure_with(papers, "[scale.quick]", TUNE)
+    runs = plan(figure, "quick")
+    # A larger window is made to look better at load 0.3 and worse at 0.6.
+    made = {}
+    for run in runs:
+        window = run.tuning.get("transport.pfabric.initial_window", 0)
+        mean = window if run.point["load"] == 0.6 else 20 - window
+        made[run.job.key] = Results({"slowdown": {"mean": mean + run.seed / 10}, "nfct": 1.0}, "", {})
+    grid = Grid(figure, runs, made)
+    assert grid.mean("slowdown.mean", {"load": 0.6, "transport": "pfabric"}) == pytest.approx(1.15)
+    assert grid.mean("slowdown.mean", {"load": 0.3, "transport": "pfabric"}) == pytest.approx(8.15)
+    assert grid.mean("slowdown.mean", {"load": 0.3, "transport": "phost"}) == pytest.approx(20.15)
+    rows = [r for r in grid.rows(["slowdown.mean"]) if r["transport"] == "pfabric"]
+    assert len(rows) == 12
+    assert sum(r["shown"] for r in rows) == 4
+
+
+def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_path):
+    figure = schema.read(papers / "fig1.toml")
+    outcome = run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=2)
+    assert [p.suffix for p in outcome.pictures] == [".png", ".svg"]
+    assert all(p.stat().st_size > 5000 for p in outcome.pictures)
+    assert (tmp_path / "out/data.csv").read_text().count("\n") == 1 + 12
+    assert outcome.claims["tiny/1"]["verdict"] == "holds"
+    assert outcome.claims["tiny/2"]["verdict"] == "differs"
+    data = pq.read_table(tmp_path / "out/data.parquet").to_pylist()
+    measured = json.loads((papers / "claims.json").read_text())["tiny/2"]["fig1"]["quick"]
+    means = [sum(r["slowdown.mean"] for r in data if (r["load"], r["transport"]) == (load, "phost")) / 2 for load in (0.3, 0.6)]
+    assert measured["checks"][0]["measured"] == f"{means[0]:.3g} (load 0.3, phost) to {means[1]:.3g} (load 0.6, phost)"
+    assert (measured["seeds"], measured["runs"]) == (2, 12)
+    # Again, from what is kept, everything comes out the same.
+    before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.name != "claims.json"}
+    run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=2)
+    assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.name != "claims.json"} == before
+
+
+def claim_figures(papers: Path, names=("fig1", "fig2")) -> list[schema.Figure]:
+    for name in names:
+        (papers / f"{name}.toml").write_text(FIGURE)
+    return [schema.read(papers / f"{name}.toml") for name in names]
+
+
+def outcome(verdict: str) -> dict:
+    check = {"paper": "", "holds": verdict == "holds", "measured": "1", "band": "≤ 2"}
+    return {"tiny/1": {"verdict": verdict, "checks": [check]}}
+
+
+ABOUT = {"seeds": 1, "seconds": 2.0, "commit": "abc", "date": "2026-01-01"}
+
+
+def test_a_claim_that_two_figures_answer_needs_both(papers):
+    first, second = figures = claim_figures(papers)
+
+    def verdict() -> str:
+        return ledger.entries(figures)[0]["verdict"]
+
+    assert verdict() == "not yet run"
+    ledger.record(first, "quick", outcome("holds"), ABOUT)
+    assert verdict() == "not yet run"
+    ledger.record(second, "quick", outcome("holds"), ABOUT)
+    assert verdict() == "holds"
+    ledger.record(first, "quick", outcome("differs"), ABOUT)
+    assert verdict() == "differs"
+    assert ledger.entries(figures)[0]["seconds"] == 4.0
+
+
+def test_the_ledger_shows_the_largest_scale_and_keeps_the_others(papers):
+    figures = claim_figures(papers, ["fig1"])
+    ledger.record(figures[0], "full", outcome("differs"), ABOUT)
+    ledger.record(figures[0], "quick", outcome("holds"), ABOUT)
+    assert next((e["verdict"], e["scale"]) for e in ledger.entries(figures)) == ("differs", "full")
+    assert next((e["verdict"], e["scale"]) for e in ledger.entries(figures, "quick")) == ("holds", "quick")
+
+
+def test_causes_are_shown_where_a_claim_differs_and_survive_every_run(papers):
+    figures = claim_figures(papers, ["fig1"])
+    text = '["tiny/1"]\ncause = "because"\nexperiment = "flowloom run"\n'
+    (papers / "causes.toml").write_text(text)
+    ledger.record(figures[0], "quick", outcome("differs"), ABOUT)
+    assert ledger.entries(figures)[0]["cause"]["cause"] == "because"
+    assert (papers / "causes.toml").read_text() == text
+    ledger.record(figures[0], "quick", outcome("holds"), ABOUT)
+    assert "cause" not in ledger.entries(figures)[0]
+
+
+def test_claims_are_in_the_order_of_their_numbers():
+    assert sorted(["phost/10", "phost/9", "pase/2"], key=ledger.claim_order) == ["pase/2", "phost/9", "phost/10"]
+
+
+def test_a_damaged_ledger_is_told(papers):
+    figures = claim_figures(papers, ["fig1"])
+    (papers / "claims.json").write_text("{")
+    with pytest.raises(ScenarioError, match="damaged"):
+        ledger.entries(figures)
+
+
+def test_figures_are_found_and_wrong_names_corrected(papers):
+    assert [p.stem for p in catalogue.figures()] == ["fig1"]
+    with pytest.raises(ScenarioError, match='did you mean "tiny/fig1"'):
+        catalogue.figure_path("tiny/fig11")
+    with pytest.raises(ScenarioError, match='no paper "tny": did you mean "tiny"'):
+        catalogue.figures("tny")
+    with pytest.raises(ScenarioError, match='no scale "huge": there are quick, full'):
+        plan(schema.read(papers / "fig1.toml"), "huge")
+
+
+def test_every_metric_of_a_figure_is_in_its_data(papers):
+    assert expressions(schema.read(papers / "fig1.toml")) == ["slowdown.mean", "nfct"]

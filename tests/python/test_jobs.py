@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import flowloom
+from conftest import SMALL
+from flowloom import RunError, ScenarioError
+
+LOADS = {"workload.load": [0.2, 0.4, 0.6]}
+
+
+def parquets(out):
+    return {p.parent.name: p.read_bytes() for p in (out / "runs").glob("[!.]*/flows.parquet")}
+
+
+def test_results_do_not_depend_on_the_number_of_workers(scenario, tmp_path):
+    for workers in (1, 2):
+        flowloom.sweep(scenario, LOADS, seeds=2, workers=workers, out=tmp_path / str(workers))
+    one, two = parquets(tmp_path / "1"), parquets(tmp_path / "2")
+    assert len(one) == 6
+    assert one == two
+    assert (tmp_path / "1/sweep.csv").read_bytes() == (tmp_path / "2/sweep.csv").read_bytes()
+
+
+def test_any_executor_will_do(scenario):
+    with ThreadPoolExecutor(2) as executor:
+        threads = flowloom.sweep(scenario, LOADS, executor=executor)
+    processes = flowloom.sweep(scenario, LOADS, workers=2)
+    assert threads.table().equals(processes.table())
+    assert [run.point["workload.load"] for run in threads] == LOADS["workload.load"]
+
+
+def test_a_dask_cluster_will_do(scenario, tmp_path):
+    distributed = pytest.importorskip("dask.distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, local_directory=str(tmp_path)
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        dask = flowloom.sweep(scenario, LOADS, executor=client.get_executor())
+    assert dask.table().equals(flowloom.sweep(scenario, LOADS, workers=1).table())
+
+
+def test_seeds_count_from_the_scenarios_own(scenario):
+    runs = flowloom.sweep(flowloom.Scenario.of(scenario).set({"run.seed": 5}), LOADS, seeds=2, workers=2)
+    assert [run.seed for run in runs] == [5, 6] * 3
+
+
+class Counting:
+    """An executor that counts what it is asked to do."""
+
+    def __init__(self) -> None:
+        self.inner = ThreadPoolExecutor(1)
+        self.submitted = 0
+
+    def submit(self, *args):
+        self.submitted += 1
+        return self.inner.submit(*args)
+
+
+def test_a_finished_run_is_not_made_again_and_one_without_flows_is(scenario, tmp_path):
+    def runs(**options) -> int:
+        executor = Counting()
+        flowloom.sweep(scenario, options.pop("axes", LOADS), executor=executor, out=tmp_path / "s", **options)
+        return executor.submitted
+
+    assert runs(flows=False) == 3
+    assert runs(flows=False) == 0
+    assert runs() == 3  # now the flows are wanted too
+    assert runs() == 0
+    assert runs(axes={"workload.load": [0.2, 0.5]}) == 1
+    assert runs(seeds=2) == 3
+
+
+def test_a_scenario_given_twice_is_run_once(scenario):
+    executor = Counting()
+    done = flowloom.sweep(scenario, {"workload.load": [0.2, 0.2]}, executor=executor)
+    assert executor.submitted == 1
+    assert len(done) == 2
+
+
+def test_nothing_runs_if_one_point_is_invalid(scenario, tmp_path):
+    executor = Counting()
+    with pytest.raises(ScenarioError, match=r"workload\.load"):
+        flowloom.sweep(scenario, {"workload.load": [0.2, 7]}, executor=executor, out=tmp_path / "s")
+    assert executor.submitted == 0
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_failed_run_does_not_take_the_others_with_it(fake, tmp_path):
+    with ThreadPoolExecutor(1) as executor, pytest.raises(RunError, match=r"1 of 3 runs failed:\nfails: .*no progress"):
+        flowloom.sweep("[run]\n", {"workload.kind": ["poisson", "fails", "burst"]}, executor=executor, out=tmp_path / "s")
+    assert len(parquets(tmp_path / "s")) == 2
+
+
+def test_a_directory_of_something_else_is_refused_before_anything_runs(scenario, tmp_path):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "notes.txt").write_text("precious")
+    executor = Counting()
+    with pytest.raises(ScenarioError, match="holds something else"):
+        flowloom.sweep(scenario, LOADS, executor=executor, out=tmp_path / "s")
+    assert executor.submitted == 0
+
+
+def test_a_script_needs_no_main_guard(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import flowloom
+        print(len(flowloom.sweep({SMALL!r}, {LOADS!r}, workers=2)))
+        """)
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "3\n"
+    assert done.stderr == ""
+
+
+def interrupted_sweep(scenario, out, axes):
+    command = [sys.executable, "-m", "flowloom", "sweep", str(scenario), "--vary", axes, "--out", str(out), "--jobs", "1"]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not parquets(out) and child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(child.pid, signal.SIGINT)  # as the terminal does: to the workers too
+    _, stderr = child.communicate(timeout=60)
+    return child.returncode, stderr
+
+
+def test_ctrl_c_keeps_what_is_finished_and_the_next_start_goes_on(scenario, tmp_path):
+    out = tmp_path / "s"
+    # The first run takes milliseconds, the others would take minutes.
+    code, stderr = interrupted_sweep(scenario, out, "workload.flows=100,300001,300002")
+    assert code == 130
+    assert "finished runs are kept" in stderr
+    assert "Traceback" not in stderr
+    kept = parquets(out)
+    assert len(kept) == 1
+    assert not list(out.rglob(".*partial*"))
+    executor = Counting()
+    flowloom.sweep(scenario, {"workload.flows": [100, 200]}, executor=executor, out=out)
+    assert executor.submitted == 1
+    assert kept.items() <= parquets(out).items()

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from flowloom import ScenarioError
+from flowloom.metrics import METRICS, bin_label, evaluate, show, size
+from flowloom.stats import estimate
+
+SUMMARY = {
+    "slowdown": {"mean": 1.5, "p99": 3.0, "by_size": [{"mean": 1.25}, {"mean": None}]},
+    "drops": {"total": 0, "by_hop": {"host-leaf": 4}},
+    "transport": "phost",
+    "nfct": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("slowdown.mean", 1.5),
+        ("slowdown.p99 / slowdown.mean", 2.0),
+        ("(slowdown.p99 - slowdown.mean) * 2 + 1", 4.0),
+        ("slowdown.by_size[0].mean", 1.25),
+        ('drops.by_hop["host-leaf"]', 4.0),
+        ("1000", 1000.0),
+    ],
+)
+def test_expressions(expression, value):
+    assert evaluate(expression, SUMMARY) == value
+
+
+@pytest.mark.parametrize("expression", ["nfct", "nfct * 2", "slowdown.by_size[1].mean", "nfct / drops.total", "nfct.x"])
+def test_what_has_no_value_is_nan(expression):
+    assert math.isnan(evaluate(expression, SUMMARY))
+
+
+@pytest.mark.parametrize(
+    ("expression", "complaint"),
+    [
+        ("slowdwn.mean", 'no "slowdwn": did you mean "slowdown"'),
+        ('drops.by_hop["host-laef"]', 'did you mean "host-leaf"'),
+        ("slowdown", "a group of values"),
+        ("transport", "a text"),
+        ("slowdown.by_size[7].mean", "2 entries"),
+        ("slowdown.mean.p50", "asked of a single value"),
+        ("slowdown.mean +", "invalid syntax"),
+        ("__import__('os')", "only paths"),
+        ("slowdown.mean ** 2", "only paths"),
+    ],
+)
+def test_what_is_no_metric_is_told(expression, complaint):
+    with pytest.raises(ScenarioError) as error:
+        evaluate(expression, SUMMARY)
+    assert complaint in str(error.value)
+
+
+def test_confidence_intervals_against_a_table():
+    assert estimate([3.0]) == (3.0, None, 1)
+    # Student's t for one degree of freedom and 95 % is 12.706; the standard error of (1, 3) is 1.
+    assert estimate([1.0, 3.0]) == pytest.approx((2.0, 12.706, 2), rel=1e-4)
+    # Four degrees of freedom: 2.776; the standard error of 1..5 is sqrt(2.5 / 5).
+    assert estimate([1, 2, 3, 4, 5]) == pytest.approx((3.0, 2.776 * math.sqrt(0.5), 5), rel=1e-3)
+    assert estimate([2.0, math.nan]) == (2.0, None, 1)
+    assert math.isnan(estimate([]).mean)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says():
+    # 1000 samples of 4 normals: the share that covers is binomial with p = 0.95, sd 0.007; 6 sd either way.
+    sample = np.random.default_rng(1).normal(10, 3, (1000, 4))
+    covered = np.mean([abs(e.mean - 10) <= e.half_width for e in map(estimate, sample.tolist())])
+    assert 0.91 <= covered <= 0.99
+
+
+def test_numbers_as_people_write_them():
+    assert [size(v) for v in (0, 999, 1e3, 1.5e6, 1e9)] == ["0 B", "999 B", "1 kB", "1.5 MB", "1 GB"]
+    assert bin_label({"above_bytes": 0, "up_to_bytes": 10_000}) == "up to 10 kB"
+    assert bin_label({"above_bytes": 10_000, "up_to_bytes": None}) == "over 10 kB"
+    assert show("drops.rate", 0.0123) == "1.230%"
+    assert show("packet_hops", 12345678.0) == "12345678"
+    assert show("slowdown.mean", math.nan) == "-"
+
+
+def test_every_number_is_explained():
+    for name, metric in METRICS.items():
+        assert metric.label, name
+        assert metric.about.endswith("."), name
+
+
+def test_the_explained_numbers_are_those_that_a_run_has():
+    import flowloom
+    from conftest import SMALL
+
+    summary = flowloom.run(SMALL).summary
+    for name in METRICS:
+        place = summary
+        for part in name.split("."):
+            assert part in place, name
+            place = place[part]
+            if place is None:  # requests: this run has none
+                break

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import tomllib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import SMALL
+from flowloom import Scenario, ScenarioError, toml
+
+KEYS = st.text(min_size=1, max_size=8)
+PLAIN = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
+)
+VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8)
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=5))
+def test_what_is_written_as_toml_reads_back(table):
+    assert tomllib.loads(toml.document(table)) == table
+
+
+@given(VALUES)
+def test_a_value_on_one_line_reads_back(value):
+    text = toml.value(value)
+    assert "\n" not in text
+    assert tomllib.loads(f"v = {text}")["v"] == value
+
+
+def test_numpy_scalars_are_numbers_and_none_is_refused():
+    assert toml.value(np.float64(0.5)) == "0.5"
+    assert toml.value(np.int32(3)) == "3"
+    with pytest.raises(TypeError, match="None"):
+        toml.value({"a": None})
+
+
+def test_path_dict_and_text_are_the_same_scenario(scenario):
+    as_path, as_text, as_dict = (Scenario.of(s) for s in (scenario, SMALL, tomllib.loads(SMALL)))
+    assert as_path.resolve() == as_text.resolve() == as_dict.resolve()
+    assert as_path.key() == as_text.key() == as_dict.key()
+
+
+def test_overrides_with_dots_or_underscores_and_the_last_one_wins(scenario):
+    base = Scenario.of(scenario)
+    resolved = tomllib.loads(base.set({"workload.load": 0.2, "workload__flows": 7}).set({"workload.load": 0.4}).resolve())
+    assert (resolved["workload"]["load"], resolved["workload"]["flows"]) == (0.4, 7)
+
+
+def test_a_dict_replaces_the_table_it_names(scenario):
+    incast = {"kind": "incast", "senders": 3, "bytes": "30kB", "requests": 4, "period": "1ms"}
+    resolved = tomllib.loads(Scenario.of(scenario).set({"workload": incast}).resolve())
+    assert resolved["workload"] == incast
+
+
+def test_the_key_tells_what_a_result_depends_on(scenario):
+    base = Scenario.of(scenario)
+    assert base.set({"run.seed": 1}).key() == base.key()  # 1 is the default
+    keys = {base.key(), base.set({"run.seed": 2}).key(), base.set({"transport.name": "pfabric"}).key()}
+    assert len(keys) == 3
+
+
+def test_the_key_follows_the_content_of_a_named_file(scenario, tmp_path):
+    table = tmp_path / "sizes.csv"
+    traced = Scenario.of(scenario).set({"workload.sizes": {"cdf": "sizes.csv", "dialect": "bytes_probability"}})
+    table.write_text("1000,0\n2000,1\n")
+    before = traced.key()
+    table.write_text("1000,0\n3000,1\n")
+    assert traced.key() != before
+
+
+@pytest.mark.parametrize("name", ["nowhere.toml", "."])
+def test_an_unreadable_scenario_is_bad_input(name):
+    with pytest.raises(ScenarioError, match="cannot read the scenario"):
+        Scenario.of(name)
+
+
+def test_binary_is_no_scenario(tmp_path):
+    (tmp_path / "x.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ScenarioError, match="not UTF-8"):
+        Scenario.of(tmp_path / "x.toml")
+
+
+def test_a_wrong_key_is_named_with_its_line(scenario):
+    scenario.write_text(SMALL.replace("load = 0.5", "laod = 0.5"))
+    with pytest.raises(ScenarioError, match=r'small\.toml:10: .*laod(.|\n)*"load"'):
+        Scenario.of(scenario).resolve()
