@@ -61,7 +61,7 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ('x = "load"', 'x = "laod"', r'unknown axis "laod": did you mean "load"'),
         ('x = "load"', 'log_x = "yes"', r"log_x: must be true or false|needs `x`"),
         ('kind = "ratio"', 'kind = "ration"', r'unknown check "ration": did you mean "ratio"'),
-        ('metric = "nfct", ', "", r"a check of kind ratio needs `metric`"),
+        ('metric = "nfct"\n', "", r"a check of kind ratio needs `metric`"),
         ("at_least", "at_lest", r'at_lest: unknown key in a check of kind ratio: did you mean "at_least"'),
         ('{ transport = "ideal" }', '{ transport = "idle" }', r"axis transport has no \"idle\": it has"),
         ('{ transport = "ideal" }', '{ transpot = "ideal" }', r'transpot: unknown axis: did you mean "transport"'),
