@@ -22,8 +22,8 @@ type Class = (Place, Place);
 pub struct Access {
     /// How long the link needs for all packets of the flow, each rounded up to a picosecond as links do.
     pub service: Duration,
-    /// What the flow's way takes besides: propagation, and storing at the other hops. It is what a first, full packet takes besides
-    /// its own service here; or, if that is less, what the whole flow takes besides its service here.
+    /// What the flow's way takes besides: propagation, and storing at the other hops. It is what a first, full packet takes
+    /// besides its own service here; or, if that is less, what the whole flow takes besides its service here.
     pub latency: Duration,
 }
 

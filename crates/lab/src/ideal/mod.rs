@@ -25,32 +25,34 @@ pub use queueing::srpt_mean_response;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// A lower bound of the mean flow completion time. One side's access links are kept: each is served preemptively in the given
-    /// order, independently of all else. The answer is that of the receivers' or of the senders' links, whichever has the
-    /// larger mean. O(n log n) for n flows.
+    /// A lower bound of the mean flow completion time. One side's access links are kept: each is served preemptively in the
+    /// given order, independently of all else. The answer is that of the receivers' or of the senders' links, whichever has
+    /// the larger mean. O(n log n) for n flows.
     ///
-    /// Proof, for SRPT. A first bit cannot be on its receiver's link earlier than its flow's latency (propagation and storing on
-    /// the way) after its flow's start, and a last bit cannot be received earlier than that latency after leaving its
-    /// sender's link, so any schedule of the network is, on each link of one side, a preemptive schedule of one machine where a flow needs its service
-    /// time, is released at its start (plus latency, at receivers) and completes when it leaves the link (minus latency, at senders).
-    /// Of those, SRPT has the least sum of completion times (Schrage 1968). The latency may be added because it is a
-    /// constant of the flow that no order of service changes: to the release at receivers, where added afterwards it would
-    /// forbid serving a near flow while a far one's bits are still travelling, and to the completion at senders.
+    /// Proof, for SRPT. A first bit cannot be on its receiver's link earlier than its flow's latency (propagation and storing
+    /// on the way) after its flow's start, and a last bit cannot be received earlier than that latency after leaving its
+    /// sender's link; so any schedule of the network is, on each link of one side, a preemptive schedule of one machine,
+    /// where a flow needs its service time, is released at its start (plus latency, at receivers) and completes when it leaves
+    /// the link (minus latency, at senders). Of those, SRPT has the least sum of completion times (Schrage 1968). The latency
+    /// may be added because it is a constant of the flow that no order of service changes: at senders to the completion,
+    /// at receivers to the release, since added afterwards it would forbid serving a near flow while a far one's bits are
+    /// still travelling.
     ///
-    /// Not bounded are any one flow's time and the mean slowdown: SRPT minimises the sum, and a schedule that ranks flows
-    /// otherwise may be better for some, or in another weighting. To the packet: a last packet that is shorter than the first is stored for a shorter time, so a
-    /// schedule that lets it overtake may undercut the bound's mean by at most one flow latency.
+    /// Not bounded are any one flow's time and the mean slowdown: SRPT minimises the sum, and another order may be better for
+    /// some, or in another weighting. To the packet, the bound holds to within the largest latency: a last packet that is
+    /// shorter than the first is stored for a shorter time, and a schedule may profit by letting it overtake.
     ///
-    /// Where an inner link of a path is slower than the access links, a third relaxation competes, in which every flow is alone;
-    /// elsewhere it never has the largest mean. So a lone flow takes exactly [`Network::flow_time`], always.
+    /// Where a path has a link slower than its access links, or these are not alike, a third relaxation may have the largest
+    /// mean, and is the answer then: every flow alone. So a lone flow takes exactly [`Network::flow_time`], always.
     #[default]
     Bound,
-    /// The greedy schedule that the pFabric paper (SIGCOMM 2013, §4.3) calls ideal: whenever a flow comes or goes, flows are visited
-    /// in order, and one whose two access links are both free gets all of both. Each flow's own latency comes on top, so that a lone flow takes exactly
-    /// [`Network::flow_time`]. It is a feasible schedule of the access links as far as latencies are equal; it bounds nothing.
+    /// The greedy schedule that the pFabric paper (SIGCOMM 2013, §3, Algorithm 1) calls ideal: whenever a flow comes or goes,
+    /// flows are visited in order, and one whose two access links are both free gets all of both. Each flow's own latency
+    /// comes on top, so that a lone flow takes exactly [`Network::flow_time`]. It is a feasible schedule of the access links
+    /// as far as latencies are equal; it bounds nothing.
     ///
-    /// An event costs O(c (w + log n)), where c is the number of flows that it starts or stops, at most one per host, and
-    /// w the number of flows that wait at one host and are looked at.
+    /// An event costs O(c (w + log n)), where c is the number of flows that it starts or stops, at most one for each host,
+    /// and w the number of waiting flows of one host that are looked at.
     Matching,
 }
 
@@ -61,8 +63,8 @@ pub enum Order {
     /// The shortest remaining service time.
     #[default]
     Srpt,
-    /// The earliest deadline, counted at the link; then flows without one. If, on either side's links alone, EDF is late, then no
-    /// schedule meets all deadlines; how many can be met and the mean time are not bounded.
+    /// The earliest deadline, counted at the link; then flows without one. If, on either side's links alone, EDF is late, then
+    /// no schedule meets all deadlines; how many can be met and the mean time are not bounded.
     Edf,
 }
 
@@ -89,8 +91,8 @@ pub fn run(network: &Network, wire: &WireProfile, flows: &[Flow], model: Model, 
     }
 }
 
-/// The oracle's answer as a run that was perfect: every byte sent once, acknowledged as fast as an empty network allows. A fluid has
-/// no packets and no ports, so all that is counted at ports is left out.
+/// The oracle's answer as a run that was perfect: every byte sent once, acknowledged as fast as an empty network allows. A
+/// fluid has no packets and no ports, so all that is counted at ports is left out.
 pub fn report(network: &Network, wire: &WireProfile, flows: &[Flow], received: &[Time]) -> Report {
     assert_eq!(flows.len(), received.len(), "one instant for each flow");
     let mut alone = Alone::new(network, wire);

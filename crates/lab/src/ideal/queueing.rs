@@ -1,7 +1,7 @@
 //! What queueing theory says about one link.
 
-/// The mean response time (waiting and service) of an M/G/1 queue under SRPT: Poisson arrivals of `rate` jobs per unit of time, whose
-/// service times are the values of `sizes`, each with its probability. `None` where the load is 1 or more.
+/// The mean response time (waiting and service) of an M/G/1 queue under SRPT: Poisson arrivals of `rate` jobs per unit of time,
+/// whose service times are the values of `sizes`, each with its probability. `None` where the load is 1 or more.
 ///
 /// Schrage and Miller (1966): a job of size x first waits until no job that then has less than x remaining is left, and then is
 /// served until nothing remains, interrupted by jobs shorter than what remains of itself:

@@ -9,8 +9,8 @@ pub struct Series {
     pub columns: Vec<(String, Vec<f64>)>,
 }
 
-/// Whether a network keeps up (pHost, §4.3, figure 7). A sample is how many payload bytes had been handed to all sources, and how
-/// many of these they had put into the network, each counted once. Against `arrived_share`, the share of the run's
+/// Whether a network keeps up (pHost, §4.3, figure 7). A sample is how many payload bytes had been handed to all sources, and
+/// how many of these they had put into the network, each counted once. Against `arrived_share`, the share of the run's
 /// `total_bytes` that has arrived at sources, stands `pending_share`, the share of that total that has arrived and has not been
 /// injected: flat if the network is stable, rising if it is not. Bytes stand for the figure's packets, which are alike but for
 /// each flow's last. Empty where the total is zero.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// The arithmetic mean, `None` of nothing. Rounding errors are carried along and put back at the end (Neumaier), so the order of
-/// the values does not show in more than the last digit.
+/// The arithmetic mean, `None` of nothing. Rounding errors are carried along and put back at the end (Neumaier), so the order
+/// of the values does not show in more than the last digit.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let (mut sum, mut lost) = (0.0_f64, 0.0);
     for value in values {

@@ -56,7 +56,8 @@ pub struct Requests {
     pub count: usize,
     /// Of these, with every flow finished.
     pub finished: usize,
-    /// Over the finished ones: from the first flow's start to the last flow's finish, in microseconds (pHost, §4.3, request completion time).
+    /// Over the finished ones: from the first flow's start to the last flow's finish, in microseconds (pHost, §4.3, request
+    /// completion time).
     pub completion_us: Stats,
 }
 
@@ -127,8 +128,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of a run, its [`rows`](super::rows), and the edges of the size bins, ascending, where each flow that is no larger than an edge
-    /// is below it; the first bin starts at zero.
+    /// Of a run, its [`rows`](super::rows), and the edges of the size bins, ascending, where each flow that is no larger than
+    /// an edge is below it; the first bin starts at zero.
     ///
     /// # Panics
     /// Where the edges do not ascend.

@@ -100,8 +100,8 @@ fn the_bound_keeps_one_side_and_the_matching_both() {
     // At first 0 -> 2 has host 0, so 1 -> 3 may begin; 0 -> 3 displaces it after one packet, when 1 -> 3 has two left as well:
     // equal remainders go to the lower number.
     assert_eq!(srpt(&network, &flows, Model::Matching), [after(1), after(3), after(5)]);
-    // Receivers alone: 1, then on host 3 two and two plus three packets. Senders alone: one, one plus two, and three. The first sums to 8
-    // packets, the second to 7.
+    // Receivers alone: 1, then on host 3 two and two plus three packets. Senders alone: one, one plus two, and three. The first
+    // sums to 8 packets, the second to 7.
     assert_eq!(srpt(&network, &flows, Model::Bound), [after(1), after(2), after(5)]);
     // A second flow of 1's makes the senders' side the larger: 1, 3, 3, 6 against 1, 2, 5, 3.
     let flows = [flows[0], flows[1], flows[2], flow(3, 1, 4, 4380, Time::ZERO)];
@@ -113,8 +113,9 @@ fn a_near_flow_is_served_while_a_far_one_travels() {
     // Host 0's rack mate is 1; 2 is in the other rack. One packet of each to 0 at once.
     let network = leaf_spine(Switching::StoreAndForward);
     let flows = [flow(0, 2, 0, 1460, Time::ZERO), flow(1, 1, 0, 1460, Time::ZERO)];
-    // The near one is stored once: 1.2 + 0.4 + 1.2 us. The far one over 10, 40, 40 and 10 Gb/s: 1.2 + 0.3 + 0.3 + 0.8 + 1.2 us. The
-    // near packet leaves the link at 2.8 us, the far one is ready for it at 2.6 us: it has to wait, in any schedule that sends the near one first.
+    // The near one is stored once: 1.2 + 0.4 + 1.2 us. The far one over 10, 40, 40 and 10 Gb/s: 1.2 + 0.3 + 0.3 + 0.8 + 1.2 us.
+    // The near packet leaves the link at 2.8 us, the far one is ready for it at 2.6 us: it has to wait, in any schedule that
+    // sends the near one first.
     let far_first = [Duration::from_ns(3800), Duration::from_ns(4000 + 1000)];
     let near_first = [Duration::from_ns(4000), Duration::from_ns(2800)];
     let finish = srpt(&network, &flows, Model::Bound);
@@ -130,7 +131,8 @@ fn a_near_flow_is_served_while_a_far_one_travels() {
 fn earliest_deadline_first_by_hand() {
     let network = single_switch(3);
     let due = |flow: Flow, packets: u64| Flow { deadline: Some(Time::ZERO + LATENCY + PACKET * packets), ..flow };
-    // Ten packets due after ten, five due after fifteen, one without a deadline: in this order, though SRPT would turn it round.
+    // Ten packets due after ten, five due after fifteen, one without a deadline: in this order, though SRPT would turn it
+    // round.
     let urgent = due(flow(0, 0, 2, 14_600, Time::ZERO), 10);
     let flows = [flow(1, 1, 2, 1460, Time::ZERO), due(flow(2, 1, 2, 7300, Time::ZERO), 15), urgent];
     let after = |packets: u64| Time::ZERO + LATENCY + PACKET * packets;

@@ -35,7 +35,8 @@ fn equal_sizes_wait_as_in_m_d_1() {
     assert_eq!(srpt_mean_response(0.5, &[(2.0, 1.0)]), None);
 }
 
-/// Exponential sizes: ρ(x) and the integral of t² have closed forms, so the formula is a double integral that Simpson's rule does.
+/// Exponential sizes: ρ(x) and the integral of t² have closed forms, so the formula is a double integral that Simpson's rule
+/// does.
 #[test]
 fn exponential_sizes_agree_with_a_quadrature_of_the_formula() {
     for load in LOADS {
@@ -154,47 +155,4 @@ fn exponential_sizes_agree_with_the_formula() {
 #[test]
 fn web_search_sizes_agree_with_the_formula() {
     check("web search", &table("web_search").unwrap().cdf());
-}
-#[test]
-fn tmp_perf() {
-    let network = flowloom_fabric::topology::leaf_spine(
-        9,
-        16,
-        4,
-        flowloom_core::Rate::from_gbps(10),
-        flowloom_core::Rate::from_gbps(40),
-        Duration::from_ns(200),
-        flowloom_core::Switching::StoreAndForward,
-    );
-    for (name, load, n) in [
-        ("web_search", 0.8, 100_000u32),
-        ("data_mining", 0.8, 100_000),
-        ("imc10", 0.9, 1_000_000),
-        ("web_search", 1.5, 100_000),
-    ] {
-        let cdf = table(name).unwrap().cdf();
-        let rate = 144.0 * load * 1e10 / 8.0 / cdf.mean_wire_bytes(&WIRE);
-        let (mut a, mut b, mut c) =
-            (Stream::new(1, Purpose::Arrivals, 0), Stream::new(1, Purpose::Sizes, 0), Stream::new(1, Purpose::Destinations, 0));
-        let mut now = Time::ZERO;
-        let flows: Vec<Flow> = (0..n)
-            .map(|id| {
-                now += Duration::from_secs_f64(a.exponential() / rate);
-                let s = c.below(144) as u32;
-                let d = (s + 1 + c.below(143) as u32) % 144;
-                flow(id, s, d, cdf.sample(b.unit()).get(), now)
-            })
-            .collect();
-        for model in [Model::Bound, Model::Matching] {
-            let t = std::time::Instant::now();
-            let f = run(&network, &WIRE, &flows, model, Order::Srpt);
-            let sum: f64 = f.iter().zip(&flows).map(|(f, w)| (*f - w.start).as_secs_f64()).sum();
-            println!(
-                "PERF {name} {load} {n} {model:?} {:?} mean fct {} mean active {}",
-                t.elapsed(),
-                sum / f64::from(n),
-                sum / flows.last().unwrap().start.as_secs_f64()
-            );
-        }
-    }
 }

@@ -1,0 +1,102 @@
+//! `docs/data-dictionary.md` names what is written, no less and no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flowloom_core::Flow;
+use flowloom_fabric::{PortCounters, Report};
+use serde_json::Value;
+
+use super::super::{Column, columns};
+use super::{flow, receiver_rows, report, summary};
+
+const DICTIONARY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/data-dictionary.md"));
+
+/// Name and type of every row of the table under a heading, in order.
+fn entries(heading: &str) -> Vec<(String, String)> {
+    let section = DICTIONARY.split("\n## ").find(|section| section.starts_with(heading)).expect(heading);
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    cells.map(|(name, rest)| (name.to_owned(), rest.split(" | ").next().unwrap().to_owned())).collect()
+}
+
+/// Where names are data, the dictionary has one name for all.
+fn placeholder(parent: &str) -> Option<&'static str> {
+    match parent {
+        "queue" | "utilisation" | "drops.by_hop" => Some("<hop>"),
+        "drops.by_reason" => Some("<reason>"),
+        "tenants" => Some("<tenant>"),
+        _ => None,
+    }
+}
+
+/// The types seen at every path of a JSON value.
+fn types(path: &str, value: &Value, seen: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+    let kind = match value {
+        Value::Null => "null",
+        Value::String(_) => "string",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::Array(items) => {
+            items.iter().for_each(|item| types(&format!("{path}[]"), item, seen));
+            "array"
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                let key = placeholder(path).unwrap_or(key);
+                let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+                types(&path, member, seen);
+            }
+            "object"
+        }
+        Value::Bool(_) => "boolean",
+    };
+    seen.entry(path.to_owned()).or_default().insert(kind);
+}
+
+/// A run in which everything happened.
+fn eventful() -> Report {
+    let full = Flow { deadline: Some(super::us(50)), coflow: Some(1), ..flow(0, 1, 1460, 0) };
+    let mut report = report(vec![(full, Some(40))]);
+    report.data_packets = 1;
+    for port in &mut report.ports {
+        *port = PortCounters { sent_packets: [1; 8], ..PortCounters::default() };
+    }
+    report
+}
+
+#[test]
+fn the_summary_is_in_the_dictionary() {
+    // Beside it, one of a request that did not get anywhere, and one of no flows: between them, all that can be null is.
+    let barren = report(vec![(Flow { coflow: Some(1), ..flow(0, 1, 1460, 1000) }, None)]);
+    let mut seen = BTreeMap::new();
+    for report in [eventful(), barren, report(vec![])] {
+        types("", &serde_json::to_value(summary(&report)).unwrap(), &mut seen);
+    }
+    let written: BTreeMap<String, String> = seen
+        .into_iter()
+        .filter(|(_, types)| types.contains("null") || types.is_disjoint(&BTreeSet::from(["object", "array"])))
+        .map(|(path, mut types)| {
+            let or_null = if types.remove("null") { " or null" } else { "" };
+            (path, types.into_iter().collect::<Vec<_>>().join(" or ") + or_null)
+        })
+        .collect();
+    let listed = entries("summary.json");
+    assert_eq!(listed.len(), written.len(), "an entry is there twice, or one is missing");
+    assert_eq!(BTreeMap::from_iter(listed), written);
+}
+
+#[test]
+fn the_columns_are_in_the_dictionary() {
+    // The null of `id` and the like is in no row; that of a double shows in an unfinished flow without a deadline.
+    let rows = receiver_rows(&report(vec![(flow(0, 1, 1460, 0), None)]));
+    let kind = |column: &Column| match column {
+        Column::U16(_) => "uint16",
+        Column::U32(_) => "uint32",
+        Column::U64(_) => "uint64",
+        Column::I64(values) if values[0] == -1 => "int64 or null",
+        Column::I64(_) => "int64",
+        Column::F64(values) if values[0].is_nan() => "double or null",
+        Column::F64(_) => "double",
+    };
+    let written: Vec<_> = columns(&rows).iter().map(|(name, column)| ((*name).to_owned(), kind(column).to_owned())).collect();
+    assert_eq!(entries("flows.parquet"), written);
+}

@@ -1,0 +1,178 @@
+//! The summary.
+
+use std::collections::BTreeMap;
+
+use flowloom_core::{Bytes, DropReason, Duration, Flow};
+use flowloom_fabric::PortCounters;
+use proptest::prelude::*;
+
+use super::super::{HopQueue, HopUtilisation, Stats, Summary};
+use super::{RUN, flow, receiver_rows, report, summary};
+
+/// Ten packets between hosts take 13.6 us alone, one takes 2.8 us.
+fn two_finished_one_not() -> Vec<(Flow, Option<u64>)> {
+    vec![(flow(0, 1, 14_600, 0), Some(34)), (flow(2, 3, 1460, 100), Some(107)), (flow(2, 3, 2920, 100), None)]
+}
+
+#[test]
+fn times_by_hand() {
+    let report = report(two_finished_one_not());
+    let summary = summary(&report);
+    assert_eq!((summary.transport.as_str(), summary.seed), ("by_hand", 7));
+    assert_eq!((summary.flows, summary.finished, summary.retransmissions), (3, 2, 3));
+    // Slowdowns 34 / 13.6 = 2.5 and 7 / 2.8 = 2.5; times 34 and 7 us; optima 13.6 and 2.8 us.
+    let all = |x| Stats { mean: Some(x), p50: Some(x), p95: Some(x), p99: Some(x) };
+    assert_eq!(summary.slowdown.all, all(2.5));
+    assert_eq!(summary.fct_us.all, Stats { mean: Some(20.5), p50: Some(7.0), p95: Some(34.0), p99: Some(34.0) });
+    assert_eq!(summary.nfct, Some(20.5 / 8.2));
+    // 14600 + 1460 + 1460 B in 1 ms (one flow is unfinished when the run ends) and four hosts.
+    let gbps = 17_520.0 * 8.0 / 1e9 / 1e-3 / 4.0;
+    assert!((summary.goodput_gbps.unwrap() - gbps).abs() < 1e-12);
+    assert!((summary.throughput.unwrap() - gbps / 10.0).abs() < 1e-12);
+    assert_eq!((summary.sim_s, summary.wall_s, summary.peak_rss_mb), (1e-3, 1.5, 20.0));
+}
+
+#[test]
+fn the_active_interval_ends_with_the_last_flow() {
+    let finished = two_finished_one_not()[..2].to_vec();
+    // 16060 B in 107 us; the run's last event, at 1 ms, does not count.
+    let gbps = summary(&report(finished)).goodput_gbps.unwrap();
+    assert!((gbps - 16_060.0 * 8.0 / 1e9 / 107e-6 / 4.0).abs() < 1e-12);
+}
+
+#[test]
+fn nothing_is_null_and_not_a_number() {
+    let empty = summary(&report(vec![]));
+    let none = Stats { mean: None, p50: None, p95: None, p99: None };
+    assert_eq!((empty.slowdown.all, empty.fct_us.all), (none, none));
+    assert_eq!((empty.nfct, empty.goodput_gbps, empty.throughput, empty.deadlines_met), (None, None, None, None));
+    assert_eq!((empty.drops.rate, empty.queueing_us_mean, empty.requests), (None, None, None));
+    let unfinished = summary(&report(vec![(flow(0, 1, 1460, 0), None)]));
+    assert_eq!((unfinished.flows, unfinished.finished, unfinished.slowdown.all), (1, 0, none));
+}
+
+#[test]
+fn a_size_on_an_edge_is_in_the_lower_bin() {
+    let sizes = [0, 1, 10_000, 10_001, 100_000, 10_000_001];
+    let flows = sizes.iter().map(|bytes| (flow(0, 1, *bytes, 0), (*bytes != 1).then_some(100))).collect();
+    let bins = summary(&report(flows)).fct_us.by_size;
+    let counts: Vec<_> = bins.iter().map(|bin| (bin.above_bytes, bin.up_to_bytes, bin.flows, bin.finished)).collect();
+    let expected =
+        [(0, Some(10_000), 3, 2), (10_000, Some(100_000), 2, 2), (100_000, Some(10_000_000), 0, 0), (10_000_000, None, 1, 1)];
+    assert_eq!(counts, expected);
+    assert_eq!((bins[0].stats.mean, bins[2].stats.mean), (Some(100.0), None));
+}
+
+proptest! {
+    /// Every flow is in exactly one bin, whatever the edges, and the bins' means make up the whole mean.
+    #[test]
+    fn bins_partition_flows(
+        list in prop::collection::vec((0u64..2000, prop::option::of(3u64..900)), 1..50),
+        edges in prop::collection::btree_set(0u64..2000, 0..6),
+    ) {
+        let report = report(list.iter().map(|(bytes, received)| (flow(0, 1, *bytes, 0), *received)).collect());
+        let edges: Vec<Bytes> = edges.into_iter().map(Bytes::new).collect();
+        let summary = Summary::of(&report, &receiver_rows(&report), &edges, &RUN);
+        for spread in [&summary.slowdown, &summary.fct_us] {
+            prop_assert_eq!(spread.by_size.iter().map(|bin| bin.flows).sum::<usize>(), summary.flows);
+            prop_assert_eq!(spread.by_size.iter().map(|bin| bin.finished).sum::<usize>(), summary.finished);
+            for bin in &spread.by_size {
+                let inside = |bytes: u64| {
+                    (bytes > bin.above_bytes || bin.above_bytes == 0) && bin.up_to_bytes.is_none_or(|edge| bytes <= edge)
+                };
+                prop_assert_eq!(list.iter().filter(|(bytes, _)| inside(*bytes)).count(), bin.flows);
+            }
+            let parts: f64 = spread.by_size.iter().filter_map(|bin| Some(bin.stats.mean? * bin.finished as f64)).sum();
+            let whole = spread.all.mean.unwrap_or(0.0) * summary.finished as f64;
+            prop_assert!((parts - whole).abs() <= 1e-9 * whole);
+        }
+    }
+}
+
+#[test]
+fn unfinished_flows_miss_their_deadlines() {
+    let due = |at| Flow { deadline: Some(super::us(at)), ..flow(0, 1, 1460, 0) };
+    let flows =
+        vec![(due(50), Some(50)), (due(49), Some(50)), (due(2000), None), (flow(0, 1, 1460, 0), Some(5)), (due(60), Some(9))];
+    assert_eq!(summary(&report(flows)).deadlines_met, Some(0.5));
+}
+
+#[test]
+fn requests_end_with_their_last_flow() {
+    let part = |coflow, start, received| (Flow { coflow: Some(coflow), ..flow(0, 1, 1460, start) }, received);
+    let flows = vec![
+        part(1, 10, Some(40)),
+        part(2, 0, Some(5)),
+        part(1, 20, Some(30)),
+        part(2, 0, None),
+        part(3, 100, Some(110)),
+        (flow(0, 1, 1460, 0), Some(500)),
+    ];
+    let requests = summary(&report(flows)).requests.unwrap();
+    assert_eq!((requests.count, requests.finished), (3, 2));
+    assert_eq!(requests.completion_us, Stats { mean: Some(20.0), p50: Some(10.0), p95: Some(30.0), p99: Some(30.0) });
+}
+
+#[test]
+fn tenants_have_their_own_interval() {
+    let of = |tenant, bytes, start| Flow { tenant, ..flow(0, 1, bytes, start) };
+    let flows = vec![(of(1, 14_600, 0), Some(136)), (of(2, 10_000, 100), Some(200)), (of(2, 20_000, 150), None)];
+    let tenants = summary(&report(flows)).tenants;
+    assert_eq!(tenants.keys().copied().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!((tenants[&1].flows, tenants[&1].finished, tenants[&1].bytes), (1, 1, 14_600));
+    assert_eq!((tenants[&2].flows, tenants[&2].finished, tenants[&2].bytes), (2, 1, 20_000));
+    assert_eq!(tenants[&1].slowdown.mean, Some(10.0));
+    // 14600 B in 136 us; 20000 B from 100 us to the end at 1 ms.
+    let gbps = [14_600.0 * 8e-9 / 136e-6 / 4.0, 20_000.0 * 8e-9 / 900e-6 / 4.0];
+    assert!((tenants[&1].goodput_gbps.unwrap() - gbps[0]).abs() < 1e-12);
+    assert!((tenants[&2].goodput_gbps.unwrap() - gbps[1]).abs() < 1e-12);
+}
+
+#[test]
+fn ports_by_hand() {
+    let mut report = report(vec![(flow(0, 1, 14_600, 0), Some(100))]);
+    let ms = u128::from(Duration::from_us(1).as_ps());
+    // Host 0's NIC sent 40 data and 10 control packets; the switch's port to host 1 sent 25 and lost the rest.
+    let nic = PortCounters {
+        sent_packets: [40, 0, 0, 0, 0, 0, 0, 10],
+        sent_bytes: [62_100, 0, 0, 0, 0, 0, 0, 400],
+        peak_bytes: 3000,
+        byte_time: 40_000 * ms,
+        packet_time: 20 * ms,
+        ..PortCounters::default()
+    };
+    let mut to_host = PortCounters {
+        sent_packets: [25, 0, 0, 0, 0, 0, 0, 0],
+        sent_bytes: [31_250, 0, 0, 0, 0, 0, 0, 0],
+        dropped_data_packets: 20,
+        marked_packets: 4,
+        trimmed_packets: 2,
+        peak_bytes: 36_000,
+        byte_time: 1_200_000 * ms,
+        packet_time: 100 * ms,
+        ..PortCounters::default()
+    };
+    to_host.dropped_packets[DropReason::Overflow as usize] = 21;
+    to_host.dropped_packets[DropReason::PushedOut as usize] = 4;
+    report.ports[0] = nic;
+    report.ports[3] = to_host;
+    (report.data_packets, report.packet_hops) = (40, 75);
+
+    let summary = summary(&report);
+    assert_eq!((summary.drops.total, summary.drops.data, summary.drops.rate), (25, 20, Some(0.5)));
+    assert_eq!(summary.drops.by_hop, BTreeMap::from([("host-switch".to_owned(), 0), ("switch-host".to_owned(), 25)]));
+    assert_eq!(summary.drops.by_reason.values().sum::<u64>(), 25);
+    assert_eq!((summary.drops.by_reason["overflow"], summary.drops.by_reason["pushed_out"]), (21, 4));
+    assert_eq!((summary.marks, summary.trims, summary.packet_hops), (4, 2, 75));
+    // 120 us of waiting for 50 packets that left a host.
+    assert_eq!(summary.queueing_us_mean, Some(2.4));
+    // Over 100 us and four ports: 40000 / 400 and 1200000 / 400 B. Waits 20 / 50 and 100 / 25 us.
+    let queue =
+        |mean_bytes, peak_bytes, wait_us| HopQueue { mean_bytes: Some(mean_bytes), peak_bytes, wait_us_mean: Some(wait_us) };
+    assert_eq!(summary.queue["host-switch"], queue(100.0, 3000, 0.4));
+    assert_eq!(summary.queue["switch-host"], queue(3000.0, 36_000, 4.0));
+    // A link could send 125000 B in 100 us: 62500 and 31250 B are 0.5 and 0.25 of one of four.
+    let used = |mean, max| HopUtilisation { mean: Some(mean), max: Some(max) };
+    assert_eq!(summary.utilisation["host-switch"], used(0.125, 0.5));
+    assert_eq!(summary.utilisation["switch-host"], used(0.0625, 0.25));
+}
