@@ -80,8 +80,8 @@ pub struct Effects {
     pub marked: u64,
     /// Packets that lost their payload and stay in the port: which, and how many payload and wire bytes each lost.
     pub trimmed: Vec<(PacketId, u32, u32)>,
-    /// Packets that fault injection copied into the queue.
-    pub duplicated: Vec<PacketId>,
+    /// Packets that fault injection copied into the queue: which, and how many payload and wire bytes each had then.
+    pub duplicated: Vec<(PacketId, u32, u32)>,
 }
 
 /// What a discipline is lent for the length of one call.
@@ -134,9 +134,10 @@ impl<H, S> PortCall<'_, H, S> {
     where
         H: Copy,
     {
-        let copy = self.pool.insert(self.pool[id]);
+        let packet = self.pool[id];
+        let copy = self.pool.insert(packet);
         self.effects.any = true;
-        self.effects.duplicated.push(copy);
+        self.effects.duplicated.push((copy, packet.payload_bytes, packet.size_bytes));
         copy
     }
     /// Asks that another port of this node be served as if a packet had come.

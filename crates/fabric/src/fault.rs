@@ -1,6 +1,6 @@
 //! Injected faults, as a wrapper around a port's discipline: what a port without faults runs is not touched.
 
-use flowloom_core::{Dequeue, Discipline, DropReason, Duration, PacketId, PortCall, PortSite, Time};
+use flowloom_core::{Dequeue, Discipline, DropReason, Duration, PacketId, PortCall, PortNumber, PortSite, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -26,8 +26,8 @@ pub struct Faulty<P> {
     inner: P,
     faults: Vec<Fault>,
     random: Xoshiro256PlusPlus,
-    /// Held-back packets and when they go on, latest first.
-    held: Vec<(Time, PacketId)>,
+    /// Held-back packets, when they go on and where they came in, latest first.
+    held: Vec<(Time, PacketId, PortNumber)>,
 }
 
 impl<P> Faulty<P> {
@@ -46,9 +46,9 @@ impl<P> Faulty<P> {
         (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn hold(&mut self, until: Time, id: PacketId) {
-        let place = self.held.partition_point(|(time, _)| *time > until);
-        self.held.insert(place, (until, id));
+    fn hold(&mut self, until: Time, id: PacketId, ingress: PortNumber) {
+        let place = self.held.partition_point(|(time, ..)| *time > until);
+        self.held.insert(place, (until, id, ingress));
     }
 
     /// When the link comes up again, if it is down now.
@@ -76,7 +76,7 @@ impl<H: Copy, P: Discipline<H>> Discipline<H> for Faulty<P> {
                 Fault::Duplicate(p) if self.happens(p) => copies += 1,
                 Fault::Reorder(p, most) if self.happens(p) => {
                     let wait = Duration::from_ps(1) + most.scale(self.unit());
-                    return self.hold(call.now + wait, packet);
+                    return self.hold(call.now + wait, packet, call.ingress);
                 }
                 _ => {}
             }
@@ -92,12 +92,15 @@ impl<H: Copy, P: Discipline<H>> Discipline<H> for Faulty<P> {
         if let Some(up) = self.down_until(call.now) {
             return Dequeue::NotBefore(up);
         }
-        while let Some((_, id)) = self.held.pop_if(|(time, _)| *time <= call.now) {
+        let ingress = call.ingress;
+        while let Some((_, id, came_in)) = self.held.pop_if(|(time, ..)| *time <= call.now) {
+            call.ingress = came_in;
             self.inner.enqueue(call, id);
         }
+        call.ingress = ingress;
         match (self.inner.dequeue(call), self.held.last()) {
-            (Dequeue::Idle, Some((time, _))) => Dequeue::NotBefore(*time),
-            (Dequeue::NotBefore(other), Some((time, _))) => Dequeue::NotBefore(other.min(*time)),
+            (Dequeue::Idle, Some((time, ..))) => Dequeue::NotBefore(*time),
+            (Dequeue::NotBefore(other), Some((time, ..))) => Dequeue::NotBefore(other.min(*time)),
             (choice, _) => choice,
         }
     }

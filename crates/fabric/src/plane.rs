@@ -226,6 +226,9 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
         lane.serve_at = Time::MAX;
         self.serve_if_free(link);
+        if !self.woken.is_empty() {
+            self.serve_woken();
+        }
         true
     }
 
@@ -333,7 +336,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let service = lane.service(size_bytes);
         let hold = match lane.hold {
             Hold::Whole => service,
-            Hold::Header(header) if packet.dst != lane.to => lane.service(header.min(size_bytes)),
+            Hold::Header(header) if packet.dst != lane.to && packet.dst != NodeId::LINK => lane.service(header.min(size_bytes)),
             Hold::Header(_) => service,
             // Addressed to this switch, or to a node it reaches over a faster link: the whole packet is needed.
             Hold::ByEgress(_) if packet.dst == lane.to || packet.dst == NodeId::LINK => service,
@@ -374,6 +377,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
         self.pool.remove(id);
         self.serve_if_free(link);
+        // A NIC that was stopped refused its endpoint's packets.
+        self.ask_later(link);
         self.serve_woken();
     }
 
@@ -383,11 +388,10 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     fn settle(&mut self, link: LinkId) {
         let mut effects = std::mem::take(&mut self.effects);
         let lane = &mut self.lanes[link.index()];
-        for id in effects.duplicated.drain(..) {
-            let packet = &self.pool[id];
-            lane.queue_changes(self.now, 1, i64::from(packet.size_bytes));
-            if packet.payload_bytes > 0 {
-                self.records[packet.flow.0 as usize].duplicated_bytes += u64::from(packet.payload_bytes);
+        for (id, payload, size_bytes) in effects.duplicated.drain(..) {
+            lane.queue_changes(self.now, 1, i64::from(size_bytes));
+            if payload > 0 {
+                self.records[self.pool[id].flow.0 as usize].duplicated_bytes += u64::from(payload);
             }
         }
         for (id, payload, cut) in effects.trimmed.drain(..) {

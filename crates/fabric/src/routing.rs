@@ -26,7 +26,7 @@ struct Group {
     /// Its first candidate; where there is one only, the link itself.
     first: u32,
     count: u32,
-    /// The slowest of the group's links; within a tier they are alike.
+    /// The fastest of the group's links: whichever is chosen, it is not faster.
     rate: Rate,
 }
 
@@ -94,7 +94,7 @@ impl Routes {
                 };
                 let choice: Vec<LinkId> = network.ports(switch).iter().filter(nearer).copied().collect();
                 let group = *known.entry(choice).or_insert_with_key(|choice| {
-                    let rate = choice.iter().map(|link| network.link(*link).rate).min().unwrap_or_default();
+                    let rate = choice.iter().map(|link| network.link(*link).rate).max().unwrap_or_default();
                     let first = if let [only] = choice.as_slice() { only.0 } else { self.candidates.len() as u32 };
                     self.groups.push(Group { first, count: choice.len() as u32, rate });
                     self.candidates.extend(choice);

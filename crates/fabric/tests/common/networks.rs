@@ -1,0 +1,126 @@
+//! Networks, set-ups and flows.
+
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Rate, Switching, Time, Transport, WireProfile};
+use flowloom_fabric::{Fault, Faulty, Observer, Report, Routing, Setup, Sim, topology};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+pub const STORE: Switching = Switching::StoreAndForward;
+pub const CUT: Switching = Switching::CutThrough { header: Bytes::new(40) };
+pub const HOP_DELAY: Duration = Duration::from_ns(200);
+
+pub fn gbps(n: u64) -> Rate {
+    Rate::from_gbps(n)
+}
+pub fn ps(n: u64) -> Time {
+    Time::from_ps(n)
+}
+pub fn ns(n: u64) -> Time {
+    Time::from_ps(n * 1000)
+}
+
+/// One network of each shape, small: 10 Gb/s hosts, and a middle that is as fast, faster or slower.
+pub fn shapes(switching: Switching) -> Vec<(&'static str, Network)> {
+    let d = HOP_DELAY;
+    vec![
+        ("single_switch", topology::single_switch(4, gbps(10), d, switching)),
+        ("dumbbell", topology::dumbbell(2, gbps(10), gbps(40), d, switching)),
+        ("slow dumbbell", topology::dumbbell(2, gbps(10), gbps(1), d, switching)),
+        ("leaf_spine", topology::leaf_spine(3, 2, 2, gbps(10), gbps(40), d, switching)),
+        ("three_tier", topology::three_tier(4, 2, 2, gbps(1), gbps(10), gbps(10), d, switching)),
+        ("fat_tree", topology::fat_tree(4, gbps(10), d, switching)),
+    ]
+}
+
+/// One pair of hosts for each path length from host 0.
+pub fn pairs(network: &Network) -> Vec<(NodeId, NodeId)> {
+    let distance = network.distances(NodeId(0));
+    let mut seen = std::collections::BTreeMap::new();
+    for host in (1..network.hosts() as u32).rev() {
+        seen.insert(distance[host as usize], (NodeId(0), NodeId(host)));
+    }
+    seen.into_values().collect()
+}
+
+/// Memory that never overflows, one path per flow, no time limit.
+pub fn setup(network: Network) -> Setup {
+    Setup {
+        network,
+        wire: WireProfile::IP_1500,
+        buffer: Bytes::new(1 << 30),
+        routing: Routing::Ecmp,
+        seed: 1,
+        time_limit: Time::MAX,
+    }
+}
+
+pub fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time) -> Flow {
+    Flow {
+        id: FlowId(id),
+        src: NodeId(src),
+        dst: NodeId(dst),
+        size: Bytes::new(size),
+        start,
+        deadline: None,
+        tenant: 0,
+        coflow: None,
+    }
+}
+
+/// Numbers flows anew after sorting them by start.
+pub fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
+    flows.sort_by_key(|flow| flow.start);
+    for (id, flow) in (0..).zip(&mut flows) {
+        flow.id = FlowId(id);
+    }
+    flows
+}
+
+/// Runs to the end; conservation is checked.
+pub fn run<T: Transport>(config: &T::Config, setup: Setup, flows: Vec<Flow>) -> Report {
+    watch::<T, ()>(config, setup, flows, ()).0
+}
+
+/// The same with an observer.
+pub fn watch<T: Transport, O: Observer<T::Header>>(config: &T::Config, setup: Setup, flows: Vec<Flow>, eye: O) -> (Report, O) {
+    let mut sim = Sim::<T, T::Port, O>::new(config, setup, flows, eye);
+    while sim.step(1 << 20) {}
+    sim.finish().expect("conservation")
+}
+
+/// The same with faults on the links that `faults` names by index.
+pub fn watch_faulty<T: Transport, O: Observer<T::Header>>(
+    config: &T::Config,
+    setup: Setup,
+    flows: Vec<Flow>,
+    eye: O,
+    faults: impl Fn(u32) -> Vec<Fault>,
+) -> (Report, O) {
+    let seed = setup.seed;
+    let mut sim = Sim::<T, Faulty<T::Port>, O>::with_ports(config, setup, flows, eye, |port, site| {
+        Faulty::new(port, site, faults(site.link.0), seed)
+    });
+    while sim.step(1 << 20) {}
+    sim.finish().expect("conservation")
+}
+
+/// A random stream for a test's own use.
+pub struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+    /// Uniform in `0..n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0.next_u64() % n
+    }
+    /// Uniform in (0, 1].
+    pub fn unit(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+    /// Exponential.
+    pub fn exponential(&mut self, mean: Duration) -> Duration {
+        mean.scale(-self.unit().ln())
+    }
+}

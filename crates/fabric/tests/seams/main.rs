@@ -1,0 +1,10 @@
+//! The traits carry the schemes that need more than hosts and queues: one toy of each kind, with a known answer.
+
+mod arbitrators;
+#[path = "../common/mod.rs"]
+mod common;
+mod limiter;
+mod pause;
+mod switch_state;
+mod telemetry;
+mod trimming;
