@@ -1,0 +1,186 @@
+//! A transport for the tests of this crate, which sends every packet once and repeats nothing, and a network for them.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+use flowloom_core::{
+    Bytes, Duration, Ecn, Endpoint, Event, Flow, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport, Wire,
+    WireProfile,
+};
+use flowloom_transports::ports::DropTail;
+
+use crate::datagrams::{Arrival, Datagrams};
+
+/// Two kinds of packets, of different lengths on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Header {
+    /// Part of a flow of this size.
+    Data(u32),
+    /// All parts came.
+    Done,
+}
+
+impl Wire for Header {
+    const MAX_BYTES: usize = 5;
+    fn encode(&self, out: &mut [u8]) -> usize {
+        match self {
+            Header::Data(size) => {
+                out[0] = 1;
+                out[1..5].copy_from_slice(&size.to_be_bytes());
+                5
+            }
+            Header::Done => {
+                out[0] = 2;
+                1
+            }
+        }
+    }
+    fn decode(bytes: &[u8]) -> Option<(Header, usize)> {
+        match *bytes.first()? {
+            1 => Some((Header::Data(u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?)), 5)),
+            2 => Some((Header::Done, 1)),
+            _ => None,
+        }
+    }
+}
+
+/// Packet sizes over IPv4 with an MTU of 1500 B.
+pub const WIRE: WireProfile =
+    WireProfile { name: "udp", full: Bytes::new(1500), overhead: Bytes::new(63), control: Bytes::new(63) };
+
+/// The scheme.
+pub enum Probe {}
+
+impl Transport for Probe {
+    const NAME: &'static str = "probe";
+    const ABOUT: &'static str = "sends every packet once";
+    const NIC: Nic = Nic::Pulled;
+    /// How often the endpoint wants to be woken.
+    type Config = Option<Duration>;
+    type Header = Header;
+    type Host = ProbeHost;
+    type Port = DropTail;
+    type Control = NoControl<Header>;
+    fn host(config: &Option<Duration>, site: &Site<'_>) -> ProbeHost {
+        ProbeHost {
+            node: site.node,
+            wire: site.wire,
+            period: *config,
+            next: config.map_or(Time::MAX, |period| Time::ZERO + period),
+            woken: Vec::new(),
+            missing: None,
+            packets: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+    fn port(_: &Option<Duration>, site: &PortSite<'_>) -> DropTail {
+        DropTail::new(site.buffer)
+    }
+}
+
+/// Its endpoint.
+pub struct ProbeHost {
+    node: NodeId,
+    wire: WireProfile,
+    period: Option<Duration>,
+    next: Time,
+    /// When it was woken.
+    pub woken: Vec<Time>,
+    /// Payload bytes still to come of the flow being received.
+    missing: Option<u32>,
+    packets: VecDeque<Packet<Header>>,
+    events: VecDeque<Event>,
+}
+
+impl Endpoint for ProbeHost {
+    type Header = Header;
+
+    /// Packet k is of class k mod 8 and its ECN field is value k mod 3.
+    fn open(&mut self, _: Time, flow: &Flow) {
+        for number in 0..self.wire.packets(flow.size) {
+            let payload = self.wire.payload_of(flow.size, number);
+            self.packets.push_back(Packet {
+                flow: flow.id,
+                src: self.node,
+                dst: flow.dst,
+                size_bytes: self.wire.data_size(payload).get() as u32,
+                payload_bytes: payload.get() as u32,
+                offset: self.wire.payload() * number,
+                class: (number % 8) as u8,
+                ecn: [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][(number % 3) as usize],
+                retransmission: false,
+                corrupt: false,
+                header: Header::Data(flow.size.get() as u32),
+            });
+        }
+    }
+
+    fn handle_packet(&mut self, _: Time, packet: &Packet<Header>) {
+        let flow = packet.flow;
+        match packet.header {
+            Header::Data(size) => {
+                let missing = self.missing.unwrap_or(size) - packet.payload_bytes;
+                self.missing = Some(missing).filter(|missing| *missing > 0);
+                self.events.push_back(Event::Delivered { flow, offset: packet.offset, bytes: packet.payload() });
+                if missing == 0 {
+                    self.events.push_back(Event::Received { flow });
+                    let (src, dst) = (self.node, packet.src);
+                    let size_bytes = self.wire.control.get() as u32;
+                    self.packets.push_back(Packet { src, dst, payload_bytes: 0, size_bytes, header: Header::Done, ..*packet });
+                }
+            }
+            Header::Done => self.events.push_back(Event::Acknowledged { flow }),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.woken.push(now);
+        self.next += self.period.expect("woken without a period");
+    }
+
+    fn poll_transmit(&mut self, _: Time) -> Option<Packet<Header>> {
+        self.packets.pop_front()
+    }
+
+    fn may_transmit(&self) -> bool {
+        !self.packets.is_empty()
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.period.map(|_| self.next)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+/// A network that keeps what is sent, and delivers what the test puts there.
+#[derive(Default)]
+pub struct Tape {
+    /// Destination, TOS byte, datagram.
+    pub sent: Vec<(SocketAddr, u8, Vec<u8>)>,
+    /// Sender, TOS byte, datagram.
+    pub arriving: VecDeque<(SocketAddr, u8, Vec<u8>)>,
+    /// Whether there is no room to send.
+    pub full: bool,
+}
+
+impl Datagrams for Tape {
+    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool> {
+        if !self.full {
+            self.sent.push((to, tos, datagram.to_vec()));
+        }
+        Ok(!self.full)
+    }
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+        Ok(self.arriving.pop_front().map(|(from, tos, datagram)| {
+            buffer[..datagram.len()].copy_from_slice(&datagram);
+            Arrival { from, bytes: datagram.len(), tos }
+        }))
+    }
+    fn wait(&mut self, _: std::time::Duration) -> io::Result<()> {
+        Ok(())
+    }
+}

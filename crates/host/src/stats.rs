@@ -1,0 +1,73 @@
+//! Counters of one node.
+
+use std::fmt;
+
+use flowloom_core::{Ecn, Packet};
+
+use crate::frame::Frame;
+
+/// What happened since the node was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// Datagrams given to the network.
+    pub packets_sent: u64,
+    /// Payload bytes in them.
+    pub payload_bytes_sent: u64,
+    /// Those of them whose payload was sent before.
+    pub retransmissions: u64,
+    /// Datagrams that the kernel refused for lack of room or of a route; to the transport they are lost packets.
+    pub send_failures: u64,
+    /// Packets that the emulated NIC's queue gave up.
+    pub nic_drops: u64,
+    /// Packets that could not become datagrams: link frames, and data acknowledged while it was queued.
+    pub unsendable: u64,
+    /// Datagrams handed to the endpoint.
+    pub packets_received: u64,
+    /// Those of them with congestion experienced.
+    pub packets_marked: u64,
+    /// Payload bytes that arrived for the first time.
+    pub payload_bytes_delivered: u64,
+    /// Datagrams ignored because they are no packet of this network.
+    pub foreign: u64,
+    /// Datagrams ignored because they contradict themselves.
+    pub malformed: u64,
+    /// Flows given up because what the endpoint reported of them did not fit their payload.
+    pub broken_flows: u64,
+}
+
+impl Stats {
+    pub(crate) fn sent<H>(&mut self, packet: &Packet<H>) {
+        self.packets_sent += 1;
+        self.payload_bytes_sent += u64::from(packet.payload_bytes);
+        self.retransmissions += u64::from(packet.retransmission);
+    }
+
+    pub(crate) fn received<H>(&mut self, frame: &Frame<'_, H>) {
+        self.packets_received += 1;
+        self.packets_marked += u64::from(frame.packet.ecn == Ecn::Marked);
+    }
+}
+
+/// `name=value` for every counter, on one line.
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counters = [
+            ("packets_sent", self.packets_sent),
+            ("payload_bytes_sent", self.payload_bytes_sent),
+            ("retransmissions", self.retransmissions),
+            ("send_failures", self.send_failures),
+            ("nic_drops", self.nic_drops),
+            ("unsendable", self.unsendable),
+            ("packets_received", self.packets_received),
+            ("packets_marked", self.packets_marked),
+            ("payload_bytes_delivered", self.payload_bytes_delivered),
+            ("foreign", self.foreign),
+            ("malformed", self.malformed),
+            ("broken_flows", self.broken_flows),
+        ];
+        for (index, (name, value)) in counters.into_iter().enumerate() {
+            write!(f, "{}{name}={value}", if index == 0 { "" } else { " " })?;
+        }
+        Ok(())
+    }
+}

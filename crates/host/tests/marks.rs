@@ -1,0 +1,107 @@
+//! What the kernel makes of classes and ECN fields: every TOS byte arrives as it was sent.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use flowloom_core::{Ecn, NodeId};
+use flowloom_host::{Arrival, Cluster, Datagrams, Node, Profile, Udp, marking};
+use flowloom_transports::phost::PHost;
+
+/// Ends a test that would never end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Receives the next datagram, which is on its way.
+fn next(socket: &mut Udp, buffer: &mut [u8]) -> Arrival {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(arrival) = socket.receive(buffer).unwrap() {
+            return arrival;
+        }
+        assert!(Instant::now() < deadline, "nothing came within {PATIENCE:?}");
+        socket.wait(Duration::from_secs(1)).unwrap();
+    }
+}
+
+/// Sends one datagram of each class and ECN field, and of all other TOS bytes, between two sockets at `address`.
+fn every_byte_arrives(address: &str) {
+    let address: SocketAddr = address.parse().unwrap();
+    let (mut from, mut to) = (Udp::bind(address).unwrap(), Udp::bind(address).unwrap());
+    let (source, destination) = (from.local_address().unwrap(), to.local_address().unwrap());
+    let mut buffer = [0; 100];
+    for tos in 0..=u8::MAX {
+        assert!(from.send(destination, tos, &[tos, 1, 2]).unwrap());
+        let arrival = next(&mut to, &mut buffer);
+        assert_eq!(arrival, Arrival { from: source, bytes: 3, tos });
+        assert_eq!(buffer[..3], [tos, 1, 2]);
+    }
+    for class in 0..8 {
+        for ecn in [Ecn::NotCapable, Ecn::Capable, Ecn::Marked] {
+            from.send(destination, marking::to_tos(class, ecn), b"").unwrap();
+            assert_eq!(marking::from_tos(next(&mut to, &mut buffer).tos), (class, ecn));
+        }
+    }
+    assert_eq!(to.receive(&mut buffer).unwrap(), None);
+}
+
+#[test]
+fn every_tos_byte_arrives_over_ipv4() {
+    every_byte_arrives("127.0.0.1:0");
+}
+
+#[test]
+fn every_traffic_class_byte_arrives_over_ipv6() {
+    match Udp::bind("[::1]:0".parse().unwrap()) {
+        Ok(_) => every_byte_arrives("[::1]:0"),
+        Err(error) => eprintln!("this machine has no IPv6 loopback ({error}); nothing was tested"),
+    }
+}
+
+/// A socket that remembers which TOS bytes came.
+struct Noting {
+    inner: Udp,
+    seen: BTreeSet<u8>,
+}
+
+impl Datagrams for Noting {
+    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool> {
+        self.inner.send(to, tos, datagram)
+    }
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+        let arrival = self.inner.receive(buffer)?;
+        self.seen.extend(arrival.map(|arrival| arrival.tos));
+        Ok(arrival)
+    }
+    fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        self.inner.wait(timeout)
+    }
+}
+
+/// pHost sends control in class 0, short flows' data in class 1 and long flows' data in class 2 (§3.3 of the paper).
+#[test]
+fn a_transport_s_classes_arrive_as_dscp() {
+    let sockets: Vec<Udp> = (0..2).map(|_| Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap()).collect();
+    let addresses = sockets.iter().map(|socket| socket.local_address().unwrap()).collect();
+    let cluster = Cluster::new(addresses, Profile::LOOPBACK).unwrap();
+    let mut nodes: Vec<_> = (0..)
+        .zip(sockets)
+        .map(|(me, inner)| {
+            let noting = Noting { inner, seen: BTreeSet::new() };
+            Node::<PHost, _>::over(noting, &Default::default(), &cluster, NodeId(me)).unwrap()
+        })
+        .collect();
+    let (mut b, mut a) = (nodes.pop().unwrap(), nodes.pop().unwrap());
+    a.send(NodeId(1), vec![1; 100]).unwrap();
+    a.send(NodeId(1), vec![2; 100_000]).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while a.unacknowledged() > 0 {
+        assert!(Instant::now() < deadline, "two flows were not over after {PATIENCE:?}");
+        // One thread for both, so neither may wait long for the other.
+        a.step(Duration::from_micros(100)).unwrap();
+        b.step(Duration::from_micros(100)).unwrap();
+    }
+    // CS7, CS6 and CS5 at the destination; tokens and acknowledgements, CS7, at the source.
+    assert_eq!(b.network().seen, BTreeSet::from([56 << 2, 48 << 2, 40 << 2]));
+    assert_eq!(a.network().seen, BTreeSet::from([56 << 2]));
+}
