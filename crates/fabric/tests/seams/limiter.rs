@@ -39,9 +39,8 @@ impl Discipline<Header<()>> for Port {
     }
     fn dequeue(&mut self, call: &mut PortCall<'_, Header<()>, ()>) -> Dequeue {
         for queue in &mut self.tokens {
-            while let Some((_, id)) = queue.pop_front_if(|(since, _)| *since + LIFETIME < call.now) {
-                call.drop(id, DropReason::Expired);
-            }
+            let expired = queue.partition_point(|(since, _)| *since + LIFETIME < call.now);
+            queue.drain(..expired).for_each(|(_, id)| call.drop(id, DropReason::Expired));
         }
         let mut wait = Dequeue::Idle;
         if let (Some(full_at), Some(queue)) = (&mut self.full_at, self.tokens.iter_mut().find(|queue| !queue.is_empty())) {

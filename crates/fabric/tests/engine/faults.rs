@@ -1,0 +1,195 @@
+//! Injected faults: their rates, their bounds, and that no byte goes astray.
+
+use std::collections::HashMap;
+
+use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, NodeId, Packet, Time};
+use flowloom_fabric::{Fault, Observer, Routing, Setup, topology};
+use proptest::prelude::*;
+
+use crate::common::blast::{Blast, Header, Kind, Plain};
+use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, watch_faulty};
+use crate::common::watch::Log;
+
+/// The middle link of a dumbbell, from left to right.
+const MIDDLE: u32 = 8;
+
+fn dumbbell() -> Setup {
+    let network = topology::dumbbell(2, gbps(10), gbps(10), HOP_DELAY, STORE);
+    assert_eq!(network.hop_name(LinkId(MIDDLE)), "leaf-leaf");
+    setup(network)
+}
+
+/// 20 000 packets through a middle link with this fault.
+fn through(fault: Fault) -> (flowloom_fabric::Report, Log<Header<()>>) {
+    let flows = vec![flow(0, 0, 2, 1460 * 20_000, Time::ZERO)];
+    let faults = |link| if link == MIDDLE { vec![fault] } else { Vec::new() };
+    watch_faulty::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults)
+}
+
+/// Whether `count` of `n` is what a probability `p` gives, within four standard deviations.
+fn is_share(count: u64, n: u64, p: f64) -> bool {
+    let (mean, deviation) = (n as f64 * p, (n as f64 * p * (1.0 - p)).sqrt());
+    (count as f64 - mean).abs() <= 4.0 * deviation
+}
+
+#[test]
+fn loss_has_its_rate_and_its_place() {
+    for p in [0.01, 0.1, 0.5] {
+        let (report, _) = through(Fault::Loss(p));
+        let lost = report.ports[MIDDLE as usize].dropped_packets[DropReason::Lost as usize];
+        assert!(is_share(lost, 20_000, p), "{lost} at {p}");
+        assert_eq!(report.ports.iter().map(flowloom_fabric::PortCounters::drops).sum::<u64>(), lost);
+        assert_eq!(report.records[0].arrived_bytes, 1460 * (20_000 - lost));
+        assert_eq!(u64::from(report.records[0].dropped_packets), lost);
+    }
+}
+
+#[test]
+fn corrupt_packets_travel_on_and_the_receiving_nic_discards_them() {
+    let (report, log) = through(Fault::Corrupt(0.1));
+    let last = report.network.ports(NodeId(2))[0].reverse();
+    let discarded = report.ports[last.index()].dropped_packets[DropReason::Corrupted as usize];
+    assert!(is_share(discarded, 20_000, 0.1), "{discarded}");
+    assert_eq!(report.ports[last.index()].packets(), 20_000, "all crossed the last link");
+    assert_eq!(log.arrived.len() as u64, 20_000 - discarded);
+    assert!(log.arrived.iter().all(|(_, _, packet)| !packet.corrupt));
+}
+
+#[test]
+fn duplicates_are_counted_and_delivered_once() {
+    let (report, log) = through(Fault::Duplicate(0.1));
+    let record = report.records[0];
+    assert_eq!(record.sent_bytes, 1460 * 20_000);
+    assert!(is_share(record.duplicated_bytes / 1460, 20_000, 0.1));
+    assert_eq!(record.arrived_bytes, record.sent_bytes + record.duplicated_bytes);
+    assert_eq!(record.delivered_bytes, record.sent_bytes);
+    let mut times = HashMap::new();
+    for (_, _, packet) in log.arrived.iter().filter(|(_, node, _)| *node == NodeId(2)) {
+        *times.entry(packet.offset).or_insert(0) += 1;
+    }
+    assert_eq!(times.len(), 20_000);
+    assert_eq!(times.values().filter(|count| **count == 2).count() as u64, record.duplicated_bytes / 1460);
+}
+
+/// Packets 50 µs apart, so that each one's delay is its own: p of them are late, by a uniform time up to 10 µs.
+#[test]
+fn held_back_packets_are_late_by_a_uniform_time() {
+    let flows: Vec<Flow> = (0..20_000).map(|id| flow(id, 0, 2, 1460, ns(50_000 * u64::from(id)))).collect();
+    let faults = |link| if link == MIDDLE { vec![Fault::Reorder(0.2, Duration::from_us(10))] } else { Vec::new() };
+    let (report, ()) = watch_faulty::<Blast<Plain>, ()>(&(), dumbbell(), flows, (), faults);
+    let alone = Duration::from_ns(3 * 1400);
+    let late = |(flow, record): (&Flow, &flowloom_fabric::FlowRecord)| record.received - flow.start - alone;
+    let late: Vec<Duration> =
+        report.flows.iter().zip(&report.records).map(late).filter(|late| *late > Duration::ZERO).collect();
+    assert!(is_share(late.len() as u64, 20_000, 0.2), "{}", late.len());
+    assert!(late.iter().all(|late| *late <= Duration::from_us(10) + Duration::from_ps(1)));
+    // A uniform time on (0, 10) has mean 5 and standard deviation 10/√12.
+    let mean = late.iter().map(|late| late.as_us_f64()).sum::<f64>() / late.len() as f64;
+    assert!((mean - 5.0).abs() < 4.0 * 10.0 / (12.0 * late.len() as f64).sqrt(), "{mean}");
+}
+
+#[test]
+fn others_overtake_what_is_held_back() {
+    let (report, log) = through(Fault::Reorder(0.1, Duration::from_us(10)));
+    let offsets: Vec<u64> = log.arrived.iter().filter(|(_, n, _)| *n == NodeId(2)).map(|(_, _, p)| p.offset.get()).collect();
+    assert_eq!(offsets.len(), 20_000);
+    let overtaken = offsets.windows(2).filter(|pair| pair[1] < pair[0]).count() as u64;
+    // A packet held for 10 µs × U is overtaken unless U is below one packet time of 1.2 µs: by at least one in 88 % of cases.
+    assert!(is_share(overtaken, 20_000, 0.1 * 0.88), "{overtaken}");
+    assert_eq!(report.records[0].delivered_bytes, 1460 * 20_000);
+}
+
+/// Packet k (from 1) reaches the middle link's port at 1.2 k + 0.2 µs. Down from 20 to 50 µs: packets 17 to 41 are lost, packet 16 is on its
+/// way already.
+#[test]
+fn a_link_that_is_down_loses_what_comes_and_no_more() {
+    let flows = vec![flow(0, 0, 2, 146_000, Time::ZERO)];
+    let faults = |link| if link == MIDDLE { vec![Fault::Down(ns(20_000), ns(50_000))] } else { Vec::new() };
+    let (report, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults);
+    let lost: Vec<u64> = log.dropped.iter().map(|(_, _, packet, _)| packet.offset.get() / 1460 + 1).collect();
+    assert_eq!(lost, (17..=41).collect::<Vec<_>>());
+    assert!(log.dropped.iter().all(|(_, link, _, why)| (*link, *why) == (LinkId(MIDDLE), DropReason::LinkDown)));
+    assert_eq!(report.records[0].arrived_bytes, 1460 * 75);
+}
+
+/// Two hosts at once: packets queue up, stay while the link is down, and the first of them leaves when it is up.
+#[test]
+fn what_is_queued_waits_for_the_link() {
+    let flows = vec![flow(0, 0, 2, 146_000, Time::ZERO), flow(1, 1, 3, 146_000, Time::ZERO)];
+    let faults = |link| if link == MIDDLE { vec![Fault::Down(ns(20_000), ns(50_000))] } else { Vec::new() };
+    let (report, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults);
+    let sent: Vec<Time> = log.on(LinkId(MIDDLE)).map(|(time, _)| time).collect();
+    let (before, after) = sent.split_at(sent.partition_point(|time| *time < ns(20_000)));
+    // One each 1.2 µs from 1.4 µs on; of the 32 that came until then, 16 are left.
+    assert_eq!((before.len(), before[15]), (16, ns(1400 + 15 * 1200)));
+    assert_eq!(after[0], ns(50_000));
+    assert_eq!(after.len() + before.len() + report.ports[MIDDLE as usize].drops() as usize, 200);
+    assert_eq!(report.ports[MIDDLE as usize].drops(), 2 * 25);
+}
+
+/// Payload of each flow, counted beside the fabric: put in, taken out, given up, and reported by the receiver.
+#[derive(Default)]
+struct Ledger(HashMap<FlowId, [u64; 4]>);
+
+impl Observer<Header<()>> for Ledger {
+    fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<Header<()>>) {
+        self.0.entry(packet.flow).or_default()[0] += u64::from(packet.payload_bytes);
+    }
+    fn packet_arrived(&mut self, _: Time, _: NodeId, packet: &Packet<Header<()>>) {
+        self.0.entry(packet.flow).or_default()[1] += u64::from(packet.payload_bytes);
+    }
+    fn packet_dropped(&mut self, _: Time, _: LinkId, packet: &Packet<Header<()>>, _: DropReason) {
+        self.0.entry(packet.flow).or_default()[2] += u64::from(packet.payload_bytes);
+    }
+    fn flow_event(&mut self, _: Time, _: NodeId, event: &Event) {
+        if let Event::Delivered { flow, bytes, .. } = event {
+            self.0.entry(*flow).or_default()[3] += bytes.get();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+
+    /// Every fault on every link, in a fabric whose small buffers overflow too, cut off at any time.
+    #[test]
+    fn every_byte_is_accounted_for(seed in any::<u64>(), p in 0.0..0.2, buffer in 3000_u64..40_000, limit_us in 1_u64..300, cut in any::<bool>()) {
+        let network = topology::leaf_spine(3, 4, 2, gbps(10), gbps(10), HOP_DELAY, if cut { CUT } else { STORE });
+        let mut dice = Dice::new(seed);
+        let flows = in_order((0..40).map(|_| {
+            let (src, size, at) = (dice.below(12) as u32, dice.below(60_000), dice.below(100_000));
+            flow(0, src, (src + 1 + dice.below(11) as u32) % 12, size, ns(at))
+        }).collect());
+        let setup = Setup {
+            buffer: flowloom_core::Bytes::new(buffer),
+            routing: Routing::SprayRandom,
+            seed,
+            time_limit: ns(limit_us * 1000),
+            ..setup(network)
+        };
+        let faults = |_| vec![
+            Fault::Loss(p), Fault::Corrupt(p), Fault::Duplicate(p), Fault::Reorder(p, Duration::from_us(5)),
+            Fault::Down(ns(40_000), ns(60_000)),
+        ];
+        let (report, ledger) = watch_faulty::<Blast<Plain>, Ledger>(&(), setup, flows, Ledger::default(), faults);
+        for (flow, record) in report.flows.iter().zip(&report.records) {
+            let [sent, arrived, dropped, delivered] = ledger.0.get(&flow.id).copied().unwrap_or_default();
+            prop_assert_eq!([record.sent_bytes, record.arrived_bytes, record.dropped_bytes, record.delivered_bytes], [sent, arrived, dropped, delivered]);
+            prop_assert!(record.delivered_bytes <= record.arrived_bytes.min(flow.size.get()));
+        }
+        prop_assert!(ledger.0.len() <= 40);
+        prop_assert!(report.end <= ns(limit_us * 1000));
+    }
+}
+
+/// A control packet is as mortal as data.
+#[test]
+fn a_lost_answer_leaves_the_flow_received_and_not_acknowledged() {
+    let back = MIDDLE ^ 1;
+    let flows = vec![flow(0, 0, 2, 1460, Time::ZERO)];
+    let faults = |link| if link == back { vec![Fault::Loss(1.0)] } else { Vec::new() };
+    let (report, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults);
+    assert_eq!((report.records[0].received, report.records[0].acknowledged), (ns(3 * 1400), Time::MAX));
+    assert_eq!(log.dropped.iter().map(|(_, _, packet, _)| packet.header.kind).collect::<Vec<_>>(), [Kind::Ack(true)]);
+    assert_eq!(report.records[0].dropped_packets, 0, "only data counts against the flow");
+}

@@ -1,0 +1,10 @@
+//! The engine against answers that were found without it.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod faults;
+mod order;
+mod queueing;
+mod routing;
+mod service;
+mod unloaded;

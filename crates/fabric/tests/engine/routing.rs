@@ -1,0 +1,76 @@
+//! Packets get there, by shortest paths, under every rule of choice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flowloom_core::{FlowId, LinkId, NodeId, Time};
+use flowloom_fabric::{Routing, Setup, topology};
+
+use crate::common::blast::{Blast, Header, Plain};
+use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, setup, shapes, watch};
+use crate::common::watch::Log;
+
+const MODES: [Routing; 4] = [Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
+
+#[test]
+fn every_mode_delivers_everything_by_shortest_paths() {
+    for (switching, routing) in [STORE, CUT].into_iter().flat_map(|switching| MODES.map(|routing| (switching, routing))) {
+        for (name, network) in shapes(switching) {
+            let hosts = network.hosts() as u32;
+            let ends = (0..hosts).flat_map(|src| (0..hosts).filter(move |dst| *dst != src).map(move |dst| (src, dst)));
+            let flows: Vec<_> = (0..).zip(ends).map(|(id, (src, dst))| flow(id, src, dst, 5000, Time::ZERO)).collect();
+            let links = |a, b| network.path(a, b).len() as u64;
+            // Four data packets there and an answer back.
+            let hops: u64 = flows.iter().map(|flow| 4 * links(flow.src, flow.dst) + links(flow.dst, flow.src)).sum();
+            let (report, ()) = watch::<Blast<Plain>, ()>(&(), Setup { routing, ..setup(network.clone()) }, flows, ());
+            assert!(report.records.iter().all(|record| record.acknowledged != Time::MAX), "{name}, {routing:?}");
+            assert_eq!(report.packet_hops, hops, "{name}, {routing:?}");
+        }
+    }
+}
+
+/// The links each flow's data took, and the reverses of those its answer took.
+fn ways(routing: Routing) -> BTreeMap<FlowId, (BTreeSet<LinkId>, BTreeSet<LinkId>)> {
+    let network = topology::fat_tree(4, gbps(10), HOP_DELAY, STORE);
+    let flows = (0..64).map(|id| flow(id, id % 16, (id + 5 + id / 16) % 16, 20_000, Time::ZERO)).collect();
+    let (report, log) = watch::<Blast<Plain>, Log<Header<()>>>(&(), Setup { routing, ..setup(network) }, flows, Log::default());
+    let mut ways: BTreeMap<FlowId, (BTreeSet<LinkId>, BTreeSet<LinkId>)> = BTreeMap::new();
+    for (_, link, packet) in &log.sent {
+        let (forth, back) = ways.entry(packet.flow).or_default();
+        if packet.src == report.flows[packet.flow.0 as usize].src {
+            forth.insert(*link);
+        } else {
+            back.insert(link.reverse());
+        }
+    }
+    ways
+}
+
+#[test]
+fn symmetric_routing_brings_answers_back_over_the_links_of_the_data() {
+    assert!(ways(Routing::EcmpSymmetric).values().all(|(forth, back)| forth == back));
+    let apart = ways(Routing::Ecmp).values().filter(|(forth, back)| forth != back).count();
+    assert!(apart > 10, "plain ECMP chooses for each direction: {apart} of 64");
+}
+
+/// A flow of 1000 packets between pods: one of four paths per flow, or all four with a quarter each.
+#[test]
+fn hashing_keeps_a_flow_together_and_spraying_shares_it_out() {
+    let network = topology::fat_tree(4, gbps(10), HOP_DELAY, STORE);
+    let core_links: Vec<usize> = (0..network.links().len())
+        .filter(|link| network.hop_name(LinkId(*link as u32)) == "agg-core")
+        .filter(|link| network.path(network.link(LinkId(*link as u32)).from, NodeId(0)).len() == 2)
+        .collect();
+    assert_eq!(core_links.len(), 4, "host 0's pod has four links to cores");
+    for routing in MODES {
+        let flows = vec![flow(0, 0, 15, 1460 * 1000, Time::ZERO)];
+        let (report, ()) = watch::<Blast<Plain>, ()>(&(), Setup { routing, ..setup(network.clone()) }, flows, ());
+        let mut shares: Vec<u64> = core_links.iter().map(|link| report.ports[*link].packets()).collect();
+        shares.sort_unstable();
+        match routing {
+            Routing::Ecmp | Routing::EcmpSymmetric => assert_eq!(shares, [0, 0, 0, 1000]),
+            Routing::SprayRoundRobin => assert_eq!(shares, [250; 4]),
+            // Four standard deviations of a binomial share: √(1000 × ¼ × ¾) = 13.7.
+            Routing::SprayRandom => assert!(shares.iter().all(|share| share.abs_diff(250) < 55), "{shares:?}"),
+        }
+    }
+}
