@@ -105,7 +105,7 @@ def run(text, path, overrides, progress):
         "flows": flows,
         "summary": json.dumps(summarise(spec, flows)),
         "scenario": resolved,
-        "series": {"pending": {"arrived_fraction": np.linspace(0, 1, 11), "pending_fraction": np.full(11, 0.1)}},
+        "series": {"pending": {"arrived_share": np.linspace(0, 1, 11), "pending_share": np.full(11, 0.1)}},
     }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
@@ -49,6 +51,15 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             raise _end("interrupted", INTERRUPTED) from None
 
     return wrapped
+
+
+@contextlib.contextmanager
+def resumable(runs: Path) -> Iterator[None]:
+    """Say, when many runs are interrupted, that those which are finished are kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _end(f"interrupted; finished runs are kept in {runs}: the same command goes on from there", INTERRUPTED) from None
 
 
 def _end(message: str, code: int) -> typer.Exit:

@@ -89,7 +89,7 @@ def run(
 
     figure = schema.read(catalogue.figure_path(name))
     out = out or Path("results") / figure.name
-    with progress.reporter() as reporter:
+    with common.resumable(runs), progress.reporter() as reporter:
         outcome = run_figure(figure, scale, out=out, runs=runs, workers=jobs, reporter=reporter)
     for claim in figure.claims:
         found = outcome.claims[claim.id]

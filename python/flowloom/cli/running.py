@@ -78,8 +78,8 @@ def compare(
     from flowloom.sweeps import sweep as run_sweep
 
     names = list(dict.fromkeys(common.split_list(transports) + (["ideal"] if ideal else [])))
-    with progress.reporter() as reporter:
-        base = _scenario(scenario, set_, seed)
+    base = _scenario(scenario, set_, seed)
+    with common.resumable(out / "runs"), progress.reporter() as reporter:
         done = run_sweep(base, {"transport.name": names}, workers=jobs, out=out, reporter=reporter)
     results = {run.point["transport.name"]: run.results for run in done}
     pictures = draw(results, out / "compare", Path(scenario).stem)
@@ -108,12 +108,8 @@ def sweep(
 
     axes = dict(_axis(text) for text in vary)
     base = _scenario(scenario, set_, seed)
-    with progress.reporter() as reporter:
-        try:
-            done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, reporter=reporter)
-        except KeyboardInterrupt:
-            typer.echo(f"interrupted; finished runs are kept in {out}: the same command goes on from there", err=True)
-            raise typer.Exit(common.INTERRUPTED) from None
+    with common.resumable(out / "runs"), progress.reporter() as reporter:
+        done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, reporter=reporter)
     if json:
         common.print_json(done.table().to_pylist())
         return

@@ -68,13 +68,16 @@ def _name(axis: Axis, value: Any) -> str:
     return style.transport_label(value) if axis.name == "transport" else axis.label(value)
 
 
-def _look(grid: Grid, frame: _Frame, name: str, number: int, value: Any) -> style.Look:
+def _looks(grid: Grid, frame: _Frame) -> list[tuple[Any, style.Look]]:
+    """Give what has its own colour in a panel, and that colour."""
+    name = frame.panel.series
+    members = _values(grid, frame, name)
     if name == "transport":
-        return style.transport(value)
-    label = _label(grid, frame, name, value)
-    if name != METRIC_AXIS and not isinstance(value, str):
-        label = f"{grid.figure.axis(name).title} {label}"
-    return style.numbered(number, label)
+        return [(member, style.transport(member)) for member in members]
+    # A bare number in the legend would not say of what.
+    title = "" if name == METRIC_AXIS or isinstance(members[0], str) else f"{grid.figure.axis(name).title} "
+    labels = [title + _label(grid, frame, name, member) for member in members]
+    return [(m, style.numbered(n, len(members), labels[n])) for n, m in enumerate(members)]
 
 
 def _estimate(grid: Grid, frame: _Frame, place: dict[str, Any]) -> Estimate:
@@ -92,13 +95,12 @@ def _scale(frame: _Frame) -> float:
 
 def _bars(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
     panel = frame.panel
-    groups, members = _values(grid, frame, panel.x), _values(grid, frame, panel.series)
+    groups, looks = _values(grid, frame, panel.x), _looks(grid, frame)
     # A bound is not one more bar to compare: it is the line that the others are measured against.
-    bars = [m for m in members if m != "ideal"]
+    bars = [member for member, _ in looks if member != "ideal"]
     width = 0.8 / len(bars)
     handles: dict[str, Any] = {}
-    for number, member in enumerate(members):
-        look = _look(grid, frame, panel.series, number, member)
+    for member, look in looks:
         found = [_estimate(grid, frame, {panel.x: g, panel.series: member}) for g in groups]
         heights = [e.mean * _scale(frame) for e in found]
         if member == "ideal":
@@ -134,8 +136,7 @@ def _lines(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
     if not numeric:
         at = list(range(len(xs)))
     handles = {}
-    for number, member in enumerate(_values(grid, frame, panel.series)):
-        look = _look(grid, frame, panel.series, number, member)
+    for member, look in _looks(grid, frame):
         found = [_estimate(grid, frame, {panel.x: x, panel.series: member}) for x in xs]
         heights = [e.mean * _scale(frame) for e in found]
         (line,) = spot.plot(at, heights, color=look.color, marker=look.marker, linestyle=look.dash, label=look.label, ms=5)
@@ -166,8 +167,7 @@ def _quantity(value: Any) -> float | None:
 def _course(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
     panel = frame.panel
     handles = {}
-    for number, member in enumerate(_values(grid, frame, panel.series)):
-        look = _look(grid, frame, panel.series, number, member)
+    for member, look in _looks(grid, frame):
         point = {a.name: _values(grid, frame, a.name)[0] for a in grid.figure.axes} | frame.fixed | {panel.series: member}
         for xs, ys in grid.course(panel.course, panel.x, panel.y[0].expression, point):
             xs, ys = ([v * _scale(frame) for v in values] for values in (xs, ys))

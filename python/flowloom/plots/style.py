@@ -64,9 +64,13 @@ def transport_label(name: str) -> str:
     return transport(name).label
 
 
-def numbered(number: int, label: str) -> Look:
-    """Give the look of the n-th of things that are not transports."""
-    return Look(label, _CYCLE[number % len(_CYCLE)], _MARKERS[number % len(_MARKERS)], "-", "")
+def numbered(number: int, count: int, label: str) -> Look:
+    """Give the look of the n-th of some things that are not transports: shades that no transport has."""
+    import matplotlib as mpl
+    from matplotlib.colors import to_hex
+
+    shade = mpl.colormaps["cividis"](0.05 + 0.85 * number / max(count - 1, 1))
+    return Look(label, to_hex(shade), _MARKERS[number % len(_MARKERS)], "-", "")
 
 
 def canvas(width: float, height: float) -> Canvas:
