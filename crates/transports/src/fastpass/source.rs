@@ -219,3 +219,13 @@ impl Source {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_takes_little_memory() {
+        assert!(size_of::<Sending>() <= 128, "{} B", size_of::<Sending>());
+    }
+}

@@ -94,14 +94,6 @@ impl<T> FlowTable<T> {
             Slot::Free { .. } => panic!("slot {slot} is free"),
         }
     }
-
-    /// Every slot in use with its flow and state, in the order of slots.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, FlowId, &T)> {
-        self.slots.iter().enumerate().filter_map(|(slot, content)| match content {
-            Slot::Used { flow, state } => Some((slot as u32, *flow, state)),
-            Slot::Free { .. } => None,
-        })
-    }
 }
 
 impl<T> Index<u32> for FlowTable<T> {
@@ -153,8 +145,9 @@ mod tests {
                 prop_assert_eq!(table.len(), model.len());
             }
             prop_assert_eq!(table.slots.len(), most);
-            let content: BTreeMap<_, _> = table.iter().map(|(_, flow, state)| (flow, *state)).collect();
-            prop_assert_eq!(content, model);
+            for (flow, state) in model {
+                prop_assert_eq!(table.slot_of(flow).map(|slot| table[slot]), Some(state));
+            }
         }
     }
 

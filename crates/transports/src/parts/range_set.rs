@@ -34,7 +34,8 @@ impl RangeSet {
         if self.start == 0 { self.end } else { 0 }
     }
     /// The ranges, ascending.
-    pub fn ranges(&self) -> impl Iterator<Item = std::ops::Range<u32>> {
+    #[cfg(test)]
+    fn ranges(&self) -> impl Iterator<Item = std::ops::Range<u32>> {
         let lowest = (self.len > 0).then_some((self.start, self.end));
         lowest.into_iter().chain(self.rest.iter().copied()).map(|(start, end)| start..end)
     }

@@ -203,6 +203,69 @@ fn incast_drops_at_the_receivers_port_completes_and_sends_the_shortest_first() {
     assert!(last <= PACKET * total + Duration::from_us(1 + 3 * 45), "more than three timeouts of idle link: {last}");
 }
 
+/// When each of the jobs (arrival, work), in picoseconds, leaves a server that always serves the one with the least work left.
+fn preemptive_srpt(jobs: &[(u64, u64)]) -> Vec<u64> {
+    let mut done = vec![0; jobs.len()];
+    let mut waiting: Vec<(u64, usize)> = Vec::new();
+    let mut arrivals = jobs.iter().enumerate().peekable();
+    let mut now = 0;
+    loop {
+        while let Some((index, (_, work))) = arrivals.next_if(|(_, (at, _))| *at <= now) {
+            waiting.push((*work, index));
+        }
+        let next = arrivals.peek().map_or(u64::MAX, |(_, (at, _))| *at);
+        let Some(least) = (0..waiting.len()).min_by_key(|place| waiting[*place]) else {
+            if next == u64::MAX {
+                return done;
+            }
+            now = next;
+            continue;
+        };
+        let (work, index) = waiting[least];
+        let served = work.min(next - now);
+        now += served;
+        if served == work {
+            done[index] = now;
+            waiting.swap_remove(least);
+        } else {
+            waiting[least].0 -= served;
+        }
+    }
+}
+
+/// One bottleneck at 70 % load, flows of 2 to 198 kB: with room for all windows, the mean completion time is that of preemptive
+/// SRPT, which no transport can beat. With 36 kB, waiting for timeouts costs a tenth.
+#[test]
+fn on_one_bottleneck_the_mean_completion_time_is_close_to_preemptive_srpt() {
+    let (mut state, mut at) = (1_u64, 0_u64);
+    let mut below = |limit: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % limit
+    };
+    let jobs: Vec<(u64, u64)> = (0..400)
+        .map(|_| {
+            // Pauses uniform to twice the mean: 100 kB take 82 us.
+            at += below(2 * 117_000) * 1000;
+            (at, 2000 + below(196_000))
+        })
+        .collect();
+    let wire_ps = |size: u64| (size + 40 * size.div_ceil(1460)) * 800;
+    let works: Vec<(u64, u64)> = jobs.iter().map(|(at, size)| (*at, wire_ps(*size))).collect();
+    let ideal = preemptive_srpt(&works);
+    let ideal_mean = jobs.iter().zip(&ideal).map(|((at, _), done)| (done - at) as f64).sum::<f64>() / 400.0 + 1e6;
+    let patient = Config { rto: Duration::from_ms(9), ..Config::default() };
+    for (buffer, config, most) in [(roomy().buffer, patient, 1.005), (Setup::default().buffer, Config::default(), 1.12)] {
+        let mut pair = pair(&config, Setup { buffer, log: false, ..Setup::default() });
+        for (id, (start, size)) in (0..).zip(&jobs) {
+            pair.open_flow(Flow { start: Time::from_ps(*start), ..with_deadline(id, *size, None) });
+        }
+        pair.run_to_end(SECOND);
+        let mean = (0..400).map(|id| pair.flow(FlowId(id)).fct().as_ps() as f64).sum::<f64>() / 400.0;
+        let ratio = mean / ideal_mean;
+        assert!((0.999..most).contains(&ratio), "{ratio} times the least mean, with {buffer} per port");
+    }
+}
+
 #[test]
 fn a_selective_acknowledgement_lets_the_flow_go_on_where_that_is_configured() {
     let sent_before_timeout = |sack_clocking| {

@@ -55,3 +55,40 @@ impl Delivery {
         self.ranges.insert(start, end);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flowloom_core::{FlowId, NodeId};
+
+    use super::*;
+
+    fn delivery(size: u64) -> Delivery {
+        let (src, dst) = (NodeId(0), NodeId(1));
+        let (id, size, start) = (FlowId(0), Bytes::new(size), Time::ZERO);
+        Delivery::new(Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None })
+    }
+
+    #[test]
+    fn pieces_in_any_order_are_joined() {
+        let mut delivery = delivery(100);
+        for (offset, bytes) in [(50, 10), (0, 10), (60, 40), (20, 30), (10, 10), (100, 0)] {
+            delivery.deliver(offset, bytes);
+        }
+        assert_eq!(delivery.bytes, Bytes::new(100));
+        assert_eq!(delivery.ranges, BTreeMap::from([(0, 100)]));
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes 15..25 delivered twice")]
+    fn an_overlap_is_noticed() {
+        let mut delivery = delivery(100);
+        delivery.deliver(20, 10);
+        delivery.deliver(15, 10);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond its end")]
+    fn bytes_beyond_the_end_are_noticed() {
+        delivery(100).deliver(95, 6);
+    }
+}

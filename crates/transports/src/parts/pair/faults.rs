@@ -64,3 +64,37 @@ impl Faults {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flowloom_core::{NodeId, WireProfile};
+
+    use super::*;
+    use crate::parts::Framing;
+
+    #[test]
+    fn faults_come_in_their_shares_and_again_with_the_same_seed() {
+        let faults = Faults { loss: 0.1, duplicate: 0.2, reorder: 0.3, late: Duration::from_us(10) };
+        let packet = Framing::new(NodeId(0), &WireProfile::IP_1500).control(flowloom_core::FlowId(0), NodeId(1), ());
+        let sent = Sent { at: Time::ZERO, packet, fate: Fate::Pass };
+        let fates = |seed| {
+            let mut hook = faults.hook(seed);
+            (0..100_000).map(|_| hook(&sent)).collect::<Vec<_>>()
+        };
+        let once = fates(7);
+        assert!(once == fates(7));
+        assert!(once != fates(8));
+        let share = |of: fn(&Fate) -> bool| once.iter().filter(|fate| of(fate)).count() as f64 / 100_000.0;
+        // Five standard deviations of a share of 100,000 are below 0.008.
+        assert!((share(|fate| *fate == Fate::Drop) - 0.1).abs() < 0.008);
+        assert!((share(|fate| matches!(fate, Fate::Duplicate(_))) - 0.2).abs() < 0.008);
+        assert!((share(|fate| matches!(fate, Fate::Delay(_))) - 0.3).abs() < 0.008);
+        let late = |fate: &Fate| match fate {
+            Fate::Delay(by) | Fate::Duplicate(by) => Some(by.as_us_f64()),
+            _ => None,
+        };
+        let lates: Vec<f64> = once.iter().filter_map(late).collect();
+        let mean = lates.iter().sum::<f64>() / lates.len() as f64;
+        assert!((mean - 5.0).abs() < 0.1 && lates.iter().all(|by| (0.0..=10.0).contains(by)), "{mean}");
+    }
+}
