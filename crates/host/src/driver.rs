@@ -5,8 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use flowloom_core::{
-    Bytes, Duration, Endpoint, Event, Flow, FlowId, Nic as Feeding, NodeId, Packet, Placement, Site, Time, Transport,
-    WireProfile,
+    Bytes, Duration, Endpoint, Event, Flow, FlowId, Nic, NodeId, Packet, Placement, Site, Time, Transport, WireProfile,
 };
 
 use crate::cluster::{Cluster, invalid};
@@ -14,7 +13,7 @@ use crate::datagrams::{Arrival, Datagrams};
 use crate::flow_ids::{self, FlowIds};
 use crate::frame::{self, Frame, Refusal};
 use crate::marking;
-use crate::nic::Nic;
+use crate::nic::EmulatedNic;
 use crate::stats::Stats;
 use crate::transfers::{Incoming, Outgoing};
 
@@ -53,7 +52,7 @@ pub struct Driver<T: Transport> {
     addresses: Vec<SocketAddr>,
     wire: WireProfile,
     host: T::Host,
-    nic: Nic<T>,
+    nic: EmulatedNic<T>,
     /// The present of the endpoint and the NIC; behind the clock while missed instants are made up for.
     now: Time,
     /// How far behind the clock that may be.
@@ -63,8 +62,8 @@ pub struct Driver<T: Transport> {
     incoming: Incoming,
     notices: VecDeque<Notice>,
     stats: Stats,
-    /// What is being received, and what is being sent.
-    buffers: [Box<[u8]>; 2],
+    receive_buffer: Box<[u8]>,
+    send_buffer: Box<[u8]>,
 }
 
 impl<T: Transport> Driver<T> {
@@ -87,7 +86,7 @@ impl<T: Transport> Driver<T> {
             addresses: cluster.addresses().to_vec(),
             wire,
             host: T::host(config, &site),
-            nic: Nic::new(config, &site, profile.nic_buffer),
+            nic: EmulatedNic::new(config, &site, profile.nic_buffer),
             now: Time::ZERO,
             lag_max: profile.line_rate.transmit_time(wire.full) * profile.catch_up_slots,
             flow_ids: FlowIds::new(me, seed),
@@ -95,7 +94,8 @@ impl<T: Transport> Driver<T> {
             incoming: Incoming::default(),
             notices: VecDeque::new(),
             stats: Stats::default(),
-            buffers: [vec![0; DATAGRAM_BYTES_MAX].into(), vec![0; DATAGRAM_BYTES_MAX].into()],
+            receive_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
+            send_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
         })
     }
 
@@ -167,18 +167,28 @@ impl<T: Transport> Driver<T> {
     /// What the network reports.
     pub fn receive(&mut self, clock: Time, network: &mut impl Datagrams) -> io::Result<()> {
         self.now = self.now.max(clock);
-        let mut buffer = std::mem::take(&mut self.buffers[0]);
         for _ in 0..RECEIVE_BATCH {
-            let Some(arrival) = network.receive(&mut buffer)? else { break };
-            match self.accept(&buffer[..arrival.bytes], &arrival) {
+            if !self.receive_one(network)? {
+                break;
+            }
+            self.serve(network)?;
+        }
+        Ok(())
+    }
+
+    /// False if there was none.
+    fn receive_one(&mut self, network: &mut impl Datagrams) -> io::Result<bool> {
+        let mut buffer = std::mem::take(&mut self.receive_buffer);
+        let arrival = network.receive(&mut buffer);
+        if let Ok(Some(arrival)) = &arrival {
+            match self.accept(&buffer[..arrival.bytes], arrival) {
                 Ok(frame) => self.handle(&frame),
                 Err(Refusal::Foreign) => self.stats.foreign += 1,
                 Err(Refusal::Malformed) => self.stats.malformed += 1,
             }
-            self.serve(network)?;
         }
-        self.buffers[0] = buffer;
-        Ok(())
+        self.receive_buffer = buffer;
+        Ok(arrival?.is_some())
     }
 
     /// A datagram that is a packet from one of the nodes to this one, about a flow between the two.
@@ -233,7 +243,7 @@ impl<T: Transport> Driver<T> {
 
     /// Takes packets from the endpoint for as long as the NIC wants them, and puts on the wire what the NIC sends.
     fn serve(&mut self, network: &mut impl Datagrams) -> io::Result<()> {
-        while T::NIC == Feeding::Queued || self.nic.wants_packet(self.now) {
+        while T::NIC == Nic::Queued || self.nic.wants_packet(self.now) {
             let Some(packet) = self.host.poll_transmit(self.now) else { break };
             self.nic.enqueue(self.now, packet);
             self.drain(network)?;
@@ -255,9 +265,9 @@ impl<T: Transport> Driver<T> {
             self.stats.unsendable += 1;
             return Ok(());
         };
-        let length = frame::write::<T>(packet, payload, &mut self.buffers[1]);
+        let length = frame::write::<T>(packet, payload, &mut self.send_buffer);
         let tos = marking::to_tos(packet.class, packet.ecn);
-        if network.send(*to, tos, &self.buffers[1][..length])? {
+        if network.send(*to, tos, &self.send_buffer[..length])? {
             self.stats.sent(packet);
         } else {
             self.stats.send_failures += 1;

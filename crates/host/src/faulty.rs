@@ -109,3 +109,70 @@ impl<D: Datagrams> Datagrams for Faulty<D> {
         self.inner.wait(held.map_or(timeout, |held| timeout.min(held)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::Tape;
+
+    /// The first byte of every datagram that arrives of 1000, numbered round 0 to 249.
+    fn arrivals(faults: Faults) -> (Vec<u8>, FaultCounts) {
+        let from = SocketAddr::from(([127, 0, 0, 1], 7000));
+        let arriving = (0..1000).map(|n| (from, 0, vec![(n % 250) as u8, 1, 2])).collect();
+        let mut faulty = Faulty::new(Tape { arriving, ..Tape::default() }, faults, 7);
+        let mut buffer = [0; 10];
+        let mut arrived = Vec::new();
+        loop {
+            match faulty.receive(&mut buffer).unwrap() {
+                Some(arrival) => {
+                    assert_eq!((arrival.from, arrival.bytes, &buffer[1..3]), (from, 3, &[1, 2][..]));
+                    arrived.push(buffer[0]);
+                }
+                // Held back for no time at all: it comes at the next look.
+                None if !faulty.held.is_empty() => {}
+                None => break,
+            }
+        }
+        (arrived, faulty.counts())
+    }
+
+    #[test]
+    fn without_faults_all_arrive_in_order() {
+        let (arrived, counts) = arrivals(Faults::default());
+        assert_eq!(counts, FaultCounts::default());
+        assert!(arrived.iter().zip(0..).all(|(byte, n)| usize::from(*byte) == n % 250) && arrived.len() == 1000);
+    }
+
+    #[test]
+    fn what_arrives_is_what_was_sent_less_the_lost_and_the_doubled_twice() {
+        let (arrived, counts) = arrivals(Faults { loss: 0.3, duplicate: 0.3, reorder: 0.3, delay_max: Duration::ZERO });
+        // Each of n is lost with 0.3; of those that are not, 0.3 are held back; of those that are not, 0.3 are doubled. The bands
+        // are five standard deviations.
+        assert!(counts.lost.abs_diff(300) < 73 && counts.reordered.abs_diff(210) < 65 && counts.duplicated.abs_diff(147) < 56);
+        assert_eq!(arrived.len() as u64, 1000 - counts.lost + counts.duplicated);
+    }
+
+    #[test]
+    fn all_lost_is_nothing() {
+        assert!(arrivals(Faults { loss: 1.0, ..Faults::default() }).0.is_empty());
+    }
+
+    /// A held datagram is due after those that came with it, and wakes a node that waits.
+    #[test]
+    fn what_is_held_back_is_overtaken_and_ends_a_wait() {
+        let from = SocketAddr::from(([127, 0, 0, 1], 7000));
+        let mut tape = Tape::default();
+        tape.arriving.push_back((from, 0, vec![1]));
+        let hour = Duration::from_secs(3600);
+        let faults = Faults { reorder: 1.0, delay_max: hour, ..Faults::default() };
+        let mut faulty = Faulty::new(tape, faults, 7);
+        let mut buffer = [0; 10];
+        assert_eq!(faulty.receive(&mut buffer).unwrap(), None);
+        faulty.faults.reorder = 0.0;
+        faulty.inner.arriving.push_back((from, 0, vec![2]));
+        assert!(faulty.receive(&mut buffer).unwrap().is_some());
+        assert_eq!(buffer[0], 2);
+        faulty.wait(hour).unwrap();
+        assert!(faulty.inner.waited.is_some_and(|waited| waited < hour));
+    }
+}

@@ -1,6 +1,6 @@
 //! One packet as a UDP datagram. [`parse`] is the only way from bytes to a packet.
 //!
-//! All fields are big endian. Class and ECN are not in it: they are the TOS byte's (see [`marking`](crate::marking)).
+//! All fields are big endian. Class and ECN are not in it: they are the TOS byte's (see [`marking`]).
 //!
 //! | bytes | field |
 //! |---|---|

@@ -1,11 +1,12 @@
 //! The emulated NIC: a port like any other, that sends at the line rate.
 
 use flowloom_core::{
-    Dequeue, Discipline, Effects, LinkId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Rate, Site, Time, Transport,
+    Bytes, Dequeue, Discipline, Effects, LinkId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Rate, Site, Time,
+    Transport,
 };
 
 /// One node's egress port and the packets queued there.
-pub struct Nic<T: Transport> {
+pub struct EmulatedNic<T: Transport> {
     port: T::Port,
     shared: <T::Port as Discipline<T::Header>>::Shared,
     /// All packets in it are queued in `port`.
@@ -21,12 +22,12 @@ pub struct Nic<T: Transport> {
     pub dropped: u64,
 }
 
-impl<T: Transport> Nic<T> {
+impl<T: Transport> EmulatedNic<T> {
     /// The port of `site.node`'s first link.
-    pub fn new(config: &T::Config, site: &Site<'_>, buffer: flowloom_core::Bytes) -> Nic<T> {
+    pub fn new(config: &T::Config, site: &Site<'_>, buffer: Bytes) -> EmulatedNic<T> {
         let link: LinkId = site.network.ports(site.node)[0];
         let port_site = PortSite { link, network: site.network, wire: site.wire, buffer };
-        Nic {
+        EmulatedNic {
             port: T::port(config, &port_site),
             shared: T::shared(config, site),
             pool: Pool::default(),

@@ -165,6 +165,8 @@ pub struct Tape {
     pub arriving: VecDeque<(SocketAddr, u8, Vec<u8>)>,
     /// Whether there is no room to send.
     pub full: bool,
+    /// How long it was waited for last.
+    pub waited: Option<std::time::Duration>,
 }
 
 impl Datagrams for Tape {
@@ -180,7 +182,8 @@ impl Datagrams for Tape {
             Arrival { from, bytes: datagram.len(), tos }
         }))
     }
-    fn wait(&mut self, _: std::time::Duration) -> io::Result<()> {
+    fn wait(&mut self, timeout: std::time::Duration) -> io::Result<()> {
+        self.waited = Some(timeout);
         Ok(())
     }
 }
