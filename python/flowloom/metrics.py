@@ -124,6 +124,7 @@ METRICS = {
     ),
     "queueing_us_mean": Metric("Mean queueing (µs)", "How long a packet waits in queues on its whole way, by Little's law."),
     "retransmissions": Metric("Retransmissions", "Data packets that were sent again.", "d"),
+    "data_packets": Metric("Data packets", "Data packets that left their sources, every transmission counted.", "d"),
     "marks": Metric("ECN marks", "Packets marked with congestion experienced, once for each port that did.", "d"),
     "trims": Metric("Packets trimmed", "Packets that lost their payload and kept their header.", "d"),
     "requests.completion_us.mean": Metric(

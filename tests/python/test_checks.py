@@ -93,6 +93,13 @@ def test_order():
     assert not holds("order", metric="m", across="transport", rising=["fastpass", "phost"])
 
 
+def test_order_of_zeros():
+    none_but_pfabric = grid([0.0, 0.0, 0.0], [0.1, 0.2, 0.3], [0.0, 0.0, 0.0])
+    assert holds("order", none_but_pfabric, metric="m", across="transport", rising=["phost", "pfabric"])
+    assert holds("order", none_but_pfabric, metric="m", across="transport", rising=["phost", "fastpass"])
+    assert not holds("order", none_but_pfabric, metric="m", across="transport", rising=["pfabric", "phost"])
+
+
 def test_same_order():
     at = {"load": [0.6]}
     # phost and pfabric are equal at the reference, so they have no order to keep.

@@ -181,9 +181,14 @@ def order(
     values = []
     for rest, along in _groups(grid, across, {**(where or {}), across: list(rising)}):
         by_value = {p[across]: grid.mean(metric, p) for p in along}
-        steps = [_divide(by_value[b], by_value[a]) for a, b in itertools.pairwise(rising)]
+        steps = [_step(by_value[a], by_value[b]) for a, b in itertools.pairwise(rising)]
         values.append(Value(math.nan if any(map(math.isnan, steps)) else min(steps), grid.name(rest)))
     return _judge(values, Band(1 - tolerance, None), f"{metric} rising {' → '.join(map(str, rising))}: smallest step")
+
+
+def _step(a: float, b: float) -> float:
+    """Give b / a, where anything is above zero and zero is as much as zero."""
+    return b / a if a else math.inf if b > 0 else b + 1
 
 
 def same_order(
@@ -240,7 +245,7 @@ def trend(
         means = [grid.mean(metric, p) for p in line]
         if falling:
             means.reverse()
-        steps = [_divide(b - a, abs(a)) if a else (math.inf if b > 0 else 0.0) for a, b in itertools.pairwise(means)]
+        steps = [_step(a, b) - 1 for a, b in itertools.pairwise(means)]
         values.append(Value(math.nan if any(map(math.isnan, means)) else min(steps), grid.name(rest)))
     return _judge(values, Band(-tolerance, None), f"{metric} {'falling' if falling else 'rising'} with {along}: smallest step")
 
@@ -252,7 +257,10 @@ def ratio_trend(
     lines: dict[str, list[float]] = {}
     for point, value in _ratios(grid, metric, of, to, where):
         lines.setdefault(grid.name({k: v for k, v in point.items() if k != along}), []).append(value)
-    values = [Value(min(b / a - 1 for a, b in itertools.pairwise(line)), name) for name, line in lines.items()]
+    values = []
+    for name, line in lines.items():
+        steps = [b / a - 1 for a, b in itertools.pairwise(line)]
+        values.append(Value(math.nan if any(map(math.isnan, steps)) else min(steps), name))
     what = f"{metric} of {_named(of)} / {_named(to)} rising with {along}: smallest step"
     return _judge(values, Band(-tolerance, None), what)
 

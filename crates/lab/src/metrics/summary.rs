@@ -113,6 +113,8 @@ pub struct Summary {
     pub utilisation: BTreeMap<String, HopUtilisation>,
     /// Data packets sent again.
     pub retransmissions: u64,
+    /// Data packets that left their sources, each transmission counted.
+    pub data_packets: u64,
     /// Packets, data and control, that left a port.
     pub packet_hops: u64,
     /// Requests, if any flow belongs to one.
@@ -162,6 +164,7 @@ impl Summary {
             queue: hops.queues(span),
             utilisation: hops.utilisation(span),
             retransmissions: rows.iter().map(|row| u64::from(row.retransmissions)).sum(),
+            data_packets: report.data_packets,
             packet_hops: report.packet_hops,
             requests: requests(rows),
             tenants: tenants(rows, report.end, hosts),
