@@ -31,7 +31,7 @@ FLOWS = {
     "slowdown": Column("float64", "", "(finish - start) / optimum; null if unfinished"),
     "deadline": Column("float64", "s", "Absolute deadline; null if it has none"),
     "tenant": Column("uint16", "", "Whose flow it is, counted from 0"),
-    "coflow": Column("uint32", "", "The request or coflow it belongs to; null if none"),
+    "coflow": Column("int64", "", "The request or coflow it belongs to; null if none"),
     "retransmissions": Column("uint32", "", "Data packets that the sender sent again"),
 }
 

@@ -74,12 +74,12 @@ def matches(point: Mapping[str, Any], where: Mapping[str, Sequence[Any]]) -> boo
 
 
 def name(axes: Sequence[Axis], point: Mapping[str, Any]) -> str:
-    """Name a point for people: labels, with the axis's title where they are numbers. Axes with one value go without saying."""
+    """Name a point for people: labels, with the axis's name where they are numbers. Axes with one value go without saying."""
     words = []
     for axis in axes:
         if axis.name in point and len(axis.values) > 1:
             text = axis.label(point[axis.name]) or toml.value(point[axis.name])
-            words.append(f"{axis.title.lower()} {text}" if text[0].isdigit() else text)
+            words.append(f"{axis.name.replace('_', ' ')} {text}" if text[0].isdigit() else text)
     return ", ".join(words)
 
 
