@@ -67,6 +67,12 @@ pub fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time) -> Flow {
     }
 }
 
+/// Flows one after the other, each into an idle network.
+pub fn apart(ends: &[(NodeId, NodeId)], sizes: &[u64], gap: Duration) -> Vec<Flow> {
+    let each = ends.iter().flat_map(|ends| sizes.iter().map(move |size| (*ends, *size)));
+    (0..).zip(each).map(|(id, ((src, dst), size))| flow(id, src.0, dst.0, size, Time::ZERO + gap * u64::from(id))).collect()
+}
+
 /// Numbers flows anew after sorting them by start.
 pub fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
     flows.sort_by_key(|flow| flow.start);

@@ -1,11 +1,14 @@
 //! Observers.
 
-use flowloom_core::{DropReason, LinkId, NodeId, Packet, Time};
+use std::collections::{BTreeMap, HashMap};
+
+use flowloom_core::{DropReason, Event, FlowId, LinkId, NodeId, Packet, Time};
 use flowloom_fabric::Observer;
 
-/// Keeps every packet that left a port, was dropped or arrived, with time and place.
+/// Keeps every packet that was made, left a port, was dropped or arrived, with time and place.
 #[derive(Clone, Debug)]
 pub struct Log<H> {
+    pub injected: Vec<(Time, NodeId, Packet<H>)>,
     pub sent: Vec<(Time, LinkId, Packet<H>)>,
     pub dropped: Vec<(Time, LinkId, Packet<H>, DropReason)>,
     pub arrived: Vec<(Time, NodeId, Packet<H>)>,
@@ -13,7 +16,7 @@ pub struct Log<H> {
 
 impl<H> Default for Log<H> {
     fn default() -> Self {
-        Log { sent: Vec::new(), dropped: Vec::new(), arrived: Vec::new() }
+        Log { injected: Vec::new(), sent: Vec::new(), dropped: Vec::new(), arrived: Vec::new() }
     }
 }
 
@@ -25,6 +28,9 @@ impl<H: Copy> Log<H> {
 }
 
 impl<H: Copy> Observer<H> for Log<H> {
+    fn packet_injected(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+        self.injected.push((now, node, *packet));
+    }
     fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
         self.sent.push((now, link, *packet));
     }
@@ -33,5 +39,24 @@ impl<H: Copy> Observer<H> for Log<H> {
     }
     fn packet_arrived(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
         self.arrived.push((now, node, *packet));
+    }
+}
+
+/// What each flow's receiver reported: ranges of bytes, and when a byte was reported twice.
+#[derive(Default)]
+pub struct Coverage {
+    pub ranges: HashMap<FlowId, BTreeMap<u64, u64>>,
+    pub twice: Vec<(Time, FlowId, u64)>,
+}
+
+impl<H> Observer<H> for Coverage {
+    fn flow_event(&mut self, now: Time, _: NodeId, event: &Event) {
+        let Event::Delivered { flow, offset, bytes } = *event else { return };
+        let ranges = self.ranges.entry(flow).or_default();
+        let (from, to) = (offset.get(), offset.get() + bytes.get());
+        if ranges.range(..to).next_back().is_some_and(|(_, end)| *end > from) {
+            self.twice.push((now, flow, from));
+        }
+        ranges.insert(from, to);
     }
 }

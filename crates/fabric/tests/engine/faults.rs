@@ -99,8 +99,8 @@ fn others_overtake_what_is_held_back() {
     assert_eq!(report.records[0].delivered_bytes, 1460 * 20_000);
 }
 
-/// Packet k (from 1) reaches the middle link's port at 1.2 k + 0.2 µs. Down from 20 to 50 µs: packets 17 to 41 are lost, packet 16 is on its
-/// way already.
+/// Packet k (from 1) reaches the middle link's port at 1.2 k + 0.2 µs. Down from 20 to 50 µs: packets 17 to 41 are lost, packet
+/// 16 is on its way already.
 #[test]
 fn a_link_that_is_down_loses_what_comes_and_no_more() {
     let flows = vec![flow(0, 0, 2, 146_000, Time::ZERO)];
@@ -153,7 +153,13 @@ proptest! {
 
     /// Every fault on every link, in a fabric whose small buffers overflow too, cut off at any time.
     #[test]
-    fn every_byte_is_accounted_for(seed in any::<u64>(), p in 0.0..0.2, buffer in 3000_u64..40_000, limit_us in 1_u64..300, cut in any::<bool>()) {
+    fn every_byte_is_accounted_for(
+        seed in any::<u64>(),
+        p in 0.0..0.2,
+        buffer in 3000_u64..40_000,
+        limit_us in 1_u64..300,
+        cut in any::<bool>(),
+    ) {
         let network = topology::leaf_spine(3, 4, 2, gbps(10), gbps(10), HOP_DELAY, if cut { CUT } else { STORE });
         let mut dice = Dice::new(seed);
         let flows = in_order((0..40).map(|_| {
@@ -174,7 +180,8 @@ proptest! {
         let (report, ledger) = watch_faulty::<Blast<Plain>, Ledger>(&(), setup, flows, Ledger::default(), faults);
         for (flow, record) in report.flows.iter().zip(&report.records) {
             let [sent, arrived, dropped, delivered] = ledger.0.get(&flow.id).copied().unwrap_or_default();
-            prop_assert_eq!([record.sent_bytes, record.arrived_bytes, record.dropped_bytes, record.delivered_bytes], [sent, arrived, dropped, delivered]);
+            let found = [record.sent_bytes, record.arrived_bytes, record.dropped_bytes, record.delivered_bytes];
+            prop_assert_eq!(found, [sent, arrived, dropped, delivered]);
             prop_assert!(record.delivered_bytes <= record.arrived_bytes.min(flow.size.get()));
         }
         prop_assert!(ledger.0.len() <= 40);

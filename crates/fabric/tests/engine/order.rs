@@ -6,8 +6,8 @@ use flowloom_fabric::{Fault, FlowRecord, Report, Routing, Setup, topology};
 use crate::common::blast::{Blast, Plain};
 use crate::common::networks::{Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, run, setup, watch_faulty};
 
-/// Five hosts send to a sixth at one instant, in flows that are numbered the other way round. The switch takes arrivals of one instant in the
-/// order of their links, that is of hosts: host h's packet is received h packet times after the first one's.
+/// Five hosts send to a sixth at one instant, in flows that are numbered the other way round. The switch takes arrivals of one
+/// instant in the order of their links, that is of hosts: host h's packet is received h packet times after the first one's.
 #[test]
 fn arrivals_of_one_instant_are_taken_in_the_order_of_links() {
     let network = topology::single_switch(6, gbps(10), HOP_DELAY, STORE);

@@ -10,8 +10,8 @@ const SERVICE: Duration = Duration::from_us(12); // 1500 B at 1 Gb/s
 const PACKETS: u32 = 15_000;
 const RUNS: u64 = 12;
 
-/// Sources at 100 Gb/s: a packet finds another one of its own source on the wire, for 0.12 µs, with a probability below 2 × 10⁻⁴, and all
-/// others reach the queue a constant after they were made, so that it sees the Poisson process itself.
+/// Sources at 100 Gb/s: a packet finds another one of its own source on the wire, for 0.12 µs, with a probability below 2 ×
+/// 10⁻⁴, and all others reach the queue a constant after they were made, so that it sees the Poisson process itself.
 fn funnel() -> Network {
     let mut network = Network::new(SOURCES as usize + 1, STORE);
     let switch = network.add_switch(1, "switch", "s0");
@@ -47,8 +47,8 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
     (mean, (variance / n).sqrt())
 }
 
-/// Pollaczek–Khinchine for constant service S: the mean wait is load × S / 2(1 - load). Each run starts empty, which takes less than half a
-/// percent off at 15 000 packets.
+/// Pollaczek–Khinchine for constant service S: the mean wait is load × S / 2(1 - load). Each run starts empty, which takes less
+/// than half a percent off at 15 000 packets.
 #[test]
 fn the_mean_wait_is_pollaczek_and_khinchines() {
     for load in [0.3, 0.6, 0.8] {

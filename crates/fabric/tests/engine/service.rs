@@ -47,8 +47,8 @@ impl Scheme for Gated {
     }
 }
 
-/// When packets leave the switch for host 2: one of class 1 from host 0 that comes at 1.4 µs, and packets of class 0 from host 1 that come at
-/// these instants.
+/// When packets leave the switch for host 2: one of class 1 from host 0 that comes at 1.4 µs, and packets of class 0 from host
+/// 1 that come at these instants.
 fn departures(class_0_at: &[u64]) -> Vec<(u64, u8)> {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
     let port = network.ports(NodeId(2))[0].reverse();
@@ -98,8 +98,8 @@ fn no_link_carries_two_packets_at_once() {
     }
 }
 
-/// A port without anything to do causes no events: a flow of one packet over two links is a start, two arrivals and an answer's two, and the
-/// services that send ahead of an arrival are none.
+/// A port without anything to do causes no events: a flow of one packet over two links is a start, two arrivals and an answer's
+/// two, and the services that send ahead of an arrival are none.
 #[test]
 fn an_idle_network_has_no_events_of_its_own() {
     let network = topology::single_switch(2, gbps(10), HOP_DELAY, STORE);

@@ -5,20 +5,9 @@ use flowloom_fabric::{Routing, Setup, topology};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Plain, PlainQueued};
-use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, pairs, run, setup, shapes, watch};
+use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, pairs, run, setup, shapes, watch};
 use crate::common::tandem;
 use crate::common::watch::Log;
-
-/// What each packet of a flow takes on a wire.
-fn sizes_on_wire(size: Bytes, wire: &WireProfile) -> Vec<u64> {
-    (0..wire.packets(size)).map(|index| wire.data_size(wire.payload_of(size, index)).get()).collect()
-}
-
-/// Flows one after the other, each into an idle network.
-fn apart(ends: &[(NodeId, NodeId)], sizes: &[u64], gap: Duration) -> Vec<Flow> {
-    let each = ends.iter().flat_map(|ends| sizes.iter().map(move |size| (*ends, *size)));
-    (0..).zip(each).map(|(id, ((src, dst), size))| flow(id, src.0, dst.0, size, Time::ZERO + gap * u64::from(id))).collect()
-}
 
 /// Runs the flows and compares each with the closed form and with the recursion.
 fn check<T: Transport<Config = ()>>(name: &str, network: &Network, wire: WireProfile, flows: Vec<Flow>) {
@@ -26,11 +15,11 @@ fn check<T: Transport<Config = ()>>(name: &str, network: &Network, wire: WirePro
     for (flow, record) in report.flows.iter().zip(&report.records) {
         let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
         let closed = network.flow_time(&path, flow.size, &wire);
-        let recursion = *tandem::arrivals(network, &path, &sizes_on_wire(flow.size, &wire)).last().expect("a packet");
+        let recursion = tandem::back_to_back(network, &path, &tandem::sizes_on_wire(flow.size, &wire));
         let what = format!("{name}, {}, {:?}, {flow:?}", wire.name, network.switching());
         assert_eq!(closed, recursion, "closed form and recursion: {what}");
         assert_eq!(record.received - flow.start, closed, "received: {what}");
-        let answer = tandem::arrivals(network, &back, &[wire.control.get()])[0];
+        let answer = tandem::back_to_back(network, &back, &[wire.control.get()]);
         assert_eq!(record.acknowledged - record.received, answer, "acknowledged: {what}");
     }
 }
@@ -61,8 +50,8 @@ fn a_hundred_megabytes_to_the_picosecond() {
     }
 }
 
-/// 1461 B from leaf to leaf. On one path the 41 B tail ends up behind the full packet: 1200 + 300 + 300 + 1200 ns, four links of
-/// 200 ns, and 32.8 ns. Sprayed, it takes the other spine and is at the last port 550.8 ns before the full packet.
+/// 1461 B from leaf to leaf. On one path the 41 B tail ends up behind the full packet: 1200 + 300 + 300 + 1200 ns, four links
+/// of 200 ns, and 32.8 ns. Sprayed, it takes the other spine and is at the last port 550.8 ns before the full packet.
 #[test]
 fn spraying_may_beat_the_closed_form_of_one_path_by_the_tail() {
     let network = topology::leaf_spine(2, 1, 2, gbps(10), gbps(40), HOP_DELAY, STORE);
@@ -133,14 +122,19 @@ proptest! {
 
     /// Where there is one path: any rates, slower or faster in the middle.
     #[test]
-    fn any_tree_to_the_picosecond(shape in shape(0), size in 0_u64..100_000, wire in prop::sample::select(WireProfile::ALL.to_vec())) {
+    fn any_tree_to_the_picosecond(
+        shape in shape(0),
+        size in 0_u64..100_000,
+        wire in prop::sample::select(WireProfile::ALL.to_vec()),
+    ) {
         let network = shape.build(shape.switching);
         let flows = apart(&all_pairs(&network), &[size], Duration::from_ms(10));
         check::<Blast<Plain>>("tree", &network, wire, flows);
     }
 
-    /// Where equal paths differ in rate: exact under store-and-forward on the path that was taken. A switch that cuts through does not know
-    /// yet which of the paths it will choose, and waits for the whole packet if one of them is faster; it never sends bytes it does not have.
+    /// Where equal paths differ in rate: exact under store-and-forward on the path that was taken. A switch that cuts through
+    /// does not know yet which of the paths it will choose, and waits for the whole packet if one of them is faster; it never
+    /// sends bytes it does not have.
     #[test]
     fn any_network_on_the_path_that_was_taken(shape in shape(6), size in 0_u64..20_000) {
         let wire = WireProfile::IP_1500;
@@ -149,8 +143,12 @@ proptest! {
             let flows = apart(&all_pairs(&network), &[size], Duration::from_ms(10));
             let (report, log) = watch::<Blast<Plain>, Log<_>>(&(), setup(network.clone()), flows, Log::default());
             for (flow, record) in report.flows.iter().zip(&report.records) {
-                let first = |packet: &flowloom_core::Packet<_>| packet.flow == flow.id && packet.src == flow.src && packet.offset == Bytes::ZERO;
-                let path: Vec<LinkId> = log.sent.iter().filter(|(_, _, packet)| first(packet)).map(|(_, link, _)| *link).collect();
+                let path: Vec<LinkId> = log
+                    .sent
+                    .iter()
+                    .filter(|(_, _, packet)| packet.flow == flow.id && packet.src == flow.src && packet.offset == Bytes::ZERO)
+                    .map(|(_, link, _)| *link)
+                    .collect();
                 let (fct, alone) = (record.received - flow.start, network.flow_time(&path, flow.size, &wire));
                 if switching == STORE {
                     prop_assert_eq!(fct, alone);

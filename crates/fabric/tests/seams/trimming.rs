@@ -79,8 +79,8 @@ fn check(report: &Report, log: &Log<Header<()>>) {
     }
 }
 
-/// Sixteen packets at one instant: one goes out at once, eight wait, seven are cut. Those headers' 64 B take 51.2 ns each, from the
-/// end of the first packet on.
+/// Sixteen packets at one instant: one goes out at once, eight wait, seven are cut. Those headers' 64 B take 51.2 ns each, from
+/// the end of the first packet on.
 #[test]
 fn what_does_not_fit_arrives_as_a_header_before_what_does() {
     let (setup, flows, port) = incast(1);
@@ -104,8 +104,8 @@ fn an_incast_of_many_packets_loses_payloads_but_no_packet() {
     assert!(counters.peak_bytes <= 9 * 1500 + u64::from(SENDERS * 30 * HEADER_BYTES));
 }
 
-/// A copy made by fault injection may be cut at once: its payload entered the network all the same. Both packets of a pair ask for
-/// the payload again, so the run is cut off while copies are on their way.
+/// A copy made by fault injection may be cut at once: its payload entered the network all the same. Both packets of a pair ask
+/// for the payload again, so the run is cut off while copies are on their way.
 #[test]
 fn a_duplicate_that_is_trimmed_is_accounted_for() {
     let (setup, flows, port) = incast(4);

@@ -1,0 +1,8 @@
+//! The transports on the simulated network: what they must show that two hosts alone do not.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod fastpass;
+mod pfabric;
+mod phost;
+mod survival;

@@ -1,0 +1,147 @@
+//! pFabric on networks: the flow with the least left goes as if it were alone.
+
+use flowloom_core::{Bytes, Duration, Flow, Time, WireProfile};
+use flowloom_fabric::{PortCounters, Report, Setup, topology};
+use flowloom_transports::pfabric::{Config, PFabric};
+
+use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, run, setup, shapes};
+
+const BUFFER: Bytes = Bytes::new(36_864);
+
+fn go(network: flowloom_core::Network, flows: Vec<Flow>) -> Report {
+    run::<PFabric>(&Config::default(), Setup { buffer: BUFFER, ..setup(network) }, flows)
+}
+
+/// Hosts start at line rate with a window of at least a round trip, so a flow alone takes the closed form, and so does its
+/// answer.
+#[test]
+fn alone_it_takes_the_closed_form_on_every_shape() {
+    for switching in [STORE, CUT] {
+        for (name, network) in shapes(switching).into_iter().filter(|(name, _)| *name != "slow dumbbell") {
+            let wire = WireProfile::IP_1500;
+            let sizes = [1, 1459, 1460, 1461, 17_520, 17_521, 100_000, 1_000_000];
+            let report = go(network.clone(), apart(&pairs(&network), &sizes, Duration::from_ms(20)));
+            for (flow, record) in report.flows.iter().zip(&report.records) {
+                let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
+                assert_eq!(
+                    record.received - flow.start,
+                    network.flow_time(&path, flow.size, &wire),
+                    "{name}, {switching:?}, {flow:?}"
+                );
+                assert_eq!(record.acknowledged - record.received, network.packet_time(&back, wire.control));
+            }
+        }
+    }
+}
+
+/// Long flows fill the link to a host; a short one from a third host waits for the packet that is being sent, and for no other.
+#[test]
+fn a_short_flow_waits_for_one_packet_of_the_long_ones() {
+    for start_ns in [100_000, 100_300, 100_601, 101_111] {
+        let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
+        let long = |host| flow(host, host, 3, 1_460_000, Time::ZERO);
+        let report = go(network, vec![long(0), long(1), flow(2, 2, 3, 14_600, ns(start_ns))]);
+        let alone = 2800 + 9 * 1200;
+        let fct = (report.records[2].received - ns(start_ns)).as_ps() / 1000;
+        assert!((alone..=alone + 1200).contains(&fct), "{fct} ns, {alone} ns alone");
+    }
+}
+
+/// Two flows at once: the shorter takes what it takes alone and at most a packet more, and the link idles for neither. The
+/// longer one's window waits in the port for less than its timeout.
+#[test]
+fn the_link_never_idles_and_the_shorter_flow_is_first() {
+    let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
+    let report = go(network, vec![flow(0, 0, 2, 1460 * 300, Time::ZERO), flow(1, 1, 2, 1460 * 30, Time::ZERO)]);
+    let short = report.records[1].received.as_ps() / 1000;
+    let alone = 1600 + 30 * 1200;
+    assert!((alone..=alone + 1200).contains(&short), "{short} ns");
+    assert_eq!(report.records[0].received, ns(1600 + 330 * 1200));
+    assert_eq!(report.ports.iter().map(PortCounters::drops).sum::<u64>(), 0);
+    assert_eq!(report.records[0].retransmissions, 0);
+}
+
+/// A longer wait is a timeout, though nothing is lost: what is sent again takes the link, and nothing else delays the end.
+#[test]
+fn a_flow_that_is_starved_beyond_its_timeout_repeats_what_waits() {
+    let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
+    let report = go(network, vec![flow(0, 0, 2, 1460 * 300, Time::ZERO), flow(1, 1, 2, 1460 * 100, Time::ZERO)]);
+    let again = u64::from(report.records[0].retransmissions);
+    assert!(again > 0);
+    let end = report.records[0].received;
+    assert!((ns(1600 + 400 * 1200)..=ns(1600 + (400 + again) * 1200)).contains(&end), "{end}, {again} packets again");
+}
+
+/// Mean completion time under preemptive shortest-remaining-first at one link of 10 Gb/s, by packets; every flow besides needs
+/// the first hop.
+fn srpt(flows: &[Flow]) -> f64 {
+    let mut left: Vec<u64> = flows.iter().map(|flow| WireProfile::IP_1500.packets(flow.size)).collect();
+    // When a flow's first packet is at the link.
+    let ready: Vec<u64> = flows.iter().map(|flow| flow.start.as_ps() + 1_400_000).collect();
+    let (mut now, mut sum, mut done, mut arrived) = (0, 0.0, 0, 0);
+    let mut waiting: Vec<usize> = Vec::new();
+    while done < flows.len() {
+        while arrived < flows.len() && ready[arrived] <= now {
+            waiting.push(arrived);
+            arrived += 1;
+        }
+        let Some(place) = (0..waiting.len()).min_by_key(|place| (left[waiting[*place]], waiting[*place])) else {
+            now = ready[arrived];
+            continue;
+        };
+        let index = waiting[place];
+        left[index] -= 1;
+        now += 1_200_000;
+        if left[index] == 0 {
+            waiting.swap_remove(place);
+            sum += (now + 200_000 - flows[index].start.as_ps()) as f64;
+            done += 1;
+        }
+    }
+    sum / flows.len() as f64
+}
+
+/// Many sources, one destination, 60 % load of mostly short and some long flows: the oracle, which knows no windows and no
+/// timeouts, is at most 15 % better.
+#[test]
+fn one_bottleneck_is_close_to_preemptive_srpt() {
+    for seed in 1..=3 {
+        let network = topology::single_switch(33, gbps(10), HOP_DELAY, STORE);
+        let mut dice = Dice::new(seed);
+        let mut now = Time::ZERO;
+        // 9 in 10 flows have 1 to 8 packets, the others 50 to 99: 4.05 + 7.45 packets on average, at 60 % one flow each 23 µs.
+        let flows: Vec<Flow> = (0..4000)
+            .map(|id| {
+                now += dice.exponential(Duration::from_ns(23_000));
+                let packets = if dice.below(10) < 9 { 1 + dice.below(8) } else { 50 + dice.below(50) };
+                flow(id, dice.below(32) as u32, 32, 1460 * packets, now)
+            })
+            .collect();
+        let oracle = srpt(&flows);
+        let report = go(network, flows);
+        let fct = |(flow, record): (&Flow, &flowloom_fabric::FlowRecord)| (record.received - flow.start).as_ps() as f64;
+        let mean = report.flows.iter().zip(&report.records).map(fct).sum::<f64>() / 4000.0;
+        assert!((0.995..1.15).contains(&(mean / oracle)), "seed {seed}: {mean} ps, the oracle {oracle} ps");
+    }
+}
+
+/// Full bisection at 60 %: packets die at the sources' NICs and at the last hop, not in the core.
+#[test]
+fn drops_are_at_the_edge() {
+    let network = topology::leaf_spine(4, 8, 4, gbps(10), gbps(40), HOP_DELAY, CUT);
+    let flows = crate::survival::poisson(&network, 0.6, 3000, 2);
+    let setup = Setup { buffer: BUFFER, routing: flowloom_fabric::Routing::SprayRoundRobin, ..setup(network) };
+    let report = run::<PFabric>(&Config::default(), setup, flows);
+    assert!(report.records.iter().all(|record| record.acknowledged != Time::MAX));
+    let mut drops = [0; 3];
+    for (link, counters) in (0..).map(flowloom_core::LinkId).zip(&report.ports) {
+        let place = match report.network.hop_name(link).as_str() {
+            "host-leaf" => 0,
+            "leaf-host" => 2,
+            _ => 1,
+        };
+        drops[place] += counters.drops();
+    }
+    assert!(drops[0] > 100 && drops[2] > 100, "{drops:?}");
+    assert!(drops[1] * 100 < drops[0] + drops[2], "{drops:?}");
+}

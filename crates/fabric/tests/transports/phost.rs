@@ -1,0 +1,256 @@
+//! pHost on networks: exact times where it is alone, known answers where flows compete.
+
+use std::collections::BTreeMap;
+
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Packet, Time, WireProfile};
+use flowloom_fabric::{PortCounters, Report, Setup, topology};
+use flowloom_transports::phost::{Config, Header, PHost, Policy};
+
+use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, run, setup, shapes, watch};
+use crate::common::tandem::{self, Tandem};
+use crate::common::watch::Log;
+
+const BUFFER: Bytes = Bytes::new(36_864);
+
+/// Whether a flow needs no tokens.
+fn is_free(flow: &Flow, wire: &WireProfile) -> bool {
+    wire.packets(flow.size) <= 8
+}
+
+/// From the start of a flow, alone, until its last byte has come. At most eight packets: the request and they, back to back.
+/// More: the request goes there, and then a token each slot comes back and lets a packet go; but after nine unanswered ones the
+/// next token waits for the first of the packets. Where packets are back by then, this is the request's way, the token's way
+/// and the closed form.
+fn alone(network: &Network, flow: &Flow, wire: &WireProfile) -> Duration {
+    let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
+    let sizes = tandem::sizes_on_wire(flow.size, wire);
+    if is_free(flow, wire) {
+        let with_request: Vec<u64> = [wire.control.get()].into_iter().chain(sizes).collect();
+        return tandem::back_to_back(network, &path, &with_request);
+    }
+    let (there, answer) = (network.packet_time(&path, wire.control), network.packet_time(&back, wire.control));
+    let slot = network.host_rate(flow.dst).transmit_time(wire.full);
+    let mut tandem = Tandem::new(network, &path);
+    let mut arrived: Vec<Duration> = Vec::new();
+    let mut token = there;
+    for size in sizes {
+        if let Some(tenth_last) = arrived.len().checked_sub(9) {
+            token = token.max(arrived[tenth_last]);
+        }
+        arrived.push(tandem.send(token + answer, size));
+        token += slot;
+    }
+    let last = *arrived.last().expect("a packet");
+    if !is_far(network, flow, wire) {
+        assert_eq!(last, there + answer + network.flow_time(&path, flow.size, wire));
+    }
+    last
+}
+
+/// Whether packets take more than nine slots from their token on.
+fn is_far(network: &Network, flow: &Flow, wire: &WireProfile) -> bool {
+    let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
+    let slot = network.host_rate(flow.dst).transmit_time(wire.full);
+    network.packet_time(&path, wire.full) + network.packet_time(&back, wire.control) > slot * 9
+}
+
+/// Whether the destination gives a flow tokens again although nothing is lost: where not all packets can be there two slots for
+/// each after the request that is sent with them, or nine slots after the last token.
+fn is_hurried(network: &Network, flow: &Flow, wire: &WireProfile) -> bool {
+    let slot = network.host_rate(flow.dst).transmit_time(wire.full);
+    let requested = network.packet_time(&network.path(flow.src, flow.dst), wire.control);
+    match is_free(flow, wire) {
+        true => alone(network, flow, wire) >= requested + slot * 2 * wire.packets(flow.size),
+        false => is_far(network, flow, wire),
+    }
+}
+
+fn check(name: &str, network: &Network, wire: WireProfile, flows: Vec<Flow>) {
+    let report = run::<PHost>(&Config::default(), Setup { wire, buffer: BUFFER, ..setup(network.clone()) }, flows);
+    for (flow, record) in report.flows.iter().zip(&report.records) {
+        let what = format!("{name}, {}, {:?}, {flow:?}", wire.name, network.switching());
+        assert_eq!(record.received - flow.start, alone(network, flow, &wire), "received: {what}");
+        let answer = network.packet_time(&network.path(flow.dst, flow.src), wire.control);
+        assert_eq!(record.acknowledged - record.received, answer, "acknowledged: {what}");
+        assert_eq!(record.dropped_packets, 0, "{what}");
+        assert!(record.retransmissions == 0 || is_hurried(network, flow, &wire), "sent once: {what}");
+    }
+}
+
+/// The shapes whose middle is not slower than the hosts, which tokens do not know of.
+fn shapes_for_tokens(switching: flowloom_core::Switching) -> impl Iterator<Item = (&'static str, Network)> {
+    shapes(switching).into_iter().filter(|(name, _)| *name != "slow dumbbell")
+}
+
+#[test]
+fn every_shape_size_and_wire_to_the_picosecond() {
+    for switching in [STORE, CUT] {
+        for (name, network) in shapes_for_tokens(switching) {
+            for wire in WireProfile::ALL {
+                let payload = wire.payload().get();
+                let sizes = [1, payload - 1, payload, payload + 1, 8 * payload, 8 * payload + 1, 100_000, 1_000_000];
+                check(name, &network, wire, apart(&pairs(&network), &sizes, Duration::from_ms(20)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hundred_megabytes_to_the_picosecond() {
+    for (switching, wire) in [(STORE, WireProfile::IP_1500), (CUT, WireProfile::ETHERNET_1538)] {
+        for (name, network) in shapes_for_tokens(switching) {
+            let farthest = *pairs(&network).last().expect("two hosts");
+            check(name, &network, wire, apart(&[farthest], &[100_000_000], Duration::ZERO));
+        }
+    }
+}
+
+/// One switch, 104 packets, and round trips of token and data around nine slots: 2 × (32 + d) + 2 × (1200 + d) = 9 × 1200 at d
+/// = 2084 ns. Beyond, nine tokens per round trip are all that go, the k-th at (k mod 9) slots after the round trip k / 9 has
+/// begun.
+#[test]
+fn a_round_trip_of_more_than_nine_slots_is_where_downgrading_begins() {
+    let last = 103;
+    for delay_ns in [200, 2000, 2084, 2085, 2500, 4000] {
+        let network = topology::single_switch(2, gbps(10), Duration::from_ns(delay_ns), STORE);
+        let report = run::<PHost>(&Config::default(), setup(network), vec![flow(0, 0, 1, 1460 * (last + 1), Time::ZERO)]);
+        let round_trip = 2464 + 4 * delay_ns;
+        let last_token = if round_trip <= 9 * 1200 { last * 1200 } else { last / 9 * round_trip + last % 9 * 1200 };
+        let request = 2 * (32 + delay_ns);
+        assert_eq!(report.records[0].received, ns(request + last_token + round_trip), "delay {delay_ns} ns");
+        // The last tokens are given again after nine slots, which a longer round trip has not answered by then.
+        assert_eq!(report.records[0].retransmissions > 0, round_trip > 9 * 1200, "delay {delay_ns} ns");
+    }
+}
+
+/// A middle of a tenth of the hosts' rate: nine packets are on their way at any time and keep it busy.
+#[test]
+fn a_slow_middle_is_kept_busy() {
+    for switching in [STORE, CUT] {
+        let (name, network) = shapes(switching).remove(2);
+        assert_eq!(name, "slow dumbbell");
+        let flows = apart(&[(NodeId(0), NodeId(2))], &[100_000, 1_000_000], Duration::from_ms(100));
+        let report = run::<PHost>(&Config::default(), Setup { buffer: BUFFER, ..setup(network.clone()) }, flows);
+        for (flow, record) in report.flows.iter().zip(&report.records) {
+            assert_eq!(record.received - flow.start, alone(&network, flow, &WireProfile::IP_1500), "{switching:?}, {flow:?}");
+        }
+    }
+}
+
+fn drops(report: &Report) -> u64 {
+    report.ports.iter().map(PortCounters::drops).sum()
+}
+
+/// The packets of a kind that were made, in order.
+fn made(log: &Log<Header>, kind: fn(&Header) -> bool) -> impl Iterator<Item = &Packet<Header>> {
+    log.injected.iter().map(|(_, _, packet)| packet).filter(move |packet| kind(&packet.header))
+}
+
+fn is_request(header: &Header) -> bool {
+    matches!(header, Header::Rts { .. })
+}
+fn is_data(header: &Header) -> bool {
+    matches!(header, Header::Data { .. })
+}
+
+/// Twenty sources, 100 packets each, one destination: its link carries a packet per slot from the first token on, and the
+/// requests that are repeated meanwhile, of 32 ns each.
+#[test]
+fn an_incast_takes_what_its_bytes_take() {
+    let network = topology::single_switch(21, gbps(10), HOP_DELAY, STORE);
+    let flows = (0..20).map(|host| flow(host, host, 20, 146_000, Time::ZERO)).collect();
+    let setup = Setup { buffer: BUFFER, ..setup(network) };
+    let (report, log) = watch::<PHost, Log<_>>(&Config::default(), setup, flows, Log::default());
+    assert_eq!(drops(&report), 0);
+    let handshake = 2 * (2 * 232);
+    let least = handshake + 1400 + 2000 * 1200 + 200;
+    let repeated = made(&log, is_request).count() as u64 - 20;
+    let done = report.records.iter().map(|record| record.received.as_ps() / 1000).max().expect("flows");
+    assert!((least..=least + repeated * 32).contains(&done), "{done} ns, {least} ns without {repeated} requests");
+    assert!(repeated * 32 < least / 100, "requests are a small part: {repeated}");
+}
+
+/// When each flow is received, in slots of full packets after the handshake, and the first packet's way.
+fn slots(report: &Report) -> Vec<f64> {
+    let way = 2 * (2 * 232) + 2800 - 1200;
+    report.records.iter().map(|record| (record.received.as_ps() as f64 / 1000.0 - f64::from(way)) / 1200.0).collect()
+}
+
+fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
+    let near = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() <= tolerance);
+    assert!(near && found.len() == expected.len(), "{found:?}, not {expected:?} ± {tolerance}");
+}
+
+/// 90, 60 and 30 packets from three sources: each ends when the shorter ones and it have been carried. The first request to
+/// come, the longest flow's, gets one token before the others are known; repeated requests take 32 ns each.
+#[test]
+fn the_destination_serves_the_shortest_remaining_first() {
+    let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
+    let flows = (0..3).map(|host| flow(host, host, 3, 1460 * u64::from(90 - 30 * host), Time::ZERO)).collect();
+    let report = run::<PHost>(&Config::default(), setup(network), flows);
+    assert_near(&slots(&report), &[180.0, 91.0, 31.0], 0.5);
+}
+
+/// One source, 40 packets to one destination and 100 to another, which both send it tokens: the shorter one goes as if it were
+/// alone; the longer one's tokens expire, its destination goes through a downgrade, and the source's link is idle for no longer
+/// than that.
+#[test]
+fn the_source_serves_the_shortest_remaining_first() {
+    let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
+    let flows = vec![flow(0, 0, 1, 146_000, Time::ZERO), flow(1, 0, 2, 58_400, Time::ZERO)];
+    let report = run::<PHost>(&Config::default(), setup(network), flows);
+    let found = slots(&report);
+    assert_near(&found[1..], &[40.0], 2.0);
+    assert!((140.0..140.0 + 24.0 + 9.0).contains(&found[0]), "{found:?}");
+}
+
+/// The same flows as in the shortest-first test, with deadlines that say the opposite; the last one has none.
+#[test]
+fn the_earliest_deadline_goes_first() {
+    let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
+    let deadline = |host| if host < 2 { Some(ns(500_000 + 1000 * u64::from(host))) } else { None };
+    let flow = |host| Flow { deadline: deadline(host), ..flow(host, host, 3, 1460 * u64::from(90 - 30 * host), Time::ZERO) };
+    let config = Config { policy: Policy::Edf, ..Config::default() };
+    let report = run::<PHost>(&config, setup(network), (0..3).map(flow).collect());
+    assert_near(&slots(&report), &[90.0, 150.0, 180.0], 0.5);
+}
+
+/// Two tenants at one source, with many short and one long flow to different destinations that keep it in tokens: whichever has
+/// sent less goes next, so that at no time one is more than a packet ahead.
+#[test]
+fn tenants_share_a_source_within_a_packet() {
+    let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
+    let config = Config { policy: Policy::TenantFair, free_tokens: 0, data_priorities: false, ..Config::default() };
+    let mut flows: Vec<Flow> = (0..10).map(|id| flow(id, 0, 1, 29_200, Time::ZERO)).collect();
+    flows.push(Flow { tenant: 1, ..flow(10, 0, 2, 292_000, Time::ZERO) });
+    let (_, log) = watch::<PHost, Log<_>>(&config, setup(network), flows, Log::default());
+    let mut ahead = 0_i32;
+    for packet in made(&log, is_data).take(200) {
+        ahead += if packet.flow == FlowId(10) { -1 } else { 1 };
+        assert!(ahead.abs() <= 1, "{ahead}");
+    }
+}
+
+/// Poisson flows on a leaf–spine at half load: every flow takes at least what it takes alone, nearly nothing is lost, and each
+/// token is used once: data packets sent are packets of flows and retransmissions, and those are few.
+#[test]
+fn a_loaded_fabric_loses_nothing_and_nobody_is_faster_than_alone() {
+    let network = topology::leaf_spine(4, 8, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
+    let wire = WireProfile::IP_1500;
+    let flows = crate::survival::poisson(&network, 0.5, 3000, 1);
+    let (report, log) =
+        watch::<PHost, Log<_>>(&Config::default(), Setup { buffer: BUFFER, ..setup(network) }, flows, Log::default());
+    let mut retransmissions = 0;
+    let mut by_flow: BTreeMap<FlowId, u64> = BTreeMap::new();
+    for packet in made(&log, is_data) {
+        *by_flow.entry(packet.flow).or_default() += 1;
+    }
+    for (flow, record) in report.flows.iter().zip(&report.records) {
+        let path = report.network.path(flow.src, flow.dst);
+        assert!(record.received - flow.start >= report.network.flow_time(&path, flow.size, &wire), "{flow:?}");
+        assert_eq!(by_flow[&flow.id], wire.packets(flow.size) + u64::from(record.retransmissions), "{flow:?}");
+        retransmissions += u64::from(record.retransmissions);
+    }
+    assert!(retransmissions * 100 < report.data_packets, "{retransmissions} of {}", report.data_packets);
+    assert!(drops(&report) * 1000 < report.data_packets, "{} of {}", drops(&report), report.data_packets);
+}

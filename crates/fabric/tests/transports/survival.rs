@@ -1,0 +1,118 @@
+//! Whatever a network does, every flow completes and no byte is delivered twice.
+
+use flowloom_core::{Bytes, Duration, Flow, Network, Time, Transport, WireProfile};
+use flowloom_fabric::{Fault, Routing, Setup, topology};
+use flowloom_transports::fastpass::Fastpass;
+use flowloom_transports::pfabric::PFabric;
+use flowloom_transports::phost::PHost;
+use proptest::prelude::*;
+
+use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, watch_faulty};
+use crate::common::watch::Coverage;
+
+/// Flows between all hosts at `load` of their links: 7 in 10 of up to 8 packets, 2 of up to 60, 1 of up to 400.
+pub fn poisson(network: &Network, load: f64, count: u32, seed: u64) -> Vec<Flow> {
+    let mut dice = Dice::new(seed);
+    let hosts = network.hosts() as u64;
+    let sizes: Vec<u64> = (0..count)
+        .map(|_| {
+            let most = [8, 8, 8, 8, 8, 8, 8, 60, 60, 400][dice.below(10) as usize];
+            1 + dice.below(1460 * most)
+        })
+        .collect();
+    let wire = WireProfile::IP_1500;
+    let bytes: u64 = sizes.iter().map(|size| wire.flow_wire_bytes(Bytes::new(*size)).get()).sum();
+    let mean = gbps(10).transmit_time(Bytes::new(bytes)).scale(1.0 / (f64::from(count) * load * hosts as f64));
+    let mut now = Time::ZERO;
+    let flows = sizes.into_iter().map(|size| {
+        now += dice.exponential(mean);
+        let src = dice.below(hosts);
+        let dst = (src + 1 + dice.below(hosts - 1)) % hosts;
+        flow(0, src as u32, dst as u32, size, now)
+    });
+    in_order(flows.collect())
+}
+
+/// Runs flows through faults on every link and checks that all is delivered once.
+fn survives<T: Transport>(setup: Setup, flows: Vec<Flow>, faults: &[Fault]) -> Result<(), TestCaseError>
+where
+    T::Config: Default,
+{
+    let config = T::Config::default();
+    let (report, coverage) = watch_faulty::<T, Coverage>(&config, setup, flows, Coverage::default(), |_| faults.to_vec());
+    prop_assert_eq!(coverage.twice, [], "{}", T::NAME);
+    for (flow, record) in report.flows.iter().zip(&report.records) {
+        prop_assert!(record.acknowledged != Time::MAX, "{}: {flow:?} {record:?} at {}", T::NAME, report.end);
+        let delivered: u64 = coverage.ranges.get(&flow.id).map_or(0, |ranges| ranges.iter().map(|(from, to)| to - from).sum());
+        prop_assert_eq!(delivered, flow.size.get(), "{}", T::NAME);
+    }
+    Ok(())
+}
+
+fn everything(p: f64) -> [Fault; 5] {
+    [
+        Fault::Loss(p),
+        Fault::Corrupt(p),
+        Fault::Duplicate(p),
+        Fault::Reorder(p, Duration::from_us(20)),
+        Fault::Down(ns(100_000), ns(300_000)),
+    ]
+}
+
+/// Long enough for every back-off there is.
+const PATIENCE: Time = Time::from_ps(10_000_000_000_000);
+
+#[test]
+fn a_leaf_spine_at_half_load_with_every_fault() {
+    let network = topology::leaf_spine(3, 8, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
+    let flows = poisson(&network, 0.5, 1000, 4);
+    let setup = Setup { buffer: Bytes::new(36_864), routing: Routing::SprayRandom, time_limit: PATIENCE, ..setup(network) };
+    let faults = everything(0.01);
+    survives::<PHost>(setup.clone(), flows.clone(), &faults).expect("phost");
+    survives::<PFabric>(setup.clone(), flows.clone(), &faults).expect("pfabric");
+    survives::<Fastpass>(setup, flows, &faults).expect("fastpass");
+}
+
+/// A network of some shape with small or larger buffers, 40 flows at 60 % load, and faults of one probability.
+fn small_network() -> impl Strategy<Value = (Setup, Vec<Flow>, [Fault; 5])> {
+    let shape = |kind, switching| match kind {
+        0 => topology::single_switch(4, gbps(10), HOP_DELAY, switching),
+        1 => topology::dumbbell(3, gbps(10), gbps(10), HOP_DELAY, switching),
+        2 => topology::leaf_spine(2, 3, 2, gbps(10), gbps(10), HOP_DELAY, switching),
+        _ => topology::fat_tree(4, gbps(10), HOP_DELAY, switching),
+    };
+    let routing =
+        prop::sample::select(vec![Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric]);
+    let switching = prop::sample::select(vec![STORE, CUT]);
+    (any::<u64>(), 0..4, switching, routing, 0.0..P, 6000_u64..40_000).prop_map(
+        move |(seed, kind, switching, routing, p, buffer)| {
+            let network = shape(kind, switching);
+            let flows = poisson(&network, 0.6, 40, seed);
+            let setup = Setup { buffer: Bytes::new(buffer), routing, seed, time_limit: PATIENCE, ..setup(network) };
+            (setup, flows, everything(p))
+        },
+    )
+}
+
+/// On every link. Not more, because of what is remembered of finished flows: a source that backs off may be silent for longer
+/// than that when one answer after the other is lost.
+const P: f64 = 0.02;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+    #[test]
+    fn phost_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
+        survives::<PHost>(setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn pfabric_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
+        survives::<PFabric>(setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn fastpass_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
+        survives::<Fastpass>(setup, flows, &faults)?;
+    }
+}
