@@ -39,6 +39,13 @@ impl Dialect {
     }
 }
 
+/// A table before its columns have a meaning.
+struct Content {
+    /// The dialect that the column names say, and their line.
+    named: Option<(usize, Dialect)>,
+    rows: Vec<Row>,
+}
+
 struct Row {
     line: usize,
     cells: Vec<f64>,
@@ -54,7 +61,7 @@ struct Row {
 /// With `file` and the line: no number where one belongs, a negative size, sizes or probabilities that fall, a last
 /// probability that is not 1 (or 100 %), an unknown or contradictory dialect.
 pub fn parse(text: &str, dialect: Option<Dialect>, file: &str) -> Result<Cdf, ScenarioError> {
-    let (named, rows) = read_rows(text, file)?;
+    let Content { named, rows } = read_content(text, file)?;
     let Some(last) = rows.last() else {
         return Err(ScenarioError::at_place(file, "the table has no rows"));
     };
@@ -74,7 +81,7 @@ pub fn parse(text: &str, dialect: Option<Dialect>, file: &str) -> Result<Cdf, Sc
     Cdf::new(points).map_err(|error| ScenarioError::at_line(file, rows[error.point].line, error.message))
 }
 
-fn read_rows(text: &str, file: &str) -> Result<(Option<(usize, Dialect)>, Vec<Row>), ScenarioError> {
+fn read_content(text: &str, file: &str) -> Result<Content, ScenarioError> {
     let (mut named, mut rows) = (None, Vec::new());
     for (index, line) in text.lines().enumerate() {
         let cells: Vec<&str> = line.split(|c: char| c == ',' || c.is_whitespace()).filter(|cell| !cell.is_empty()).collect();
@@ -94,7 +101,7 @@ fn read_rows(text: &str, file: &str) -> Result<(Option<(usize, Dialect)>, Vec<Ro
         };
         rows.push(Row { line, cells: cells.iter().map(number).collect::<Result<Vec<f64>, ScenarioError>>()? });
     }
-    Ok((named, rows))
+    Ok(Content { named, rows })
 }
 
 fn by_column_names(cells: &[&str]) -> Option<Dialect> {

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::ideal::Oracle;
-
 use crate::plan::Plan;
 use crate::run::{Progress, Ran, RunError, oracle, simulate};
 
@@ -19,10 +18,19 @@ pub struct Entry {
     pub about: &'static str,
     /// The schema of its parameters.
     pub schema: fn(&mut SchemaGenerator) -> Schema,
-    /// Fills in the defaults of its parameters. The error names the key at fault, if it is one key's, and what is wrong.
-    pub resolve: fn(&toml::Table) -> Result<toml::Table, (Option<String>, String)>,
+    /// Fills in the defaults of its parameters.
+    pub resolve: fn(&toml::Table) -> Result<toml::Table, BadParameter>,
     /// Runs the plan's flows with the plan's parameters, which have been resolved.
     pub run: fn(&Plan, &mut Progress<'_>) -> Result<Ran, RunError>,
+}
+
+/// What is wrong with a transport's parameters.
+#[derive(Debug)]
+pub struct BadParameter {
+    /// The key at fault, if it is one key's.
+    pub key: Option<String>,
+    /// What was found and what would be right.
+    pub message: String,
 }
 
 macro_rules! entries {
@@ -66,20 +74,21 @@ impl Entry {
     };
 }
 
-fn resolve<C: Serialize + DeserializeOwned + Checked>(given: &toml::Table) -> Result<toml::Table, (Option<String>, String)> {
+fn resolve<C: Serialize + DeserializeOwned + Checked>(given: &toml::Table) -> Result<toml::Table, BadParameter> {
     let config: C = given.clone().try_into().map_err(|error| culprit::<C>(given, &error))?;
     config.check().map_err(|message| match message.split_once(": ") {
-        Some((key, rest)) => (Some(key.to_owned()), rest.to_owned()),
-        None => (None, message),
+        Some((key, rest)) => BadParameter { key: Some(key.to_owned()), message: rest.to_owned() },
+        None => BadParameter { key: None, message },
     })?;
     Ok(toml::Table::try_from(config).expect("parameters are written as TOML"))
 }
 
 /// The key that is wrong on its own: parameters all have defaults, so each can be read alone.
-fn culprit<C: DeserializeOwned>(given: &toml::Table, error: &toml::de::Error) -> (Option<String>, String) {
+fn culprit<C: DeserializeOwned>(given: &toml::Table, error: &toml::de::Error) -> BadParameter {
     let alone = |(key, value): (&String, &toml::Value)| {
         let error = toml::Table::from_iter([(key.clone(), value.clone())]).try_into::<C>().err()?;
-        Some((Some(key.clone()), error.message().to_owned()))
+        Some(BadParameter { key: Some(key.clone()), message: error.message().to_owned() })
     };
-    given.iter().find_map(alone).unwrap_or_else(|| (None, error.message().to_owned()))
+    let together = || BadParameter { key: None, message: error.message().to_owned() };
+    given.iter().find_map(alone).unwrap_or_else(together)
 }

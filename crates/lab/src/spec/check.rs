@@ -60,7 +60,7 @@ impl Checker {
         match value {
             Value::String(word) if words.contains(&word.as_str()) => {}
             Value::String(word) => {
-                self.wrong(key, format!("\"{word}\" is unknown; {}", suggestion(word, words.iter().copied())))
+                self.wrong(key, format!("\"{word}\" is unknown; {}", suggestion(word, words.iter().copied())));
             }
             other => self.wrong(key, format!("found {}, expected one of {}", found(other), words.join(", "))),
         }
@@ -76,7 +76,7 @@ impl Checker {
         };
         match result {
             Err(message) if message.is_empty() => {
-                self.wrong(key, format!("found {}, expected {}", found(value), expected(schema)))
+                self.wrong(key, format!("found {}, expected {}", found(value), expected(schema)));
             }
             Err(message) => self.wrong(key, message),
             Ok(()) => {}
@@ -153,7 +153,8 @@ impl Checker {
         match branches.iter().filter(|branch| type_of(branch) == "object").max_by_key(known) {
             Some(branch) if known(&branch) > 0 => self.table(key, branch, &[], table),
             Some(_) if !table.is_empty() => {
-                let known = || branches.iter().filter_map(|branch| branch["properties"].as_object()).flat_map(|names| names.keys());
+                let known =
+                    || branches.iter().filter_map(|branch| branch["properties"].as_object()).flat_map(|names| names.keys());
                 for name in table.keys() {
                     self.wrong(&join(key, name), format!("unknown key; {}", suggestion(name, known().map(String::as_str))));
                 }
@@ -230,7 +231,11 @@ fn expected(schema: &Schema) -> String {
     let example = &schema["examples"][0];
     let example = if example.is_null() { String::new() } else { format!(", such as {example}") };
     match type_of(schema) {
-        "string" => format!("a text{example}"),
+        "string" => match schema["format"].as_str().and_then(|format| format.strip_prefix("quantity-")) {
+            Some("bytes") => format!("a number of bytes{example}"),
+            Some(quantity) => format!("a {quantity}{example}"),
+            None => format!("a text{example}"),
+        },
         "integer" => format!("a whole number{}{example}", expected_range(schema)),
         "number" => format!("a number{}{example}", expected_range(schema)),
         "boolean" => "true or false".to_owned(),

@@ -31,7 +31,8 @@ pub use workload::{
     Tenant, Trace, Uniform, UniformDeadline, WorkloadSpec,
 };
 
-use crate::{ScenarioError, registry};
+use crate::ScenarioError;
+use crate::registry::{self, BadParameter};
 
 /// Everything that determines a run's results. Quantities are text with units: `"10Gb/s"`, `"200ns"`, `"36kB"` (1000 B) or
 /// `"36KiB"` (1024 B).
@@ -117,7 +118,7 @@ fn resolve_parameters(transport: &mut TransportSpec) -> Result<(), ScenarioError
     transport.parameters.entry(transport.name.clone()).or_default();
     for (name, parameters) in &mut transport.parameters {
         let entry = registry::entry(name).ok_or_else(|| ScenarioError::at_key("transport.name", "unknown"))?;
-        *parameters = (entry.resolve)(parameters).map_err(|(key, message)| {
+        *parameters = (entry.resolve)(parameters).map_err(|BadParameter { key, message }| {
             let key = key.map_or(String::new(), |key| format!(".{key}"));
             ScenarioError::at_key(format!("transport.{name}{key}"), message)
         })?;

@@ -1,1 +1,287 @@
+//! Scenarios: what they read as, and that they are written as they read.
 
+use flowloom_core::{Bytes, Duration, Rate};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::cdf_file::Dialect;
+use crate::metrics::FctEnd;
+use crate::tables::TABLES;
+
+const SMALL: &str = "
+[topology]
+kind = \"leaf_spine\"
+[workload]
+kind = \"poisson\"
+sizes = \"imc10\"
+load = 0.6
+flows = 10
+[transport]
+name = \"phost\"
+";
+
+fn load(text: &str, overrides: &[&str]) -> Spec {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    Scenario::load(text, "dir/s.toml", &overrides).map_err(|error| error.to_string()).unwrap().spec
+}
+
+#[test]
+fn defaults_are_those_of_the_phost_paper() {
+    let spec = load(SMALL, &[]);
+    assert_eq!(spec.topology, Topology::LeafSpine(LeafSpine::default()));
+    assert_eq!(spec.fabric.buffer, Quantity(Bytes::new(36_864)));
+    let WorkloadSpec::Poisson(poisson) = &spec.workload else { panic!("{:?}", spec.workload) };
+    assert_eq!((poisson.load_link, poisson.matrix, &poisson.deadline), (LoadLink::Host, MatrixKind::AllToAll, &None));
+    assert_eq!(spec.run, Run { seed: 1, time_limit: None });
+    assert_eq!(spec.metrics.size_bins.len(), 4);
+}
+
+#[test]
+fn what_is_written_names_every_default() {
+    let text = load(SMALL, &["run.seed=7"]).to_toml();
+    for line in [
+        "seed = 7",
+        "spines = 4",
+        "delay = \"200ns\"",
+        "matrix = \"all_to_all\"",
+        "switching = \"cut_through\"",
+        "[transport.phost]",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn overrides_are_toml_or_bare_words() {
+    let spec = load(
+        SMALL,
+        &[
+            "topology.delay=1us",
+            "workload.load=0.7",
+            "workload.load = 0.8",
+            "workload.sizes={ uniform = [\"2kB\", \"198kB\"] }",
+            "workload.deadline.kind=uniform",
+            "workload.deadline.min=5ms",
+            "workload.deadline.max='25ms'",
+            "workload.tenant=[{ name = \"a\", share = 1 }]",
+            "workload.tenant.0.name=b",
+            "transport.phost.data_priorities=false",
+        ],
+    );
+    let Topology::LeafSpine(topology) = &spec.topology else { panic!("{:?}", spec.topology) };
+    assert_eq!(topology.delay, Quantity(Duration::from_us(1)));
+    let WorkloadSpec::Poisson(poisson) = &spec.workload else { panic!("{:?}", spec.workload) };
+    assert_eq!(poisson.load, 0.8);
+    assert_eq!(poisson.sizes, Sizes::Uniform(Uniform { uniform: [2_000, 198_000].map(|bytes| Quantity(Bytes::new(bytes))) }));
+    let deadline = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(25)), floor: 0.0 };
+    assert_eq!(poisson.deadline, Some(Deadline::Uniform(deadline)));
+    assert_eq!(poisson.tenants, [Tenant { name: "b".to_owned(), sizes: None, share: 1.0 }]);
+    assert_eq!(spec.transport.parameters["phost"]["data_priorities"], toml::Value::Boolean(false));
+}
+
+#[test]
+fn files_are_relative_to_the_scenario() {
+    let base = |path| Scenario::load(SMALL, path, &[]).map_err(|error| error.to_string()).unwrap().base_dir;
+    assert_eq!(base("a/b/s.toml"), Path::new("a/b"));
+    assert_eq!(base("s.toml"), Path::new(""));
+}
+
+/// The schema is the reference: every key says what it is.
+#[test]
+fn every_key_is_described() {
+    fn walk(path: &str, schema: &Value, bare: &mut Vec<String>) {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            if property["description"].as_str().unwrap_or_default().is_empty() && property["const"].is_null() {
+                bare.push(path.clone());
+            }
+            walk(&path, property, bare);
+        }
+        let branches = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+        branches.for_each(|branch| walk(path, branch, bare));
+        if schema["items"].is_object() {
+            walk(path, &schema["items"], bare);
+        }
+    }
+    let mut bare = Vec::new();
+    walk("", &schema(), &mut bare);
+    assert!(bare.is_empty(), "{bare:?}");
+}
+
+#[test]
+fn the_example_in_the_architecture_is_a_scenario() {
+    let text = include_str!("../../../../ARCHITECTURE.md");
+    let (_, after) = text.split_once("```toml\n").expect("an example");
+    let (example, _) = after.split_once("```").expect("its end");
+    let spec = load(example, &[]);
+    assert_eq!(load(&spec.to_toml(), &[]), spec);
+}
+
+fn quantity<T>(base: impl Strategy<Value = u64>, make: fn(u64) -> T) -> impl Strategy<Value = Quantity<T>>
+where
+    T: std::fmt::Debug,
+{
+    base.prop_map(move |value| Quantity(make(value)))
+}
+fn duration() -> impl Strategy<Value = Quantity<Duration>> {
+    quantity(any::<u64>(), Duration::from_ps)
+}
+fn rate() -> impl Strategy<Value = Quantity<Rate>> {
+    quantity(1..u64::MAX, Rate::from_bps)
+}
+fn bytes() -> impl Strategy<Value = Quantity<Bytes>> {
+    quantity(any::<u64>(), Bytes::new)
+}
+fn share() -> impl Strategy<Value = f64> {
+    (1u64..=1 << 53).prop_map(|n| n as f64 / (1u64 << 53) as f64)
+}
+
+fn topology() -> impl Strategy<Value = Topology> {
+    let counts = || (1u32..100, 1u32..100, 1u32..100);
+    prop_oneof![
+        (2u32..100, rate(), duration())
+            .prop_map(|(hosts, host_rate, delay)| { Topology::SingleSwitch(SingleSwitch { hosts, host_rate, delay }) }),
+        (1u32..100, rate(), rate(), duration()).prop_map(|(hosts_per_side, host_rate, middle_rate, delay)| {
+            Topology::Dumbbell(Dumbbell { hosts_per_side, host_rate, middle_rate, delay })
+        }),
+        (counts(), rate(), rate(), duration()).prop_map(|((racks, hosts_per_rack, spines), host_rate, spine_rate, delay)| {
+            Topology::LeafSpine(LeafSpine { racks, hosts_per_rack, spines, host_rate, spine_rate, delay })
+        }),
+        (counts(), rate(), rate(), rate(), duration()).prop_map(
+            |((racks, hosts_per_rack, aggregations), host_rate, aggregation_rate, core_rate, delay)| {
+                let tree = ThreeTier { racks, hosts_per_rack, aggregations, host_rate, aggregation_rate, core_rate, delay };
+                Topology::ThreeTier(tree)
+            }
+        ),
+        (2u32..=64, rate(), duration()).prop_map(|(k, rate, delay)| Topology::FatTree(FatTree { k, rate, delay })),
+        "\\PC{0,9}".prop_map(|file| Topology::Custom(Custom { file })),
+    ]
+}
+
+fn fabric() -> impl Strategy<Value = Fabric> {
+    use {RoutingMode as R, SwitchingMode as S};
+    let wire = prop::sample::select(vec![Wire::Ip1500, Wire::Ethernet1538, Wire::Ns21000]);
+    let routing = prop::sample::select(vec![R::SprayRandom, R::SprayRoundRobin, R::Ecmp, R::EcmpSymmetric]);
+    let switching = prop::sample::select(vec![S::CutThrough, S::StoreAndForward]);
+    (wire, bytes(), routing, switching).prop_map(|(wire, buffer, routing, switching)| Fabric {
+        wire,
+        buffer,
+        routing,
+        switching,
+    })
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let random = ("\\PC{0,9}", share()).prop_map(|(place, probability)| Random { place, probability });
+    prop_oneof![
+        (random, 0..3).prop_map(|(random, kind)| [Fault::Loss, Fault::Corrupt, Fault::Duplicate][kind as usize](random)),
+        ("all", share(), duration()).prop_map(|(place, probability, delay)| Fault::Reorder(Reorder {
+            place,
+            probability,
+            delay
+        })),
+        ("all", duration(), duration()).prop_map(|(place, from, to)| Fault::LinkDown(LinkDown { place, from, to })),
+    ]
+}
+
+fn sizes() -> impl Strategy<Value = Sizes> {
+    use Dialect as D;
+    let dialects = vec![D::BytesPercent, D::BytesProbability, D::PacketsProbability, D::Ns2Bytes, D::Ns2Packets];
+    prop_oneof![
+        (0..TABLES.len()).prop_map(|index| Sizes::Table(TABLES[index].name.to_owned())),
+        bytes().prop_map(|fixed| Sizes::Fixed(Fixed { fixed })),
+        [bytes(), bytes()].prop_map(|uniform| Sizes::Uniform(Uniform { uniform })),
+        ([bytes(), bytes()], share()).prop_map(|(bimodal, first_share)| Sizes::Bimodal(Bimodal { bimodal, first_share })),
+        ("\\PC{0,9}", option::of(prop::sample::select(dialects)))
+            .prop_map(|(cdf, dialect)| Sizes::Cdf(CdfFile { cdf, dialect })),
+    ]
+}
+
+fn deadline() -> impl Strategy<Value = Option<Deadline>> {
+    option::of(prop_oneof![
+        (duration(), 0.0..1e6).prop_map(|(mean, floor)| Deadline::Exponential(ExponentialDeadline { mean, floor })),
+        (duration(), duration(), 0.0..1e6).prop_map(|(min, max, floor)| Deadline::Uniform(UniformDeadline { min, max, floor })),
+    ])
+}
+
+fn workload() -> impl Strategy<Value = WorkloadSpec> {
+    use MatrixKind as M;
+    let matrix =
+        || prop::sample::select(vec![M::AllToAll, M::RandomPairs, M::Permutation, M::LeftRight, M::Across, M::ManyToOne]);
+    let load_link = prop::sample::select(vec![LoadLink::Host, LoadLink::Core]);
+    let tenant = || ("\\PC{0,9}", option::of(sizes()), share()).prop_map(|(name, sizes, share)| Tenant { name, sizes, share });
+    let tenants = || vec(tenant(), 0..3);
+    let count = || 1u32..100_000_000;
+    prop_oneof![
+        (sizes(), share(), load_link, count(), matrix(), deadline(), tenants()).prop_map(
+            |(sizes, load, load_link, flows, matrix, deadline, tenants)| {
+                WorkloadSpec::Poisson(Poisson { sizes, load, load_link, flows, matrix, deadline, tenants })
+            }
+        ),
+        (1u32..65_000, bytes(), count(), option::of(share()), option::of(duration()), deadline()).prop_map(
+            |(senders, bytes, requests, load, period, deadline)| {
+                WorkloadSpec::Incast(Incast { senders, bytes, requests, load, period, deadline })
+            }
+        ),
+        (sizes(), deadline()).prop_map(|(sizes, deadline)| WorkloadSpec::Permutation(Permutation { sizes, deadline })),
+        (sizes(), count(), matrix(), deadline(), tenants()).prop_map(|(sizes, flows, matrix, deadline, tenants)| {
+            WorkloadSpec::Burst(Burst { sizes, flows, matrix, deadline, tenants })
+        }),
+        "\\PC{0,9}".prop_map(|file| WorkloadSpec::Trace(Trace { file })),
+    ]
+}
+
+fn transport() -> impl Strategy<Value = TransportSpec> {
+    let with = |name: &str| {
+        let entry = registry::entry(name).expect("a listed name");
+        (name.to_owned(), (entry.resolve)(&Table::new()).expect("valid defaults"))
+    };
+    let names: Vec<&str> = registry::names().collect();
+    (prop::sample::select(names.clone()), prop::sample::subsequence(names.clone(), 0..=names.len())).prop_map(
+        move |(name, others)| {
+            let parameters = others.into_iter().chain([name]).map(with).collect();
+            TransportSpec { name: name.to_owned(), parameters }
+        },
+    )
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    let run = (0u64..=i64::MAX as u64, option::of(duration())).prop_map(|(seed, time_limit)| Run { seed, time_limit });
+    let ends = prop::sample::select(vec![FctEnd::Receiver, FctEnd::Sender]);
+    let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Solo]);
+    let metrics =
+        (ends, optima, vec(bytes(), 0..5)).prop_map(|(fct_end, optimum, size_bins)| Metrics { fct_end, optimum, size_bins });
+    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics).prop_map(
+        |(run, topology, fabric, faults, workload, transport, metrics)| Spec {
+            run,
+            topology,
+            fabric,
+            faults,
+            workload,
+            transport,
+            metrics,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_scenario_reads_back_as_it_was_written(spec in spec()) {
+        let text = spec.to_toml();
+        let read = Scenario::load(&text, "s.toml", &[]).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?.spec;
+        prop_assert_eq!(&read, &spec);
+        prop_assert_eq!(read.to_toml(), text);
+    }
+
+    #[test]
+    fn no_text_breaks_the_reader(text in "\\PC{0,40}", override_text in "\\PC{0,20}") {
+        let _ = Scenario::load(&text, "s.toml", &[]);
+        let _ = Scenario::load(SMALL, "s.toml", &[override_text]);
+        let _ = Scenario::load(&format!("{SMALL}{text}"), "s.toml", &[]);
+    }
+}

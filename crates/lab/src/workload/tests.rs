@@ -1,1 +1,256 @@
+//! Flow lists: how much traffic they are, that they are the same every time, and what each kind promises.
 
+use std::collections::{HashMap, HashSet};
+
+use flowloom_core::{Duration, Rate, Switching};
+use flowloom_fabric::topology;
+
+use super::*;
+use crate::spec::{
+    Burst, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation, Poisson, Quantity, Sizes, Tenant,
+    Trace, UniformDeadline,
+};
+
+const WIRE: WireProfile = WireProfile::IP_1500;
+
+fn fabric() -> Network {
+    topology::leaf_spine(9, 16, 4, Rate::from_gbps(10), Rate::from_gbps(40), Duration::from_ns(200), Switching::StoreAndForward)
+}
+fn table(name: &str) -> Sizes {
+    Sizes::Table(name.to_owned())
+}
+fn fixed(bytes: u64) -> Sizes {
+    Sizes::Fixed(Fixed { fixed: Quantity(Bytes::new(bytes)) })
+}
+fn poisson(sizes: Sizes, load: f64, flows: u32) -> Poisson {
+    Poisson { sizes, load, load_link: LoadLink::Host, flows, matrix: MatrixKind::AllToAll, deadline: None, tenants: Vec::new() }
+}
+fn flows_of(spec: &WorkloadSpec, seed: u64) -> Vec<Flow> {
+    let flows = generate(spec, &fabric(), &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
+    assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index));
+    assert!(flows.is_sorted_by_key(|flow| flow.start));
+    assert!(flows.iter().all(|flow| flow.src != flow.dst && flow.src.index() < 144 && flow.dst.index() < 144));
+    flows
+}
+fn wire_bytes(flows: &[Flow]) -> f64 {
+    flows.iter().map(|flow| WIRE.flow_wire_bytes(flow.size).get() as f64).sum()
+}
+
+/// Flows of one size: the number of arrivals in a given time is Poisson, so the time until flow n has a relative standard
+/// deviation of 1/sqrt(n).
+#[test]
+fn the_load_is_met_within_its_own_deviation() {
+    let flows = flows_of(&WorkloadSpec::Poisson(poisson(fixed(14_600), 0.6, 200_000)), 1);
+    let seconds = flows.last().unwrap().start.as_secs_f64();
+    let load = wire_bytes(&flows) / seconds / (144.0 * 1.25e9);
+    assert!((load / 0.6 - 1.0).abs() < 3.3 / 200_000f64.sqrt(), "{load}");
+    // And by hand: ten packets of 1500 B at 0.6 of 1.25 GB/s are 50,000 flows a second and host.
+    assert!((f64::from(200_000) / seconds / 144.0 / 50_000.0 - 1.0).abs() < 3.3 / 200_000f64.sqrt());
+}
+
+#[test]
+fn hosts_get_their_share_of_arrivals_and_of_destinations() {
+    let flows = flows_of(&WorkloadSpec::Poisson(poisson(table("imc10"), 0.6, 144_000)), 5);
+    let chi_squared = |count: fn(&Flow) -> usize| {
+        let mut counts = [0f64; 144];
+        flows.iter().for_each(|flow| counts[count(flow)] += 1.0);
+        counts.iter().map(|n| (n - 1000.0).powi(2) / 1000.0).sum::<f64>()
+    };
+    // 143 degrees of freedom: 201 is exceeded once in a thousand.
+    assert!(chi_squared(|flow| flow.src.index()) < 201.0);
+    assert!(chi_squared(|flow| flow.dst.index()) < 201.0);
+}
+
+/// Gaps between the flows of one source are exponential: their mean equals their standard deviation.
+#[test]
+fn gaps_of_one_source_are_exponential() {
+    let flows = flows_of(&WorkloadSpec::Poisson(poisson(fixed(1460), 0.5, 300_000)), 3);
+    let starts: Vec<f64> = flows.iter().filter(|flow| flow.src == NodeId(7)).map(|flow| flow.start.as_secs_f64()).collect();
+    let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let n = gaps.len() as f64;
+    let mean = gaps.iter().sum::<f64>() / n;
+    let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n).sqrt();
+    // 0.5 of 1.25 GB/s in packets of 1500 B: 2.4 us. Standard error of an exponential's deviation: about sqrt(2/n).
+    assert!((mean / 2.4e-6 - 1.0).abs() < 3.3 / n.sqrt());
+    assert!((deviation / mean - 1.0).abs() < 3.3 * (2.0 / n).sqrt());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_flows_and_another_seed_others() {
+    let spec = WorkloadSpec::Poisson(poisson(table("web_search"), 0.6, 5_000));
+    assert_eq!(flows_of(&spec, 9), flows_of(&spec, 9));
+    assert_ne!(flows_of(&spec, 9), flows_of(&spec, 10));
+}
+
+/// These numbers are the promise that a seed means the same flows on every machine and in every version.
+#[test]
+fn the_first_flows_of_seed_1() {
+    let flows = flows_of(&WorkloadSpec::Poisson(poisson(table("imc10"), 0.6, 4)), 1);
+    let described: Vec<String> =
+        flows.iter().map(|flow| format!("{} {}->{} {}", flow.start.as_ps(), flow.src.0, flow.dst.0, flow.size.get())).collect();
+    let expected = ["424081 51->107 1460", "1555839 7->92 1460", "1586466 99->25 1460", "1909737 107->25 16035"];
+    assert_eq!(described, expected);
+}
+
+#[test]
+fn one_choice_does_not_change_the_others() {
+    let base = poisson(table("imc10"), 0.6, 2_000);
+    let plain = flows_of(&WorkloadSpec::Poisson(base.clone()), 4);
+    // The load scales the starts only; deadlines change nothing else; more flows go on from the same ones.
+    let faster = flows_of(&WorkloadSpec::Poisson(Poisson { load: 0.8, ..base.clone() }), 4);
+    assert!(plain.iter().zip(&faster).all(|(a, b)| (a.src, a.dst, a.size) == (b.src, b.dst, b.size)));
+    let exponential = ExponentialDeadline { mean: Quantity(Duration::from_ms(1)), floor: 1.25 };
+    let urgent = Poisson { deadline: Some(Deadline::Exponential(exponential)), ..base.clone() };
+    let urgent = flows_of(&WorkloadSpec::Poisson(urgent), 4);
+    assert!(plain.iter().zip(&urgent).all(|(a, b)| *a == Flow { deadline: None, ..*b }));
+    let more = flows_of(&WorkloadSpec::Poisson(Poisson { flows: 3_000, ..base }), 4);
+    assert_eq!(plain, more[..2_000]);
+}
+
+#[test]
+fn deadlines_are_exponential_but_never_below_the_floor() {
+    let exponential = ExponentialDeadline { mean: Quantity(Duration::from_ms(1)), floor: 1.25 };
+    let spec = Poisson { deadline: Some(Deadline::Exponential(exponential)), ..poisson(table("web_search"), 0.6, 50_000) };
+    let flows = flows_of(&WorkloadSpec::Poisson(spec), 1);
+    let network = fabric();
+    let (mut at_floor, mut free) = (0u32, Vec::new());
+    for flow in &flows {
+        let span = flow.deadline.unwrap() - flow.start;
+        let floor = network.flow_time(&network.path(flow.src, flow.dst), flow.size, &WIRE).scale(1.25);
+        assert!(span >= floor);
+        at_floor += u32::from(span == floor);
+        // Flows of less than 12.5 us are hardly ever held up by the floor.
+        if floor < Duration::from_us(20) {
+            free.push(span.as_secs_f64());
+        }
+    }
+    assert!(at_floor > 10_000, "most web-search bytes take longer than a millisecond: {at_floor}");
+    let n = free.len() as f64;
+    let mean = free.iter().sum::<f64>() / n;
+    // The floor lifts the mean by its square over two means: at most 0.02 %.
+    assert!((mean / 1e-3 - 1.0).abs() < 3.3 / n.sqrt() + 0.0002, "{mean} of {n}");
+}
+
+#[test]
+fn uniform_deadlines_stay_in_their_range() {
+    let uniform = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(25)), floor: 0.0 };
+    let spec = Permutation { sizes: fixed(100_000), deadline: Some(Deadline::Uniform(uniform)) };
+    let spans: Vec<f64> = (0..200)
+        .flat_map(|seed| flows_of(&WorkloadSpec::Permutation(spec.clone()), seed))
+        .map(|flow| (flow.deadline.unwrap() - flow.start).as_secs_f64() * 1e3)
+        .collect();
+    assert!(spans.iter().all(|span| (5.0..=25.0).contains(span)));
+    let mean = spans.iter().sum::<f64>() / spans.len() as f64;
+    assert!((mean - 15.0).abs() < 3.3 * 20.0 / 12f64.sqrt() / (spans.len() as f64).sqrt());
+}
+
+#[test]
+fn tenants_share_the_bytes_and_not_the_flows() {
+    let tenant = |name: &str, sizes, share| Tenant { name: name.to_owned(), sizes: Some(sizes), share };
+    let tenants = vec![tenant("small", fixed(1460), 0.25), tenant("large", fixed(146_000), 0.75)];
+    let spec =
+        Burst { sizes: fixed(1), flows: 100_000, matrix: MatrixKind::AllToAll, deadline: None, tenants: tenants.clone() };
+    let flows = flows_of(&WorkloadSpec::Burst(spec), 1);
+    assert!(flows.iter().all(|flow| flow.start == Time::ZERO && (flow.tenant == 0) == (flow.size.get() == 1460)));
+    let bytes = |flows: &[Flow]| wire_bytes(&flows.iter().filter(|flow| flow.tenant == 1).copied().collect::<Vec<Flow>>());
+    // 100 small packets weigh as much as a large flow: of the flows, 3/103 are large. Their number is binomial.
+    let large = flows.iter().filter(|flow| flow.tenant == 1).count() as f64;
+    let share: f64 = 3.0 / 103.0;
+    assert!((large - 1e5 * share).abs() < 3.3 * (1e5 * share * (1.0 - share)).sqrt());
+    assert!((bytes(&flows) / wire_bytes(&flows) - 0.75).abs() < 0.02);
+    // The same shares under Poisson arrivals, and the load is that of both together.
+    let spec = Poisson { tenants, ..poisson(fixed(1), 0.5, 200_000) };
+    let flows = flows_of(&WorkloadSpec::Poisson(spec), 1);
+    let load = wire_bytes(&flows) / flows.last().unwrap().start.as_secs_f64() / (144.0 * 1.25e9);
+    assert!((bytes(&flows) / wire_bytes(&flows) - 0.75).abs() < 0.02);
+    assert!((load / 0.5 - 1.0).abs() < 0.05, "{load}");
+}
+
+fn incast(senders: u32, bytes: u64, requests: u32, load: Option<f64>, period: Option<Duration>) -> WorkloadSpec {
+    let (bytes, period) = (Quantity(Bytes::new(bytes)), period.map(Quantity));
+    WorkloadSpec::Incast(Incast { senders, bytes, requests, load, period, deadline: None })
+}
+
+#[test]
+fn requests_are_whole_and_their_senders_distinct() {
+    let flows = flows_of(&incast(7, 1_000_003, 500, None, Some(Duration::from_ms(1))), 1);
+    assert_eq!(flows.len(), 3_500);
+    for (request, flows) in flows.chunks(7).enumerate() {
+        assert!(flows.iter().all(|flow| flow.coflow == Some(request as u32) && flow.dst == flows[0].dst));
+        assert!(flows.iter().all(|flow| flow.start == Time::ZERO + Duration::from_ms(request as u64)));
+        assert_eq!(flows.iter().map(|flow| flow.src).collect::<HashSet<NodeId>>().len(), 7);
+        assert_eq!(flows.iter().map(|flow| flow.size.get()).sum::<u64>(), 1_000_003);
+        assert!(flows.iter().all(|flow| (142_857..=142_858).contains(&flow.size.get())));
+    }
+}
+
+#[test]
+fn requests_choose_receivers_and_senders_uniformly_and_keep_the_load() {
+    let flows = flows_of(&incast(50, 730_000, 28_800, Some(0.4), None), 2);
+    let counts = |end: fn(&Flow) -> NodeId| {
+        let mut counts = HashMap::new();
+        flows.iter().for_each(|flow| *counts.entry(end(flow)).or_insert(0f64) += 1.0);
+        counts.into_values().collect::<Vec<f64>>()
+    };
+    // 200 requests for each receiver, 10,000 flows from each sender: chi squared with 143 degrees of freedom.
+    let receivers = counts(|flow| flow.dst);
+    assert_eq!(receivers.len(), 144);
+    assert!(receivers.iter().map(|n| (n / 50.0 - 200.0).powi(2) / 200.0).sum::<f64>() < 201.0);
+    assert!(counts(|flow| flow.src).iter().map(|n| (n - 10_000.0).powi(2) / 10_000.0).sum::<f64>() < 201.0);
+    let load = wire_bytes(&flows) / flows.last().unwrap().start.as_secs_f64() / (144.0 * 1.25e9);
+    assert!((load / 0.4 - 1.0).abs() < 3.3 / 28_800f64.sqrt(), "{load}");
+}
+
+#[test]
+fn a_request_can_take_all_hosts() {
+    let flows = flows_of(&incast(143, 143_000, 300, None, Some(Duration::from_ms(1))), 1);
+    for flows in flows.chunks(143) {
+        let hosts: HashSet<NodeId> = flows.iter().map(|flow| flow.src).chain([flows[0].dst]).collect();
+        assert_eq!(hosts.len(), 144);
+    }
+}
+
+#[test]
+fn a_permutation_has_each_host_once_at_either_end() {
+    let flows = flows_of(&WorkloadSpec::Permutation(Permutation { sizes: table("web_search"), deadline: None }), 6);
+    assert_eq!(flows.iter().map(|flow| flow.src).collect::<HashSet<NodeId>>().len(), 144);
+    assert_eq!(flows.iter().map(|flow| flow.dst).collect::<HashSet<NodeId>>().len(), 144);
+    // Poisson arrivals with this matrix keep to partners, too.
+    let spec = Poisson { matrix: MatrixKind::Permutation, ..poisson(table("imc10"), 0.6, 10_000) };
+    let partners: HashSet<(NodeId, NodeId)> =
+        flows_of(&WorkloadSpec::Poisson(spec), 6).iter().map(|flow| (flow.src, flow.dst)).collect();
+    assert_eq!(partners, flows.iter().map(|flow| (flow.src, flow.dst)).collect());
+}
+
+#[test]
+fn a_trace_is_read_as_it_is_written() {
+    let folder = std::env::temp_dir().join(format!("flowloom-trace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let text =
+        "# made by hand\nstart_s, src, dst, bytes, deadline_s, tenant, coflow\n0, 0, 143, 1460, , ,\n1.5e-6,h3,2,0,0.25,1,7\n";
+    std::fs::write(folder.join("flows.csv"), text).unwrap();
+    let trace = WorkloadSpec::Trace(Trace { file: "flows.csv".to_owned() });
+    let flows = generate(&trace, &fabric(), &WIRE, 1, &folder).map_err(|error| error.to_string()).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let first = Flow {
+        id: FlowId(0),
+        src: NodeId(0),
+        dst: NodeId(143),
+        size: Bytes::new(1460),
+        start: Time::ZERO,
+        deadline: None,
+        tenant: 0,
+        coflow: None,
+    };
+    let second = Flow {
+        id: FlowId(1),
+        src: NodeId(3),
+        dst: NodeId(2),
+        size: Bytes::ZERO,
+        start: Time::from_ps(1_500_000),
+        deadline: Some(Time::ZERO + Duration::from_ms(250)),
+        tenant: 1,
+        coflow: Some(7),
+    };
+    assert_eq!(flows, [first, second]);
+}
