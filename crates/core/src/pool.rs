@@ -20,7 +20,6 @@ struct Slot<H> {
     packet: Packet<H>,
     due: Time,
     next: PacketId,
-    hops: u8,
     live: bool,
 }
 
@@ -42,7 +41,7 @@ impl<H> Pool<H> {
     #[inline]
     pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
         self.live += 1;
-        let slot = Slot { packet, due: Time::ZERO, next: PacketId::NONE, hops: 0, live: true };
+        let slot = Slot { packet, due: Time::ZERO, next: PacketId::NONE, live: true };
         if self.free.is_none() {
             self.slots.push(slot);
             PacketId(u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 packets at once"))
@@ -87,17 +86,6 @@ impl<H> Pool<H> {
     #[inline]
     pub fn set_due(&mut self, id: PacketId, due: Time) {
         self.slots[id.0 as usize].due = due;
-    }
-    /// How many links the packet has crossed or is crossing.
-    #[inline]
-    pub fn hops(&self, id: PacketId) -> u8 {
-        self.slots[id.0 as usize].hops
-    }
-    /// Counts one more link.
-    #[inline]
-    pub fn count_hop(&mut self, id: PacketId) {
-        let hops = &mut self.slots[id.0 as usize].hops;
-        *hops = hops.saturating_add(1);
     }
 }
 

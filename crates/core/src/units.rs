@@ -144,7 +144,7 @@ impl Add<Duration> for Time {
     type Output = Time;
     #[inline]
     fn add(self, span: Duration) -> Time {
-        Time(self.0.saturating_add(span.0))
+        Time(self.0 + span.0)
     }
 }
 impl AddAssign<Duration> for Time {
@@ -164,7 +164,7 @@ impl Add for Duration {
     type Output = Duration;
     #[inline]
     fn add(self, other: Duration) -> Duration {
-        Duration(self.0.saturating_add(other.0))
+        Duration(self.0 + other.0)
     }
 }
 impl AddAssign for Duration {
@@ -182,7 +182,7 @@ impl Mul<u64> for Duration {
     type Output = Duration;
     #[inline]
     fn mul(self, n: u64) -> Duration {
-        Duration(self.0.saturating_mul(n))
+        Duration(self.0 * n)
     }
 }
 impl Div<u64> for Duration {

@@ -75,6 +75,8 @@ fn main() {
     let name = std::env::args().nth(3).unwrap_or("phost".into());
     match name.as_str() {
         "phost" => go::<flowloom_transports::phost::PHost>(setup, flows),
+        "pfabric" => go::<flowloom_transports::pfabric::PFabric>(setup, flows),
+        "fastpass" => go::<flowloom_transports::fastpass::Fastpass>(setup, flows),
         _ => panic!(),
     }
 }

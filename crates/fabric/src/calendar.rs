@@ -33,6 +33,23 @@ fn word(time: Time, source: Source) -> u64 {
     ((time.as_ps() & OFFSET_MASK) << 32) | u64::from(source)
 }
 
+/// A bucket mostly holds a handful of events, for which the library's sort takes twice the instructions.
+#[inline]
+fn sort_latest_first(events: &mut [u64]) {
+    if events.len() > 24 {
+        return events.sort_unstable_by_key(|event| Reverse(*event));
+    }
+    for end in 1..events.len() {
+        let event = events[end];
+        let mut place = end;
+        while place > 0 && events[place - 1] < event {
+            events[place] = events[place - 1];
+            place -= 1;
+        }
+        events[place] = event;
+    }
+}
+
 impl Default for Calendar {
     fn default() -> Self {
         Calendar {
@@ -105,7 +122,7 @@ impl Calendar {
             self.beyond.pop();
             self.current.push(word(time, source));
         }
-        self.current.sort_unstable_by_key(|event| Reverse(*event));
+        sort_latest_first(&mut self.current);
         true
     }
 

@@ -1,25 +1,14 @@
 //! The data plane: links, ports and routes, and the events that move packets over them. It knows no protocol.
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, DropReason, Duration, Effects, Fifo, LinkId, Network, NodeId, NodeKind, Packet, PacketId, Pool,
-    PortCall, PortNumber, Rate, Switching, Time,
+    Bytes, Dequeue, Discipline, DropReason, Duration, Effects, Event, Fifo, LinkId, Network, NodeId, NodeKind, Packet,
+    PacketId, Pool, PortCall, PortNumber, Rate, Switching, Time,
 };
 
 use crate::calendar::{Calendar, Source};
 use crate::observer::Observer;
 use crate::report::{CLASSES, FlowRecord, PortCounters};
 use crate::routing::{Origin, Routes};
-
-/// How long a packet is held at the end of a link before the next node may use it.
-#[derive(Clone, Copy)]
-enum Hold {
-    /// Until its last byte has arrived.
-    Whole,
-    /// Until so many of its bytes have arrived.
-    Header(u32),
-    /// It depends on where the packet goes next: cut-through at a switch with faster and slower ports.
-    ByEgress(u32),
-}
 
 /// One direction of a link, and the port that feeds it. All that a packet touches on one hop lies side by side.
 struct Lane<P> {
@@ -36,7 +25,11 @@ struct Lane<P> {
     /// Picoseconds per byte, 0 if that is no integer.
     ps_per_byte: u64,
     rate: Rate,
-    hold: Hold,
+    /// A packet is held at the link's end until its last bit has arrived, or for this long if that is less: the time of a header
+    /// where the next node cuts through.
+    hold_max: Duration,
+    /// Only packets that go on over a link that is not faster are cut through.
+    hold_by_egress: bool,
     to: NodeId,
     from: NodeId,
     from_port: PortNumber,
@@ -96,6 +89,10 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
     pub data_packets: u64,
     pub calendar: Calendar,
     pub now: Time,
+    /// Flows whose sources do not know yet that they are complete.
+    pub unacknowledged: usize,
+    /// When each node's timer event is due, [`Time::MAX`] if none is pending. An event at any other time is stale.
+    timers: Vec<Time>,
     lanes: Vec<Lane<P>>,
     homes: Vec<Home>,
     shared: Vec<P::Shared>,
@@ -117,6 +114,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             data_packets: 0,
             calendar: Calendar::default(),
             now: Time::ZERO,
+            unacknowledged: flows,
+            timers: vec![Time::MAX; network.len()],
             lanes,
             homes,
             shared,
@@ -233,7 +232,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     }
 
     /// A packet joins a port's queue, and leaves at once if the port is free.
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
         let lane = &mut self.lanes[link.index()];
         let size_bytes = self.pool[id].size_bytes;
@@ -334,15 +333,11 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let packet = &self.pool[id];
         let size_bytes = packet.size_bytes;
         let service = lane.service(size_bytes);
-        let hold = match lane.hold {
-            Hold::Whole => service,
-            Hold::Header(header) if packet.dst != lane.to && packet.dst != NodeId::LINK => lane.service(header.min(size_bytes)),
-            Hold::Header(_) => service,
-            // Addressed to this switch, or to a node it reaches over a faster link: the whole packet is needed.
-            Hold::ByEgress(_) if packet.dst == lane.to || packet.dst == NodeId::LINK => service,
-            Hold::ByEgress(_) if self.routes.rate(lane.to, packet.dst) > lane.rate => service,
-            Hold::ByEgress(header) => lane.service(header.min(size_bytes)),
-        };
+        // A switch needs the whole of a packet for itself, and of one that it sends on faster than it comes.
+        let whole = packet.dst == lane.to
+            || packet.dst == NodeId::LINK
+            || lane.hold_by_egress && self.routes.rate(lane.to, packet.dst) > lane.rate;
+        let hold = if whole { service } else { service.min(lane.hold_max) };
         lane.busy_until = self.now + service;
         lane.blocked = false;
         if lane.serve_at == self.now {
@@ -353,7 +348,6 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let class = usize::from(packet.class).min(CLASSES - 1);
         self.observer.packet_sent(self.now, link, packet);
         self.pool.set_due(id, due);
-        self.pool.count_hop(id);
         if lane.in_flight.is_empty() {
             self.calendar.schedule(due, link.0);
         }
@@ -426,6 +420,50 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.pool.remove(id);
     }
 
+    /// Sees to it that a node's endpoint is woken. An event that is already pending earlier stays: when it comes, the endpoint is
+    /// asked again.
+    #[inline]
+    pub fn set_timer(&mut self, node: NodeId, wanted: Time) {
+        let pending = &mut self.timers[node.index()];
+        if wanted < *pending {
+            debug_assert!(wanted > self.now, "a timer without delay at {node:?}");
+            *pending = wanted;
+            let source = 2 * self.lanes.len() as Source + node.0;
+            self.calendar.schedule(wanted, source);
+        }
+    }
+
+    /// A node's timer event. Returns false if it is stale.
+    #[inline]
+    pub fn timer_event(&mut self, node: NodeId) -> bool {
+        let pending = &mut self.timers[node.index()];
+        let fresh = *pending == self.now;
+        if fresh {
+            *pending = Time::MAX;
+        }
+        fresh
+    }
+
+    /// Enters what an endpoint reports into the flow's record.
+    #[inline]
+    pub fn record(&mut self, node: NodeId, event: &Event) {
+        self.observer.flow_event(self.now, node, event);
+        match *event {
+            Event::Delivered { flow, bytes, .. } => self.records[flow.0 as usize].delivered_bytes += bytes.get(),
+            Event::Received { flow } => {
+                let record = &mut self.records[flow.0 as usize];
+                assert_eq!(record.received, Time::MAX, "{flow:?} is received once");
+                record.received = self.now;
+            }
+            Event::Acknowledged { flow } => {
+                let record = &mut self.records[flow.0 as usize];
+                assert_eq!(record.acknowledged, Time::MAX, "{flow:?} is acknowledged once");
+                record.acknowledged = self.now;
+                self.unacknowledged -= 1;
+            }
+        }
+    }
+
     /// Every port's counters, brought up to the present.
     pub fn counters(&mut self) -> Vec<PortCounters> {
         let now = self.now;
@@ -453,6 +491,7 @@ fn home(network: &Network, node: NodeId) -> Home {
 fn lane<P>(network: &Network, link: &flowloom_core::Link, port: P) -> Lane<P> {
     const PS_BITS: u64 = 8 * 1_000_000_000_000;
     let bps = link.rate.as_bps();
+    let (hold_max, hold_by_egress) = hold(network, link);
     Lane {
         busy_until: Time::ZERO,
         serve_at: Time::MAX,
@@ -463,7 +502,8 @@ fn lane<P>(network: &Network, link: &flowloom_core::Link, port: P) -> Lane<P> {
         delay: link.delay,
         ps_per_byte: if PS_BITS.is_multiple_of(bps) { PS_BITS / bps } else { 0 },
         rate: link.rate,
-        hold: hold(network, link),
+        hold_max,
+        hold_by_egress,
         to: link.to,
         from: link.from,
         from_port: link.from_port,
@@ -474,21 +514,13 @@ fn lane<P>(network: &Network, link: &flowloom_core::Link, port: P) -> Lane<P> {
     }
 }
 
-fn hold(network: &Network, link: &flowloom_core::Link) -> Hold {
-    let Switching::CutThrough { header } = network.switching() else {
-        return Hold::Whole;
-    };
+/// How long a link's end holds packets at most, and whether that depends on where they go.
+fn hold(network: &Network, link: &flowloom_core::Link) -> (Duration, bool) {
+    let whole = (Duration::MAX, false);
+    let Switching::CutThrough { header } = network.switching() else { return whole };
     if network.node(link.to).kind != NodeKind::Switch {
-        return Hold::Whole;
+        return whole;
     }
-    let header = header.get() as u32;
-    let back = network.ports(link.to).iter().filter(|out| network.link(**out).to != link.from);
-    let faster = back.clone().filter(|out| network.link(**out).rate > link.rate).count();
-    if faster == 0 {
-        Hold::Header(header)
-    } else if faster == back.count() {
-        Hold::Whole
-    } else {
-        Hold::ByEgress(header)
-    }
+    let faster = |out: &LinkId| network.link(*out).to != link.from && network.link(*out).rate > link.rate;
+    (link.rate.transmit_time(header), network.ports(link.to).iter().any(faster))
 }

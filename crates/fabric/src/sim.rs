@@ -1,8 +1,8 @@
 //! A run: endpoints on top of the data plane, and the loop that hands events to them.
 
 use flowloom_core::{
-    Bytes, Discipline, Endpoint, Event, Flow, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement, PortSite, Site,
-    Time, Transport, WireProfile,
+    Bytes, Discipline, Endpoint, Flow, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement, PortSite, Site, Time,
+    Transport, WireProfile,
 };
 
 use crate::calendar::Source;
@@ -43,11 +43,8 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     hosts: Vec<T::Host>,
     controls: Vec<T::Control>,
     residents: Vec<Resident>,
-    /// When each node's timer event is due, [`Time::MAX`] if none is pending. An event at any other time is stale.
-    timers: Vec<Time>,
     flows: Vec<Flow>,
     next_flow: usize,
-    unacknowledged: usize,
     time_limit: Time,
     events: u64,
     sources: Sources,
@@ -112,22 +109,9 @@ where
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         let routes = Routes::new(&network, routing, seed);
-        let timers = vec![Time::MAX; network.len()];
         let sources = Sources { links: network.links().len() as Source, nodes: network.len() as Source };
         let plane = Plane::new(network, routes, ports, shared, flows.len(), observer);
-        let mut sim = Sim {
-            plane,
-            hosts,
-            controls,
-            residents,
-            timers,
-            unacknowledged: flows.len(),
-            flows,
-            next_flow: 0,
-            time_limit,
-            events: 0,
-            sources,
-        };
+        let mut sim = Sim { plane, hosts, controls, residents, flows, next_flow: 0, time_limit, events: 0, sources };
         sim.schedule_next_flow();
         sim
     }
@@ -137,7 +121,7 @@ where
     pub fn step(&mut self, budget: u64) -> bool {
         let (links, nodes) = (self.sources.links, self.sources.nodes);
         for _ in 0..budget {
-            if self.unacknowledged == 0 {
+            if self.plane.unacknowledged == 0 {
                 return false;
             }
             let Some((now, source)) = self.plane.calendar.pop(self.time_limit) else {
@@ -155,7 +139,10 @@ where
                     self.refill(link);
                 }
             } else if source < 2 * links + nodes {
-                self.wake(NodeId(source - 2 * links));
+                let node = NodeId(source - 2 * links);
+                if self.plane.timer_event(node) {
+                    self.wake(node);
+                }
             } else {
                 self.open_flows();
             }
@@ -165,7 +152,7 @@ where
 
     /// How far the run is: the share of flows acknowledged, the present, and packets that left a port so far.
     pub fn progress(&self) -> (f64, Time, u64) {
-        let done = self.flows.len() - self.unacknowledged;
+        let done = self.flows.len() - self.plane.unacknowledged;
         let share = if self.flows.is_empty() { 1.0 } else { done as f64 / self.flows.len() as f64 };
         (share, self.plane.now, self.plane.packet_hops)
     }
@@ -227,117 +214,87 @@ where
         while let Some(flow) = self.flows.get(self.next_flow).filter(|flow| flow.start <= now).copied() {
             self.next_flow += 1;
             self.plane.observer.flow_opened(now, &flow);
-            self.hosts[flow.src.index()].open(now, &flow);
-            self.attend(flow.src);
+            let host = &mut self.hosts[flow.src.index()];
+            host.open(now, &flow);
+            attend(host, &mut self.plane, flow.src, T::NIC);
         }
         self.schedule_next_flow();
     }
 
     #[inline]
     fn deliver(&mut self, node: NodeId, id: PacketId) {
-        let (now, packet) = (self.plane.now, &self.plane.pool[id]);
         match self.residents[node.index()] {
-            Resident::Host => self.hosts[node.index()].handle_packet(now, packet),
-            Resident::Control(index) => self.controls[index as usize].handle_packet(now, packet),
+            Resident::Host => deliver_to(&mut self.hosts[node.index()], &mut self.plane, node, id, T::NIC),
+            Resident::Control(index) => deliver_to(&mut self.controls[index as usize], &mut self.plane, node, id, T::NIC),
             Resident::Nobody => panic!("a packet for switch {node:?}, where nobody lives"),
         }
-        self.plane.consume(node, id);
-        self.attend(node);
     }
 
     fn wake(&mut self, node: NodeId) {
-        let now = self.plane.now;
-        if self.timers[node.index()] != now {
-            return;
-        }
-        self.timers[node.index()] = Time::MAX;
         match self.residents[node.index()] {
-            Resident::Host => handle_due(&mut self.hosts[node.index()], now),
-            Resident::Control(index) => handle_due(&mut self.controls[index as usize], now),
+            Resident::Host => wake(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
+            Resident::Control(index) => wake(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
             Resident::Nobody => unreachable!("only endpoints have timers"),
         }
-        self.attend(node);
     }
 
     /// A port has fallen idle; if its owner's endpoint feeds it by the packet, asks for the next one.
     #[inline]
     fn refill(&mut self, link: LinkId) {
-        if T::NIC == Nic::Pulled {
-            let node = self.plane.owner(link);
-            if self.plane.nic(node).is_some() {
-                self.pull(node);
-            }
+        let node = self.plane.owner(link);
+        if T::NIC == Nic::Queued || self.plane.nic(node).is_none() {
+            return;
         }
-    }
-
-    /// After anything happened at an endpoint: takes its reports and packets, and sets its timer.
-    #[inline]
-    fn attend(&mut self, node: NodeId) {
-        while let Some(event) = match self.residents[node.index()] {
-            Resident::Host => self.hosts[node.index()].poll_event(),
-            Resident::Control(index) => self.controls[index as usize].poll_event(),
-            Resident::Nobody => None,
-        } {
-            self.record(node, &event);
-        }
-        self.pull(node);
-    }
-
-    /// Takes packets from an endpoint for as long as the network wants them, and sets its timer.
-    #[inline]
-    fn pull(&mut self, node: NodeId) {
-        let wanted = match self.residents[node.index()] {
-            Resident::Host => pull_from(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
-            Resident::Control(index) => pull_from(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
-            Resident::Nobody => None,
-        };
-        if let Some(wanted) = wanted {
-            self.set_timer(node, wanted);
-        }
-    }
-
-    /// An event that is already pending earlier stays: when it comes, the endpoint is asked again.
-    #[inline]
-    fn set_timer(&mut self, node: NodeId, wanted: Time) {
-        let pending = &mut self.timers[node.index()];
-        if wanted < *pending {
-            debug_assert!(wanted > self.plane.now, "a timer without delay at {node:?}");
-            *pending = wanted;
-            let source = 2 * self.sources.links + node.0;
-            self.plane.calendar.schedule(wanted, source);
-        }
-    }
-
-    fn record(&mut self, node: NodeId, event: &Event) {
-        let now = self.plane.now;
-        self.plane.observer.flow_event(now, node, event);
-        match *event {
-            Event::Delivered { flow, bytes, .. } => self.plane.records[flow.0 as usize].delivered_bytes += bytes.get(),
-            Event::Received { flow } => {
-                let record = &mut self.plane.records[flow.0 as usize];
-                assert_eq!(record.received, Time::MAX, "{flow:?} is received once");
-                record.received = now;
-            }
-            Event::Acknowledged { flow } => {
-                let record = &mut self.plane.records[flow.0 as usize];
-                assert_eq!(record.acknowledged, Time::MAX, "{flow:?} is acknowledged once");
-                record.acknowledged = now;
-                self.unacknowledged -= 1;
-            }
+        match self.residents[node.index()] {
+            Resident::Host => pull(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
+            Resident::Control(index) => pull(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
+            Resident::Nobody => unreachable!("a switch has no NIC"),
         }
     }
 }
 
 #[inline]
-fn handle_due<E: Endpoint>(endpoint: &mut E, now: Time) {
-    if endpoint.poll_timeout().is_some_and(|due| due <= now) {
-        endpoint.handle_timeout(now);
-    }
+fn deliver_to<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, id: PacketId, mode: Nic)
+where
+    E: Endpoint,
+    P: Discipline<E::Header>,
+    O: Observer<E::Header>,
+{
+    endpoint.handle_packet(plane.now, &plane.pool[id]);
+    plane.consume(node, id);
+    attend(endpoint, plane, node, mode);
 }
 
-/// Takes packets from an endpoint: by the packet, when its NIC is free, or all it has. Returns its next timeout.
+fn wake<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
+where
+    E: Endpoint,
+    P: Discipline<E::Header>,
+    O: Observer<E::Header>,
+{
+    // The event may have been set for an instant that the endpoint has since put off.
+    if endpoint.poll_timeout().is_some_and(|due| due <= plane.now) {
+        endpoint.handle_timeout(plane.now);
+    }
+    attend(endpoint, plane, node, mode);
+}
+
+/// After anything happened at an endpoint: takes its reports and packets, and sets its timer.
 #[inline]
-fn pull_from<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic) -> Option<Time>
+fn attend<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
+where
+    E: Endpoint,
+    P: Discipline<E::Header>,
+    O: Observer<E::Header>,
+{
+    while let Some(event) = endpoint.poll_event() {
+        plane.record(node, &event);
+    }
+    pull(endpoint, plane, node, mode);
+}
+
+/// Takes packets from an endpoint, by the packet when its NIC is free or all it has, and sets its timer.
+#[inline]
+fn pull<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
 where
     E: Endpoint,
     P: Discipline<E::Header>,
@@ -354,7 +311,9 @@ where
         let Some(packet) = endpoint.poll_transmit(plane.now) else { break };
         plane.inject(node, packet);
     }
-    endpoint.poll_timeout()
+    if let Some(wanted) = endpoint.poll_timeout() {
+        plane.set_timer(node, wanted);
+    }
 }
 
 /// One more host, beside the first switch and on a link like that of the first host.

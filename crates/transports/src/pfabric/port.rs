@@ -78,6 +78,11 @@ impl Discipline<Header> for PriorityDrop {
     }
 
     #[inline]
+    fn pass(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) -> bool {
+        self.packets.is_empty() && u64::from(call.pool[packet].size_bytes) <= self.limit
+    }
+
+    #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, Header, ()>) -> Dequeue {
         // Most ports of the fabric hold one packet at most, and do without the search.
         let packet = match self.packets[..] {
