@@ -20,7 +20,8 @@ pub trait Endpoint {
     type Header: Copy;
     /// A local application hands over a flow whose source is this node.
     fn open(&mut self, now: Time, flow: &Flow);
-    /// A packet for this node arrived undamaged.
+    /// A packet for this node arrived undamaged. On a real network its header may claim anything that
+    /// [`Wire::decode`](crate::Wire::decode) accepts; nothing it claims is a panic.
     fn handle_packet(&mut self, now: Time, packet: &Packet<Self::Header>);
     /// The instant named by [`poll_timeout`](Endpoint::poll_timeout) has come.
     fn handle_timeout(&mut self, now: Time);

@@ -30,7 +30,8 @@ pub struct Flow {
 /// What an [`Endpoint`](crate::Endpoint) reports to whoever drives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// At the receiver: these payload bytes of the flow arrived for the first time. A byte is reported once.
+    /// At the receiver: these payload bytes of the flow arrived for the first time, in the packet just handled. A byte is
+    /// reported once.
     Delivered {
         /// The flow.
         flow: FlowId,
