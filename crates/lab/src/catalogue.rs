@@ -33,11 +33,12 @@ fn workload(table: &Table) -> Value {
     json!({ "name": table.name, "about": table.about(), "source": table.source(), "mean_bytes": cdf.mean_bytes(), "points": points })
 }
 
-/// As the schema lists them.
+/// As the schema lists them: the first paragraph of a description says what it is.
 fn topologies() -> Value {
     let schema = spec::schema();
     let shapes = schema["properties"]["topology"]["oneOf"].as_array().expect("the schema lists the topologies");
-    let shape = |shape: &Value| json!({ "name": shape["properties"]["kind"]["const"], "about": shape["description"] });
+    let about = |shape: &Value| shape["description"].as_str().and_then(|text| text.split("\n\n").next()).map(str::to_owned);
+    let shape = |shape: &Value| json!({ "name": shape["properties"]["kind"]["const"], "about": about(shape) });
     shapes.iter().map(shape).collect()
 }
 

@@ -11,7 +11,7 @@
 //! #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 //! struct Config {
 //!     #[serde(with = "quantity::duration")]
-//!     #[schemars(with = "String")]
+//!     #[schemars(schema_with = "quantity::duration::schema")]
 //!     rto: Duration,
 //! }
 //! let config: Config = toml::from_str(r#"rto = "0.2us""#).unwrap();
@@ -23,11 +23,14 @@
 //! For an optional field, `quantity::duration::option` and so on, with `#[serde(default)]` beside it.
 
 use flowloom_core::{Bytes, Duration, Rate};
+use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// One kind of quantity.
 struct Kind {
     /// With its article.
     name: &'static str,
+    /// The `format` that marks it in a JSON schema, so that it can be checked and described without its type.
+    format: &'static str,
     /// What a whole number is counted in.
     base: &'static str,
     example: &'static str,
@@ -42,6 +45,7 @@ struct Kind {
 
 const DURATION: Kind = Kind {
     name: "a duration",
+    format: "quantity-duration",
     base: "picoseconds",
     example: "45us",
     decimal: &[("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)],
@@ -50,6 +54,7 @@ const DURATION: Kind = Kind {
 };
 const RATE: Kind = Kind {
     name: "a rate",
+    format: "quantity-rate",
     base: "bits per second",
     example: "10Gb/s",
     decimal: &[("b/s", 1), ("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/s", 1_000_000_000), ("Tb/s", 1_000_000_000_000)],
@@ -58,6 +63,7 @@ const RATE: Kind = Kind {
 };
 const BYTES: Kind = Kind {
     name: "a number of bytes",
+    format: "quantity-bytes",
     base: "bytes",
     example: "36kB",
     decimal: &[("B", 1), ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)],
@@ -163,6 +169,12 @@ macro_rules! quantity {
         #[doc = concat!("A [`", stringify!($type), "`] as text, for `#[serde(with = …)]`.")]
         pub mod $module {
             use super::*;
+            /// The `format` of its schema.
+            pub const FORMAT: &str = $kind.format;
+            /// Its schema, for `#[schemars(schema_with = …)]`.
+            pub fn schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "format": FORMAT, "examples": [$kind.example] })
+            }
             /// Writes it.
             pub fn serialize<S: serde::Serializer>(value: &$type, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(&$print(*value))

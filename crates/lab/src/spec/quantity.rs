@@ -24,9 +24,9 @@ pub trait Unit: Copy {
 }
 
 macro_rules! unit {
-    ($type:ident, $format:literal, $example:literal, $parse:ident, $print:ident) => {
+    ($type:ident, $module:ident, $example:literal, $parse:ident, $print:ident) => {
         impl Unit for $type {
-            const FORMAT: &'static str = $format;
+            const FORMAT: &'static str = quantity::$module::FORMAT;
             const EXAMPLE: &'static str = $example;
             fn parse(text: &str) -> Result<$type, String> {
                 quantity::$parse(text)
@@ -37,9 +37,9 @@ macro_rules! unit {
         }
     };
 }
-unit!(Duration, "quantity-duration", "200ns", parse_duration, print_duration);
-unit!(Rate, "quantity-rate", "10Gb/s", parse_rate, print_rate);
-unit!(Bytes, "quantity-bytes", "36kB", parse_bytes, print_bytes);
+unit!(Duration, duration, "200ns", parse_duration, print_duration);
+unit!(Rate, rate, "10Gb/s", parse_rate, print_rate);
+unit!(Bytes, bytes, "36kB", parse_bytes, print_bytes);
 
 /// Whether `text` is right for a schema's `format`; `None` if that is no quantity's.
 pub(super) fn check_format(format: &str, text: &str) -> Option<Result<(), String>> {

@@ -11,20 +11,35 @@ use super::Quantity;
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Topology {
     /// All hosts on one switch.
+    ///
+    /// Hops: `host-switch`, `switch-host`.
     SingleSwitch(SingleSwitch),
     /// Two racks joined by one link.
+    ///
+    /// Hops: `host-leaf`, `leaf-leaf`, `leaf-host`. The defaults are the TOP paper's.
     Dumbbell(Dumbbell),
     /// Racks under leaf switches, each leaf joined to every spine.
+    ///
+    /// Hops: `host-leaf`, `leaf-spine`, `spine-leaf`, `leaf-host`. The defaults are the pHost paper's.
     LeafSpine(LeafSpine),
     /// A tree: top-of-rack switches under aggregation switches under one core.
+    ///
+    /// Hops: `host-tor`, `tor-agg`, `agg-core` and the same the other way. The defaults are the PASE paper's.
     ThreeTier(ThreeTier),
-    /// The k-ary fat-tree, all links alike.
+    /// The k-ary fat-tree, all links alike: k pods, k³/4 hosts.
+    ///
+    /// Hops: `host-edge`, `edge-agg`, `agg-core` and the same the other way.
     FatTree(FatTree),
     /// Nodes and links from a file.
+    ///
+    /// The file is TOML. Each `[[node]]` has a `name` and a `kind`, `"host"` or `"switch"`; a switch may have a `level` (tiers above
+    /// the hosts; default 1) and a `tier` (what hop names call it; default `"switch"`). Each `[[link]]` has `a` and `b` (names of
+    /// nodes), a `rate` and a `delay` (one way; default `"0s"`), and goes both ways. A host has exactly one link. Hosts
+    /// are numbered in the order in which they appear.
     Custom(Custom),
 }
 
-/// All hosts on one switch. Hop names: `host-switch`, `switch-host`.
+/// All hosts on one switch.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SingleSwitch {
@@ -37,7 +52,7 @@ pub struct SingleSwitch {
     pub delay: Quantity<Duration>,
 }
 
-/// Two racks joined by one link. Hop names: `host-leaf`, `leaf-leaf`, `leaf-host`. Defaults: the TOP paper's.
+/// Two racks joined by one link.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dumbbell {
@@ -52,8 +67,7 @@ pub struct Dumbbell {
     pub delay: Quantity<Duration>,
 }
 
-/// Racks under leaf switches, each leaf joined to every spine. Hop names: `host-leaf`, `leaf-spine`, `spine-leaf`, `leaf-host`.
-/// Defaults: the pHost paper's.
+/// Racks under leaf switches, each leaf joined to every spine.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeafSpine {
@@ -74,7 +88,7 @@ pub struct LeafSpine {
     pub delay: Quantity<Duration>,
 }
 
-/// A tree with one core. Hop names: `host-tor`, `tor-agg`, `agg-core` and the same the other way. Defaults: the PASE paper's.
+/// A tree with one core.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ThreeTier {
@@ -97,7 +111,7 @@ pub struct ThreeTier {
     pub delay: Quantity<Duration>,
 }
 
-/// The k-ary fat-tree: k pods, k³/4 hosts. Hop names: `host-edge`, `edge-agg`, `agg-core` and the same the other way.
+/// The k-ary fat-tree.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FatTree {
@@ -110,7 +124,7 @@ pub struct FatTree {
     pub delay: Quantity<Duration>,
 }
 
-/// Nodes and links from a TOML file of `[[node]]` (`name`, `kind`, `level`, `tier`) and `[[link]]` (`a`, `b`, `rate`, `delay`).
+/// Nodes and links from a file, a [`NetworkFile`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Custom {

@@ -15,12 +15,20 @@ pub enum WorkloadSpec {
     /// Flows arrive at each source as a Poisson process, independent of the others.
     Poisson(Poisson),
     /// Requests: several senders answer one receiver at the same time.
+    ///
+    /// In each, a receiver drawn uniformly from all hosts gets `bytes` from `senders` others, drawn uniformly without
+    /// replacement, all of which start at once. The flows of a request share a coflow number.
     Incast(Incast),
     /// One flow from each host to a partner of its own, all at time 0.
     Permutation(Permutation),
     /// Flows between random hosts, all at time 0.
     Burst(Burst),
     /// Flows from a CSV file.
+    ///
+    /// Its first line names the columns, in any order: `start_s`, `src`, `dst`, `bytes`, and optionally `deadline_s`, `tenant`,
+    /// `coflow` and `id`. Then comes a line per flow, in order of start. `start_s` and `deadline_s` are seconds from the start of
+    /// the run, `src` and `dst` host numbers or names. An empty cell of an optional column says nothing; `id` is checked for
+    /// duplicates, but flows are numbered in the order of the file; `#` starts a comment line.
     Trace(Trace),
 }
 
@@ -30,8 +38,8 @@ pub enum WorkloadSpec {
 pub struct Poisson {
     /// How large flows are.
     pub sizes: Sizes,
-    /// The expected utilisation of the busiest link among those that `load_link` names, above 0, at most 1. Payload and headers
-    /// of every data packet sent once count; control packets and retransmissions do not.
+    /// The expected utilisation of the busiest link among those that `load_link` names. Payload and headers of every data packet
+    /// sent once count; control packets and retransmissions do not.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.6)]
     pub load: f64,
     /// Which links `load` speaks of.
@@ -51,8 +59,7 @@ pub struct Poisson {
     pub tenants: Vec<Tenant>,
 }
 
-/// Requests. In each, a receiver drawn uniformly from all hosts gets `bytes` from `senders` others, drawn uniformly without
-/// replacement, all of which start at once. The flows of a request share a coflow number.
+/// Requests.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Incast {
@@ -64,8 +71,8 @@ pub struct Incast {
     /// How many requests there are.
     #[schemars(range(min = 1, max = 100_000_000), example = 1_000)]
     pub requests: u32,
-    /// Requests arrive as a Poisson process that loads the hosts' links by this much on average, above 0, at most 1, counted as
-    /// for Poisson workloads. Either this or `period`.
+    /// Requests arrive as a Poisson process that loads the hosts' links by this much on average, counted as for Poisson workloads.
+    /// Either this or `period`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.6)]
     pub load: Option<f64>,
@@ -109,8 +116,7 @@ pub struct Burst {
     pub tenants: Vec<Tenant>,
 }
 
-/// Flows from a CSV file. Its first line names the columns: `start_s`, `src`, `dst`, `bytes`, and optionally `deadline_s`, `tenant`,
-/// `coflow` and `id`.
+/// Flows from a CSV file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
@@ -149,6 +155,18 @@ pub enum MatrixKind {
     ManyToOne,
 }
 
+impl MatrixKind {
+    /// Every kind.
+    pub const ALL: [MatrixKind; 6] = [
+        MatrixKind::AllToAll,
+        MatrixKind::RandomPairs,
+        MatrixKind::Permutation,
+        MatrixKind::LeftRight,
+        MatrixKind::Across,
+        MatrixKind::ManyToOne,
+    ];
+}
+
 /// How large flows are: the name of a table, or a distribution.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -156,13 +174,13 @@ pub enum Sizes {
     /// A table that comes with the simulator.
     #[schemars(schema_with = "table_names")]
     Table(String),
-    /// All alike.
+    /// `{ fixed = "100kB" }`: all flows alike.
     Fixed(Fixed),
-    /// Uniform between two sizes.
+    /// `{ uniform = ["2kB", "198kB"] }`: uniform from the first to the second.
     Uniform(Uniform),
-    /// One of two sizes.
+    /// `{ bimodal = ["4380B", "1022000B"], first_share = 0.9 }`: one of two sizes.
     Bimodal(Bimodal),
-    /// A table of your own.
+    /// `{ cdf = "my.csv", dialect = "bytes_percent" }`: a table from a file.
     Cdf(CdfFile),
 }
 
@@ -171,7 +189,7 @@ fn table_names(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": names })
 }
 
-/// `{ fixed = "100kB" }`: all flows alike.
+/// All alike.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fixed {
@@ -179,7 +197,7 @@ pub struct Fixed {
     pub fixed: Quantity<Bytes>,
 }
 
-/// `{ uniform = ["2kB", "198kB"] }`: uniform from the first to the second.
+/// Uniform between two sizes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Uniform {
@@ -187,7 +205,7 @@ pub struct Uniform {
     pub uniform: [Quantity<Bytes>; 2],
 }
 
-/// `{ bimodal = ["4380B", "1022000B"], first_share = 0.9 }`: one of two sizes.
+/// One of two sizes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bimodal {
@@ -198,7 +216,7 @@ pub struct Bimodal {
     pub first_share: f64,
 }
 
-/// `{ cdf = "my.csv", dialect = "bytes_percent" }`: a table from a file.
+/// A table of your own.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CdfFile {
@@ -251,11 +269,11 @@ fn usual_floor() -> f64 {
     1.25
 }
 
-/// One of several tenants.
+/// One of several tenants, which share the load of a Poisson workload or the bytes of a burst.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
-    /// What results call it.
+    /// Its name, unique, for whoever reads the scenario; results number tenants from 0, in this order.
     #[schemars(example = &"a")]
     pub name: String,
     /// How large its flows are; by default as the workload's.
