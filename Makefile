@@ -25,7 +25,7 @@ help:
 	@echo 'make test   every test: cargo test, then pytest'
 	@echo 'make lint   rustfmt, clippy, ruff, mypy'
 	@echo 'make bench  how fast the simulator is here'
-	@echo 'make docs   the API documentation, in target/doc'
+	@echo 'make docs   the API documentation in target/doc, and the reference of scenarios'
 	@echo 'The command line itself is $(BIN)/flowloom once one of them has run.'
 
 # A list of requirements instead of `pip install .`: the native module has rules, and profiles, of its own.
@@ -61,7 +61,7 @@ test: $(CHECKED)
 	@echo '== cargo test'
 	@cargo test --workspace --quiet
 	@echo '== pytest'
-	@$(BIN)/pytest
+	@$(BIN)/pytest --quiet
 
 lint: $(VENV)/.requirements
 	cargo fmt --all --check
@@ -73,9 +73,10 @@ lint: $(VENV)/.requirements
 bench: $(RELEASE)
 	@cargo bench --workspace --quiet
 
-docs:
+docs: $(RELEASE)
+	@$(BIN)/python -m flowloom.reference docs/scenario.md
 	@RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
-	@echo "The API documentation is in $${CARGO_TARGET_DIR:-target}/doc; the guides are in docs/"
+	@echo "guides: docs/    API: $${CARGO_TARGET_DIR:-target}/doc"
 
 clean:
 	rm -rf $(VENV) python/flowloom/_native*.so

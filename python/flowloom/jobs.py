@@ -119,16 +119,17 @@ def _outcomes(
 
 def _collect(futures: dict[Future[Results], Job]) -> Iterator[tuple[Job, Results | str]]:
     try:
-        for future in as_completed(futures):
+        for future in as_completed(list(futures)):
+            job = futures.pop(future)  # and with it the result, which may be large
             try:
-                yield futures[future], future.result()
+                yield job, future.result()
             except BrokenProcessPool as error:
                 raise RunError(
                     "a worker process died, perhaps for lack of memory; finished runs are kept: "
                     "start again with fewer workers (--jobs 1)"
                 ) from error
             except RunError as error:
-                yield futures[future], str(error)
+                yield job, str(error)
     finally:
         for future in futures:
             future.cancel()

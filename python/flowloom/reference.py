@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -102,7 +103,7 @@ def _names(body: Schema) -> Iterator[str]:
     for branch in _branches(body):
         if "enum" in branch:
             names = ", ".join(f"`{name}`" for name in branch["enum"])
-            yield f"The name of one that comes with the simulator ({names}), or one of these tables:\n"
+            yield _fill(f"The name of one that comes with the simulator ({names}), or one of these tables:") + "\n"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -184,12 +185,17 @@ def _default(key: str, schema: Schema, needed: Iterable[str]) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    """Markdown as it was in the documentation comment, without links into the code."""
-    return re.sub(r"\[`([^`\]]+)`\](\([^)]*\))?", r"`\1`", text.strip())
+    """A documentation comment as Markdown, broken into lines anew."""
+    return "\n\n".join(_fill(_line(paragraph)) for paragraph in text.split("\n\n"))
+
+
+def _fill(line: str) -> str:
+    return textwrap.fill(line, 130, break_long_words=False, break_on_hyphens=False)
 
 
 def _line(text: str) -> str:
-    return " ".join(_paragraphs(text).split())
+    """A documentation comment on one line, without its links into the code."""
+    return " ".join(re.sub(r"\[`([^`\]]+)`\](\([^)]*\))?", r"`\1`", text).split())
 
 
 def _first(schema: Schema) -> str:

@@ -10,7 +10,7 @@ import pytest
 from conftest import FIGURE
 from flowloom import ScenarioError
 from flowloom.claims import ledger
-from flowloom.figures import catalogue, schema
+from flowloom.figures import catalogue, reader, schema
 from flowloom.figures.grid import Grid, expressions, plan
 from flowloom.figures.paper import run_figure
 from flowloom.results import Results
@@ -21,7 +21,7 @@ SHIPPED = sorted((ROOT / "papers").glob("*/fig*.toml"))
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_a_shipped_figure_is_valid_in_every_run(path):
-    figure = schema.read(path)
+    figure = reader.read(path)
     runs = plan(figure, "quick")
     assert len({run.job.key for run in runs}) == len(runs)
     assert {"quick", "full"} <= figure.scales.keys()
@@ -30,13 +30,13 @@ def test_a_shipped_figure_is_valid_in_every_run(path):
 
 
 def test_the_claims_of_a_paper_are_all_asked():
-    asked = {claim.id for path in SHIPPED for claim in schema.read(path).claims}
+    asked = {claim.id for path in SHIPPED for claim in reader.read(path).claims}
     assert {f"phost/{n}" for n in range(1, 16)} <= asked
 
 
 def test_figures_that_share_runs_share_them():
     def keys(name):
-        return {run.job.key for run in plan(schema.read(ROOT / f"papers/phost/{name}.toml"), "quick")}
+        return {run.job.key for run in plan(reader.read(ROOT / f"papers/phost/{name}.toml"), "quick")}
 
     assert keys("fig3") == keys("fig4") == keys("fig5a") == keys("fig5d")
     assert keys("fig5f") < keys("fig3")
@@ -45,7 +45,7 @@ def test_figures_that_share_runs_share_them():
 def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
     assert FIGURE.count(old) >= 1
     (papers / "fig1.toml").write_text(FIGURE.replace(old, new, 1))
-    return schema.read(papers / "fig1.toml")
+    return reader.read(papers / "fig1.toml")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_one_figure_may_extend_another(papers):
     (papers / "fig2.toml").write_text(
         'extends = "fig1.toml"\ntitle = "The tail"\n[[panel]]\nkind = "bars"\nx = "load"\ny = "slowdown.p99"\n'
     )
-    first, second = (schema.read(papers / name) for name in ("fig1.toml", "fig2.toml"))
+    first, second = (reader.read(papers / name) for name in ("fig1.toml", "fig2.toml"))
     assert second.title == "The tail"
     assert [p.kind for p in second.panels] == ["bars"]
     assert second.claims == []
@@ -133,7 +133,7 @@ def test_tuning_shows_the_best_setting_of_each_point_and_keeps_the_others_in_the
 
 
 def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_path):
-    figure = schema.read(papers / "fig1.toml")
+    figure = reader.read(papers / "fig1.toml")
     outcome = run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=2)
     assert [p.suffix for p in outcome.pictures] == [".png", ".svg"]
     assert all(p.stat().st_size > 5000 for p in outcome.pictures)
@@ -154,7 +154,7 @@ def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_pa
 def claim_figures(papers: Path, names=("fig1", "fig2")) -> list[schema.Figure]:
     for name in names:
         (papers / f"{name}.toml").write_text(FIGURE)
-    return [schema.read(papers / f"{name}.toml") for name in names]
+    return [reader.read(papers / f"{name}.toml") for name in names]
 
 
 def outcome(verdict: str) -> dict:
@@ -218,8 +218,8 @@ def test_figures_are_found_and_wrong_names_corrected(papers):
     with pytest.raises(ScenarioError, match='no paper "tny": did you mean "tiny"'):
         catalogue.figures("tny")
     with pytest.raises(ScenarioError, match='no scale "huge": there are quick, full'):
-        plan(schema.read(papers / "fig1.toml"), "huge")
+        plan(reader.read(papers / "fig1.toml"), "huge")
 
 
 def test_every_metric_of_a_figure_is_in_its_data(papers):
-    assert expressions(schema.read(papers / "fig1.toml")) == ["slowdown.mean", "nfct"]
+    assert expressions(reader.read(papers / "fig1.toml")) == ["slowdown.mean", "nfct"]

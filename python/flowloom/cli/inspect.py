@@ -55,10 +55,10 @@ def list_all(
 
 def _figures() -> list[dict[str, Any]]:
     from flowloom._native import ScenarioError
-    from flowloom.figures import catalogue, schema
+    from flowloom.figures import catalogue, reader
 
     try:
-        return [{"name": f.name, "about": f.title} for f in map(schema.read, catalogue.figures())]
+        return [{"name": f.name, "about": f.title} for f in map(reader.read, catalogue.figures())]
     except ScenarioError:
         return []  # an installed package has no papers beside it
 
@@ -84,9 +84,9 @@ def show(
     elif "/" in name and not name.endswith(".toml"):
         from flowloom.cli.paper import print_figure
         from flowloom.figures import catalogue as figures
-        from flowloom.figures import schema
+        from flowloom.figures import reader
 
-        print_figure(schema.read(figures.figure_path(name)))
+        print_figure(reader.read(figures.figure_path(name)))
     elif name.endswith(".toml"):
         from flowloom.scenario import Scenario
 

@@ -28,20 +28,20 @@ def register(top: typer.Typer) -> None:
 
 def list_figures(paper: Annotated[str | None, typer.Argument(help="Only this paper's.")] = None) -> None:
     """List the figures there are, with the claims that each answers."""
-    from flowloom.figures import catalogue, schema
+    from flowloom.figures import catalogue, reader
 
     rows = []
     for path in catalogue.figures(paper):
-        figure = schema.read(path)
+        figure = reader.read(path)
         rows.append([figure.name, figure.title, " ".join(c.id.partition("/")[2] for c in figure.claims)])
     common.print_table(["figure", "title", "claims"], rows)
 
 
 def show(name: Name) -> None:
     """Say what a figure runs, draws and claims."""
-    from flowloom.figures import catalogue, schema
+    from flowloom.figures import catalogue, reader
 
-    print_figure(schema.read(catalogue.figure_path(name)))
+    print_figure(reader.read(catalogue.figure_path(name)))
 
 
 def print_figure(figure: Figure) -> None:
@@ -84,10 +84,10 @@ def run(
     """
     from flowloom import progress
     from flowloom.claims.ledger import DIFFERS
-    from flowloom.figures import catalogue, schema
+    from flowloom.figures import catalogue, reader
     from flowloom.figures.paper import run_figure
 
-    figure = schema.read(catalogue.figure_path(name))
+    figure = reader.read(catalogue.figure_path(name))
     out = out or Path("results") / figure.name
     with common.resumable(runs), progress.reporter() as reporter:
         outcome = run_figure(figure, scale, out=out, runs=runs, workers=jobs, reporter=reporter)
@@ -107,9 +107,9 @@ def claims(
 ) -> None:
     """Print the ledger: each claim of the papers, and whether it holds here."""
     from flowloom.claims import ledger
-    from flowloom.figures import catalogue, schema
+    from flowloom.figures import catalogue, reader
 
-    entries = ledger.entries([schema.read(path) for path in catalogue.figures(paper)], scale)
+    entries = ledger.entries([reader.read(path) for path in catalogue.figures(paper)], scale)
     if json:
         keys = ("id", "verdict", "paper", "measured", "band", "scale", "seconds", "cause")
         common.print_json([{k: e[k] for k in keys if k in e} for e in entries])

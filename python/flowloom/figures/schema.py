@@ -1,22 +1,16 @@
-"""Reading a figure file into checked values; every mistake is told with its file, line and the nearest valid key."""
+"""What a figure file says, as checked values. docs/figures.md describes it for people, `reader` makes it of a file."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
-
-from flowloom import toml
-from flowloom._native import ScenarioError
-from flowloom.claims import checks
 
 METRIC_AXIS = "metric"
 """The axis that a panel with several metrics has besides those of the grid."""
 
-_PANEL_KINDS = ("bars", "lines", "course")
 Where = dict[str, list[Any]]
 """Axis names and the values each may take; an empty one selects everything."""
 
@@ -130,212 +124,6 @@ class Figure:
     def axis(self, name: str) -> Axis:
         """Give the axis of this name."""
         return next(axis for axis in self.axes if axis.name == name)
-
-
-def read(path: Path) -> Figure:
-    """Read a figure file; its name is its folder's and its own.
-
-    Raises:
-        ScenarioError: It cannot be read or is not a valid figure.
-    """
-    return _Reader(path).figure()
-
-
-class _Reader:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.text = path.read_text(encoding="utf-8")
-            self.table = tomllib.loads(self.text)
-        except OSError as error:
-            raise ScenarioError(f"cannot read the figure {path}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ScenarioError(f"{path}: {error}") from error
-        if parent := self.table.pop("extends", None):
-            inherited = _Reader(path.with_name(str(parent))).table
-            scales = {**inherited.get("scale", {}), **self.table.get("scale", {})}
-            # A figure that shows the same runs in another way has its own drawing and claims.
-            inherited = {k: v for k, v in inherited.items() if k not in ("panel", "claim", "notes")}
-            self.table = {**inherited, **self.table, "scale": scales}
-        self.axes: list[Axis] = []
-
-    def fail(self, key: str, message: str) -> ScenarioError:
-        line = toml.line_of(self.text, key)
-        return ScenarioError(f"{self.path}{'' if line is None else f':{line}'}: {key}: {message}")
-
-    def known(self, table: Mapping[str, Any], valid: Collection[str], place: str) -> None:
-        for key in table:
-            if key not in valid:
-                raise self.fail(key, f"unknown key in {place}: {suggestion(key, valid)}")
-
-    def take(self, table: Mapping[str, Any], key: str, kind: type[Any] | tuple[type[Any], ...], place: str) -> Any:
-        if key not in table:
-            raise self.fail(place.strip("[]").rpartition(".")[2], f"{place} needs `{key}`")
-        return self.typed(table[key], kind, key)
-
-    def typed(self, value: Any, kind: type[Any] | tuple[type[Any], ...], key: str) -> Any:
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            names = {
-                str: "a text",
-                int: "a whole number",
-                float: "a number",
-                list: "a list",
-                dict: "a table",
-                bool: "true or false",
-            }
-            raise self.fail(key, f"must be {' or '.join(names[k] for k in kinds)}, not {toml.value(value)}")
-        return value
-
-    def optional(self, table: Mapping[str, Any], key: str, kind: type[Any] | tuple[type[Any], ...], default: Any) -> Any:
-        return self.typed(table[key], kind, key) if key in table else default
-
-    def figure(self) -> Figure:
-        top = ("title", "about", "scenario", "axis", "set", "tune", "scale", "panel", "claim", "notes")
-        self.known(self.table, top, "a figure")
-        self.axes = [self.axis(entry) for entry in self.tables("axis")]
-        if not self.axes:
-            raise self.fail("axis", "a figure needs at least one [[axis]]")
-        scales = self.optional(self.table, "scale", dict, {})
-        if "quick" not in scales:
-            raise self.fail("scale", "a figure needs [scale.quick]")
-        return Figure(
-            name=f"{self.path.parent.name}/{self.path.stem}",
-            path=self.path,
-            title=self.take(self.table, "title", str, "a figure"),
-            about=self.optional(self.table, "about", str, "").strip(),
-            scenario=self.path.with_name(self.optional(self.table, "scenario", str, "default.toml")),
-            axes=self.axes,
-            rules=[self.rule(entry, "[[set]]") for entry in self.tables("set")],
-            tunes=[self.tune(entry) for entry in self.tables("tune")],
-            scales={name: self.scale(name, entry) for name, entry in scales.items()},
-            panels=[self.panel(entry) for entry in self.tables("panel")],
-            claims=[self.claim(entry) for entry in self.tables("claim")],
-            notes=self.optional(self.table, "notes", str, "").strip(),
-        )
-
-    def tables(self, key: str) -> list[dict[str, Any]]:
-        entries = self.optional(self.table, key, list, [])
-        return [self.typed(entry, dict, key) for entry in entries]
-
-    def axis(self, entry: dict[str, Any]) -> Axis:
-        self.known(entry, ("name", "key", "values", "labels", "title"), "[[axis]]")
-        name = self.take(entry, "name", str, "[[axis]]")
-        values = self.take(entry, "values", list, "[[axis]]")
-        labels = self.optional(entry, "labels", list, [v if isinstance(v, str) else toml.value(v) for v in values])
-        if len(labels) != len(values) or not values:
-            raise self.fail("labels", f"axis {name} has {len(values)} values and {len(labels)} labels")
-        title = self.optional(entry, "title", str, name.replace("_", " ").capitalize())
-        return Axis(name, self.take(entry, "key", str, "[[axis]]"), values, labels, title)
-
-    def where(self, entry: Mapping[str, Any], key: str) -> Where:
-        conditions = self.optional(entry, key, dict, {})
-        names = {axis.name: axis for axis in self.axes}
-        found: Where = {}
-        for name, wanted in conditions.items():
-            if name not in names:
-                raise self.fail(name, f"unknown axis: {suggestion(name, names)}")
-            found[name] = wanted if isinstance(wanted, list) else [wanted]
-            for value in found[name]:
-                if value not in names[name].values:
-                    raise self.fail(key, f"axis {name} has no {toml.value(value)}: it has {toml.value(names[name].values)}")
-        return found
-
-    def rule(self, entry: dict[str, Any], place: str) -> Rule:
-        self.known(entry, ("when", "keys"), place)
-        return Rule(self.where(entry, "when"), self.take(entry, "keys", dict, place))
-
-    def tune(self, entry: dict[str, Any]) -> Tune:
-        self.known(entry, ("when", "minimise", "keys"), "[[tune]]")
-        keys = self.take(entry, "keys", dict, "[[tune]]")
-        for key, values in keys.items():
-            self.typed(values, list, key)
-        return Tune(self.where(entry, "when"), self.take(entry, "minimise", str, "[[tune]]"), keys)
-
-    def scale(self, name: str, entry: Any) -> Scale:
-        place = f"[scale.{name}]"
-        self.known(self.typed(entry, dict, name), ("seeds", "set"), place)
-        rules = [self.rule(self.typed(r, dict, "set"), "[[scale.*.set]]") for r in self.optional(entry, "set", list, [])]
-        seeds = self.optional(entry, "seeds", int, 1)
-        if seeds < 1:
-            raise self.fail("seeds", "there must be at least one")
-        return Scale(seeds, rules)
-
-    def axis_name(self, entry: Mapping[str, Any], key: str, default: str | None, several: bool) -> str | None:
-        name = self.optional(entry, key, str, default)
-        names = [axis.name for axis in self.axes] + ([METRIC_AXIS] if several else [])
-        if name is not None and name not in names:
-            raise self.fail(key, f'unknown axis "{name}": {suggestion(name, names)}')
-        return str(name) if name is not None else None
-
-    def panel(self, entry: dict[str, Any]) -> Panel:
-        valid = (
-            "kind", "x", "y", "series", "facet", "where", "title", "x_label", "y_label", "course", "log_x", "log_y",
-            "y_min", "y_max", "percent",
-        )  # fmt: skip
-        self.known(entry, valid, "[[panel]]")
-        kind = self.take(entry, "kind", str, "[[panel]]")
-        if kind not in _PANEL_KINDS:
-            raise self.fail("kind", f'unknown panel kind "{kind}": {suggestion(kind, _PANEL_KINDS)}')
-        y = self.measures(self.take(entry, "y", (str, list), "[[panel]]"))
-        several = len(y) > 1
-        # The course of a run has its own x: a column of the recorded series, not an axis.
-        x = self.take(entry, "x", str, "[[panel]]") if kind == "course" else self.axis_name(entry, "x", None, several)
-        if x is None:
-            raise self.fail("panel", "[[panel]] needs `x`")
-        number = (int, float)
-        return Panel(
-            kind=kind,
-            x=x,
-            y=y,
-            series=self.axis_name(entry, "series", "transport", several) or "transport",
-            facet=self.axis_name(entry, "facet", None, False),
-            where=self.where(entry, "where"),
-            title=self.optional(entry, "title", str, ""),
-            x_label=self.optional(entry, "x_label", str, ""),
-            y_label=self.optional(entry, "y_label", str, y[0].label),
-            course=self.take(entry, "course", str, "[[panel]]") if kind == "course" else "",
-            log_x=self.optional(entry, "log_x", bool, False),
-            log_y=self.optional(entry, "log_y", bool, False),
-            y_min=self.optional(entry, "y_min", number, None),
-            y_max=self.optional(entry, "y_max", number, None),
-            percent=self.optional(entry, "percent", bool, False),
-        )
-
-    def measures(self, y: str | list[Any]) -> list[Measure]:
-        from flowloom.metrics import label
-
-        if isinstance(y, str):
-            return [Measure(y, label(y))]
-        found = []
-        for entry in y:
-            self.known(self.typed(entry, dict, "y"), ("metric", "label"), "y")
-            metric = self.take(entry, "metric", str, "y")
-            found.append(Measure(metric, self.optional(entry, "label", str, label(metric))))
-        return found
-
-    def claim(self, entry: dict[str, Any]) -> Claim:
-        self.known(entry, ("id", "says", "check"), "[[claim]]")
-        tests = [self.check(self.typed(c, dict, "check")) for c in self.take(entry, "check", list, "[[claim]]")]
-        return Claim(self.take(entry, "id", str, "[[claim]]"), self.take(entry, "says", str, "[[claim]]"), tests)
-
-    def check(self, entry: dict[str, Any]) -> Check:
-        kind = self.take(entry, "kind", str, "[[claim.check]]")
-        if kind not in checks.KINDS:
-            raise self.fail("kind", f'unknown check "{kind}": {suggestion(kind, checks.KINDS)}')
-        required, optional = checks.parameters(kind)
-        self.known(entry, ("kind", "paper", *required, *optional), f"a check of kind {kind}")
-        for name in required:
-            if name not in entry:
-                raise self.fail("kind", f"a check of kind {kind} needs `{name}`")
-        given = {k: v for k, v in entry.items() if k not in ("kind", "paper")}
-        for name in ("where", "of", "to", "at"):
-            if name in given:
-                given[name] = self.where(given, name)
-        for name in ("across", "along"):
-            if name in given:
-                self.axis_name(given, name, None, False)
-        return Check(kind, self.optional(entry, "paper", str, ""), given)
 
 
 def suggestion(word: str, valid: Collection[str]) -> str:

@@ -1,0 +1,90 @@
+"""docs/scenario.md is what the simulator's schema says, and what it says is so."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from flowloom import Scenario, _native, reference
+
+PAGE = Path(__file__).parents[2] / "docs" / "scenario.md"
+WORKLOADS = {
+    "poisson": 'sizes = "imc10"\nload = 0.5\nflows = 10',
+    "incast": 'senders = 2\nbytes = "10kB"\nrequests = 3\nperiod = "1ms"',
+    "permutation": 'sizes = "imc10"',
+    "burst": 'sizes = "imc10"\nflows = 10',
+}
+
+
+def rows(*heads: str) -> dict[str, str]:
+    """The keys and defaults of the table below these headings of the committed page."""
+    text = PAGE.read_text()
+    for head in heads:
+        text = text[text.index(head) + len(head) :]
+    cells = [line.split("|")[1:4] for line in re.split(r"\n\|", text, maxsplit=1)[1].split("\n\n")[0].splitlines()]
+    table = {key.strip(" `"): default.strip() for key, _, default in ([c.strip("|") for c in row] for row in cells) if "`" in key}
+    assert table
+    return table
+
+
+def resolved(topology: str = "fat_tree", workload: str = "poisson", transport: str = "phost"):
+    text = f'[topology]\nkind = "{topology}"\n[workload]\nkind = "{workload}"\n{WORKLOADS[workload]}\n'
+    return tomllib.loads(Scenario.of(f'{text}[transport]\nname = "{transport}"\n').resolve())
+
+
+def test_the_page_is_what_the_schema_says():
+    written = reference.document(json.loads(_native.schema()))
+    assert PAGE.read_text(encoding="utf-8") == written, "docs/scenario.md is stale: run `make docs`"
+
+
+@pytest.mark.parametrize("kind", ["single_switch", "dumbbell", "leaf_spine", "three_tier", "fat_tree"])
+def test_defaults_of_topologies_are_those_that_are_filled_in(kind):
+    assert_defaults(rows("## `[topology]`", f'### `kind = "{kind}"`'), resolved(topology=kind)["topology"])
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_defaults_of_workloads_are_those_that_are_filled_in(kind):
+    assert_defaults(rows("## `[workload]`", f'### `kind = "{kind}"`'), resolved(workload=kind)["workload"])
+
+
+@pytest.mark.parametrize("name", ["run", "fabric", "metrics"])
+def test_defaults_of_other_tables_are_those_that_are_filled_in(name):
+    assert_defaults(rows(f"## `[{name}]`"), resolved()[name])
+
+
+@pytest.mark.parametrize("name", [entry["name"] for entry in json.loads(_native.catalogue())["transports"]])
+def test_every_transport_has_its_parameters_there(name):
+    assert_defaults(rows(f"## `[transport.{name}]`"), resolved(transport=name)["transport"][name])
+
+
+def assert_defaults(documented: dict[str, str], filled_in: dict[str, object]) -> None:
+    for key, value in filled_in.items():
+        if key != "kind" and documented[key] != "required":
+            assert tomllib.loads(f"v = {documented[key].strip('`')}")["v"] == value, key
+    for key in documented.keys() - filled_in.keys():
+        assert documented[key] == "none", key
+
+
+def every_key(schema, path=""):
+    for branch in [schema, *schema.get("oneOf", ()), *schema.get("anyOf", ()), schema.get("items", {})]:
+        for key, part in branch.get("properties", {}).items():
+            yield f"{path}.{key}", part
+            yield from every_key(part, f"{path}.{key}")
+
+
+def test_every_key_is_explained():
+    unexplained = [path for path, part in every_key(json.loads(_native.schema())) if "const" not in part and not part.get("description")]
+    assert not unexplained
+
+
+def test_it_is_written_by_the_command_in_its_head(tmp_path):
+    page = tmp_path / "page.md"
+    subprocess.run([sys.executable, "-m", "flowloom.reference", page], check=True)
+    assert page.read_text(encoding="utf-8").startswith("# Scenario reference")
+    assert subprocess.run([sys.executable, "-m", "flowloom.reference"], capture_output=True).returncode != 0
