@@ -114,7 +114,21 @@ fn network(scenario: &Scenario, wire: &WireProfile) -> Result<Network, ScenarioE
     Ok(network)
 }
 
+/// More would take more memory than machines have; routes alone grow with hosts times switches.
+const HOSTS_MAX: u64 = 100_000;
+
 fn build(topology: &Topology, scenario: &Scenario, switching: Switching) -> Result<Network, ScenarioError> {
+    let hosts = match topology {
+        Topology::LeafSpine(t) => u64::from(t.racks) * u64::from(t.hosts_per_rack),
+        Topology::ThreeTier(t) => u64::from(t.racks) * u64::from(t.hosts_per_rack),
+        _ => 0, // limited by the range of one number, or by a file
+    };
+    if hosts > HOSTS_MAX {
+        return Err(ScenarioError::at_key(
+            "topology.hosts_per_rack",
+            format!("this makes {hosts} hosts; the limit is {HOSTS_MAX}"),
+        ));
+    }
     Ok(match topology {
         Topology::SingleSwitch(t) => topology::single_switch(t.hosts as usize, t.host_rate.0, t.delay.0, switching),
         Topology::Dumbbell(t) => {

@@ -144,6 +144,7 @@ fn kinds() {
         workload(&format!("{incast}senders = 3\nload = 0.5\nperiod = \"1ms\"")),
         workload(&format!("{incast}senders = 3\nperiod = \"0ms\"")),
         workload(&format!("{incast}senders = 3\nperiod = \"9000000s\"")),
+        workload(&format!("{}senders = 3\nload = 0.5", incast.replace("= 3", "= 100000000"))),
         workload(&format!("{incast}senders = 3\nmatrix = \"permutation\"\nperiod = \"1s\"")),
         workload("[workload]\nkind = \"incast\"\nrequests = 3\nbytes = \"2B\"\nsenders = 3\nload = 0.5"),
         tenants(""),
@@ -161,6 +162,7 @@ fn kinds() {
         topology("[topology]\nkind = \"fat_tree\"\nk = 5"),
         topology("[topology]\nkind = \"leaf_spine\"\nracks = 1\nhosts_per_rack = 1"),
         topology("[topology]\nkind = \"custom\"\nfile = \"no-such-file.toml\""),
+        topology("[topology]\nkind = \"leaf_spine\"\nracks = 9000\nhosts_per_rack = 9000"),
         topology("[topology]\nkind = \"custom\""),
         first_line(
             &GOOD

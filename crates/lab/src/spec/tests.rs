@@ -208,9 +208,7 @@ fn deadline() -> impl Strategy<Value = Option<Deadline>> {
 }
 
 fn workload() -> impl Strategy<Value = WorkloadSpec> {
-    use MatrixKind as M;
-    let matrix =
-        || prop::sample::select(vec![M::AllToAll, M::RandomPairs, M::Permutation, M::LeftRight, M::Across, M::ManyToOne]);
+    let matrix = || prop::sample::select(MatrixKind::ALL.to_vec());
     let load_link = prop::sample::select(vec![LoadLink::Host, LoadLink::Core]);
     let tenant = || ("\\PC{0,9}", option::of(sizes()), share()).prop_map(|(name, sizes, share)| Tenant { name, sizes, share });
     let tenants = || vec(tenant(), 0..3);

@@ -17,6 +17,8 @@ use crate::spec::{Burst, Incast, LoadLink, MatrixKind, Permutation, Poisson};
 /// A workload whose last start is expected later than this is refused: it is a slip in a load or a rate, and further on starts
 /// would leave the range of [`Time`].
 const START_S_MAX: f64 = 1e6;
+/// As for the other kinds, whose schema has it.
+const FLOWS_MAX: u32 = 100_000_000;
 const PS_PER_S: f64 = 1e12;
 
 /// What one source draws from.
@@ -91,8 +93,9 @@ pub(super) fn incast(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, 
             format!("{} is less than a byte for each of {senders} senders", spec.bytes.0),
         ));
     }
-    let Some(flow_count) = spec.requests.checked_mul(spec.senders) else {
-        let message = format!("{} requests of {senders} flows are more than the 2^32 flows a run can have", spec.requests);
+    let flow_count = u64::from(spec.requests) * u64::from(spec.senders);
+    let Some(flow_count) = u32::try_from(flow_count).ok().filter(|count| *count <= FLOWS_MAX) else {
+        let message = format!("{} requests of {senders} flows make {flow_count}; the limit is {FLOWS_MAX}", spec.requests);
         return Err(ScenarioError::at_key("workload.requests", message));
     };
     let mut clock = RequestClock::new(spec, context)?;

@@ -1,6 +1,6 @@
 //! What a load means: how much traffic there is in all, given how busy the busiest link of a class is to be.
 
-use flowloom_core::{Link, LinkId, Network, NodeId, NodeKind};
+use flowloom_core::{LinkId, Network, NodeId, NodeKind, Rate};
 
 use super::matrix::Matrix;
 use crate::ScenarioError;
@@ -11,11 +11,10 @@ use crate::spec::LoadLink;
 /// # Errors
 /// Where no link of the class carries traffic.
 pub fn total_bytes_per_second(load: f64, class: LoadLink, network: &Network, matrix: &Matrix) -> Result<f64, ScenarioError> {
-    let shares = link_shares(network, matrix);
-    let is_switch = |node: NodeId| network.node(node).kind == NodeKind::Switch;
-    let class_of = |link: &Link| if is_switch(link.from) && is_switch(link.to) { LoadLink::Core } else { LoadLink::Host };
-    let links = network.links().iter().zip(shares).filter(|(link, _)| class_of(link) == class);
-    let busiest = links.map(|(link, share)| share / (link.rate.as_bps() as f64 / 8.0)).fold(0.0, f64::max);
+    let busiest = match class {
+        LoadLink::Host => busiest_host(network, matrix),
+        LoadLink::Core => busiest_core(network, matrix),
+    };
     if busiest == 0.0 {
         return Err(ScenarioError::at_key(
             "workload.load_link",
@@ -23,6 +22,25 @@ pub fn total_bytes_per_second(load: f64, class: LoadLink, network: &Network, mat
         ));
     }
     Ok(load / busiest)
+}
+
+/// The utilisation of the busiest host link, per byte per second of all traffic together.
+fn busiest_host(network: &Network, matrix: &Matrix) -> f64 {
+    let ends = matrix.weights().iter().zip(matrix.received());
+    let rates = (0u32..).map(|host| network.host_rate(NodeId(host)));
+    ends.zip(rates).map(|((sent, received), rate)| sent.max(received) / bytes_per_second(rate)).fold(0.0, f64::max)
+}
+
+/// The same for links between switches.
+fn busiest_core(network: &Network, matrix: &Matrix) -> f64 {
+    let is_switch = |node: NodeId| network.node(node).kind == NodeKind::Switch;
+    let links = network.links().iter().zip(link_shares(network, matrix));
+    let core = links.filter(|(link, _)| is_switch(link.from) && is_switch(link.to));
+    core.map(|(link, share)| share / bytes_per_second(link.rate)).fold(0.0, f64::max)
+}
+
+fn bytes_per_second(rate: Rate) -> f64 {
+    rate.as_bps() as f64 / 8.0
 }
 
 /// For every directed link the share of all traffic that crosses it, split evenly at each switch among the next hops on
@@ -70,7 +88,7 @@ fn spread(network: &Network, target: NodeId, at_node: &mut [f64], shares: &mut [
 mod tests {
     use super::*;
     use crate::spec::MatrixKind;
-    use flowloom_core::{Duration, Rate, Switching};
+    use flowloom_core::{Duration, Switching};
     use flowloom_fabric::topology;
 
     const SF: Switching = Switching::StoreAndForward;
@@ -117,6 +135,20 @@ mod tests {
         let network = topology::single_switch(4, gbps(10), D, SF);
         let matrix = Matrix::new(MatrixKind::AllToAll, &network, 1);
         assert!(total_bytes_per_second(0.5, LoadLink::Core, &network, &matrix).is_err());
+    }
+
+    #[test]
+    fn shares_of_host_links_are_what_hosts_send_and_receive() {
+        let network = topology::three_tier(4, 3, 2, gbps(1), gbps(10), gbps(10), D, SF);
+        for kind in MatrixKind::ALL {
+            let matrix = Matrix::new(kind, &network, 3);
+            let shares = link_shares(&network, &matrix);
+            for (host, received) in (0u32..).zip(matrix.received()) {
+                let up = network.ports(NodeId(host))[0];
+                assert!((shares[up.index()] - matrix.weights()[host as usize]).abs() < 1e-12);
+                assert!((shares[up.reverse().index()] - received).abs() < 1e-12);
+            }
+        }
     }
 
     /// Whatever leaves the hosts arrives at hosts, and what enters a switch leaves it.

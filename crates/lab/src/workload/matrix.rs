@@ -49,6 +49,25 @@ impl Matrix {
         &self.weights
     }
 
+    /// By host: the share of all traffic that it receives.
+    pub fn received(&self) -> Vec<f64> {
+        // Each source adds the same to a range of hosts: add where it begins, take away where it ends, and sum up.
+        let mut steps = vec![0.0; self.weights.len() + 1];
+        let mut own = vec![0.0; self.weights.len()];
+        for (host, range) in (0u32..).zip(&self.targets).filter(|(host, _)| self.target_count(*host) > 0) {
+            let share = self.weights[host as usize] / self.target_count(host) as f64;
+            steps[range.start as usize] += share;
+            steps[range.end as usize] -= share;
+            own[host as usize] = if range.contains(&host) { share } else { 0.0 };
+        }
+        let mut sum = 0.0;
+        let received = steps.iter().zip(own).map(|(step, own)| {
+            sum += step;
+            sum - own
+        });
+        received.collect()
+    }
+
     /// How many hosts `host` sends to.
     fn target_count(&self, host: u32) -> usize {
         let range = &self.targets[host as usize];
@@ -97,15 +116,6 @@ mod tests {
         single_switch(hosts, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward)
     }
 
-    const KINDS: [MatrixKind; 6] = [
-        MatrixKind::AllToAll,
-        MatrixKind::RandomPairs,
-        MatrixKind::Permutation,
-        MatrixKind::LeftRight,
-        MatrixKind::Across,
-        MatrixKind::ManyToOne,
-    ];
-
     proptest! {
         #[test]
         fn partners_are_a_permutation_without_fixed_points(hosts in 2u32..200, seed in any::<u64>()) {
@@ -116,8 +126,8 @@ mod tests {
         }
 
         #[test]
-        fn pair_shares_add_up_and_nobody_sends_to_itself(hosts in 2usize..40, kind in 0..KINDS.len(), seed in any::<u64>()) {
-            let matrix = Matrix::new(KINDS[kind], &network(hosts), seed);
+        fn pair_shares_add_up_and_nobody_sends_to_itself(hosts in 2usize..40, kind in 0..MatrixKind::ALL.len(), seed in any::<u64>()) {
+            let matrix = Matrix::new(MatrixKind::ALL[kind], &network(hosts), seed);
             let hosts = hosts as u32;
             let total: f64 = (0..hosts).flat_map(|src| (0..hosts).map(move |dst| (src, dst))).map(|(src, dst)| matrix.pair_share(src, dst)).sum();
             prop_assert!((total - 1.0).abs() < 1e-9);
