@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::MOST_SLOTS;
-use crate::{Checked, quantity};
+use crate::Checked;
 
 /// Which flow the arbiter serves first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,15 +43,14 @@ pub struct Config {
     /// How long a source waits for acknowledgements after its last granted packet before it requests the rest anew, in epochs
     /// (1 in that simulator); never less than two round trips.
     pub ack_wait_epochs: f64,
-    /// How long a source waits for a grant before it repeats its request, in epochs, besides two round trips; doubles up to 64
-    /// times. Ours: that simulator loses no control packet.
+    /// How long a source waits for a grant before it repeats its request, in epochs, besides two round trips; doubles up to
+    /// eightfold. Ours: that simulator loses no control packet.
     pub request_timeout_epochs: f64,
     /// Whether a full port drops data to make room for control packets (so in that simulator), instead of whatever arrives.
     pub push_out: bool,
-    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "String")]
-    pub time_wait: Duration,
+    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates, in longest pauses between two requests
+    /// since the last of them: as many losses in a row do no harm.
+    pub time_wait_requests: u32,
 }
 
 impl Default for Config {
@@ -64,7 +63,7 @@ impl Default for Config {
             ack_wait_epochs: 1.0,
             request_timeout_epochs: 10.0,
             push_out: true,
-            time_wait: Duration::from_ms(10),
+            time_wait_requests: 12,
         }
     }
 }
@@ -91,8 +90,11 @@ impl Checked for Config {
                 return Err(format!("{name}: found {value}; it must be at least {least}"));
             }
         }
-        if self.time_wait == Duration::ZERO {
-            return Err("time_wait: found 0; it must exceed every round trip, such as \"10ms\"".into());
+        if self.time_wait_requests == 0 {
+            return Err(
+                "time_wait_requests: found 0, and a retransmission would open a finished flow anew; it must be 1 or more"
+                    .into(),
+            );
         }
         Ok(())
     }
@@ -120,7 +122,7 @@ mod tests {
             ("epoch_slack_slots = -0.5", "epoch_slack_slots"),
             ("ack_wait_epochs = nan", "ack_wait_epochs"),
             ("request_timeout_epochs = 1.0", "request_timeout_epochs"),
-            ("time_wait = \"0s\"", "time_wait"),
+            ("time_wait_requests = 0", "time_wait_requests"),
         ] {
             assert_eq!(culprit(text), Err(key.to_owned()));
         }

@@ -22,12 +22,9 @@ impl Host {
     /// Where the network has no control host.
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &site.wire);
-        Host {
-            source: Source::new(config, site, framing),
-            destination: Reassembly::new(config.time_wait),
-            framing,
-            out: Outbox::default(),
-        }
+        let source = Source::new(config, site, framing);
+        let destination = Reassembly::new(source.longest_pause() * u64::from(config.time_wait_requests));
+        Host { source, destination, framing, out: Outbox::default() }
     }
 }
 

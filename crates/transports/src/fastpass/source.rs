@@ -9,6 +9,9 @@ use super::header::Slots;
 use super::{Config, Header, ScheduleStart};
 use crate::parts::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
 
+/// How often the pause between two requests doubles: flows that wait their turn for long must not fill the arbiter's link.
+const MOST_DOUBLINGS: u8 = 3;
+
 /// One flow that is being sent. Packets are numbered from 0.
 struct Sending {
     flow: FlowId,
@@ -68,21 +71,26 @@ impl Source {
     /// Where the network has no control host.
     pub(super) fn new(config: &Config, site: &Site<'_>, framing: Framing) -> Source {
         let epoch = config.epoch(site.line_rate(), &site.wire);
-        let two_round_trips = site.network.base_rtt(&site.wire) * 2;
+        let round_trip = site.network.base_rtt(&site.wire);
         Source {
             framing,
             arbiter: site.network.control_host().expect("Fastpass has an arbiter"),
             epoch,
             slots: config.epoch_slots,
             start: config.schedule_start,
-            ack_wait: epoch.scale(config.ack_wait_epochs).max(two_round_trips),
-            request_timeout: epoch.scale(config.request_timeout_epochs) + two_round_trips,
+            ack_wait: epoch.scale(config.ack_wait_epochs).max(round_trip * 2),
+            request_timeout: epoch.scale(config.request_timeout_epochs) + round_trip * 2,
             flows: FlowTable::default(),
             timers: IndexedHeap::default(),
             last_epoch: None,
             coming: VecDeque::new(),
             ready: VecDeque::new(),
         }
+    }
+
+    /// The longest pause between two requests of a flow.
+    pub(super) fn longest_pause(&self) -> Duration {
+        self.request_timeout * (1 << MOST_DOUBLINGS)
     }
 
     pub(super) fn open(&mut self, now: Time, flow: &Flow, out: &mut Outbox<Header>) {
@@ -106,11 +114,8 @@ impl Source {
 
     /// Asks for as many slots as packets are unacknowledged.
     fn request(&mut self, now: Time, slot: u32, out: &mut Outbox<Header>) {
-        /// So that a flow that waits its turn for long does not fill the arbiter's link with repetitions.
-        const MOST_DOUBLINGS: u8 = 6;
         let state = &mut self.flows[slot];
         state.wanted = state.packets - state.acked.len();
-        state.next = state.acked.first_missing();
         state.due = now + self.request_timeout * (1 << state.unanswered.min(MOST_DOUBLINGS));
         state.unanswered = state.unanswered.saturating_add(1);
         self.timers.set(slot, state.due);

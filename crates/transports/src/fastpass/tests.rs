@@ -1,6 +1,6 @@
 //! Fastpass between hosts and an arbiter: known answers by hand, and survival of whatever a network does.
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Rate, Time};
 use proptest::prelude::*;
 
 use super::{Config, Fastpass, Header, Policy, ScheduleStart};
@@ -116,22 +116,33 @@ fn a_lost_request_is_repeated_with_back_off() {
 }
 
 /// Twenty packets take three schedules; the second is lost. The source counts on its grants until the request times out, counted
-/// from the last schedule, and then asks for the eight packets that it could not send.
+/// from the last schedule, and then asks for the eight packets that it could not send. That request is lost as well, and repeated
+/// after one timeout: the grants ended the back-off.
 #[test]
 fn after_a_lost_schedule_the_rest_is_requested() {
     let mut pair = pair(&Config::default(), 2);
-    let mut schedules = 0;
+    let (mut schedules, mut requests_seen) = (0, 0);
     pair.on_packet(move |sent| {
-        schedules += u32::from(matches!(sent.packet.header, Header::Schedule { .. }));
-        if schedules == 2 && matches!(sent.packet.header, Header::Schedule { .. }) { Fate::Drop } else { Fate::Pass }
+        let lost = match sent.packet.header {
+            Header::Schedule { .. } => {
+                schedules += 1;
+                schedules == 2
+            }
+            Header::Request { .. } => {
+                requests_seen += 1;
+                requests_seen == 2
+            }
+            _ => false,
+        };
+        if lost { Fate::Drop } else { Fate::Pass }
     });
     pair.open(0, 1, 1460 * 20);
     pair.run_to_end(SECOND);
-    let third = Time::ZERO + EPOCH * 3 + CONTROL;
+    let second = Time::ZERO + EPOCH * 3 + CONTROL + REQUEST_TIMEOUT;
     let asked = requests(&pair);
-    assert_eq!(asked[..2], [(Time::ZERO, 20), (third + REQUEST_TIMEOUT, 8)]);
+    assert_eq!(asked[..3], [(Time::ZERO, 20), (second, 8), (second + REQUEST_TIMEOUT, 8)]);
     assert_eq!(data(&pair).len(), 20);
-    assert_eq!(pair.flow(FlowId(0)).received, Some(slot_after(asked[1].0, 7) + PACKET + DELAY));
+    assert_eq!(pair.flow(FlowId(0)).received, Some(slot_after(asked[2].0, 7) + PACKET + DELAY));
 }
 
 /// Ten packets, of which one is lost: an epoch after the last was sent, the source asks for one more slot.
@@ -232,8 +243,10 @@ proptest! {
         flows in prop::collection::vec((0_u32..4, 1_u32..4, 0_u64..200_000, 0_u64..100), 1..12),
         seed in any::<u64>(),
         (loss, duplicate, reorder) in (0.0..0.3, 0.0..0.2, 0.0..0.3),
+        rate in prop::sample::select(vec![1_u64, 10, 40]),
     ) {
-        let mut pair = Pair::<Fastpass>::new(&config, Setup { hosts: 4, log: false, ..Setup::default() });
+        let setup = Setup { hosts: 4, rate: Rate::from_gbps(rate), log: false, ..Setup::default() };
+        let mut pair = Pair::<Fastpass>::new(&config, setup);
         pair.on_packet(Faults { loss, duplicate, reorder, late: Duration::from_us(100) }.hook(seed));
         for (id, (src, hop, size, start_us)) in (0..).zip(flows) {
             let start = Time::ZERO + Duration::from_us(start_us);

@@ -30,7 +30,7 @@ pub struct Config {
     /// Retransmission timeout, fixed: no estimator, no back-off. About three round trips, and more than a full buffer takes to
     /// drain (pHost paper §4.1: 45 µs; PASE table 3: 1 ms; PIAS: 250 µs).
     #[serde(with = "quantity::duration")]
-    #[schemars(with = "String")]
+    #[schemars(schema_with = "quantity::duration::schema")]
     pub rto: Duration,
     /// Consecutive timeouts after which a flow sends only a header per timeout until it is answered; 0 means never (5 in the
     /// PIAS authors' simulator; the pHost authors' has no probes).
@@ -40,10 +40,10 @@ pub struct Config {
     pub sack_clocking: bool,
     /// What the priority number of a data packet means: `remaining`, `deadline` or `bytes_sent`.
     pub priority: Priority,
-    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them.
-    /// Must outlast the silence of a sender whose acknowledgements are lost.
+    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them. Many
+    /// times `rto`, since as many losses in a row must do no harm, and longer than a duplicate can starve in a port.
     #[serde(with = "quantity::duration")]
-    #[schemars(with = "String")]
+    #[schemars(schema_with = "quantity::duration::schema")]
     pub time_wait: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Default for Config {
             probe_after: 5,
             sack_clocking: false,
             priority: Priority::Remaining,
-            time_wait: Duration::from_ms(10),
+            time_wait: Duration::from_ms(100),
         }
     }
 }
@@ -75,7 +75,7 @@ impl Checked for Config {
         }
         if self.time_wait < self.rto {
             let (wait, rto) = (self.time_wait, self.rto);
-            return Err(format!("time_wait: found {wait}; it must be at least rto = {rto}, such as \"10ms\""));
+            return Err(format!("time_wait: found {wait}; it must be at least rto = {rto}, such as \"100ms\""));
         }
         Ok(())
     }

@@ -131,6 +131,26 @@ fn after_five_timeouts_only_probes_are_sent_until_one_is_answered() {
     assert!(pair.flow(flow).received.unwrap() < answered + round_trip * 20);
 }
 
+/// Twice four timeouts, with acknowledgements between them, are not five in a row.
+#[test]
+fn an_acknowledgement_ends_the_row_of_timeouts() {
+    let mut pair = pair(&Config::default(), Setup::default());
+    let mut losses = [4, 4];
+    pair.on_packet(move |sent| {
+        let left = match sent.packet.header {
+            Header::Data { number: 0, .. } => &mut losses[0],
+            Header::Data { number: 30, .. } => &mut losses[1],
+            _ => return Fate::Pass,
+        };
+        *left -= 1;
+        if *left >= 0 { Fate::Drop } else { Fate::Pass }
+    });
+    pair.open(0, 1, 1460 * 40);
+    let end = pair.run_to_end(SECOND);
+    assert!(end > at_us(8 * 45), "all eight timeouts passed");
+    assert!(pair.sent().iter().all(|sent| !matches!(sent.packet.header, Header::Probe { .. })));
+}
+
 #[test]
 fn without_probes_a_packet_is_sent_at_every_timeout() {
     let mut pair = pair(&Config { probe_after: 0, ..Config::default() }, Setup::default());
