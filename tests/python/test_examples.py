@@ -1,0 +1,91 @@
+"""Every scenario in examples/ runs, shows what it says, and its comments hold commands that exist."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import flowloom
+from flowloom import Scenario
+from flowloom.cli.common import parse_value, split_list
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCENARIOS = sorted(path.name for path in EXAMPLES.glob("*.toml") if not path.name.endswith(".net.toml"))
+SMALL = {
+    "faults.toml": {"workload.flows": 300},
+    "incast.toml": {"workload.requests": 2},
+    "own_topology.toml": {"workload.flows": 400},
+    "trace.toml": {},
+    "two_tenants.toml": {},
+}
+
+
+def run(name: str, **overrides):
+    return flowloom.run(EXAMPLES / name, SMALL[name], **overrides)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_it_runs(name):
+    summary = run(name).summary
+    assert summary["flows"] > 0
+    if name != "two_tenants.toml":  # which has a time limit
+        assert summary["finished"] == summary["flows"]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_its_commands_are_right(name):
+    """Commands in comments name scenarios that exist and keys that are taken; running them is the documents' test."""
+    text = (EXAMPLES / name).read_text().replace("\\\n#", "")
+    commands = re.findall(r"^# +(flowloom .*)$", text, re.M)
+    assert commands
+    for command in commands:
+        words = shlex.split(command)
+        scenario = Scenario.of(EXAMPLES.parent / words[2])
+        for option, value in itertools.pairwise(words):
+            if option in ("--set", "--vary"):
+                key, _, values = value.partition("=")
+                for one in split_list(values) if option == "--vary" else [values]:
+                    scenario.set({key: parse_value(one)}).resolve()
+            if option == "--transports":
+                for one in value.split(","):
+                    scenario.set({"transport.name": one}).resolve()
+
+
+def test_incast_overflows_pfabrics_port_and_not_phosts():
+    drops = {name: run("incast.toml", transport__name=name).summary["drops"]["rate"] for name in ("phost", "pfabric")}
+    assert drops["phost"] == 0
+    assert 0.25 < drops["pfabric"] < 0.45
+
+
+def test_only_the_fair_policy_serves_both_tenants():
+    fair = {"transport__phost__policy": "tenant_fair", "transport__phost__data_priorities": False}
+    goodput = {
+        name: [run("two_tenants.toml", **changes).summary["tenants"][tenant]["goodput_gbps"] for tenant in ("0", "1")]
+        for name, changes in (("srpt", {}), ("fair", fair))
+    }
+    assert goodput["srpt"][0] > 20 * goodput["srpt"][1]
+    assert 0.5 < goodput["fair"][1] / goodput["fair"][0] < 2
+
+
+def test_spraying_fills_the_slow_uplink_of_the_own_topology():
+    uplinks = run("own_topology.toml").summary["utilisation"]["leaf-spine"]
+    # Of both leaves' uplinks, the fast ones carry as many bytes as the slow ones, at four times the rate.
+    assert uplinks["max"] > 2 * uplinks["mean"]
+
+
+def test_the_trace_is_taken_as_it_is():
+    results = run("trace.toml")
+    lines = [line for line in (EXAMPLES / "trace.csv").read_text().splitlines() if line[0].isdigit()]
+    assert results.flows["bytes"].to_pylist() == [int(line.split(",")[3]) for line in lines]
+    assert results.summary["deadlines_met"] == 1.0
+    assert results.summary["requests"]["finished"] == 1
+
+
+def test_faults_strike_and_nothing_is_left_behind():
+    drops = run("faults.toml").summary["drops"]["by_reason"]
+    assert drops["lost"] > 0
+    assert drops["link_down"] > 0
