@@ -44,6 +44,23 @@ fn loss_has_its_rate_and_its_place() {
     }
 }
 
+/// Two links, one packet on each at the same instants: what is lost on one says nothing about the other. Of 5000 packets 500 are
+/// lost on each link, 50 by chance on both.
+#[test]
+fn links_are_lossy_each_on_its_own() {
+    let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
+    let flows = vec![flow(0, 0, 2, 1460 * 5000, Time::ZERO), flow(1, 1, 3, 1460 * 5000, Time::ZERO)];
+    let to_hosts = [2, 3].map(|host| network.ports(NodeId(host))[0].reverse());
+    let faults = |link| if to_hosts.contains(&LinkId(link)) { vec![Fault::Loss(0.1)] } else { Vec::new() };
+    let (_, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), setup(network), flows, Log::default(), faults);
+    let lost = |flow: u32| -> std::collections::BTreeSet<u64> {
+        log.dropped.iter().filter(|(_, _, p, _)| p.flow.0 == flow).map(|(_, _, p, _)| p.offset.get()).collect()
+    };
+    let both = lost(0).intersection(&lost(1)).count() as u64;
+    assert!(is_share(lost(0).len() as u64, 5000, 0.1) && is_share(lost(1).len() as u64, 5000, 0.1));
+    assert!(is_share(both, 5000, 0.01), "{both} on both");
+}
+
 #[test]
 fn corrupt_packets_travel_on_and_the_receiving_nic_discards_them() {
     let (report, log) = through(Fault::Corrupt(0.1));

@@ -7,4 +7,5 @@ mod order;
 mod queueing;
 mod routing;
 mod service;
+mod timers;
 mod unloaded;
