@@ -84,7 +84,7 @@ impl Discipline<Header> for PriorityDrop {
 
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, Header, ()>) -> Dequeue {
-        // Most ports of the fabric hold one packet at most, and do without the search.
+        // A port that was busy holds one packet more often than not, and does without the search.
         let packet = match self.packets[..] {
             [] => return Dequeue::Idle,
             [(_, only)] => {
@@ -138,6 +138,12 @@ mod tests {
     }
 
     #[test]
+    fn only_a_packet_that_fits_passes() {
+        assert!(rig(1500).pass(packet(0, 1, 0, 1500)));
+        assert!(!rig(1499).pass(packet(0, 1, 0, 1500)));
+    }
+
+    #[test]
     fn short_packets_make_room_for_a_long_one_until_it_fits() {
         let mut rig = rig(3000);
         for flow in 0..30 {
@@ -179,6 +185,7 @@ mod tests {
             let mut rig = rig(limit);
             let mut list: Vec<(u32, u32, u32, u32)> = Vec::new();
             for (number, (add, flow, priority, size)) in (0..).zip(steps) {
+                prop_assert_eq!(rig.pass(packet(flow, priority, number, size)), list.is_empty());
                 if add {
                     rig.enqueue(packet(flow, priority, number, size));
                     list.push((flow, priority, number, size));

@@ -36,6 +36,11 @@ impl<H> Discipline<H> for DropTail {
     }
 
     #[inline]
+    fn pass(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) -> bool {
+        self.queue.is_empty() && u64::from(call.pool[packet].size_bytes) <= self.limit
+    }
+
+    #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
         let Some(packet) = self.queue.pop(call.pool) else { return Dequeue::Idle };
         self.used -= u64::from(call.pool[packet].size_bytes);
@@ -47,6 +52,15 @@ impl<H> Discipline<H> for DropTail {
 mod tests {
     use super::*;
     use crate::ports::rig::{Rig, packet};
+
+    #[test]
+    fn a_packet_that_fits_passes_an_empty_port() {
+        let mut rig = Rig::new(DropTail::new(Bytes::new(1500)));
+        assert!(rig.pass(packet(0, 0, 1500)));
+        assert!(!rig.pass(packet(1, 0, 1501)));
+        rig.enqueue(packet(2, 0, 40));
+        assert!(!rig.pass(packet(3, 0, 40)));
+    }
 
     #[test]
     fn the_limit_is_in_bytes_and_order_is_kept() {

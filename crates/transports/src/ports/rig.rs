@@ -56,6 +56,14 @@ impl<H, D: Discipline<H, Shared = ()>> Rig<H, D> {
         self.call(|port, call| port.enqueue(call, id));
     }
 
+    /// Whether a packet that finds the port free may leave at once; the port does not keep it.
+    pub(crate) fn pass(&mut self, packet: Packet<H>) -> bool {
+        let id = self.pool.insert(packet);
+        let passes = self.call(|port, call| port.pass(call, id));
+        self.pool.remove(id);
+        passes
+    }
+
     /// The next packet out.
     pub(crate) fn dequeue(&mut self) -> Option<Packet<H>>
     where

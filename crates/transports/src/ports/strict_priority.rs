@@ -144,6 +144,15 @@ mod tests {
     }
 
     #[test]
+    fn only_a_packet_that_fits_passes() {
+        for buffer in [Buffer::Shared, Buffer::PushOut, Buffer::PerClass] {
+            let port = || Rig::new(StrictPriority::new(2, buffer(Bytes::new(1500))));
+            assert!(port().pass(packet(0, 1, 1500)));
+            assert!(!port().pass(packet(0, 1, 1501)));
+        }
+    }
+
+    #[test]
     fn a_class_of_its_own_limit_does_not_touch_the_others() {
         let mut rig = Rig::new(StrictPriority::new(2, Buffer::PerClass(Bytes::new(1500))));
         for (flow, class) in [(0, 1), (1, 1), (2, 0), (3, 0)] {
@@ -204,6 +213,7 @@ mod tests {
             let mut rig = Rig::new(StrictPriority::new(8, Buffer::PushOut(Bytes::new(limit.into()))));
             let mut model = Model::default();
             for (flow, (add, class, size)) in (0..).zip(steps) {
+                prop_assert_eq!(rig.pass(packet(flow, class, size)), model.0.is_empty());
                 if add {
                     rig.enqueue(packet(flow, class, size));
                     let dropped: Vec<u32> = rig.dropped().into_iter().map(|(flow, _)| flow).collect();
