@@ -81,7 +81,9 @@ def _examine(result: Results) -> list[Finding]:
         *_enough(result.summary),
         *_mechanisms(result.summary, spec),
     ]
-    return found or [Finding("ok", "all flows finished, the network kept up, and what was set up was used")]
+    if sum(result.summary["sent_by_class"]):
+        found.append(Finding("ok", f"packets by priority: {_shares(result.summary)}"))
+    return found if found else [Finding("ok", "all flows finished, and the network kept up")]
 
 
 def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
@@ -124,14 +126,21 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     """Find what was configured and did nothing."""
     name = summary["transport"]
     settings = spec.get("transport", {}).get(name, {})
-    used = [int(c) for c, packets in (summary.get("classes") or {}).items() if packets]
-    classes = next((settings[key] for key in ("classes", "queues", "priorities") if isinstance(settings.get(key), int)), None)
-    if classes and used and len(used) < classes:
-        yield Finding("note", f"{name} sets up {classes} priority classes and used {len(used)}")
+    used = [number for number, packets in enumerate(summary["sent_by_class"]) if packets]
+    for key in ("classes", "queues", "priorities"):
+        if isinstance(wanted := settings.get(key), int) and used and len(used) < wanted:
+            yield Finding("note", f"{name} sets up {wanted} {key}, but packets went in {len(used)}: {_shares(summary)}")
+    if settings.get("data_priorities") and len(used) < 3:
+        yield Finding("note", f"{name} sets data_priorities, but all data went in one class: {_shares(summary)}")
     marking = [key for key in settings if "mark" in key or "ecn" in key]
-    if marking and summary.get("marks") == 0:
+    if marking and summary["marks"] == 0:
         yield Finding("note", f"{name} sets {', '.join(marking)}, but no packet was marked")
-    if spec.get("fault") and not summary["drops"]["by_reason"].get("lost", 1) and not summary["retransmissions"]:
-        yield Finding("note", "faults are configured, but none had any effect")
-    if spec.get("workload", {}).get("deadline") and summary.get("deadlines_met") is None:
+    if spec.get("fault") and not any(summary["drops"]["by_reason"].get(r) for r in ("lost", "corrupted", "link_down")):
+        yield Finding("note", "faults are configured, but no packet was lost to one")
+    if spec.get("workload", {}).get("deadline") and summary["deadlines_met"] is None:
         yield Finding("note", "workload.deadline is set, but no flow had a deadline")
+
+
+def _shares(summary: Mapping[str, Any]) -> str:
+    packets = summary["sent_by_class"]
+    return ", ".join(f"class {number} {count / sum(packets):.1%}" for number, count in enumerate(packets) if count)

@@ -132,6 +132,9 @@ METRICS = {
         "From the first flow's start to the last flow's end of a request (coflow).",
         ".4g",
     ),
+    "sent_by_class": Metric(
+        "Packets by class", "Packets that left a port, by priority class from 0; the last has all higher too."
+    ),
     "packet_hops": Metric("Packet-hops", "Packets, data and control, that left a port: what a run costs.", "d"),
     "sim_s": Metric("Simulated time (s)", "When the last event happened.", ".4g"),
     "wall_s": Metric("Wall time (s)", "How long the simulation took on this machine.", ".3g"),

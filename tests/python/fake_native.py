@@ -131,6 +131,7 @@ def summarise(spec, flows):
         "trims": 0,
         "retransmissions": 0,
         "queueing_us_mean": 0.5,
+        "sent_by_class": [1000 * n, 0, 0, 0, 0, 0, 0, 0],
         "packet_hops": 1000 * n,
         "sim_s": float(flows["finish"].max()),
         "wall_s": 0.01,

@@ -185,6 +185,17 @@ def test_doctor_finds_a_network_that_does_not_keep_up(scenario, tmp_path):
     assert "backlog at the sources grew" in CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
 
 
+def test_doctor_finds_what_was_set_up_and_not_used(scenario, tmp_path):
+    # Flows of one packet are all short: the class for long flows' data stays empty.
+    call("run", scenario, "--out", tmp_path / "r", "--set", "workload.sizes={fixed='1kB'}")
+    result = CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
+    assert "note    phost sets data_priorities, but all data went in one class: class 0" in result
+    call("run", scenario, "--out", tmp_path / "r")
+    result = CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
+    assert "data_priorities" not in result
+    assert re.search(r"ok +packets by priority: class 0 [\d.]+%, class 1 [\d.]+%, class 2 [\d.]+%", result)
+
+
 def test_doctor_runs_a_scenario_and_counts_its_small_bins(scenario):
     text = CliRunner().invoke(app, ["doctor", str(scenario)]).stdout
     assert f"{scenario} is valid" in text

@@ -31,6 +31,7 @@ def list_all(
     kind: Annotated[str | None, typer.Argument(help="transports, workloads, topologies, wires or figures.")] = None,
 ) -> None:
     """List what there is: transports, workloads, topologies, figures."""
+    from flowloom import metrics
     from flowloom._native import ScenarioError
     from flowloom.figures.schema import suggestion
 
@@ -46,7 +47,7 @@ def list_all(
         width = max((len(entry["name"]) for entry in entries), default=0)
         for entry in entries:
             mean = entry.get("mean_bytes")
-            size = f" (mean {mean / 1e3:,.1f} kB)" if mean else ""
+            size = f" (mean {metrics.size(mean)})" if mean else ""
             typer.echo(f"  {entry['name']:<{width}}  {entry.get('about', '')}{size}".rstrip())
         typer.echo("")
     if kind is None:

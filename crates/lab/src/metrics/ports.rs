@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flowloom_core::{DropReason, Duration, Link, LinkId};
-use flowloom_fabric::{PortCounters, Report};
+use flowloom_fabric::{CLASSES, PortCounters, Report};
 use serde::Serialize;
 
 /// Packets that were lost. A trimmed packet is not: its header goes on.
@@ -75,6 +75,10 @@ impl<'a> Hops<'a> {
                 .map(|(index, reason)| (reason.name(), self.all().map(|port| port.dropped_packets[index]).sum()))
                 .collect(),
         }
+    }
+
+    pub(super) fn sent_by_class(&self) -> [u64; CLASSES] {
+        std::array::from_fn(|class| self.all().map(|port| port.sent_packets[class]).sum())
     }
 
     pub(super) fn marks(&self) -> u64 {

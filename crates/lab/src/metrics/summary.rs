@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use flowloom_core::{Bytes, Duration, NodeId, Time};
-use flowloom_fabric::Report;
+use flowloom_fabric::{CLASSES, Report};
 use serde::Serialize;
 
 use super::ports::Hops;
@@ -115,6 +115,8 @@ pub struct Summary {
     pub retransmissions: u64,
     /// Data packets that left their sources, each transmission counted.
     pub data_packets: u64,
+    /// Packets, data and control, that left a port, by priority class from 0; the last entry has all higher classes too.
+    pub sent_by_class: [u64; CLASSES],
     /// Packets, data and control, that left a port.
     pub packet_hops: u64,
     /// Requests, if any flow belongs to one.
@@ -165,6 +167,7 @@ impl Summary {
             utilisation: hops.utilisation(span),
             retransmissions: rows.iter().map(|row| u64::from(row.retransmissions)).sum(),
             data_packets: report.data_packets,
+            sent_by_class: hops.sent_by_class(),
             packet_hops: report.packet_hops,
             requests: requests(rows),
             tenants: tenants(rows, report.end, hosts),

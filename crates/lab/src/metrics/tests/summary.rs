@@ -165,6 +165,7 @@ fn ports_by_hand() {
     assert_eq!((summary.drops.by_reason["overflow"], summary.drops.by_reason["pushed_out"]), (21, 4));
     assert_eq!((summary.marks, summary.trims, summary.packet_hops), (4, 2, 75));
     assert_eq!(summary.data_packets, 40);
+    assert_eq!(summary.sent_by_class, [65, 0, 0, 0, 0, 0, 0, 10]);
     // 120 us of waiting for 50 packets that left a host.
     assert_eq!(summary.queueing_us_mean, Some(2.4));
     // Over 100 us and four ports: 40000 / 400 and 1200000 / 400 B. Waits 20 / 50 and 100 / 25 us.
