@@ -73,19 +73,6 @@ def assert_defaults(documented: dict[str, str], filled_in: dict[str, object]) ->
         assert documented[key] == "none", key
 
 
-def every_key(schema, path=""):
-    for branch in [schema, *schema.get("oneOf", ()), *schema.get("anyOf", ()), schema.get("items", {})]:
-        for key, part in branch.get("properties", {}).items():
-            yield f"{path}.{key}", part
-            yield from every_key(part, f"{path}.{key}")
-
-
-def test_every_key_is_explained():
-    keys = list(every_key(json.loads(_native.schema())))
-    assert len(keys) > 60
-    assert not [path for path, part in keys if "const" not in part and not part.get("description")]
-
-
 def test_it_is_written_by_the_command_in_its_head(tmp_path):
     page = tmp_path / "page.md"
     subprocess.run([sys.executable, "-m", "flowloom.reference", page], check=True)

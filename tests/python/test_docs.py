@@ -1,0 +1,68 @@
+"""The documents: links lead somewhere, files and tests that are named exist, and the first run can be run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from flowloom.cli import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "examples").glob("**/*.md"))
+FIRST_RUN = (ROOT / "docs/first-run.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_exist(page):
+    for name in re.findall(r"`((?:crates|tests|docs|examples|papers|data|python)/[\w./-]+)`", page.read_text(encoding="utf-8")):
+        assert (ROOT / name).exists(), name
+
+
+def sessions() -> list[str]:
+    """The terminal sessions of the first run that do not take minutes."""
+    return re.findall(r"(?<!<!-- takes minutes -->\n)```console\n(.*?)```", FIRST_RUN, re.S)
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A folder with what a fresh clone has to offer to commands."""
+    for name in ("examples", "papers"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_first_run_can_be_run(clone):
+    asked = 0
+    for command, shown in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", "".join(sessions()), re.M):
+        if command == "ls results/incast":
+            assert sorted(path.name for path in (clone / "results/incast").iterdir()) == shown.split()
+            continue
+        program, *words = shlex.split(command)
+        assert program == "flowloom"
+        result = CliRunner().invoke(app, words)
+        asked += 1
+        if shown.startswith("error:"):
+            assert result.exit_code == 2
+            assert result.stderr == shown
+        else:
+            assert result.exit_code == 0, result.output
+    assert asked > 8
+
+
+def test_the_python_of_the_first_run_runs(clone, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", FIRST_RUN, re.S)
+    exec(compile(code, "first-run.md", "exec"), {"__name__": "__main__"})
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 8
