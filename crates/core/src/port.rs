@@ -19,8 +19,11 @@ pub enum Dequeue {
     Packet(PacketId),
     /// Nothing, until a packet comes or the port is woken.
     Idle,
-    /// Nothing before this instant, which is later than now.
+    /// Nothing of what is queued before this instant, which is later than now; what comes meanwhile may go first.
     NotBefore(Time),
+    /// Nothing at all before this instant, which is later than now: an endpoint that feeds the port by the packet keeps its
+    /// packets until then.
+    ClosedUntil(Time),
 }
 
 /// Why a packet was lost.
@@ -150,7 +153,7 @@ impl<H, S> PortCall<'_, H, S> {
 /// One egress port: order, drop, mark, trim, stamp, pace. A host's NIC is a port like any other.
 ///
 /// The driver calls [`dequeue`](Discipline::dequeue) when the port is free and something is queued, after a
-/// [`Dequeue::NotBefore`] has come, or when another port of the node woke it.
+/// [`Dequeue::NotBefore`] or [`Dequeue::ClosedUntil`] has come, or when another port of the node woke it.
 pub trait Discipline<H> {
     /// One object per node, lent to all its ports: a shared buffer, PDQ's flow lists. `()` where ports are independent.
     type Shared: Default;

@@ -90,7 +90,7 @@ impl<H: Copy, P: Discipline<H>> Discipline<H> for Faulty<P> {
 
     fn dequeue(&mut self, call: &mut PortCall<'_, H, P::Shared>) -> Dequeue {
         if let Some(up) = self.down_until(call.now) {
-            return Dequeue::NotBefore(up);
+            return Dequeue::ClosedUntil(up);
         }
         let ingress = call.ingress;
         while let Some((_, id, came_in)) = self.held.pop_if(|(time, ..)| *time <= call.now) {

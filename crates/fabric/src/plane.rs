@@ -319,9 +319,9 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
                 self.transmit(link, id);
             }
             Dequeue::Idle => lane.blocked = lane.queued_packets > 0,
-            Dequeue::NotBefore(at) => {
+            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
                 debug_assert!(at > self.now, "an event without delay");
-                lane.blocked = false;
+                lane.blocked = matches!(choice, Dequeue::ClosedUntil(_));
                 self.serve_by(link, at);
             }
         }
@@ -406,7 +406,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.effects = effects;
     }
 
-    fn give_up(&mut self, link: LinkId, id: PacketId, why: DropReason) {
+    /// A packet is lost at a link or the port that feeds it.
+    pub fn give_up(&mut self, link: LinkId, id: PacketId, why: DropReason) {
         let packet = &self.pool[id];
         let counters = &mut self.lanes[link.index()].counters;
         counters.dropped_packets[why as usize] += 1;

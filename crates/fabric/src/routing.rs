@@ -243,6 +243,26 @@ mod tests {
         assert_eq!(paths(Routing::SprayRoundRobin), 4);
     }
 
+    /// Two kinds of packets that take turns on one ingress link, such as a busy host's data and acknowledgements, each use every
+    /// other uplink only: round robin is even over all packets, not over each kind. A rack whose hosts agree by chance
+    /// overloads two of its four uplinks with data.
+    #[test]
+    fn packets_that_alternate_use_every_other_uplink_under_round_robin() {
+        let delay = Duration::ZERO;
+        let network =
+            topology::leaf_spine(2, 2, 4, Rate::from_gbps(10), Rate::from_gbps(40), delay, Switching::StoreAndForward);
+        let uplinks = |routing| {
+            let mut routes = Routes::new(&network, routing, 1);
+            let mut used = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
+            for packet in 0..400 {
+                used[packet % 2].insert(walk(&mut routes, &network, packet as u32 % 2, NodeId(0), NodeId(3))[1]);
+            }
+            used.map(|links| links.len())
+        };
+        assert_eq!(uplinks(Routing::SprayRoundRobin), [2, 2]);
+        assert_eq!(uplinks(Routing::SprayRandom), [4, 4]);
+    }
+
     #[test]
     fn round_robin_is_even() {
         let network =

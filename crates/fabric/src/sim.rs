@@ -1,8 +1,8 @@
 //! A run: endpoints on top of the data plane, and the loop that hands events to them.
 
 use flowloom_core::{
-    Bytes, Discipline, Endpoint, Flow, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement, PortSite, Site, Time,
-    Transport, WireProfile,
+    Bytes, Discipline, DropReason, Endpoint, Flow, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement, PortSite, Site,
+    Time, Transport, WireProfile,
 };
 
 use crate::calendar::Source;
@@ -130,8 +130,9 @@ where
             self.plane.now = now;
             self.events += 1;
             if source < links {
-                if let Some((node, id)) = self.plane.arrive(LinkId(source)) {
-                    self.deliver(node, id);
+                let link = LinkId(source);
+                if let Some((node, id)) = self.plane.arrive(link) {
+                    self.deliver(link, node, id);
                 }
             } else if source < 2 * links {
                 let link = LinkId(source - links);
@@ -222,11 +223,11 @@ where
     }
 
     #[inline]
-    fn deliver(&mut self, node: NodeId, id: PacketId) {
+    fn deliver(&mut self, link: LinkId, node: NodeId, id: PacketId) {
         match self.residents[node.index()] {
             Resident::Host => deliver_to(&mut self.hosts[node.index()], &mut self.plane, node, id, T::NIC),
             Resident::Control(index) => deliver_to(&mut self.controls[index as usize], &mut self.plane, node, id, T::NIC),
-            Resident::Nobody => panic!("a packet for switch {node:?}, where nobody lives"),
+            Resident::Nobody => self.plane.give_up(link, id, DropReason::Unclaimed),
         }
     }
 

@@ -83,7 +83,7 @@ impl<T: Transport> EmulatedNic<T> {
                 self.blocked = !self.pool.is_empty();
                 None
             }
-            Dequeue::NotBefore(at) => {
+            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
                 self.not_before = Some(at);
                 self.blocked = false;
                 None

@@ -144,6 +144,20 @@ fn what_is_queued_waits_for_the_link() {
     assert_eq!(report.ports[MIDDLE as usize].drops(), 2 * 25);
 }
 
+/// A NIC whose link is down asks its endpoint for nothing: of 100 packets it loses the one that found the link down, and the
+/// others follow when the link is up.
+#[test]
+fn an_endpoint_keeps_its_packets_while_its_own_link_is_down() {
+    let setup = dumbbell();
+    let nic = setup.network.ports(NodeId(0))[0];
+    let faults = |link| if LinkId(link) == nic { vec![Fault::Down(ns(0), ns(50_000))] } else { Vec::new() };
+    let flows = vec![flow(0, 0, 2, 146_000, ns(1000))];
+    let (report, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), setup, flows, Log::default(), faults);
+    assert_eq!(report.ports[nic.index()].drops(), 1);
+    let sent: Vec<Time> = log.on(nic).map(|(time, _)| time).collect();
+    assert_eq!((sent.len(), sent[0], sent[98]), (99, ns(50_000), ns(50_000 + 98 * 1200)));
+}
+
 /// Payload of each flow, counted beside the fabric: put in, taken out, given up, and reported by the receiver.
 #[derive(Default)]
 struct Ledger(HashMap<FlowId, [u64; 4]>);

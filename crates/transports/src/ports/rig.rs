@@ -76,7 +76,7 @@ impl<H, D: Discipline<H, Shared = ()>> Rig<H, D> {
                 Some(packet)
             }
             Dequeue::Idle => None,
-            Dequeue::NotBefore(at) => panic!("not before {at}"),
+            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => panic!("not before {at}"),
         }
     }
 

@@ -368,8 +368,8 @@ impl<T: Transport> Pair<T> {
         match self.with_port(egress, Discipline::dequeue) {
             Dequeue::Packet(id) => self.transmit(egress, id),
             Dequeue::Idle => assert_eq!(self.egresses[egress].waiting, 0, "a port sits on packets"),
-            Dequeue::NotBefore(at) => {
-                assert!(at > self.now, "NotBefore is later than now");
+            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
+                assert!(at > self.now, "a port asks for an instant later than now");
                 self.schedule(at, Step::Look(egress));
             }
         }
