@@ -1,10 +1,10 @@
 //! Stop-and-wait between hosts: by hand, against closed forms, known answers, and survival of whatever a network does.
 
-use flowloom_core::{Bytes, DropReason, Duration, Event, Flow, FlowId, NodeId, Time};
+use flowloom_core::{Bytes, DropReason, Duration, Endpoint, Event, Flow, FlowId, NodeId, Site, Time, WireProfile};
 use proptest::prelude::*;
 
-use super::{Config, Header, StopAndWait};
-use crate::parts::{Fate, Faults, Pair, Sent, Setup};
+use super::{Config, Header, Host, StopAndWait};
+use crate::parts::{Fate, Faults, Framing, Pair, Sent, Setup};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// A full packet, and an acknowledgement, at 10 Gb/s.
@@ -19,6 +19,11 @@ fn pair(config: &Config, setup: Setup) -> Pair<StopAndWait> {
 
 fn window(window: u32) -> Config {
     Config { window, ..Config::default() }
+}
+
+fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time) -> Flow {
+    let (src, dst) = (NodeId(src), NodeId(dst));
+    Flow { id: FlowId(id), src, dst, size: Bytes::new(size), start, deadline: None, tenant: 0, coflow: None }
 }
 
 fn is_data(sent: &&Sent<Header>) -> bool {
@@ -133,6 +138,11 @@ fn incast_with_large_windows_overflows_and_completes() {
     assert!(last > Duration::from_ms(1), "without a timeout by {last}");
 }
 
+/// What could be right, or anything.
+fn number() -> impl Strategy<Value = u32> {
+    prop_oneof![0_u32..12, any::<u32>()]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -148,10 +158,26 @@ proptest! {
         let mut pair = pair(&config, Setup { hosts: 4, log: false, ..Setup::default() });
         pair.on_packet(Faults { loss, duplicate, reorder, late: Duration::from_us(500) }.hook(seed));
         for (id, (src, hop, size, start_us)) in (0..).zip(flows) {
-            let start = Time::ZERO + Duration::from_us(start_us);
-            let (src, dst) = (NodeId(src), NodeId((src + hop) % 4));
-            pair.open_flow(Flow { id: FlowId(id), src, dst, size: Bytes::new(size), start, deadline: None, tenant: 0, coflow: None });
+            pair.open_flow(flow(id, src, (src + hop) % 4, size, Time::ZERO + Duration::from_us(start_us)));
         }
         pair.run_to_end(SECOND);
+    }
+
+    /// On a real network any header may come at any time, about a flow that is sent, received or unknown.
+    #[test]
+    fn no_header_breaks_a_host(headers in prop::collection::vec((0_u32..3, number(), number()), 1..60)) {
+        let pair = pair(&Config::default(), Setup::default());
+        let wire = WireProfile::IP_1500;
+        let mut host = Host::new(&window(4), &Site { node: NodeId(0), network: pair.network(), wire, seed: 1 });
+        host.open(Time::ZERO, &flow(0, 0, 1, 14_600, Time::ZERO));
+        let peer = Framing::new(NodeId(1), &wire);
+        for (step, (id, number, packets)) in (1..).zip(headers) {
+            let header = if number < packets { Header::Data { number, packets } } else { Header::Ack { number } };
+            let now = Time::ZERO + PACKET * step;
+            host.handle_packet(now, &peer.control(FlowId(id), NodeId(0), header));
+            while let Some(packet) = host.poll_transmit(now) {
+                prop_assert!(packet.offset + packet.payload() <= Bytes::new(14_600), "{packet:?}");
+            }
+        }
     }
 }
