@@ -77,7 +77,7 @@ def _section(path: str, schema: Schema, required: bool, described: dict[str, str
         words |= {key: part for key, part in rows.items() if any("description" in choice for choice in _words(part))}
     for key, part in words.items():
         yield f"`{path}.{key}` is one of\n"
-        yield "".join(f"* `{choice['const']}`: {_first(choice)}\n" for choice in _words(part))
+        yield "".join(_fill(f"* `{choice['const']}`: {_first(choice)}", indent="  ") + "\n" for choice in _words(part))
     for key, (part, key_required) in inner.items():
         yield from _section(f"{path}.{key}", part, key_required, described)
 
@@ -189,8 +189,8 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(_fill(_line(paragraph)) for paragraph in text.split("\n\n"))
 
 
-def _fill(line: str) -> str:
-    return textwrap.fill(line, 130, break_long_words=False, break_on_hyphens=False)
+def _fill(line: str, indent: str = "") -> str:
+    return textwrap.fill(line, 130, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _line(text: str) -> str:
