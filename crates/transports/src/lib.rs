@@ -10,6 +10,8 @@ pub mod pfabric;
 pub mod phost;
 pub mod ports;
 pub mod quantity;
+#[cfg(test)]
+mod trial;
 
 /// A configuration that can be wrong in ways that its types do not show.
 pub trait Checked {

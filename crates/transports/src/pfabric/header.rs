@@ -89,6 +89,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::trial::{read_is_written, written_is_read};
 
     fn headers() -> impl Strategy<Value = Header> {
         prop_oneof![
@@ -103,22 +104,12 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(header in headers(), rest in prop::collection::vec(any::<u8>(), 0..8)) {
-            let mut bytes = [0; Header::MAX_BYTES];
-            let length = header.encode(&mut bytes);
-            let mut received = bytes[..length].to_vec();
-            received.extend(rest);
-            prop_assert_eq!(Header::decode(&received), Some((header, length)));
-            // Cut short anywhere, it is no header.
-            prop_assert!((0..length).all(|short| Header::decode(&bytes[..short]).is_none()));
+            written_is_read(header, &rest)?;
         }
 
         #[test]
         fn whatever_is_read_can_be_written_again(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
-            if let Some((header, length)) = Header::decode(&bytes) {
-                let mut again = [0; Header::MAX_BYTES];
-                prop_assert_eq!(header.encode(&mut again), length);
-                prop_assert_eq!(&again[..length], &bytes[..length]);
-            }
+            read_is_written::<Header>(&bytes)?;
         }
     }
 

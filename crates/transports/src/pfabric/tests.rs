@@ -1,10 +1,11 @@
 //! pFabric between hosts: known answers by hand, and survival of whatever a network does.
 
-use flowloom_core::{Bytes, DropReason, Duration, Event, Flow, FlowId, NodeId, Rate, Time};
+use flowloom_core::{Bytes, DropReason, Duration, Event, Flow, FlowId, NodeId, Time};
 use proptest::prelude::*;
 
 use super::{Config, Header, PFabric, Priority};
-use crate::parts::{Fate, Faults, Pair, Sent, Setup};
+use crate::parts::{Fate, Pair, Sent, Setup};
+use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const PACKET: Duration = Duration::from_ns(1200);
@@ -322,21 +323,7 @@ proptest! {
 
     /// Every flow completes, and no byte is delivered twice (which the harness asserts), whatever is lost, late or repeated.
     #[test]
-    fn flows_survive_loss_reordering_and_duplication(
-        config in any_config(),
-        flows in prop::collection::vec((0_u32..4, 1_u32..4, 0_u64..200_000, 0_u64..100), 1..12),
-        seed in any::<u64>(),
-        (loss, duplicate, reorder) in (0.0..0.3, 0.0..0.2, 0.0..0.3),
-        rate in prop::sample::select(vec![1_u64, 10, 40]),
-    ) {
-        let setup = Setup { hosts: 4, rate: Rate::from_gbps(rate), log: false, ..Setup::default() };
-        let mut pair = pair(&config, setup);
-        pair.on_packet(Faults { loss, duplicate, reorder, late: Duration::from_us(100) }.hook(seed));
-        for (id, (src, hop, size, start_us)) in (0..).zip(flows) {
-            let mut flow = with_deadline(id, size, (id % 2 == 0).then_some(at_us(1000 + u64::from(id))));
-            (flow.src, flow.dst, flow.start) = (NodeId(src), NodeId((src + hop) % 4), at_us(start_us));
-            pair.open_flow(flow);
-        }
-        pair.run_to_end(Time::from_ps(20 * SECOND.as_ps()));
+    fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
+        trial.survive::<PFabric>(&config);
     }
 }

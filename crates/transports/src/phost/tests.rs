@@ -1,12 +1,13 @@
 //! pHost between hosts: known answers by hand, and survival of whatever a network does.
 
 use flowloom_core::{
-    Bytes, Duration, Endpoint, Event, Flow, FlowId, Network, NodeId, Rate, Site, Switching, Time, Transport, Wire, WireProfile,
+    Bytes, Duration, Endpoint, Event, Flow, FlowId, Network, NodeId, Rate, Site, Switching, Time, Transport, WireProfile,
 };
 use proptest::prelude::*;
 
 use super::{Config, FreeTokenAccount, FreeTokenRule, Header, PHost, Policy};
-use crate::parts::{Fate, Faults, Framing, Pair, Sent, Setup};
+use crate::parts::{Fate, Framing, Pair, Sent, Setup};
+use crate::trial::{read_is_written, trials, written_is_read};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const SLOT: Duration = Duration::from_ns(1200);
@@ -243,37 +244,19 @@ proptest! {
 
     /// Every flow completes, and no byte is delivered twice (which the harness asserts), whatever is lost, late or repeated.
     #[test]
-    fn flows_survive_loss_reordering_and_duplication(
-        config in any_config(),
-        flows in prop::collection::vec((0_u32..4, 1_u32..4, 0_u64..200_000, 0_u64..100), 1..12),
-        seed in any::<u64>(),
-        (loss, duplicate, reorder) in (0.0..0.3, 0.0..0.2, 0.0..0.3),
-        rate in prop::sample::select(vec![1_u64, 10, 40]),
-    ) {
-        let setup = Setup { hosts: 4, rate: Rate::from_gbps(rate), log: false, ..Setup::default() };
-        let mut pair = Pair::<PHost>::new(&config, setup);
-        pair.on_packet(Faults { loss, duplicate, reorder, late: Duration::from_us(100) }.hook(seed));
-        for (id, (src, hop, size, start_us)) in (0..).zip(flows) {
-            let deadline = (id % 2 == 0).then(|| Time::ZERO + Duration::from_us(1000 + u64::from(id)));
-            let start = Time::ZERO + Duration::from_us(start_us);
-            let ends = flow(id, src, (src + hop) % 4, 0);
-            pair.open_flow(Flow { size: Bytes::new(size), start, deadline, tenant: (id % 3) as u16, ..ends });
-        }
-        pair.run_to_end(Time::from_ps(20 * SECOND.as_ps()));
+    fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
+        trial.survive::<PHost>(&config);
     }
 
     #[test]
-    fn headers_survive_the_wire(kind in 0..4, a in any::<u64>(), b in any::<u64>(), c in any::<u32>(), d in any::<u8>()) {
+    fn what_is_written_is_read(kind in 0..4, a in any::<u64>(), b in any::<u64>(), c in any::<u32>(), d in any::<u8>(), rest in prop::collection::vec(any::<u8>(), 0..8)) {
         let header = match kind {
             0 => Header::Rts { size: Bytes::new(a), deadline: Time::from_ps(b), tenant: c as u16 },
             1 => Header::Token { packet: c, serial: a as u32, remaining: b as u32, class: d },
             2 => Header::Data { packet: c, serial: b as u32, size: Bytes::new(a) },
             _ => Header::Ack,
         };
-        let mut wire = [0; Header::MAX_BYTES];
-        let length = header.encode(&mut wire);
-        prop_assert_eq!(Header::decode(&wire[..length]), Some((header, length)));
-        prop_assert_eq!(Header::decode(&wire[..length - 1]), None);
+        written_is_read(header, &rest)?;
     }
 
     /// On a real network any header may come at any time, about a flow that is sent, received or neither.
@@ -314,9 +297,7 @@ proptest! {
     }
 
     #[test]
-    fn foreign_bytes_are_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-        if let Some((_, length)) = Header::decode(&bytes) {
-            prop_assert!(length <= bytes.len());
-        }
+    fn whatever_is_read_can_be_written_again(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        read_is_written::<Header>(&bytes)?;
     }
 }
