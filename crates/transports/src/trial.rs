@@ -38,7 +38,7 @@ fn flow(id: u32, (src, hop, size, start_us): (u32, u32, u64, u64)) -> Flow {
         dst: NodeId((src + hop) % 4),
         size: Bytes::new(size),
         start,
-        deadline: (id % 2 == 0).then(|| start + Duration::from_ms(1)),
+        deadline: id.is_multiple_of(2).then(|| start + Duration::from_ms(1)),
         tenant: (id % 3) as u16,
         coflow: None,
     }
