@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +33,7 @@ fn it_is_listed_and_runs() {
 def excerpts() -> list[tuple[Path, str]]:
     """The page's code blocks, each with the file that it names."""
     blocks = re.findall(r"^( *)<!-- in (\S+) -->\n *```rust\n(.*?)^ *```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
-    return [(Path(name), textwrap.dedent(code) if indent else code) for indent, name, code in blocks]
+    return [(Path(name), re.sub(f"^{indent}", "", code, flags=re.M)) for indent, name, code in blocks]
 
 
 def test_every_code_block_names_its_file_and_is_in_it():

@@ -8,6 +8,9 @@ use flowloom_lab::{Plan, metrics};
 // What the example finds as `crate::…` in the crate of transports.
 use flowloom_transports::{Checked, parts, ports, quantity};
 
+#[path = "../../transports/src/trial.rs"]
+mod trial;
+
 #[path = "../../../examples/stop_and_wait/mod.rs"]
 mod stop_and_wait;
 
