@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench bench-memory docs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -24,7 +24,7 @@ help:
 	@echo 'make demo   pHost, pFabric and Fastpass side by side on 144 hosts, ending in a table and a picture'
 	@echo 'make test   every test: cargo test, then pytest'
 	@echo 'make lint   rustfmt, clippy, ruff, mypy'
-	@echo 'make bench  how fast the simulator is here'
+	@echo 'make bench  how fast the simulator is here, and ns-3 beside it; make bench-memory: what flows take'
 	@echo 'make docs   the API documentation in target/doc, and the reference of scenarios'
 	@echo 'The command line itself is $(BIN)/flowloom once one of them has run.'
 
@@ -71,7 +71,10 @@ lint: $(VENV)/.requirements
 	$(BIN)/mypy --strict
 
 bench: $(RELEASE)
-	@cargo bench --workspace --quiet
+	@$(BIN)/python benches/bench.py speed instructions ns3 startup
+
+bench-memory: $(RELEASE)
+	@$(BIN)/python benches/bench.py memory
 
 docs: $(RELEASE)
 	@$(BIN)/python -m flowloom.reference docs/scenario.md

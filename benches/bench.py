@@ -1,0 +1,224 @@
+"""What Flowloom costs on this machine: `make bench` and `make bench-memory`; benches/README.md says how to read the numbers."""
+
+import datetime
+import functools
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+SCENARIO = "papers/phost/default.toml"
+TRANSPORTS = ["phost", "pfabric", "fastpass"]
+
+FLOWS = 2500
+REPETITIONS = 5
+# The same load as FLOWS flows reach, in a fiftieth of their time under callgrind.
+INSTRUCTION_FLOWS = 2500
+NS3_LIBRARIES = ["core", "network", "internet", "point-to-point", "traffic-control"]
+NS3_REPETITIONS = 3
+STARTS = 10
+MEMORY_FLOWS = [250_000, 1_000_000]
+
+
+def output(*command: str | Path) -> str:
+    """Runs a command in the repository's root and returns what it printed; its errors go through."""
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def lines(*command: str | Path) -> list[dict]:
+    """The lines of JSON that a command prints."""
+    return [json.loads(line) for line in output(*command).splitlines()]
+
+
+def table(*rows: tuple) -> None:
+    """Prints rows as Markdown, the first one as the head."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    texts.insert(1, ["-" * width for width in widths])
+    for row in texts:
+        print("|", " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)), "|")
+    print(flush=True)
+
+
+@functools.cache
+def program(name: str) -> Path:
+    """Builds one of the lab's bench programs."""
+    command = ["cargo", "bench", "--quiet", "--package", "flowloom-lab", "--bench", name, "--no-run"]
+    messages = lines(*command, "--message-format=json-render-diagnostics")
+    return next(Path(message["executable"]) for message in messages if message.get("executable"))
+
+
+def runs(transport: str, flows: int, repetitions: int, *prefix: str) -> list[dict]:
+    """Runs the default scenario so many times."""
+    settings = [f"transport.name={transport}", f"workload.flows={flows}"]
+    return lines(*prefix, program("speed"), str(repetitions), SCENARIO, *settings)
+
+
+def million_per_second(run: dict) -> float:
+    """Packet-hops per second of user time."""
+    return run["packet_hops"] / run["user_s"] / 1e6
+
+
+def speed() -> None:
+    """Packet-hops per second of user time on one core."""
+    print(f"Speed: {SCENARIO}, {FLOWS} flows, {REPETITIONS} runs")
+    rows = [("transport", "packet-hops", "M packet-hops/s, best", "median", "events per packet-hop", "digest")]
+    for transport in TRANSPORTS:
+        measured = runs(transport, FLOWS, REPETITIONS)
+        speeds = [million_per_second(run) for run in measured]
+        run = measured[0]
+        events = run["events"] / run["packet_hops"]
+        best, median = max(speeds), statistics.median(speeds)
+        rows.append((transport, run["packet_hops"], f"{best:.1f}", f"{median:.1f}", f"{events:.2f}", run["digest"]))
+    table(*rows)
+
+
+def instructions() -> None:
+    """Instructions per packet-hop, which do not depend on what else the machine does."""
+    if not shutil.which("valgrind"):
+        print("Instructions: left out, since valgrind is not installed (apt-get install valgrind)\n")
+        return
+    print(f"Instructions: {SCENARIO}, {INSTRUCTION_FLOWS} flows, counted by callgrind (minutes)", flush=True)
+    rows = [("transport", "packet-hops", "instructions per packet-hop")]
+    for transport in TRANSPORTS:
+        with tempfile.NamedTemporaryFile(suffix=".callgrind") as counts:
+            options = ["--tool=callgrind", "--quiet", "--toggle-collect=*speed::measured*"]
+            valgrind = ["valgrind", *options, f"--callgrind-out-file={counts.name}"]
+            (run,) = runs(transport, INSTRUCTION_FLOWS, 1, *valgrind)
+            total = next(line for line in Path(counts.name).read_text().splitlines() if line.startswith("summary:"))
+        rows.append((transport, run["packet_hops"], f"{int(total.split()[1]) / run['packet_hops']:.0f}"))
+    table(*rows)
+
+
+def ns3_program() -> Path | None:
+    """Builds the yardstick, where ns-3 is installed."""
+    source, built = ROOT / "benches/ns3_leaf_spine.cc", TARGET / "ns3_leaf_spine"
+    header = subprocess.run(["g++", "-E", "-xc++", "-"], input='#include "ns3/core-module.h"', text=True, capture_output=True)
+    if header.returncode != 0:
+        return None
+    TARGET.mkdir(exist_ok=True)
+    output("g++", "-std=c++17", "-O3", "-DNDEBUG", "-o", built, source, *(f"-lns3-{name}" for name in NS3_LIBRARIES))
+    return built
+
+
+def ns3() -> None:
+    """Flowloom and ns-3 in turn."""
+    yardstick = ns3_program() if shutil.which("g++") else None
+    if yardstick is None:
+        print("ns-3: left out, since it is not installed (apt-get install g++ libns3-dev)\n")
+        return
+    print(f"ns-3: a leaf-spine network under the same load, in turn with pHost, best of {NS3_REPETITIONS}", flush=True)
+    best: dict[str, dict] = {}
+    for _ in range(NS3_REPETITIONS):
+        for name, (run,) in {
+            "Flowloom, phost": runs("phost", FLOWS, 1),
+            "ns-3, its own routing": lines(yardstick, "--routing=global"),
+            "ns-3, routing in constant time": lines(yardstick, "--routing=table"),
+        }.items():
+            best[name] = max(best.get(name, run), run, key=million_per_second)
+    ours = million_per_second(best["Flowloom, phost"])
+    rows = [("simulator", "packet-hops", "user s", "M packet-hops/s", "Flowloom is faster by")]
+    for name, run in best.items():
+        theirs = million_per_second(run)
+        rows.append((name, run["packet_hops"], f"{run['user_s']:.2f}", f"{theirs:.3f}", f"{ours / theirs:.0f}"))
+    table(*rows)
+
+
+def startup() -> None:
+    """How long the command line takes to say what it can do."""
+    command = Path(sys.executable).parent / "flowloom"
+    taken = []
+    for _ in range(STARTS):
+        before = time.perf_counter()
+        output(command, "--help")
+        taken.append(time.perf_counter() - before)
+    print(f"Startup: flowloom --help takes {statistics.median(taken):.2f} s, median of {STARTS}\n", flush=True)
+
+
+def memory_of_open_flows() -> None:
+    """What an open flow takes at its ends."""
+    print("Memory: bytes of an open flow at each end, at the worst moment of growing arrays")
+    rows = [("transport", "source", "destination")]
+    for transport in TRANSPORTS:
+        (run,) = lines(program("memory"), "open", transport)
+        rows.append((transport, run["source_bytes"], run["destination_bytes"]))
+    table(*rows)
+
+
+def memory_of_finished_flows() -> None:
+    """What a run holds while flows finish."""
+    flows = MEMORY_FLOWS[0]
+    print(f"Memory: heap of a run of {flows} flows (phost, imc10) while they finish", flush=True)
+    settings = ["workload.sizes=imc10", f"workload.flows={flows}"]
+    points = lines(program("memory"), "done", SCENARIO, *settings)
+    rows = [(f"{point['done']:.0%}", f"{point['bytes'] / 1e6:.1f}") for point in points]
+    table(("flows done", "MB"), *rows)
+
+
+def whole_runs() -> Iterator[tuple]:
+    """Runs of `flowloom run` from the command line to the files it writes: flows, packet-hops, seconds and peak memory."""
+    command = Path(sys.executable).parent / "flowloom"
+    for flows in MEMORY_FLOWS:
+        with tempfile.TemporaryDirectory() as folder:
+            settings = ["--set", "workload.sizes=imc10", "--set", f"workload.flows={flows}"]
+            before = time.perf_counter()
+            child = subprocess.Popen([command, "run", SCENARIO, *settings, "--out", folder], cwd=ROOT)
+            _, status, usage = os.wait4(child.pid, 0)
+            if status != 0:
+                sys.exit(f"the run of {flows} flows failed")
+            summary = json.loads((Path(folder) / "summary.json").read_text())
+            yield flows, summary["packet_hops"], time.perf_counter() - before, usage.ru_maxrss * 1024
+
+
+def memory_of_whole_runs() -> None:
+    """What a million flows take, all in all."""
+    print("Memory: flowloom run, phost, imc10, load 0.6", flush=True)
+    measured = list(whole_runs())
+    rows = [(flows, hops, f"{seconds:.0f}", f"{peak / 1e6:.0f}") for flows, hops, seconds, peak in measured]
+    table(("flows", "packet-hops", "s", "peak RSS, MB"), *rows)
+    (few, _, _, low), (many, _, _, high) = measured[0], measured[-1]
+    print(f"Each flow more takes {(high - low) / (many - few):.0f} B of peak RSS\n")
+
+
+def memory() -> None:
+    """What flows take while they are open, when they are done, and all in all."""
+    memory_of_open_flows()
+    memory_of_finished_flows()
+    memory_of_whole_runs()
+
+
+PARTS = {"speed": speed, "instructions": instructions, "ns3": ns3, "startup": startup, "memory": memory}
+
+
+def machine() -> str:
+    """The processor, and whether it has something else to do."""
+    info = Path("/proc/cpuinfo")
+    facts = (line.split(": ") for line in info.read_text().splitlines()) if info.exists() else iter(())
+    processor = next((fact[1] for fact in facts if fact[0].startswith("model name")), platform.machine())
+    busy = os.getloadavg()[0]
+    noise = f"; {busy:.1f} processes wanted to run in the last minute, so times are pessimistic" if busy > 1.5 else ""
+    return f"{processor}, {os.cpu_count()} CPUs, {platform.system()}{noise}"
+
+
+def main() -> None:
+    """Runs the parts that are named."""
+    parts = sys.argv[1:]
+    if not parts or not set(parts) <= set(PARTS):
+        sys.exit(f"usage: bench.py {' | '.join(PARTS)} ...")
+    commit = output("git", "describe", "--always", "--dirty").strip() if (ROOT / ".git").exists() else "no commit"
+    compiler = output("rustc", "--version").strip()
+    print(f"{datetime.date.today()}, {commit}, {compiler}\n{machine()}\n", flush=True)
+    for part in parts:
+        PARTS[part]()
+
+
+main()

@@ -1,0 +1,63 @@
+//! What a run costs. `speed REPETITIONS SCENARIO.toml [key=value…]` runs the scenario so many times and prints, for each, one line of
+//! JSON. `benches/bench.py` calls it, alone and under callgrind.
+
+#![allow(unsafe_code)] // one system call
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::MaybeUninit;
+
+use flowloom_fabric::Report;
+use flowloom_lab::Plan;
+use flowloom_lab::registry::{self, Entry};
+use flowloom_lab::spec::Scenario;
+
+fn main() {
+    // Cargo adds `--bench`.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let [repetitions, path, overrides @ ..] = arguments.as_slice() else {
+        eprintln!("usage: speed REPETITIONS SCENARIO.toml [key=value…]");
+        std::process::exit(2);
+    };
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let scenario = Scenario::load(&text, path, overrides).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::new(&scenario).unwrap_or_else(|error| panic!("{error}"));
+    let entry = registry::entry(&plan.transport).expect("the scenario was checked");
+    for _ in 0..repetitions.parse().expect("a number of repetitions") {
+        let before = user_seconds();
+        let report = measured(entry, &plan);
+        let line = serde_json::json!({
+            "transport": entry.name,
+            "flows": report.flows.len(),
+            "packet_hops": report.packet_hops,
+            "data_packets": report.data_packets,
+            "events": report.events,
+            "simulated_s": report.end.as_secs_f64(),
+            "user_s": user_seconds() - before,
+            "digest": format!("{:016x}", digest(&report)),
+        });
+        println!("{line}");
+    }
+}
+
+/// Making the network and running it; the flows are there already. Callgrind finds this function by its name.
+#[inline(never)]
+fn measured(entry: &Entry, plan: &Plan) -> Report {
+    (entry.run)(plan, &mut |_, _, _| true).expect("the run balances its books").report
+}
+
+/// Stands for what became of every flow: two builds that do the same show the same.
+fn digest(report: &Report) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{:?}", report.records).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// CPU time that this process has spent in user mode.
+fn user_seconds() -> f64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel fills in the structure it is given.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) }, 0);
+    // SAFETY: it succeeded; and all zeros is a value too.
+    let time = unsafe { usage.assume_init() }.ru_utime;
+    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
+}
