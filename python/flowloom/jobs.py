@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,10 @@ def run_jobs(
             missing.setdefault(job.key, job)
     reporter.begin(len(missing), kept=len(done))
     failures: list[str] = []
-    with contextlib.closing(_outcomes(list(missing.values()), executor, workers, reporter)) as outcomes:
+    with (
+        _interrupt_between_steps() as step,
+        contextlib.closing(_outcomes(list(missing.values()), executor, workers, reporter, step)) as outcomes,
+    ):
         for job, outcome in outcomes:
             if isinstance(outcome, Results):
                 done[job.key] = store.keep(job.key, outcome) if store else outcome
@@ -107,29 +110,63 @@ def run_jobs(
     return done
 
 
+@contextlib.contextmanager
+def _interrupt_between_steps() -> Iterator[Callable[[], None]]:
+    """Lend a function that raises KeyboardInterrupt if Ctrl-C was pressed since.
+
+    Python would raise it anywhere, also between taking a lock and remembering to give it back, and now and then that ended in a
+    deadlock with the pool. This way a run that is finished is also saved before the interrupt is heard. A second Ctrl-C
+    is Python's own.
+    """
+    pressed = False
+
+    def step() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield step
+        return
+
+    def note(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, note) or signal.default_int_handler
+    try:
+        yield step
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _outcomes(
-    jobs: list[Job], executor: Executor | None, workers: int | None, reporter: Reporter
+    jobs: list[Job], executor: Executor | None, workers: int | None, reporter: Reporter, step: Callable[[], None]
 ) -> Generator[tuple[Job, Results | str]]:
     if executor is not None:
-        yield from _collect({executor.submit(simulate, job.scenario): job for job in jobs})
+        yield from _collect({executor.submit(simulate, job.scenario): job for job in jobs}, step)
     elif jobs:
         with _LocalPool(min(workers or cores(), len(jobs)), reporter) as pool:
-            yield from _collect(pool.submit(jobs))
+            yield from _collect(pool.submit(jobs), step)
 
 
-def _collect(futures: dict[Future[Results], Job]) -> Iterator[tuple[Job, Results | str]]:
+def _collect(futures: dict[Future[Results], Job], step: Callable[[], None]) -> Iterator[tuple[Job, Results | str]]:
     try:
-        for future in as_completed(list(futures)):
-            job = futures.pop(future)  # and with it the result, which may be large
-            try:
-                yield job, future.result()
-            except BrokenProcessPool as error:
-                raise RunError(
-                    "a worker process died, perhaps for lack of memory; finished runs are kept: "
-                    "start again with fewer workers (--jobs 1)"
-                ) from error
-            except RunError as error:
-                yield job, str(error)
+        while futures:
+            step()
+            # Handing out a future's result drops the future, and with it the result, which may be large.
+            for future in wait(futures, timeout=0.2, return_when=FIRST_COMPLETED).done:
+                job = futures.pop(future)
+                try:
+                    yield job, future.result()
+                except BrokenProcessPool as error:
+                    raise RunError(
+                        "a worker process died, perhaps for lack of memory; finished runs are kept: "
+                        "start again with fewer workers (--jobs 1)"
+                    ) from error
+                except RunError as error:
+                    yield job, str(error)
+                step()
     finally:
         for future in futures:
             future.cancel()
