@@ -77,15 +77,10 @@ impl<H> Pool<H> {
     pub fn packets(&self) -> impl Iterator<Item = &Packet<H>> {
         self.slots.iter().filter(|slot| slot.live).map(|slot| &slot.packet)
     }
-    /// When the packet reaches the end of the link it is on; the driver's to use.
+    /// What [`Fifo::push_due`] noted.
     #[inline]
     pub fn due(&self, id: PacketId) -> Time {
         self.slots[id.0 as usize].due
-    }
-    /// Sets [`Pool::due`].
-    #[inline]
-    pub fn set_due(&mut self, id: PacketId, due: Time) {
-        self.slots[id.0 as usize].due = due;
     }
 }
 
@@ -131,6 +126,17 @@ impl Fifo {
     #[inline]
     pub fn push<H>(&mut self, id: PacketId, pool: &mut Pool<H>) {
         pool.slots[id.0 as usize].next = PacketId::NONE;
+        self.append(id, pool);
+    }
+    /// Appends a packet and notes when it is due: when it reaches the end, if the list is a link.
+    #[inline]
+    pub fn push_due<H>(&mut self, id: PacketId, due: Time, pool: &mut Pool<H>) {
+        let slot = &mut pool.slots[id.0 as usize];
+        (slot.due, slot.next) = (due, PacketId::NONE);
+        self.append(id, pool);
+    }
+    #[inline]
+    fn append<H>(&mut self, id: PacketId, pool: &mut Pool<H>) {
         if self.head.is_none() {
             self.head = id;
         } else {

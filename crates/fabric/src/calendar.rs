@@ -14,6 +14,8 @@ const WIDTH_BITS: u32 = 14;
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
 const OFFSET_MASK: u64 = (1 << WIDTH_BITS) - 1;
+/// Later than any bucket.
+const NEVER: u64 = u64::MAX;
 
 /// Pending events in the order (time, source).
 ///
@@ -27,6 +29,8 @@ pub struct Calendar {
     /// The bucket being emptied, counted from time zero.
     cursor: u64,
     beyond: BinaryHeap<Reverse<(Time, Source)>>,
+    /// The first bucket of what is beyond, [`NEVER`] if nothing is.
+    beyond_from: u64,
 }
 
 fn word(time: Time, source: Source) -> u64 {
@@ -58,6 +62,7 @@ impl Default for Calendar {
             current: Vec::new(),
             cursor: 0,
             beyond: BinaryHeap::new(),
+            beyond_from: NEVER,
         }
     }
 }
@@ -87,6 +92,7 @@ impl Calendar {
             self.current.insert(place, event);
         } else {
             self.beyond.push(Reverse((time, source)));
+            self.beyond_from = self.beyond_from.min(time.as_ps() >> WIDTH_BITS);
         }
     }
 
@@ -106,45 +112,56 @@ impl Calendar {
     }
 
     /// Moves on to the next bucket that holds events; false if there is none.
+    #[inline]
     fn turn(&mut self) -> bool {
-        let beyond = self.beyond.peek().map(|Reverse((time, _))| time.as_ps() >> WIDTH_BITS);
-        let Some(next) = self.next_in_ring().into_iter().chain(beyond).min() else {
+        let next = self.next_in_ring().min(self.beyond_from);
+        if next == NEVER {
             return false;
-        };
+        }
         self.cursor = next;
         let index = next as usize % BUCKETS;
         std::mem::swap(&mut self.current, &mut self.ring[index]);
         self.occupied[index / 64] &= !(1 << (index % 64));
-        while let Some(Reverse((time, source))) = self.beyond.peek().copied() {
-            if time.as_ps() >> WIDTH_BITS != next {
-                break;
-            }
-            self.beyond.pop();
-            self.current.push(word(time, source));
+        if next == self.beyond_from {
+            self.fetch_from_beyond();
         }
         sort_latest_first(&mut self.current);
         true
     }
 
-    /// The number of the first occupied bucket after the cursor.
-    fn next_in_ring(&self) -> Option<u64> {
-        let start = (self.cursor as usize + 1) % BUCKETS;
-        let (first_word, first_bit) = (start / 64, start % 64);
-        for step in 0..=WORDS {
-            let at = (first_word + step) % WORDS;
-            let mask = match step {
-                0 => u64::MAX << first_bit,
-                WORDS => !(u64::MAX << first_bit),
-                _ => u64::MAX,
-            };
-            let bits = self.occupied[at] & mask;
-            if bits != 0 {
-                let index = at * 64 + bits.trailing_zeros() as usize;
-                let ahead = (index + BUCKETS - start) % BUCKETS;
-                return Some(self.cursor + 1 + ahead as u64);
+    /// Takes in what lies beyond the ring and belongs to the current bucket.
+    #[cold]
+    fn fetch_from_beyond(&mut self) {
+        self.beyond_from = NEVER;
+        while let Some(Reverse((time, source))) = self.beyond.peek().copied() {
+            let bucket = time.as_ps() >> WIDTH_BITS;
+            if bucket != self.cursor {
+                self.beyond_from = bucket;
+                break;
             }
+            self.beyond.pop();
+            self.current.push(word(time, source));
         }
-        None
+    }
+
+    /// The number of the first occupied bucket after the cursor, [`NEVER`] if there is none.
+    #[inline]
+    fn next_in_ring(&self) -> u64 {
+        let first = self.cursor + 1;
+        let near = self.occupied[first as usize % BUCKETS / 64] >> (first % 64);
+        if near != 0 { first + u64::from(near.trailing_zeros()) } else { self.next_beyond_word(first) }
+    }
+
+    /// The same from the word of the occupancy map after that of `first`.
+    #[inline(never)]
+    fn next_beyond_word(&self, first: u64) -> u64 {
+        let words = (1..=WORDS as u64).map(|step| (first & !63) + 64 * step);
+        // All around: the last word is that of `first` again, with what lies a whole ring ahead.
+        let bits = |start: &u64| self.occupied[*start as usize % BUCKETS / 64];
+        words
+            .map(|start| (start, bits(&start)))
+            .find(|(_, bits)| *bits != 0)
+            .map_or(NEVER, |(start, bits)| start + u64::from(bits.trailing_zeros()))
     }
 }
 

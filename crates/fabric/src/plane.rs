@@ -347,11 +347,10 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let due = self.now + hold + lane.delay;
         let class = usize::from(packet.class).min(CLASSES - 1);
         self.observer.packet_sent(self.now, link, packet);
-        self.pool.set_due(id, due);
         if lane.in_flight.is_empty() {
             self.calendar.schedule(due, link.0);
         }
-        lane.in_flight.push(id, &mut self.pool);
+        lane.in_flight.push_due(id, due, &mut self.pool);
         let again = (lane.queued_packets > 0).then_some(lane.busy_until);
         lane.counters.sent_packets[class] += 1;
         lane.counters.sent_bytes[class] += u64::from(size_bytes);
