@@ -3,17 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use flowloom_core::Time;
+use flowloom_core::{Duration, Time};
 
 /// Who an event is for. Events at the same instant are handled in the order of their sources.
 pub type Source = u32;
 
-/// Width of a bucket in bits of picoseconds: 16.4 ns, about the time in which a busy 144-host fabric has ten events.
-const WIDTH_BITS: u32 = 14;
-/// Buckets in the ring: 134 µs ahead, beyond every link delay and most timers of a data center.
-const BUCKETS: usize = 8192;
+/// Buckets in the ring: so few that those in use stay in the cache.
+const BUCKETS: usize = 1024;
 const WORDS: usize = BUCKETS / 64;
-const OFFSET_MASK: u64 = (1 << WIDTH_BITS) - 1;
 /// Later than any bucket.
 const NEVER: u64 = u64::MAX;
 
@@ -22,6 +19,10 @@ const NEVER: u64 = u64::MAX;
 /// An event in the ring is one word: its offset in the bucket above its source, so that a bucket sorts as integers. A 4-ary
 /// heap over the same events takes twice the instructions per packet-hop.
 pub struct Calendar {
+    /// Width of a bucket, in bits of picoseconds: 14 are 16.4 ns, in which a busy network of 144 hosts at 10 Gb/s has two events.
+    width_bits: u32,
+    /// Of a time within its bucket.
+    offset_mask: u64,
     ring: Box<[Vec<u64>; BUCKETS]>,
     occupied: [u64; WORDS],
     /// The events of bucket `cursor`, last one first.
@@ -31,10 +32,6 @@ pub struct Calendar {
     beyond: BinaryHeap<Reverse<(Time, Source)>>,
     /// The first bucket of what is beyond, [`NEVER`] if nothing is.
     beyond_from: u64,
-}
-
-fn word(time: Time, source: Source) -> u64 {
-    ((time.as_ps() & OFFSET_MASK) << 32) | u64::from(source)
 }
 
 /// A bucket mostly holds a handful of events, for which the library's sort takes twice the instructions.
@@ -54,9 +51,13 @@ fn sort_latest_first(events: &mut [u64]) {
     }
 }
 
-impl Default for Calendar {
-    fn default() -> Self {
+impl Calendar {
+    /// An empty calendar. Most events will be less than `horizon` ahead; those that are not cost more.
+    pub fn new(horizon: Duration) -> Calendar {
+        let width_bits = horizon.as_ps().div_ceil(BUCKETS as u64).next_power_of_two().ilog2().min(u32::BITS);
         Calendar {
+            width_bits,
+            offset_mask: (1 << width_bits) - 1,
             ring: vec![Vec::new(); BUCKETS].try_into().expect("so many buckets"),
             occupied: [0; WORDS],
             current: Vec::new(),
@@ -65,18 +66,27 @@ impl Default for Calendar {
             beyond_from: NEVER,
         }
     }
-}
 
-impl Calendar {
+    #[inline]
+    fn bucket(&self, time: Time) -> u64 {
+        time.as_ps() >> self.width_bits
+    }
+
+    #[inline]
+    fn word(&self, time: Time, source: Source) -> u64 {
+        ((time.as_ps() & self.offset_mask) << 32) | u64::from(source)
+    }
+
     /// Adds an event. `time` is not before the last event that was taken out.
     #[inline(always)]
     pub fn schedule(&mut self, time: Time, source: Source) {
-        let bucket = time.as_ps() >> WIDTH_BITS;
+        let bucket = self.bucket(time);
         debug_assert!(bucket >= self.cursor, "an event in the past");
         let ahead = bucket.wrapping_sub(self.cursor);
         if ahead.wrapping_sub(1) < BUCKETS as u64 - 1 {
             let index = bucket as usize % BUCKETS;
-            self.ring[index].push(word(time, source));
+            let event = self.word(time, source);
+            self.ring[index].push(event);
             self.occupied[index / 64] |= 1 << (index % 64);
         } else {
             self.schedule_elsewhere(time, source, ahead == 0);
@@ -86,13 +96,13 @@ impl Calendar {
     #[inline(never)]
     fn schedule_elsewhere(&mut self, time: Time, source: Source, in_current: bool) {
         if in_current {
-            let event = word(time, source);
+            let event = self.word(time, source);
             // New events are mostly the latest of the bucket that is being emptied: search from the far end of time.
             let place = self.current.iter().position(|pending| *pending < event).unwrap_or(self.current.len());
             self.current.insert(place, event);
         } else {
             self.beyond.push(Reverse((time, source)));
-            self.beyond_from = self.beyond_from.min(time.as_ps() >> WIDTH_BITS);
+            self.beyond_from = self.beyond_from.min(self.bucket(time));
         }
     }
 
@@ -103,7 +113,7 @@ impl Calendar {
             return None;
         }
         let event = *self.current.last()?;
-        let time = Time::from_ps((self.cursor << WIDTH_BITS) | (event >> 32));
+        let time = Time::from_ps((self.cursor << self.width_bits) | (event >> 32));
         if time > limit {
             return None;
         }
@@ -134,13 +144,14 @@ impl Calendar {
     fn fetch_from_beyond(&mut self) {
         self.beyond_from = NEVER;
         while let Some(Reverse((time, source))) = self.beyond.peek().copied() {
-            let bucket = time.as_ps() >> WIDTH_BITS;
+            let bucket = self.bucket(time);
             if bucket != self.cursor {
                 self.beyond_from = bucket;
                 break;
             }
             self.beyond.pop();
-            self.current.push(word(time, source));
+            let event = self.word(time, source);
+            self.current.push(event);
         }
     }
 
@@ -174,7 +185,7 @@ mod tests {
         /// Against a sorted set: any mix of near, far and equal times comes out in the order (time, source).
         #[test]
         fn same_order_as_a_sorted_set(steps in prop::collection::vec((prop_oneof![0u64..40_000, 0u64..1 << 22, 0u64..1 << 30], 0u32..50, any::<bool>()), 1..400)) {
-            let mut calendar = Calendar::default();
+            let mut calendar = Calendar::new(Duration::from_us(16));
             let mut reference = std::collections::BTreeSet::new();
             let mut now = 0;
             for (ahead, source, take) in steps {
@@ -197,7 +208,7 @@ mod tests {
 
     #[test]
     fn nothing_after_the_limit() {
-        let mut calendar = Calendar::default();
+        let mut calendar = Calendar::new(Duration::from_us(16));
         calendar.schedule(Time::from_ps(10), 1);
         assert_eq!(calendar.pop(Time::from_ps(9)), None);
         assert_eq!(calendar.pop(Time::from_ps(10)), Some((Time::from_ps(10), 1)));

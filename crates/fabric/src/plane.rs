@@ -103,7 +103,15 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
 }
 
 impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
-    pub fn new(network: Network, routes: Routes, ports: Vec<P>, shared: Vec<P::Shared>, flows: usize, observer: O) -> Self {
+    pub fn new(
+        network: Network,
+        routes: Routes,
+        ports: Vec<P>,
+        shared: Vec<P::Shared>,
+        flows: usize,
+        calendar: Calendar,
+        observer: O,
+    ) -> Self {
         let lanes = network.links().iter().zip(ports).map(|(link, port)| lane(&network, link, port)).collect();
         let homes = network.node_ids().map(|node| home(&network, node)).collect();
         Plane {
@@ -112,7 +120,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             records: vec![FlowRecord::NEW; flows],
             packet_hops: 0,
             data_packets: 0,
-            calendar: Calendar::default(),
+            calendar,
             now: Time::ZERO,
             unacknowledged: flows,
             timers: vec![Time::MAX; network.len()],

@@ -1,11 +1,11 @@
 //! A run: endpoints on top of the data plane, and the loop that hands events to them.
 
 use flowloom_core::{
-    Bytes, Discipline, DropReason, Endpoint, Flow, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement, PortSite, Site,
-    Time, Transport, WireProfile,
+    Bytes, Discipline, DropReason, Duration, Endpoint, Flow, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement,
+    PortSite, Site, Time, Transport, WireProfile,
 };
 
-use crate::calendar::Source;
+use crate::calendar::{Calendar, Source};
 use crate::observer::Observer;
 use crate::plane::Plane;
 use crate::report::Report;
@@ -110,7 +110,8 @@ where
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         let routes = Routes::new(&network, routing, seed);
         let sources = Sources { links: network.links().len() as Source, nodes: network.len() as Source };
-        let plane = Plane::new(network, routes, ports, shared, flows.len(), observer);
+        let calendar = Calendar::new(horizon(&network, &wire));
+        let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
         let mut sim = Sim { plane, hosts, controls, residents, flows, next_flow: 0, time_limit, events: 0, sources };
         sim.schedule_next_flow();
         sim
@@ -315,6 +316,12 @@ where
     if let Some(wanted) = endpoint.poll_timeout() {
         plane.set_timer(node, wanted);
     }
+}
+
+/// Nearly all that happens on links and at ports lies less than this ahead: some packets' time on the slowest link.
+fn horizon(network: &Network, wire: &WireProfile) -> Duration {
+    let hop = network.links().iter().map(|link| link.delay + link.rate.transmit_time(wire.full)).max();
+    hop.unwrap_or_default() * 8
 }
 
 /// One more host, beside the first switch and on a link like that of the first host.
