@@ -16,6 +16,7 @@ pub enum Ecn {
 
 /// One packet. `H` is the transport's header; everything else is what any network sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)] // what every hop looks at first, the transport's header last
 pub struct Packet<H> {
     /// The flow it belongs to.
     pub flow: FlowId,
@@ -27,8 +28,6 @@ pub struct Packet<H> {
     pub size_bytes: u32,
     /// Payload bytes it carries; zero for control packets.
     pub payload_bytes: u32,
-    /// Where its payload lies in the flow.
-    pub offset: Bytes,
     /// Priority class, 0 the highest.
     pub class: u8,
     /// The ECN field.
@@ -37,6 +36,8 @@ pub struct Packet<H> {
     pub retransmission: bool,
     /// Damaged on the way: the network still carries it, the receiving NIC discards it.
     pub corrupt: bool,
+    /// Where its payload lies in the flow.
+    pub offset: Bytes,
     /// The transport's own header.
     pub header: H,
 }

@@ -16,11 +16,12 @@ impl PacketId {
     }
 }
 
+#[repr(C)] // what a link needs of a packet first, and in one cache line
 struct Slot<H> {
-    packet: Packet<H>,
     due: Time,
     next: PacketId,
     live: bool,
+    packet: Packet<H>,
 }
 
 /// The arena of all packets in flight or queued.

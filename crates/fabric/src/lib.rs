@@ -16,6 +16,6 @@ pub mod topology;
 
 pub use fault::{Fault, Faulty};
 pub use observer::{Observer, Pending};
-pub use report::{CLASSES, FlowRecord, PortCounters, Report};
+pub use report::{CLASSES, FlowRecord, PortCounters, Report, Sent};
 pub use routing::{Origin, Routes, Routing};
 pub use sim::{Setup, Sim};

@@ -10,33 +10,35 @@ use crate::observer::Observer;
 use crate::report::{CLASSES, FlowRecord, PortCounters};
 use crate::routing::{Origin, Routes};
 
-/// One direction of a link, and the port that feeds it. All that a packet touches on one hop lies side by side.
+/// One direction of a link, and the port that feeds it. What every packet touches comes first, in as few cache lines as may be: at
+/// hundreds of lanes, waiting for the second-level cache is what a packet-hop costs most.
+#[repr(C, align(64))]
 struct Lane<P> {
     busy_until: Time,
     /// When the port wants to be served, [`Time::MAX`] if no event is pending for it. An event at any other time is stale.
     serve_at: Time,
     /// On the wire, oldest first; only the head's arrival is in the calendar.
     in_flight: Fifo,
-    queued_bytes: u64,
     queued_packets: u32,
-    /// When the queue's length changed last.
-    since: Time,
+    to: NodeId,
     delay: Duration,
     /// Picoseconds per byte, 0 if that is no integer.
     ps_per_byte: u64,
-    rate: Rate,
     /// A packet is held at the link's end until its last bit has arrived, or for this long if that is less: the time of a header
     /// where the next node cuts through.
     hold_max: Duration,
+    from: NodeId,
+    to_port: PortNumber,
     /// Only packets that go on over a link that is not faster are cut through.
     hold_by_egress: bool,
-    to: NodeId,
-    from: NodeId,
-    from_port: PortNumber,
-    to_port: PortNumber,
     /// It had something queued when last asked and would not send it: a paused port.
     blocked: bool,
     port: P,
+    from_port: PortNumber,
+    rate: Rate,
+    queued_bytes: u64,
+    /// When the queue's length changed last.
+    since: Time,
     counters: PortCounters,
 }
 
@@ -62,14 +64,61 @@ impl<P> Lane<P> {
         self.queued_bytes = self.queued_bytes.wrapping_add_signed(bytes);
         self.queued_packets = self.queued_packets.wrapping_add_signed(packets);
     }
+
+    /// Puts a packet on the wire.
+    #[inline(always)]
+    fn transmit<H, O: Observer<H>>(&mut self, link: LinkId, id: PacketId, medium: &mut Medium<H, O>) {
+        let now = medium.now;
+        let packet = &medium.pool[id];
+        let size_bytes = packet.size_bytes;
+        let service = self.service(size_bytes);
+        // A switch needs the whole of a packet for itself, and of one that it sends on faster than it comes.
+        // Written so that it compiles to a selection: whether a link leads to a host or a switch, no branch predictor guesses.
+        let for_the_end = (packet.dst == self.to) | (packet.dst == NodeId::LINK);
+        let mut hold = service.min(if for_the_end { Duration::MAX } else { self.hold_max });
+        if self.hold_by_egress && medium.routes.rate(&medium.network, self.to, packet.dst) > self.rate {
+            hold = service;
+        }
+        self.busy_until = now + service;
+        self.blocked = false;
+        if self.serve_at == now {
+            // Another event of this instant came first and did what the pending service would.
+            self.serve_at = Time::MAX;
+        }
+        let due = now + hold + self.delay;
+        let class = usize::from(packet.class).min(CLASSES - 1);
+        medium.observer.packet_sent(now, link, packet);
+        if self.in_flight.is_empty() {
+            medium.calendar.schedule(due, link.0);
+        }
+        self.in_flight.push_due(id, due, &mut medium.pool);
+        let sent = &mut self.counters.sent[class];
+        sent.packets += 1;
+        sent.bytes += u64::from(size_bytes);
+        medium.packet_hops += 1;
+        if self.queued_packets > 0 {
+            self.serve_by(link, self.busy_until, medium);
+        }
+    }
+
+    /// Makes sure that the port is served at `at`, or earlier.
+    #[inline]
+    fn serve_by<H, O>(&mut self, link: LinkId, at: Time, medium: &mut Medium<H, O>) {
+        if at < self.serve_at {
+            self.serve_at = at;
+            // The source of a link's arrivals is its id; the source of its port's service comes after all of those.
+            let source = medium.network.links().len() as Source + link.0;
+            medium.calendar.schedule(at, source);
+        }
+    }
 }
 
 /// What a discipline is lent, from the parts of a plane that are not its lane.
 macro_rules! lend {
     ($plane:ident, $lane:ident, $ingress:expr) => {
         PortCall {
-            now: $plane.now,
-            pool: &mut $plane.pool,
+            now: $plane.medium.now,
+            pool: &mut $plane.medium.pool,
             shared: &mut $plane.shared[$lane.from.index()],
             number: $lane.from_port,
             ingress: $ingress,
@@ -79,16 +128,22 @@ macro_rules! lend {
     };
 }
 
-/// Links, ports, routes and the packets on them.
-pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
+/// What all lanes have in common: a lane sends packets with it and touches no other lane.
+pub(crate) struct Medium<H, O> {
     pub network: Network,
     pub pool: Pool<H>,
     pub observer: O,
-    pub records: Vec<FlowRecord>,
     pub packet_hops: u64,
-    pub data_packets: u64,
     pub calendar: Calendar,
     pub now: Time,
+    routes: Routes,
+}
+
+/// Links, ports, routes and the packets on them.
+pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
+    pub medium: Medium<H, O>,
+    pub records: Vec<FlowRecord>,
+    pub data_packets: u64,
     /// Flows whose sources do not know yet that they are complete.
     pub unacknowledged: usize,
     /// When each node's timer event is due, [`Time::MAX`] if none is pending. An event at any other time is stale.
@@ -96,7 +151,6 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
     lanes: Vec<Lane<P>>,
     homes: Vec<Home>,
     shared: Vec<P::Shared>,
-    routes: Routes,
     effects: Effects,
     /// Ports of the node being served that were woken by a sibling.
     woken: Vec<LinkId>,
@@ -115,41 +169,30 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let lanes = network.links().iter().zip(ports).map(|(link, port)| lane(&network, link, port)).collect();
         let homes = network.node_ids().map(|node| home(&network, node)).collect();
         Plane {
-            pool: Pool::default(),
-            observer,
             records: vec![FlowRecord::NEW; flows],
-            packet_hops: 0,
             data_packets: 0,
-            calendar,
-            now: Time::ZERO,
             unacknowledged: flows,
             timers: vec![Time::MAX; network.len()],
             lanes,
             homes,
             shared,
-            routes,
             effects: Effects::default(),
             woken: Vec::new(),
-            network,
+            medium: Medium { network, pool: Pool::default(), observer, packet_hops: 0, calendar, now: Time::ZERO, routes },
         }
-    }
-
-    /// The source of a link's arrivals is its id; the source of its port's service comes after all of those.
-    fn serve_source(&self, link: LinkId) -> Source {
-        self.lanes.len() as u32 + link.0
     }
 
     /// The head of a link has arrived. Returns it if it is for the node at the link's end, and takes care of it otherwise.
     #[inline]
     pub fn arrive(&mut self, link: LinkId) -> Option<(NodeId, PacketId)> {
         let lane = &mut self.lanes[link.index()];
-        let id = lane.in_flight.pop(&self.pool).expect("a pending arrival has a packet");
+        let id = lane.in_flight.pop(&self.medium.pool).expect("a pending arrival has a packet");
         let next = lane.in_flight.head();
         let (node, ingress) = (lane.to, lane.to_port);
         if !next.is_none() {
-            self.calendar.schedule(self.pool.due(next), link.0);
+            self.medium.calendar.schedule(self.medium.pool.due(next), link.0);
         }
-        let packet = &self.pool[id];
+        let packet = &self.medium.pool[id];
         if packet.dst == node {
             if packet.corrupt {
                 self.give_up(link, id, DropReason::Corrupted);
@@ -161,7 +204,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             self.link_frame(link.reverse(), id);
             return None;
         }
-        let egress = self.routes.pick(&self.network, node, Origin::Link(link), packet.flow.0, packet.src, packet.dst);
+        let egress =
+            self.medium.routes.pick(&self.medium.network, node, Origin::Link(link), packet.flow.0, packet.src, packet.dst);
         self.enqueue(egress, id, ingress);
         None
     }
@@ -174,12 +218,14 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             record.sent_bytes += u64::from(packet.payload_bytes);
             record.retransmissions += u32::from(packet.retransmission);
         }
-        self.observer.packet_injected(self.now, node, &packet);
+        self.medium.observer.packet_injected(self.medium.now, node, &packet);
         let link = match self.homes[node.index()] {
             Home::Edge(nic) => nic,
-            Home::Switch => self.routes.pick(&self.network, node, Origin::Here(node), packet.flow.0, packet.src, packet.dst),
+            Home::Switch => {
+                self.medium.routes.pick(&self.medium.network, node, Origin::Here(node), packet.flow.0, packet.src, packet.dst)
+            }
         };
-        let id = self.pool.insert(packet);
+        let id = self.medium.pool.insert(packet);
         self.enqueue(link, id, PortNumber::LOCAL);
     }
 
@@ -196,7 +242,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     #[inline]
     pub fn wants_packet(&self, nic: LinkId) -> bool {
         let lane = &self.lanes[nic.index()];
-        lane.busy_until <= self.now && !lane.blocked
+        lane.busy_until <= self.medium.now && !lane.blocked
     }
 
     /// Makes sure that a port's endpoint is asked for a packet when the port is free again.
@@ -204,7 +250,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn ask_later(&mut self, nic: LinkId) {
         let lane = &self.lanes[nic.index()];
         let at = lane.busy_until;
-        if at > self.now {
+        if at > self.medium.now {
             self.serve_by(nic, at);
         }
     }
@@ -217,18 +263,18 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     /// An arrived packet has been handled by its endpoint.
     #[inline]
     pub fn consume(&mut self, node: NodeId, id: PacketId) {
-        let packet = &self.pool[id];
-        self.observer.packet_arrived(self.now, node, packet);
+        let packet = &self.medium.pool[id];
+        self.medium.observer.packet_arrived(self.medium.now, node, packet);
         if packet.payload_bytes > 0 {
             self.records[packet.flow.0 as usize].arrived_bytes += u64::from(packet.payload_bytes);
         }
-        self.pool.remove(id);
+        self.medium.pool.remove(id);
     }
 
     /// A port's service event. Returns false if it is stale.
     pub fn serve_event(&mut self, link: LinkId) -> bool {
         let lane = &mut self.lanes[link.index()];
-        if lane.serve_at != self.now {
+        if lane.serve_at != self.medium.now {
             return false;
         }
         lane.serve_at = Time::MAX;
@@ -243,15 +289,17 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     #[inline(always)]
     fn enqueue(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
         let lane = &mut self.lanes[link.index()];
-        let size_bytes = self.pool[id].size_bytes;
-        self.observer.packet_queued(self.now, link, &self.pool[id], lane.queued_bytes + u64::from(size_bytes));
-        let free = lane.busy_until <= self.now;
+        let packet = &self.medium.pool[id];
+        let queued_bytes = lane.queued_bytes + u64::from(packet.size_bytes);
+        self.medium.observer.packet_queued(self.medium.now, link, packet, queued_bytes);
+        let free = lane.busy_until <= self.medium.now;
         if free && lane.queued_packets == 0 && lane.port.pass(&mut lend!(self, lane, ingress), id) {
             // It comes and goes at one instant, which leaves the queue's integrals alone.
             if self.effects.any {
-                self.settle(link);
+                self.transmit_settled(link, id);
+            } else {
+                lane.transmit(link, id, &mut self.medium);
             }
-            self.transmit(link, id);
         } else {
             self.enqueue_behind(link, id, ingress, free);
         }
@@ -260,20 +308,40 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
+    /// The rest of passing where a discipline did more than let the packet through.
+    #[cold]
+    #[inline(never)]
+    fn transmit_settled(&mut self, link: LinkId, id: PacketId) {
+        self.settle(link);
+        self.lanes[link.index()].transmit(link, id, &mut self.medium);
+    }
+
     fn enqueue_behind(&mut self, link: LinkId, id: PacketId, ingress: PortNumber, free: bool) {
         let lane = &mut self.lanes[link.index()];
-        lane.queue_changes(self.now, 1, i64::from(self.pool[id].size_bytes));
+        lane.queue_changes(self.medium.now, 1, i64::from(self.medium.pool[id].size_bytes));
         lane.port.enqueue(&mut lend!(self, lane, ingress), id);
         if self.effects.any {
-            self.settle(link);
+            return self.enqueue_settled(link, free);
         }
+        lane.counters.peak_bytes = lane.counters.peak_bytes.max(lane.queued_bytes);
+        if free {
+            self.serve(link);
+        } else {
+            lane.serve_by(link, lane.busy_until, &mut self.medium);
+        }
+    }
+
+    /// The rest of enqueueing where a discipline did more than queue the packet.
+    #[cold]
+    #[inline(never)]
+    fn enqueue_settled(&mut self, link: LinkId, free: bool) {
+        self.settle(link);
         let lane = &mut self.lanes[link.index()];
         lane.counters.peak_bytes = lane.counters.peak_bytes.max(lane.queued_bytes);
         if free {
             self.serve(link);
         } else {
-            let at = lane.busy_until;
-            self.serve_by(link, at);
+            lane.serve_by(link, lane.busy_until, &mut self.medium);
         }
     }
 
@@ -286,7 +354,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
 
     fn serve_if_free(&mut self, link: LinkId) {
         let busy_until = self.lanes[link.index()].busy_until;
-        if busy_until <= self.now {
+        if busy_until <= self.medium.now {
             self.serve(link);
         } else {
             self.serve_by(link, busy_until);
@@ -296,75 +364,32 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     /// Makes sure that the port is served at `at`, or earlier.
     #[inline]
     fn serve_by(&mut self, link: LinkId, at: Time) {
-        let source = self.serve_source(link);
-        let lane = &mut self.lanes[link.index()];
-        if at < lane.serve_at {
-            lane.serve_at = at;
-            self.calendar.schedule(at, source);
-        }
+        self.lanes[link.index()].serve_by(link, at, &mut self.medium);
     }
 
     /// Asks a free port for its next packet and puts it on the wire.
     fn serve(&mut self, link: LinkId) {
         let lane = &mut self.lanes[link.index()];
-        debug_assert!(lane.busy_until <= self.now);
+        debug_assert!(lane.busy_until <= self.medium.now);
         let choice = lane.port.dequeue(&mut lend!(self, lane, PortNumber::LOCAL));
-        self.act(link, choice);
-    }
-
-    /// Does what a discipline chose.
-    fn act(&mut self, link: LinkId, choice: Dequeue) {
         if self.effects.any {
             self.settle(link);
         }
         let lane = &mut self.lanes[link.index()];
         match choice {
             Dequeue::Packet(id) => {
-                let packet = &self.pool[id];
+                let packet = &self.medium.pool[id];
                 if packet.dst != NodeId::LINK {
-                    lane.queue_changes(self.now, -1, -i64::from(packet.size_bytes));
+                    lane.queue_changes(self.medium.now, -1, -i64::from(packet.size_bytes));
                 }
-                self.transmit(link, id);
+                lane.transmit(link, id, &mut self.medium);
             }
             Dequeue::Idle => lane.blocked = lane.queued_packets > 0,
             Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
-                debug_assert!(at > self.now, "an event without delay");
+                debug_assert!(at > self.medium.now, "an event without delay");
                 lane.blocked = matches!(choice, Dequeue::ClosedUntil(_));
-                self.serve_by(link, at);
+                lane.serve_by(link, at, &mut self.medium);
             }
-        }
-    }
-
-    #[inline(always)]
-    fn transmit(&mut self, link: LinkId, id: PacketId) {
-        let lane = &mut self.lanes[link.index()];
-        let packet = &self.pool[id];
-        let size_bytes = packet.size_bytes;
-        let service = lane.service(size_bytes);
-        // A switch needs the whole of a packet for itself, and of one that it sends on faster than it comes.
-        let whole = packet.dst == lane.to
-            || packet.dst == NodeId::LINK
-            || lane.hold_by_egress && self.routes.rate(lane.to, packet.dst) > lane.rate;
-        let hold = if whole { service } else { service.min(lane.hold_max) };
-        lane.busy_until = self.now + service;
-        lane.blocked = false;
-        if lane.serve_at == self.now {
-            // Another event of this instant came first and did what the pending service would.
-            lane.serve_at = Time::MAX;
-        }
-        let due = self.now + hold + lane.delay;
-        let class = usize::from(packet.class).min(CLASSES - 1);
-        self.observer.packet_sent(self.now, link, packet);
-        if lane.in_flight.is_empty() {
-            self.calendar.schedule(due, link.0);
-        }
-        lane.in_flight.push_due(id, due, &mut self.pool);
-        let again = (lane.queued_packets > 0).then_some(lane.busy_until);
-        lane.counters.sent_packets[class] += 1;
-        lane.counters.sent_bytes[class] += u64::from(size_bytes);
-        self.packet_hops += 1;
-        if let Some(at) = again {
-            self.serve_by(link, at);
         }
     }
 
@@ -376,7 +401,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         if self.effects.any {
             self.settle(link);
         }
-        self.pool.remove(id);
+        self.medium.pool.remove(id);
         self.serve_if_free(link);
         // A NIC that was stopped refused its endpoint's packets.
         self.ask_later(link);
@@ -390,23 +415,23 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let mut effects = std::mem::take(&mut self.effects);
         let lane = &mut self.lanes[link.index()];
         for (id, payload, size_bytes) in effects.duplicated.drain(..) {
-            lane.queue_changes(self.now, 1, i64::from(size_bytes));
+            lane.queue_changes(self.medium.now, 1, i64::from(size_bytes));
             if payload > 0 {
-                self.records[self.pool[id].flow.0 as usize].duplicated_bytes += u64::from(payload);
+                self.records[self.medium.pool[id].flow.0 as usize].duplicated_bytes += u64::from(payload);
             }
         }
         for (id, payload, cut) in effects.trimmed.drain(..) {
-            lane.queue_changes(self.now, 0, -i64::from(cut));
+            lane.queue_changes(self.medium.now, 0, -i64::from(cut));
             lane.counters.trimmed_packets += 1;
-            let record = &mut self.records[self.pool[id].flow.0 as usize];
+            let record = &mut self.records[self.medium.pool[id].flow.0 as usize];
             record.dropped_bytes += u64::from(payload);
             record.dropped_packets += u32::from(payload > 0);
         }
         lane.counters.marked_packets += std::mem::take(&mut effects.marked);
-        self.woken.extend(effects.woken.drain(..).map(|port| self.network.ports(lane.from)[usize::from(port.0)]));
+        self.woken.extend(effects.woken.drain(..).map(|port| self.medium.network.ports(lane.from)[usize::from(port.0)]));
         for (id, why) in effects.dropped.drain(..) {
-            let size_bytes = i64::from(self.pool[id].size_bytes);
-            self.lanes[link.index()].queue_changes(self.now, -1, -size_bytes);
+            let size_bytes = i64::from(self.medium.pool[id].size_bytes);
+            self.lanes[link.index()].queue_changes(self.medium.now, -1, -size_bytes);
             self.give_up(link, id, why);
         }
         effects.any = false;
@@ -415,7 +440,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
 
     /// A packet is lost at a link or the port that feeds it.
     pub fn give_up(&mut self, link: LinkId, id: PacketId, why: DropReason) {
-        let packet = &self.pool[id];
+        let packet = &self.medium.pool[id];
         let counters = &mut self.lanes[link.index()].counters;
         counters.dropped_packets[why as usize] += 1;
         if packet.payload_bytes > 0 {
@@ -424,8 +449,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             record.dropped_bytes += u64::from(packet.payload_bytes);
             record.dropped_packets += 1;
         }
-        self.observer.packet_dropped(self.now, link, packet, why);
-        self.pool.remove(id);
+        self.medium.observer.packet_dropped(self.medium.now, link, packet, why);
+        self.medium.pool.remove(id);
     }
 
     /// Sees to it that a node's endpoint is woken. An event that is already pending earlier stays: when it comes, the endpoint is
@@ -434,10 +459,10 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn set_timer(&mut self, node: NodeId, wanted: Time) {
         let pending = &mut self.timers[node.index()];
         if wanted < *pending {
-            debug_assert!(wanted > self.now, "a timer without delay at {node:?}");
+            debug_assert!(wanted > self.medium.now, "a timer without delay at {node:?}");
             *pending = wanted;
             let source = 2 * self.lanes.len() as Source + node.0;
-            self.calendar.schedule(wanted, source);
+            self.medium.calendar.schedule(wanted, source);
         }
     }
 
@@ -445,7 +470,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     #[inline]
     pub fn timer_event(&mut self, node: NodeId) -> bool {
         let pending = &mut self.timers[node.index()];
-        let fresh = *pending == self.now;
+        let fresh = *pending == self.medium.now;
         if fresh {
             *pending = Time::MAX;
         }
@@ -455,18 +480,18 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     /// Enters what an endpoint reports into the flow's record.
     #[inline]
     pub fn record(&mut self, node: NodeId, event: &Event) {
-        self.observer.flow_event(self.now, node, event);
+        self.medium.observer.flow_event(self.medium.now, node, event);
         match *event {
             Event::Delivered { flow, bytes, .. } => self.records[flow.0 as usize].delivered_bytes += bytes.get(),
             Event::Received { flow } => {
                 let record = &mut self.records[flow.0 as usize];
                 assert_eq!(record.received, Time::MAX, "{flow:?} is received once");
-                record.received = self.now;
+                record.received = self.medium.now;
             }
             Event::Acknowledged { flow } => {
                 let record = &mut self.records[flow.0 as usize];
                 assert_eq!(record.acknowledged, Time::MAX, "{flow:?} is acknowledged once");
-                record.acknowledged = self.now;
+                record.acknowledged = self.medium.now;
                 self.unacknowledged -= 1;
             }
         }
@@ -474,7 +499,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
 
     /// Every port's counters, brought up to the present.
     pub fn counters(&mut self) -> Vec<PortCounters> {
-        let now = self.now;
+        let now = self.medium.now;
         let close = |lane: &mut Lane<P>| {
             lane.queue_changes(now, 0, 0);
             lane.counters

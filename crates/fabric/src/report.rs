@@ -43,13 +43,21 @@ impl FlowRecord {
 /// Priority classes that are counted apart; higher ones share the last place.
 pub const CLASSES: usize = 8;
 
+/// What left a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sent {
+    /// How many packets.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+}
+
 /// Counted for every directed link and its egress port, always.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)] // the first line is counted at every packet-hop
 pub struct PortCounters {
-    /// Packets sent, by class.
-    pub sent_packets: [u64; CLASSES],
-    /// Wire bytes sent, by class.
-    pub sent_bytes: [u64; CLASSES],
+    /// By class.
+    pub sent: [Sent; CLASSES],
     /// Packets dropped here, by [`DropReason`](flowloom_core::DropReason) in the order of `DropReason::ALL`.
     pub dropped_packets: [u64; 7],
     /// Of these, data packets.
@@ -69,11 +77,11 @@ pub struct PortCounters {
 impl PortCounters {
     /// Packets sent in all classes.
     pub fn packets(&self) -> u64 {
-        self.sent_packets.iter().sum()
+        self.sent.iter().map(|sent| sent.packets).sum()
     }
     /// Wire bytes sent in all classes.
     pub fn bytes(&self) -> u64 {
-        self.sent_bytes.iter().sum()
+        self.sent.iter().map(|sent| sent.bytes).sum()
     }
     /// Packets dropped for whatever reason.
     pub fn drops(&self) -> u64 {

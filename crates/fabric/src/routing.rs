@@ -21,9 +21,24 @@ pub enum Routing {
     EcmpSymmetric,
 }
 
+/// Where a switch sends what is for one destination: in one word, the only link or the number of a group of links, so that most
+/// look-ups are one access to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Way(u32);
+
+impl Way {
+    const NONE: Way = Way(u32::MAX);
+    const GROUP: u32 = 1 << 31;
+
+    #[inline]
+    fn only(self) -> Option<LinkId> {
+        (self.0 & Way::GROUP == 0).then_some(LinkId(self.0))
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Group {
-    /// Its first candidate; where there is one only, the link itself.
+    /// Its first candidate.
     first: u32,
     count: u32,
     /// The fastest of the group's links: whichever is chosen, it is not faster.
@@ -34,8 +49,8 @@ struct Group {
 pub struct Routes {
     routing: Routing,
     seed: u64,
-    /// By (switch, destination), a switch's destinations from its `rows` on: an index into `groups`.
-    table: Vec<u32>,
+    /// By (switch, destination), a switch's destinations from its `rows` on.
+    table: Vec<Way>,
     rows: Vec<u32>,
     groups: Vec<Group>,
     candidates: Vec<LinkId>,
@@ -66,7 +81,7 @@ impl Routes {
         let mut routes = Routes {
             routing,
             seed,
-            table: vec![u32::MAX; switches * nodes],
+            table: vec![Way::NONE; switches * nodes],
             rows,
             groups: Vec::new(),
             candidates: Vec::new(),
@@ -83,7 +98,7 @@ impl Routes {
     }
 
     fn fill(&mut self, network: &Network) {
-        let mut known: HashMap<Vec<LinkId>, u32> = HashMap::new();
+        let mut known: HashMap<Vec<LinkId>, Way> = HashMap::new();
         for target in network.node_ids() {
             let distance = network.distances(target);
             for switch in network.switches().filter(|switch| *switch != target) {
@@ -93,38 +108,48 @@ impl Routes {
                     forwards && distance[to.index()] < distance[switch.index()]
                 };
                 let choice: Vec<LinkId> = network.ports(switch).iter().filter(nearer).copied().collect();
-                let group = *known.entry(choice).or_insert_with_key(|choice| {
-                    let rate = choice.iter().map(|link| network.link(*link).rate).max().unwrap_or_default();
-                    let first = if let [only] = choice.as_slice() { only.0 } else { self.candidates.len() as u32 };
-                    self.groups.push(Group { first, count: choice.len() as u32, rate });
-                    self.candidates.extend(choice);
-                    self.groups.len() as u32 - 1
+                let way = *known.entry(choice).or_insert_with_key(|choice| match choice.as_slice() {
+                    [] => Way::NONE,
+                    [only] => Way(only.0),
+                    several => self.add_group(network, several),
                 });
                 let row = self.rows[switch.index()] as usize;
-                self.table[row + target.index()] = group;
+                self.table[row + target.index()] = way;
             }
         }
     }
 
+    fn add_group(&mut self, network: &Network, links: &[LinkId]) -> Way {
+        let rate = links.iter().map(|link| network.link(*link).rate).max().unwrap_or_default();
+        self.groups.push(Group { first: self.candidates.len() as u32, count: links.len() as u32, rate });
+        self.candidates.extend(links);
+        Way(Way::GROUP | (self.groups.len() as u32 - 1))
+    }
+
     #[inline]
-    fn group(&self, at: NodeId, to: NodeId) -> Group {
-        let row = self.rows[at.index()] as usize;
-        self.groups[self.table[row + to.index()] as usize]
+    fn way(&self, at: NodeId, to: NodeId) -> Way {
+        self.table[self.rows[at.index()] as usize + to.index()]
+    }
+
+    #[inline]
+    fn group(&self, way: Way) -> Group {
+        self.groups[(way.0 ^ Way::GROUP) as usize]
     }
 
     /// The rate at which switch `at` sends towards `to`.
-    #[inline]
-    pub fn rate(&self, at: NodeId, to: NodeId) -> Rate {
-        self.group(at, to).rate
+    pub fn rate(&self, network: &Network, at: NodeId, to: NodeId) -> Rate {
+        let way = self.way(at, to);
+        way.only().map_or_else(|| self.group(way).rate, |link| network.link(link).rate)
     }
 
     /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`.
     #[inline(always)]
     pub fn pick(&mut self, network: &Network, at: NodeId, origin: Origin, flow: u32, src: NodeId, dst: NodeId) -> LinkId {
-        let group = self.group(at, dst);
-        if group.count == 1 {
-            return LinkId(group.first);
+        let way = self.way(at, dst);
+        if let Some(link) = way.only() {
+            return link;
         }
+        let group = self.group(way);
         let choice = match self.routing {
             Routing::SprayRoundRobin => {
                 let counter = match origin {
@@ -158,10 +183,11 @@ impl Routes {
             if network.node(node).kind != NodeKind::Switch {
                 return network.ports(node)[0];
             }
-            let group = self.group(node, high);
-            if group.count == 1 {
-                return LinkId(group.first);
+            let way = self.way(node, high);
+            if let Some(link) = way.only() {
+                return link;
             }
+            let group = self.group(way);
             self.candidates[(group.first + self.hash(node, flow, low, high) % group.count) as usize]
         };
         if src == low {

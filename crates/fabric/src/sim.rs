@@ -125,10 +125,10 @@ where
             if self.plane.unacknowledged == 0 {
                 return false;
             }
-            let Some((now, source)) = self.plane.calendar.pop(self.time_limit) else {
+            let Some((now, source)) = self.plane.medium.calendar.pop(self.time_limit) else {
                 return false;
             };
-            self.plane.now = now;
+            self.plane.medium.now = now;
             self.events += 1;
             if source < links {
                 let link = LinkId(source);
@@ -156,7 +156,7 @@ where
     pub fn progress(&self) -> (f64, Time, u64) {
         let done = self.flows.len() - self.plane.unacknowledged;
         let share = if self.flows.is_empty() { 1.0 } else { done as f64 / self.flows.len() as f64 };
-        (share, self.plane.now, self.plane.packet_hops)
+        (share, self.plane.medium.now, self.plane.medium.packet_hops)
     }
 
     /// Ends the run.
@@ -168,21 +168,21 @@ where
         let ports = self.plane.counters();
         self.check_conservation()?;
         let report = Report {
-            network: self.plane.network,
+            network: self.plane.medium.network,
             flows: self.flows,
             records: self.plane.records,
             ports,
-            packet_hops: self.plane.packet_hops,
+            packet_hops: self.plane.medium.packet_hops,
             data_packets: self.plane.data_packets,
             events: self.events,
-            end: self.plane.now,
+            end: self.plane.medium.now,
         };
-        Ok((report, self.plane.observer))
+        Ok((report, self.plane.medium.observer))
     }
 
     fn check_conservation(&self) -> Result<(), String> {
         let mut in_flight = vec![0u64; self.flows.len()];
-        for packet in self.plane.pool.packets().filter(|packet| packet.payload_bytes > 0) {
+        for packet in self.plane.medium.pool.packets().filter(|packet| packet.payload_bytes > 0) {
             in_flight[packet.flow.0 as usize] += u64::from(packet.payload_bytes);
         }
         for ((flow, record), in_flight) in self.flows.iter().zip(&self.plane.records).zip(in_flight) {
@@ -206,16 +206,16 @@ where
     fn schedule_next_flow(&mut self) {
         if let Some(flow) = self.flows.get(self.next_flow) {
             let source = 2 * self.sources.links + self.sources.nodes;
-            self.plane.calendar.schedule(flow.start, source);
+            self.plane.medium.calendar.schedule(flow.start, source);
         }
     }
 
     /// Hands over every flow that starts now.
     fn open_flows(&mut self) {
-        let now = self.plane.now;
+        let now = self.plane.medium.now;
         while let Some(flow) = self.flows.get(self.next_flow).filter(|flow| flow.start <= now).copied() {
             self.next_flow += 1;
-            self.plane.observer.flow_opened(now, &flow);
+            self.plane.medium.observer.flow_opened(now, &flow);
             let host = &mut self.hosts[flow.src.index()];
             host.open(now, &flow);
             attend(host, &mut self.plane, flow.src, T::NIC);
@@ -262,7 +262,7 @@ where
     P: Discipline<E::Header>,
     O: Observer<E::Header>,
 {
-    endpoint.handle_packet(plane.now, &plane.pool[id]);
+    endpoint.handle_packet(plane.medium.now, &plane.medium.pool[id]);
     plane.consume(node, id);
     attend(endpoint, plane, node, mode);
 }
@@ -274,8 +274,8 @@ where
     O: Observer<E::Header>,
 {
     // The event may have been set for an instant that the endpoint has since put off.
-    if endpoint.poll_timeout().is_some_and(|due| due <= plane.now) {
-        endpoint.handle_timeout(plane.now);
+    if endpoint.poll_timeout().is_some_and(|due| due <= plane.medium.now) {
+        endpoint.handle_timeout(plane.medium.now);
     }
     attend(endpoint, plane, node, mode);
 }
@@ -310,7 +310,7 @@ where
             plane.ask_later(nic);
             break;
         }
-        let Some(packet) = endpoint.poll_transmit(plane.now) else { break };
+        let Some(packet) = endpoint.poll_transmit(plane.medium.now) else { break };
         plane.inject(node, packet);
     }
     if let Some(wanted) = endpoint.poll_timeout() {
@@ -318,10 +318,10 @@ where
     }
 }
 
-/// Nearly all that happens on links and at ports lies less than this ahead: some packets' time on the slowest link.
+/// Nearly all that happens on links and at ports lies less than this ahead: two packets' time on the slowest link.
 fn horizon(network: &Network, wire: &WireProfile) -> Duration {
     let hop = network.links().iter().map(|link| link.delay + link.rate.transmit_time(wire.full)).max();
-    hop.unwrap_or_default() * 8
+    hop.unwrap_or_default() * 2
 }
 
 /// One more host, beside the first switch and on a link like that of the first host.

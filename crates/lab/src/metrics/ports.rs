@@ -78,7 +78,7 @@ impl<'a> Hops<'a> {
     }
 
     pub(super) fn sent_by_class(&self) -> [u64; CLASSES] {
-        std::array::from_fn(|class| self.all().map(|port| port.sent_packets[class]).sum())
+        std::array::from_fn(|class| self.all().map(|port| port.sent[class].packets).sum())
     }
 
     pub(super) fn marks(&self) -> u64 {

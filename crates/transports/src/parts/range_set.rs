@@ -48,6 +48,10 @@ impl RangeSet {
 
     /// The range in `rest` that holds `n`.
     fn range_with(&self, n: u32) -> Option<(u32, u32)> {
+        // Most questions are about what lies beyond all that is in.
+        if self.rest.last().is_none_or(|(_, end)| *end <= n) {
+            return None;
+        }
         let after = self.rest.partition_point(|(start, _)| *start <= n);
         let range = *self.rest.get(after.checked_sub(1)?)?;
         (n < range.1).then_some(range)

@@ -119,9 +119,10 @@ impl Destination {
         self.issue(now, rules, out);
     }
 
-    fn admit(&mut self, now: Time, packet: &Packet<Header>, request: Request, rules: &Rules) -> u32 {
+    /// Takes in a flow, unless its size is one that no source would claim.
+    fn admit(&mut self, now: Time, packet: &Packet<Header>, request: Request, rules: &Rules) -> Option<u32> {
         let Request { size, deadline, tenant } = request;
-        let packets = rules.framing.packets(size);
+        let packets = rules.framing.checked_packets(size)?;
         let free = rules.free_tokens(packets);
         self.arrivals += 1;
         self.make_heap(tenant);
@@ -155,7 +156,7 @@ impl Destination {
         } else {
             self.resume(slot, rules);
         }
-        slot
+        Some(slot)
     }
 
     /// Packet `number` of a flow of `size` came for token `serial`. Reports what is new of it, and answers the flow's last packet.
@@ -176,7 +177,10 @@ impl Destination {
             None if self.finished.refresh(now, id) => {
                 return out.packets.push_back(rules.framing.control(id, packet.src, Header::Ack));
             }
-            None => self.admit(now, packet, Request { size, deadline: Time::MAX, tenant: 0 }, rules),
+            None => match self.admit(now, packet, Request { size, deadline: Time::MAX, tenant: 0 }, rules) {
+                Some(slot) => slot,
+                None => return,
+            },
         };
         let flow = &mut self.flows[slot];
         flow.answered = flow.answered.max(serial.min(flow.issued));

@@ -91,11 +91,6 @@ impl Endpoint for Host {
 
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
         let (rules, out) = (&self.rules, &mut self.out);
-        if let Header::Rts { size, .. } | Header::Data { size, .. } = packet.header
-            && rules.framing.checked_packets(size).is_none()
-        {
-            return;
-        }
         match packet.header {
             Header::Rts { size, deadline, tenant } => {
                 self.destination.request(now, packet, Request { size, deadline, tenant }, rules, out);

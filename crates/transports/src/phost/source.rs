@@ -16,6 +16,7 @@ const SILENT_RETRIES: u64 = 16;
 struct Sending {
     dst: NodeId,
     size: Bytes,
+    packets: u32,
     start: Time,
     deadline: Time,
     /// Packets the destination misses, as far as its tokens have told.
@@ -64,6 +65,7 @@ impl Source {
             Sending {
                 dst: flow.dst,
                 size: flow.size,
+                packets,
                 start: flow.start,
                 deadline: flow.deadline.unwrap_or(Time::MAX),
                 remaining: packets,
@@ -94,7 +96,7 @@ impl Source {
     pub fn token(&mut self, now: Time, flow: FlowId, packet: u32, serial: u32, remaining: u32, class: u8, rules: &Rules) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         let sending = &mut self.flows[slot];
-        if packet >= rules.framing.packets(sending.size) {
+        if packet >= sending.packets {
             return;
         }
         sending.remaining = remaining;

@@ -19,16 +19,17 @@ pub enum Buffer {
 /// Strict priority: [`Packet::class`](flowloom_core::Packet::class) 0 leaves first, in order of arrival within a class. Classes
 /// beyond the last are treated as the last.
 #[derive(Clone, Debug)]
+#[repr(C)] // what every packet touches first
 pub struct StrictPriority {
-    queues: [Fifo; MOST_CLASSES],
-    used: [u32; MOST_CLASSES],
-    total: u32,
-    limit: u32,
     /// Bit i is set where class i is not empty.
     occupied: u8,
     last: u8,
     per_class: bool,
     push_out: bool,
+    limit: u32,
+    total: u32,
+    used: [u32; MOST_CLASSES],
+    queues: [Fifo; MOST_CLASSES],
 }
 
 impl StrictPriority {

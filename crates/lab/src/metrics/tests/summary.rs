@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flowloom_core::{Bytes, DropReason, Duration, Flow};
-use flowloom_fabric::PortCounters;
+use flowloom_fabric::{CLASSES, PortCounters, Sent};
 use proptest::prelude::*;
 
 use super::super::{HopQueue, HopUtilisation, Stats, Summary};
@@ -128,22 +128,29 @@ fn tenants_have_their_own_interval() {
     assert!((tenants[&2].goodput_gbps.unwrap() - gbps[1]).abs() < 1e-12);
 }
 
+/// From (class, packets, bytes).
+fn sent(classes: &[(usize, u64, u64)]) -> [Sent; CLASSES] {
+    let mut sent = [Sent::default(); CLASSES];
+    for (class, packets, bytes) in classes {
+        sent[*class] = Sent { packets: *packets, bytes: *bytes };
+    }
+    sent
+}
+
 #[test]
 fn ports_by_hand() {
     let mut report = report(vec![(flow(0, 1, 14_600, 0), Some(100))]);
     let ms = u128::from(Duration::from_us(1).as_ps());
     // Host 0's NIC sent 40 data and 10 control packets; the switch's port to host 1 sent 25 and lost the rest.
     let nic = PortCounters {
-        sent_packets: [40, 0, 0, 0, 0, 0, 0, 10],
-        sent_bytes: [62_100, 0, 0, 0, 0, 0, 0, 400],
+        sent: sent(&[(0, 40, 62_100), (7, 10, 400)]),
         peak_bytes: 3000,
         byte_time: 40_000 * ms,
         packet_time: 20 * ms,
         ..PortCounters::default()
     };
     let mut to_host = PortCounters {
-        sent_packets: [25, 0, 0, 0, 0, 0, 0, 0],
-        sent_bytes: [31_250, 0, 0, 0, 0, 0, 0, 0],
+        sent: sent(&[(0, 25, 31_250)]),
         dropped_data_packets: 20,
         marked_packets: 4,
         trimmed_packets: 2,
