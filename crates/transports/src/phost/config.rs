@@ -39,7 +39,7 @@ pub enum Policy {
     TenantFair,
 }
 
-/// Parameters of pHost. Times are in slots: the transmission time of a full packet at the host's rate.
+/// Parameters of pHost. Times are in slots: the transmission time of a full packet at the host's rate, see `slot_with_token`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -49,6 +49,9 @@ pub struct Config {
     pub free_token_rule: FreeTokenRule,
     /// How destinations make room for packets sent on free tokens.
     pub free_token_account: FreeTokenAccount,
+    /// Whether a slot has room for a token beside the full packet. As the paper has it (§3.1), destinations ask for a full packet per
+    /// full packet's time, and tokens, requests and acknowledgements come on top: busy links are asked for more than they carry.
+    pub slot_with_token: bool,
     /// A token is good for this many slots after its arrival at the source (§3.1: 1.5).
     pub token_life_slots: f64,
     /// A flow with more tokens than this unanswered is downgraded: it gets no tokens for a while (§3.2, §4.1: a
@@ -83,6 +86,7 @@ impl Default for Config {
             free_tokens: 8,
             free_token_rule: FreeTokenRule::ShortFlows,
             free_token_account: FreeTokenAccount::Set,
+            slot_with_token: false,
             token_life_slots: 1.5,
             downgrade_threshold: 8,
             downgrade_slots: 24.0,

@@ -1,6 +1,6 @@
 //! A pHost node: a source and a destination behind one NIC.
 
-use flowloom_core::{Duration, Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Bytes, Duration, Endpoint, Event, Flow, Packet, Site, Time};
 
 use super::config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
 use super::destination::{Destination, Request};
@@ -30,7 +30,8 @@ pub(super) struct Rules {
 impl Rules {
     fn new(config: &Config, site: &Site<'_>) -> Rules {
         // A token slot is that of a full packet even where the packet is shorter.
-        let slot = site.line_rate().transmit_time(site.wire.full);
+        let control = if config.slot_with_token { site.wire.control } else { Bytes::ZERO };
+        let slot = site.line_rate().transmit_time(site.wire.full + control);
         Rules {
             framing: Framing::new(site.node, &site.wire),
             slot,

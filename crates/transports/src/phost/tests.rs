@@ -131,6 +131,22 @@ fn a_source_that_does_not_answer_is_downgraded_and_retried() {
     assert!(long <= both + SLOT * (24 + 9 + 2), "{long} against {both}");
 }
 
+/// Two hosts that send to each other owe each link a full packet and a token per slot: 40 B more than a slot of the paper's carries,
+/// one token in 1500 / 40 = 37.5 too many. A slot with a token in it fits.
+#[test]
+fn a_slot_that_leaves_tokens_no_room_wastes_some() {
+    const PACKETS: u64 = 2000;
+    for (slot_with_token, wasted) in [(false, 2 * PACKETS as usize * 40 / 1500), (true, 0)] {
+        let mut pair = pair(&Config { slot_with_token, ..Config::default() });
+        pair.open_flow(flow(0, 0, 1, PACKETS));
+        pair.open_flow(flow(1, 1, 0, PACKETS));
+        pair.run_to_end(SECOND);
+        let tokens = pair.sent().iter().filter(|sent| is_token(sent)).count();
+        let extra = tokens - 2 * PACKETS as usize;
+        assert!(extra.abs_diff(wasted) <= wasted / 4, "{extra} tokens wasted, {wasted} expected");
+    }
+}
+
 /// A token is good for 1.5 slots: of two that arrive together with a busy NIC, the third slot's is too late.
 #[test]
 fn tokens_expire() {
