@@ -1,7 +1,7 @@
 //! Packets live in one arena and are named by id; queues and links are lists threaded through it, so that no packet is
 //! copied or allocated on its way.
 
-use crate::{Packet, Time};
+use crate::Packet;
 
 /// Names a packet in a [`Pool`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -16,9 +16,8 @@ impl PacketId {
     }
 }
 
-#[repr(C)] // what a link needs of a packet first, and in one cache line
+#[repr(C, align(64))] // what every hop needs of a packet in one cache line
 struct Slot<H> {
-    due: Time,
     next: PacketId,
     live: bool,
     packet: Packet<H>,
@@ -42,7 +41,7 @@ impl<H> Pool<H> {
     #[inline]
     pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
         self.live += 1;
-        let slot = Slot { packet, due: Time::ZERO, next: PacketId::NONE, live: true };
+        let slot = Slot { next: PacketId::NONE, live: true, packet };
         if self.free.is_none() {
             self.slots.push(slot);
             PacketId(u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 packets at once"))
@@ -77,11 +76,6 @@ impl<H> Pool<H> {
     /// All packets, in no particular order.
     pub fn packets(&self) -> impl Iterator<Item = &Packet<H>> {
         self.slots.iter().filter(|slot| slot.live).map(|slot| &slot.packet)
-    }
-    /// What [`Fifo::push_due`] noted.
-    #[inline]
-    pub fn due(&self, id: PacketId) -> Time {
-        self.slots[id.0 as usize].due
     }
 }
 
@@ -127,17 +121,6 @@ impl Fifo {
     #[inline]
     pub fn push<H>(&mut self, id: PacketId, pool: &mut Pool<H>) {
         pool.slots[id.0 as usize].next = PacketId::NONE;
-        self.append(id, pool);
-    }
-    /// Appends a packet and notes when it is due: when it reaches the end, if the list is a link.
-    #[inline]
-    pub fn push_due<H>(&mut self, id: PacketId, due: Time, pool: &mut Pool<H>) {
-        let slot = &mut pool.slots[id.0 as usize];
-        (slot.due, slot.next) = (due, PacketId::NONE);
-        self.append(id, pool);
-    }
-    #[inline]
-    fn append<H>(&mut self, id: PacketId, pool: &mut Pool<H>) {
         if self.head.is_none() {
             self.head = id;
         } else {

@@ -17,7 +17,8 @@ struct Lane<P> {
     busy_until: Time,
     /// When the port wants to be served, [`Time::MAX`] if no event is pending for it. An event at any other time is stale.
     serve_at: Time,
-    /// On the wire, oldest first; only the head's arrival is in the calendar.
+    /// On the wire, oldest first. Their arrivals are in the calendar, all of them: with the head's only, whether another packet follows
+    /// is one more branch that no predictor guesses, at both ends of a link.
     in_flight: Fifo,
     queued_packets: u32,
     to: NodeId,
@@ -34,6 +35,8 @@ struct Lane<P> {
     /// It had something queued when last asked and would not send it: a paused port.
     blocked: bool,
     port: P,
+    /// It belongs to a host.
+    is_nic: bool,
     from_port: PortNumber,
     rate: Rate,
     queued_bytes: u64,
@@ -65,6 +68,26 @@ impl<P> Lane<P> {
         self.queued_packets = self.queued_packets.wrapping_add_signed(packets);
     }
 
+    /// Does what a discipline chose.
+    #[inline]
+    fn act<H, O: Observer<H>>(&mut self, link: LinkId, choice: Dequeue, medium: &mut Medium<H, O>) {
+        match choice {
+            Dequeue::Packet(id) => {
+                let packet = &medium.pool[id];
+                if packet.dst != NodeId::LINK {
+                    self.queue_changes(medium.now, -1, -i64::from(packet.size_bytes));
+                }
+                self.transmit(link, id, medium);
+            }
+            Dequeue::Idle => self.blocked = self.queued_packets > 0,
+            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
+                debug_assert!(at > medium.now, "an event without delay");
+                self.blocked = matches!(choice, Dequeue::ClosedUntil(_));
+                self.serve_by(link, at, medium);
+            }
+        }
+    }
+
     /// Puts a packet on the wire.
     #[inline(always)]
     fn transmit<H, O: Observer<H>>(&mut self, link: LinkId, id: PacketId, medium: &mut Medium<H, O>) {
@@ -88,10 +111,8 @@ impl<P> Lane<P> {
         let due = now + hold + self.delay;
         let class = usize::from(packet.class).min(CLASSES - 1);
         medium.observer.packet_sent(now, link, packet);
-        if self.in_flight.is_empty() {
-            medium.calendar.schedule(due, link.0);
-        }
-        self.in_flight.push_due(id, due, &mut medium.pool);
+        medium.calendar.schedule(due, link.0);
+        self.in_flight.push(id, &mut medium.pool);
         let sent = &mut self.counters.sent[class];
         sent.packets += 1;
         sent.bytes += u64::from(size_bytes);
@@ -187,11 +208,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn arrive(&mut self, link: LinkId) -> Option<(NodeId, PacketId)> {
         let lane = &mut self.lanes[link.index()];
         let id = lane.in_flight.pop(&self.medium.pool).expect("a pending arrival has a packet");
-        let next = lane.in_flight.head();
         let (node, ingress) = (lane.to, lane.to_port);
-        if !next.is_none() {
-            self.medium.calendar.schedule(self.medium.pool.due(next), link.0);
-        }
         let packet = &self.medium.pool[id];
         if packet.dst == node {
             if packet.corrupt {
@@ -255,11 +272,6 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
-    /// The node that feeds a link.
-    pub fn owner(&self, link: LinkId) -> NodeId {
-        self.lanes[link.index()].from
-    }
-
     /// An arrived packet has been handled by its endpoint.
     #[inline]
     pub fn consume(&mut self, node: NodeId, id: PacketId) {
@@ -271,18 +283,16 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.medium.pool.remove(id);
     }
 
-    /// A port's service event. Returns false if it is stale.
-    pub fn serve_event(&mut self, link: LinkId) -> bool {
+    /// A port's service event. Returns the node that the port belongs to if that is a host, whose endpoint may have more to send.
+    pub fn serve_event(&mut self, link: LinkId) -> Option<NodeId> {
         let lane = &mut self.lanes[link.index()];
         if lane.serve_at != self.medium.now {
-            return false;
+            return None; // stale
         }
         lane.serve_at = Time::MAX;
+        let node = lane.is_nic.then_some(lane.from);
         self.serve_if_free(link);
-        if !self.woken.is_empty() {
-            self.serve_woken();
-        }
-        true
+        node
     }
 
     /// A packet joins a port's queue, and leaves at once if the port is free.
@@ -303,9 +313,6 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         } else {
             self.enqueue_behind(link, id, ingress, free);
         }
-        if !self.woken.is_empty() {
-            self.serve_woken();
-        }
     }
 
     /// The rest of passing where a discipline did more than let the packet through.
@@ -314,6 +321,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     fn transmit_settled(&mut self, link: LinkId, id: PacketId) {
         self.settle(link);
         self.lanes[link.index()].transmit(link, id, &mut self.medium);
+        self.serve_woken();
     }
 
     fn enqueue_behind(&mut self, link: LinkId, id: PacketId, ingress: PortNumber, free: bool) {
@@ -343,8 +351,10 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         } else {
             lane.serve_by(link, lane.busy_until, &mut self.medium);
         }
+        self.serve_woken();
     }
 
+    /// Serves the ports that disciplines woke, after what woke them is done.
     #[cold]
     fn serve_woken(&mut self) {
         while let Some(sibling) = self.woken.pop() {
@@ -352,12 +362,13 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
+    #[inline]
     fn serve_if_free(&mut self, link: LinkId) {
-        let busy_until = self.lanes[link.index()].busy_until;
-        if busy_until <= self.medium.now {
+        let lane = &mut self.lanes[link.index()];
+        if lane.busy_until <= self.medium.now {
             self.serve(link);
         } else {
-            self.serve_by(link, busy_until);
+            lane.serve_by(link, lane.busy_until, &mut self.medium);
         }
     }
 
@@ -373,24 +384,19 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         debug_assert!(lane.busy_until <= self.medium.now);
         let choice = lane.port.dequeue(&mut lend!(self, lane, PortNumber::LOCAL));
         if self.effects.any {
-            self.settle(link);
+            self.serve_settled(link, choice);
+        } else {
+            lane.act(link, choice, &mut self.medium);
         }
-        let lane = &mut self.lanes[link.index()];
-        match choice {
-            Dequeue::Packet(id) => {
-                let packet = &self.medium.pool[id];
-                if packet.dst != NodeId::LINK {
-                    lane.queue_changes(self.medium.now, -1, -i64::from(packet.size_bytes));
-                }
-                lane.transmit(link, id, &mut self.medium);
-            }
-            Dequeue::Idle => lane.blocked = lane.queued_packets > 0,
-            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
-                debug_assert!(at > self.medium.now, "an event without delay");
-                lane.blocked = matches!(choice, Dequeue::ClosedUntil(_));
-                lane.serve_by(link, at, &mut self.medium);
-            }
-        }
+    }
+
+    /// The rest of serving where a discipline did more than choose.
+    #[cold]
+    #[inline(never)]
+    fn serve_settled(&mut self, link: LinkId, choice: Dequeue) {
+        self.settle(link);
+        self.lanes[link.index()].act(link, choice, &mut self.medium);
+        self.serve_woken();
     }
 
     /// Hands a link frame to the port it came to, and serves that port anew.
@@ -543,6 +549,7 @@ fn lane<P>(network: &Network, link: &flowloom_core::Link, port: P) -> Lane<P> {
         to_port: link.to_port,
         blocked: false,
         port,
+        is_nic: network.node(link.from).kind != NodeKind::Switch,
         counters: PortCounters::default(),
     }
 }

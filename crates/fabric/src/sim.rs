@@ -137,8 +137,10 @@ where
                 }
             } else if source < 2 * links {
                 let link = LinkId(source - links);
-                if self.plane.serve_event(link) {
-                    self.refill(link);
+                if let Some(node) = self.plane.serve_event(link)
+                    && T::NIC == Nic::Pulled
+                {
+                    self.refill(node);
                 }
             } else if source < 2 * links + nodes {
                 let node = NodeId(source - 2 * links);
@@ -240,13 +242,9 @@ where
         }
     }
 
-    /// A port has fallen idle; if its owner's endpoint feeds it by the packet, asks for the next one.
+    /// A host's port has been served; asks the endpoint that feeds it by the packet for the next one.
     #[inline]
-    fn refill(&mut self, link: LinkId) {
-        let node = self.plane.owner(link);
-        if T::NIC == Nic::Queued || self.plane.nic(node).is_none() {
-            return;
-        }
+    fn refill(&mut self, node: NodeId) {
         match self.residents[node.index()] {
             Resident::Host => pull(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
             Resident::Control(index) => pull(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
