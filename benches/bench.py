@@ -20,7 +20,7 @@ SCENARIO = "papers/phost/default.toml"
 TRANSPORTS = ["phost", "pfabric", "fastpass"]
 
 FLOWS = 2500
-REPETITIONS = 5
+REPETITIONS = 9
 # The same load as FLOWS flows reach, in a fiftieth of their time under callgrind.
 INSTRUCTION_FLOWS = 2500
 NS3_LIBRARIES = ["core", "network", "internet", "point-to-point", "traffic-control"]

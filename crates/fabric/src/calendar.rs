@@ -49,8 +49,8 @@ pub struct Calendar {
     /// By bucket, what did not fit into it: all hosts may act at one instant.
     crowds: BTreeMap<u64, Vec<Packed>>,
     beyond: BinaryHeap<Reverse<(Time, Source)>>,
-    /// The first bucket of what is beyond, [`NEVER`] if nothing is.
-    beyond_from: u64,
+    /// The first bucket of what is in neither the ring nor `current`, [`NEVER`] if nothing is.
+    elsewhere_from: u64,
 }
 
 impl Calendar {
@@ -68,7 +68,7 @@ impl Calendar {
             cursor: 0,
             crowds: BTreeMap::new(),
             beyond: BinaryHeap::new(),
-            beyond_from: NEVER,
+            elsewhere_from: NEVER,
         }
     }
 
@@ -113,7 +113,7 @@ impl Calendar {
             self.follow();
         } else {
             self.beyond.push(Reverse((time, source)));
-            self.beyond_from = self.beyond_from.min(self.bucket(time));
+            self.elsewhere_from = self.elsewhere_from.min(self.bucket(time));
         }
     }
 
@@ -135,11 +135,7 @@ impl Calendar {
     /// Moves on to what comes next, in this bucket or another; false if there is nothing.
     #[inline]
     fn turn(&mut self) -> bool {
-        if !self.following.is_empty() {
-            self.follow();
-            return true;
-        }
-        let next = self.next_in_ring().min(self.beyond_from);
+        let next = self.next_in_ring().min(self.elsewhere_from);
         if next == NEVER {
             return false;
         }
@@ -149,7 +145,7 @@ impl Calendar {
         self.current = bucket.events;
         self.left = std::mem::take(&mut bucket.len);
         self.occupied[index / 64] &= !(1 << (index % 64));
-        if self.left > ROOM || next == self.beyond_from {
+        if self.left > ROOM || next == self.elsewhere_from {
             self.gather();
         } else {
             sort_latest_first(&mut self.current[..self.left]);
@@ -164,6 +160,11 @@ impl Calendar {
         self.left = self.following.len() - from;
         self.current[..self.left].copy_from_slice(&self.following[from..]);
         self.following.truncate(from);
+        self.elsewhere_from = match self.beyond.peek() {
+            _ if from > 0 => self.cursor,
+            Some(Reverse((time, _))) => self.bucket(*time),
+            None => NEVER,
+        };
     }
 
     /// Takes in what belongs to the current bucket and is not in the ring.
@@ -174,13 +175,9 @@ impl Calendar {
         if self.left > ROOM {
             self.following.extend(self.crowds.remove(&self.cursor).expect("the bucket is crowded"));
         }
-        self.beyond_from = NEVER;
-        while let Some(Reverse((time, source))) = self.beyond.peek().copied() {
-            let bucket = self.bucket(time);
-            if bucket != self.cursor {
-                self.beyond_from = bucket;
-                break;
-            }
+        while let Some(Reverse((time, source))) = self.beyond.peek().copied()
+            && self.bucket(time) == self.cursor
+        {
             self.beyond.pop();
             self.following.push(self.pack(time, source));
         }

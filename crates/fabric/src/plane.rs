@@ -10,18 +10,24 @@ use crate::observer::Observer;
 use crate::report::{CLASSES, FlowRecord, PortCounters};
 use crate::routing::{Origin, Routes};
 
-/// One direction of a link, and the port that feeds it. What every packet touches comes first, in as few cache lines as may be: at
-/// hundreds of lanes, waiting for the second-level cache is what a packet-hop costs most.
+/// One direction of a link. Few bytes, so that the wires of a whole network stay in the first-level cache: an event begins with one of
+/// them, and a packet's next hop with another.
+#[derive(Clone, Copy)]
+struct Wire {
+    busy_until: Time,
+    /// Oldest first. Their arrivals are in the calendar, all of them: with the head's only, whether another packet follows is one more
+    /// branch that no predictor guesses, at both ends of a link.
+    in_flight: Fifo,
+    to: NodeId,
+    to_port: PortNumber,
+}
+
+/// The port that feeds a link, and what a packet needs to get onto it. What every packet touches comes first.
 #[repr(C, align(64))]
 struct Lane<P> {
-    busy_until: Time,
     /// When the port wants to be served, [`Time::MAX`] if no event is pending for it. An event at any other time is stale.
     serve_at: Time,
-    /// On the wire, oldest first. Their arrivals are in the calendar, all of them: with the head's only, whether another packet follows
-    /// is one more branch that no predictor guesses, at both ends of a link.
-    in_flight: Fifo,
     queued_packets: u32,
-    to: NodeId,
     delay: Duration,
     /// Picoseconds per byte, 0 if that is no integer.
     ps_per_byte: u64,
@@ -29,7 +35,6 @@ struct Lane<P> {
     /// where the next node cuts through.
     hold_max: Duration,
     from: NodeId,
-    to_port: PortNumber,
     /// Only packets that go on over a link that is not faster are cut through.
     hold_by_egress: bool,
     /// It had something queued when last asked and would not send it: a paused port.
@@ -97,12 +102,13 @@ impl<P> Lane<P> {
         let service = self.service(size_bytes);
         // A switch needs the whole of a packet for itself, and of one that it sends on faster than it comes.
         // Written so that it compiles to a selection: whether a link leads to a host or a switch, no branch predictor guesses.
-        let for_the_end = (packet.dst == self.to) | (packet.dst == NodeId::LINK);
+        let wire = &mut medium.wires[link.index()];
+        let for_the_end = (packet.dst == wire.to) | (packet.dst == NodeId::LINK);
         let mut hold = service.min(if for_the_end { Duration::MAX } else { self.hold_max });
-        if self.hold_by_egress && medium.routes.rate(&medium.network, self.to, packet.dst) > self.rate {
+        if self.hold_by_egress && medium.routes.rate(&medium.network, wire.to, packet.dst) > self.rate {
             hold = service;
         }
-        self.busy_until = now + service;
+        wire.busy_until = now + service;
         self.blocked = false;
         if self.serve_at == now {
             // Another event of this instant came first and did what the pending service would.
@@ -112,13 +118,13 @@ impl<P> Lane<P> {
         let class = usize::from(packet.class).min(CLASSES - 1);
         medium.observer.packet_sent(now, link, packet);
         medium.calendar.schedule(due, link.0);
-        self.in_flight.push(id, &mut medium.pool);
+        wire.in_flight.push(id, &mut medium.pool);
         let sent = &mut self.counters.sent[class];
         sent.packets += 1;
         sent.bytes += u64::from(size_bytes);
         medium.packet_hops += 1;
         if self.queued_packets > 0 {
-            self.serve_by(link, self.busy_until, medium);
+            self.serve_by(link, now + service, medium);
         }
     }
 
@@ -157,6 +163,7 @@ pub(crate) struct Medium<H, O> {
     pub packet_hops: u64,
     pub calendar: Calendar,
     pub now: Time,
+    wires: Vec<Wire>,
     routes: Routes,
 }
 
@@ -199,16 +206,25 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             shared,
             effects: Effects::default(),
             woken: Vec::new(),
-            medium: Medium { network, pool: Pool::default(), observer, packet_hops: 0, calendar, now: Time::ZERO, routes },
+            medium: Medium {
+                wires: network.links().iter().map(wire).collect(),
+                network,
+                pool: Pool::default(),
+                observer,
+                packet_hops: 0,
+                calendar,
+                now: Time::ZERO,
+                routes,
+            },
         }
     }
 
     /// The head of a link has arrived. Returns it if it is for the node at the link's end, and takes care of it otherwise.
     #[inline]
     pub fn arrive(&mut self, link: LinkId) -> Option<(NodeId, PacketId)> {
-        let lane = &mut self.lanes[link.index()];
-        let id = lane.in_flight.pop(&self.medium.pool).expect("a pending arrival has a packet");
-        let (node, ingress) = (lane.to, lane.to_port);
+        let wire = &mut self.medium.wires[link.index()];
+        let id = wire.in_flight.pop(&self.medium.pool).expect("a pending arrival has a packet");
+        let (node, ingress) = (wire.to, wire.to_port);
         let packet = &self.medium.pool[id];
         if packet.dst == node {
             if packet.corrupt {
@@ -221,8 +237,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             self.link_frame(link.reverse(), id);
             return None;
         }
-        let egress =
-            self.medium.routes.pick(&self.medium.network, node, Origin::Link(link), packet.flow.0, packet.src, packet.dst);
+        let (flow, src, dst) = (packet.flow.0, packet.src, packet.dst);
+        let egress = self.medium.routes.pick(&self.medium.network, node, Origin::Link(link), flow, src, dst);
         self.enqueue(egress, id, ingress);
         None
     }
@@ -239,7 +255,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let link = match self.homes[node.index()] {
             Home::Edge(nic) => nic,
             Home::Switch => {
-                self.medium.routes.pick(&self.medium.network, node, Origin::Here(node), packet.flow.0, packet.src, packet.dst)
+                let (flow, src, dst) = (packet.flow.0, packet.src, packet.dst);
+                self.medium.routes.pick(&self.medium.network, node, Origin::Here(node), flow, src, dst)
             }
         };
         let id = self.medium.pool.insert(packet);
@@ -258,15 +275,13 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     /// Whether a port would take a packet from its endpoint now.
     #[inline]
     pub fn wants_packet(&self, nic: LinkId) -> bool {
-        let lane = &self.lanes[nic.index()];
-        lane.busy_until <= self.medium.now && !lane.blocked
+        self.medium.wires[nic.index()].busy_until <= self.medium.now && !self.lanes[nic.index()].blocked
     }
 
     /// Makes sure that a port's endpoint is asked for a packet when the port is free again.
     #[inline]
     pub fn ask_later(&mut self, nic: LinkId) {
-        let lane = &self.lanes[nic.index()];
-        let at = lane.busy_until;
+        let at = self.medium.wires[nic.index()].busy_until;
         if at > self.medium.now {
             self.serve_by(nic, at);
         }
@@ -302,7 +317,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let packet = &self.medium.pool[id];
         let queued_bytes = lane.queued_bytes + u64::from(packet.size_bytes);
         self.medium.observer.packet_queued(self.medium.now, link, packet, queued_bytes);
-        let free = lane.busy_until <= self.medium.now;
+        let free = self.medium.wires[link.index()].busy_until <= self.medium.now;
         if free && lane.queued_packets == 0 && lane.port.pass(&mut lend!(self, lane, ingress), id) {
             // It comes and goes at one instant, which leaves the queue's integrals alone.
             if self.effects.any {
@@ -335,7 +350,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         if free {
             self.serve(link);
         } else {
-            lane.serve_by(link, lane.busy_until, &mut self.medium);
+            lane.serve_by(link, self.medium.wires[link.index()].busy_until, &mut self.medium);
         }
     }
 
@@ -349,7 +364,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         if free {
             self.serve(link);
         } else {
-            lane.serve_by(link, lane.busy_until, &mut self.medium);
+            lane.serve_by(link, self.medium.wires[link.index()].busy_until, &mut self.medium);
         }
         self.serve_woken();
     }
@@ -364,11 +379,11 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
 
     #[inline]
     fn serve_if_free(&mut self, link: LinkId) {
-        let lane = &mut self.lanes[link.index()];
-        if lane.busy_until <= self.medium.now {
+        let busy_until = self.medium.wires[link.index()].busy_until;
+        if busy_until <= self.medium.now {
             self.serve(link);
         } else {
-            lane.serve_by(link, lane.busy_until, &mut self.medium);
+            self.serve_by(link, busy_until);
         }
     }
 
@@ -381,7 +396,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     /// Asks a free port for its next packet and puts it on the wire.
     fn serve(&mut self, link: LinkId) {
         let lane = &mut self.lanes[link.index()];
-        debug_assert!(lane.busy_until <= self.medium.now);
+        debug_assert!(self.medium.wires[link.index()].busy_until <= self.medium.now);
         let choice = lane.port.dequeue(&mut lend!(self, lane, PortNumber::LOCAL));
         if self.effects.any {
             self.serve_settled(link, choice);
@@ -527,14 +542,16 @@ fn home(network: &Network, node: NodeId) -> Home {
     if network.node(node).kind == NodeKind::Switch { Home::Switch } else { Home::Edge(network.ports(node)[0]) }
 }
 
+fn wire(link: &flowloom_core::Link) -> Wire {
+    Wire { busy_until: Time::ZERO, in_flight: Fifo::default(), to: link.to, to_port: link.to_port }
+}
+
 fn lane<P>(network: &Network, link: &flowloom_core::Link, port: P) -> Lane<P> {
     const PS_BITS: u64 = 8 * 1_000_000_000_000;
     let bps = link.rate.as_bps();
     let (hold_max, hold_by_egress) = hold(network, link);
     Lane {
-        busy_until: Time::ZERO,
         serve_at: Time::MAX,
-        in_flight: Fifo::default(),
         queued_bytes: 0,
         queued_packets: 0,
         since: Time::ZERO,
@@ -543,10 +560,8 @@ fn lane<P>(network: &Network, link: &flowloom_core::Link, port: P) -> Lane<P> {
         rate: link.rate,
         hold_max,
         hold_by_egress,
-        to: link.to,
         from: link.from,
         from_port: link.from_port,
-        to_port: link.to_port,
         blocked: false,
         port,
         is_nic: network.node(link.from).kind != NodeKind::Switch,

@@ -74,7 +74,7 @@ pub(super) struct Destination {
     /// When each paused flow may have tokens again.
     paused: IndexedHeap<Time>,
     finished: TimeWait,
-    /// Packets received by tenant.
+    /// Packets received by tenant, counted where the policy asks for it.
     served: Vec<u64>,
     /// No token before this: one per slot.
     next_token: Time,
@@ -185,7 +185,9 @@ impl Destination {
         let flow = &mut self.flows[slot];
         flow.answered = flow.answered.max(serial.min(flow.issued));
         if number < flow.packets && flow.received.insert(number) {
-            count(&mut self.served, flow.tenant);
+            if self.by_tenant {
+                count(&mut self.served, flow.tenant);
+            }
             if packet.payload_bytes > 0 {
                 out.events.push_back(Event::Delivered { flow: id, offset: packet.offset, bytes: packet.payload() });
             }

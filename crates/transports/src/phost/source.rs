@@ -43,7 +43,7 @@ pub(super) struct Source {
     tokens: Vec<Token>,
     /// When to repeat each flow's request. A flow that was heard of since is set back when its turn comes, not before.
     retries: IndexedHeap<Time>,
-    /// Packets sent by tenant.
+    /// Packets sent by tenant, counted where the policy asks for it.
     served: Vec<u64>,
 }
 
@@ -154,7 +154,9 @@ impl Source {
     fn packet(&mut self, token: &Token, rules: &Rules) -> Packet<Header> {
         let id = self.flows.flow_of(token.flow);
         let flow = &mut self.flows[token.flow];
-        count(&mut self.served, flow.tenant);
+        if rules.policy == Policy::TenantFair {
+            count(&mut self.served, flow.tenant);
+        }
         let header = Header::Data { packet: token.packet, serial: token.serial, size: flow.size };
         let mut packet = rules.framing.data(id, flow.dst, flow.size, token.packet, header);
         packet.class = token.class;
