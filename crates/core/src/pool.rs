@@ -10,6 +10,14 @@ pub struct PacketId(u32);
 impl PacketId {
     /// Names no packet; ends a list.
     pub const NONE: PacketId = PacketId(u32::MAX);
+    /// The packet of a number that [`index`](PacketId::index) gave.
+    pub const fn from_index(index: u32) -> PacketId {
+        PacketId(index)
+    }
+    /// Its place in the pool. A pool keeps its packets in the lowest places.
+    pub const fn index(self) -> u32 {
+        self.0
+    }
     /// Whether it names no packet.
     pub const fn is_none(self) -> bool {
         self.0 == u32::MAX
@@ -37,14 +45,21 @@ impl<H> Default for Pool<H> {
 }
 
 impl<H> Pool<H> {
+    /// So many packets at once, so that an event can name one in 24 bits.
+    pub const MOST: usize = 1 << 24;
+
     /// Takes a packet in and names it.
+    ///
+    /// # Panics
+    /// Where there are [`Pool::MOST`] packets.
     #[inline]
     pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
         self.live += 1;
         let slot = Slot { next: PacketId::NONE, live: true, packet };
         if self.free.is_none() {
+            assert!(self.slots.len() < Self::MOST, "fewer than {} packets are on their way at once", Self::MOST);
             self.slots.push(slot);
-            PacketId(u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 packets at once"))
+            PacketId(self.slots.len() as u32 - 1)
         } else {
             let id = self.free;
             let place = &mut self.slots[id.0 as usize];

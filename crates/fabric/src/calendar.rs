@@ -7,6 +7,8 @@ use flowloom_core::{Duration, Time};
 
 /// Who an event is for. Events at the same instant are handled in the order of their sources.
 pub type Source = u32;
+/// What an event is about, for its source to know.
+pub type Topic = u32;
 
 /// Buckets in the ring: so many that one holds an event or two where a hundred hosts are busy, so few that all stay in the cache.
 const BUCKETS: usize = 1024;
@@ -16,8 +18,12 @@ const ROOM: usize = 7;
 /// Later than any bucket.
 const NEVER: u64 = u64::MAX;
 
-/// An event within its bucket: the offset in time above the source, so that events compare as integers.
+/// An event within its bucket: the offset in time above the source above what it is about, so that events compare as integers.
 type Packed = u64;
+const TOPIC_BITS: u32 = 24;
+const SOURCE_BITS: u32 = 24;
+/// So many sources there may be.
+pub const SOURCES_MOST: usize = 1 << SOURCE_BITS;
 
 /// One cache line.
 #[derive(Clone, Copy)]
@@ -28,7 +34,7 @@ struct Bucket {
     events: [Packed; ROOM],
 }
 
-/// Pending events in the order (time, source).
+/// Pending events in the order (time, source, topic).
 ///
 /// Tried before: a vector per bucket (a second cache line for each event, and fewer, longer buckets, whose order no branch predictor
 /// guesses), lists threaded through an arena (a tenth more instructions per packet-hop), and a 4-ary heap (twice the instructions).
@@ -48,7 +54,7 @@ pub struct Calendar {
     cursor: u64,
     /// By bucket, what did not fit into it: all hosts may act at one instant.
     crowds: BTreeMap<u64, Vec<Packed>>,
-    beyond: BinaryHeap<Reverse<(Time, Source)>>,
+    beyond: BinaryHeap<Reverse<(Time, Source, Topic)>>,
     /// The first bucket of what is in neither the ring nor `current`, [`NEVER`] if nothing is.
     elsewhere_from: u64,
 }
@@ -56,7 +62,8 @@ pub struct Calendar {
 impl Calendar {
     /// An empty calendar. Most events will be less than `horizon` ahead; those that are not cost more.
     pub fn new(horizon: Duration) -> Calendar {
-        let width_bits = horizon.as_ps().div_ceil(BUCKETS as u64).next_power_of_two().ilog2().min(u32::BITS);
+        let width_bits =
+            horizon.as_ps().div_ceil(BUCKETS as u64).next_power_of_two().ilog2().min(u64::BITS - SOURCE_BITS - TOPIC_BITS);
         Calendar {
             width_bits,
             offset_mask: (1 << width_bits) - 1,
@@ -78,20 +85,21 @@ impl Calendar {
     }
 
     #[inline]
-    fn pack(&self, time: Time, source: Source) -> Packed {
-        ((time.as_ps() & self.offset_mask) << 32) | u64::from(source)
+    fn pack(&self, time: Time, source: Source, topic: Topic) -> Packed {
+        debug_assert!(source < 1 << SOURCE_BITS && topic < 1 << TOPIC_BITS);
+        ((time.as_ps() & self.offset_mask) << (SOURCE_BITS + TOPIC_BITS)) | (u64::from(source) << TOPIC_BITS) | u64::from(topic)
     }
 
     /// Adds an event. `time` is not before the last event that was taken out.
     #[inline(always)]
-    pub fn schedule(&mut self, time: Time, source: Source) {
+    pub fn schedule(&mut self, time: Time, source: Source, topic: Topic) {
         let number = self.bucket(time);
         debug_assert!(number >= self.cursor, "an event in the past");
         let ahead = number.wrapping_sub(self.cursor);
         if ahead.wrapping_sub(1) >= BUCKETS as u64 - 1 {
-            return self.schedule_elsewhere(time, source, ahead == 0);
+            return self.schedule_elsewhere(time, source, topic, ahead == 0);
         }
-        let event = self.pack(time, source);
+        let event = self.pack(time, source, topic);
         let index = number as usize % BUCKETS;
         let bucket = &mut self.ring[index];
         match bucket.events.get_mut(bucket.len) {
@@ -103,33 +111,34 @@ impl Calendar {
     }
 
     #[inline(never)]
-    fn schedule_elsewhere(&mut self, time: Time, source: Source, in_current: bool) {
+    fn schedule_elsewhere(&mut self, time: Time, source: Source, topic: Topic, in_current: bool) {
         if in_current {
             self.following.extend_from_slice(&self.current[..self.left]);
-            let event = self.pack(time, source);
+            let event = self.pack(time, source, topic);
             // New events are mostly the latest of the bucket that is being emptied: search from the far end of time.
             let place = self.following.iter().position(|pending| *pending < event).unwrap_or(self.following.len());
             self.following.insert(place, event);
             self.follow();
         } else {
-            self.beyond.push(Reverse((time, source)));
+            self.beyond.push(Reverse((time, source, topic)));
             self.elsewhere_from = self.elsewhere_from.min(self.bucket(time));
         }
     }
 
     /// Takes out the earliest event that is not after `limit`.
     #[inline]
-    pub fn pop(&mut self, limit: Time) -> Option<(Time, Source)> {
+    pub fn pop(&mut self, limit: Time) -> Option<(Time, Source, Topic)> {
         if self.left == 0 && !self.turn() {
             return None;
         }
         let event = self.current[self.left - 1];
-        let time = Time::from_ps((self.cursor << self.width_bits) | (event >> 32));
+        let time = Time::from_ps((self.cursor << self.width_bits) | (event >> (SOURCE_BITS + TOPIC_BITS)));
         if time > limit {
             return None;
         }
         self.left -= 1;
-        Some((time, event as u32))
+        let source = (event >> TOPIC_BITS) as Source & ((1 << SOURCE_BITS) - 1);
+        Some((time, source, event as Topic & ((1 << TOPIC_BITS) - 1)))
     }
 
     /// Moves on to what comes next, in this bucket or another; false if there is nothing.
@@ -162,7 +171,7 @@ impl Calendar {
         self.following.truncate(from);
         self.elsewhere_from = match self.beyond.peek() {
             _ if from > 0 => self.cursor,
-            Some(Reverse((time, _))) => self.bucket(*time),
+            Some(Reverse((time, ..))) => self.bucket(*time),
             None => NEVER,
         };
     }
@@ -175,11 +184,11 @@ impl Calendar {
         if self.left > ROOM {
             self.following.extend(self.crowds.remove(&self.cursor).expect("the bucket is crowded"));
         }
-        while let Some(Reverse((time, source))) = self.beyond.peek().copied()
+        while let Some(Reverse((time, source, topic))) = self.beyond.peek().copied()
             && self.bucket(time) == self.cursor
         {
             self.beyond.pop();
-            self.following.push(self.pack(time, source));
+            self.following.push(self.pack(time, source, topic));
         }
         self.following.sort_unstable_by_key(|event| Reverse(*event));
         self.follow();
@@ -228,14 +237,14 @@ mod tests {
     proptest! {
         /// Against a sorted set: any mix of near, far and equal times comes out in the order (time, source).
         #[test]
-        fn same_order_as_a_sorted_set(steps in prop::collection::vec((prop_oneof![0u64..40_000, 0u64..1 << 22, 0u64..1 << 30], 0u32..50, any::<bool>()), 1..400)) {
+        fn same_order_as_a_sorted_set(steps in prop::collection::vec((prop_oneof![0u64..40_000, 0u64..1 << 22, 0u64..1 << 30], 0u32..50, 0u32..3, any::<bool>()), 1..400)) {
             let mut calendar = Calendar::new(Duration::from_us(16));
             let mut reference = std::collections::BTreeSet::new();
             let mut now = 0;
-            for (ahead, source, take) in steps {
+            for (ahead, source, topic, take) in steps {
                 let time = Time::from_ps(now + ahead);
-                if reference.insert((time, source)) {
-                    calendar.schedule(time, source);
+                if reference.insert((time, source, topic)) {
+                    calendar.schedule(time, source, topic);
                 }
                 if take {
                     let expected = reference.pop_first();
@@ -253,8 +262,8 @@ mod tests {
     #[test]
     fn nothing_after_the_limit() {
         let mut calendar = Calendar::new(Duration::from_us(16));
-        calendar.schedule(Time::from_ps(10), 1);
+        calendar.schedule(Time::from_ps(10), 1, 7);
         assert_eq!(calendar.pop(Time::from_ps(9)), None);
-        assert_eq!(calendar.pop(Time::from_ps(10)), Some((Time::from_ps(10), 1)));
+        assert_eq!(calendar.pop(Time::from_ps(10)), Some((Time::from_ps(10), 1, 7)));
     }
 }

@@ -1,8 +1,8 @@
 //! The data plane: links, ports and routes, and the events that move packets over them. It knows no protocol.
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, DropReason, Duration, Effects, Event, Fifo, LinkId, Network, NodeId, NodeKind, Packet,
-    PacketId, Pool, PortCall, PortNumber, Rate, Switching, Time,
+    Bytes, Dequeue, Discipline, DropReason, Duration, Effects, Event, LinkId, Network, NodeId, NodeKind, Packet, PacketId,
+    Pool, PortCall, PortNumber, Rate, Switching, Time,
 };
 
 use crate::calendar::{Calendar, Source};
@@ -15,9 +15,6 @@ use crate::routing::{Origin, Routes};
 #[derive(Clone, Copy)]
 struct Wire {
     busy_until: Time,
-    /// Oldest first. Their arrivals are in the calendar, all of them: with the head's only, whether another packet follows is one more
-    /// branch that no predictor guesses, at both ends of a link.
-    in_flight: Fifo,
     to: NodeId,
     to_port: PortNumber,
 }
@@ -117,8 +114,7 @@ impl<P> Lane<P> {
         let due = now + hold + self.delay;
         let class = usize::from(packet.class).min(CLASSES - 1);
         medium.observer.packet_sent(now, link, packet);
-        medium.calendar.schedule(due, link.0);
-        wire.in_flight.push(id, &mut medium.pool);
+        medium.calendar.schedule(due, link.0, id.index());
         let sent = &mut self.counters.sent[class];
         sent.packets += 1;
         sent.bytes += u64::from(size_bytes);
@@ -135,7 +131,7 @@ impl<P> Lane<P> {
             self.serve_at = at;
             // The source of a link's arrivals is its id; the source of its port's service comes after all of those.
             let source = medium.network.links().len() as Source + link.0;
-            medium.calendar.schedule(at, source);
+            medium.calendar.schedule(at, source, 0);
         }
     }
 }
@@ -219,11 +215,10 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
-    /// The head of a link has arrived. Returns it if it is for the node at the link's end, and takes care of it otherwise.
+    /// A packet has arrived at a link's end. Returns it if it is for the node there, and takes care of it otherwise.
     #[inline]
-    pub fn arrive(&mut self, link: LinkId) -> Option<(NodeId, PacketId)> {
-        let wire = &mut self.medium.wires[link.index()];
-        let id = wire.in_flight.pop(&self.medium.pool).expect("a pending arrival has a packet");
+    pub fn arrive(&mut self, link: LinkId, id: PacketId) -> Option<(NodeId, PacketId)> {
+        let wire = &self.medium.wires[link.index()];
         let (node, ingress) = (wire.to, wire.to_port);
         let packet = &self.medium.pool[id];
         if packet.dst == node {
@@ -483,7 +478,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             debug_assert!(wanted > self.medium.now, "a timer without delay at {node:?}");
             *pending = wanted;
             let source = 2 * self.lanes.len() as Source + node.0;
-            self.medium.calendar.schedule(wanted, source);
+            self.medium.calendar.schedule(wanted, source, 0);
         }
     }
 
@@ -543,7 +538,7 @@ fn home(network: &Network, node: NodeId) -> Home {
 }
 
 fn wire(link: &flowloom_core::Link) -> Wire {
-    Wire { busy_until: Time::ZERO, in_flight: Fifo::default(), to: link.to, to_port: link.to_port }
+    Wire { busy_until: Time::ZERO, to: link.to, to_port: link.to_port }
 }
 
 fn lane<P>(network: &Network, link: &flowloom_core::Link, port: P) -> Lane<P> {

@@ -5,7 +5,7 @@ use flowloom_core::{
     PortSite, Site, Time, Transport, WireProfile,
 };
 
-use crate::calendar::{Calendar, Source};
+use crate::calendar::{Calendar, SOURCES_MOST, Source};
 use crate::observer::Observer;
 use crate::plane::Plane;
 use crate::report::Report;
@@ -109,6 +109,7 @@ where
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         let routes = Routes::new(&network, routing, seed);
+        assert!(2 * network.links().len() + network.len() < SOURCES_MOST, "a network has fewer than 5 million links");
         let sources = Sources { links: network.links().len() as Source, nodes: network.len() as Source };
         let calendar = Calendar::new(horizon(&network, &wire));
         let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
@@ -125,14 +126,14 @@ where
             if self.plane.unacknowledged == 0 {
                 return false;
             }
-            let Some((now, source)) = self.plane.medium.calendar.pop(self.time_limit) else {
+            let Some((now, source, topic)) = self.plane.medium.calendar.pop(self.time_limit) else {
                 return false;
             };
             self.plane.medium.now = now;
             self.events += 1;
             if source < links {
                 let link = LinkId(source);
-                if let Some((node, id)) = self.plane.arrive(link) {
+                if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(topic)) {
                     self.deliver(link, node, id);
                 }
             } else if source < 2 * links {
@@ -208,7 +209,7 @@ where
     fn schedule_next_flow(&mut self) {
         if let Some(flow) = self.flows.get(self.next_flow) {
             let source = 2 * self.sources.links + self.sources.nodes;
-            self.plane.medium.calendar.schedule(flow.start, source);
+            self.plane.medium.calendar.schedule(flow.start, source, 0);
         }
     }
 
