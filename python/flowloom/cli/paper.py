@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,6 +129,10 @@ def _print_entry(entry: dict[str, Any]) -> None:
     typer.echo(f"{entry['id']}  {entry['verdict']}{scale}  [{', '.join(entry['figures'])}]\n  paper: {entry['paper']}")
     for check in entry["checks"]:
         typer.echo(f"  {'holds' if check['holds'] else 'differs'}: {check['measured']}   [{check['band']}]")
+    width = min(shutil.get_terminal_size().columns, 120)
+    wrapped = textwrap.TextWrapper(
+        width, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
     for name, text in entry.get("cause", {}).items():
-        typer.echo(f"  {name}: {text.strip()}")
+        typer.echo(wrapped.fill(f"{name}: {' '.join(text.split())}"))
     typer.echo("")
