@@ -1,4 +1,4 @@
-//! Packets live in one arena and are named by id; queues and links are lists threaded through it, so that no packet is
+//! Packets live in one arena and are named by id; queues are lists threaded through it, so that no packet is
 //! copied or allocated on its way.
 
 use crate::Packet;
@@ -126,11 +126,6 @@ impl Fifo {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head.is_none()
-    }
-    /// The oldest packet, [`PacketId::NONE`] if empty.
-    #[inline]
-    pub fn head(&self) -> PacketId {
-        self.head
     }
     /// Appends a packet.
     #[inline]

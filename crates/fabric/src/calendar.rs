@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use flowloom_core::{Duration, Time};
+use flowloom_core::{Duration, Pool, Time};
 
 /// Who an event is for. Events at the same instant are handled in the order of their sources.
 pub type Source = u32;
@@ -22,6 +22,7 @@ const NEVER: u64 = u64::MAX;
 type Packed = u64;
 const TOPIC_BITS: u32 = 24;
 const SOURCE_BITS: u32 = 24;
+const _: () = assert!(Pool::<()>::MOST == 1 << TOPIC_BITS, "a topic may be a packet");
 /// So many sources there may be.
 pub const SOURCES_MOST: usize = 1 << SOURCE_BITS;
 

@@ -321,7 +321,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
                 lane.transmit(link, id, &mut self.medium);
             }
         } else {
-            self.enqueue_behind(link, id, ingress, free);
+            self.enqueue_behind(link, id, ingress);
         }
     }
 
@@ -334,34 +334,19 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.serve_woken();
     }
 
-    fn enqueue_behind(&mut self, link: LinkId, id: PacketId, ingress: PortNumber, free: bool) {
+    fn enqueue_behind(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
         let lane = &mut self.lanes[link.index()];
         lane.queue_changes(self.medium.now, 1, i64::from(self.medium.pool[id].size_bytes));
         lane.port.enqueue(&mut lend!(self, lane, ingress), id);
         if self.effects.any {
-            return self.enqueue_settled(link, free);
+            self.settle(link);
         }
-        lane.counters.peak_bytes = lane.counters.peak_bytes.max(lane.queued_bytes);
-        if free {
-            self.serve(link);
-        } else {
-            lane.serve_by(link, self.medium.wires[link.index()].busy_until, &mut self.medium);
-        }
-    }
-
-    /// The rest of enqueueing where a discipline did more than queue the packet.
-    #[cold]
-    #[inline(never)]
-    fn enqueue_settled(&mut self, link: LinkId, free: bool) {
-        self.settle(link);
         let lane = &mut self.lanes[link.index()];
         lane.counters.peak_bytes = lane.counters.peak_bytes.max(lane.queued_bytes);
-        if free {
-            self.serve(link);
-        } else {
-            lane.serve_by(link, self.medium.wires[link.index()].busy_until, &mut self.medium);
+        self.serve_if_free(link);
+        if !self.woken.is_empty() {
+            self.serve_woken();
         }
-        self.serve_woken();
     }
 
     /// Serves the ports that disciplines woke, after what woke them is done.
