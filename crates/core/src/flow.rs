@@ -45,6 +45,13 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
+    /// At the sender: the flow's retransmission timer expired.
+    TimedOut {
+        /// The flow.
+        flow: FlowId,
+        /// How many times in a row it has, this time included, without a sign of progress between.
+        in_a_row: u32,
+    },
     /// At the sender: it knows that every byte has arrived, and has forgotten the flow.
     Acknowledged {
         /// The flow.

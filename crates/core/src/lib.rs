@@ -22,6 +22,6 @@ pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, S
 pub use packet::{Ecn, Packet};
 pub use pool::{Fifo, PacketId, Pool};
 pub use port::{Dequeue, Discipline, DropReason, Effects, PortCall, PortNumber};
-pub use transport::{Nic, Placement, PortSite, Site, Transport};
+pub use transport::{Nic, Placement, PortSite, Sharing, Site, Transport};
 pub use units::{Bytes, Duration, Rate, Time};
 pub use wire::{Wire, WireProfile};

@@ -33,6 +33,9 @@ pub struct Site<'a> {
     pub wire: WireProfile,
     /// The node's own random stream starts here.
     pub seed: u64,
+    /// Whether packets of one flow may overtake each other on their way, so that a gap says nothing about loss: the network
+    /// sprays packets over several paths.
+    pub reorders: bool,
 }
 
 impl Site<'_> {
@@ -40,6 +43,18 @@ impl Site<'_> {
     pub fn line_rate(&self) -> Rate {
         self.network.link(self.network.ports(self.node)[0]).rate
     }
+}
+
+/// Who uses a port's memory.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Sharing {
+    /// The port alone.
+    Port,
+    /// All ports of its node: no queue may hold more than `alpha` times what is free (the dynamic thresholds of switch chips).
+    Node {
+        /// Above 0; 1 lets a single queue take half of the memory, larger values more.
+        alpha: f64,
+    },
 }
 
 /// What a port may know of the network when it is made.
@@ -51,8 +66,10 @@ pub struct PortSite<'a> {
     pub network: &'a Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of this port.
+    /// Memory of this port, or of all ports of its node together.
     pub buffer: Bytes,
+    /// Which of the two it is.
+    pub sharing: Sharing,
 }
 
 /// One scheme. See `docs/add-a-transport.md`.
@@ -63,6 +80,8 @@ pub trait Transport: Sized + 'static {
     const ABOUT: &'static str;
     /// How its hosts feed their NIC.
     const NIC: Nic;
+    /// Whether its ports can do with [`Sharing::Node`].
+    const SHARES_MEMORY: bool = false;
     /// Its parameters; the default is the paper's.
     type Config: Clone + Default;
     /// Its packet header.

@@ -489,6 +489,11 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
                 assert_eq!(record.received, Time::MAX, "{flow:?} is received once");
                 record.received = self.medium.now;
             }
+            Event::TimedOut { flow, in_a_row } => {
+                let record = &mut self.records[flow.0 as usize];
+                record.timeouts += 1;
+                record.second_timeouts += u32::from(in_a_row == 2);
+            }
             Event::Acknowledged { flow } => {
                 let record = &mut self.records[flow.0 as usize];
                 assert_eq!(record.acknowledged, Time::MAX, "{flow:?} is acknowledged once");

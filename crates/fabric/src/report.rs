@@ -23,6 +23,10 @@ pub struct FlowRecord {
     pub retransmissions: u32,
     /// Data packets lost on the way.
     pub dropped_packets: u32,
+    /// How often the source's retransmission timer expired.
+    pub timeouts: u32,
+    /// Of these, the second of consecutive ones.
+    pub second_timeouts: u32,
 }
 
 impl FlowRecord {
@@ -37,6 +41,8 @@ impl FlowRecord {
         duplicated_bytes: 0,
         retransmissions: 0,
         dropped_packets: 0,
+        timeouts: 0,
+        second_timeouts: 0,
     };
 }
 

@@ -97,6 +97,11 @@ impl Routes {
         routes
     }
 
+    /// Whether packets of one flow may take different paths.
+    pub fn reorders(&self) -> bool {
+        matches!(self.routing, Routing::SprayRandom | Routing::SprayRoundRobin) && !self.groups.is_empty()
+    }
+
     fn fill(&mut self, network: &Network) {
         let mut known: HashMap<Vec<LinkId>, Way> = HashMap::new();
         for target in network.node_ids() {

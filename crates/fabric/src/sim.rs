@@ -2,7 +2,7 @@
 
 use flowloom_core::{
     Bytes, Discipline, DropReason, Duration, Endpoint, Flow, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement,
-    PortSite, Site, Time, Transport, WireProfile,
+    PortSite, Sharing, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, SOURCES_MOST, Source};
@@ -19,8 +19,10 @@ pub struct Setup {
     pub network: Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of each port.
+    /// Memory of each port, or of all ports of a node.
     pub buffer: Bytes,
+    /// Which of the two it is.
+    pub sharing: Sharing,
     /// The choice among equal paths.
     pub routing: Routing,
     /// Every random stream is derived from it.
@@ -80,12 +82,17 @@ where
     ) -> Self {
         assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index), "a flow's id is its index");
         assert!(flows.is_sorted_by_key(|flow| flow.start), "flows are sorted by start");
-        let Setup { mut network, wire, buffer, routing, seed, time_limit } = setup;
+        let Setup { mut network, wire, buffer, sharing, routing, seed, time_limit } = setup;
         let placement = T::placement(config);
         if placement == Placement::ExtraHost {
             add_control_host(&mut network);
         }
-        let site = |node| Site { node, network: &network, wire, seed: stream_seed(seed, Purpose::Endpoint, u64::from(node.0)) };
+        let routes = Routes::new(&network, routing, seed);
+        let reorders = routes.reorders();
+        let site = |node: NodeId| {
+            let seed = stream_seed(seed, Purpose::Endpoint, u64::from(node.0));
+            Site { node, network: &network, wire, seed, reorders }
+        };
         let mut residents = Vec::with_capacity(network.len());
         let (mut hosts, mut controls) = (Vec::new(), Vec::new());
         for node in network.node_ids() {
@@ -103,12 +110,11 @@ where
         }
         let ports = (0..network.links().len() as u32)
             .map(|link| {
-                let site = PortSite { link: LinkId(link), network: &network, wire, buffer };
+                let site = PortSite { link: LinkId(link), network: &network, wire, buffer, sharing };
                 wrap(T::port(config, &site), &site)
             })
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
-        let routes = Routes::new(&network, routing, seed);
         assert!(2 * network.links().len() + network.len() < SOURCES_MOST, "a network has fewer than 5 million links");
         let sources = Sources { links: network.links().len() as Source, nodes: network.len() as Source };
         let calendar = Calendar::new(horizon(&network, &wire));

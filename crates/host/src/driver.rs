@@ -79,7 +79,7 @@ impl<T: Transport> Driver<T> {
             return Err(invalid(format!("{} has control nodes, which are not run on hosts yet", T::NAME)));
         }
         let (network, wire) = (cluster.network(), cluster.wire::<T>()?);
-        let site = Site { node: me, network: &network, wire, seed };
+        let site = Site { node: me, network: &network, wire, seed, reorders: false };
         let profile = cluster.profile();
         Ok(Driver {
             me,
@@ -233,6 +233,7 @@ impl<T: Transport> Driver<T> {
                         None => self.stats.broken_flows += 1,
                     }
                 }
+                Event::TimedOut { .. } => {}
                 Event::Acknowledged { flow } => {
                     self.outgoing.remove(flow);
                     self.notices.push_back(Notice::Acknowledged { flow });

@@ -1,8 +1,8 @@
 //! The emulated NIC: a port like any other, that sends at the line rate.
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, Effects, LinkId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Rate, Site, Time,
-    Transport,
+    Bytes, Dequeue, Discipline, Effects, LinkId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Rate, Sharing, Site,
+    Time, Transport,
 };
 
 /// One node's egress port and the packets queued there.
@@ -26,7 +26,7 @@ impl<T: Transport> EmulatedNic<T> {
     /// The port of `site.node`'s first link.
     pub fn new(config: &T::Config, site: &Site<'_>, buffer: Bytes) -> EmulatedNic<T> {
         let link: LinkId = site.network.ports(site.node)[0];
-        let port_site = PortSite { link, network: site.network, wire: site.wire, buffer };
+        let port_site = PortSite { link, network: site.network, wire: site.wire, buffer, sharing: Sharing::Port };
         EmulatedNic {
             port: T::port(config, &port_site),
             shared: T::shared(config, site),

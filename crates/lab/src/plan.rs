@@ -1,6 +1,6 @@
 //! From a scenario to what a run needs.
 
-use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, Switching, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, Sharing, Switching, Time, WireProfile};
 use flowloom_fabric::{Fault, Routing, Setup, topology};
 
 use crate::custom;
@@ -75,6 +75,7 @@ impl Plan {
             network: self.network.clone(),
             wire: self.wire,
             buffer: self.buffer,
+            sharing: Sharing::Port,
             routing: self.routing,
             seed: self.seed,
             time_limit: self.time_limit,

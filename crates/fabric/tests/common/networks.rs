@@ -48,6 +48,7 @@ pub fn setup(network: Network) -> Setup {
         network,
         wire: WireProfile::IP_1500,
         buffer: Bytes::new(1 << 30),
+        sharing: flowloom_core::Sharing::Port,
         routing: Routing::Ecmp,
         seed: 1,
         time_limit: Time::MAX,

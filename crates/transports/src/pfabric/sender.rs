@@ -170,6 +170,7 @@ impl Sender {
     fn time_out(&mut self, now: Time, slot: u32, out: &mut Outbox) {
         let state = &mut self.flows[slot];
         state.timeouts += 1;
+        out.events.push_back(Event::TimedOut { flow: state.flow, in_a_row: state.timeouts });
         state.slow_start_threshold = (state.window / 2).max(2);
         state.window = 1;
         state.credit = 0;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Effects, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, Packet, PacketId,
-    Placement, Pool, PortCall, PortNumber, PortSite, Site, Time, Transport,
+    Placement, Pool, PortCall, PortNumber, Site, Time, Transport,
 };
 
 mod delivery;
@@ -77,7 +77,10 @@ impl<T: Transport> Pair<T> {
         let placement = T::placement(config);
         assert!(placement != Placement::Switches, "a Pair's switch has no control endpoint");
         let network = star(&setup, placement == Placement::ExtraHost);
-        let site = |node| Site { node, network: &network, wire: setup.wire, seed: setup.seed + u64::from(node.0) };
+        let site = |node: NodeId| {
+            let seed = setup.seed + u64::from(node.0);
+            Site { node, network: &network, wire: setup.wire, seed, reorders: setup.reorders }
+        };
         let hosts = (0..setup.hosts as u32).map(|host| T::host(config, &site(NodeId(host)))).collect();
         let control = network.control_host().map(|node| T::control(config, &site(node)));
         let endpoints: Vec<NodeId> = network.endpoints().collect();
@@ -87,7 +90,7 @@ impl<T: Transport> Pair<T> {
         let egresses = uplinks
             .chain(downlinks)
             .map(|(link, node)| Egress {
-                port: T::port(config, &PortSite { link, network: &network, wire: setup.wire, buffer: setup.buffer }),
+                port: T::port(config, &setup.port_site(link, &network)),
                 node,
                 number: network.link(link).from_port,
                 waiting: 0,
@@ -298,9 +301,13 @@ impl<T: Transport> Pair<T> {
 
     fn record(&mut self, node: NodeId, event: Event) {
         self.events.push((self.now, node, event));
-        let (Event::Delivered { flow, .. } | Event::Received { flow } | Event::Acknowledged { flow }) = event;
+        let (Event::Delivered { flow, .. }
+        | Event::Received { flow }
+        | Event::Acknowledged { flow }
+        | Event::TimedOut { flow, .. }) = event;
         let delivery = self.flows.get_mut(&flow).expect("events name flows that were opened");
-        let end = if matches!(event, Event::Acknowledged { .. }) { delivery.flow.src } else { delivery.flow.dst };
+        let at_source = matches!(event, Event::Acknowledged { .. } | Event::TimedOut { .. });
+        let end = if at_source { delivery.flow.src } else { delivery.flow.dst };
         assert_eq!(node, end, "{event:?} belongs to the other end");
         match event {
             Event::Delivered { offset, bytes, .. } => delivery.deliver(offset.get(), bytes.get()),
@@ -308,6 +315,7 @@ impl<T: Transport> Pair<T> {
                 assert_eq!(delivery.bytes, delivery.flow.size, "flow {} was not complete", flow.0);
                 assert!(delivery.received.replace(self.now).is_none(), "flow {} received twice", flow.0);
             }
+            Event::TimedOut { .. } => assert!(delivery.acknowledged.is_none(), "flow {} timed out when it was over", flow.0),
             Event::Acknowledged { .. } => {
                 assert!(delivery.received.is_some(), "flow {} acknowledged before it was received", flow.0);
                 assert!(delivery.acknowledged.replace(self.now).is_none(), "flow {} acknowledged twice", flow.0);

@@ -1,6 +1,6 @@
 //! The network of a pair.
 
-use flowloom_core::{Bytes, Duration, Network, NodeId, Rate, Switching, WireProfile};
+use flowloom_core::{Bytes, Duration, LinkId, Network, NodeId, PortSite, Rate, Sharing, Switching, WireProfile};
 
 /// The network that a [`Pair`](super::Pair) runs on.
 #[derive(Clone, Debug)]
@@ -13,8 +13,12 @@ pub struct Setup {
     pub delay: Duration,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of every port.
+    /// Memory of every port, or of all ports of a node.
     pub buffer: Bytes,
+    /// Which of the two it is.
+    pub sharing: Sharing,
+    /// Whether endpoints are to expect that packets overtake each other.
+    pub reorders: bool,
     /// Random streams of the endpoints start here.
     pub seed: u64,
     /// Whether [`Pair::sent`](super::Pair::sent) is kept.
@@ -30,9 +34,17 @@ impl Default for Setup {
             delay: Duration::from_us(1),
             wire: WireProfile::IP_1500,
             buffer: Bytes::new(36_864),
+            sharing: Sharing::Port,
+            reorders: false,
             seed: 1,
             log: true,
         }
+    }
+}
+
+impl Setup {
+    pub(super) fn port_site<'a>(&self, link: LinkId, network: &'a Network) -> PortSite<'a> {
+        PortSite { link, network, wire: self.wire, buffer: self.buffer, sharing: self.sharing }
     }
 }
 
