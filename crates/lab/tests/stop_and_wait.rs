@@ -70,6 +70,7 @@ fn an_unloaded_flow_takes_a_round_trip_per_packet_whatever_its_path() {
                     network,
                     wire: WireProfile::IP_1500,
                     buffer: Bytes::new(36_864),
+                    sharing: flowloom_core::Sharing::Port,
                     routing: Routing::SprayRoundRobin,
                     seed: 1,
                     time_limit: Time::MAX,
