@@ -134,7 +134,7 @@ mod tests {
         rig.enqueue(packet(4, 70, 0, 1500));
         assert_eq!(rig.dropped(), [(4, DropReason::Overflow)]);
         assert_eq!(rig.drain(), [0, 3, 1]);
-        assert_eq!(rig.port.used(), Bytes::ZERO);
+        assert_eq!(rig.port().used(), Bytes::ZERO);
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         rig.enqueue(packet(99, 1, 0, 1500));
         let victims: Vec<u32> = rig.dropped().into_iter().map(|(flow, _)| flow).collect();
         assert_eq!(victims, (15..30).rev().collect::<Vec<_>>());
-        assert_eq!(rig.port.used(), Bytes::new(3000));
+        assert_eq!(rig.port().used(), Bytes::new(3000));
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
                     prop_assert_eq!(rig.dequeue().map(number_of), expected);
                 }
                 prop_assert_eq!(rig.packets(), list.len());
-                prop_assert_eq!(rig.port.used().get(), list.iter().map(|packet| u64::from(packet.3)).sum::<u64>());
+                prop_assert_eq!(rig.port().used().get(), list.iter().map(|packet| u64::from(packet.3)).sum::<u64>());
             }
         }
     }

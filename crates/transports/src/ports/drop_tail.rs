@@ -70,8 +70,8 @@ mod tests {
         }
         rig.enqueue(packet(3, 0, 40));
         assert_eq!(rig.dropped(), [(2, DropReason::Overflow)]);
-        assert_eq!(rig.port.used(), Bytes::new(3040));
+        assert_eq!(rig.port().used(), Bytes::new(3040));
         assert_eq!(rig.drain(), [0, 1, 3]);
-        assert_eq!(rig.port.used(), Bytes::ZERO);
+        assert_eq!(rig.port().used(), Bytes::ZERO);
     }
 }

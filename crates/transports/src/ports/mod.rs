@@ -1,9 +1,12 @@
 //! What switch ports share.
 
+mod classes;
 mod drop_tail;
+mod ecn_priority;
 #[cfg(test)]
 pub(crate) mod rig;
 mod strict_priority;
 
 pub use drop_tail::DropTail;
+pub use ecn_priority::{EcnConfig, EcnPriority, MarkAt, Marking, SharedMemory, Split};
 pub use strict_priority::{Buffer, StrictPriority};

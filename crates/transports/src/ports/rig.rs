@@ -1,4 +1,4 @@
-//! Drives one port in a test.
+//! Drives the ports of one node in a test.
 
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Ecn, Effects, FlowId, NodeId, Packet, Pool, PortCall, PortNumber, Rate, Time,
@@ -26,29 +26,48 @@ pub(crate) fn with_header<H>(flow: u32, class: u8, size: u32, header: H) -> Pack
     }
 }
 
-/// A port with everything it is lent.
-pub(crate) struct Rig<H, D> {
-    pub(crate) port: D,
+/// Ports with everything they are lent. Calls go to one of them, the first until [`Rig::at`] says otherwise.
+pub(crate) struct Rig<H, D: Discipline<H>> {
+    ports: Vec<D>,
+    current: usize,
+    pub(crate) shared: D::Shared,
     pool: Pool<H>,
     effects: Effects,
 }
 
-impl<H, D: Discipline<H, Shared = ()>> Rig<H, D> {
+impl<H, D: Discipline<H>> Rig<H, D> {
+    /// One port.
     pub(crate) fn new(port: D) -> Self {
-        Rig { port, pool: Pool::default(), effects: Effects::default() }
+        Self::node(vec![port])
     }
 
-    fn call<R>(&mut self, run: impl FnOnce(&mut D, &mut PortCall<'_, H, ()>) -> R) -> R {
+    /// The ports of a node.
+    pub(crate) fn node(ports: Vec<D>) -> Self {
+        Rig { ports, current: 0, shared: D::Shared::default(), pool: Pool::default(), effects: Effects::default() }
+    }
+
+    /// Calls go to this port from now on.
+    pub(crate) fn at(&mut self, port: usize) -> &mut Self {
+        self.current = port;
+        self
+    }
+
+    /// The port that calls go to.
+    pub(crate) fn port(&self) -> &D {
+        &self.ports[self.current]
+    }
+
+    fn call<R>(&mut self, run: impl FnOnce(&mut D, &mut PortCall<'_, H, D::Shared>) -> R) -> R {
         let mut call = PortCall {
             now: Time::ZERO,
             pool: &mut self.pool,
-            shared: &mut (),
-            number: PortNumber(0),
+            shared: &mut self.shared,
+            number: PortNumber(self.current as u16),
             ingress: PortNumber::LOCAL,
             rate: Rate::from_gbps(10),
             effects: &mut self.effects,
         };
-        run(&mut self.port, &mut call)
+        run(&mut self.ports[self.current], &mut call)
     }
 
     pub(crate) fn enqueue(&mut self, packet: Packet<H>) {
@@ -56,12 +75,24 @@ impl<H, D: Discipline<H, Shared = ()>> Rig<H, D> {
         self.call(|port, call| port.enqueue(call, id));
     }
 
-    /// Whether a packet that finds the port free may leave at once; the port does not keep it.
-    pub(crate) fn pass(&mut self, packet: Packet<H>) -> bool {
+    /// The packet as it leaves at once, if one that finds the port free may; the port does not keep it.
+    pub(crate) fn passed(&mut self, packet: Packet<H>) -> Option<Packet<H>>
+    where
+        H: Copy,
+    {
         let id = self.pool.insert(packet);
         let passes = self.call(|port, call| port.pass(call, id));
+        let packet = self.pool[id];
         self.pool.remove(id);
-        passes
+        passes.then_some(packet)
+    }
+
+    /// Whether a packet that finds the port free may leave at once; the port does not keep it.
+    pub(crate) fn pass(&mut self, packet: Packet<H>) -> bool
+    where
+        H: Copy,
+    {
+        self.passed(packet).is_some()
     }
 
     /// The next packet out.
@@ -98,7 +129,12 @@ impl<H, D: Discipline<H, Shared = ()>> Rig<H, D> {
         named
     }
 
-    /// How many packets are in the port, or were given up and not asked for.
+    /// How many packets were marked so far.
+    pub(crate) fn marked(&self) -> u64 {
+        self.effects.marked
+    }
+
+    /// How many packets are in the ports, or were given up and not asked for.
     pub(crate) fn packets(&self) -> usize {
         self.pool.len()
     }

@@ -1,8 +1,8 @@
 //! Up to eight classes, the best non-empty one first.
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Fifo, PacketId, PortCall};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, PacketId, PortCall};
 
-const MOST_CLASSES: usize = 8;
+use super::classes::{Classes, limit};
 
 /// How classes divide a port's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,64 +21,43 @@ pub enum Buffer {
 #[derive(Clone, Debug)]
 #[repr(C)] // what every packet touches first
 pub struct StrictPriority {
-    /// Bit i is set where class i is not empty.
-    occupied: u8,
-    last: u8,
     per_class: bool,
     push_out: bool,
     limit: u32,
-    total: u32,
-    used: [u32; MOST_CLASSES],
-    queues: [Fifo; MOST_CLASSES],
+    classes: Classes,
 }
 
 impl StrictPriority {
     /// # Panics
     /// Where there is no class or are more than eight, or the limit is 2 GiB or more.
     pub fn new(classes: u8, buffer: Buffer) -> StrictPriority {
-        assert!((1..=MOST_CLASSES).contains(&usize::from(classes)), "{classes} classes, but a port has 1 to 8");
-        let (Buffer::Shared(limit) | Buffer::PushOut(limit) | Buffer::PerClass(limit)) = buffer;
+        let (Buffer::Shared(memory) | Buffer::PushOut(memory) | Buffer::PerClass(memory)) = buffer;
         StrictPriority {
-            queues: [Fifo::default(); MOST_CLASSES],
-            used: [0; MOST_CLASSES],
-            total: 0,
-            // So that the sum of a full queue and a packet stays within 32 bits.
-            limit: i32::try_from(limit.get()).expect("a port has less than 2 GiB").cast_unsigned(),
-            occupied: 0,
-            last: classes - 1,
             per_class: matches!(buffer, Buffer::PerClass(_)),
             push_out: matches!(buffer, Buffer::PushOut(_)),
+            limit: limit(memory),
+            classes: Classes::new(classes),
         }
     }
 
     /// Bytes queued.
     pub fn used(&self) -> Bytes {
-        Bytes::new(u64::from(self.total))
+        Bytes::new(u64::from(self.classes.total()))
     }
 
     /// Makes room for `size` bytes of `class` at the cost of worse classes, if that is possible.
     #[cold]
     fn push_out<H>(&mut self, call: &mut PortCall<'_, H, ()>, class: usize, size: u32) -> bool {
-        let worse: u32 = self.used[class + 1..].iter().sum();
-        if self.total - worse + size > self.limit {
+        let worse: u32 = self.classes.used()[class + 1..].iter().sum();
+        if self.classes.total() - worse + size > self.limit {
             return false;
         }
-        while self.total + size > self.limit {
-            let worst = self.occupied.ilog2() as usize;
-            debug_assert!(worst > class);
-            let victim = self.queues[worst].pop_newest(call.pool).expect("an occupied class");
-            self.left(worst, call.pool[victim].size_bytes);
+        while self.classes.total() + size > self.limit {
+            // Worse classes hold enough, so the worst one is among them.
+            let victim = self.classes.pop_newest(call.pool).expect("worse classes hold packets");
             call.drop(victim, DropReason::PushedOut);
         }
         true
-    }
-
-    /// Accounts for a packet that left a class.
-    #[inline]
-    fn left(&mut self, class: usize, size: u32) {
-        self.used[class] -= size;
-        self.total -= size;
-        self.occupied &= !(u8::from(self.queues[class].is_empty()) << class);
     }
 }
 
@@ -89,32 +68,23 @@ impl<H> Discipline<H> for StrictPriority {
     fn enqueue(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) {
         let arrival = &call.pool[packet];
         let size = arrival.size_bytes;
-        let class = usize::from(arrival.class.min(self.last)) % MOST_CLASSES;
-        let held = if self.per_class { self.used[class] } else { self.total };
+        let class = self.classes.class_of(arrival);
+        let held = if self.per_class { self.classes.used()[class] } else { self.classes.total() };
         if held + size > self.limit && !(self.push_out && self.push_out(call, class, size)) {
             call.drop(packet, DropReason::Overflow);
             return;
         }
-        self.used[class] += size;
-        self.total += size;
-        self.occupied |= 1 << class;
-        self.queues[class].push(packet, call.pool);
+        self.classes.push(class, size, packet, call.pool);
     }
 
     #[inline]
     fn pass(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) -> bool {
-        self.occupied == 0 && call.pool[packet].size_bytes <= self.limit
+        self.classes.is_empty() && call.pool[packet].size_bytes <= self.limit
     }
 
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
-        let class = self.occupied.trailing_zeros() as usize;
-        if class >= MOST_CLASSES {
-            return Dequeue::Idle;
-        }
-        let packet = self.queues[class].pop(call.pool).expect("an occupied class");
-        self.left(class, call.pool[packet].size_bytes);
-        Dequeue::Packet(packet)
+        self.classes.pop(call.pool).map_or(Dequeue::Idle, |(_, packet)| Dequeue::Packet(packet))
     }
 }
 
@@ -179,7 +149,7 @@ mod tests {
         rig.enqueue(packet(7, 1, 1800));
         assert_eq!(rig.dropped(), [(6, DropReason::Overflow), (7, DropReason::Overflow)]);
         assert_eq!(rig.drain(), [5, 2, 8]);
-        assert_eq!(rig.port.used(), Bytes::ZERO);
+        assert_eq!(rig.port().used(), Bytes::ZERO);
     }
 
     /// The same rules on a plain list of (flow, class, size) in order of arrival.
@@ -223,7 +193,7 @@ mod tests {
                     prop_assert_eq!(rig.dequeue().map(|packet| packet.flow.0), model.dequeue());
                 }
                 prop_assert_eq!(rig.packets(), model.0.len());
-                prop_assert_eq!(rig.port.used().get(), model.0.iter().map(|(_, _, size)| u64::from(*size)).sum::<u64>());
+                prop_assert_eq!(rig.port().used().get(), model.0.iter().map(|(_, _, size)| u64::from(*size)).sum::<u64>());
             }
         }
     }

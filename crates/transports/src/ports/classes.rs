@@ -1,0 +1,95 @@
+//! The queues of a port with priorities.
+
+use flowloom_core::{Bytes, Fifo, Packet, PacketId, Pool};
+
+/// The most classes a port has.
+pub(super) const MOST_CLASSES: usize = 8;
+
+/// The limit of a port's or a node's memory, so that the sum of a full one and a packet stays within 32 bits.
+///
+/// # Panics
+/// From 2 GiB on.
+pub(super) fn limit(memory: Bytes) -> u32 {
+    i32::try_from(memory.get()).expect("a port has less than 2 GiB").cast_unsigned()
+}
+
+/// Up to eight queues and what is in them, in bytes. Class 0 leaves first, in order of arrival within a class; classes beyond the last
+/// are treated as the last. How much goes in is its owner's rule.
+#[derive(Clone, Debug)]
+#[repr(C)] // what every packet touches first
+pub(super) struct Classes {
+    /// Bit i is set where class i is not empty.
+    occupied: u8,
+    last: u8,
+    total: u32,
+    used: [u32; MOST_CLASSES],
+    queues: [Fifo; MOST_CLASSES],
+}
+
+impl Classes {
+    /// # Panics
+    /// Where there is no class or are more than eight.
+    pub fn new(classes: u8) -> Classes {
+        assert!((1..=MOST_CLASSES).contains(&usize::from(classes)), "{classes} classes, but a port has 1 to 8");
+        Classes { occupied: 0, last: classes - 1, total: 0, used: [0; MOST_CLASSES], queues: [Fifo::default(); MOST_CLASSES] }
+    }
+
+    /// Bytes in all queues.
+    #[inline]
+    pub fn total(&self) -> u32 {
+        self.total
+    }
+    /// Bytes in each queue.
+    #[inline]
+    pub fn used(&self) -> &[u32; MOST_CLASSES] {
+        &self.used
+    }
+    /// Whether nothing is queued.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+
+    /// The queue that a packet belongs to.
+    #[inline]
+    pub fn class_of<H>(&self, packet: &Packet<H>) -> usize {
+        usize::from(packet.class.min(self.last)) % MOST_CLASSES
+    }
+
+    /// Appends a packet of `size` bytes.
+    #[inline]
+    pub fn push<H>(&mut self, class: usize, size: u32, packet: PacketId, pool: &mut Pool<H>) {
+        self.used[class] += size;
+        self.total += size;
+        self.occupied |= 1 << class;
+        self.queues[class].push(packet, pool);
+    }
+
+    /// Removes the oldest packet of the best class and says which class that is.
+    #[inline]
+    pub fn pop<H>(&mut self, pool: &Pool<H>) -> Option<(usize, PacketId)> {
+        let class = self.occupied.trailing_zeros() as usize;
+        if class >= MOST_CLASSES {
+            return None;
+        }
+        let packet = self.queues[class].pop(pool).expect("an occupied class");
+        self.left(class, pool[packet].size_bytes);
+        Some((class, packet))
+    }
+
+    /// Removes the newest packet of the worst class.
+    pub fn pop_newest<H>(&mut self, pool: &mut Pool<H>) -> Option<PacketId> {
+        let worst = self.occupied.checked_ilog2()? as usize;
+        let packet = self.queues[worst].pop_newest(pool).expect("an occupied class");
+        self.left(worst, pool[packet].size_bytes);
+        Some(packet)
+    }
+
+    /// Accounts for a packet that left a class.
+    #[inline]
+    fn left(&mut self, class: usize, size: u32) {
+        self.used[class] -= size;
+        self.total -= size;
+        self.occupied &= !(u8::from(self.queues[class].is_empty()) << class);
+    }
+}

@@ -1,0 +1,101 @@
+//! Parameters of a port that marks.
+
+use flowloom_core::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Checked, quantity};
+
+/// Which bytes are compared with the marking threshold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Marking {
+    /// Those of all the port's classes (PIAS paper, §IV-A2).
+    Port,
+    /// Those of the packet's own class.
+    Queue,
+    /// None: nothing is marked.
+    Off,
+}
+
+/// When a packet is marked. The threshold is compared with an instant queue, the packet itself included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkAt {
+    /// When it comes, for the queue that it joins.
+    Enqueue,
+    /// When it leaves, for the queue that it leaves behind: its mark is younger by the time it waited.
+    Dequeue,
+}
+
+/// How a port's classes divide a memory that is the port's alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Split {
+    /// One limit for all of them: what does not fit is dropped, whatever its class, and nothing is pushed out.
+    Shared,
+    /// Each class has as much as the port is said to have.
+    PerClass,
+}
+
+/// Parameters of [`EcnPriority`](super::EcnPriority). The defaults are those of the PIAS paper's simulations, §V-C.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EcnConfig {
+    /// Which bytes are compared with `mark_above`: all of the `port`, those of the packet's own `queue` (class), or none (`off`).
+    pub ecn: Marking,
+    /// An ECN-capable packet is marked where, with itself, more than this is queued (PIAS paper, §V-C: 65 packets; §V-A, at
+    /// 1 Gb/s: 20 kB).
+    #[serde(with = "quantity::bytes")]
+    #[schemars(schema_with = "quantity::bytes::schema")]
+    pub mark_above: Bytes,
+    /// When packets are marked: at `enqueue`, for the queue that a packet joins, or at `dequeue`, for the queue that it leaves behind.
+    /// The packet itself counts in both cases.
+    pub mark_at: MarkAt,
+    /// How classes divide a memory that is the port's alone: `shared` is one limit for all, without push-out; `per_class` gives each class
+    /// as much as the port is said to have. Without effect where ports share their switch's memory.
+    pub split: Split,
+}
+
+impl Default for EcnConfig {
+    fn default() -> EcnConfig {
+        EcnConfig { ecn: Marking::Port, mark_above: Bytes::new(65 * 1500), mark_at: MarkAt::Enqueue, split: Split::Shared }
+    }
+}
+
+impl Checked for EcnConfig {
+    fn check(&self) -> Result<(), String> {
+        if self.mark_above == Bytes::ZERO {
+            let right = "such as \"97.5kB\"; ecn = \"off\" marks none";
+            return Err(format!("mark_above: found 0, and every packet would be marked; it must be above 0, {right}"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_written_with_units_and_reads_back() {
+        let text = toml::to_string(&EcnConfig::default()).unwrap();
+        assert_eq!(text, "ecn = \"port\"\nmark_above = \"97.5kB\"\nmark_at = \"enqueue\"\nsplit = \"shared\"\n");
+        assert_eq!(toml::from_str::<EcnConfig>(&text).unwrap(), EcnConfig::default());
+        assert_eq!(toml::from_str::<EcnConfig>("").unwrap(), EcnConfig::default());
+        let testbed: EcnConfig =
+            toml::from_str("ecn = \"queue\"\nmark_above = \"20kB\"\nmark_at = \"dequeue\"\nsplit = \"per_class\"").unwrap();
+        let expected =
+            EcnConfig { ecn: Marking::Queue, mark_above: Bytes::new(20_000), mark_at: MarkAt::Dequeue, split: Split::PerClass };
+        assert_eq!(testbed, expected);
+        assert!(toml::from_str::<EcnConfig>("mark = \"20kB\"").is_err());
+        assert!(toml::from_str::<EcnConfig>("ecn = \"on\"").is_err());
+    }
+
+    #[test]
+    fn a_threshold_of_nothing_is_refused_by_name() {
+        assert_eq!(EcnConfig::default().check(), Ok(()));
+        let none: EcnConfig = toml::from_str("mark_above = \"0B\"").unwrap();
+        assert!(none.check().unwrap_err().starts_with("mark_above: found 0"));
+    }
+}
