@@ -1,6 +1,6 @@
 //! One scheme: its endpoints, its ports, its header, and where its control nodes live.
 
-use crate::{Bytes, Discipline, Endpoint, LinkId, Network, NodeId, Rate, Wire, WireProfile};
+use crate::{Bytes, Discipline, Endpoint, LinkId, Network, NodeId, NodeKind, Rate, Wire, WireProfile};
 
 /// How packets get from a host's endpoint to its NIC's port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +57,13 @@ pub enum Sharing {
     },
 }
 
+impl Sharing {
+    /// What holds for the ports of a node: only a switch's share a memory.
+    pub fn at(self, kind: NodeKind) -> Sharing {
+        if kind == NodeKind::Switch { self } else { Sharing::Port }
+    }
+}
+
 /// What a port may know of the network when it is made.
 #[derive(Clone, Copy)]
 pub struct PortSite<'a> {
@@ -66,7 +73,7 @@ pub struct PortSite<'a> {
     pub network: &'a Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of this port, or of all ports of its node together.
+    /// Memory of this port, or of all ports of its switch together.
     pub buffer: Bytes,
     /// Which of the two it is.
     pub sharing: Sharing,

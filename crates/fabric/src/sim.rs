@@ -19,7 +19,7 @@ pub struct Setup {
     pub network: Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of each port, or of all ports of a node.
+    /// Memory of each port, or of each switch with all its ports; a host's port has as much for itself.
     pub buffer: Bytes,
     /// Which of the two it is.
     pub sharing: Sharing,
@@ -110,7 +110,9 @@ where
         }
         let ports = (0..network.links().len() as u32)
             .map(|link| {
-                let site = PortSite { link: LinkId(link), network: &network, wire, buffer, sharing };
+                let link = LinkId(link);
+                let sharing = sharing.at(network.node(network.link(link).from).kind);
+                let site = PortSite { link, network: &network, wire, buffer, sharing };
                 wrap(T::port(config, &site), &site)
             })
             .collect();

@@ -2,6 +2,21 @@
 
 use flowloom_core::{Duration, Network, NodeId, Rate, Switching};
 
+/// How long a signal travels, one way. A [`Duration`] stands for links that are all alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Delays {
+    /// On the hosts' own links.
+    pub hosts: Duration,
+    /// On links between switches.
+    pub switches: Duration,
+}
+
+impl From<Duration> for Delays {
+    fn from(delay: Duration) -> Delays {
+        Delays { hosts: delay, switches: delay }
+    }
+}
+
 /// `hosts` hosts on one switch.
 pub fn single_switch(hosts: usize, rate: Rate, delay: Duration, switching: Switching) -> Network {
     let mut network = Network::new(hosts, switching);
@@ -28,16 +43,17 @@ pub fn leaf_spine(
     spines: usize,
     host_rate: Rate,
     spine_rate: Rate,
-    delay: Duration,
+    delay: impl Into<Delays>,
     switching: Switching,
 ) -> Network {
+    let delay = delay.into();
     let mut network = Network::new(racks * hosts_per_rack, switching);
     let leaves: Vec<NodeId> = (0..racks).map(|rack| network.add_switch(1, "leaf", format!("l{rack}"))).collect();
     let spines: Vec<NodeId> = (0..spines).map(|spine| network.add_switch(2, "spine", format!("s{spine}"))).collect();
     for (rack, leaf) in leaves.iter().enumerate() {
-        attach(&mut network, rack * hosts_per_rack..(rack + 1) * hosts_per_rack, *leaf, host_rate, delay);
+        attach(&mut network, rack * hosts_per_rack..(rack + 1) * hosts_per_rack, *leaf, host_rate, delay.hosts);
         for spine in &spines {
-            network.connect(*leaf, *spine, spine_rate, delay);
+            network.connect(*leaf, *spine, spine_rate, delay.switches);
         }
     }
     network
@@ -52,19 +68,20 @@ pub fn three_tier(
     host_rate: Rate,
     aggregation_rate: Rate,
     core_rate: Rate,
-    delay: Duration,
+    delay: impl Into<Delays>,
     switching: Switching,
 ) -> Network {
+    let delay = delay.into();
     let mut network = Network::new(racks * hosts_per_rack, switching);
     let tors: Vec<NodeId> = (0..racks).map(|rack| network.add_switch(1, "tor", format!("t{rack}"))).collect();
     let aggs: Vec<NodeId> = (0..aggregations).map(|agg| network.add_switch(2, "agg", format!("a{agg}"))).collect();
     let core = network.add_switch(3, "core", "c0");
     for (rack, tor) in tors.iter().enumerate() {
-        attach(&mut network, rack * hosts_per_rack..(rack + 1) * hosts_per_rack, *tor, host_rate, delay);
-        network.connect(*tor, aggs[rack * aggregations / racks], aggregation_rate, delay);
+        attach(&mut network, rack * hosts_per_rack..(rack + 1) * hosts_per_rack, *tor, host_rate, delay.hosts);
+        network.connect(*tor, aggs[rack * aggregations / racks], aggregation_rate, delay.switches);
     }
     for agg in aggs {
-        network.connect(agg, core, core_rate, delay);
+        network.connect(agg, core, core_rate, delay.switches);
     }
     network
 }
@@ -73,9 +90,10 @@ pub fn three_tier(
 ///
 /// # Panics
 /// Where `k` is odd or zero.
-pub fn fat_tree(k: usize, rate: Rate, delay: Duration, switching: Switching) -> Network {
+pub fn fat_tree(k: usize, rate: Rate, delay: impl Into<Delays>, switching: Switching) -> Network {
     assert!(k > 0 && k.is_multiple_of(2), "a fat-tree's k is even");
     let half = k / 2;
+    let delay = delay.into();
     let mut network = Network::new(k * half * half, switching);
     let tier = |network: &mut Network, level, tier: &str, count, letter: char| -> Vec<NodeId> {
         (0..count).map(|index| network.add_switch(level, tier, format!("{letter}{index}"))).collect()
@@ -84,16 +102,16 @@ pub fn fat_tree(k: usize, rate: Rate, delay: Duration, switching: Switching) -> 
     let aggs = tier(&mut network, 2, "agg", k * half, 'a');
     let cores = tier(&mut network, 3, "core", half * half, 'c');
     for (index, edge) in edges.iter().enumerate() {
-        attach(&mut network, index * half..(index + 1) * half, *edge, rate, delay);
+        attach(&mut network, index * half..(index + 1) * half, *edge, rate, delay.hosts);
         let pod = index / half;
         for agg in &aggs[pod * half..(pod + 1) * half] {
-            network.connect(*edge, *agg, rate, delay);
+            network.connect(*edge, *agg, rate, delay.switches);
         }
     }
     for (index, agg) in aggs.iter().enumerate() {
         let group = index % half;
         for core in &cores[group * half..(group + 1) * half] {
-            network.connect(*agg, *core, rate, delay);
+            network.connect(*agg, *core, rate, delay.switches);
         }
     }
     network
@@ -141,5 +159,20 @@ mod tests {
         let pase = three_tier(4, 40, 2, gbps(1), gbps(10), gbps(10), D, SF);
         let hops = |a: u32, b: u32| pase.path(NodeId(a), NodeId(b)).len();
         assert_eq!((hops(0, 39), hops(0, 40), hops(0, 159)), (2, 4, 6));
+    }
+
+    #[test]
+    fn hosts_links_and_all_others_have_their_own_delays() {
+        let delays = Delays { hosts: Duration::from_us(20), switches: D };
+        for network in [
+            leaf_spine(3, 4, 2, gbps(10), gbps(40), delays, SF),
+            three_tier(4, 3, 2, gbps(1), gbps(10), gbps(10), delays, SF),
+            fat_tree(4, gbps(10), delays, SF),
+        ] {
+            for link in network.links() {
+                let at_host = link.from.index().min(link.to.index()) < network.hosts();
+                assert_eq!(link.delay, if at_host { delays.hosts } else { delays.switches });
+            }
+        }
     }
 }

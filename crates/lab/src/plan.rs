@@ -1,12 +1,13 @@
 //! From a scenario to what a run needs.
 
 use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, Sharing, Switching, Time, WireProfile};
-use flowloom_fabric::{Fault, Routing, Setup, topology};
+use flowloom_fabric::topology::{self, Delays};
+use flowloom_fabric::{Fault, Routing, Setup};
 
 use crate::custom;
 use crate::error::suggestion;
-use crate::spec::{self, Metrics, Scenario, SwitchingMode, Topology};
-use crate::{ScenarioError, workload};
+use crate::spec::{self, Metrics, Quantity, Scenario, SharingMode, SwitchingMode, Topology};
+use crate::{ScenarioError, registry, workload};
 
 /// Everything a run needs, checked.
 #[derive(Clone)]
@@ -17,8 +18,10 @@ pub struct Plan {
     pub network: Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of each port.
+    /// Memory of each port, or of each switch with all its ports.
     pub buffer: Bytes,
+    /// Which of the two it is.
+    pub sharing: Sharing,
     /// The choice among equal paths.
     pub routing: Routing,
     /// No event after this instant is handled.
@@ -39,8 +42,8 @@ impl Plan {
     /// Builds the network, generates the flows, and places the faults.
     ///
     /// # Errors
-    /// With file, line and key: a topology that cannot be built or is not connected, a buffer below one packet, a fault on links
-    /// that do not exist, and whatever [`workload::generate`] refuses.
+    /// With file, line and key: a topology that cannot be built or is not connected, a buffer below one packet or beyond 2 GiB, a
+    /// shared memory where the transport's ports cannot share, a fault on links that do not exist, and whatever [`workload::generate`] refuses.
     pub fn new(scenario: &Scenario) -> Result<Plan, ScenarioError> {
         Plan::unplaced(scenario).map_err(|error| scenario.place(error))
     }
@@ -48,16 +51,12 @@ impl Plan {
     fn unplaced(scenario: &Scenario) -> Result<Plan, ScenarioError> {
         let spec = &scenario.spec;
         let wire = spec.fabric.wire.profile();
-        let buffer = spec.fabric.buffer.0;
-        if buffer < wire.full {
-            let message = format!("found {buffer}; a port holds at least one full packet, {}", wire.full);
-            return Err(ScenarioError::at_key("fabric.buffer", message));
-        }
         let network = network(scenario, &wire)?;
         Ok(Plan {
             seed: spec.run.seed,
             wire,
-            buffer,
+            buffer: buffer(&spec.fabric, &wire)?,
+            sharing: sharing(spec)?,
             routing: spec.fabric.routing.into(),
             time_limit: time_limit(spec.run.time_limit)?,
             faults: faults(&spec.faults, &network)?,
@@ -75,7 +74,7 @@ impl Plan {
             network: self.network.clone(),
             wire: self.wire,
             buffer: self.buffer,
-            sharing: Sharing::Port,
+            sharing: self.sharing,
             routing: self.routing,
             seed: self.seed,
             time_limit: self.time_limit,
@@ -83,7 +82,46 @@ impl Plan {
     }
 }
 
-fn time_limit(limit: Option<spec::Quantity<Duration>>) -> Result<Time, ScenarioError> {
+/// Ports count their bytes in 32 bits, with room for a packet beyond the limit.
+const BUFFER_MAX: Bytes = Bytes::new(i32::MAX as u64);
+
+fn buffer(fabric: &spec::Fabric, wire: &WireProfile) -> Result<Bytes, ScenarioError> {
+    let found = fabric.buffer.0;
+    let right = if found < wire.full {
+        format!("a port holds at least one full packet, {}", wire.full)
+    } else if found > BUFFER_MAX {
+        "it must be less than 2 GiB".to_owned()
+    } else {
+        return Ok(found);
+    };
+    Err(ScenarioError::at_key("fabric.buffer", format!("found {found}; {right}")))
+}
+
+fn sharing(spec: &spec::Spec) -> Result<Sharing, ScenarioError> {
+    let name = &spec.transport.name;
+    let can = |entry: &&registry::Entry| entry.shares_memory;
+    match (spec.fabric.sharing, spec.fabric.alpha) {
+        (SharingMode::Port, None) => Ok(Sharing::Port),
+        (SharingMode::Port, Some(alpha)) => Err(ScenarioError::at_key(
+            "fabric.alpha",
+            format!("found {alpha}, which has no effect unless fabric.sharing = \"switch\"; leave it out"),
+        )),
+        (SharingMode::Switch, alpha) if registry::entry(name).as_ref().is_some_and(can) => {
+            Ok(Sharing::Node { alpha: alpha.unwrap_or(ALPHA) })
+        }
+        (SharingMode::Switch, _) => {
+            let able: Vec<&str> = registry::ENTRIES.iter().filter(can).map(|entry| entry.name).collect();
+            let right = format!("it must be \"port\", or transport.name one of {}", able.join(", "));
+            let message = format!("found \"switch\", but ports of {name} cannot share a memory; {right}");
+            Err(ScenarioError::at_key("fabric.sharing", message))
+        }
+    }
+}
+
+/// Of dynamic thresholds, where the scenario does not say.
+const ALPHA: f64 = 1.0;
+
+fn time_limit(limit: Option<Quantity<Duration>>) -> Result<Time, ScenarioError> {
     match limit {
         Some(limit) if limit.0 == Duration::ZERO => {
             Err(ScenarioError::at_key("run.time_limit", "found 0; the limit is above zero"))
@@ -141,7 +179,7 @@ fn build(topology: &Topology, scenario: &Scenario, switching: Switching) -> Resu
             t.spines as usize,
             t.host_rate.0,
             t.spine_rate.0,
-            t.delay.0,
+            delays(t.delay, t.host_delay),
             switching,
         ),
         Topology::ThreeTier(t) if !t.racks.is_multiple_of(t.aggregations) => {
@@ -155,15 +193,19 @@ fn build(topology: &Topology, scenario: &Scenario, switching: Switching) -> Resu
             t.host_rate.0,
             t.aggregation_rate.0,
             t.core_rate.0,
-            t.delay.0,
+            delays(t.delay, t.host_delay),
             switching,
         ),
         Topology::FatTree(t) if !t.k.is_multiple_of(2) => {
             return Err(ScenarioError::at_key("topology.k", format!("found {}; a fat-tree's k is even", t.k)));
         }
-        Topology::FatTree(t) => topology::fat_tree(t.k as usize, t.rate.0, t.delay.0, switching),
+        Topology::FatTree(t) => topology::fat_tree(t.k as usize, t.rate.0, delays(t.delay, t.host_delay), switching),
         Topology::Custom(t) => custom::network(&t.file, &scenario.base_dir, switching)?,
     })
+}
+
+fn delays(delay: Quantity<Duration>, hosts: Option<Quantity<Duration>>) -> Delays {
+    Delays { hosts: hosts.unwrap_or(delay).0, switches: delay.0 }
 }
 
 fn faults(specs: &[spec::Fault], network: &Network) -> Result<Vec<Vec<Fault>>, ScenarioError> {

@@ -16,6 +16,8 @@ pub struct Entry {
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
+    /// Whether it can run where a switch's ports share a memory.
+    pub shares_memory: bool,
     /// The schema of its parameters.
     pub schema: fn(&mut SchemaGenerator) -> Schema,
     /// Fills in the defaults of its parameters.
@@ -59,6 +61,7 @@ impl Entry {
         Entry {
             name: T::NAME,
             about: T::ABOUT,
+            shares_memory: T::SHARES_MEMORY,
             schema: T::Config::json_schema,
             resolve: resolve::<T::Config>,
             run: simulate::<T>,
@@ -68,6 +71,7 @@ impl Entry {
     const IDEAL: Entry = Entry {
         name: "ideal",
         about: "no transport: how soon the flows could finish if only access links were scarce (the reference line)",
+        shares_memory: true, // it knows no memory
         schema: Oracle::json_schema,
         resolve: resolve::<Oracle>,
         run: oracle,

@@ -60,6 +60,17 @@ fn parameters_of_no_transport() {
     assert!(line.starts_with("scenario.toml:15: transport.nosuch: unknown key; there are name, "), "{line}");
 }
 
+/// Apart for the same reason.
+#[test]
+fn ports_that_cannot_share_a_memory() {
+    let line = first_line(GOOD, &["fabric.sharing=switch"]);
+    let start = "--set fabric.sharing=switch: fabric.sharing: found \"switch\", but ports of phost cannot share a memory; it must be \"port\", or transport.name one of ";
+    assert!(line.starts_with(start) && line.ends_with("ideal"), "{line}");
+    assert!(!line[start.len()..].contains("phost"), "{line}");
+    assert_eq!(error(GOOD, &["fabric.sharing=switch", "transport.name=ideal"]), "no error");
+    assert_eq!(error(GOOD, &["fabric.sharing=switch", "fabric.alpha=0.5", "transport.name=ideal"]), "no error");
+}
+
 #[test]
 fn edits() {
     let edit = |from: &str, to: &str| {
@@ -114,6 +125,12 @@ fn edits() {
         edit("[topology]", "[fabric]\nbuffer = \"1kB\"\n[topology]"),
         edit("[topology]", "[fabric]\nwire = \"ip_9000\"\n[topology]"),
         edit("[topology]", "[metrics]\nsize_bins = [\"10kB\", \"1kB\"]\n[topology]"),
+        edit("[topology]", "[fabric]\nbuffer = \"2GiB\"\n[topology]"),
+        edit("[topology]", "[fabric]\nsharing = \"node\"\n[topology]"),
+        edit("[topology]", "[fabric]\nalpha = 2\n[topology]"),
+        edit("[topology]", "[fabric]\nsharing = \"switch\"\nalpha = 0\n[topology]"),
+        edit("[topology]", "[fabric]\nsharing = \"switch\"\nbuffer = \"1kB\"\n[topology]"),
+        edit("racks = 2", "racks = 2\nhost_delay = 20"),
     ];
     insta::assert_snapshot!(lines.join("\n"));
 }

@@ -3,21 +3,26 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use flowloom_core::{Duration, LinkId, Network, NodeId, Rate, Switching, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Link, LinkId, Network, NodeId, Rate, Sharing, Switching, Time, WireProfile};
 use flowloom_fabric::Fault;
-use flowloom_lab::Plan;
 use flowloom_lab::spec::{Scenario, Wire};
+use flowloom_lab::{Plan, registry};
 
-fn plan_in(folder: &Path, topology: &str, more: &str) -> Plan {
-    let text = format!(
-        "topology = {{ {topology} }}\n{more}\n[workload]\nkind = \"permutation\"\nsizes = {{ fixed = \"1kB\" }}\n[transport]\nname = \"phost\"\n"
-    );
+fn load(folder: &Path, text: &str) -> Plan {
     let path = folder.join("scenario.toml").display().to_string();
-    let plan = Scenario::load(&text, &path, &[]).and_then(|scenario| Plan::new(&scenario));
+    let plan = Scenario::load(text, &path, &[]).and_then(|scenario| Plan::new(&scenario));
     plan.map_err(|error| error.to_string()).unwrap()
 }
+fn scenario(topology: &str, more: &str, workload: &str, transport: &str) -> String {
+    format!("topology = {{ {topology} }}\n{more}\n[workload]\n{workload}\n[transport]\nname = \"{transport}\"\n")
+}
+const PERMUTATION: &str = "kind = \"permutation\"\nsizes = { fixed = \"1kB\" }";
+
+fn plan_of(topology: &str, more: &str, workload: &str, transport: &str) -> Plan {
+    load(Path::new(""), &scenario(topology, more, workload, transport))
+}
 fn plan(topology: &str, more: &str) -> Plan {
-    plan_in(Path::new(""), topology, more)
+    plan_of(topology, more, PERMUTATION, "phost")
 }
 fn hops(network: &Network) -> BTreeSet<String> {
     (0..network.links().len() as u32).map(|link| network.hop_name(LinkId(link))).collect()
@@ -37,6 +42,57 @@ fn hops_are_called_as_documented() {
         let found = hops(&plan(&format!("kind = \"{kind}\""), "").network);
         assert_eq!(found, names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>(), "{kind}");
     }
+}
+
+/// The PIAS paper's fabric (§V-C): 20 µs in each host, 0.2 µs on each link. A packet of one byte of payload goes over four hops, is
+/// answered by the smallest packet, and both are alone: 81.6 µs of delays, and the bits.
+#[test]
+fn the_hosts_own_delay_is_in_the_round_trip() {
+    // Cut through, the packet is held on its middle links for the smallest packet's time.
+    for (switching, held) in [("store_and_forward", [41, 41, 41, 41]), ("cut_through", [41, 40, 40, 41])] {
+        let plan = plan_of(
+            "kind = \"leaf_spine\", racks = 2, hosts_per_rack = 1, host_delay = \"20.2us\", delay = \"200ns\"",
+            &format!("fabric.switching = \"{switching}\""),
+            "kind = \"burst\"\nflows = 1\nsizes = { fixed = \"1B\" }",
+            "pfabric",
+        );
+        let entry = registry::entry("pfabric").unwrap();
+        let record = (entry.run)(&plan, &mut |_, _, _| true).unwrap().report.records[0];
+        let bits = |bytes: [u64; 4]| Duration::from_ps(bytes[0] * 800 + bytes[1] * 200 + bytes[2] * 200 + bytes[3] * 800);
+        let there = Duration::from_ns(40_800) + bits(held);
+        let back = Duration::from_ns(40_800) + bits([40; 4]);
+        assert_eq!(record.received, Time::ZERO + there);
+        assert_eq!(record.acknowledged, record.received + back);
+        // The closed form knows it, too.
+        let path = plan.network.path(NodeId(0), NodeId(1));
+        assert_eq!(plan.network.flow_time(&path, Bytes::new(1), &plan.wire), there);
+        assert_eq!(plan.network.packet_time(&path, plan.wire.control), back);
+    }
+}
+
+/// Without it, hosts' links are as all others.
+#[test]
+fn hosts_links_have_a_delay_of_their_own_if_the_scenario_says_so() {
+    for kind in ["leaf_spine", "three_tier", "fat_tree"] {
+        let delays = |more: &str| {
+            let network = plan(&format!("kind = \"{kind}\", delay = \"3us\"{more}"), "").network;
+            let (hosts, others): (Vec<_>, Vec<_>) =
+                network.links().iter().partition(|link| link.from.index().min(link.to.index()) < network.hosts());
+            let set = |links: Vec<&Link>| links.into_iter().map(|link| link.delay).collect::<BTreeSet<_>>();
+            (set(hosts), set(others))
+        };
+        let only = |us| BTreeSet::from([Duration::from_us(us)]);
+        assert_eq!(delays(""), (only(3), only(3)), "{kind}");
+        assert_eq!(delays(", host_delay = \"7us\""), (only(7), only(3)), "{kind}");
+    }
+}
+
+#[test]
+fn memory_is_each_ports_or_each_switchs() {
+    let sharing = |fabric: &str| plan_of("kind = \"leaf_spine\"", fabric, PERMUTATION, "ideal").setup().sharing;
+    assert_eq!(sharing(""), Sharing::Port);
+    assert_eq!(sharing("fabric.sharing = \"switch\""), Sharing::Node { alpha: 1.0 });
+    assert_eq!(sharing("fabric = { sharing = \"switch\", alpha = 0.125 }"), Sharing::Node { alpha: 0.125 });
 }
 
 #[test]
@@ -127,7 +183,7 @@ fn a_custom_network_is_what_its_file_says() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("net.toml"), text).unwrap();
-    let network = plan_in(&folder, "kind = \"custom\", file = \"net.toml\"", "").network;
+    let network = load(&folder, &scenario("kind = \"custom\", file = \"net.toml\"", "", PERMUTATION, "phost")).network;
     let (a, b) = (NodeId(0), NodeId(1));
     assert_eq!((network.node(a).name.as_str(), network.node(b).name.as_str()), ("a", "b"));
     let path: Vec<(Rate, Duration)> =

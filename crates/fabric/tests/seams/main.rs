@@ -5,6 +5,7 @@ mod arbitrators;
 mod common;
 mod limiter;
 mod pause;
+mod shared_memory;
 mod switch_state;
 mod telemetry;
 mod trimming;

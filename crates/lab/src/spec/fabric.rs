@@ -31,8 +31,16 @@ impl Default for Run {
 pub struct Fabric {
     /// How many bytes packets take on a link.
     pub wire: Wire,
-    /// Memory of each port.
+    /// Memory of each port, or of each switch with all its ports, as `sharing` says; at least one full packet, and less
+    /// than 2 GiB.
     pub buffer: Quantity<Bytes>,
+    /// Whose memory `buffer` is.
+    pub sharing: SharingMode,
+    /// The dynamic threshold of a shared memory: a queue (one class at one port) takes a packet only while its length is below `alpha`
+    /// times what is free of its switch's memory. 1 without it; an error where ports do not share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.001, max = 1000))]
+    pub alpha: Option<f64>,
     /// How one of several equally short paths is chosen.
     pub routing: RoutingMode,
     /// When a switch may begin to forward a packet.
@@ -44,10 +52,23 @@ impl Default for Fabric {
         Fabric {
             wire: Wire::Ip1500,
             buffer: Quantity(Bytes::new(36_864)),
+            sharing: SharingMode::Port,
+            alpha: None,
             routing: RoutingMode::SprayRoundRobin,
             switching: SwitchingMode::CutThrough,
         }
     }
+}
+
+/// Whose memory a buffer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SharingMode {
+    /// Each port's, for itself.
+    Port,
+    /// Each switch's, shared by all its ports under dynamic thresholds, if the transport's ports can. A host's port has as much
+    /// for itself.
+    Switch,
 }
 
 /// A preset of packet sizes on the wire.

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-pub use fabric::{Fabric, Fault, LinkDown, Random, Reorder, RoutingMode, Run, SwitchingMode, Wire};
+pub use fabric::{Fabric, Fault, LinkDown, Random, Reorder, RoutingMode, Run, SharingMode, SwitchingMode, Wire};
 pub use quantity::{Quantity, Unit};
 pub(crate) use source::Source;
 pub use topology::{

@@ -147,16 +147,27 @@ fn topology() -> impl Strategy<Value = Topology> {
         (1u32..100, rate(), rate(), duration()).prop_map(|(hosts_per_side, host_rate, middle_rate, delay)| {
             Topology::Dumbbell(Dumbbell { hosts_per_side, host_rate, middle_rate, delay })
         }),
-        (counts(), rate(), rate(), duration()).prop_map(|((racks, hosts_per_rack, spines), host_rate, spine_rate, delay)| {
-            Topology::LeafSpine(LeafSpine { racks, hosts_per_rack, spines, host_rate, spine_rate, delay })
-        }),
-        (counts(), rate(), rate(), rate(), duration()).prop_map(
-            |((racks, hosts_per_rack, aggregations), host_rate, aggregation_rate, core_rate, delay)| {
-                let tree = ThreeTier { racks, hosts_per_rack, aggregations, host_rate, aggregation_rate, core_rate, delay };
-                Topology::ThreeTier(tree)
+        (counts(), rate(), rate(), duration(), option::of(duration())).prop_map(
+            |((racks, hosts_per_rack, spines), host_rate, spine_rate, delay, host_delay)| {
+                Topology::LeafSpine(LeafSpine { racks, hosts_per_rack, spines, host_rate, spine_rate, delay, host_delay })
             }
         ),
-        (2u32..=64, rate(), duration()).prop_map(|(k, rate, delay)| Topology::FatTree(FatTree { k, rate, delay })),
+        (counts(), rate(), rate(), rate(), duration(), option::of(duration())).prop_map(
+            |((racks, hosts_per_rack, aggregations), host_rate, aggregation_rate, core_rate, delay, host_delay)| {
+                Topology::ThreeTier(ThreeTier {
+                    racks,
+                    hosts_per_rack,
+                    aggregations,
+                    host_rate,
+                    aggregation_rate,
+                    core_rate,
+                    delay,
+                    host_delay,
+                })
+            }
+        ),
+        (2u32..=64, rate(), duration(), option::of(duration()))
+            .prop_map(|(k, rate, delay, host_delay)| Topology::FatTree(FatTree { k, rate, delay, host_delay })),
         "\\PC{0,9}".prop_map(|file| Topology::Custom(Custom { file })),
     ]
 }
@@ -166,9 +177,13 @@ fn fabric() -> impl Strategy<Value = Fabric> {
     let wire = prop::sample::select(vec![Wire::Ip1500, Wire::Ethernet1538, Wire::Ns21000]);
     let routing = prop::sample::select(vec![R::SprayRandom, R::SprayRoundRobin, R::Ecmp, R::EcmpSymmetric]);
     let switching = prop::sample::select(vec![S::CutThrough, S::StoreAndForward]);
-    (wire, bytes(), routing, switching).prop_map(|(wire, buffer, routing, switching)| Fabric {
+    let sharing = prop::sample::select(vec![SharingMode::Port, SharingMode::Switch]);
+    let alpha = option::of(0.001..=1000.0);
+    (wire, bytes(), sharing, alpha, routing, switching).prop_map(|(wire, buffer, sharing, alpha, routing, switching)| Fabric {
         wire,
         buffer,
+        sharing,
+        alpha,
         routing,
         switching,
     })

@@ -84,8 +84,11 @@ pub struct LeafSpine {
     pub host_rate: Quantity<Rate>,
     /// The rate of the links between leaves and spines.
     pub spine_rate: Quantity<Rate>,
-    /// The propagation delay of every link, one way.
+    /// The propagation delay of every link, one way, but for the hosts' links where there is a `host_delay`.
     pub delay: Quantity<Duration>,
+    /// The propagation delay of the hosts' links, one way, and with it what hosts take to send and receive. As `delay` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_delay: Option<Quantity<Duration>>,
 }
 
 /// A tree with one core.
@@ -107,8 +110,11 @@ pub struct ThreeTier {
     pub aggregation_rate: Quantity<Rate>,
     /// The rate of the links between aggregation switches and the core.
     pub core_rate: Quantity<Rate>,
-    /// The propagation delay of every link, one way.
+    /// The propagation delay of every link, one way, but for the hosts' links where there is a `host_delay`.
     pub delay: Quantity<Duration>,
+    /// The propagation delay of the hosts' links, one way, and with it what hosts take to send and receive. As `delay` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_delay: Option<Quantity<Duration>>,
 }
 
 /// The k-ary fat-tree.
@@ -120,8 +126,11 @@ pub struct FatTree {
     pub k: u32,
     /// The rate of every link.
     pub rate: Quantity<Rate>,
-    /// The propagation delay of every link, one way.
+    /// The propagation delay of every link, one way, but for the hosts' links where there is a `host_delay`.
     pub delay: Quantity<Duration>,
+    /// The propagation delay of the hosts' links, one way, and with it what hosts take to send and receive. As `delay` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_delay: Option<Quantity<Duration>>,
 }
 
 /// Nodes and links from a file, a [`NetworkFile`].
@@ -152,7 +161,15 @@ impl Default for Dumbbell {
 }
 impl Default for LeafSpine {
     fn default() -> LeafSpine {
-        LeafSpine { racks: 9, hosts_per_rack: 16, spines: 4, host_rate: gbps(10), spine_rate: gbps(40), delay: ns(200) }
+        LeafSpine {
+            racks: 9,
+            hosts_per_rack: 16,
+            spines: 4,
+            host_rate: gbps(10),
+            spine_rate: gbps(40),
+            delay: ns(200),
+            host_delay: None,
+        }
     }
 }
 impl Default for ThreeTier {
@@ -165,12 +182,13 @@ impl Default for ThreeTier {
             aggregation_rate: gbps(10),
             core_rate: gbps(10),
             delay: ns(25_000),
+            host_delay: None,
         }
     }
 }
 impl Default for FatTree {
     fn default() -> FatTree {
-        FatTree { k: 4, rate: gbps(10), delay: ns(200) }
+        FatTree { k: 4, rate: gbps(10), delay: ns(200), host_delay: None }
     }
 }
 

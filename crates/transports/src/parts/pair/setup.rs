@@ -13,7 +13,7 @@ pub struct Setup {
     pub delay: Duration,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of every port, or of all ports of a node.
+    /// Memory of every port, or of the switch with all its ports.
     pub buffer: Bytes,
     /// Which of the two it is.
     pub sharing: Sharing,
@@ -44,7 +44,8 @@ impl Default for Setup {
 
 impl Setup {
     pub(super) fn port_site<'a>(&self, link: LinkId, network: &'a Network) -> PortSite<'a> {
-        PortSite { link, network, wire: self.wire, buffer: self.buffer, sharing: self.sharing }
+        let sharing = self.sharing.at(network.node(network.link(link).from).kind);
+        PortSite { link, network, wire: self.wire, buffer: self.buffer, sharing }
     }
 }
 
