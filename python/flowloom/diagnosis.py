@@ -94,6 +94,8 @@ def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
             f"{missing} of {summary['flows']} flows did not finish and are missing from every slowdown and FCT, which "
             "therefore look better than they are; raise or remove run.time_limit",
         )
+    if summary["not_started"]:
+        yield Finding("note", f"{summary['not_started']} flows had not started when the run ended, and are in no number of it")
 
 
 def _stable(result: Results) -> Iterator[Finding]:

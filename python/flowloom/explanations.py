@@ -70,8 +70,9 @@ def _dominance(flows: pa.Table) -> list[str]:
     if done.num_rows == 0:
         return ["No flow finished, so there is nothing to explain."]
     size = done["bytes"].to_numpy()
-    fct = done["finish"].to_numpy() - done["start"].to_numpy()
-    excess = fct - done["optimum"].to_numpy()
+    optimum = done["optimum"].to_numpy()
+    fct = done["slowdown"].to_numpy() * optimum
+    excess = fct - optimum
     lines = []
     order = np.argsort(size)
     tenth = order[-max(len(order) // 10, 1):]  # fmt: skip

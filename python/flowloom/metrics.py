@@ -84,8 +84,13 @@ class Metric(NamedTuple):
 
 
 METRICS = {
-    "flows": Metric("Flows", "How many flows the workload has.", "d"),
+    "flows": Metric("Flows", "How many flows started.", "d"),
     "finished": Metric("Flows finished", "How many of them ended; all others are missing from slowdowns and FCTs.", "d"),
+    "not_started": Metric(
+        "Flows not started",
+        "How many flows of the workload had not started when the run ended; they are missing from everything.",
+        "d",
+    ),
     "slowdown": Metric(
         "Slowdown",
         "A flow's completion time divided by what it takes alone in the network (metrics.optimum says how that is known). "
@@ -98,7 +103,8 @@ METRICS = {
     "fct_us": Metric(
         "FCT (µs)",
         "Flow completion time: from when the application hands the flow to the sender until metrics.fct_end, the last byte "
-        "at the receiver or the final acknowledgement at the sender.",
+        "at the receiver or the final acknowledgement at the sender; metrics.request_delay is added. `by_size` has it for each "
+        "range of flow sizes.",
     ),
     "fct_us.mean": Metric("Mean FCT (µs)", "Mean over finished flows: dominated by the few long ones.", ".4g"),
     "fct_us.p50": Metric("Median FCT (µs)", "Half of the finished flows took no longer.", ".4g"),
@@ -124,13 +130,23 @@ METRICS = {
     ),
     "queueing_us_mean": Metric("Mean queueing (µs)", "How long a packet waits in queues on its whole way, by Little's law."),
     "retransmissions": Metric("Retransmissions", "Data packets that were sent again.", "d"),
+    "timeouts": Metric("Timeouts", "How often retransmission timers of senders expired.", "d"),
+    "second_timeouts": Metric("Second timeouts", "Of the timeouts, the second of consecutive ones.", "d"),
     "data_packets": Metric("Data packets", "Data packets that left their sources, every transmission counted.", "d"),
     "marks": Metric("ECN marks", "Packets marked with congestion experienced, once for each port that did.", "d"),
     "trims": Metric("Packets trimmed", "Packets that lost their payload and kept their header.", "d"),
     "requests.completion_us.mean": Metric(
         "Mean request completion (µs)",
-        "From the first flow's start to the last flow's end of a request (coflow).",
+        "From the first flow's start to the last flow's end of a request (coflow); metrics.request_delay is added.",
         ".4g",
+    ),
+    "requests.completion_us.p99": Metric(
+        "99th-percentile request completion (µs)", "One finished request in a hundred took longer.", ".4g"
+    ),
+    "tenants": Metric(
+        "Tenants",
+        "By tenant number, which for a mix is the number of the part: flows, finished, bytes, goodput_gbps, slowdown, fct_us, "
+        "timeouts, second_timeouts and requests of these flows alone, as in `tenants[\"0\"].slowdown.mean`.",
     ),
     "sent_by_class": Metric(
         "Packets by class", "Packets that left a port, by priority class from 0; the last has all higher too."

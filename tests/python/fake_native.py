@@ -100,6 +100,7 @@ def run(text, path, overrides, progress):
         "tenant": np.zeros(n, dtype=np.uint16),
         "coflow": np.full(n, -1, dtype=np.int64),
         "retransmissions": np.zeros(n, dtype=np.uint32),
+        "timeouts": np.zeros(n, dtype=np.uint32),
     }
     return {
         "flows": flows,
@@ -121,6 +122,7 @@ def summarise(spec, flows):
         "seed": spec["run"]["seed"],
         "flows": n,
         "finished": n,
+        "not_started": 0,
         "slowdown": spread(flows["slowdown"]) | {"by_size": [whole | spread(flows["slowdown"])]},
         "fct_us": spread(fct * 1e6) | {"by_size": []},
         "nfct": float(fct.mean() / flows["optimum"].mean()),
@@ -130,6 +132,8 @@ def summarise(spec, flows):
         "marks": 0,
         "trims": 0,
         "retransmissions": 0,
+        "timeouts": 0,
+        "second_timeouts": 0,
         "queueing_us_mean": 0.5,
         "sent_by_class": [1000 * n, 0, 0, 0, 0, 0, 0, 0],
         "packet_hops": 1000 * n,

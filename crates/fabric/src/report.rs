@@ -104,8 +104,10 @@ impl PortCounters {
 pub struct Report {
     /// The network it ran on; with the control host, if the transport has one.
     pub network: Network,
-    /// The flows, in order of start and id.
+    /// The flows that started, in order of start and id.
     pub flows: Vec<Flow>,
+    /// How many more there would have been, had the run lasted.
+    pub not_started: usize,
     /// One record for each of `flows`.
     pub records: Vec<FlowRecord>,
     /// One set of counters for each directed link of the network.

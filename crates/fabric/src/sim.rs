@@ -178,9 +178,13 @@ where
     pub fn finish(mut self) -> Result<(Report, O), String> {
         let ports = self.plane.counters();
         self.check_conservation()?;
+        let not_started = self.flows.len() - self.next_flow;
+        self.flows.truncate(self.next_flow);
+        self.plane.records.truncate(self.next_flow);
         let report = Report {
             network: self.plane.medium.network,
             flows: self.flows,
+            not_started,
             records: self.plane.records,
             ports,
             packet_hops: self.plane.medium.packet_hops,

@@ -131,6 +131,9 @@ fn time_limit(limit: Option<Quantity<Duration>>) -> Result<Time, ScenarioError> 
     }
 }
 
+/// Far beyond any request, and far within what a [`Duration`] holds.
+const REQUEST_DELAY_MAX: Duration = Duration::from_ms(3_600_000);
+
 fn metrics(metrics: &Metrics) -> Result<Metrics, ScenarioError> {
     let bins = &metrics.size_bins;
     if bins.first().is_none_or(|first| first.0 != Bytes::ZERO) || !bins.is_sorted_by(|a, b| a < b) {
@@ -138,6 +141,10 @@ fn metrics(metrics: &Metrics) -> Result<Metrics, ScenarioError> {
             "metrics.size_bins",
             "the bins start at \"0B\" and ascend, such as [\"0B\", \"10kB\", \"100kB\"]",
         ));
+    }
+    let delay = metrics.request_delay.0;
+    if delay > REQUEST_DELAY_MAX {
+        return Err(ScenarioError::at_key("metrics.request_delay", format!("found {delay}; the limit is {REQUEST_DELAY_MAX}")));
     }
     Ok(metrics.clone())
 }

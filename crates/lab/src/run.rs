@@ -71,7 +71,7 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         Optimum::ClosedForm => None,
         Optimum::Solo => Some(solo::optima(&plan, entry)?),
     };
-    let rows = metrics::rows(&report, &plan.wire, plan.metrics.fct_end, solo.as_deref());
+    let rows = metrics::rows(&report, &plan.wire, plan.metrics.fct_end, plan.metrics.request_delay.0, solo.as_deref());
     let bins: Vec<_> = plan.metrics.size_bins.iter().map(|bin| bin.0).collect();
     let info = RunInfo {
         transport: &plan.transport,

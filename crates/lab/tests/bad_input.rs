@@ -131,6 +131,8 @@ fn edits() {
         edit("[topology]", "[fabric]\nsharing = \"switch\"\nalpha = 0\n[topology]"),
         edit("[topology]", "[fabric]\nsharing = \"switch\"\nbuffer = \"1kB\"\n[topology]"),
         edit("racks = 2", "racks = 2\nhost_delay = 20"),
+        edit("[topology]", "[metrics]\nrequest_delay = \"2000000s\"\n[topology]"),
+        edit("[topology]", "[metrics]\nrequest_delay = 3\n[topology]"),
     ];
     insta::assert_snapshot!(lines.join("\n"));
 }

@@ -111,6 +111,7 @@ pub fn report(network: &Network, wire: &WireProfile, flows: &[Flow], received: &
     Report {
         network: network.clone(),
         flows: flows.to_vec(),
+        not_started: 0,
         end: records.iter().map(|record| record.acknowledged).max().unwrap_or(Time::ZERO),
         records,
         ports: Vec::new(),

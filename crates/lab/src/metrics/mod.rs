@@ -40,18 +40,24 @@ pub struct Row {
     pub flow: Flow,
     /// When it ended, `None` if the run ended first.
     pub finish: Option<Time>,
-    /// How long it takes when it is alone in the network, to the same kind of end; more than zero.
+    /// How long it takes when it is alone in the network, to the same kind of end, and the request's delay; more than zero.
     pub optimum: Duration,
+    /// What passes before the flow's start: the request's way and the application's time, which the network does not see.
+    pub request_delay: Duration,
     /// Payload that reached the receiver for the first time.
     pub delivered: Bytes,
     /// Data packets that were sent again.
     pub retransmissions: u32,
+    /// How often its retransmission timer expired.
+    pub timeouts: u32,
+    /// Of these, the second of consecutive ones.
+    pub second_timeouts: u32,
 }
 
 impl Row {
-    /// Flow completion time: from the start to the finish.
+    /// Flow completion time: from the start to the finish, and the request's delay.
     pub fn fct(&self) -> Option<Duration> {
-        self.finish.map(|finish| finish - self.flow.start)
+        self.finish.map(|finish| finish - self.flow.start + self.request_delay)
     }
     /// Flow completion time over optimum (pHost, §4.1).
     pub fn slowdown(&self) -> Option<f64> {
@@ -63,27 +69,31 @@ impl Row {
     }
 }
 
-/// One row for each flow of a run, in the run's order. The optimum is the closed form, or `solo`, measured for each flow.
+/// One row for each flow of a run, in the report's order. The optimum is the closed form, or `solo`, measured for each flow of the
+/// workload, by its id; `request_delay` is added to completion times and optima.
 ///
 /// # Panics
-/// Where `solo` has another length than the flows.
-pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, solo: Option<&[Duration]>) -> Vec<Row> {
+/// Where `solo` lacks a flow.
+pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, request_delay: Duration, solo: Option<&[Duration]>) -> Vec<Row> {
     assert_eq!(report.flows.len(), report.records.len(), "one record for each flow");
-    assert!(solo.is_none_or(|solo| solo.len() == report.flows.len()), "one optimum for each flow");
     let mut alone = Alone::new(&report.network, wire);
-    let flows = report.flows.iter().zip(&report.records).enumerate();
+    let flows = report.flows.iter().zip(&report.records);
     flows
-        .map(|(index, (flow, record))| {
+        .map(|(flow, record)| {
             let finish = match end {
                 FctEnd::Receiver => record.received,
                 FctEnd::Sender => record.acknowledged,
             };
+            let optimum = solo.map_or_else(|| closed_form(&mut alone, flow, end), |solo| solo[flow.id.0 as usize]);
             Row {
                 flow: *flow,
                 finish: (finish != Time::MAX).then_some(finish),
-                optimum: solo.map_or_else(|| closed_form(&mut alone, flow, end), |solo| solo[index]),
+                optimum: optimum + request_delay,
+                request_delay,
                 delivered: Bytes::new(record.delivered_bytes),
                 retransmissions: record.retransmissions,
+                timeouts: record.timeouts,
+                second_timeouts: record.second_timeouts,
             }
         })
         .collect()

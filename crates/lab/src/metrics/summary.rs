@@ -56,13 +56,13 @@ pub struct Requests {
     pub count: usize,
     /// Of these, with every flow finished.
     pub finished: usize,
-    /// Over the finished ones: from the first flow's start to the last flow's finish, in microseconds (pHost, §4.3, request
-    /// completion time).
+    /// Over the finished ones: from the first flow's start to the last flow's finish, and the request's delay, in microseconds
+    /// (pHost, §4.3, request completion time).
     pub completion_us: Stats,
 }
 
 /// One tenant's share.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Tenant {
     /// Its flows.
     pub flows: usize,
@@ -72,8 +72,16 @@ pub struct Tenant {
     pub bytes: u64,
     /// As [`Summary::goodput_gbps`], over the tenant's own active interval.
     pub goodput_gbps: Option<f64>,
-    /// Over its finished flows.
-    pub slowdown: Stats,
+    /// As [`Summary::slowdown`].
+    pub slowdown: Spread,
+    /// As [`Summary::fct_us`].
+    pub fct_us: Spread,
+    /// As [`Summary::timeouts`].
+    pub timeouts: u64,
+    /// As [`Summary::second_timeouts`].
+    pub second_timeouts: u64,
+    /// As [`Summary::requests`].
+    pub requests: Option<Requests>,
 }
 
 /// One run. What cannot be said (a mean of nothing) is `None`, and null in JSON.
@@ -83,10 +91,12 @@ pub struct Summary {
     pub transport: String,
     /// The seed.
     pub seed: u64,
-    /// Flows of the workload.
+    /// Flows that started.
     pub flows: usize,
     /// Of these, finished. All others are missing from every statistic of finished flows.
     pub finished: usize,
+    /// Flows of the workload that had not started when the run ended: they are missing from everything.
+    pub not_started: usize,
     /// Flow completion time over optimum.
     pub slowdown: Spread,
     /// Flow completion time, in microseconds.
@@ -113,6 +123,10 @@ pub struct Summary {
     pub utilisation: BTreeMap<String, HopUtilisation>,
     /// Data packets sent again.
     pub retransmissions: u64,
+    /// How often retransmission timers of senders expired.
+    pub timeouts: u64,
+    /// Of these, the second of consecutive ones (PIAS, §III-B3).
+    pub second_timeouts: u64,
     /// Data packets that left their sources, each transmission counted.
     pub data_packets: u64,
     /// Packets, data and control, that left a port, by priority class from 0; the last entry has all higher classes too.
@@ -141,10 +155,10 @@ impl Summary {
         let span = active(rows.iter(), report.end);
         let hosts = report.network.hosts();
         let hops = Hops::of(report);
-        let fct_us = |row: &Row| row.fct().map(Duration::as_us_f64);
         let optima: Vec<f64> = rows.iter().filter(|row| row.finish.is_some()).map(|row| row.optimum.as_us_f64()).collect();
         let deadlines: Vec<f64> = rows.iter().filter_map(Row::on_time).map(|met| if met { 1.0 } else { 0.0 }).collect();
-        let fct = spread(rows, size_bins, fct_us);
+        let all: Vec<&Row> = rows.iter().collect();
+        let fct = spread(&all, size_bins, fct_us);
         let goodput_gbps = goodput(rows.iter(), span, hosts);
         let rates: Vec<f64> =
             (0..hosts as u32).map(|host| report.network.host_rate(NodeId(host)).as_bps() as f64 / 1e9).collect();
@@ -153,7 +167,8 @@ impl Summary {
             seed: run.seed,
             flows: rows.len(),
             finished: optima.len(),
-            slowdown: spread(rows, size_bins, Row::slowdown),
+            not_started: report.not_started,
+            slowdown: spread(&all, size_bins, Row::slowdown),
             nfct: fct.all.mean.zip(mean(&optima)).map(|(fct, optimum)| fct / optimum),
             fct_us: fct,
             goodput_gbps,
@@ -165,17 +180,27 @@ impl Summary {
             queueing_us_mean: hops.queueing_us_mean(),
             queue: hops.queues(span),
             utilisation: hops.utilisation(span),
-            retransmissions: rows.iter().map(|row| u64::from(row.retransmissions)).sum(),
+            retransmissions: total(&all, |row| row.retransmissions),
+            timeouts: total(&all, |row| row.timeouts),
+            second_timeouts: total(&all, |row| row.second_timeouts),
             data_packets: report.data_packets,
             sent_by_class: hops.sent_by_class(),
             packet_hops: report.packet_hops,
-            requests: requests(rows),
-            tenants: tenants(rows, report.end, hosts),
+            requests: requests(&all),
+            tenants: tenants(rows, size_bins, report.end, hosts),
             sim_s: report.end.as_secs_f64(),
             wall_s: run.wall_s,
             peak_rss_mb: run.peak_rss_mb,
         }
     }
+}
+
+fn fct_us(row: &Row) -> Option<f64> {
+    row.fct().map(Duration::as_us_f64)
+}
+
+fn total(rows: &[&Row], of: impl Fn(&Row) -> u32) -> u64 {
+    rows.iter().map(|row| u64::from(of(row))).sum()
 }
 
 /// The active interval: from the first start to the last finish, or to the end of the run if a flow is unfinished.
@@ -190,7 +215,7 @@ fn goodput<'a>(rows: impl Iterator<Item = &'a Row>, span: Duration, hosts: usize
     (span > Duration::ZERO).then(|| 8.0 * bytes as f64 / 1e9 / span.as_secs_f64() / hosts as f64)
 }
 
-fn spread(rows: &[Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> Spread {
+fn spread(rows: &[&Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> Spread {
     assert!(edges.is_sorted_by(|a, b| a < b), "size bins ascend");
     // The first bin starts at zero whether it is said or not, so that the bins have a place for every flow.
     let edges: Vec<Bytes> = iter::once(Bytes::ZERO).chain(edges.iter().copied().filter(|edge| *edge > Bytes::ZERO)).collect();
@@ -207,10 +232,11 @@ fn spread(rows: &[Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> Sp
         finished: values.len(),
         stats: Stats::of(values),
     });
-    Spread { all: Stats::of(rows.iter().filter_map(&of).collect()), by_size: by_size.collect() }
+    Spread { all: Stats::of(rows.iter().filter_map(|row| of(row)).collect()), by_size: by_size.collect() }
 }
 
-fn requests(rows: &[Row]) -> Option<Requests> {
+fn requests(rows: &[&Row]) -> Option<Requests> {
+    let delay = rows.first().map_or(Duration::ZERO, |row| row.request_delay);
     let mut spans: BTreeMap<u32, (Time, Option<Time>)> = BTreeMap::new();
     for row in rows {
         let Some(request) = row.flow.coflow else { continue };
@@ -218,12 +244,12 @@ fn requests(rows: &[Row]) -> Option<Requests> {
         *start = row.flow.start.min(*start);
         *finish = row.finish.zip(*finish).map(|(a, b)| a.max(b));
     }
-    let complete = |(start, finish): &(Time, Option<Time>)| finish.map(|finish| (finish - *start).as_us_f64());
+    let complete = |(start, finish): &(Time, Option<Time>)| finish.map(|finish| (finish - *start + delay).as_us_f64());
     let times: Vec<f64> = spans.values().filter_map(complete).collect();
     (!spans.is_empty()).then(|| Requests { count: spans.len(), finished: times.len(), completion_us: Stats::of(times) })
 }
 
-fn tenants(rows: &[Row], end: Time, hosts: usize) -> BTreeMap<u16, Tenant> {
+fn tenants(rows: &[Row], size_bins: &[Bytes], end: Time, hosts: usize) -> BTreeMap<u16, Tenant> {
     let mut members: BTreeMap<u16, Vec<&Row>> = BTreeMap::new();
     for row in rows {
         members.entry(row.flow.tenant).or_default().push(row);
@@ -235,7 +261,11 @@ fn tenants(rows: &[Row], end: Time, hosts: usize) -> BTreeMap<u16, Tenant> {
             finished: rows.iter().filter(|row| row.finish.is_some()).count(),
             bytes: rows.iter().map(|row| row.delivered.get()).sum(),
             goodput_gbps: goodput(rows.iter().copied(), span, hosts),
-            slowdown: Stats::of(rows.iter().filter_map(|row| row.slowdown()).collect()),
+            slowdown: spread(&rows, size_bins, Row::slowdown),
+            fct_us: spread(&rows, size_bins, fct_us),
+            timeouts: total(&rows, |row| row.timeouts),
+            second_timeouts: total(&rows, |row| row.second_timeouts),
+            requests: requests(&rows),
         }
     };
     members.into_iter().map(|(tenant, rows)| (tenant, summarise(rows))).collect()

@@ -39,5 +39,6 @@ pub fn columns(rows: &[Row]) -> Vec<(&'static str, Column)> {
         ("tenant", Column::U16(column(rows, |row| row.flow.tenant))),
         ("coflow", Column::I64(column(rows, |row| row.flow.coflow.map_or(-1, i64::from)))),
         ("retransmissions", Column::U32(column(rows, |row| row.retransmissions))),
+        ("timeouts", Column::U32(column(rows, |row| row.timeouts))),
     ]
 }

@@ -69,6 +69,8 @@ fn overrides_are_toml_or_bare_words() {
             "workload.tenant=[{ name = \"a\", share = 1 }]",
             "workload.tenant.0.name=b",
             "transport.phost.data_priorities=false",
+            "metrics.size_bins=[\"0B\", \"100KiB\", \"10MiB\"]",
+            "metrics.request_delay=85.2us",
         ],
     );
     let Topology::LeafSpine(topology) = &spec.topology else { panic!("{:?}", spec.topology) };
@@ -79,6 +81,8 @@ fn overrides_are_toml_or_bare_words() {
     let deadline = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(25)), floor: 0.0 };
     assert_eq!(poisson.deadline, Some(Deadline::Uniform(deadline)));
     assert_eq!(poisson.tenants, [Tenant { name: "b".to_owned(), sizes: None, share: 1.0 }]);
+    assert_eq!(spec.metrics.size_bins, [0, 102_400, 10_485_760].map(|bytes| Quantity(Bytes::new(bytes))));
+    assert_eq!(spec.metrics.request_delay, Quantity(Duration::from_ns(85_200)));
     assert_eq!(spec.transport.parameters["phost"]["data_priorities"], toml::Value::Boolean(false));
 }
 
@@ -265,8 +269,8 @@ fn spec() -> impl Strategy<Value = Spec> {
     let run = (0u64..=i64::MAX as u64, option::of(duration())).prop_map(|(seed, time_limit)| Run { seed, time_limit });
     let ends = prop::sample::select(vec![FctEnd::Receiver, FctEnd::Sender]);
     let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Solo]);
-    let metrics =
-        (ends, optima, vec(bytes(), 0..5)).prop_map(|(fct_end, optimum, size_bins)| Metrics { fct_end, optimum, size_bins });
+    let metrics = (ends, optima, duration(), vec(bytes(), 0..5))
+        .prop_map(|(fct_end, optimum, request_delay, size_bins)| Metrics { fct_end, optimum, request_delay, size_bins });
     (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics).prop_map(
         |(run, topology, fabric, faults, workload, transport, metrics)| Spec {
             run,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use flowloom_core::Bytes;
+use flowloom_core::{Bytes, Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -50,6 +50,9 @@ pub struct Metrics {
     pub fct_end: FctEnd,
     /// What a flow completion time is divided by to make a slowdown.
     pub optimum: Optimum,
+    /// A constant that is added to every flow's completion time and to its optimum, and to the completion time of every request: the
+    /// way of the request that the flow answers, and the application's time, which a simulation of the flow alone does not show.
+    pub request_delay: Quantity<Duration>,
     /// Slowdowns are also given by flow size: above each of these sizes, up to the next. Ascending, from 0.
     pub size_bins: Vec<Quantity<Bytes>>,
 }
@@ -68,6 +71,6 @@ pub enum Optimum {
 impl Default for Metrics {
     fn default() -> Metrics {
         let size_bins = [0, 10_000, 100_000, 10_000_000].map(|bytes| Quantity(Bytes::new(bytes))).to_vec();
-        Metrics { fct_end: FctEnd::default(), optimum: Optimum::default(), size_bins }
+        Metrics { fct_end: FctEnd::default(), optimum: Optimum::default(), request_delay: Quantity::default(), size_bins }
     }
 }

@@ -55,7 +55,8 @@ fn types(path: &str, value: &Value, seen: &mut BTreeMap<String, BTreeSet<&'stati
 /// A run in which everything happened.
 fn eventful() -> Report {
     let full = Flow { deadline: Some(super::us(50)), coflow: Some(1), ..flow(0, 1, 1460, 0) };
-    let mut report = report(vec![(full, Some(40))]);
+    let other = Flow { tenant: 1, ..flow(0, 1, 1460, 0) };
+    let mut report = report(vec![(full, Some(40)), (other, Some(40))]);
     report.data_packets = 1;
     for port in &mut report.ports {
         *port = PortCounters { sent: [Sent { packets: 1, bytes: 0 }; CLASSES], ..PortCounters::default() };

@@ -43,6 +43,7 @@ pub(super) fn report(flows: Vec<(Flow, Option<u64>)>) -> Report {
     Report {
         ports: vec![PortCounters::default(); network.links().len()],
         network,
+        not_started: 0,
         records: flows.iter().map(record).collect(),
         flows: flows.into_iter().zip(0..).map(|((flow, _), id)| Flow { id: FlowId(id), ..flow }).collect(),
         packet_hops: 0,
@@ -53,7 +54,7 @@ pub(super) fn report(flows: Vec<(Flow, Option<u64>)>) -> Report {
 }
 
 pub(super) fn receiver_rows(report: &Report) -> Vec<Row> {
-    rows(report, &WIRE, FctEnd::Receiver, None)
+    rows(report, &WIRE, FctEnd::Receiver, Duration::ZERO, None)
 }
 
 pub(super) fn summary(report: &Report) -> Summary {

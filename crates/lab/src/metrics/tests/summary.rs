@@ -6,8 +6,8 @@ use flowloom_core::{Bytes, DropReason, Duration, Flow};
 use flowloom_fabric::{CLASSES, PortCounters, Sent};
 use proptest::prelude::*;
 
-use super::super::{HopQueue, HopUtilisation, Stats, Summary};
-use super::{RUN, flow, receiver_rows, report, summary};
+use super::super::{FctEnd, HopQueue, HopUtilisation, Stats, Summary, rows};
+use super::{RUN, WIRE, flow, receiver_rows, report, summary};
 
 /// Ten packets between hosts take 13.6 us alone, one takes 2.8 us.
 fn two_finished_one_not() -> Vec<(Flow, Option<u64>)> {
@@ -114,6 +114,51 @@ fn requests_end_with_their_last_flow() {
 }
 
 #[test]
+fn a_request_has_one_delay() {
+    let part = |start, received| (Flow { coflow: Some(1), ..flow(0, 1, 1460, start) }, Some(received));
+    let report = report(vec![part(10, 20), part(15, 40)]);
+    let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(7), None);
+    let requests = Summary::of(&report, &rows, &[], &RUN).requests.unwrap();
+    assert_eq!(requests.completion_us.mean, Some(37.0));
+}
+
+#[test]
+fn timeouts_are_counted_by_flow_tenant_and_run() {
+    let of = |tenant| (Flow { tenant, ..flow(0, 1, 1460, 0) }, Some(10));
+    let mut report = report(vec![of(0), of(1), of(1)]);
+    for (record, (timeouts, second_timeouts)) in report.records.iter_mut().zip([(0, 0), (1, 0), (5, 2)]) {
+        (record.timeouts, record.second_timeouts) = (timeouts, second_timeouts);
+    }
+    let timeouts: Vec<u32> = receiver_rows(&report).iter().map(|row| row.timeouts).collect();
+    assert_eq!(timeouts, [0, 1, 5]);
+    let summary = summary(&report);
+    assert_eq!((summary.timeouts, summary.second_timeouts), (6, 2));
+    let of_tenant = |number| (summary.tenants[&number].timeouts, summary.tenants[&number].second_timeouts);
+    assert_eq!([of_tenant(0), of_tenant(1)], [(0, 0), (6, 2)]);
+}
+
+/// Bins and requests of one tenant are what they would be were it the only one.
+#[test]
+fn a_tenant_is_summed_up_as_if_it_were_alone() {
+    let sizes = [1460, 20_000, 200_000];
+    let of = |tenant: u16, coflow| {
+        sizes.map(|bytes| {
+            let start = u64::from(tenant) * 100;
+            (Flow { tenant, coflow, ..flow(0, 1, bytes, start) }, Some(start + bytes / 100))
+        })
+    };
+    let both = summary(&report([of(0, None), of(1, Some(4))].concat()));
+    for (number, flows) in [(0, of(0, None)), (1, of(1, Some(4)))] {
+        let alone = summary(&report(flows.to_vec()));
+        let tenant = &both.tenants[&number];
+        assert_eq!((&tenant.slowdown, &tenant.fct_us), (&alone.slowdown, &alone.fct_us));
+        assert_eq!((tenant.requests, tenant.goodput_gbps), (alone.requests, alone.goodput_gbps));
+    }
+    assert_eq!(both.tenants[&1].requests.unwrap().completion_us.mean, Some(2000.0));
+    assert_eq!(both.tenants[&0].fct_us.by_size[2].stats.mean, Some(2000.0));
+}
+
+#[test]
 fn tenants_have_their_own_interval() {
     let of = |tenant, bytes, start| Flow { tenant, ..flow(0, 1, bytes, start) };
     let flows = vec![(of(1, 14_600, 0), Some(136)), (of(2, 10_000, 100), Some(200)), (of(2, 20_000, 150), None)];
@@ -121,7 +166,7 @@ fn tenants_have_their_own_interval() {
     assert_eq!(tenants.keys().copied().collect::<Vec<_>>(), [1, 2]);
     assert_eq!((tenants[&1].flows, tenants[&1].finished, tenants[&1].bytes), (1, 1, 14_600));
     assert_eq!((tenants[&2].flows, tenants[&2].finished, tenants[&2].bytes), (2, 1, 20_000));
-    assert_eq!(tenants[&1].slowdown.mean, Some(10.0));
+    assert_eq!(tenants[&1].slowdown.all.mean, Some(10.0));
     // 14600 B in 136 us; 20000 B from 100 us to the end at 1 ms.
     let gbps = [14_600.0 * 8e-9 / 136e-6 / 4.0, 20_000.0 * 8e-9 / 900e-6 / 4.0];
     assert!((tenants[&1].goodput_gbps.unwrap() - gbps[0]).abs() < 1e-12);
