@@ -49,7 +49,7 @@ def of_installation() -> list[Finding]:
 
 
 def of_scenario(path: Path) -> list[Finding]:
-    """Run a scenario, with no more than two thousand flows, and examine the result.
+    """Run a scenario, with no more than two thousand flows of each part, and examine the result.
 
     Raises:
         ScenarioError: It is not valid.
@@ -59,8 +59,8 @@ def of_scenario(path: Path) -> list[Finding]:
 
     scenario = Scenario.of(path)
     workload = tomllib.loads(scenario.resolve()).get("workload", {})
-    if workload.get("flows", 0) > 2000:
-        scenario = scenario.set({"workload.flows": 2000})
+    counts = {"workload.flows": workload} | {f"workload.part.{i}.flows": p for i, p in enumerate(workload.get("part", []))}
+    scenario = scenario.set({key: 2000 for key, part in counts.items() if part.get("flows", 0) > 2000})
     return [Finding("ok", f"{path} is valid"), *_examine(simulate(scenario))]
 
 
@@ -139,7 +139,8 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
         yield Finding("note", f"{name} sets {', '.join(marking)}, but no packet was marked")
     if spec.get("fault") and not any(summary["drops"]["by_reason"].get(r) for r in ("lost", "corrupted", "link_down")):
         yield Finding("note", "faults are configured, but no packet was lost to one")
-    if spec.get("workload", {}).get("deadline") and summary["deadlines_met"] is None:
+    workload = spec.get("workload", {})
+    if any(part.get("deadline") for part in (workload, *workload.get("part", []))) and summary["deadlines_met"] is None:
         yield Finding("note", "workload.deadline is set, but no flow had a deadline")
 
 

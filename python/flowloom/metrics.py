@@ -146,7 +146,7 @@ METRICS = {
     "tenants": Metric(
         "Tenants",
         "By tenant number, which for a mix is the number of the part: flows, finished, bytes, goodput_gbps, slowdown, fct_us, "
-        "timeouts, second_timeouts and requests of these flows alone, as in `tenants[\"0\"].slowdown.mean`.",
+        'timeouts, second_timeouts and requests of these flows alone, as in `tenants["0"].slowdown.mean`.',
     ),
     "sent_by_class": Metric(
         "Packets by class", "Packets that left a port, by priority class from 0; the last has all higher too."

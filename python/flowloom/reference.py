@@ -59,16 +59,22 @@ def _section(path: str, schema: Schema, required: bool, described: dict[str, str
     head = f"[[{path}]]" if repeated else f"[{path}]"
     yield f"## `{head}`\n"
     yield _paragraphs(body.get("description", "")) + (" Required.\n" if required else "\n")
-    content = json.dumps([branch.get("properties") or branch for branch in _branches(body)], sort_keys=True)
+    content = _fingerprint([branch.get("properties") or branch for branch in _branches(body)])
     if content in described:
         yield f"As `{described[content]}`.\n"
         return
     described[content] = head
     yield from _names(body)
+    if like := _like(body, described):
+        keys, other = like
+        yield f"Each has the keys of `{other}` of its kind, and these:\n"
+        yield from _keys(keys, _tables(body)[0].get("required", ()))
+        return
     inner: dict[str, tuple[Schema, bool]] = {}
     words: dict[str, Schema] = {}
     for kind in _tables(body):
         if kind is not body:
+            described[_fingerprint(kind["properties"])] = head
             yield from _head_of_kind(kind)
         needed = kind.get("required", ())
         rows = {key: part for key, part in kind["properties"].items() if "const" not in part}
@@ -80,6 +86,22 @@ def _section(path: str, schema: Schema, required: bool, described: dict[str, str
         yield "".join(_fill(f"* `{choice['const']}`: {_first(choice)}", indent="  ") + "\n" for choice in _words(part))
     for key, (part, key_required) in inner.items():
         yield from _section(f"{path}.{key}", part, key_required, described)
+
+
+def _fingerprint(content: Any) -> str:
+    return json.dumps(content, sort_keys=True)
+
+
+def _like(body: Schema, described: dict[str, str]) -> tuple[dict[str, Schema], str] | None:
+    """The keys that all kinds of a table have beside those of described kinds, and the head under which these were."""
+    kinds = [kind["properties"] for kind in _tables(body)]
+    if len(kinds) < 2 or not any("const" in part for part in kinds[0].values()):
+        return None
+    common = {key: part for key, part in kinds[0].items() if all(kind.get(key) == part for kind in kinds)}
+    rests = [{key: part for key, part in kind.items() if key not in common} for kind in kinds]
+    heads = {described.get(_fingerprint(rest)) for rest in rests}
+    head = heads.pop()
+    return (common, head) if common and head and not heads else None
 
 
 def _head_of_kind(kind: Schema) -> Iterator[str]:
@@ -147,6 +169,9 @@ def _type(schema: Schema) -> str:
         return "table" if _is_only_table(schema) else "name or table"
     if _words(schema) or "enum" in schema:
         return "name"
+    if len(choices := _branches(schema)) > 1:
+        return ", or ".join(_type(choice) for choice in choices)
+    schema = choices[0]
     name = next((name for name in _list(schema["type"]) if name != "null"), "")
     if name == "array":
         count = f"{schema['minItems']} " if "minItems" in schema and schema["minItems"] == schema.get("maxItems") else ""

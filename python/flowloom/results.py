@@ -38,7 +38,7 @@ class Results:
 
     @property
     def flows(self) -> pa.Table:
-        """A row per flow: id, src, dst, bytes, start, finish, optimum, slowdown, deadline, tenant, coflow, retransmissions, timeouts.
+        """A row per flow: id, src, dst, bytes, start, finish, optimum, slowdown, and so on (docs/data-dictionary.md).
 
         Raises:
             ScenarioError: The run was saved without its flows.

@@ -20,6 +20,8 @@ pub enum Purpose {
     Destinations = 7,
     /// Deadlines, by source.
     Deadlines = 8,
+    /// Parts of a mixed workload, by position: each has streams of its own.
+    Parts = 9,
 }
 
 /// SplitMix64's finaliser: every output bit depends on every input bit.

@@ -44,6 +44,13 @@ impl ScenarioError {
         ScenarioError { place: Some(place.into()), key: None, message: message.into(), excerpt: None }
     }
 
+    /// The same error about a part of a whole: its key is below `part` instead of `whole`.
+    pub(crate) fn moved(mut self, whole: &str, part: &str) -> ScenarioError {
+        let below = self.key.as_deref().and_then(|key| key.strip_prefix(whole)).map(|rest| format!("{part}{rest}"));
+        self.key = below.or(self.key);
+        self
+    }
+
     /// The same error, placed; an error that has a place already keeps it.
     pub(crate) fn placed(mut self, locate: impl FnOnce(&str) -> (String, Option<Excerpt>)) -> ScenarioError {
         if let (None, Some(key)) = (&self.place, &self.key) {

@@ -195,6 +195,48 @@ fn kinds() {
 }
 
 #[test]
+fn mixes() {
+    let folder = folder("mixes", &[("tenants.csv", "start_s,src,dst,bytes,tenant\n0,0,1,1,3\n")]);
+    let mix = |text: &str| {
+        let (before, rest) = GOOD.split_once("[workload]").unwrap();
+        let (_, after) = rest.split_once("[transport]").unwrap();
+        let text = format!("{before}[workload]\nkind = \"mix\"\n{text}\n[transport]{after}");
+        error_in(&folder, &text, &[]).lines().next().unwrap_or_default().to_owned()
+    };
+    let part = "[[workload.part]]\nname = \"a\"\nkind = \"poisson\"\nsizes = \"imc10\"\nload = 0.5\nflows = 10\n";
+    let second = |text: &str| mix(&format!("{part}[[workload.part]]\nname = \"b\"\n{text}"));
+    let queries = "kind = \"incast\"\nsenders = 3\nbytes = \"3kB\"\nrequests = 5\n";
+    let lines = [
+        mix(part),
+        second(&format!("{queries}period = \"1ms\"\nreceiver = 3\nstart = \"1ms\"")),
+        mix(""),
+        mix("part = []"),
+        mix("part = 3"),
+        mix("flows = 3"),
+        mix(&format!("{part}{part}")),
+        mix(&part.replace("name = \"a\"\n", "")),
+        mix(&part.replace("poisson", "mix")),
+        mix(&part.replace("load = 0.5", "laod = 0.5")),
+        mix(&part.replace("load = 0.5", "senders = 5")),
+        mix(&part.replace("load = 0.5", "load = 0.5\nstart = 3")),
+        mix(&part.replace("load = 0.5", "load = 0.5\nstart = \"2000000s\"")),
+        mix(&part.replace("\"imc10\"", "{ fixed = \"0B\" }")),
+        mix(&format!("{part}[[workload.part.tenant]]\nname = \"x\"\nshare = 1")),
+        second("kind = \"trace\"\nfile = \"tenants.csv\""),
+        second(&queries.replace("senders = 3", "senders = 4\nperiod = \"1ms\"")),
+        second(queries),
+        second(&format!("{queries}period = \"1ms\"\nmean_gap = \"1ms\"")),
+        second(&format!("{queries}mean_gap = \"0s\"")),
+        second(&format!("{queries}load = 0.1\nmean_gap = \"1ms\"")),
+        second(&format!("{queries}mean_gap = \"1ms\"\nreceiver = 4")),
+        second(&format!("{queries}mean_gap = \"1ms\"\nreceiver = \"l0\"")),
+        second(&format!("{queries}mean_gap = \"1ms\"\nreceiver = -1")),
+        second(&format!("{queries}mean_gap = \"1ms\"\nreceiver = 1.5")),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
 fn traces() {
     let trace = |text: &str| {
         let folder = folder("traces", &[("flows.csv", text)]);

@@ -144,9 +144,14 @@ impl Checker {
             };
         }
         let Value::Table(table) = value else {
-            return match branches.iter().find(|branch| type_of(branch) != "object") {
-                Some(branch) if value.is_str() => self.value(key, branch, value),
-                _ => self.wrong(key, format!("found {}, expected {}", found(value), expected_choice(branches))),
+            let fits = |branch: &&&Schema| match type_of(branch) {
+                "string" => value.is_str(),
+                "integer" => value.is_integer(),
+                _ => false,
+            };
+            return match branches.iter().find(fits) {
+                Some(branch) => self.value(key, branch, value),
+                None => self.wrong(key, format!("found {}, expected {}", found(value), expected_choice(branches))),
             };
         };
         let known = |branch: &&&Schema| table.keys().filter(|name| !branch["properties"][name.as_str()].is_null()).count();
@@ -239,9 +244,10 @@ fn expected(schema: &Schema) -> String {
         "integer" => format!("a whole number{}{example}", expected_range(schema)),
         "number" => format!("a number{}{example}", expected_range(schema)),
         "boolean" => "true or false".to_owned(),
-        "array" => match schema["minItems"].as_u64() {
-            Some(count) => format!("a list of {count}"),
-            None => "a list".to_owned(),
+        "array" => match (schema["minItems"].as_u64(), schema["maxItems"].as_u64()) {
+            (Some(least), Some(most)) if least == most => format!("a list of {least}"),
+            (Some(least), Some(most)) => format!("a list of {least} to {most}"),
+            _ => "a list".to_owned(),
         },
         _ => expected_table(schema),
     }

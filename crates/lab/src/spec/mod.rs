@@ -2,6 +2,8 @@
 
 mod check;
 mod fabric;
+mod host;
+mod mix;
 mod quantity;
 mod source;
 #[cfg(test)]
@@ -19,6 +21,8 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 pub use fabric::{Fabric, Fault, LinkDown, Random, Reorder, RoutingMode, Run, SharingMode, SwitchingMode, Wire};
+pub use host::HostRef;
+pub use mix::{Mix, Part, Parts};
 pub use quantity::{Quantity, Unit};
 pub(crate) use source::Source;
 pub use topology::{
@@ -28,7 +32,7 @@ pub use topology::{
 pub use transport::{Metrics, Optimum, TransportSpec};
 pub use workload::{
     Bimodal, Burst, CdfFile, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation, Poisson, Sizes,
-    Tenant, Trace, Uniform, UniformDeadline, WorkloadSpec,
+    Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
 };
 
 use crate::ScenarioError;

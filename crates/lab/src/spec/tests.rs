@@ -33,7 +33,7 @@ fn defaults_are_those_of_the_phost_paper() {
     let spec = load(SMALL, &[]);
     assert_eq!(spec.topology, Topology::LeafSpine(LeafSpine::default()));
     assert_eq!(spec.fabric.buffer, Quantity(Bytes::new(36_864)));
-    let WorkloadSpec::Poisson(poisson) = &spec.workload else { panic!("{:?}", spec.workload) };
+    let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload else { panic!("{:?}", spec.workload) };
     assert_eq!((poisson.load_link, poisson.matrix, &poisson.deadline), (LoadLink::Host, MatrixKind::AllToAll, &None));
     assert_eq!(spec.run, Run { seed: 1, time_limit: None });
     assert_eq!(spec.metrics.size_bins.len(), 4);
@@ -75,7 +75,7 @@ fn overrides_are_toml_or_bare_words() {
     );
     let Topology::LeafSpine(topology) = &spec.topology else { panic!("{:?}", spec.topology) };
     assert_eq!(topology.delay, Quantity(Duration::from_us(1)));
-    let WorkloadSpec::Poisson(poisson) = &spec.workload else { panic!("{:?}", spec.workload) };
+    let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload else { panic!("{:?}", spec.workload) };
     assert_eq!(poisson.load, 0.8);
     assert_eq!(poisson.sizes, Sizes::Uniform(Uniform { uniform: [2_000, 198_000].map(|bytes| Quantity(Bytes::new(bytes))) }));
     let deadline = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(25)), floor: 0.0 };
@@ -226,28 +226,38 @@ fn deadline() -> impl Strategy<Value = Option<Deadline>> {
     ])
 }
 
-fn workload() -> impl Strategy<Value = WorkloadSpec> {
+fn kind() -> impl Strategy<Value = WorkloadKind> {
     let matrix = || prop::sample::select(MatrixKind::ALL.to_vec());
     let load_link = prop::sample::select(vec![LoadLink::Host, LoadLink::Core]);
     let tenant = || ("\\PC{0,9}", option::of(sizes()), share()).prop_map(|(name, sizes, share)| Tenant { name, sizes, share });
     let tenants = || vec(tenant(), 0..3);
     let count = || 1u32..100_000_000;
+    let host = || prop_oneof![any::<u32>().prop_map(HostRef::Number), "\\PC{0,9}".prop_map(HostRef::Name)];
+    let clocks = [option::of(duration()), option::of(duration())];
     prop_oneof![
         (sizes(), share(), load_link, count(), matrix(), deadline(), tenants()).prop_map(
             |(sizes, load, load_link, flows, matrix, deadline, tenants)| {
-                WorkloadSpec::Poisson(Poisson { sizes, load, load_link, flows, matrix, deadline, tenants })
+                WorkloadKind::Poisson(Poisson { sizes, load, load_link, flows, matrix, deadline, tenants })
             }
         ),
-        (1u32..65_000, bytes(), count(), option::of(share()), option::of(duration()), deadline()).prop_map(
-            |(senders, bytes, requests, load, period, deadline)| {
-                WorkloadSpec::Incast(Incast { senders, bytes, requests, load, period, deadline })
+        (1u32..65_000, bytes(), count(), option::of(host()), option::of(share()), clocks, deadline()).prop_map(
+            |(senders, bytes, requests, receiver, load, [mean_gap, period], deadline)| {
+                WorkloadKind::Incast(Incast { senders, bytes, requests, receiver, load, mean_gap, period, deadline })
             }
         ),
-        (sizes(), deadline()).prop_map(|(sizes, deadline)| WorkloadSpec::Permutation(Permutation { sizes, deadline })),
+        (sizes(), deadline()).prop_map(|(sizes, deadline)| WorkloadKind::Permutation(Permutation { sizes, deadline })),
         (sizes(), count(), matrix(), deadline(), tenants()).prop_map(|(sizes, flows, matrix, deadline, tenants)| {
-            WorkloadSpec::Burst(Burst { sizes, flows, matrix, deadline, tenants })
+            WorkloadKind::Burst(Burst { sizes, flows, matrix, deadline, tenants })
         }),
-        "\\PC{0,9}".prop_map(|file| WorkloadSpec::Trace(Trace { file })),
+        "\\PC{0,9}".prop_map(|file| WorkloadKind::Trace(Trace { file })),
+    ]
+}
+
+fn workload() -> impl Strategy<Value = WorkloadSpec> {
+    let part = || ("\\PC{0,9}", duration(), kind()).prop_map(|(name, start, kind)| Part { name, start, kind });
+    prop_oneof![
+        kind().prop_map(WorkloadSpec::One),
+        vec(part(), 1..4).prop_map(|parts| WorkloadSpec::Several(Mix::Mix(Parts { parts }))),
     ]
 }
 

@@ -53,7 +53,7 @@ pub struct Metrics {
     /// A constant that is added to every flow's completion time and to its optimum, and to the completion time of every request: the
     /// way of the request that the flow answers, and the application's time, which a simulation of the flow alone does not show.
     pub request_delay: Quantity<Duration>,
-    /// Slowdowns are also given by flow size: above each of these sizes, up to the next. Ascending, from 0.
+    /// Slowdowns and completion times are also given by flow size: above each of these sizes, up to the next. Ascending, from 0.
     pub size_bins: Vec<Quantity<Bytes>>,
 }
 

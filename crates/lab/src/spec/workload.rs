@@ -4,20 +4,32 @@ use flowloom_core::{Bytes, Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::Quantity;
+use super::{HostRef, Mix, Quantity, mix};
 use crate::cdf_file::Dialect;
 use crate::tables::TABLES;
 
 /// Which flows there are, and when they start.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(untagged)]
+#[schemars(transform = mix::join_kinds)]
 pub enum WorkloadSpec {
+    /// Flows of one kind.
+    One(WorkloadKind),
+    /// Several workloads at the same time.
+    Several(Mix),
+}
+
+/// Flows of one kind.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WorkloadKind {
     /// Flows arrive at each source as a Poisson process, independent of the others.
     Poisson(Poisson),
     /// Requests: several senders answer one receiver at the same time.
     ///
-    /// In each, a receiver drawn uniformly from all hosts gets `bytes` from `senders` others, drawn uniformly without
-    /// replacement, all of which start at once. The flows of a request share a coflow number.
+    /// In each, a receiver, drawn uniformly from all hosts unless `receiver` names it, gets `bytes` from `senders` others, drawn
+    /// uniformly without replacement, all of which start at once. The flows of a request share a coflow number. Requests follow one
+    /// of `load`, `mean_gap` and `period`.
     Incast(Incast),
     /// One flow from each host to a partner of its own, all at time 0.
     Permutation(Permutation),
@@ -71,13 +83,19 @@ pub struct Incast {
     /// How many requests there are.
     #[schemars(range(min = 1, max = 100_000_000), example = 1_000)]
     pub requests: u32,
-    /// Requests arrive as a Poisson process that loads the hosts' links by this much on average, counted as for Poisson workloads.
-    /// Either this or `period`.
+    /// Who gets all requests. Without it, each has a receiver of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<HostRef>,
+    /// Requests arrive as a Poisson process that loads the busiest of the hosts' links by this much on average, counted as for Poisson
+    /// workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.6)]
     pub load: Option<f64>,
+    /// Requests arrive as a Poisson process with this mean time between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_gap: Option<Quantity<Duration>>,
     /// One request starts every `period`, the first at time 0. With a period above the time that one request takes
-    /// (`bytes` at the receiver's rate, and a round trip) requests follow each other without overlapping. Either this or `load`.
+    /// (`bytes` at the receiver's rate, and a round trip) requests follow each other without overlapping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Quantity<Duration>>,
     /// When flows want to be complete. Without it they have no deadlines.
@@ -284,22 +302,22 @@ pub struct Tenant {
     pub share: f64,
 }
 
-impl WorkloadSpec {
+impl WorkloadKind {
     /// The deadlines, where the workload draws them.
     pub fn deadline(&self) -> Option<&Deadline> {
         match self {
-            WorkloadSpec::Poisson(Poisson { deadline, .. })
-            | WorkloadSpec::Incast(Incast { deadline, .. })
-            | WorkloadSpec::Permutation(Permutation { deadline, .. })
-            | WorkloadSpec::Burst(Burst { deadline, .. }) => deadline.as_ref(),
-            WorkloadSpec::Trace(_) => None,
+            WorkloadKind::Poisson(Poisson { deadline, .. })
+            | WorkloadKind::Incast(Incast { deadline, .. })
+            | WorkloadKind::Permutation(Permutation { deadline, .. })
+            | WorkloadKind::Burst(Burst { deadline, .. }) => deadline.as_ref(),
+            WorkloadKind::Trace(_) => None,
         }
     }
 
     /// The tenants, none if there is just one.
     pub fn tenants(&self) -> &[Tenant] {
         match self {
-            WorkloadSpec::Poisson(Poisson { tenants, .. }) | WorkloadSpec::Burst(Burst { tenants, .. }) => tenants,
+            WorkloadKind::Poisson(Poisson { tenants, .. }) | WorkloadKind::Burst(Burst { tenants, .. }) => tenants,
             _ => &[],
         }
     }

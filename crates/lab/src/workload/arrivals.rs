@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use flowloom_core::{Bytes, Duration, Flow, NodeId, Time};
+use flowloom_core::{Duration, Flow, NodeId, Time};
 use flowloom_fabric::seed::Purpose;
 
 use super::load::total_bytes_per_second;
@@ -12,14 +12,14 @@ use super::sizes::{Mix, distribution};
 use super::{Context, FlowList};
 use crate::ScenarioError;
 use crate::random::{NETWORK, Stream};
-use crate::spec::{Burst, Incast, LoadLink, MatrixKind, Permutation, Poisson};
+use crate::spec::{Burst, Permutation, Poisson};
 
 /// A workload whose last start is expected later than this is refused: it is a slip in a load or a rate, and further on starts
 /// would leave the range of [`Time`].
-const START_S_MAX: f64 = 1e6;
-/// As for the other kinds, whose schema has it.
-const FLOWS_MAX: u32 = 100_000_000;
-const PS_PER_S: f64 = 1e12;
+pub(super) const START_S_MAX: f64 = 1e6;
+/// As the schema has it for the kinds that say their number of flows.
+pub(super) const FLOWS_MAX: u32 = 100_000_000;
+pub(super) const PS_PER_S: f64 = 1e12;
 
 /// What one source draws from.
 struct Source {
@@ -45,7 +45,7 @@ impl Source {
     }
 }
 
-fn exponential_gap(stream: &mut Stream, mean_ps: f64) -> Duration {
+pub(super) fn exponential_gap(stream: &mut Stream, mean_ps: f64) -> Duration {
     Duration::from_ps((stream.exponential() * mean_ps).round() as u64)
 }
 
@@ -76,110 +76,6 @@ pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>
         flows.push(start, NodeId(host), dst, size).tenant = tenant;
     }
     Ok(flows.0)
-}
-
-/// Requests: each has one receiver and several senders, and its number as coflow.
-pub(super) fn incast(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
-    let hosts = context.network.hosts();
-    let (senders, bytes) = (spec.senders as usize, spec.bytes.0.get());
-    if senders >= hosts {
-        let message =
-            format!("found {senders}; the topology has {hosts} hosts, so a receiver has at most {} senders", hosts - 1);
-        return Err(ScenarioError::at_key("workload.senders", message));
-    }
-    if bytes < senders as u64 {
-        return Err(ScenarioError::at_key(
-            "workload.bytes",
-            format!("{} is less than a byte for each of {senders} senders", spec.bytes.0),
-        ));
-    }
-    let flow_count = u64::from(spec.requests) * u64::from(spec.senders);
-    let Some(flow_count) = u32::try_from(flow_count).ok().filter(|count| *count <= FLOWS_MAX) else {
-        let message = format!("{} requests of {senders} flows make {flow_count}; the limit is {FLOWS_MAX}", spec.requests);
-        return Err(ScenarioError::at_key("workload.requests", message));
-    };
-    let mut clock = RequestClock::new(spec, context)?;
-    let mut choices = Stream::new(context.seed, Purpose::Destinations, NETWORK);
-    let mut others: Vec<u32> = (1..hosts as u32).collect();
-    let mut flows = FlowList::with_capacity(flow_count);
-    for request in 0..spec.requests {
-        let start = clock.next_start();
-        let receiver = choices.below(hosts) as u32;
-        for index in 0..senders {
-            // Shuffling the front of any order of the others makes it a uniform choice without replacement.
-            let chosen = index + choices.below(others.len() - index);
-            others.swap(index, chosen);
-            // Hosts other than the receiver, numbered from 1: those up to the receiver move down by one.
-            let sender = if others[index] <= receiver { others[index] - 1 } else { others[index] };
-            let size = Bytes::new(share(bytes, senders as u64, index as u64));
-            flows.push(start, NodeId(sender), NodeId(receiver), size).coflow = Some(request);
-        }
-    }
-    Ok(flows.0)
-}
-
-/// How many of `bytes` the sender number `index` sends.
-fn share(bytes: u64, senders: u64, index: u64) -> u64 {
-    bytes / senders + u64::from(index < bytes % senders)
-}
-
-/// When requests start.
-enum RequestClock {
-    Periodic { next: Time, period: Duration },
-    Poisson { last: Time, mean_gap_ps: f64, arrivals: Stream },
-}
-
-impl RequestClock {
-    fn new(spec: &Incast, context: &Context<'_>) -> Result<RequestClock, ScenarioError> {
-        let Context { network, wire, seed, .. } = *context;
-        let gap_s = match (spec.load, spec.period) {
-            (Some(_), Some(_)) => {
-                return Err(ScenarioError::at_key(
-                    "workload.period",
-                    "both load and period are given; requests follow one of them",
-                ));
-            }
-            (None, None) => {
-                let message = "missing; give load = 0.6 (Poisson arrivals) or period = \"1ms\" (one request every period)";
-                return Err(ScenarioError::at_key("workload.load", message));
-            }
-            (None, Some(period)) if period.0 == Duration::ZERO => {
-                return Err(ScenarioError::at_key("workload.period", "found 0; the period is above zero"));
-            }
-            (None, Some(period)) => period.0.as_secs_f64(),
-            (Some(load), None) => {
-                // Receivers and senders are uniform, so is every ordered pair.
-                let matrix = Matrix::new(MatrixKind::RandomPairs, network, seed);
-                let senders = u64::from(spec.senders);
-                let wire_bytes: u64 = (0..senders)
-                    .map(|index| wire.flow_wire_bytes(Bytes::new(share(spec.bytes.0.get(), senders, index))).get())
-                    .sum();
-                wire_bytes as f64 / total_bytes_per_second(load, LoadLink::Host, network, &matrix)?
-            }
-        };
-        check_length("workload.requests", f64::from(spec.requests) * gap_s)?;
-        Ok(match spec.period {
-            Some(period) => RequestClock::Periodic { next: Time::ZERO, period: period.0 },
-            None => {
-                let arrivals = Stream::new(seed, Purpose::Arrivals, NETWORK);
-                RequestClock::Poisson { last: Time::ZERO, mean_gap_ps: gap_s * PS_PER_S, arrivals }
-            }
-        })
-    }
-
-    fn next_start(&mut self) -> Time {
-        match self {
-            RequestClock::Periodic { next, period } => {
-                let start = *next;
-                *next += *period;
-                start
-            }
-            RequestClock::Poisson { last, mean_gap_ps, arrivals } => {
-                *last += exponential_gap(arrivals, *mean_gap_ps);
-                *last
-            }
-        }
-    }
 }
 
 /// One flow from each host to its partner.
@@ -219,7 +115,8 @@ pub(super) fn burst(spec: &Burst, context: &Context<'_>) -> Result<Vec<Flow>, Sc
     Ok(flows.0)
 }
 
-fn check_length(key: &str, seconds: f64) -> Result<(), ScenarioError> {
+/// Refuses a workload whose last start is expected this long after its first.
+pub(super) fn check_length(key: &str, seconds: f64) -> Result<(), ScenarioError> {
     if seconds <= START_S_MAX {
         return Ok(());
     }

@@ -44,6 +44,14 @@ impl Matrix {
         matrix
     }
 
+    /// All hosts but one send to that one, alike.
+    pub fn to_one(receiver: NodeId, network: &Network) -> Matrix {
+        let hosts = network.hosts() as u32;
+        let weight = |host| if host == receiver.0 { 0.0 } else { 1.0 / f64::from(hosts - 1) };
+        let targets = vec![receiver.0..receiver.0 + 1; hosts as usize];
+        Matrix { weights: (0..hosts).map(weight).collect(), targets }
+    }
+
     /// By host: its share of all traffic. They add up to 1.
     pub fn weights(&self) -> &[f64] {
         &self.weights

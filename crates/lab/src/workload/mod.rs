@@ -13,12 +13,16 @@
 //!
 //! Each purpose has its own stream at each source host, so that a change of one kind of choice leaves the others
 //! as they were, and nothing depends on the transport or on the number of threads. What belongs to no host in
-//! particular (requests, bursts, partners) is drawn from streams at [`NETWORK`](crate::random::NETWORK).
+//! particular (requests, bursts, partners) is drawn from streams at [`NETWORK`](crate::random::NETWORK). Each part of a mix has a seed
+//! of its own, derived from the run's and the part's position.
 
 mod arrivals;
 mod deadlines;
+mod hosts;
+mod incast;
 pub mod load;
 pub mod matrix;
+mod mix;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -29,7 +33,7 @@ use std::path::Path;
 use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
 
 use crate::ScenarioError;
-use crate::spec::WorkloadSpec;
+use crate::spec::{self, WorkloadKind, WorkloadSpec};
 
 pub use sizes::{Mix, distribution};
 
@@ -51,15 +55,22 @@ pub fn generate(
         return Err(ScenarioError::at_key("topology", "found one host; flows need two"));
     }
     let context = Context { network, wire, seed, base_dir };
-    let mut flows = match spec {
-        WorkloadSpec::Poisson(poisson) => arrivals::poisson(poisson, &context)?,
-        WorkloadSpec::Incast(incast) => arrivals::incast(incast, &context)?,
-        WorkloadSpec::Permutation(permutation) => arrivals::permutation(permutation, &context)?,
-        WorkloadSpec::Burst(burst) => arrivals::burst(burst, &context)?,
-        WorkloadSpec::Trace(trace) => trace::read(&trace.file, &context)?,
+    match spec {
+        WorkloadSpec::One(kind) => of_kind(kind, &context),
+        WorkloadSpec::Several(spec::Mix::Mix(parts)) => mix::flows(&parts.parts, &context),
+    }
+}
+
+fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
+    let mut flows = match kind {
+        WorkloadKind::Poisson(poisson) => arrivals::poisson(poisson, context)?,
+        WorkloadKind::Incast(incast) => incast::flows(incast, context)?,
+        WorkloadKind::Permutation(permutation) => arrivals::permutation(permutation, context)?,
+        WorkloadKind::Burst(burst) => arrivals::burst(burst, context)?,
+        WorkloadKind::Trace(trace) => trace::read(&trace.file, context)?,
     };
-    if let Some(deadline) = spec.deadline() {
-        deadlines::assign(&mut flows, deadline, &context)?;
+    if let Some(deadline) = kind.deadline() {
+        deadlines::assign(&mut flows, deadline, context)?;
     }
     Ok(flows)
 }

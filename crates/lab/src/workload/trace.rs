@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Time};
 
+use super::hosts::{by_number, no_such_host};
 use super::{Context, FlowList};
 use crate::ScenarioError;
 use crate::cdf::BYTES_MAX;
@@ -153,10 +154,10 @@ impl<'a> Reader<'a> {
     }
 
     fn host(&self, row: &Row<'_>, column: &str) -> Result<NodeId, String> {
-        let (cell, hosts) = (row.required(column)?, self.network.hosts());
-        let by_number = u32::from_str(cell).ok().filter(|number| (*number as usize) < hosts).map(NodeId);
+        let cell = row.required(column)?;
+        let by_number = u32::from_str(cell).ok().and_then(|number| by_number(number, self.network));
         by_number
             .or_else(|| self.hosts_by_name.get(cell).copied())
-            .ok_or_else(|| format!("{column} is \"{cell}\"; there is no such host, hosts are numbered 0 to {}", hosts - 1))
+            .ok_or_else(|| format!("{column} is {}", no_such_host(&format!("\"{cell}\""), self.network)))
     }
 }

@@ -1,5 +1,7 @@
 //! Flow lists: how much traffic they are, that they are the same every time, and what each kind promises.
 
+mod mix;
+
 use std::collections::{HashMap, HashSet};
 
 use flowloom_core::{Duration, Rate, Switching};
@@ -7,8 +9,8 @@ use flowloom_fabric::topology;
 
 use super::*;
 use crate::spec::{
-    Burst, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation, Poisson, Quantity, Sizes, Tenant,
-    Trace, UniformDeadline,
+    Burst, Deadline, ExponentialDeadline, Fixed, HostRef, Incast, LoadLink, MatrixKind, Permutation, Poisson, Quantity, Sizes,
+    Tenant, Trace, UniformDeadline,
 };
 
 const WIRE: WireProfile = WireProfile::IP_1500;
@@ -25,11 +27,18 @@ fn fixed(bytes: u64) -> Sizes {
 fn poisson(sizes: Sizes, load: f64, flows: u32) -> Poisson {
     Poisson { sizes, load, load_link: LoadLink::Host, flows, matrix: MatrixKind::AllToAll, deadline: None, tenants: Vec::new() }
 }
-fn flows_of(spec: &WorkloadSpec, seed: u64) -> Vec<Flow> {
-    let flows = generate(spec, &fabric(), &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
+fn flows_of(kind: &WorkloadKind, seed: u64) -> Vec<Flow> {
+    flows_in(&WorkloadSpec::One(kind.clone()), &fabric(), seed)
+}
+fn flows_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Vec<Flow> {
+    let flows = generate(spec, network, &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
     assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index));
     assert!(flows.is_sorted_by_key(|flow| flow.start));
-    assert!(flows.iter().all(|flow| flow.src != flow.dst && flow.src.index() < 144 && flow.dst.index() < 144));
+    assert!(
+        flows
+            .iter()
+            .all(|flow| flow.src != flow.dst && flow.src.index() < network.hosts() && flow.dst.index() < network.hosts())
+    );
     flows
 }
 fn wire_bytes(flows: &[Flow]) -> f64 {
@@ -40,7 +49,7 @@ fn wire_bytes(flows: &[Flow]) -> f64 {
 /// deviation of 1/sqrt(n).
 #[test]
 fn the_load_is_met_within_its_own_deviation() {
-    let flows = flows_of(&WorkloadSpec::Poisson(poisson(fixed(14_600), 0.6, 200_000)), 1);
+    let flows = flows_of(&WorkloadKind::Poisson(poisson(fixed(14_600), 0.6, 200_000)), 1);
     let seconds = flows.last().unwrap().start.as_secs_f64();
     let load = wire_bytes(&flows) / seconds / (144.0 * 1.25e9);
     assert!((load / 0.6 - 1.0).abs() < 3.3 / 200_000f64.sqrt(), "{load}");
@@ -50,7 +59,7 @@ fn the_load_is_met_within_its_own_deviation() {
 
 #[test]
 fn hosts_get_their_share_of_arrivals_and_of_destinations() {
-    let flows = flows_of(&WorkloadSpec::Poisson(poisson(table("imc10"), 0.6, 144_000)), 5);
+    let flows = flows_of(&WorkloadKind::Poisson(poisson(table("imc10"), 0.6, 144_000)), 5);
     let chi_squared = |count: fn(&Flow) -> usize| {
         let mut counts = [0f64; 144];
         flows.iter().for_each(|flow| counts[count(flow)] += 1.0);
@@ -64,7 +73,7 @@ fn hosts_get_their_share_of_arrivals_and_of_destinations() {
 /// Gaps between the flows of one source are exponential: their mean equals their standard deviation.
 #[test]
 fn gaps_of_one_source_are_exponential() {
-    let flows = flows_of(&WorkloadSpec::Poisson(poisson(fixed(1460), 0.5, 300_000)), 3);
+    let flows = flows_of(&WorkloadKind::Poisson(poisson(fixed(1460), 0.5, 300_000)), 3);
     let starts: Vec<f64> = flows.iter().filter(|flow| flow.src == NodeId(7)).map(|flow| flow.start.as_secs_f64()).collect();
     let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let n = gaps.len() as f64;
@@ -77,7 +86,7 @@ fn gaps_of_one_source_are_exponential() {
 
 #[test]
 fn the_same_seed_gives_the_same_flows_and_another_seed_others() {
-    let spec = WorkloadSpec::Poisson(poisson(table("web_search"), 0.6, 5_000));
+    let spec = WorkloadKind::Poisson(poisson(table("web_search"), 0.6, 5_000));
     assert_eq!(flows_of(&spec, 9), flows_of(&spec, 9));
     assert_ne!(flows_of(&spec, 9), flows_of(&spec, 10));
 }
@@ -85,7 +94,7 @@ fn the_same_seed_gives_the_same_flows_and_another_seed_others() {
 /// These numbers are the promise that a seed means the same flows on every machine and in every version.
 #[test]
 fn the_first_flows_of_seed_1() {
-    let flows = flows_of(&WorkloadSpec::Poisson(poisson(table("imc10"), 0.6, 4)), 1);
+    let flows = flows_of(&WorkloadKind::Poisson(poisson(table("imc10"), 0.6, 4)), 1);
     let described: Vec<String> =
         flows.iter().map(|flow| format!("{} {}->{} {}", flow.start.as_ps(), flow.src.0, flow.dst.0, flow.size.get())).collect();
     let expected = ["424081 51->107 1460", "1555839 7->92 1460", "1586466 99->25 1460", "1909737 107->25 16035"];
@@ -95,15 +104,15 @@ fn the_first_flows_of_seed_1() {
 #[test]
 fn one_choice_does_not_change_the_others() {
     let base = poisson(table("imc10"), 0.6, 2_000);
-    let plain = flows_of(&WorkloadSpec::Poisson(base.clone()), 4);
+    let plain = flows_of(&WorkloadKind::Poisson(base.clone()), 4);
     // The load scales the starts only; deadlines change nothing else; more flows go on from the same ones.
-    let faster = flows_of(&WorkloadSpec::Poisson(Poisson { load: 0.8, ..base.clone() }), 4);
+    let faster = flows_of(&WorkloadKind::Poisson(Poisson { load: 0.8, ..base.clone() }), 4);
     assert!(plain.iter().zip(&faster).all(|(a, b)| (a.src, a.dst, a.size) == (b.src, b.dst, b.size)));
     let exponential = ExponentialDeadline { mean: Quantity(Duration::from_ms(1)), floor: 1.25 };
     let urgent = Poisson { deadline: Some(Deadline::Exponential(exponential)), ..base.clone() };
-    let urgent = flows_of(&WorkloadSpec::Poisson(urgent), 4);
+    let urgent = flows_of(&WorkloadKind::Poisson(urgent), 4);
     assert!(plain.iter().zip(&urgent).all(|(a, b)| *a == Flow { deadline: None, ..*b }));
-    let more = flows_of(&WorkloadSpec::Poisson(Poisson { flows: 3_000, ..base }), 4);
+    let more = flows_of(&WorkloadKind::Poisson(Poisson { flows: 3_000, ..base }), 4);
     assert_eq!(plain, more[..2_000]);
 }
 
@@ -111,7 +120,7 @@ fn one_choice_does_not_change_the_others() {
 fn deadlines_are_exponential_but_never_below_the_floor() {
     let exponential = ExponentialDeadline { mean: Quantity(Duration::from_ms(1)), floor: 1.25 };
     let spec = Poisson { deadline: Some(Deadline::Exponential(exponential)), ..poisson(table("web_search"), 0.6, 50_000) };
-    let flows = flows_of(&WorkloadSpec::Poisson(spec), 1);
+    let flows = flows_of(&WorkloadKind::Poisson(spec), 1);
     let network = fabric();
     let (mut at_floor, mut free) = (0u32, Vec::new());
     for flow in &flows {
@@ -136,7 +145,7 @@ fn uniform_deadlines_stay_in_their_range() {
     let uniform = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(25)), floor: 0.0 };
     let spec = Permutation { sizes: fixed(100_000), deadline: Some(Deadline::Uniform(uniform)) };
     let spans: Vec<f64> = (0..200)
-        .flat_map(|seed| flows_of(&WorkloadSpec::Permutation(spec.clone()), seed))
+        .flat_map(|seed| flows_of(&WorkloadKind::Permutation(spec.clone()), seed))
         .map(|flow| (flow.deadline.unwrap() - flow.start).as_secs_f64() * 1e3)
         .collect();
     assert!(spans.iter().all(|span| (5.0..=25.0).contains(span)));
@@ -150,7 +159,7 @@ fn tenants_share_the_bytes_and_not_the_flows() {
     let tenants = vec![tenant("small", fixed(1460), 0.25), tenant("large", fixed(146_000), 0.75)];
     let spec =
         Burst { sizes: fixed(1), flows: 100_000, matrix: MatrixKind::AllToAll, deadline: None, tenants: tenants.clone() };
-    let flows = flows_of(&WorkloadSpec::Burst(spec), 1);
+    let flows = flows_of(&WorkloadKind::Burst(spec), 1);
     assert!(flows.iter().all(|flow| flow.start == Time::ZERO && (flow.tenant == 0) == (flow.size.get() == 1460)));
     let bytes = |flows: &[Flow]| wire_bytes(&flows.iter().filter(|flow| flow.tenant == 1).copied().collect::<Vec<Flow>>());
     // 100 small packets weigh as much as a large flow: of the flows, 3/103 are large. Their number is binomial.
@@ -160,15 +169,15 @@ fn tenants_share_the_bytes_and_not_the_flows() {
     assert!((bytes(&flows) / wire_bytes(&flows) - 0.75).abs() < 0.02);
     // The same shares under Poisson arrivals, and the load is that of both together.
     let spec = Poisson { tenants, ..poisson(fixed(1), 0.5, 200_000) };
-    let flows = flows_of(&WorkloadSpec::Poisson(spec), 1);
+    let flows = flows_of(&WorkloadKind::Poisson(spec), 1);
     let load = wire_bytes(&flows) / flows.last().unwrap().start.as_secs_f64() / (144.0 * 1.25e9);
     assert!((bytes(&flows) / wire_bytes(&flows) - 0.75).abs() < 0.02);
     assert!((load / 0.5 - 1.0).abs() < 0.05, "{load}");
 }
 
-fn incast(senders: u32, bytes: u64, requests: u32, load: Option<f64>, period: Option<Duration>) -> WorkloadSpec {
+fn incast(senders: u32, bytes: u64, requests: u32, load: Option<f64>, period: Option<Duration>) -> WorkloadKind {
     let (bytes, period) = (Quantity(Bytes::new(bytes)), period.map(Quantity));
-    WorkloadSpec::Incast(Incast { senders, bytes, requests, load, period, deadline: None })
+    WorkloadKind::Incast(Incast { senders, bytes, requests, receiver: None, load, mean_gap: None, period, deadline: None })
 }
 
 #[test]
@@ -201,6 +210,65 @@ fn requests_choose_receivers_and_senders_uniformly_and_keep_the_load() {
     assert!((load / 0.4 - 1.0).abs() < 3.3 / 28_800f64.sqrt(), "{load}");
 }
 
+/// The PIAS paper's queries (§V-A): one client, all fifteen others answer.
+#[test]
+fn one_receiver_gets_all_requests() {
+    let rack = topology::single_switch(16, Rate::from_gbps(1), Duration::from_us(1), Switching::StoreAndForward);
+    let receivers = [HostRef::Number(3), HostRef::Name("h3".to_owned())];
+    for receiver in receivers.map(Some) {
+        let WorkloadKind::Incast(any) = incast(15, 15_000, 200, None, Some(Duration::from_ms(50))) else { unreachable!() };
+        let flows = flows_in(&WorkloadSpec::One(WorkloadKind::Incast(Incast { receiver, ..any })), &rack, 1);
+        for (query, flows) in flows.chunks(15).enumerate() {
+            assert!(flows.iter().all(|flow| flow.dst == NodeId(3) && flow.size == Bytes::new(1000)));
+            assert!(flows.iter().all(|flow| flow.start == Time::ZERO + Duration::from_ms(50 * query as u64)));
+            let senders: HashSet<u32> = flows.iter().map(|flow| flow.src.0).collect();
+            assert_eq!(senders, (0..16).filter(|host| *host != 3).collect());
+        }
+    }
+}
+
+/// With one receiver its link is the busiest, and carries everything; senders are uniform among the others.
+#[test]
+fn the_load_of_one_receiver_is_that_of_its_link() {
+    let WorkloadKind::Incast(any) = incast(10, 146_000, 20_000, Some(0.3), None) else { unreachable!() };
+    let flows = flows_of(&WorkloadKind::Incast(Incast { receiver: Some(HostRef::Number(143)), ..any }), 1);
+    let load = wire_bytes(&flows) / flows.last().unwrap().start.as_secs_f64() / 1.25e9;
+    assert!((load / 0.3 - 1.0).abs() < 3.3 / 20_000f64.sqrt(), "{load}");
+    let mut counts = [0f64; 143];
+    flows.iter().for_each(|flow| counts[flow.src.index()] += 1.0);
+    let expected = 200_000.0 / 143.0;
+    // 142 degrees of freedom: 200 is exceeded once in a thousand.
+    assert!(counts.iter().map(|n| (n - expected).powi(2) / expected).sum::<f64>() < 200.0);
+}
+
+/// Gaps between requests are exponential: their mean equals their standard deviation.
+#[test]
+fn requests_at_a_mean_gap_are_a_poisson_process() {
+    let WorkloadKind::Incast(any) = incast(1, 1000, 20_000, None, None) else { unreachable!() };
+    let flows = flows_of(&WorkloadKind::Incast(Incast { mean_gap: Some(Quantity(Duration::from_ms(25))), ..any }), 1);
+    let gaps: Vec<f64> = flows.windows(2).map(|pair| (pair[1].start - pair[0].start).as_secs_f64() / 25e-3).collect();
+    let n = gaps.len() as f64;
+    let mean = gaps.iter().sum::<f64>() / n;
+    let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n).sqrt();
+    assert!((mean - 1.0).abs() < 3.3 / n.sqrt(), "{mean}");
+    assert!((deviation - 1.0).abs() < 3.3 * (2.0 / n).sqrt(), "{deviation}");
+}
+
+/// The PIAS paper's rack (§V-A): host 0 fetches from fifteen servers, each as likely as the others, and its link has the load.
+#[test]
+fn many_to_one_is_a_client_and_its_servers() {
+    let rack = topology::single_switch(16, Rate::from_gbps(1), Duration::from_us(1), Switching::StoreAndForward);
+    let spec = Poisson { matrix: MatrixKind::ManyToOne, ..poisson(fixed(14_600), 0.8, 150_000) };
+    let flows = flows_in(&WorkloadSpec::One(WorkloadKind::Poisson(spec)), &rack, 1);
+    let mut counts = [0f64; 16];
+    flows.iter().for_each(|flow| counts[flow.src.index()] += 1.0);
+    assert!(counts[0] == 0.0 && flows.iter().all(|flow| flow.dst == NodeId(0)));
+    // 14 degrees of freedom: 36.1 is exceeded once in a thousand.
+    assert!(counts[1..].iter().map(|n| (n - 10_000.0).powi(2) / 10_000.0).sum::<f64>() < 36.1);
+    let load = wire_bytes(&flows) / flows.last().unwrap().start.as_secs_f64() / 0.125e9;
+    assert!((load / 0.8 - 1.0).abs() < 3.3 / 150_000f64.sqrt(), "{load}");
+}
+
 #[test]
 fn a_request_can_take_all_hosts() {
     let flows = flows_of(&incast(143, 143_000, 300, None, Some(Duration::from_ms(1))), 1);
@@ -212,13 +280,13 @@ fn a_request_can_take_all_hosts() {
 
 #[test]
 fn a_permutation_has_each_host_once_at_either_end() {
-    let flows = flows_of(&WorkloadSpec::Permutation(Permutation { sizes: table("web_search"), deadline: None }), 6);
+    let flows = flows_of(&WorkloadKind::Permutation(Permutation { sizes: table("web_search"), deadline: None }), 6);
     assert_eq!(flows.iter().map(|flow| flow.src).collect::<HashSet<NodeId>>().len(), 144);
     assert_eq!(flows.iter().map(|flow| flow.dst).collect::<HashSet<NodeId>>().len(), 144);
     // Poisson arrivals with this matrix keep to partners, too.
     let spec = Poisson { matrix: MatrixKind::Permutation, ..poisson(table("imc10"), 0.6, 10_000) };
     let partners: HashSet<(NodeId, NodeId)> =
-        flows_of(&WorkloadSpec::Poisson(spec), 6).iter().map(|flow| (flow.src, flow.dst)).collect();
+        flows_of(&WorkloadKind::Poisson(spec), 6).iter().map(|flow| (flow.src, flow.dst)).collect();
     assert_eq!(partners, flows.iter().map(|flow| (flow.src, flow.dst)).collect());
 }
 
@@ -229,7 +297,7 @@ fn a_trace_is_read_as_it_is_written() {
     let text =
         "# made by hand\nstart_s, src, dst, bytes, deadline_s, tenant, coflow\n0, 0, 143, 1460, , ,\n1.5e-6,h3,2,0,0.25,1,7\n";
     std::fs::write(folder.join("flows.csv"), text).unwrap();
-    let trace = WorkloadSpec::Trace(Trace { file: "flows.csv".to_owned() });
+    let trace = WorkloadSpec::One(WorkloadKind::Trace(Trace { file: "flows.csv".to_owned() }));
     let flows = generate(&trace, &fabric(), &WIRE, 1, &folder).map_err(|error| error.to_string()).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     let first = Flow {

@@ -1,0 +1,79 @@
+//! `kind = "mix"`: several workloads at the same time.
+
+use std::borrow::Cow;
+
+use flowloom_core::Duration;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Quantity, Unit, WorkloadKind};
+
+/// Several workloads at the same time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Mix {
+    /// Several workloads at the same time.
+    ///
+    /// What one part draws does not depend on the others, so a part can be added behind them without changing them. Results tell
+    /// parts apart as tenants: all flows of the first part are tenant 0's, and so on. Parts have no tenants of their own.
+    Mix(Parts),
+}
+
+/// The parts of a mix.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Parts {
+    /// What the mix is made of.
+    #[serde(rename = "part")]
+    #[schemars(length(min = 1, max = 1000))]
+    pub parts: Vec<Part>,
+}
+
+/// One workload of a mix, of any other kind.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// Its name.
+    pub name: String,
+    /// When its time 0 is.
+    #[serde(default)]
+    pub start: Quantity<Duration>,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: WorkloadKind,
+}
+
+impl JsonSchema for Part {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Part".into()
+    }
+    /// The kinds, each with the keys that all parts have.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut start = generator.subschema_for::<Quantity<Duration>>();
+        start.insert("description".to_owned(), "When the part's time 0 is: all its instants count from then.".into());
+        start.insert("default".to_owned(), Duration::ZERO.print().into());
+        let about = "Its name, unique, for whoever reads the scenario; results number parts from 0, in this order.";
+        let name = json!({ "description": about, "type": "string", "examples": ["background"] });
+        let mut schema = WorkloadKind::json_schema(generator);
+        schema.insert("description".to_owned(), "One workload of a mix, of any other kind.".into());
+        let branches = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+        for branch in branches.expect("a choice of kinds") {
+            let properties = branch["properties"].as_object_mut().expect("a kind is a table");
+            properties.insert("name".to_owned(), name.clone());
+            properties.insert("start".to_owned(), start.clone().into());
+            branch["required"].as_array_mut().expect("a kind has a tag").push("name".into());
+        }
+        schema
+    }
+}
+
+/// Makes one choice of a choice between choices.
+pub(super) fn join_kinds(schema: &mut Schema) {
+    let Some(Value::Array(choices)) = schema.remove("anyOf") else { return };
+    let kinds = |mut choice: Value| choice["oneOf"].take().as_array().cloned().expect("a choice of kinds");
+    let all: Vec<Value> = choices.into_iter().flat_map(kinds).collect();
+    schema.insert("oneOf".to_owned(), all.into());
+}
