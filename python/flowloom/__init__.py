@@ -1,7 +1,8 @@
 """Flowloom: data-center transports, written once, compared on the same fabric, workloads and metrics.
 
 ``run`` simulates one scenario, ``compare`` several transports on it, ``sweep`` a grid of it; ``load`` reads a results
-directory back. Everything is imported on first use, so that ``import flowloom`` costs nothing.
+directory back. ``thresholds`` works out the demotion thresholds of PIAS, ``search_thresholds`` finds them by simulation.
+Everything is imported on first use, so that ``import flowloom`` costs nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flowloom._native import RunError, ScenarioError
     from flowloom.api import compare, load, run
+    from flowloom.demotion.analytic import thresholds
+    from flowloom.demotion.simulated import search_thresholds
     from flowloom.results import Results
     from flowloom.scenario import Scenario
     from flowloom.sweeps import Sweep, sweep
@@ -25,7 +28,9 @@ __all__ = [
     "compare",
     "load",
     "run",
+    "search_thresholds",
     "sweep",
+    "thresholds",
 ]
 
 _HOME = {
@@ -37,7 +42,9 @@ _HOME = {
     "compare": "flowloom.api",
     "load": "flowloom.api",
     "run": "flowloom.api",
+    "search_thresholds": "flowloom.demotion.simulated",
     "sweep": "flowloom.sweeps",
+    "thresholds": "flowloom.demotion.analytic",
 }
 
 

@@ -1,4 +1,7 @@
-"""Flow-size tables of other tools, in this project's form: `bytes,cumulative_probability`, ascending, ending at 1."""
+"""Flow sizes as other tools write them: tables, logs of flows, histograms; as points of a cumulative distribution.
+
+`bytes,cumulative_probability`, ascending, linear between points, ending at 1: the form of `data/workloads`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import csv
 import dataclasses
 import itertools
 from pathlib import Path
+from typing import NamedTuple
 
 from flowloom import storage
 from flowloom._native import ScenarioError
@@ -30,7 +34,23 @@ DIALECTS = {
     "ns2_bytes": Dialect(3, 1.0, 1.0),
     "ns2_packets": Dialect(3, _PACKET_BYTES, 1.0),
 }
-_FLOWS = "flows"
+FLOWS, HISTOGRAM = "flows", "histogram"
+"""Dialects that are no cumulative table; `read` says what they are."""
+
+_BY_COLUMN_NAMES: dict[tuple[str, ...], str] = {
+    ("bytes", "cumulative_probability"): "bytes_probability",
+    ("bytes", "cumulative_percent"): "bytes_percent",
+    ("packets", "cumulative_probability"): "packets_probability",
+    ("bytes", "count"): HISTOGRAM,
+}
+
+
+class Table(NamedTuple):
+    """A distribution of flow sizes that was read."""
+
+    points: list[tuple[float, float]]
+    """(bytes, cumulative probability), neither ever falling, the last probability 1."""
+    dialect: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,29 +67,56 @@ def sizes(table: Path, out: Path, dialect: str | None) -> Imported:
     """Read a table and write it as a flow-size distribution.
 
     Args:
-        table: The other tool's file, or for the dialect `flows` a CSV with a `bytes` column and a row per flow.
+        table: The other tool's file.
         out: Where to write.
+        dialect: As for `read`.
+
+    Raises:
+        ScenarioError: The file is no such table, or could be meant in several ways.
+    """
+    found = read(table, dialect)
+    write(out, found.points, f"{table.name}, read as {found.dialect}")
+    return Imported(
+        found.dialect, len(found.points), _mean(found.points), f'use it as workload.sizes = {{ cdf = "{out.name}" }}'
+    )
+
+
+def write(out: Path, points: list[tuple[float, float]], source: str) -> None:
+    """Write a distribution in the form that scenarios read."""
+    with storage.whole_file(out) as fresh:
+        lines = [f"# source: {source}", "bytes,cumulative_probability"]
+        fresh.write_text("\n".join([*lines, *(f"{size:.10g},{share:.10g}" for size, share in points)]) + "\n", encoding="utf-8")
+
+
+def read(table: Path, dialect: str | None) -> Table:
+    """Read a distribution of flow sizes.
+
+    Args:
+        table: A table in one of the DIALECTS; for `flows` a CSV or Parquet file with a column `bytes` and a row per flow;
+            for `histogram` rows of a bin's upper edge, in bytes, and how many flows are above the edge before (0 for the
+            first) and no larger than it.
         dialect: How columns are meant; without it, only what cannot be mistaken is accepted.
 
     Raises:
         ScenarioError: The file is no such table, or could be meant in several ways.
     """
+    if dialect not in (None, FLOWS, HISTOGRAM, *DIALECTS):
+        raise ScenarioError(f'unknown dialect "{dialect}": {suggestion(str(dialect), [*DIALECTS, FLOWS, HISTOGRAM])}')
+    if dialect == FLOWS:
+        return Table(_steps(table, _logged_sizes(table)), FLOWS)
+    text = _text(table)
+    rows = _rows(table, text)
+    dialect = dialect or _guess(table, text, rows)
+    return Table(_of_histogram(table, rows) if dialect == HISTOGRAM else _points(table, rows, dialect), dialect)
+
+
+def _text(table: Path) -> str:
     try:
-        text = table.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"cannot read {table}: {error}") from error
-    if dialect not in (None, _FLOWS, *DIALECTS):
-        raise ScenarioError(f'unknown dialect "{dialect}": {suggestion(str(dialect), [*DIALECTS, _FLOWS])}')
-    if dialect == _FLOWS:
-        points = _of_flows(table, text)
-    else:
-        rows = _rows(table, text)
-        dialect = dialect or _guess(table, rows)
-        points = _points(table, rows, dialect)
-    with storage.whole_file(out) as fresh:
-        lines = [f"# source: {table.name}, read as {dialect}", "bytes,cumulative_probability"]
-        fresh.write_text("\n".join([*lines, *(f"{size:.10g},{share:.10g}" for size, share in points)]) + "\n", encoding="utf-8")
-    return Imported(dialect, len(points), _mean(points), f'use it as workload.sizes = {{ cdf = "{out.name}" }}')
+        return table.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"cannot read {table}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"cannot read {table}: it is not UTF-8 text") from error
 
 
 def _rows(table: Path, text: str) -> list[tuple[int, list[float]]]:
@@ -88,7 +135,10 @@ def _rows(table: Path, text: str) -> list[tuple[int, list[float]]]:
     return rows
 
 
-def _guess(table: Path, rows: list[tuple[int, list[float]]]) -> str:
+def _guess(table: Path, text: str, rows: list[tuple[int, list[float]]]) -> str:
+    head = next(filter(None, (line.partition("#")[0].replace(",", " ").split() for line in text.splitlines())))
+    if tuple(head) in _BY_COLUMN_NAMES:
+        return _BY_COLUMN_NAMES[tuple(head)]
     if {len(row) for _, row in rows} == {2} and rows[-1][1][1] == 100.0:
         return "bytes_percent"
     raise ScenarioError(
@@ -113,18 +163,54 @@ def _points(table: Path, rows: list[tuple[int, list[float]]], name: str) -> list
     return points
 
 
-def _of_flows(table: Path, text: str) -> list[tuple[float, float]]:
-    reader = csv.DictReader(text.splitlines())
-    if "bytes" not in (reader.fieldnames or ()):
-        raise ScenarioError(f"{table}: a CSV of flows needs a column called bytes; it has {', '.join(reader.fieldnames or ())}")
+def _of_histogram(table: Path, rows: list[tuple[int, list[float]]]) -> list[tuple[float, float]]:
+    edges, counts = [0.0], [0.0]
+    for number, row in rows:
+        if len(row) != 2:
+            raise ScenarioError(f"{table}:{number}: a histogram has 2 columns, bytes and count; this row has {len(row)}")
+        edge, count = row
+        if edge <= edges[-1]:
+            raise ScenarioError(f"{table}:{number}: the edge {edge:g} does not lie above the one before it, {edges[-1]:g}")
+        if not 0 <= count < float("inf"):
+            raise ScenarioError(f"{table}:{number}: {row[1]:g} is no number of flows")
+        edges.append(edge)
+        counts.append(count)
+    running = list(itertools.accumulate(counts))
+    if running[-1] == 0:
+        raise ScenarioError(f"{table} holds no flows: all counts are 0")
+    return [(edge, count / running[-1]) for edge, count in zip(edges, running, strict=True)]
+
+
+def _logged_sizes(table: Path) -> list[float]:
+    if table.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            names = pq.read_schema(table).names
+            found = pq.read_table(table, columns=["bytes"])["bytes"].to_pylist() if "bytes" in names else None
+        except (OSError, pa.ArrowInvalid) as error:
+            raise ScenarioError(f"cannot read {table}: {error}") from error
+    else:
+        reader = csv.DictReader(_text(table).splitlines())
+        names = list(reader.fieldnames or ())
+        found = [row["bytes"] for row in reader] if "bytes" in names else None
+    if found is None:
+        raise ScenarioError(f"{table}: a log of flows needs a column called bytes; it has {', '.join(names)}")
     try:
-        found = sorted(float(row["bytes"]) for row in reader)
+        return [float(size) for size in found]
     except (TypeError, ValueError) as error:
         raise ScenarioError(f"{table}: a value of the column bytes is no number ({error})") from error
+
+
+def _steps(table: Path, found: list[float]) -> list[tuple[float, float]]:
     if not found:
         raise ScenarioError(f"{table} holds no flows")
+    for size in found:
+        if not 0 <= size < float("inf"):
+            raise ScenarioError(f"{table}: {size:g} bytes is no size of a flow")
     steps: list[tuple[float, float]] = []
-    for number, size in enumerate(found, 1):
+    for number, size in enumerate(sorted(found), 1):
         if steps and steps[-1][0] == size:
             steps.pop()
         elif steps:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from flowloom.cli import inspect, paper, running
+from flowloom.cli import inspect, paper, running, thresholds
 
 app = typer.Typer(
     name="flowloom",
@@ -19,6 +19,7 @@ running.register(app)
 app.add_typer(paper.app, name="paper")
 paper.register(app)
 inspect.register(app)
+thresholds.register(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -152,11 +152,13 @@ def doctor(
 
 
 def import_sizes(
-    table: Annotated[Path, typer.Argument(metavar="FILE", help="A flow-size table of another tool, or a CSV of flows.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Another tool's flow-size table, a log of flows, or a histogram.")
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE.csv", help="Where to write it in this project's form.")],
     dialect: Annotated[
         str | None,
-        typer.Option(help="bytes_probability, bytes_percent, packets_probability, ns2_bytes, ns2_packets or flows."),
+        typer.Option(help="bytes_probability, bytes_percent, packets_probability, ns2_bytes, ns2_packets, flows or histogram."),
     ] = None,
 ) -> None:
     """Convert a flow-size table, or make one of recorded flows, for workload.sizes = { cdf = "FILE.csv" }."""

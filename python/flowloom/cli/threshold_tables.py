@@ -1,0 +1,98 @@
+"""Demotion thresholds as tables on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import typer
+
+from flowloom import metrics
+from flowloom.cli.common import print_table
+from flowloom.demotion.analytic import AtLoad, Solution
+from flowloom.demotion.model import READINGS
+from flowloom.demotion.published import Published
+from flowloom.demotion.simulated import Found
+from flowloom.demotion.sizes import PACKET_BYTES, Sizes
+from flowloom.stats import Estimate
+
+
+def print_found(found: Solution | Found) -> None:
+    """Print the thresholds, and beside them what other sets give."""
+    _print_queues(found.sizes, found.thresholds, found.queues)
+    if isinstance(found, Solution):
+        _print_analytic(found)
+    else:
+        _print_simulated(found)
+
+
+def _print_queues(sizes: Sizes, thresholds: tuple[int, ...], queues: int) -> None:
+    f, survival = sizes.at(np.array(thresholds, dtype=np.float64))
+    flows, bytes_ = np.diff([0, *f, 1]), np.diff([0, *survival, sizes.mean]) / sizes.mean
+    rows = []
+    for number, (ending, carried) in enumerate(zip(flows, bytes_, strict=True), 1):
+        here = thresholds[number - 1] if number <= len(thresholds) else None
+        limit = ["no limit", ""] if here is None else [f"{here:,}", f"{here / PACKET_BYTES:,.1f}"]
+        rows.append([str(number), *limit, f"{ending:.1%}", f"{carried:.1%}"])
+    head = ["queue", "up to (bytes)", f"packets of {PACKET_BYTES} B", "flows that end here", "bytes carried"]
+    print_table(head, rows, right=range(5), title=f"{sizes.name}: mean flow {metrics.size(sizes.mean)}")
+    if len(rows) < queues:
+        typer.echo(f"{len(rows)} of {queues} queues are used: by this objective another would only delay flows that pass it.\n")
+
+
+def _print_analytic(solution: Solution) -> None:
+    reading = READINGS[solution.reading]
+    typer.echo(f"Mean delay in {reading.unit}, reading {solution.reading}: {reading.about}.")
+    if len(solution.loads) == 1:
+        _print_one_load(solution.loads[0])
+    else:
+        _print_ratios(solution)
+    typer.echo(f"found in {solution.seconds:.2f} s\n")
+
+
+def _print_one_load(at: AtLoad) -> None:
+    rows = [["these thresholds", f"{at.objective:.4g}", "1"]]
+    rows += [[rival.name, f"{rival.objective:.4g}", f"{rival.objective / at.objective:.3f}"] for rival in at.rivals]
+    print_table([f"at load {at.load:g}", "objective", "ratio"], rows, right=(1, 2))
+
+
+def _print_ratios(solution: Solution) -> None:
+    names = list(dict.fromkeys(rival.name for at in solution.loads for rival in at.rivals))
+    rows = []
+    for at in solution.loads:
+        found = {rival.name: f"{rival.objective / at.best.objective:.3f}" for rival in at.rivals}
+        rows.append([f"{at.load:g}", f"{at.best.objective:.4g}", f"{at.ratio:.3f}", *(found.get(name, "-") for name in names)])
+    head = ["load", "least objective", "these thresholds", *names]
+    title = f"Ratios to the least at each load; the {solution.over} was minimised: {solution.objective:.4f}"
+    print_table(head, rows, right=range(len(head)), title=title)
+
+
+def _print_simulated(found: Found) -> None:
+    several = len(found.loads) > 1
+    head = ["set", "queues", *(f"{metrics.label(found.metric)} at {load:g}" for load in found.loads)]
+    head += [f"ratio at {load:g}" for load in found.loads] if several else []
+    head += [f"{found.over} ratio, to the analytic set's" if several else "to the analytic set's"]
+    rows = []
+    for each in found.compared:
+        numbers = [f"{value.mean:.5g}" for value in each.values] + [f"{ratio:.3f}" for ratio in each.ratios]
+        rows.append([each.name, str(len(each.thresholds) + 1), *numbers, _difference(each.difference)])
+    seeds = found.compared[0].difference.n
+    title = f"Over {seeds} seeds that the search has not seen; differences paired by seed, with 95 % confidence"
+    print_table(head, rows, right=range(1, len(head)), title=title)
+    typer.echo(f"{_verdict(found.compared[0].difference)}\n{found.runs} runs, {found.rounds} rounds, {found.seconds:.0f} s\n")
+
+
+def _difference(difference: Estimate) -> str:
+    return "0" if difference.mean == 0 else f"{difference.mean:+.3g} ± {difference.half_width or 0:.2g}"
+
+
+def _verdict(difference: Estimate) -> str:
+    if abs(difference.mean) <= (difference.half_width or 0):
+        return "The set that was found does not differ significantly from the analytic one."
+    return f"The set that was found is {'better' if difference.mean < 0 else 'worse'} than the analytic one, significantly."
+
+
+def print_published(sets: Iterable[Published]) -> None:
+    """List published sets, in bytes."""
+    rows = [[s.workload, f"{s.load:g}", s.source, *(f"{t:,}" for t in s.thresholds)] for s in sets]
+    print_table(["table", "load", "source", *(f"{n}" for n in range(1, 8))], rows, right=range(3, 10), title="Published, bytes")

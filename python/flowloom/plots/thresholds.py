@@ -1,0 +1,60 @@
+"""A picture of demotion thresholds: where they cut the flows, and where they cut the bytes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flowloom.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from flowloom.demotion.sizes import Sizes
+
+
+def draw(sizes: Sizes, sets: Mapping[str, Sequence[int]], stem: Path, title: str) -> list[Path]:
+    """Draw both distributions with the first set's queues, and all sets' thresholds below, as `stem`.png and .svg.
+
+    Args:
+        sizes: The flow sizes.
+        sets: Thresholds in bytes by name; the first is the one that matters.
+        stem: The pictures' path without its ending.
+        title: What the thresholds are for.
+    """
+    drawing = style.canvas(8, 4.4 + 0.22 * len(sets))
+    top, below = drawing.subplots(2, 1, sharex=True, height_ratios=[9, 0.7 * len(sets) + 0.5])
+    handles = _distributions(top, sizes)
+    found = next(iter(sets.values()))
+    for number, threshold in enumerate(found, 1):
+        top.axvline(threshold, color=style.VERMILLION, lw=1)
+        top.annotate(f"{number}", (threshold, 1.015), xycoords=("data", "axes fraction"), ha="center", fontsize=8)
+    for row, thresholds in enumerate(sets.values()):
+        color = style.VERMILLION if row == 0 else style.BLACK
+        below.plot(thresholds, [row] * len(thresholds), "|", color=color, ms=9, mew=1.6)
+    below.set_yticks(range(len(sets)), list(sets))
+    below.set(xlabel="Flow size or offset (bytes)", ylim=(len(sets) - 0.5, -0.5))
+    below.grid(axis="y", visible=False)
+    drawing.suptitle(textwrap.fill(title, 90), fontsize=11, fontweight="bold")
+    style.legend(drawing, handles)
+    return style.save(drawing, stem)
+
+
+def _distributions(spot: Axes, sizes: Sizes) -> dict[str, Any]:
+    import numpy as np
+
+    points = sizes.bytes[sizes.bytes > 0]
+    smallest = max(points[0] / 2, 1.0)
+    # Linear between points is curved on a logarithmic axis; a step needs its point twice.
+    at = np.union1d(np.geomspace(smallest, sizes.largest, 500), points[points >= smallest])
+    f, survival = sizes.at(at)
+    just_below, _ = sizes.at(np.nextafter(at, 0))
+    (flows,) = spot.plot(np.repeat(at, 2), np.column_stack([just_below, f]).ravel(), color=style.BLUE)
+    # What flows no larger than x carry is what is sent up to x, less what the larger ones send up to x.
+    carried = (survival - at * (1 - f)) / sizes.mean
+    (bytes_,) = spot.plot(at, carried, color=style.GREEN, linestyle=(0, (4, 2)))
+    (sent,) = spot.plot(at, survival / sizes.mean, color=style.PURPLE, linestyle=(0, (1, 1)))
+    spot.set(xscale="log", ylabel="Share", ylim=(0, 1.02))
+    return {"flows no larger": flows, "bytes of flows no larger": bytes_, "bytes sent up to this offset": sent}
