@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,11 +10,13 @@ import numpy as np
 from flowloom.demotion.model import Cost
 from flowloom.demotion.sizes import Floats, Sizes
 
-_RESTARTS = 2
+_SEED = 1
 _MEMBERS = 12
 """Per threshold."""
 _GENERATIONS = 200
 _TOLERANCE = 1e-6
+_PLACES = 200
+"""Where a threshold is tried while the others stay."""
 _IN_VAIN = 2
 """After so many more queues that do not lower the cost, no more are tried."""
 
@@ -21,8 +24,9 @@ _IN_VAIN = 2
 def minimise(cost: Cost, sizes: Sizes, queues: int, starts: Sequence[Floats] = ()) -> Floats:
     """Find thresholds of least cost.
 
-    The objective has kinks and many local minima, so differential evolution goes first and Nelder and Mead's simplex
-    finishes. Each number of queues starts from the best for one fewer: another queue never costs more.
+    The objective has kinks and many local minima. So differential evolution goes first, then thresholds move one at a
+    time over the whole range, and Nelder and Mead's simplex finishes. Each number of queues starts from the best
+    for one fewer: another queue never costs more.
 
     Args:
         cost: What to minimise.
@@ -54,24 +58,36 @@ def _evolve(cost: Cost, sizes: Sizes, count: int, starts: list[Floats]) -> Float
     def thresholds(at: Floats) -> Floats:
         return np.asarray(np.interp(np.sort(at, axis=-1), position, place))
 
-    bounds = [(0.0, 1.0)] * count
-    found = list(starts)
-    for seed in range(_RESTARTS):
-        members = np.random.default_rng(seed).random((_MEMBERS * count, count))
-        for row, start in enumerate(starts):
-            members[row] = np.interp(start, place, position)
-        evolved = differential_evolution(
-            lambda at: cost(thresholds(at.T)), bounds, init=members, vectorized=True, updating="deferred", polish=False,
-            seed=seed, maxiter=_GENERATIONS, tol=_TOLERANCE,
-        )  # fmt: skip
-        found.append(thresholds(evolved.x))
-    found.sort(key=lambda t: float(cost(t)))
-    polished = minimize(
-        lambda at: float(cost(thresholds(np.clip(at, 0, 1)))), np.interp(found[0], place, position), method="Nelder-Mead",
-        options={"xatol": 1e-10, "fatol": 1e-12 * float(cost(found[0])), "maxfev": 400 * count, "adaptive": True},
+    members = np.random.default_rng(_SEED).random((_MEMBERS * count, count))
+    for row, start in enumerate(starts):
+        members[row] = np.interp(start, place, position)
+    evolved = differential_evolution(
+        lambda at: cost(thresholds(at.T)), [(0.0, 1.0)] * count, init=members, vectorized=True, updating="deferred",
+        polish=False, seed=_SEED, maxiter=_GENERATIONS, tol=_TOLERANCE,
     )  # fmt: skip
-    found.append(thresholds(np.clip(polished.x, 0, 1)))
-    return min(found, key=lambda t: float(cost(t)))
+    tried = [_move_each(cost, sizes, each) for each in (thresholds(evolved.x), *starts)]
+    best = min(tried, key=lambda t: float(cost(t)))
+    polished = minimize(
+        lambda at: float(cost(thresholds(np.clip(at, 0, 1)))), np.interp(best, place, position), method="Nelder-Mead",
+        options={"xatol": 1e-10, "fatol": 1e-12 * float(cost(best)), "maxfev": 400 * count, "adaptive": True},
+    )  # fmt: skip
+    return min(best, thresholds(np.clip(polished.x, 0, 1)), key=lambda t: float(cost(t)))
+
+
+def _move_each(cost: Cost, sizes: Sizes, best: Floats) -> Floats:
+    """Move one threshold at a time to wherever it is best, near or far, until none can be moved for the better."""
+    places = np.interp(np.linspace(0, 1, _PLACES), sizes.position, sizes.bytes)
+    corners = sizes.bytes[:: math.ceil(len(sizes.bytes) / _PLACES)]
+    places = np.concatenate([places, corners])
+    while True:
+        tries = np.repeat(best[None, :], len(places) * len(best), axis=0)
+        for index in range(len(best)):
+            tries[index * len(places) : (index + 1) * len(places), index] = places
+        tries.sort(axis=-1)
+        costs = cost(tries)
+        if costs.min() >= float(cost(best)) * (1 - 1e-12):
+            return best
+        best = tries[costs.argmin()]
 
 
 def _tidy(cost: Cost, sizes: Sizes, best: Floats) -> Floats:
