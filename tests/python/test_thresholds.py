@@ -5,8 +5,10 @@ import json
 import math
 import random
 import re
+import shlex
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -479,3 +481,10 @@ def test_the_command_searches_by_simulation(bowl, tmp_path, monkeypatch):
     found = json.loads(call(*words, "--json").stdout)
     assert found["runs"] <= 150
     assert found["compared"][0]["name"] == "found"
+
+
+def test_the_worked_example_is_what_the_command_prints():
+    page = (Path(__file__).parents[2] / "docs/thresholds.md").read_text(encoding="utf-8")
+    ((command, shown),) = re.findall(r"```console\n\$ flowloom ([^\n]*)\n(.*?)```", page, re.S)
+    timing = r"found in .*\n"
+    assert re.sub(timing, "", call(*shlex.split(command)).stdout).strip() == re.sub(timing, "", shown).strip()

@@ -9,7 +9,7 @@ import typer
 
 from flowloom import metrics
 from flowloom.cli.common import print_table
-from flowloom.demotion.analytic import AtLoad, Solution
+from flowloom.demotion.analytic import Rival, Solution
 from flowloom.demotion.model import READINGS
 from flowloom.demotion.published import Published
 from flowloom.demotion.simulated import Found
@@ -44,16 +44,19 @@ def _print_analytic(solution: Solution) -> None:
     reading = READINGS[solution.reading]
     typer.echo(f"Mean delay in {reading.unit}, reading {solution.reading}: {reading.about}.")
     if len(solution.loads) == 1:
-        _print_one_load(solution.loads[0])
+        _print_one_load(solution)
     else:
         _print_ratios(solution)
     typer.echo(f"found in {solution.seconds:.2f} s\n")
 
 
-def _print_one_load(at: AtLoad) -> None:
-    rows = [["these thresholds", f"{at.objective:.4g}", "1"]]
-    rows += [[rival.name, f"{rival.objective:.4g}", f"{rival.objective / at.objective:.3f}"] for rival in at.rivals]
-    print_table([f"at load {at.load:g}", "objective", "ratio"], rows, right=(1, 2))
+def _print_one_load(solution: Solution) -> None:
+    (at,) = solution.loads
+    rows = []
+    for rival in (Rival("these thresholds", solution.thresholds, at.objective), *at.rivals):
+        used = len(set(rival.thresholds)) + 1
+        rows.append([rival.name, str(used), f"{rival.objective:.4g}", f"{rival.objective / at.objective:.3f}"])
+    print_table([f"at load {at.load:g}", "queues", "objective", "ratio"], rows, right=(1, 2, 3))
 
 
 def _print_ratios(solution: Solution) -> None:

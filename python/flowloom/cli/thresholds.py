@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
 
 def thresholds(
     table: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", help="With --published: the table whose set to print.")
+        str | None, typer.Argument(metavar="TABLE", help="With --published: the table whose set to print.")
     ] = None,
     sizes: _Sizes = None,
     flows: _Flows = None,

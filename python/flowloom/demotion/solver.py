@@ -47,31 +47,38 @@ def minimise(cost: Cost, sizes: Sizes, queues: int, starts: Sequence[Floats] = (
         if in_vain == _IN_VAIN:
             break
     best = min([best, *starts], key=lambda t: float(cost(t)))
-    return _tidy(cost, sizes, best)
+    return _tidy(cost, sizes, _polish(cost, sizes, best))
 
 
 def _evolve(cost: Cost, sizes: Sizes, count: int, starts: list[Floats]) -> Floats:
-    from scipy.optimize import differential_evolution, minimize
-
-    place, position = sizes.bytes, sizes.position
-
-    def thresholds(at: Floats) -> Floats:
-        return np.asarray(np.interp(np.sort(at, axis=-1), position, place))
+    from scipy.optimize import differential_evolution
 
     members = np.random.default_rng(_SEED).random((_MEMBERS * count, count))
     for row, start in enumerate(starts):
-        members[row] = np.interp(start, place, position)
+        members[row] = np.interp(start, sizes.bytes, sizes.position)
     evolved = differential_evolution(
-        lambda at: cost(thresholds(at.T)), [(0.0, 1.0)] * count, init=members, vectorized=True, updating="deferred",
-        polish=False, seed=_SEED, maxiter=_GENERATIONS, tol=_TOLERANCE,
+        lambda at: cost(_thresholds(sizes, at.T)), [(0.0, 1.0)] * count, init=members, vectorized=True,
+        updating="deferred", polish=False, seed=_SEED, maxiter=_GENERATIONS, tol=_TOLERANCE,
     )  # fmt: skip
-    tried = [_move_each(cost, sizes, each) for each in (thresholds(evolved.x), *starts)]
-    best = min(tried, key=lambda t: float(cost(t)))
+    tried = [_move_each(cost, sizes, each) for each in (_thresholds(sizes, evolved.x), *starts)]
+    return min(tried, key=lambda t: float(cost(t)))
+
+
+def _thresholds(sizes: Sizes, at: Floats) -> Floats:
+    """Give the thresholds at positions from 0 to 1, in any order."""
+    return np.asarray(np.interp(np.sort(np.clip(at, 0, 1), axis=-1), sizes.position, sizes.bytes))
+
+
+def _polish(cost: Cost, sizes: Sizes, best: Floats) -> Floats:
+    from scipy.optimize import minimize
+
+    if not len(best):
+        return best
     polished = minimize(
-        lambda at: float(cost(thresholds(np.clip(at, 0, 1)))), np.interp(best, place, position), method="Nelder-Mead",
-        options={"xatol": 1e-10, "fatol": 1e-12 * float(cost(best)), "maxfev": 400 * count, "adaptive": True},
+        lambda at: float(cost(_thresholds(sizes, at))), np.interp(best, sizes.bytes, sizes.position), method="Nelder-Mead",
+        options={"xatol": 1e-10, "fatol": 1e-12 * float(cost(best)), "maxfev": 400 * len(best), "adaptive": True},
     )  # fmt: skip
-    return min(best, thresholds(np.clip(polished.x, 0, 1)), key=lambda t: float(cost(t)))
+    return min(best, _thresholds(sizes, polished.x), key=lambda t: float(cost(t)))
 
 
 def _move_each(cost: Cost, sizes: Sizes, best: Floats) -> Floats:
