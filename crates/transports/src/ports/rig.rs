@@ -75,24 +75,12 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         self.call(|port, call| port.enqueue(call, id));
     }
 
-    /// The packet as it leaves at once, if one that finds the port free may; the port does not keep it.
-    pub(crate) fn passed(&mut self, packet: Packet<H>) -> Option<Packet<H>>
-    where
-        H: Copy,
-    {
+    /// Whether a packet that finds the port free may leave at once; the port does not keep it.
+    pub(crate) fn pass(&mut self, packet: Packet<H>) -> bool {
         let id = self.pool.insert(packet);
         let passes = self.call(|port, call| port.pass(call, id));
-        let packet = self.pool[id];
         self.pool.remove(id);
-        passes.then_some(packet)
-    }
-
-    /// Whether a packet that finds the port free may leave at once; the port does not keep it.
-    pub(crate) fn pass(&mut self, packet: Packet<H>) -> bool
-    where
-        H: Copy,
-    {
-        self.passed(packet).is_some()
+        passes
     }
 
     /// The next packet out.

@@ -111,6 +111,13 @@ impl EcnPriority {
     }
 }
 
+/// Out of the way, since most packets are not marked.
+#[cold]
+#[inline(never)]
+fn mark<H>(call: &mut PortCall<'_, H, SharedMemory>, packet: PacketId) {
+    call.mark(packet);
+}
+
 /// `alpha` in units of 2^-[`ALPHA_BITS`].
 fn fixed_point(alpha: f64) -> u32 {
     let scaled = (alpha * f64::from(1_u32 << ALPHA_BITS)).round();
@@ -134,24 +141,18 @@ impl<H> Discipline<H> for EcnPriority {
         if self.memory == Memory::Node {
             call.shared.used += u64::from(size);
         }
-        if self.watched(class) > self.mark_above && !self.mark_at_dequeue {
-            call.mark(packet);
+        if !self.mark_at_dequeue && self.watched(class) > self.mark_above {
+            mark(call, packet);
         }
     }
 
+    /// Any threshold of a shared memory is above an empty queue, so that what fits may come in. A packet that would be marked for itself
+    /// alone goes the long way.
     #[inline]
     fn pass(&mut self, call: &mut PortCall<'_, H, SharedMemory>, packet: PacketId) -> bool {
         let size = call.pool[packet].size_bytes;
-        // Any threshold is above an empty queue as long as anything is free.
-        let taken = if self.memory == Memory::Node { call.shared.used } else { 0 };
-        if !self.classes.is_empty() || taken + u64::from(size) > u64::from(self.limit) {
-            return false;
-        }
-        // Alone, it sees itself, whenever and whatever is compared.
-        if size > self.mark_above {
-            call.mark(packet);
-        }
-        true
+        let fits = self.memory != Memory::Node || call.shared.used + u64::from(size) <= u64::from(self.limit);
+        self.classes.is_empty() && size <= self.limit.min(self.mark_above) && fits
     }
 
     #[inline]
@@ -161,8 +162,8 @@ impl<H> Discipline<H> for EcnPriority {
         if self.memory == Memory::Node {
             call.shared.used -= u64::from(size);
         }
-        if self.watched(class) + size > self.mark_above && self.mark_at_dequeue {
-            call.mark(packet);
+        if self.mark_at_dequeue && self.watched(class) + size > self.mark_above {
+            mark(call, packet);
         }
         Dequeue::Packet(packet)
     }
