@@ -198,7 +198,8 @@ class _Terms:
         sizes = _sizes(base, toml.lookup(resolved, "workload.sizes"))
         analytic.check_supported(sizes, queues)
         scenarios = {load: base.set({"workload.load": load}) for load in chosen}
-        return cls(sizes, queues, chosen, over, reading, scenarios, seed_of(resolved) or 1)
+        seed = seed_of(resolved)
+        return cls(sizes, queues, chosen, over, reading, scenarios, 1 if seed is None else seed)
 
     @property
     def several(self) -> bool:
