@@ -80,7 +80,7 @@ fn overrides_are_toml_or_bare_words() {
     assert_eq!(poisson.sizes, Sizes::Uniform(Uniform { uniform: [2_000, 198_000].map(|bytes| Quantity(Bytes::new(bytes))) }));
     let deadline = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(25)), floor: 0.0 };
     assert_eq!(poisson.deadline, Some(Deadline::Uniform(deadline)));
-    assert_eq!(poisson.tenants, [Tenant { name: "b".to_owned(), sizes: None, share: 1.0 }]);
+    assert_eq!(poisson.tenants, [Tenant { name: "b".to_owned(), sizes: None, matrix: None, share: 1.0 }]);
     assert_eq!(spec.metrics.size_bins, [0, 102_400, 10_485_760].map(|bytes| Quantity(Bytes::new(bytes))));
     assert_eq!(spec.metrics.request_delay, Quantity(Duration::from_ns(85_200)));
     assert_eq!(spec.transport.parameters["phost"]["data_priorities"], toml::Value::Boolean(false));
@@ -229,7 +229,14 @@ fn deadline() -> impl Strategy<Value = Option<Deadline>> {
 fn kind() -> impl Strategy<Value = WorkloadKind> {
     let matrix = || prop::sample::select(MatrixKind::ALL.to_vec());
     let load_link = prop::sample::select(vec![LoadLink::Host, LoadLink::Core]);
-    let tenant = || ("\\PC{0,9}", option::of(sizes()), share()).prop_map(|(name, sizes, share)| Tenant { name, sizes, share });
+    let tenant = || {
+        ("\\PC{0,9}", option::of(sizes()), option::of(matrix()), share()).prop_map(|(name, sizes, matrix, share)| Tenant {
+            name,
+            sizes,
+            matrix,
+            share,
+        })
+    };
     let tenants = || vec(tenant(), 0..3);
     let count = || 1u32..100_000_000;
     let host = || prop_oneof![any::<u32>().prop_map(HostRef::Number), "\\PC{0,9}".prop_map(HostRef::Name)];

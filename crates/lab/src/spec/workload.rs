@@ -171,17 +171,24 @@ pub enum MatrixKind {
     Across,
     /// All hosts send to host 0 (the rack of the PIAS paper's testbed).
     ManyToOne,
+    /// Every ordered pair of hosts whose sender has the smaller number is equally likely (one tenant of the PIAS paper's heterogeneous
+    /// traffic).
+    Upward,
+    /// Every ordered pair of hosts whose sender has the larger number is equally likely (the other tenant).
+    Downward,
 }
 
 impl MatrixKind {
     /// Every kind.
-    pub const ALL: [MatrixKind; 6] = [
+    pub const ALL: [MatrixKind; 8] = [
         MatrixKind::AllToAll,
         MatrixKind::RandomPairs,
         MatrixKind::Permutation,
         MatrixKind::LeftRight,
         MatrixKind::Across,
         MatrixKind::ManyToOne,
+        MatrixKind::Upward,
+        MatrixKind::Downward,
     ];
 }
 
@@ -297,6 +304,9 @@ pub struct Tenant {
     /// How large its flows are; by default as the workload's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
+    /// Who of it sends to whom; by default as the workload's. The load is that of all tenants together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<MatrixKind>,
     /// Its expected share of the wire bytes; all shares together make 1.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.5)]
     pub share: f64,

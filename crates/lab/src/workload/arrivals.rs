@@ -8,7 +8,8 @@ use flowloom_fabric::seed::Purpose;
 
 use super::load::total_bytes_per_second;
 use super::matrix::{Matrix, partners};
-use super::sizes::{Mix, distribution};
+use super::sizes::distribution;
+use super::traffic::Traffic;
 use super::{Context, FlowList};
 use crate::ScenarioError;
 use crate::random::{NETWORK, Stream};
@@ -21,8 +22,11 @@ pub(super) const START_S_MAX: f64 = 1e6;
 pub(super) const FLOWS_MAX: u32 = 100_000_000;
 pub(super) const PS_PER_S: f64 = 1e12;
 
-/// What one source draws from.
+/// What one host draws from, for one matrix of the traffic.
 struct Source {
+    host: u32,
+    /// Its matrix, among those of the traffic.
+    matrix: usize,
     mean_gap_ps: f64,
     arrivals: Stream,
     sizes: Stream,
@@ -30,9 +34,11 @@ struct Source {
 }
 
 impl Source {
-    fn new(host: u32, mean_gap_ps: f64, seed: u64) -> Source {
-        let stream = |purpose| Stream::new(seed, purpose, u64::from(host));
+    fn new(host: u32, matrix: usize, mean_gap_ps: f64, seed: u64) -> Source {
+        let stream = |purpose| Stream::new(seed, purpose, (matrix as u64) << 32 | u64::from(host));
         Source {
+            host,
+            matrix,
             mean_gap_ps,
             arrivals: stream(Purpose::Arrivals),
             sizes: stream(Purpose::Sizes),
@@ -49,31 +55,35 @@ pub(super) fn exponential_gap(stream: &mut Stream, mean_ps: f64) -> Duration {
     Duration::from_ps((stream.exponential() * mean_ps).round() as u64)
 }
 
-/// The first `flows` flows of independent Poisson processes, one per source, merged in order of (start, source).
+/// The first `flows` flows of independent Poisson processes, one for each matrix and source, merged in order of (start, matrix,
+/// source).
 pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
-    let Context { network, wire, seed, base_dir } = *context;
-    let mix = Mix::of(&spec.sizes, &spec.tenants, wire, base_dir)?;
-    let matrix = Matrix::new(spec.matrix, network, seed);
-    let flows_per_s = total_bytes_per_second(spec.load, spec.load_link, network, &matrix)? / mix.mean_wire_bytes();
+    let traffic = Traffic::of(&spec.sizes, spec.matrix, &spec.tenants, context)?;
+    let shares: Vec<(&Matrix, f64)> = traffic.iter().map(|part| (&part.matrix, part.share)).collect();
+    let bytes_per_s = total_bytes_per_second(spec.load, spec.load_link, context.network, &shares)?;
+    let flows_per_s: f64 = traffic.iter().map(|part| part.flows_in(bytes_per_s)).sum();
     check_length("workload.flows", f64::from(spec.flows) / flows_per_s)?;
 
-    let mut sources: Vec<Option<Source>> = Vec::with_capacity(matrix.weights().len());
-    let mut next = BinaryHeap::new();
-    for (host, weight) in (0u32..).zip(matrix.weights()) {
-        let mut source = (*weight > 0.0).then(|| Source::new(host, PS_PER_S / (weight * flows_per_s), seed));
-        next.extend(source.as_mut().map(|source| Reverse((Time::ZERO + source.gap(), host))));
-        sources.push(source);
+    let mut sources = Vec::new();
+    for (matrix, part) in traffic.iter().enumerate() {
+        let flows_per_s = part.flows_in(bytes_per_s);
+        let sending = (0u32..).zip(part.matrix.weights()).filter(|(_, weight)| **weight > 0.0);
+        let source = |(host, weight): (u32, &f64)| Source::new(host, matrix, PS_PER_S / (weight * flows_per_s), context.seed);
+        sources.extend(sending.map(source));
     }
+    let first = |(index, source): (usize, &mut Source)| Reverse((Time::ZERO + source.gap(), index));
+    let mut next: BinaryHeap<Reverse<(Time, usize)>> = sources.iter_mut().enumerate().map(first).collect();
     let mut flows = FlowList::with_capacity(spec.flows);
     for _ in 0..spec.flows {
         let mut earliest = next.peek_mut().expect("some host sends");
-        let Reverse((start, host)) = *earliest;
-        let source = sources[host as usize].as_mut().expect("it sends");
-        *earliest = Reverse((start + source.gap(), host));
+        let Reverse((start, index)) = *earliest;
+        let source = &mut sources[index];
+        *earliest = Reverse((start + source.gap(), index));
         drop(earliest);
-        let (tenant, size) = mix.draw(&mut source.sizes);
-        let dst = matrix.destination(host, &mut source.destinations);
-        flows.push(start, NodeId(host), dst, size).tenant = tenant;
+        let part = &traffic[source.matrix];
+        let (tenant, size) = part.draw(&mut source.sizes);
+        let dst = part.matrix.destination(source.host, &mut source.destinations);
+        flows.push(start, NodeId(source.host), dst, size).tenant = tenant;
     }
     Ok(flows.0)
 }
@@ -92,25 +102,27 @@ pub(super) fn permutation(spec: &Permutation, context: &Context<'_>) -> Result<V
 
 /// Flows at time 0, from sources in proportion to their share of the traffic.
 pub(super) fn burst(spec: &Burst, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
-    let mix = Mix::of(&spec.sizes, &spec.tenants, context.wire, context.base_dir)?;
-    let matrix = Matrix::new(spec.matrix, context.network, context.seed);
+    let traffic = Traffic::of(&spec.sizes, spec.matrix, &spec.tenants, context)?;
+    let hosts = context.network.hosts();
+    let flows_per_byte: f64 = traffic.iter().map(|part| part.flows_in(1.0)).sum();
     let mut sum = 0.0;
-    let running_weights: Vec<f64> = matrix
-        .weights()
-        .iter()
-        .map(|weight| {
-            sum += weight;
+    let mut running_weights = Vec::with_capacity(traffic.len() * hosts);
+    for part in &traffic {
+        let share = part.flows_in(1.0) / flows_per_byte;
+        running_weights.extend(part.matrix.weights().iter().map(|weight| {
+            sum += share * weight;
             sum
-        })
-        .collect();
+        }));
+    }
     let stream = |purpose| Stream::new(context.seed, purpose, NETWORK);
     let (mut arrivals, mut sizes) = (stream(Purpose::Arrivals), stream(Purpose::Sizes));
     let mut destinations = stream(Purpose::Destinations);
     let mut flows = FlowList::with_capacity(spec.flows);
     for _ in 0..spec.flows {
-        let src = arrivals.weighted(&running_weights) as u32;
-        let (tenant, size) = mix.draw(&mut sizes);
-        flows.push(Time::ZERO, NodeId(src), matrix.destination(src, &mut destinations), size).tenant = tenant;
+        let chosen = arrivals.weighted(&running_weights);
+        let (part, src) = (&traffic[chosen / hosts], (chosen % hosts) as u32);
+        let (tenant, size) = part.draw(&mut sizes);
+        flows.push(Time::ZERO, NodeId(src), part.matrix.destination(src, &mut destinations), size).tenant = tenant;
     }
     Ok(flows.0)
 }

@@ -128,5 +128,5 @@ fn gap_at_load(spec: &Incast, load: f64, only: Option<NodeId>, context: &Context
     let senders = u64::from(spec.senders);
     let wire_bytes: u64 =
         (0..senders).map(|index| wire.flow_wire_bytes(Bytes::new(share(spec.bytes.0.get(), senders, index))).get()).sum();
-    Ok(wire_bytes as f64 / total_bytes_per_second(load, LoadLink::Host, network, &matrix)?)
+    Ok(wire_bytes as f64 / total_bytes_per_second(load, LoadLink::Host, network, &[(&matrix, 1.0)])?)
 }

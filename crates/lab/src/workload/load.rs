@@ -7,13 +7,19 @@ use crate::ScenarioError;
 use crate::spec::LoadLink;
 
 /// Wire bytes per second of all flows together, such that the busiest link of the class is utilised to `load` in expectation.
+/// `traffic` is what all of it is made of: matrices and the share of the bytes that follows each.
 ///
 /// # Errors
 /// Where no link of the class carries traffic.
-pub fn total_bytes_per_second(load: f64, class: LoadLink, network: &Network, matrix: &Matrix) -> Result<f64, ScenarioError> {
+pub fn total_bytes_per_second(
+    load: f64,
+    class: LoadLink,
+    network: &Network,
+    traffic: &[(&Matrix, f64)],
+) -> Result<f64, ScenarioError> {
     let busiest = match class {
-        LoadLink::Host => busiest_host(network, matrix),
-        LoadLink::Core => busiest_core(network, matrix),
+        LoadLink::Host => busiest_host(network, traffic),
+        LoadLink::Core => busiest_core(network, traffic),
     };
     if busiest == 0.0 {
         return Err(ScenarioError::at_key(
@@ -25,18 +31,29 @@ pub fn total_bytes_per_second(load: f64, class: LoadLink, network: &Network, mat
 }
 
 /// The utilisation of the busiest host link, per byte per second of all traffic together.
-fn busiest_host(network: &Network, matrix: &Matrix) -> f64 {
-    let ends = matrix.weights().iter().zip(matrix.received());
+fn busiest_host(network: &Network, traffic: &[(&Matrix, f64)]) -> f64 {
+    let sent = sum_of(traffic, network.hosts(), |matrix| matrix.weights().to_vec());
+    let received = sum_of(traffic, network.hosts(), Matrix::received);
+    let ends = sent.into_iter().zip(received);
     let rates = (0u32..).map(|host| network.host_rate(NodeId(host)));
     ends.zip(rates).map(|((sent, received), rate)| sent.max(received) / bytes_per_second(rate)).fold(0.0, f64::max)
 }
 
 /// The same for links between switches.
-fn busiest_core(network: &Network, matrix: &Matrix) -> f64 {
+fn busiest_core(network: &Network, traffic: &[(&Matrix, f64)]) -> f64 {
     let is_switch = |node: NodeId| network.node(node).kind == NodeKind::Switch;
-    let links = network.links().iter().zip(link_shares(network, matrix));
+    let links = network.links().iter().zip(sum_of(traffic, network.links().len(), |matrix| link_shares(network, matrix)));
     let core = links.filter(|(link, _)| is_switch(link.from) && is_switch(link.to));
     core.map(|(link, share)| share / bytes_per_second(link.rate)).fold(0.0, f64::max)
+}
+
+/// What `of` gives for each matrix, added up in proportion to the matrices' shares.
+fn sum_of(traffic: &[(&Matrix, f64)], len: usize, of: impl Fn(&Matrix) -> Vec<f64>) -> Vec<f64> {
+    let mut sum = vec![0.0; len];
+    for (matrix, share) in traffic {
+        sum.iter_mut().zip(of(matrix)).for_each(|(sum, one)| *sum += share * one);
+    }
+    sum
 }
 
 fn bytes_per_second(rate: Rate) -> f64 {
@@ -95,7 +112,7 @@ mod tests {
     const D: Duration = Duration::ZERO;
 
     fn rate(load: f64, class: LoadLink, network: &Network, kind: MatrixKind) -> f64 {
-        total_bytes_per_second(load, class, network, &Matrix::new(kind, network, 1)).unwrap()
+        total_bytes_per_second(load, class, network, &[(&Matrix::new(kind, network, 1), 1.0)]).unwrap()
     }
     fn gbps(n: u64) -> Rate {
         Rate::from_gbps(n)
@@ -121,6 +138,25 @@ mod tests {
         assert!((rate(0.8, LoadLink::Core, &network, MatrixKind::AllToAll) / expected - 1.0).abs() < 1e-9);
     }
 
+    /// Of 144 hosts, the first sends 143 of all 144 × 143 / 2 pairs' traffic, and the last receives as much. Both ways in equal shares,
+    /// hosts are alike again.
+    #[test]
+    fn the_load_of_several_matrices_is_that_of_their_sum() {
+        let network = topology::leaf_spine(9, 16, 4, gbps(10), gbps(40), D, SF);
+        for kind in [MatrixKind::Upward, MatrixKind::Downward] {
+            assert!((rate(0.6, LoadLink::Host, &network, kind) / (0.6 * 72.0 * 1.25e9) - 1.0).abs() < 1e-9);
+        }
+        let [up, down] = [MatrixKind::Upward, MatrixKind::Downward].map(|kind| Matrix::new(kind, &network, 1));
+        let total = |class, shares: [f64; 2]| {
+            total_bytes_per_second(0.6, class, &network, &[(&up, shares[0]), (&down, shares[1])]).unwrap()
+        };
+        assert!((total(LoadLink::Host, [0.5, 0.5]) / (0.6 * 144.0 * 1.25e9) - 1.0).abs() < 1e-9);
+        let all = rate(0.6, LoadLink::Core, &network, MatrixKind::AllToAll);
+        assert!((total(LoadLink::Core, [0.5, 0.5]) / all - 1.0).abs() < 1e-9);
+        // Three quarters upward: the first host sends 0.75 of 143 / (144 × 143 / 2), and no host more.
+        assert!((total(LoadLink::Host, [0.75, 0.25]) / (0.6 * 72.0 * 1.25e9 / 0.75) - 1.0).abs() < 1e-9);
+    }
+
     #[test]
     fn a_dumbbell_crossed_both_ways_and_a_tree_crossed_one_way() {
         let dumbbell = topology::dumbbell(40, gbps(10), gbps(100), D, SF);
@@ -134,7 +170,7 @@ mod tests {
     fn a_single_switch_has_no_core() {
         let network = topology::single_switch(4, gbps(10), D, SF);
         let matrix = Matrix::new(MatrixKind::AllToAll, &network, 1);
-        assert!(total_bytes_per_second(0.5, LoadLink::Core, &network, &matrix).is_err());
+        assert!(total_bytes_per_second(0.5, LoadLink::Core, &network, &[(&matrix, 1.0)]).is_err());
     }
 
     #[test]

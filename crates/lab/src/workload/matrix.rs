@@ -30,12 +30,15 @@ impl Matrix {
             MatrixKind::Across if host < half => half..hosts,
             MatrixKind::Across => 0..half,
             MatrixKind::ManyToOne => 0..1,
+            MatrixKind::Upward => host + 1..hosts,
+            MatrixKind::Downward => 0..host,
         };
         let mut matrix = Matrix { weights: vec![0.0; hosts as usize], targets: (0..hosts).map(targets).collect() };
         for host in 0..hosts {
             matrix.weights[host as usize] = match kind {
                 _ if matrix.target_count(host) == 0 => 0.0,
                 MatrixKind::RandomPairs => 1.0,
+                MatrixKind::Upward | MatrixKind::Downward => matrix.target_count(host) as f64,
                 _ => network.host_rate(NodeId(host)).as_bps() as f64,
             };
         }
@@ -144,6 +147,18 @@ mod tests {
                 let dst = matrix.destination(src, &mut stream).0;
                 prop_assert!(matrix.pair_share(src, dst) > 0.0);
             }
+        }
+    }
+
+    /// Six of the twelve ordered pairs of four hosts each way, and all twelve alike when the two are mixed in halves.
+    #[test]
+    fn upward_and_downward_share_the_pairs() {
+        let network = network(4);
+        let [up, down] = [MatrixKind::Upward, MatrixKind::Downward].map(|kind| Matrix::new(kind, &network, 1));
+        for (src, dst) in (0..4).flat_map(|src| (0..4).map(move |dst| (src, dst))).filter(|(src, dst)| src != dst) {
+            let expected = if src < dst { [1.0 / 6.0, 0.0] } else { [0.0, 1.0 / 6.0] };
+            let found = [up.pair_share(src, dst), down.pair_share(src, dst)];
+            assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{src} to {dst}: {found:?}");
         }
     }
 

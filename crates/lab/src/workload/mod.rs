@@ -27,6 +27,7 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod traffic;
 
 use std::path::Path;
 
@@ -35,7 +36,7 @@ use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
 use crate::ScenarioError;
 use crate::spec::{self, WorkloadKind, WorkloadSpec};
 
-pub use sizes::{Mix, distribution};
+pub use sizes::distribution;
 
 /// The flows of a run, sorted by (start, id), ids being indices. The same arguments give the same flows on every machine.
 ///

@@ -155,7 +155,7 @@ fn uniform_deadlines_stay_in_their_range() {
 
 #[test]
 fn tenants_share_the_bytes_and_not_the_flows() {
-    let tenant = |name: &str, sizes, share| Tenant { name: name.to_owned(), sizes: Some(sizes), share };
+    let tenant = |name: &str, sizes, share| Tenant { name: name.to_owned(), sizes: Some(sizes), matrix: None, share };
     let tenants = vec![tenant("small", fixed(1460), 0.25), tenant("large", fixed(146_000), 0.75)];
     let spec =
         Burst { sizes: fixed(1), flows: 100_000, matrix: MatrixKind::AllToAll, deadline: None, tenants: tenants.clone() };
@@ -173,6 +173,49 @@ fn tenants_share_the_bytes_and_not_the_flows() {
     let load = wire_bytes(&flows) / flows.last().unwrap().start.as_secs_f64() / (144.0 * 1.25e9);
     assert!((bytes(&flows) / wire_bytes(&flows) - 0.75).abs() < 0.02);
     assert!((load / 0.5 - 1.0).abs() < 0.05, "{load}");
+}
+
+/// The PIAS paper's heterogeneous traffic (§V-C4): between any two hosts, large flows one way and small ones the other, and as many
+/// bytes each way; the load is that of every host's link.
+#[test]
+fn tenants_can_have_matrices_of_their_own() {
+    let tenant =
+        |name: &str, sizes, matrix| Tenant { name: name.to_owned(), sizes: Some(sizes), matrix: Some(matrix), share: 0.5 };
+    let (small, large) = (fixed(14_600), fixed(146_000));
+    let tenants = vec![tenant("up", small, MatrixKind::Upward), tenant("down", large, MatrixKind::Downward)];
+    let burst =
+        Burst { sizes: fixed(1), flows: 300_000, matrix: MatrixKind::AllToAll, deadline: None, tenants: tenants.clone() };
+    let poisson = Poisson { tenants, ..poisson(fixed(1), 0.6, 300_000) };
+    let rack = topology::single_switch(12, Rate::from_gbps(10), Duration::from_us(1), Switching::StoreAndForward);
+    for kind in [WorkloadKind::Burst(burst), WorkloadKind::Poisson(poisson)] {
+        let flows = flows_in(&WorkloadSpec::One(kind), &rack, 1);
+        let mut bytes = HashMap::new();
+        for flow in &flows {
+            assert_eq!((flow.tenant == 0, flow.size.get() == 14_600), (flow.src < flow.dst, flow.src < flow.dst));
+            *bytes.entry((flow.src, flow.dst)).or_insert(0f64) += WIRE.flow_wire_bytes(flow.size).get() as f64;
+        }
+        // Of eleven flows ten are small: a pair has 300000 / 11 / 66 = 413 large flows, or ten times as many small ones.
+        let mean = bytes.values().sum::<f64>() / 132.0;
+        assert!(bytes.len() == 132 && bytes.values().all(|bytes| (bytes / mean - 1.0).abs() < 4.5 / 413f64.sqrt()));
+        let seconds = flows.last().unwrap().start.as_secs_f64();
+        if seconds > 0.0 {
+            let load = wire_bytes(&flows) / seconds / (12.0 * 1.25e9);
+            // 27,273 large flows have half of the bytes.
+            assert!((load / 0.6 - 1.0).abs() < 3.3 * 0.5 / 27_273f64.sqrt() + 0.001, "{load}");
+        }
+    }
+}
+
+/// Tenants that share a matrix are drawn as ever, whoever else there is.
+#[test]
+fn a_matrix_said_twice_is_one() {
+    let tenant = |name: &str, matrix| Tenant { name: name.to_owned(), sizes: Some(table("imc10")), matrix, share: 0.5 };
+    let of = |matrix| {
+        let tenants = vec![tenant("a", None), tenant("b", matrix)];
+        flows_of(&WorkloadKind::Poisson(Poisson { tenants, ..poisson(fixed(1), 0.6, 1_000) }), 3)
+    };
+    assert_eq!(of(None), of(Some(MatrixKind::AllToAll)));
+    assert_ne!(of(None), of(Some(MatrixKind::Across)));
 }
 
 fn incast(senders: u32, bytes: u64, requests: u32, load: Option<f64>, period: Option<Duration>) -> WorkloadKind {

@@ -1,0 +1,110 @@
+//! Whose flows there are, how large they are and between whom.
+
+use std::collections::HashSet;
+
+use flowloom_core::{Bytes, WireProfile};
+
+use super::Context;
+use super::matrix::Matrix;
+use super::sizes::distribution;
+use crate::ScenarioError;
+use crate::cdf::Cdf;
+use crate::random::Stream;
+use crate::spec::{MatrixKind, Sizes, Tenant};
+
+/// All tenants that share a matrix. Without tenants, the one that there is has number 0.
+pub(super) struct Traffic {
+    /// Who sends to whom.
+    pub matrix: Matrix,
+    /// Of all wire bytes, in expectation.
+    pub share: f64,
+    /// By tenant: its number and its flows' sizes.
+    tenants: Vec<(u16, Cdf)>,
+    /// Running sums of the tenants' shares of the flows, by number.
+    running_shares: Vec<f64>,
+    mean_wire_bytes: f64,
+}
+
+impl Traffic {
+    /// The traffic of a workload whose own sizes and matrix are `sizes` and `matrix`: one entry for each matrix.
+    ///
+    /// # Errors
+    /// Sizes that are no distribution, shares that do not make a whole, a name that two tenants have.
+    pub fn of(
+        sizes: &Sizes,
+        matrix: MatrixKind,
+        tenants: &[Tenant],
+        context: &Context<'_>,
+    ) -> Result<Vec<Traffic>, ScenarioError> {
+        let mut groups: Vec<(MatrixKind, Vec<(u16, Cdf, f64)>)> = Vec::new();
+        if tenants.is_empty() {
+            groups.push((matrix, vec![(0, distribution(sizes, context.base_dir, "workload.sizes")?, 1.0)]));
+        } else {
+            check_tenants(tenants)?;
+        }
+        for (number, tenant) in (0u16..).zip(tenants) {
+            let cdf = match &tenant.sizes {
+                Some(own) => distribution(own, context.base_dir, &format!("workload.tenant.{number}.sizes"))?,
+                None => distribution(sizes, context.base_dir, "workload.sizes")?,
+            };
+            let kind = tenant.matrix.unwrap_or(matrix);
+            let member = (number, cdf, tenant.share);
+            match groups.iter_mut().find(|(other, _)| *other == kind) {
+                Some((_, members)) => members.push(member),
+                None => groups.push((kind, vec![member])),
+            }
+        }
+        let share = |members: &[(u16, Cdf, f64)]| members.iter().map(|(.., share)| share).sum::<f64>();
+        let total: f64 = groups.iter().map(|(_, members)| share(members)).sum();
+        let traffic = |(kind, members): (MatrixKind, Vec<_>)| {
+            let matrix = Matrix::new(kind, context.network, context.seed);
+            Traffic::new(matrix, share(&members) / total, members, context.wire)
+        };
+        Ok(groups.into_iter().map(traffic).collect())
+    }
+
+    /// A tenant's share is of the wire bytes, so of the flows it has its share over its mean.
+    fn new(matrix: Matrix, share: f64, members: Vec<(u16, Cdf, f64)>, wire: &WireProfile) -> Traffic {
+        let mut sum = 0.0;
+        let running_shares: Vec<f64> = members
+            .iter()
+            .map(|(_, cdf, share)| {
+                sum += share / cdf.mean_wire_bytes(wire);
+                sum
+            })
+            .collect();
+        let of_members: f64 = members.iter().map(|(.., share)| share).sum();
+        let tenants = members.into_iter().map(|(number, cdf, _)| (number, cdf)).collect();
+        Traffic { matrix, share, tenants, running_shares, mean_wire_bytes: of_members / sum }
+    }
+
+    /// How many flows it has where the whole workload has this many wire bytes, in expectation.
+    pub fn flows_in(&self, total_bytes: f64) -> f64 {
+        total_bytes * self.share / self.mean_wire_bytes
+    }
+
+    /// The next flow's tenant and size.
+    pub fn draw(&self, stream: &mut Stream) -> (u16, Bytes) {
+        let index = if self.tenants.len() == 1 { 0 } else { stream.weighted(&self.running_shares) };
+        let (tenant, cdf) = &self.tenants[index];
+        (*tenant, cdf.sample(stream.unit()))
+    }
+}
+
+fn check_tenants(tenants: &[Tenant]) -> Result<(), ScenarioError> {
+    let total: f64 = tenants.iter().map(|tenant| tenant.share).sum();
+    if (total - 1.0).abs() > 1e-6 {
+        return Err(ScenarioError::at_key("workload.tenant", format!("the tenants' shares add up to {total}, not 1")));
+    }
+    if tenants.len() > usize::from(u16::MAX) {
+        return Err(ScenarioError::at_key("workload.tenant", format!("{} tenants; the limit is {}", tenants.len(), u16::MAX)));
+    }
+    let mut names = HashSet::new();
+    match tenants.iter().position(|tenant| !names.insert(&tenant.name)) {
+        Some(index) => {
+            let message = format!("a second tenant is called \"{}\"", tenants[index].name);
+            Err(ScenarioError::at_key(format!("workload.tenant.{index}.name"), message))
+        }
+        None => Ok(()),
+    }
+}
