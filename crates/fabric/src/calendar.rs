@@ -25,6 +25,8 @@ const SOURCE_BITS: u32 = 24;
 const _: () = assert!(Pool::<()>::MOST == 1 << TOPIC_BITS, "a topic may be a packet");
 /// So many sources there may be.
 pub const SOURCES_MOST: usize = 1 << SOURCE_BITS;
+/// So many topics a source may have.
+pub const TOPICS_MOST: usize = 1 << TOPIC_BITS;
 
 /// One cache line.
 #[derive(Clone, Copy)]

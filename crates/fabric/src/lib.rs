@@ -6,6 +6,7 @@
 
 pub mod calendar;
 mod fault;
+mod followers;
 mod observer;
 mod plane;
 mod report;
@@ -15,6 +16,7 @@ mod sim;
 pub mod topology;
 
 pub use fault::{Fault, Faulty};
+pub use followers::Successor;
 pub use observer::{Observer, Pending};
 pub use report::{CLASSES, FlowRecord, PortCounters, Report, Sent};
 pub use routing::{Origin, Routes, Routing};

@@ -6,6 +6,7 @@ use flowloom_core::{
 };
 
 use crate::calendar::{Calendar, Source};
+use crate::followers::Followers;
 use crate::observer::Observer;
 use crate::report::{CLASSES, FlowRecord, PortCounters};
 use crate::routing::{Origin, Routes};
@@ -170,6 +171,7 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
     pub data_packets: u64,
     /// Flows whose sources do not know yet that they are complete.
     pub unacknowledged: usize,
+    pub followers: Followers,
     /// When each node's timer event is due, [`Time::MAX`] if none is pending. An event at any other time is stale.
     timers: Vec<Time>,
     lanes: Vec<Lane<P>>,
@@ -196,6 +198,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             records: vec![FlowRecord::NEW; flows],
             data_packets: 0,
             unacknowledged: flows,
+            followers: Followers::default(),
             timers: vec![Time::MAX; network.len()],
             lanes,
             homes,
@@ -488,6 +491,11 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
                 let record = &mut self.records[flow.0 as usize];
                 assert_eq!(record.received, Time::MAX, "{flow:?} is received once");
                 record.received = self.medium.now;
+                if let Some(next) = self.followers.of(flow) {
+                    // After the sources of links, ports, nodes and flows that do not wait.
+                    let source = (2 * self.medium.network.links().len() + self.medium.network.len() + 1) as Source;
+                    self.medium.calendar.schedule(self.medium.now + next.think, source, self.followers.topic(next.flow));
+                }
             }
             Event::TimedOut { flow, in_a_row } => {
                 let record = &mut self.records[flow.0 as usize];

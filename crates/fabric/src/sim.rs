@@ -5,10 +5,11 @@ use flowloom_core::{
     PortSite, Sharing, Site, Time, Transport, WireProfile,
 };
 
-use crate::calendar::{Calendar, SOURCES_MOST, Source};
+use crate::calendar::{Calendar, SOURCES_MOST, Source, TOPICS_MOST};
+use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::plane::Plane;
-use crate::report::Report;
+use crate::report::{FlowRecord, Report};
 use crate::routing::{Routes, Routing};
 use crate::seed::{Purpose, stream_seed};
 
@@ -46,13 +47,15 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     controls: Vec<T::Control>,
     residents: Vec<Resident>,
     flows: Vec<Flow>,
+    /// So many of the flows have a start of their own; the others wait.
+    arrivals: usize,
     next_flow: usize,
     time_limit: Time,
     events: u64,
     sources: Sources,
 }
 
-/// Event sources in order: a link's arrivals, a port's service, a node's timer, flow arrivals.
+/// Event sources in order: a link's arrivals, a port's service, a node's timer, flow arrivals, flows that waited.
 #[derive(Clone, Copy)]
 struct Sources {
     links: Source,
@@ -60,7 +63,8 @@ struct Sources {
 }
 
 impl<T: Transport, O: Observer<T::Header>> Sim<T, T::Port, O> {
-    /// A run of `flows`, which are sorted by (start, id) and whose ids are their indices.
+    /// A run of `flows`, which are sorted by (start, id) and whose ids are their indices. Flows whose start is [`Time::MAX`] wait for
+    /// others: see [`Sim::with_successors`].
     pub fn new(config: &T::Config, setup: Setup, flows: Vec<Flow>, observer: O) -> Self {
         Self::with_ports(config, setup, flows, observer, |port, _| port)
     }
@@ -117,13 +121,31 @@ where
             })
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
-        assert!(2 * network.links().len() + network.len() < SOURCES_MOST, "a network has fewer than 5 million links");
+        assert!(2 * network.links().len() + network.len() + 1 < SOURCES_MOST, "a network has fewer than 5 million links");
         let sources = Sources { links: network.links().len() as Source, nodes: network.len() as Source };
         let calendar = Calendar::new(horizon(&network, &wire));
         let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
-        let mut sim = Sim { plane, hosts, controls, residents, flows, next_flow: 0, time_limit, events: 0, sources };
+        let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
+        let mut sim = Sim { plane, hosts, controls, residents, flows, arrivals, next_flow: 0, time_limit, events: 0, sources };
         sim.schedule_next_flow();
         sim
+    }
+
+    /// Makes flows wait for others (closed loops). By flow: what starts after it was received, if anything.
+    ///
+    /// # Panics
+    /// Where a successor does not wait, that is, has a start; follows at once, or two flows; or where more than 2^24 flows wait.
+    pub fn with_successors(mut self, successors: Vec<Option<Successor>>) -> Self {
+        let waiting = self.flows.len() - self.arrivals;
+        assert!(waiting <= TOPICS_MOST, "a waiting flow is a topic");
+        let mut awaited = vec![false; waiting];
+        for Successor { flow, think } in successors.iter().flatten() {
+            assert!(*think > Duration::ZERO, "{flow:?} would start without delay");
+            let place = (flow.0 as usize).checked_sub(self.arrivals).expect("a successor has no start of its own");
+            assert!(!std::mem::replace(&mut awaited[place], true), "{flow:?} follows two flows");
+        }
+        self.plane.followers = Followers { successors, first: self.arrivals as u32 };
+        self
     }
 
     /// Handles up to `budget` events; false when the run is over: every flow acknowledged, nothing left to happen, or the
@@ -156,8 +178,10 @@ where
                 if self.plane.timer_event(node) {
                     self.wake(node);
                 }
-            } else {
+            } else if source == 2 * links + nodes {
                 self.open_flows();
+            } else {
+                self.open(self.plane.followers.flow(topic).0 as usize);
             }
         }
         true
@@ -178,14 +202,13 @@ where
     pub fn finish(mut self) -> Result<(Report, O), String> {
         let ports = self.plane.counters();
         self.check_conservation()?;
-        let not_started = self.flows.len() - self.next_flow;
-        self.flows.truncate(self.next_flow);
-        self.plane.records.truncate(self.next_flow);
+        let planned = self.flows.len();
+        let (flows, records) = self.started();
         let report = Report {
             network: self.plane.medium.network,
-            flows: self.flows,
-            not_started,
-            records: self.plane.records,
+            not_started: planned - flows.len(),
+            flows,
+            records,
             ports,
             packet_hops: self.plane.medium.packet_hops,
             data_packets: self.plane.data_packets,
@@ -193,6 +216,21 @@ where
             end: self.plane.medium.now,
         };
         Ok((report, self.plane.medium.observer))
+    }
+
+    /// The flows that have started, in order of start and id, and their records.
+    fn started(&mut self) -> (Vec<Flow>, Vec<FlowRecord>) {
+        let (mut flows, mut records) = (std::mem::take(&mut self.flows), std::mem::take(&mut self.plane.records));
+        let waited = flows.len() > self.arrivals;
+        flows.drain(self.next_flow..self.arrivals);
+        records.drain(self.next_flow..self.arrivals);
+        if !waited {
+            return (flows, records); // in place: they may be a hundred million
+        }
+        let pairs = flows.into_iter().zip(records);
+        let mut started: Vec<(Flow, FlowRecord)> = pairs.filter(|(flow, _)| flow.start < Time::MAX).collect();
+        started.sort_by_key(|(flow, _)| (flow.start, flow.id));
+        started.into_iter().unzip()
     }
 
     fn check_conservation(&self) -> Result<(), String> {
@@ -219,7 +257,7 @@ where
     }
 
     fn schedule_next_flow(&mut self) {
-        if let Some(flow) = self.flows.get(self.next_flow) {
+        if let Some(flow) = self.flows[..self.arrivals].get(self.next_flow) {
             let source = 2 * self.sources.links + self.sources.nodes;
             self.plane.medium.calendar.schedule(flow.start, source, 0);
         }
@@ -228,14 +266,22 @@ where
     /// Hands over every flow that starts now.
     fn open_flows(&mut self) {
         let now = self.plane.medium.now;
-        while let Some(flow) = self.flows.get(self.next_flow).filter(|flow| flow.start <= now).copied() {
+        while self.flows[..self.arrivals].get(self.next_flow).is_some_and(|flow| flow.start <= now) {
             self.next_flow += 1;
-            self.plane.medium.observer.flow_opened(now, &flow);
-            let host = &mut self.hosts[flow.src.index()];
-            host.open(now, &flow);
-            attend(host, &mut self.plane, flow.src, T::NIC);
+            self.open(self.next_flow - 1);
         }
         self.schedule_next_flow();
+    }
+
+    /// Hands a flow over to its source.
+    fn open(&mut self, index: usize) {
+        let now = self.plane.medium.now;
+        self.flows[index].start = now;
+        let flow = self.flows[index];
+        self.plane.medium.observer.flow_opened(now, &flow);
+        let host = &mut self.hosts[flow.src.index()];
+        host.open(now, &flow);
+        attend(host, &mut self.plane, flow.src, T::NIC);
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod loops;
 mod order;
 mod queueing;
 mod routing;

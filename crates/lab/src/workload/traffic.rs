@@ -25,6 +25,9 @@ pub(super) struct Traffic {
     mean_wire_bytes: f64,
 }
 
+/// A tenant's number, its flows' sizes, and its share of the wire bytes.
+type Member = (u16, Cdf, f64);
+
 impl Traffic {
     /// The traffic of a workload whose own sizes and matrix are `sizes` and `matrix`: one entry for each matrix.
     ///
@@ -36,7 +39,7 @@ impl Traffic {
         tenants: &[Tenant],
         context: &Context<'_>,
     ) -> Result<Vec<Traffic>, ScenarioError> {
-        let mut groups: Vec<(MatrixKind, Vec<(u16, Cdf, f64)>)> = Vec::new();
+        let mut groups: Vec<(MatrixKind, Vec<Member>)> = Vec::new();
         if tenants.is_empty() {
             groups.push((matrix, vec![(0, distribution(sizes, context.base_dir, "workload.sizes")?, 1.0)]));
         } else {
@@ -54,9 +57,9 @@ impl Traffic {
                 None => groups.push((kind, vec![member])),
             }
         }
-        let share = |members: &[(u16, Cdf, f64)]| members.iter().map(|(.., share)| share).sum::<f64>();
+        let share = |members: &[Member]| members.iter().map(|(.., share)| share).sum::<f64>();
         let total: f64 = groups.iter().map(|(_, members)| share(members)).sum();
-        let traffic = |(kind, members): (MatrixKind, Vec<_>)| {
+        let traffic = |(kind, members): (MatrixKind, Vec<Member>)| {
             let matrix = Matrix::new(kind, context.network, context.seed);
             Traffic::new(matrix, share(&members) / total, members, context.wire)
         };
@@ -64,7 +67,7 @@ impl Traffic {
     }
 
     /// A tenant's share is of the wire bytes, so of the flows it has its share over its mean.
-    fn new(matrix: Matrix, share: f64, members: Vec<(u16, Cdf, f64)>, wire: &WireProfile) -> Traffic {
+    fn new(matrix: Matrix, share: f64, members: Vec<Member>, wire: &WireProfile) -> Traffic {
         let mut sum = 0.0;
         let running_shares: Vec<f64> = members
             .iter()
