@@ -30,7 +30,7 @@ FLOWS = {
     "optimum": Column("float64", "s", "Completion time alone in the network, with metrics.request_delay"),
     "slowdown": Column("float64", "", "(finish - start + metrics.request_delay) / optimum; null if unfinished"),
     "deadline": Column("float64", "s", "Absolute deadline; null if it has none"),
-    "tenant": Column("uint16", "", "Whose flow it is, counted from 0"),
+    "tenant": Column("uint16", "", "Whose flow it is, or which part's of a mix, counted from 0"),
     "coflow": Column("int64", "", "The request or coflow it belongs to; null if none"),
     "retransmissions": Column("uint32", "", "Data packets that the sender sent again"),
     "timeouts": Column("uint32", "", "How often the sender's retransmission timer expired"),

@@ -19,6 +19,7 @@ WORKLOADS = {
     "incast": 'senders = 2\nbytes = "10kB"\nrequests = 3\nperiod = "1ms"',
     "permutation": 'sizes = "imc10"',
     "burst": 'sizes = "imc10"\nflows = 10',
+    "closed_loop": 'from = [1, "h2"]\nto = 0\nsizes = "imc10"\nrequests = 3\nthink = "10us"',
 }
 
 

@@ -2,12 +2,13 @@
 
 use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, Sharing, Switching, Time, WireProfile};
 use flowloom_fabric::topology::{self, Delays};
-use flowloom_fabric::{Fault, Routing, Setup};
+use flowloom_fabric::{Fault, Routing, Setup, Successor};
 
 use crate::custom;
 use crate::error::suggestion;
 use crate::spec::{self, Metrics, Quantity, Scenario, SharingMode, SwitchingMode, Topology};
-use crate::{ScenarioError, registry, workload};
+use crate::workload::{self, Workload};
+use crate::{ScenarioError, registry};
 
 /// Everything a run needs, checked.
 #[derive(Clone)]
@@ -28,8 +29,10 @@ pub struct Plan {
     pub time_limit: Time,
     /// What goes wrong, by the directed link's index; empty where nothing does.
     pub faults: Vec<Vec<Fault>>,
-    /// Sorted by (start, id); ids are indices.
+    /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
     pub flows: Vec<Flow>,
+    /// By flow: what starts after it was received, if anything; empty where no flow waits.
+    pub successors: Vec<Option<Successor>>,
     /// The name of the transport that runs.
     pub transport: String,
     /// Its parameters, all of them.
@@ -52,6 +55,7 @@ impl Plan {
         let spec = &scenario.spec;
         let wire = spec.fabric.wire.profile();
         let network = network(scenario, &wire)?;
+        let Workload { flows, successors } = flows(scenario, &network, &wire)?;
         Ok(Plan {
             seed: spec.run.seed,
             wire,
@@ -60,7 +64,8 @@ impl Plan {
             routing: spec.fabric.routing.into(),
             time_limit: time_limit(spec.run.time_limit)?,
             faults: faults(&spec.faults, &network)?,
-            flows: workload::generate(&spec.workload, &network, &wire, spec.run.seed, &scenario.base_dir)?,
+            flows,
+            successors,
             transport: spec.transport.name.clone(),
             parameters: spec.transport.parameters.get(&spec.transport.name).cloned().unwrap_or_default(),
             metrics: metrics(&spec.metrics)?,
@@ -120,6 +125,17 @@ fn sharing(spec: &spec::Spec) -> Result<Sharing, ScenarioError> {
 
 /// Of dynamic thresholds, where the scenario does not say.
 const ALPHA: f64 = 1.0;
+
+fn flows(scenario: &Scenario, network: &Network, wire: &WireProfile) -> Result<Workload, ScenarioError> {
+    let spec = &scenario.spec;
+    let workload = workload::generate(&spec.workload, network, wire, spec.run.seed, &scenario.base_dir)?;
+    let name = &spec.transport.name;
+    if !workload.successors.is_empty() && registry::entry(name).is_some_and(|entry| !entry.closed_loops) {
+        let message = format!("{name} is computed from the flows' starts, which closed loops do not have before they run");
+        return Err(ScenarioError::at_key("transport.name", message));
+    }
+    Ok(workload)
+}
 
 fn time_limit(limit: Option<Quantity<Duration>>) -> Result<Time, ScenarioError> {
     match limit {

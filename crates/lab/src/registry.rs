@@ -22,6 +22,8 @@ pub struct Entry {
     pub schema: fn(&mut SchemaGenerator) -> Schema,
     /// Fills in the defaults of its parameters.
     pub resolve: fn(&toml::Table) -> Result<toml::Table, BadParameter>,
+    /// Whether it can run flows that wait for others.
+    pub closed_loops: bool,
     /// Runs the plan's flows with the plan's parameters, which have been resolved.
     pub run: fn(&Plan, &mut Progress<'_>) -> Result<Ran, RunError>,
 }
@@ -64,6 +66,7 @@ impl Entry {
             shares_memory: T::SHARES_MEMORY,
             schema: T::Config::json_schema,
             resolve: resolve::<T::Config>,
+            closed_loops: true,
             run: simulate::<T>,
         }
     }
@@ -74,6 +77,7 @@ impl Entry {
         shares_memory: true, // it knows no memory
         schema: Oracle::json_schema,
         resolve: resolve::<Oracle>,
+        closed_loops: false,
         run: oracle,
     };
 }

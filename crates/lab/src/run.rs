@@ -109,22 +109,23 @@ where
     let observer = Pending::new(&plan.flows, PENDING_SAMPLES);
     let (flows, setup) = (plan.flows.clone(), plan.setup());
     if plan.faults.iter().all(Vec::is_empty) {
-        return drive(Sim::<T, T::Port, _>::new(&config, setup, flows, observer), progress);
+        return drive(Sim::<T, T::Port, _>::new(&config, setup, flows, observer), plan, progress);
     }
     let sim = Sim::<T, Faulty<T::Port>, _>::with_ports(&config, setup, flows, observer, |port, site| {
         // A control host's link comes after those that the scenario knows.
         let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
         Faulty::new(port, site, faults, plan.seed)
     });
-    drive(sim, progress)
+    drive(sim, plan, progress)
 }
 
-fn drive<T, P>(mut sim: Sim<T, P, Pending>, progress: &mut Progress<'_>) -> Result<Ran, RunError>
+fn drive<T, P>(sim: Sim<T, P, Pending>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Ran, RunError>
 where
     T: Transport,
     P: flowloom_core::Discipline<T::Header, Shared = <T::Port as flowloom_core::Discipline<T::Header>>::Shared>,
     Pending: Observer<T::Header>,
 {
+    let mut sim = sim.with_successors(plan.successors.clone());
     while sim.step(EVENTS_PER_STEP) {
         let (done, now, packet_hops) = sim.progress();
         if !progress(done, now, packet_hops) {

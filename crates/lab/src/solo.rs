@@ -62,7 +62,7 @@ fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Vec<Flow> {
 /// How long each of the flows took; `None` if one of them was not alone.
 fn alone(plan: &Plan, entry: &Entry, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunError> {
     let faults = vec![Vec::new(); plan.faults.len()];
-    let solo = Plan { flows, faults, time_limit: Time::MAX, ..plan.clone() };
+    let solo = Plan { flows, successors: Vec::new(), faults, time_limit: Time::MAX, ..plan.clone() };
     let ran = (entry.run)(&solo, &mut |_, _, _| true)?;
     let next_starts = solo.flows.iter().skip(1).map(|flow| flow.start).chain([Time::MAX]);
     let apart = ran.report.records.iter().zip(next_starts).all(|(record, next)| record.acknowledged < next);

@@ -237,6 +237,36 @@ fn mixes() {
 }
 
 #[test]
+fn closed_loops() {
+    let edit = |from: &str, to: &str, transport: &str| {
+        let text = "from = [0, \"h1\"]\nto = 3\nsizes = { fixed = \"20kB\" }\nrequests = 5\nthink = \"10us\"\n";
+        assert!(text.contains(from), "{from}");
+        let (before, rest) = GOOD.split_once("[workload]").unwrap();
+        let (_, after) = rest.split_once("[transport]").unwrap();
+        let workload = format!("[workload]\nkind = \"closed_loop\"\n{}", text.replace(from, to));
+        first_line(&format!("{before}{workload}[transport]{}", after.replace("phost", transport)), &[])
+    };
+    let lines = [
+        edit("requests", "requests", "phost"),
+        edit("to = 3", "to = 1", "phost"),
+        edit("to = 3", "to = 4", "phost"),
+        edit("to = 3", "to = [3]", "phost"),
+        edit("[0, \"h1\"]", "[0, \"h0\"]", "phost"),
+        edit("[0, \"h1\"]", "[0, \"h5\"]", "phost"),
+        edit("[0, \"h1\"]", "[]", "phost"),
+        edit("[0, \"h1\"]", "0", "phost"),
+        edit("\"10us\"", "\"0us\"", "phost"),
+        edit("\"10us\"", "\"300000s\"", "phost"),
+        edit("think = \"10us\"", "", "phost"),
+        edit("requests = 5", "requests = 0", "phost"),
+        edit("requests = 5", "requests = 16000000\nloops = 3", "phost"),
+        edit("requests = 5", "requests = 5\nmatrix = \"across\"", "phost"),
+        edit("requests", "requests", "ideal"),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
 fn traces() {
     let trace = |text: &str| {
         let folder = folder("traces", &[("flows.csv", text)]);

@@ -31,8 +31,8 @@ pub use topology::{
 };
 pub use transport::{Metrics, Optimum, TransportSpec};
 pub use workload::{
-    Bimodal, Burst, CdfFile, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation, Poisson, Sizes,
-    Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
+    Bimodal, Burst, CdfFile, ClosedLoop, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation,
+    Poisson, Sizes, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
 };
 
 use crate::ScenarioError;

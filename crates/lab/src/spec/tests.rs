@@ -239,6 +239,7 @@ fn kind() -> impl Strategy<Value = WorkloadKind> {
     };
     let tenants = || vec(tenant(), 0..3);
     let count = || 1u32..100_000_000;
+    let loops = || (1u32..16_000_000, 1u32..65_000, duration());
     let host = || prop_oneof![any::<u32>().prop_map(HostRef::Number), "\\PC{0,9}".prop_map(HostRef::Name)];
     let clocks = [option::of(duration()), option::of(duration())];
     prop_oneof![
@@ -255,6 +256,9 @@ fn kind() -> impl Strategy<Value = WorkloadKind> {
         (sizes(), deadline()).prop_map(|(sizes, deadline)| WorkloadKind::Permutation(Permutation { sizes, deadline })),
         (sizes(), count(), matrix(), deadline(), tenants()).prop_map(|(sizes, flows, matrix, deadline, tenants)| {
             WorkloadKind::Burst(Burst { sizes, flows, matrix, deadline, tenants })
+        }),
+        (vec(host(), 1..4), host(), sizes(), loops()).prop_map(|(from, to, sizes, (requests, loops, think))| {
+            WorkloadKind::ClosedLoop(ClosedLoop { from, to, sizes, requests, loops, think })
         }),
         "\\PC{0,9}".prop_map(|file| WorkloadKind::Trace(Trace { file })),
     ]

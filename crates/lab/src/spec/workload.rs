@@ -35,6 +35,12 @@ pub enum WorkloadKind {
     Permutation(Permutation),
     /// Flows between random hosts, all at time 0.
     Burst(Burst),
+    /// Loops of flows: the next one starts when the last one has been received.
+    ///
+    /// Each loop sends one flow after the other from a host of `from` to `to`, as an application does that asks for the next one
+    /// when it has all of the last. First flows start at time 0. A loop that has not come to its last flow when the run ends leaves out
+    /// the rest.
+    ClosedLoop(ClosedLoop),
     /// Flows from a CSV file.
     ///
     /// Its first line names the columns, in any order: `start_s`, `src`, `dst`, `bytes`, and optionally `deadline_s`, `tenant`,
@@ -132,6 +138,33 @@ pub struct Burst {
     /// Tenants that share the bytes. Without them there is one, number 0.
     #[serde(default, rename = "tenant", skip_serializing_if = "Vec::is_empty")]
     pub tenants: Vec<Tenant>,
+}
+
+/// One flow after the other.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClosedLoop {
+    /// Who sends: hosts, by number or name.
+    #[schemars(length(min = 1, max = 65_000))]
+    pub from: Vec<HostRef>,
+    /// Who receives: a host, by number or name.
+    pub to: HostRef,
+    /// How large flows are.
+    pub sizes: Sizes,
+    /// How many flows each loop has.
+    #[schemars(range(min = 1, max = 16_000_000), example = 1_000)]
+    pub requests: u32,
+    /// How many loops each sender has.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 65_000))]
+    pub loops: u32,
+    /// How much time passes between a flow's last byte at the receiver and the start of the next flow, such as the way of the request.
+    /// Above zero.
+    pub think: Quantity<Duration>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Flows from a CSV file.
@@ -320,7 +353,7 @@ impl WorkloadKind {
             | WorkloadKind::Incast(Incast { deadline, .. })
             | WorkloadKind::Permutation(Permutation { deadline, .. })
             | WorkloadKind::Burst(Burst { deadline, .. }) => deadline.as_ref(),
-            WorkloadKind::Trace(_) => None,
+            WorkloadKind::ClosedLoop(_) | WorkloadKind::Trace(_) => None,
         }
     }
 

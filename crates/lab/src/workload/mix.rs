@@ -2,37 +2,69 @@
 
 use std::collections::HashSet;
 
-use flowloom_core::{Flow, FlowId};
+use flowloom_core::{Flow, FlowId, Time};
+use flowloom_fabric::Successor;
+use flowloom_fabric::calendar::TOPICS_MOST;
 use flowloom_fabric::seed::{Purpose, stream_seed};
 
 use super::arrivals::{FLOWS_MAX, START_S_MAX};
-use super::{Context, of_kind};
+use super::{Context, Workload, of_kind};
 use crate::ScenarioError;
 use crate::spec::Part;
 
 /// The flows of all parts, in order of (start, part). A part's number is its flows' tenant; coflows are numbered on from part to part.
-pub(super) fn flows(parts: &[Part], context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
+pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload, ScenarioError> {
     check_names(parts)?;
-    let mut flows = Vec::new();
+    let mut all = Workload { flows: Vec::new(), successors: Vec::new() };
     let mut coflows = 0;
     for (index, part) in parts.iter().enumerate() {
         let key = format!("workload.part.{index}");
         let seed = stream_seed(context.seed, Purpose::Parts, index as u64);
-        let mut own = of_kind(&part.kind, &Context { seed, ..*context }).map_err(|error| error.moved("workload", &key))?;
-        check(part, &own, &key)?;
-        coflows = place(&mut own, part, index as u16, coflows)
+        let own = of_kind(&part.kind, &Context { seed, ..*context }).map_err(|error| error.moved("workload", &key))?;
+        check(part, &own.flows, &key)?;
+        let before = all.flows.len();
+        append(&mut all, own);
+        coflows = place(&mut all.flows[before..], part, index as u16, coflows)
             .ok_or_else(|| ScenarioError::at_key(&key, "with this part, the mix has more than 2^32 coflow numbers"))?;
-        flows.append(&mut own);
-        if flows.len() > FLOWS_MAX as usize {
+        if all.flows.len() > FLOWS_MAX as usize {
+            let count = all.flows.len();
             return Err(ScenarioError::at_key(
                 key,
-                format!("with this part, the mix has {} flows; the limit is {FLOWS_MAX}", flows.len()),
+                format!("with this part, the mix has {count} flows; the limit is {FLOWS_MAX}"),
             ));
         }
     }
+    let waiting = all.flows.iter().filter(|flow| flow.start == Time::MAX).count();
+    if waiting > TOPICS_MOST {
+        let message = format!("{waiting} flows of closed loops wait for others; the limit is {TOPICS_MOST}");
+        return Err(ScenarioError::at_key("workload.part", message));
+    }
+    Ok(in_order(all))
+}
+
+/// Adds a part's flows, with ids that go on.
+fn append(all: &mut Workload, own: Workload) {
+    let before = all.flows.len() as u32;
+    let moved = |successor: Successor| Successor { flow: FlowId(successor.flow.0 + before), ..successor };
+    if !own.successors.is_empty() {
+        all.successors.resize(before as usize, None);
+        all.successors.extend(own.successors.into_iter().map(|successor| successor.map(moved)));
+    }
+    all.flows.extend(own.flows.into_iter().map(|flow| Flow { id: FlowId(flow.id.0 + before), ..flow }));
+}
+
+/// Sorts by start, keeps the order of equal ones, and numbers anew.
+fn in_order(Workload { mut flows, mut successors }: Workload) -> Workload {
     flows.sort_by_key(|flow| flow.start);
+    if !successors.is_empty() {
+        successors.resize(flows.len(), None);
+        let mut places = vec![FlowId(0); flows.len()];
+        flows.iter().zip(0..).for_each(|(flow, place)| places[flow.id.0 as usize] = FlowId(place));
+        let moved = |successor: Successor| Successor { flow: places[successor.flow.0 as usize], ..successor };
+        successors = flows.iter().map(|flow| successors[flow.id.0 as usize].map(moved)).collect();
+    }
     flows.iter_mut().zip(0..).for_each(|(flow, id)| flow.id = FlowId(id));
-    Ok(flows)
+    Workload { flows, successors }
 }
 
 fn check_names(parts: &[Part]) -> Result<(), ScenarioError> {
@@ -63,7 +95,9 @@ fn check(part: &Part, flows: &[Flow], key: &str) -> Result<(), ScenarioError> {
 fn place(flows: &mut [Flow], part: &Part, tenant: u16, first_coflow: u32) -> Option<u32> {
     let mut next_coflow = first_coflow;
     for flow in flows {
-        flow.start += part.start.0;
+        if flow.start < Time::MAX {
+            flow.start += part.start.0;
+        }
         flow.deadline = flow.deadline.map(|deadline| deadline + part.start.0);
         flow.tenant = tenant;
         if let Some(own) = flow.coflow {

@@ -17,6 +17,7 @@
 //! of its own, derived from the run's and the part's position.
 
 mod arrivals;
+mod closed_loop;
 mod deadlines;
 mod hosts;
 mod incast;
@@ -32,13 +33,29 @@ mod traffic;
 use std::path::Path;
 
 use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
+use flowloom_fabric::Successor;
 
 use crate::ScenarioError;
 use crate::spec::{self, WorkloadKind, WorkloadSpec};
 
 pub use sizes::distribution;
 
-/// The flows of a run, sorted by (start, id), ids being indices. The same arguments give the same flows on every machine.
+/// The flows of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Workload {
+    /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
+    pub flows: Vec<Flow>,
+    /// By flow: what starts after it was received, if anything; empty where no flow waits.
+    pub successors: Vec<Option<Successor>>,
+}
+
+impl From<Vec<Flow>> for Workload {
+    fn from(flows: Vec<Flow>) -> Workload {
+        Workload { flows, successors: Vec::new() }
+    }
+}
+
+/// The flows of a run. The same arguments give the same flows on every machine.
 ///
 /// Files that the workload names are relative to `base_dir`.
 ///
@@ -51,29 +68,30 @@ pub fn generate(
     wire: &WireProfile,
     seed: u64,
     base_dir: &Path,
-) -> Result<Vec<Flow>, ScenarioError> {
+) -> Result<Workload, ScenarioError> {
     if network.hosts() < 2 {
         return Err(ScenarioError::at_key("topology", "found one host; flows need two"));
     }
     let context = Context { network, wire, seed, base_dir };
     match spec {
         WorkloadSpec::One(kind) => of_kind(kind, &context),
-        WorkloadSpec::Several(spec::Mix::Mix(parts)) => mix::flows(&parts.parts, &context),
+        WorkloadSpec::Several(spec::Mix::Mix(parts)) => mix::workload(&parts.parts, &context),
     }
 }
 
-fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
+fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Workload, ScenarioError> {
     let mut flows = match kind {
         WorkloadKind::Poisson(poisson) => arrivals::poisson(poisson, context)?,
         WorkloadKind::Incast(incast) => incast::flows(incast, context)?,
         WorkloadKind::Permutation(permutation) => arrivals::permutation(permutation, context)?,
         WorkloadKind::Burst(burst) => arrivals::burst(burst, context)?,
+        WorkloadKind::ClosedLoop(closed_loop) => return closed_loop::workload(closed_loop, context),
         WorkloadKind::Trace(trace) => trace::read(&trace.file, context)?,
     };
     if let Some(deadline) = kind.deadline() {
         deadlines::assign(&mut flows, deadline, context)?;
     }
-    Ok(flows)
+    Ok(flows.into())
 }
 
 /// What flows are made from, besides the workload.

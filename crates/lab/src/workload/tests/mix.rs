@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::spec::{self, Part, Parts};
 
-fn part(name: &str, start: Duration, kind: WorkloadKind) -> Part {
+pub(super) fn part(name: &str, start: Duration, kind: WorkloadKind) -> Part {
     Part { name: name.to_owned(), start: Quantity(start), kind }
 }
-fn mix(parts: Vec<Part>) -> WorkloadSpec {
+pub(super) fn mix(parts: Vec<Part>) -> WorkloadSpec {
     WorkloadSpec::Several(spec::Mix::Mix(Parts { parts }))
 }
-fn rack() -> Network {
+pub(super) fn rack() -> Network {
     topology::single_switch(16, Rate::from_gbps(1), Duration::from_us(1), Switching::StoreAndForward)
 }
 fn of_tenant(flows: &[Flow], tenant: u16) -> Vec<Flow> {

@@ -1,5 +1,6 @@
 //! Flow lists: how much traffic they are, that they are the same every time, and what each kind promises.
 
+mod loops;
 mod mix;
 
 use std::collections::{HashMap, HashSet};
@@ -9,8 +10,8 @@ use flowloom_fabric::topology;
 
 use super::*;
 use crate::spec::{
-    Burst, Deadline, ExponentialDeadline, Fixed, HostRef, Incast, LoadLink, MatrixKind, Permutation, Poisson, Quantity, Sizes,
-    Tenant, Trace, UniformDeadline,
+    Burst, ClosedLoop, Deadline, ExponentialDeadline, Fixed, HostRef, Incast, LoadLink, MatrixKind, Permutation, Poisson,
+    Quantity, Sizes, Tenant, Trace, UniformDeadline,
 };
 
 const WIRE: WireProfile = WireProfile::IP_1500;
@@ -31,7 +32,11 @@ fn flows_of(kind: &WorkloadKind, seed: u64) -> Vec<Flow> {
     flows_in(&WorkloadSpec::One(kind.clone()), &fabric(), seed)
 }
 fn flows_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Vec<Flow> {
-    let flows = generate(spec, network, &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
+    workload_in(spec, network, seed).flows
+}
+fn workload_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Workload {
+    let workload = generate(spec, network, &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
+    let flows = &workload.flows;
     assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index));
     assert!(flows.is_sorted_by_key(|flow| flow.start));
     assert!(
@@ -39,7 +44,7 @@ fn flows_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Vec<Flow> {
             .iter()
             .all(|flow| flow.src != flow.dst && flow.src.index() < network.hosts() && flow.dst.index() < network.hosts())
     );
-    flows
+    workload
 }
 fn wire_bytes(flows: &[Flow]) -> f64 {
     flows.iter().map(|flow| WIRE.flow_wire_bytes(flow.size).get() as f64).sum()
@@ -341,7 +346,7 @@ fn a_trace_is_read_as_it_is_written() {
         "# made by hand\nstart_s, src, dst, bytes, deadline_s, tenant, coflow\n0, 0, 143, 1460, , ,\n1.5e-6,h3,2,0,0.25,1,7\n";
     std::fs::write(folder.join("flows.csv"), text).unwrap();
     let trace = WorkloadSpec::One(WorkloadKind::Trace(Trace { file: "flows.csv".to_owned() }));
-    let flows = generate(&trace, &fabric(), &WIRE, 1, &folder).map_err(|error| error.to_string()).unwrap();
+    let flows = generate(&trace, &fabric(), &WIRE, 1, &folder).map_err(|error| error.to_string()).unwrap().flows;
     std::fs::remove_dir_all(&folder).unwrap();
     let first = Flow {
         id: FlowId(0),
