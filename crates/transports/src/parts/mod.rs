@@ -19,5 +19,5 @@ pub use octets::{put_u32, take_u32};
 pub use outbox::Outbox;
 pub use pair::{Delivery, Fate, Faults, Pair, Sent, Setup};
 pub use range_set::RangeSet;
-pub use reassembly::Reassembly;
+pub use reassembly::{Arrival, Reassembly};
 pub use time_wait::TimeWait;

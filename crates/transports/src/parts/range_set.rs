@@ -1,5 +1,7 @@
 //! Which packets of a flow have arrived.
 
+use std::ops::Range;
+
 /// A set of packet numbers as sorted, disjoint, non-adjacent ranges. Packets mostly arrive in order, so the lowest range is kept
 /// in place and the others, one per hole, on the heap: a flow of any length without holes takes 40 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,9 +37,35 @@ impl RangeSet {
     }
     /// The ranges, ascending.
     #[cfg(test)]
-    fn ranges(&self) -> impl Iterator<Item = std::ops::Range<u32>> {
+    fn ranges(&self) -> impl Iterator<Item = Range<u32>> {
         let lowest = (self.len > 0).then_some((self.start, self.end));
         lowest.into_iter().chain(self.rest.iter().copied()).map(|(start, end)| start..end)
+    }
+
+    /// The ranges above the least missing number, the highest first: what a selective acknowledgement says.
+    #[inline]
+    pub fn islands(&self) -> impl Iterator<Item = Range<u32>> {
+        let lowest = (self.start > 0).then_some((self.start, self.end));
+        self.rest.iter().rev().copied().chain(lowest).map(|(start, end)| start..end)
+    }
+
+    /// How many of `range` are in.
+    pub fn count_in(&self, range: Range<u32>) -> u32 {
+        let overlap = |island: Range<u32>| island.end.min(range.end).saturating_sub(island.start.max(range.start));
+        self.islands().map(overlap).sum::<u32>() + overlap(0..self.first_missing())
+    }
+
+    /// Of the numbers in that lie above the least missing one, the `count`-th highest, counted from 1.
+    pub fn highest(&self, count: u32) -> Option<u32> {
+        let mut left = count;
+        for island in self.islands() {
+            let length = island.end - island.start;
+            if left <= length {
+                return Some(island.end - left);
+            }
+            left -= length;
+        }
+        None
     }
 
     /// Whether `n` is in.
@@ -139,6 +167,21 @@ impl RangeSet {
         }
     }
 
+    /// Puts a range in, as a selective acknowledgement does, and says how many of its numbers are new.
+    pub fn insert_range(&mut self, range: Range<u32>) -> u32 {
+        if range.start <= self.first_missing() {
+            return self.insert_below(range.end);
+        }
+        // A receiver repeats what it has said: mostly there is nothing new, or something at the end.
+        let mut next = range.start;
+        let mut new = 0;
+        while next < range.end {
+            new += u32::from(self.insert(next));
+            next = self.next_missing_after(next);
+        }
+        new
+    }
+
     /// Puts `0..end` in, as a cumulative acknowledgement does, and says how many of them are new.
     pub fn insert_below(&mut self, end: u32) -> u32 {
         if end <= self.first_missing() {
@@ -185,7 +228,13 @@ mod tests {
             prop_assert_eq!(set.contains(n), model.contains(&n));
             prop_assert_eq!(set.next_missing_after(n), (n + 1..).find(|m| !model.contains(m)).unwrap());
             prop_assert_eq!(set.is_complete(n), (0..n).all(|m| model.contains(&m)));
+            prop_assert_eq!(set.count_in(n / 2..n) as usize, model.range(n / 2..n).count());
+            let above = model.iter().rev().copied().filter(|m| *m > set.first_missing()).nth(n as usize);
+            prop_assert_eq!(set.highest(n + 1), above);
         }
+        let mut islands: Vec<_> = set.islands().collect();
+        islands.reverse();
+        prop_assert_eq!(islands, ranges.into_iter().filter(|range| range.start > 0).collect::<Vec<_>>());
         Ok(())
     }
 
@@ -195,7 +244,11 @@ mod tests {
             let mut set = RangeSet::default();
             let mut model = BTreeSet::new();
             for (what, n) in steps {
-                if what == 0 {
+                if what == 1 {
+                    let range = n / 3 * 2..n;
+                    let new = range.clone().filter(|m| model.insert(*m)).count();
+                    prop_assert_eq!(set.insert_range(range) as usize, new);
+                } else if what == 0 {
                     let new = (0..n).filter(|m| model.insert(*m)).count();
                     prop_assert_eq!(set.insert_below(n) as usize, new);
                 } else {

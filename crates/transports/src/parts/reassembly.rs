@@ -13,6 +13,15 @@ struct Receiving {
     packets: u32,
 }
 
+/// What is there of a flow after a packet of it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// All packets below this one have arrived: the cumulative acknowledgement.
+    pub cumulative: u32,
+    /// Every packet that has, `None` if all have.
+    pub arrived: Option<&'a RangeSet>,
+}
+
 /// All flows that a node receives, and those it has just finished receiving. Reports each byte once.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
@@ -27,8 +36,7 @@ impl Reassembly {
     }
 
     /// Takes in data packet `number` of `packets` (see [`Framing::data`](super::Framing::data)), reports what is new, and
-    /// returns the cumulative acknowledgement: all packets below it have arrived. `None` where the packet contradicts itself
-    /// or others of its flow.
+    /// returns what is there now. `None` where the packet contradicts itself or others of its flow.
     #[inline]
     pub fn receive<H>(
         &mut self,
@@ -37,7 +45,8 @@ impl Reassembly {
         number: u32,
         packets: u32,
         events: &mut VecDeque<Event>,
-    ) -> Option<u32> {
+    ) -> Option<Arrival<'_>> {
+        let complete = Arrival { cumulative: packets, arrived: None };
         if number >= packets {
             return None;
         }
@@ -45,7 +54,7 @@ impl Reassembly {
         let slot = match self.flows.slot_of(flow) {
             Some(slot) if self.flows[slot].packets != packets => return None,
             Some(slot) => slot,
-            None if self.finished.refresh(now, flow) => return Some(packets),
+            None if self.finished.refresh(now, flow) => return Some(complete),
             None => self.flows.insert(flow, Receiving { arrived: RangeSet::default(), packets }),
         };
         let state = &mut self.flows[slot];
@@ -57,8 +66,9 @@ impl Reassembly {
             events.push_back(Event::Received { flow });
             self.flows.remove(slot);
             self.finished.insert(now, flow);
+            return Some(complete);
         }
-        Some(cumulative)
+        Some(Arrival { cumulative, arrived: Some(&self.flows[slot].arrived) })
     }
 
     /// The cumulative acknowledgement of a flow of `packets` packets that was asked about; opens no flow.
@@ -91,7 +101,8 @@ mod tests {
             let mut events = VecDeque::new();
             let mut seen = Vec::new();
             for number in numbers {
-                let cumulative = reassembly.receive(Time::ZERO, &packet(number), number, 10, &mut events);
+                let arrival = reassembly.receive(Time::ZERO, &packet(number), number, 10, &mut events).unwrap();
+                let (cumulative, count) = (arrival.cumulative, arrival.arrived.map(RangeSet::len));
                 if !seen.contains(&number) {
                     seen.push(number);
                     let (offset, bytes) = (packet(number).offset, packet(number).payload());
@@ -102,7 +113,8 @@ mod tests {
                 }
                 prop_assert_eq!(events.pop_front(), None);
                 let missing = (0..10).find(|number| !seen.contains(number)).unwrap_or(10);
-                prop_assert_eq!(cumulative, Some(missing));
+                prop_assert_eq!(cumulative, missing);
+                prop_assert_eq!(count, (seen.len() < 10).then_some(seen.len() as u32));
                 prop_assert_eq!(reassembly.cumulative(Time::ZERO, FlowId(3), 10), missing);
                 prop_assert_eq!(reassembly.flows.len() + reassembly.finished.len(), 1);
             }
@@ -113,10 +125,14 @@ mod tests {
     fn contradictions_are_ignored_and_open_nothing() {
         let mut reassembly = Reassembly::new(Duration::from_ms(1));
         let mut events = VecDeque::new();
-        assert_eq!(reassembly.receive(Time::ZERO, &packet(5), 5, 5, &mut events), None);
-        assert!(reassembly.flows.is_empty());
-        assert_eq!(reassembly.receive(Time::ZERO, &packet(5), 5, 10, &mut events), Some(0));
-        assert_eq!(reassembly.receive(Time::ZERO, &packet(6), 6, 11, &mut events), None);
+        let mut cumulative = |number, packets| {
+            let packet = packet(number);
+            reassembly.receive(Time::ZERO, &packet, number, packets, &mut events).map(|arrival| arrival.cumulative)
+        };
+        assert_eq!(cumulative(5, 5), None);
+        assert_eq!(cumulative(5, 10), Some(0));
+        assert_eq!(cumulative(6, 11), None);
         assert_eq!(events.len(), 1);
+        assert_eq!(reassembly.flows.len(), 1);
     }
 }

@@ -1,0 +1,239 @@
+//! Parameters of the TCP family.
+
+use flowloom_core::{Bytes, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ports::EcnConfig;
+use crate::{Checked, quantity};
+
+/// Whether duplicate acknowledgements say that a packet is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FastRetransmit {
+    /// Where packets of a flow cannot overtake each other: not under packet spraying.
+    Auto,
+    /// Always.
+    On,
+    /// Never: only the timer finds losses.
+    Off,
+}
+
+/// Parameters of TCP and of every controller of its window. The defaults are those of the PIAS paper's simulations, §V-C, with the
+/// controllers' own from their papers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Packets a new connection may send before the first acknowledgement (PIAS §V-C: 70, the bandwidth-delay product; its testbed: 10).
+    pub initial_window: u32,
+    /// The most packets a flow may have unacknowledged (239 in the PIAS authors' simulator: one less than a port holds).
+    pub max_window: u32,
+    /// The fewest packets that a mark leaves to the window (1 in ns-2, 2 in Linux).
+    pub min_window: u32,
+    /// The least retransmission timeout (PIAS §V-C: 2 ms; its testbed and the PASE paper: 10 ms; Linux: 200 ms; RFC 6298: 1 s).
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema")]
+    pub rto_min: Duration,
+    /// The timeout before the first round-trip time is known (2 ms in the PIAS authors' simulator; RFC 6298: 1 s).
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema")]
+    pub rto_initial: Duration,
+    /// The most that consecutive timeouts double it to (RFC 6298: 60 s or more).
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema")]
+    pub rto_max: Duration,
+    /// Whether the timeout is always `rto_min`, without estimator and back-off (so in the PIAS authors' simulator).
+    pub rto_fixed: bool,
+    /// Whether duplicate acknowledgements say that a packet is lost: `auto` (not under packet spraying), `on` or `off`.
+    pub fast_retransmit: FastRetransmit,
+    /// How many duplicate acknowledgements, or packets selectively acknowledged beyond a missing one, say that it is lost.
+    pub dup_ack_threshold: u32,
+    /// Whether receivers acknowledge selectively and senders recover by that (RFC 6675); otherwise by partial acknowledgements alone
+    /// (RFC 6582).
+    pub sack: bool,
+    /// A receiver acknowledges every so many packets in order (1 in data-center simulations; RFC 5681: 2). What is out of order, or
+    /// completes a flow, is acknowledged at once.
+    pub ack_every: u32,
+    /// The longest that an acknowledgement waits for further packets, if `ack_every` is above 1.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema")]
+    pub ack_delay: Duration,
+    /// Connections that each pair of hosts has from the start (PIAS §V-A: 5; its simulator: 1). More are opened when all are busy.
+    pub connections: u32,
+    /// Whether opening a further connection takes a round trip before its first data.
+    pub handshake: bool,
+    /// Whether a connection that was idle for a retransmission timeout starts again from the initial window (RFC 5681 §4.1).
+    pub slow_start_restart: bool,
+    /// Weight of the latest round trip in the estimated share of marked packets (dctcp, d2tcp, l2dct; RFC 8257: 1/16).
+    #[schemars(range(min = 0, max = 1))]
+    pub gain: f64,
+    /// The estimate that a new connection starts with (dctcp, d2tcp, l2dct; RFC 8257 and Linux: 1; the PIAS authors' simulator: 0).
+    #[schemars(range(min = 0, max = 1))]
+    pub initial_alpha: f64,
+    /// The least urgency of a flow with a deadline: far ones back off as if more packets were marked (d2tcp: 0.5).
+    #[schemars(range(min = 0))]
+    pub urgency_min: f64,
+    /// The most urgency of a flow with a deadline (d2tcp: 2).
+    #[schemars(range(min = 0))]
+    pub urgency_max: f64,
+    /// Weight of a flow that has sent less than `young` (l2dct: 2.5).
+    #[schemars(range(min = 0))]
+    pub weight_max: f64,
+    /// Weight of a flow that has sent more than `old` (l2dct: 0.125).
+    #[schemars(range(min = 0))]
+    pub weight_min: f64,
+    /// Up to here a flow has `weight_max` (l2dct: 200 KiB).
+    #[serde(with = "quantity::bytes")]
+    #[schemars(schema_with = "quantity::bytes::schema")]
+    pub young: Bytes,
+    /// From here on it has `weight_min` (l2dct: 1 MiB); between, the weight falls linearly.
+    #[serde(with = "quantity::bytes")]
+    #[schemars(schema_with = "quantity::bytes::schema")]
+    pub old: Bytes,
+    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them. Longer than a
+    /// duplicate can starve in a port.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema")]
+    pub time_wait: Duration,
+    /// Ports of switches.
+    pub port: EcnConfig,
+    /// The hosts' own ports.
+    pub nic: EcnConfig,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            initial_window: 70,
+            max_window: 239,
+            min_window: 1,
+            rto_min: Duration::from_ms(2),
+            rto_initial: Duration::from_ms(2),
+            rto_max: Duration::from_ms(60_000),
+            rto_fixed: false,
+            fast_retransmit: FastRetransmit::Auto,
+            dup_ack_threshold: 3,
+            sack: true,
+            ack_every: 1,
+            ack_delay: Duration::from_us(500),
+            connections: 1,
+            handshake: false,
+            slow_start_restart: true,
+            gain: 1.0 / 16.0,
+            initial_alpha: 1.0,
+            urgency_min: 0.5,
+            urgency_max: 2.0,
+            weight_max: 2.5,
+            weight_min: 0.125,
+            young: Bytes::new(200 * 1024),
+            old: Bytes::new(1024 * 1024),
+            time_wait: Duration::from_ms(1000),
+            port: EcnConfig::default(),
+            nic: EcnConfig::default(),
+        }
+    }
+}
+
+/// More packets than this beyond the first missing one do not fit an acknowledgement's blocks.
+const MOST_WINDOW: u32 = 1 << 16;
+
+impl Checked for Config {
+    fn check(&self) -> Result<(), String> {
+        self.check_windows()?;
+        self.check_timers()?;
+        self.check_controllers()?;
+        self.port.check().map_err(|why| format!("port.{why}"))?;
+        self.nic.check().map_err(|why| format!("nic.{why}"))
+    }
+}
+
+impl Config {
+    fn check_windows(&self) -> Result<(), String> {
+        let (initial, most, least) = (self.initial_window, self.max_window, self.min_window);
+        if initial == 0 {
+            return Err("initial_window: found 0, and no flow could start; it must be 1 or more, such as 10".into());
+        }
+        if most < initial || most > MOST_WINDOW {
+            return Err(format!("max_window: found {most}; it is from initial_window = {initial} to {MOST_WINDOW}"));
+        }
+        if least == 0 || least > most {
+            return Err(format!("min_window: found {least}; it is from 1 to max_window = {most}"));
+        }
+        for (key, found) in [("dup_ack_threshold", self.dup_ack_threshold), ("ack_every", self.ack_every)] {
+            if found == 0 {
+                return Err(format!("{key}: found 0; it must be 1 or more"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_timers(&self) -> Result<(), String> {
+        if self.rto_min == Duration::ZERO {
+            return Err("rto_min: found 0; it must exceed a round trip, such as \"2ms\"".into());
+        }
+        for (key, found) in [("rto_initial", self.rto_initial), ("rto_max", self.rto_max), ("time_wait", self.time_wait)] {
+            if found < self.rto_min {
+                return Err(format!("{key}: found {found}; it must be at least rto_min = {}", self.rto_min));
+            }
+        }
+        if self.ack_every > 1 && (self.ack_delay == Duration::ZERO || self.ack_delay >= self.rto_min) {
+            let (found, rto) = (self.ack_delay, self.rto_min);
+            return Err(format!("ack_delay: found {found}; it must be above 0 and below rto_min = {rto}"));
+        }
+        Ok(())
+    }
+
+    fn check_controllers(&self) -> Result<(), String> {
+        let (least, most) = (self.urgency_min, self.urgency_max);
+        if most < least {
+            return Err(format!("urgency_max: found {most}; it must be at least urgency_min = {least}"));
+        }
+        let (least, most) = (self.weight_min, self.weight_max);
+        if most < least || most == 0.0 {
+            return Err(format!("weight_max: found {most}; it must be above 0 and at least weight_min = {least}"));
+        }
+        if self.old <= self.young {
+            return Err(format!("old: found {}; it must be above young = {}", self.old, self.young));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_written_with_units_and_reads_back() {
+        let text = toml::to_string(&Config::default()).unwrap();
+        assert!(text.contains("rto_min = \"2ms\""), "{text}");
+        assert_eq!(toml::from_str::<Config>(&text).unwrap(), Config::default());
+        assert_eq!(toml::from_str::<Config>("").unwrap(), Config::default());
+        assert!(toml::from_str::<Config>("windw = 3").is_err());
+    }
+
+    #[test]
+    fn what_could_not_run_is_refused_by_name() {
+        let culprit =
+            |text| toml::from_str::<Config>(text).unwrap().check().map_err(|why| why.split(':').next().unwrap().to_owned());
+        assert_eq!(culprit(""), Ok(()));
+        for (text, key) in [
+            ("initial_window = 0", "initial_window"),
+            ("initial_window = 240", "max_window"),
+            ("max_window = 65537", "max_window"),
+            ("min_window = 0", "min_window"),
+            ("ack_every = 0", "ack_every"),
+            ("dup_ack_threshold = 0", "dup_ack_threshold"),
+            ("rto_min = \"0us\"", "rto_min"),
+            ("rto_min = \"3ms\"", "rto_initial"),
+            ("rto_max = \"1ms\"", "rto_max"),
+            ("time_wait = \"1ms\"", "time_wait"),
+            ("ack_every = 2\nack_delay = \"2ms\"", "ack_delay"),
+            ("urgency_max = 0.1", "urgency_max"),
+            ("weight_max = 0.1", "weight_max"),
+            ("young = \"2MB\"", "old"),
+        ] {
+            assert_eq!(culprit(text), Err(key.to_owned()));
+        }
+    }
+}
