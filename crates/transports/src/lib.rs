@@ -10,6 +10,7 @@ pub mod pfabric;
 pub mod phost;
 pub mod ports;
 pub mod quantity;
+pub mod tcp;
 #[cfg(test)]
 mod trial;
 
@@ -29,9 +30,14 @@ pub trait Checked {
 macro_rules! for_each_transport {
     ($apply:ident) => {
         $apply! {
+            $crate::tcp::D2tcp,
+            $crate::tcp::Dctcp,
+            $crate::tcp::EcnStar,
             $crate::fastpass::Fastpass,
+            $crate::tcp::L2dct,
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
+            $crate::tcp::Tcp,
         }
     };
 }

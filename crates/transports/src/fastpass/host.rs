@@ -4,7 +4,7 @@ use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
 use super::source::Source;
 use super::{Config, Header};
-use crate::parts::{Framing, Outbox, Reassembly};
+use crate::parts::{Arrival, Framing, Outbox, Reassembly};
 
 /// One node's flows, in both directions.
 pub struct Host {
@@ -38,7 +38,9 @@ impl Endpoint for Host {
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
         match &packet.header {
             Header::Data { number, packets } => {
-                if let Some(cumulative) = self.destination.receive(now, packet, *number, *packets, &mut self.out.events) {
+                if let Some(Arrival { cumulative, .. }) =
+                    self.destination.receive(now, packet, *number, *packets, &mut self.out.events)
+                {
                     let header = Header::Ack { cumulative, number: *number };
                     self.out.packets.push_back(self.framing.control(packet.flow, packet.src, header));
                 }

@@ -4,7 +4,7 @@ use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
 use super::sender::Sender;
 use super::{Config, Header};
-use crate::parts::{Framing, Reassembly};
+use crate::parts::{Arrival, Framing, Reassembly};
 
 /// What a call made, until it is polled.
 pub(super) type Outbox = crate::parts::Outbox<Header>;
@@ -42,7 +42,9 @@ impl Endpoint for Host {
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
         match packet.header {
             Header::Data { number, packets, .. } => {
-                if let Some(cumulative) = self.receiver.receive(now, packet, number, packets, &mut self.out.events) {
+                if let Some(Arrival { cumulative, .. }) =
+                    self.receiver.receive(now, packet, number, packets, &mut self.out.events)
+                {
                     self.acknowledge(packet, cumulative, Some(number));
                 }
             }

@@ -146,10 +146,14 @@ mod tests {
         prop_oneof![
             Just(Header::Syn),
             Just(Header::SynAck),
-            (0..u32::MAX).prop_flat_map(|packets| (0..=packets, Just(packets + 1)))
+            (0..u32::MAX)
+                .prop_flat_map(|packets| (0..=packets, Just(packets + 1)))
                 .prop_map(|(number, packets)| Header::Data { number, packets }),
-            (any::<bool>(), any::<u32>(), blocks)
-                .prop_map(|(echo, cumulative, blocks)| Header::Ack { echo, cumulative, blocks }),
+            (any::<bool>(), any::<u32>(), blocks).prop_map(|(echo, cumulative, blocks)| Header::Ack {
+                echo,
+                cumulative,
+                blocks
+            }),
         ]
     }
 

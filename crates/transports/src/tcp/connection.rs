@@ -1,0 +1,119 @@
+//! What outlives a flow: connections between pairs of hosts.
+
+use std::collections::BTreeMap;
+
+use flowloom_core::{NodeId, Time};
+
+use super::Config;
+use super::controllers::{Any, Kind};
+use super::rtt::RttEstimator;
+
+/// A connection's state that its next flow takes over.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    /// The congestion window, in packets.
+    pub window: f64,
+    /// The slow-start threshold, in packets.
+    pub threshold: f64,
+    /// Round-trip time and timeout.
+    pub rtt: RttEstimator,
+    /// Its congestion control.
+    pub controller: Any,
+    /// When it last had something to send.
+    idle_since: Time,
+}
+
+impl Connection {
+    fn new(kind: Kind, config: &Config) -> Connection {
+        Connection {
+            window: f64::from(config.initial_window),
+            threshold: f64::INFINITY,
+            rtt: RttEstimator::NEW,
+            controller: Any::new(kind, config),
+            idle_since: Time::ZERO,
+        }
+    }
+
+    /// After an idle time of a retransmission timeout, the path may have changed: back to the initial window (RFC 5681 §4.1).
+    fn resume(&mut self, now: Time, config: &Config) {
+        if config.slow_start_restart && self.rtt.due(self.idle_since, config) < now {
+            self.window = self.window.min(f64::from(config.initial_window));
+        }
+    }
+}
+
+/// The connections of one host to one other.
+#[derive(Debug, Default)]
+struct Peer {
+    idle: Vec<Connection>,
+    opened: u32,
+}
+
+/// The connections of one host. A flow takes the one that was used last of those that are idle, and a new one if all are busy.
+#[derive(Debug)]
+pub struct Connections {
+    kind: Kind,
+    peers: BTreeMap<NodeId, Peer>,
+}
+
+impl Connections {
+    /// All hosts are connected, and nothing was sent yet.
+    pub fn new(kind: Kind) -> Connections {
+        Connections { kind, peers: BTreeMap::new() }
+    }
+
+    /// A connection for a flow, and whether its two ends still have to agree on it.
+    pub fn take(&mut self, now: Time, peer: NodeId, config: &Config) -> (Connection, bool) {
+        let peer = self.peers.entry(peer).or_default();
+        if let Some(mut connection) = peer.idle.pop() {
+            connection.resume(now, config);
+            return (connection, false);
+        }
+        peer.opened += 1;
+        (Connection::new(self.kind, config), config.handshake && peer.opened > config.connections)
+    }
+
+    /// A flow is complete and needs its connection no more.
+    pub fn release(&mut self, now: Time, peer: NodeId, mut connection: Connection) {
+        connection.idle_since = now;
+        self.peers.entry(peer).or_default().idle.push(connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowloom_core::Duration;
+
+    use super::*;
+
+    const PEER: NodeId = NodeId(7);
+
+    fn at_us(us: u64) -> Time {
+        Time::ZERO + Duration::from_us(us)
+    }
+
+    #[test]
+    fn the_pool_grows_when_all_are_busy_and_what_it_grows_by_needs_a_handshake() {
+        let config = Config { connections: 2, handshake: true, ..Config::default() };
+        let mut pool = Connections::new(Kind::Dctcp);
+        let fresh: Vec<bool> = (0..3).map(|_| pool.take(at_us(0), PEER, &config).1).collect();
+        assert_eq!(fresh, [false, false, true]);
+        assert!(!pool.take(at_us(0), NodeId(8), &config).1, "other peers have connections of their own");
+        let (connection, _) = pool.take(at_us(0), PEER, &config);
+        pool.release(at_us(5), PEER, connection);
+        assert!(!pool.take(at_us(6), PEER, &config).1, "an idle connection is there");
+    }
+
+    #[test]
+    fn a_window_lasts_for_a_timeout_and_falls_back_to_the_initial_one() {
+        let config = Config { initial_window: 10, rto_fixed: true, rto_min: Duration::from_us(100), ..Config::default() };
+        let mut pool = Connections::new(Kind::NewReno);
+        let (mut connection, _) = pool.take(at_us(0), PEER, &config);
+        for (window, idle_us, expected) in [(40.0, 100, 40.0), (40.0, 101, 10.0), (4.0, 1000, 4.0)] {
+            connection.window = window;
+            pool.release(at_us(1000), PEER, connection);
+            (connection, _) = pool.take(at_us(1000 + idle_us), PEER, &config);
+            assert!((connection.window - expected).abs() < 1e-12);
+        }
+    }
+}

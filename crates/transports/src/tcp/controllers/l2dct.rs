@@ -1,0 +1,74 @@
+//! As much less as was marked, and less of that the younger the flow is.
+
+use super::alpha::Alpha;
+use super::{Config, Controller, Progress};
+
+/// L2DCT (A. Munir et al., *Minimizing Flow Completion Times in Data Centers*, INFOCOM 2013): a flow's weight w falls with the bytes it
+/// has sent. The penalty is α^w, and in congestion avoidance the window grows by w/w_max packets per round trip. What counts is the bytes of
+/// the flow, not of the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct L2dct {
+    alpha: Alpha,
+}
+
+impl L2dct {
+    pub(super) fn new(config: &Config) -> L2dct {
+        L2dct { alpha: Alpha::new(config) }
+    }
+}
+
+fn weight(config: &Config, sent_bytes: u64) -> f64 {
+    let (young, old) = (config.young.get(), config.old.get());
+    let past_youth = sent_bytes.clamp(young, old) - young;
+    let age = past_youth as f64 / (old - young) as f64;
+    config.weight_max - age * (config.weight_max - config.weight_min)
+}
+
+impl Controller for L2dct {
+    fn reacts_to_marks(&self) -> bool {
+        true
+    }
+    #[inline]
+    fn acknowledged(&mut self, packets: u32, echo: bool) {
+        self.alpha.acknowledged(packets, echo);
+    }
+    fn round_ends(&mut self, config: &Config) {
+        self.alpha.round_ends(config);
+    }
+    fn keeps(&self, config: &Config, progress: &Progress) -> f64 {
+        1.0 - libm::pow(self.alpha.get(), weight(config, progress.sent_bytes)) / 2.0
+    }
+    fn growth(&self, config: &Config, sent_bytes: u64) -> f64 {
+        weight(config, sent_bytes) / config.weight_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weight_falls_linearly_from_200_kib_to_1_mib() {
+        let config = Config::default();
+        for (sent, expected) in
+            [(0, 2.5), (204_800, 2.5), (204_800 + (1_048_576 - 204_800) / 2, 1.3125), (1_048_576, 0.125), (10_485_760, 0.125)]
+        {
+            assert!((weight(&config, sent) - expected).abs() < 1e-12, "{sent}");
+        }
+    }
+
+    #[test]
+    fn old_flows_grow_slowly_and_keep_little() {
+        let config = Config { initial_alpha: 0.25, ..Config::default() };
+        let controller = L2dct::new(&config);
+        assert!((controller.growth(&config, 0) - 1.0).abs() < 1e-12);
+        assert!((controller.growth(&config, 1 << 30) - 0.05).abs() < 1e-12);
+        let keeps = |sent_bytes| {
+            let (now, rtt) = (flowloom_core::Time::ZERO, flowloom_core::Duration::from_us(100));
+            let progress = Progress { now, window: 10.0, sent_bytes, left_bytes: 1, packet_bytes: 1460, rtt, deadline: None };
+            controller.keeps(&config, &progress)
+        };
+        assert!((keeps(0) - (1.0 - 0.03125 / 2.0)).abs() < 1e-12); // 0.25^2.5 = 1/32
+        assert!((keeps(1 << 30) - (1.0 - 0.840_896_415_253_714_6 / 2.0)).abs() < 1e-12); // 0.25^(1/8) = 2^(-1/4)
+    }
+}

@@ -1,0 +1,84 @@
+//! A host that speaks TCP.
+
+use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+
+use super::config::FastRetransmit;
+use super::controllers::{Any, Controller, Kind};
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::sending::ecn;
+use super::{Config, Header, Outbox};
+use crate::parts::Framing;
+
+/// One node's flows, in both directions. All that its windows allow goes to the NIC at once, whose port orders, marks and drops.
+pub struct Host {
+    sender: Sender,
+    receiver: Receiver,
+    out: Outbox,
+}
+
+impl Host {
+    /// A host without flows, under a congestion control.
+    pub fn new(config: &Config, kind: Kind, site: &Site<'_>) -> Host {
+        let framing = Framing::new(site.node, &site.wire);
+        let fast_retransmit = match config.fast_retransmit {
+            FastRetransmit::Auto => !site.reorders,
+            FastRetransmit::On => true,
+            FastRetransmit::Off => false,
+        };
+        let ecn = ecn(Any::new(kind, config).reacts_to_marks());
+        Host {
+            sender: Sender::new(config, kind, framing, fast_retransmit),
+            receiver: Receiver::new(config, framing, ecn),
+            out: Outbox::default(),
+        }
+    }
+}
+
+impl Endpoint for Host {
+    type Header = Header;
+
+    fn open(&mut self, now: Time, flow: &Flow) {
+        self.sender.open(now, flow, &mut self.out);
+    }
+
+    #[inline]
+    fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
+        match packet.header {
+            Header::Data { number, packets } => self.receiver.handle_data(now, packet, number, packets, &mut self.out),
+            Header::Ack { echo, cumulative, blocks } => {
+                self.sender.handle_ack(now, packet.flow, (echo, cumulative, blocks), &mut self.out);
+            }
+            Header::Syn => self.receiver.handle_syn(packet, &mut self.out),
+            Header::SynAck => self.sender.handle_syn_ack(now, packet.flow, &mut self.out),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.receiver.handle_timeout(now, &mut self.out);
+        self.sender.handle_timeout(now, &mut self.out);
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, _: Time) -> Option<Packet<Header>> {
+        self.out.packets.pop_front()
+    }
+
+    #[inline]
+    fn may_transmit(&self) -> bool {
+        !self.out.packets.is_empty()
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Time> {
+        match (self.sender.next_timeout(), self.receiver.next_timeout()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    #[inline]
+    fn poll_event(&mut self) -> Option<Event> {
+        self.out.events.pop_front()
+    }
+}

@@ -1,0 +1,80 @@
+#![doc = include_str!("README.md")]
+
+mod config;
+mod connection;
+pub mod controllers;
+mod header;
+mod host;
+mod receiver;
+mod rtt;
+mod sender;
+mod sending;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, NoControl, NodeKind, PortSite, Site, Transport};
+
+pub use config::{Config, FastRetransmit};
+use controllers::Kind;
+pub use header::{Blocks, Header, MOST_BLOCKS};
+pub use host::Host;
+
+use crate::ports::EcnPriority;
+
+/// What a call made, until it is polled.
+type Outbox = crate::parts::Outbox<Header>;
+
+/// The port of a switch or a host, with `classes` classes.
+pub fn port(config: &Config, classes: u8, site: &PortSite<'_>) -> EcnPriority {
+    let from = site.network.link(site.link).from;
+    let of_host = site.network.node(from).kind != NodeKind::Switch;
+    EcnPriority::new(if of_host { &config.nic } else { &config.port }, classes, site)
+}
+
+/// A name for TCP's host and ports under one controller.
+macro_rules! transport {
+    ($(#[$about:meta])* $type:ident, $name:literal, $kind:expr, $what:literal) => {
+        $(#[$about])*
+        pub enum $type {}
+
+        impl Transport for $type {
+            const NAME: &'static str = $name;
+            const ABOUT: &'static str = $what;
+            const NIC: Nic = Nic::Queued;
+            const SHARES_MEMORY: bool = true;
+            type Config = Config;
+            type Header = Header;
+            type Host = Host;
+            type Port = EcnPriority;
+            type Control = NoControl<Header>;
+
+            fn host(config: &Config, site: &Site<'_>) -> Host {
+                Host::new(config, $kind, site)
+            }
+            fn port(config: &Config, site: &PortSite<'_>) -> EcnPriority {
+                port(config, 1, site)
+            }
+        }
+    };
+}
+
+transport!(
+    /// TCP NewReno with selective acknowledgement.
+    Tcp, "tcp", Kind::NewReno, "NewReno with selective acknowledgement over drop-tail queues (RFC 5681, RFC 6675)"
+);
+transport!(
+    /// DCTCP.
+    Dctcp, "dctcp", Kind::Dctcp, "windows cut by the share of marked packets (RFC 8257)"
+);
+transport!(
+    /// D2TCP.
+    D2tcp, "d2tcp", Kind::D2tcp, "DCTCP that cuts the less the more urgent a flow's deadline is (SIGCOMM 2012)"
+);
+transport!(
+    /// L2DCT.
+    L2dct, "l2dct", Kind::L2dct, "DCTCP that favours flows that have sent little (INFOCOM 2013)"
+);
+transport!(
+    /// ECN*.
+    EcnStar, "ecn_star", Kind::EcnStar, "windows halved by marks on the instant queue (CoNEXT 2012)"
+);

@@ -1,0 +1,342 @@
+//! One flow that is being sent: what was sent, what arrived, what is to be sent next.
+
+use flowloom_core::{Bytes, Ecn, Flow, FlowId, NodeId, Packet, Time};
+
+use super::connection::Connection;
+use super::controllers::{Controller, Progress};
+use super::{Config, Header};
+use crate::parts::{Framing, RangeSet};
+
+/// What the sender believes about losses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// It waits for the other end to agree on a new connection.
+    Connecting,
+    /// Nothing is missing, or not long enough.
+    Open,
+    /// Duplicate acknowledgements said that a packet is lost (fast recovery), until all that was outstanding then has arrived.
+    Recovery,
+    /// The timer did, and everything outstanding is taken for lost.
+    Loss,
+}
+
+/// No packet is being timed.
+const UNTIMED: (u32, Time) = (u32::MAX, Time::MAX);
+
+/// One flow that is being sent, on a connection of its own until it is complete. Packets are numbered from 0.
+pub(super) struct Sending {
+    pub(super) flow: FlowId,
+    pub(super) dst: NodeId,
+    size: Bytes,
+    pub(super) packets: u32,
+    /// The next packet to send; back at the first unacknowledged one after a timeout.
+    next: u32,
+    /// One past the highest packet ever sent.
+    pub(super) sent: u32,
+    /// The scoreboard.
+    pub(super) acked: RangeSet,
+    pub(super) phase: Phase,
+    /// The window was all used when the flow last could send: only then does it grow.
+    limited: bool,
+    /// A packet was resent for want of anything better in this recovery (RFC 6675 §4, NextSeg rule 4).
+    rescued: bool,
+    /// The recovery or loss phase ends when all packets below this one have arrived.
+    recover: u32,
+    /// In recovery, all packets below this one that were found lost have been resent (RFC 6675: HighRxt).
+    resent: u32,
+    /// The controller's round ends when a packet from here on is acknowledged.
+    round_end: u32,
+    /// No second cut before a packet from here on is acknowledged.
+    cut_end: u32,
+    /// Duplicate acknowledgements since the last advance.
+    pub(super) duplicates: u32,
+    /// Consecutive timeouts.
+    pub(super) timeouts: u32,
+    /// The packet being timed, and since when.
+    timed: (u32, Time),
+    /// When the flow times out; its timer in the heap may be earlier, never later.
+    pub(super) due: Time,
+    deadline: Option<Time>,
+    pub(super) connection: Connection,
+}
+
+impl Sending {
+    pub(super) fn new(flow: &Flow, packets: u32, connection: Connection, phase: Phase, due: Time) -> Sending {
+        Sending {
+            flow: flow.id,
+            dst: flow.dst,
+            size: flow.size,
+            packets,
+            next: 0,
+            sent: 0,
+            acked: RangeSet::default(),
+            phase,
+            limited: true,
+            rescued: false,
+            recover: 0,
+            resent: 0,
+            round_end: 0,
+            cut_end: 0,
+            duplicates: 0,
+            timeouts: 0,
+            timed: UNTIMED,
+            due,
+            deadline: flow.deadline,
+            connection,
+        }
+    }
+
+    /// The first packet that is not acknowledged.
+    #[inline]
+    pub(super) fn first_missing(&self) -> u32 {
+        self.acked.first_missing()
+    }
+
+    /// Packets below `end` that are neither acknowledged cumulatively nor selectively.
+    fn unacked_below(&self, end: u32) -> u32 {
+        let missing = self.first_missing();
+        end.saturating_sub(missing) - if self.has_islands() { self.acked.count_in(missing..end.max(missing)) } else { 0 }
+    }
+
+    fn has_islands(&self) -> bool {
+        self.acked.len() > self.first_missing()
+    }
+
+    /// Packets that are taken to be in the network: FlightSize (RFC 5681), or after a timeout what was sent again.
+    #[inline]
+    fn flight(&self) -> u32 {
+        if self.phase == Phase::Loss { self.unacked_below(self.next) } else { self.next - self.first_missing() }
+    }
+
+    /// The request for a connection leaves.
+    pub(super) fn time_handshake(&mut self, now: Time) {
+        self.timed = (0, now);
+    }
+
+    /// The other end has agreed on the connection. A request that was repeated gives no sample.
+    pub(super) fn establish(&mut self, now: Time) {
+        if self.timeouts == 0 {
+            self.connection.rtt.sample(now - self.timed.1);
+        }
+        self.timed = UNTIMED;
+        self.timeouts = 0;
+        self.phase = Phase::Open;
+    }
+
+    /// A timed packet was acknowledged: takes the sample.
+    #[inline]
+    pub(super) fn take_sample(&mut self, now: Time) {
+        if self.first_missing() > self.timed.0 {
+            self.connection.rtt.sample(now - self.timed.1);
+            self.timed = UNTIMED;
+        }
+    }
+
+    /// Tells the controller about `packets` acknowledged, and whether a round ends.
+    #[inline]
+    pub(super) fn inform_controller(&mut self, packets: u32, echo: bool, config: &Config) {
+        self.connection.controller.acknowledged(packets, echo);
+        if self.first_missing() > self.round_end {
+            self.connection.controller.round_ends(config);
+            self.round_end = self.next;
+        }
+    }
+
+    /// Whether a mark is answered now: once per window, and not where a loss is being answered.
+    #[inline]
+    pub(super) fn may_cut(&self) -> bool {
+        self.phase == Phase::Open && self.first_missing() > self.cut_end && self.connection.controller.reacts_to_marks()
+    }
+
+    /// Answers a mark (RFC 3168 §6.1.2).
+    pub(super) fn cut(&mut self, now: Time, config: &Config, framing: &Framing) {
+        let progress = self.progress(now, framing);
+        let kept = self.connection.window * self.connection.controller.keeps(config, &progress);
+        self.connection.window = kept.max(f64::from(config.min_window));
+        self.connection.threshold = self.connection.window.max(2.0);
+        self.cut_end = self.next;
+    }
+
+    fn progress(&self, now: Time, framing: &Framing) -> Progress {
+        let packet_bytes = framing.full_payload();
+        let bytes = |packets: u32| (packet_bytes * u64::from(packets)).min(self.size.get());
+        Progress {
+            now,
+            window: self.connection.window,
+            sent_bytes: bytes(self.sent),
+            left_bytes: self.size.get() - bytes(self.first_missing()),
+            packet_bytes,
+            rtt: self.connection.rtt.smoothed(),
+            deadline: self.deadline,
+        }
+    }
+
+    /// Grows the window for `packets` acknowledged: by one per acknowledgement in slow start, by the controller's number per round trip
+    /// above (RFC 5681 §3.1), and only if the window was what kept the flow from sending (RFC 7661's concern).
+    #[inline]
+    pub(super) fn grow(&mut self, packets: u32, config: &Config, framing: &Framing) {
+        let most = f64::from(config.max_window);
+        let Connection { window, threshold, controller, .. } = &mut self.connection;
+        if !self.limited || *window >= most {
+            return;
+        }
+        *window += if *window < *threshold {
+            1.0
+        } else {
+            let sent_bytes = framing.full_payload() * u64::from(self.sent);
+            controller.growth(config, sent_bytes) * f64::from(packets) / *window
+        };
+        *window = window.min(most);
+    }
+
+    /// Whether the first missing packet is lost by the count of duplicates, or by what was acknowledged beyond it (RFC 6675 §5, steps 1
+    /// and 2). Not before everything is repaired that the timer found lost (RFC 6582 §4).
+    pub(super) fn is_hole_lost(&self, config: &Config) -> bool {
+        let beyond = self.acked.highest(config.dup_ack_threshold);
+        self.first_missing() >= self.recover && (self.duplicates >= config.dup_ack_threshold || beyond.is_some())
+    }
+
+    /// Halves the window for a loss.
+    fn halve(&mut self) {
+        self.connection.threshold = (f64::from(self.flight()) / 2.0).max(2.0);
+    }
+
+    /// Enters fast recovery (RFC 6675 §5 step 4, RFC 6582 §3.2 step 2). The lost packet is to be resent at once.
+    pub(super) fn enter_recovery(&mut self, config: &Config) {
+        self.halve();
+        self.phase = Phase::Recovery;
+        self.recover = self.sent;
+        self.cut_end = self.sent;
+        self.resent = self.first_missing();
+        self.rescued = false;
+        self.timed = UNTIMED;
+        // Without selective acknowledgement, each duplicate stands for a packet that has left the network.
+        let inflation = if config.sack { 0.0 } else { f64::from(config.dup_ack_threshold) };
+        self.connection.window = self.connection.threshold + inflation;
+    }
+
+    /// Fast recovery is over if all that was outstanding when it began has arrived.
+    pub(super) fn leave_recovery_if_complete(&mut self, config: &Config) -> bool {
+        let complete = self.first_missing() >= self.recover;
+        if complete {
+            self.phase = Phase::Open;
+            let window = self.connection.threshold;
+            // A burst for all that the window now allows is worse than a round trip of slow start (RFC 6582 §3.2 step 3, option 1).
+            self.connection.window = if config.sack { window } else { window.min(f64::from(self.flight() + 1)) };
+        }
+        complete
+    }
+
+    /// A partial acknowledgement of `packets` without selective ones: the next hole is lost as well (RFC 6582 §3.2 step 3).
+    pub(super) fn deflate(&mut self, packets: u32) {
+        self.connection.window = (self.connection.window - f64::from(packets) + 1.0).max(1.0);
+        self.resent = self.first_missing();
+    }
+
+    /// A duplicate in recovery without selective acknowledgement: one packet more has left the network.
+    pub(super) fn inflate(&mut self) {
+        self.connection.window += 1.0;
+    }
+
+    /// The timer expired (RFC 5681 §3.1, RFC 6298 §5).
+    pub(super) fn time_out(&mut self) {
+        // Only once for the same packets.
+        if self.phase != Phase::Loss {
+            self.halve();
+        }
+        self.connection.window = 1.0;
+        self.connection.rtt.back_off();
+        self.phase = Phase::Loss;
+        self.recover = self.sent;
+        self.cut_end = self.sent;
+        self.next = self.first_missing();
+        self.duplicates = 0;
+        self.timed = UNTIMED;
+    }
+
+    /// The timer's losses are repaired if all that was outstanding when it expired has arrived.
+    pub(super) fn leave_loss_if_complete(&mut self) {
+        if self.first_missing() >= self.recover {
+            self.phase = Phase::Open;
+        }
+        self.next = self.next.max(self.first_missing());
+    }
+
+    /// The next packet that the window allows; after a timeout the flow goes back and leaves out what was acknowledged selectively.
+    /// The first two duplicate acknowledgements allow one packet each beyond the window (RFC 3042).
+    #[inline]
+    pub(super) fn next_in_window(&mut self, limited_transmit: u32) -> Option<u32> {
+        if self.phase == Phase::Loss && self.next < self.sent && self.acked.contains(self.next) {
+            self.next = self.acked.next_missing_after(self.next);
+        }
+        let number = self.next;
+        self.limited = number < self.packets;
+        if !self.limited || self.flight() >= self.connection.window as u32 + limited_transmit {
+            return None;
+        }
+        self.next += 1;
+        Some(number)
+    }
+
+    /// The next packet that fast recovery allows with selective acknowledgement (RFC 6675 §5, step C).
+    pub(super) fn next_in_recovery(&mut self, config: &Config) -> Option<u32> {
+        self.resent = self.resent.max(self.first_missing());
+        let edge = self.acked.highest(config.dup_ack_threshold).unwrap_or(0);
+        if self.pipe(edge) >= self.connection.window as u32 {
+            return None;
+        }
+        let hole = if self.acked.contains(self.resent) { self.acked.next_missing_after(self.resent) } else { self.resent };
+        let highest = self.acked.highest(1).unwrap_or(0);
+        if hole < edge {
+            self.resent = hole + 1;
+        } else if self.next < self.packets {
+            self.next += 1;
+            return Some(self.next - 1);
+        } else if hole < highest {
+            self.resent = hole + 1;
+        } else if !self.rescued && self.unacked_below(self.sent) > 0 {
+            self.rescued = true;
+            return (self.first_missing()..self.sent).rev().find(|number| !self.acked.contains(*number));
+        } else {
+            return None;
+        }
+        Some(hole)
+    }
+
+    /// How many packets are in the network (RFC 6675 §4, SetPipe): those that are neither acknowledged nor lost, and those that were
+    /// resent. A packet is lost if `dup_ack_threshold` packets beyond it have arrived, that is, below `edge`.
+    fn pipe(&self, edge: u32) -> u32 {
+        let outstanding = self.unacked_below(self.sent);
+        let unacked_between = |from: u32, to: u32| to.saturating_sub(from) - self.acked.count_in(from..to.max(from));
+        outstanding - unacked_between(self.resent, edge) + unacked_between(edge.max(self.first_missing()), self.resent)
+    }
+
+    /// Resends the first missing packet, whatever the window says.
+    pub(super) fn resend_first(&mut self) -> u32 {
+        self.resent = self.first_missing() + 1;
+        self.first_missing()
+    }
+
+    /// Makes packet `number`.
+    #[inline]
+    pub(super) fn packet(&mut self, now: Time, number: u32, framing: &Framing) -> Packet<Header> {
+        let header = Header::Data { number, packets: self.packets };
+        let mut packet = framing.data(self.flow, self.dst, self.size, number, header);
+        packet.ecn = ecn(self.connection.controller.reacts_to_marks());
+        packet.retransmission = number < self.sent;
+        if !packet.retransmission {
+            self.sent = number + 1;
+            if self.timed == UNTIMED {
+                self.timed = (number, now);
+            }
+        }
+        packet
+    }
+}
+
+/// Every packet of a connection that answers marks is ECN-capable, so that no switch drops it where it would mark others (PIAS
+/// paper, §IV-A3).
+#[inline]
+pub(super) fn ecn(reacts_to_marks: bool) -> Ecn {
+    if reacts_to_marks { Ecn::Capable } else { Ecn::NotCapable }
+}
