@@ -38,8 +38,6 @@ pub(super) struct Sending {
     pub(super) phase: Phase,
     /// The window was all used when the flow last could send: only then does it grow.
     limited: bool,
-    /// A packet was resent for want of anything better in this recovery (RFC 6675 §4, NextSeg rule 4).
-    rescued: bool,
     /// The recovery or loss phase ends when all packets below this one have arrived.
     recover: u32,
     /// In recovery, all packets below this one that were found lost have been resent (RFC 6675: HighRxt).
@@ -72,7 +70,6 @@ impl Sending {
             acked: RangeSet::default(),
             phase,
             limited: true,
-            rescued: false,
             recover: 0,
             resent: 0,
             round_end: 0,
@@ -196,9 +193,10 @@ impl Sending {
         self.first_missing() >= self.recover && (self.duplicates >= config.dup_ack_threshold || beyond.is_some())
     }
 
-    /// Halves the window for a loss.
+    /// Halves the window for a loss. What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
     fn halve(&mut self) {
-        self.connection.threshold = (f64::from(self.flight()) / 2.0).max(2.0);
+        let within_window = f64::from(self.flight()).min(self.connection.window);
+        self.connection.threshold = (within_window / 2.0).max(2.0);
     }
 
     /// Enters fast recovery (RFC 6675 §5 step 4, RFC 6582 §3.2 step 2). The lost packet is to be resent at once.
@@ -208,7 +206,6 @@ impl Sending {
         self.recover = self.sent;
         self.cut_end = self.sent;
         self.resent = self.first_missing();
-        self.rescued = false;
         self.timed = UNTIMED;
         // Without selective acknowledgement, each duplicate stands for a packet that has left the network.
         let inflation = if config.sack { 0.0 } else { f64::from(config.dup_ack_threshold) };
@@ -278,7 +275,8 @@ impl Sending {
         Some(number)
     }
 
-    /// The next packet that fast recovery allows with selective acknowledgement (RFC 6675 §5, step C).
+    /// The next packet that fast recovery allows with selective acknowledgement (RFC 6675 §5, step C). There is no
+    /// rescue retransmission (§4, NextSeg rule 4): at the end of a flow it would repeat, in every recovery, a packet that is still on its way.
     pub(super) fn next_in_recovery(&mut self, config: &Config) -> Option<u32> {
         self.resent = self.resent.max(self.first_missing());
         let edge = self.acked.highest(config.dup_ack_threshold).unwrap_or(0);
@@ -287,20 +285,12 @@ impl Sending {
         }
         let hole = if self.acked.contains(self.resent) { self.acked.next_missing_after(self.resent) } else { self.resent };
         let highest = self.acked.highest(1).unwrap_or(0);
-        if hole < edge {
-            self.resent = hole + 1;
-        } else if self.next < self.packets {
+        if hole >= edge && self.next < self.packets {
             self.next += 1;
             return Some(self.next - 1);
-        } else if hole < highest {
-            self.resent = hole + 1;
-        } else if !self.rescued && self.unacked_below(self.sent) > 0 {
-            self.rescued = true;
-            return (self.first_missing()..self.sent).rev().find(|number| !self.acked.contains(*number));
-        } else {
-            return None;
         }
-        Some(hole)
+        self.resent = hole + 1;
+        (hole < edge.max(highest)).then_some(hole)
     }
 
     /// How many packets are in the network (RFC 6675 §4, SetPipe): those that are neither acknowledged nor lost, and those that were
