@@ -48,6 +48,23 @@ impl<H> Packet<H> {
     pub fn size(&self) -> Bytes {
         Bytes::new(u64::from(self.size_bytes))
     }
+    /// The same packet under another header.
+    #[inline]
+    pub fn with_header<G>(&self, header: G) -> Packet<G> {
+        Packet {
+            flow: self.flow,
+            src: self.src,
+            dst: self.dst,
+            size_bytes: self.size_bytes,
+            payload_bytes: self.payload_bytes,
+            class: self.class,
+            ecn: self.ecn,
+            retransmission: self.retransmission,
+            corrupt: self.corrupt,
+            offset: self.offset,
+            header,
+        }
+    }
     /// Bytes of payload.
     #[inline]
     pub fn payload(&self) -> Bytes {

@@ -5,9 +5,11 @@
 //! * [`quantity`]: quantities with units in configurations.
 
 pub mod fastpass;
+pub mod las;
 pub mod parts;
 pub mod pfabric;
 pub mod phost;
+pub mod pias;
 pub mod ports;
 pub mod quantity;
 pub mod tcp;
@@ -35,8 +37,10 @@ macro_rules! for_each_transport {
             $crate::tcp::EcnStar,
             $crate::fastpass::Fastpass,
             $crate::tcp::L2dct,
+            $crate::las::Las,
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
+            $crate::pias::Pias,
             $crate::tcp::Tcp,
         }
     };

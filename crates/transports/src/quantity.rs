@@ -198,6 +198,25 @@ macro_rules! quantity {
                     super::deserialize(deserializer).map(Some)
                 }
             }
+            /// A list of them.
+            pub mod list {
+                use super::*;
+                /// Its schema, for `#[schemars(schema_with = …)]`.
+                pub fn schema(generator: &mut SchemaGenerator) -> Schema {
+                    json_schema!({ "type": "array", "items": super::schema(generator) })
+                }
+                /// Writes it.
+                pub fn serialize<S: serde::Serializer>(values: &[$type], serializer: S) -> Result<S::Ok, S::Error> {
+                    serializer.collect_seq(values.iter().map(|value| $print(*value)))
+                }
+                /// Reads it.
+                pub fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<$type>, D::Error> {
+                    #[derive(serde::Deserialize)]
+                    struct One(#[serde(with = "super")] $type);
+                    let list: Vec<One> = serde::Deserialize::deserialize(deserializer)?;
+                    Ok(list.into_iter().map(|one| one.0).collect())
+                }
+            }
         }
     };
 }
@@ -269,6 +288,19 @@ mod tests {
             r#""1.2.3kB" is not a number of bytes: expected a number and a unit, such as "36kB""#,
         ];
         assert_eq!(errors.each_ref().map(String::as_str), expected);
+    }
+
+    #[test]
+    fn lists_are_written_and_read_item_by_item() {
+        #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug)]
+        struct Config {
+            #[serde(with = "bytes::list")]
+            limits: Vec<Bytes>,
+        }
+        let config: Config = toml::from_str("limits = [\"1.5kB\", \"1KiB\"]").unwrap();
+        assert_eq!(config.limits, [1500, 1024].map(Bytes::new));
+        assert_eq!(toml::to_string(&config).unwrap(), "limits = [\"1.5kB\", \"1.024kB\"]\n");
+        assert!(toml::from_str::<Config>("limits = [1500]").unwrap_err().to_string().contains("say the unit"));
     }
 
     #[test]

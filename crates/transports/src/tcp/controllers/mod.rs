@@ -64,6 +64,7 @@ pub trait Controller {
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// RFC 5681: halves on loss, knows no marks.
+    #[serde(rename = "newreno")]
     NewReno,
     /// RFC 8257: cuts by the share of marked packets.
     Dctcp,

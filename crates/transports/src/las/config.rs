@@ -1,0 +1,61 @@
+//! Parameters of LAS.
+
+use flowloom_core::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Checked, pfabric, quantity};
+
+/// Parameters of LAS; what they mean is pFabric's. The defaults are those of the PIAS paper, §V-C.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Packets a flow may send before the first acknowledgement (PIAS paper §V-C: 70, the bandwidth-delay product).
+    pub initial_window: u32,
+    /// The most packets a flow may have unacknowledged (139: one less than a port holds, as in the PIAS authors' simulator).
+    pub max_window: u32,
+    /// Retransmission timeout, fixed (PIAS paper §V-C: 250 µs, three round trips).
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema")]
+    pub rto: Duration,
+    /// Consecutive timeouts after which a flow sends only a header per timeout until it is answered; 0 means never (5 in the PIAS
+    /// authors' simulator).
+    pub probe_after: u32,
+    /// How long a receiver remembers a finished flow; counted from the last of its duplicates.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema")]
+    pub time_wait: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            initial_window: 70,
+            max_window: 139,
+            rto: Duration::from_us(250),
+            probe_after: 5,
+            time_wait: Duration::from_ms(1000),
+        }
+    }
+}
+
+impl Config {
+    /// The same for pFabric's host, with the priority number that makes it LAS.
+    pub fn pfabric(&self) -> pfabric::Config {
+        pfabric::Config {
+            initial_window: self.initial_window,
+            max_window: self.max_window,
+            rto: self.rto,
+            probe_after: self.probe_after,
+            sack_clocking: false,
+            priority: pfabric::Priority::BytesSent,
+            time_wait: self.time_wait,
+        }
+    }
+}
+
+impl Checked for Config {
+    fn check(&self) -> Result<(), String> {
+        self.pfabric().check()
+    }
+}

@@ -1,0 +1,32 @@
+#![doc = include_str!("README.md")]
+
+mod config;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, NoControl, PortSite, Site, Transport};
+
+pub use config::Config;
+
+use crate::pfabric::{Header, Host, PriorityDrop};
+
+/// LAS.
+pub enum Las {}
+
+impl Transport for Las {
+    const NAME: &'static str = "las";
+    const ABOUT: &'static str = "switches send and drop by what a flow has sent so far: least attained service (PIAS paper)";
+    const NIC: Nic = Nic::Queued;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = PriorityDrop;
+    type Control = NoControl<Header>;
+
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(&config.pfabric(), site)
+    }
+    fn port(_: &Config, site: &PortSite<'_>) -> PriorityDrop {
+        PriorityDrop::new(site.buffer)
+    }
+}

@@ -1,0 +1,129 @@
+//! Parameters of PIAS.
+
+use flowloom_core::{Bytes, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::optimum::Reading;
+use crate::tcp::controllers::Kind;
+use crate::{Checked, quantity, tcp};
+
+/// Most classes that a port has, less one.
+pub const MOST_THRESHOLDS: usize = 7;
+
+/// Parameters of PIAS. The defaults are those of the paper's simulations, §V-C, on Web Search at load 0.8.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Demotion thresholds, ascending, at most 7: a packet is in the class of the first one that its offset in the flow does not exceed,
+    /// and in the last class beyond all. None makes one class. `flowloom thresholds` finds them.
+    #[serde(with = "quantity::bytes::list")]
+    #[schemars(schema_with = "quantity::bytes::list::schema", length(max = 7))]
+    pub thresholds: Vec<Bytes>,
+    /// What sizes the window: `newreno`, `dctcp` (the paper's), `d2tcp`, `l2dct` or `ecn_star`.
+    pub controller: Kind,
+    /// A flow that times out so many times in a row counts as new (§III-B3: 2; the authors' kernel module: 3; their simulator: never, 0).
+    pub aging: u32,
+    /// TCP underneath.
+    pub tcp: tcp::Config,
+    /// How thresholds follow the traffic.
+    pub update: Update,
+}
+
+/// The loop of §III-B1: hosts report what they sent, a central entity on a host of its own finds new thresholds and distributes them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Update {
+    /// How often; 0 means never.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema")]
+    pub period: Duration,
+    /// From the hosts' reports until the new thresholds leave: collecting and computing.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema")]
+    pub delay: Duration,
+    /// Weight of the latest period against all before it: 1 forgets at once.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub smoothing: f64,
+    /// What the new thresholds minimise, see `flowloom thresholds`: `exact` or `per_packet`.
+    pub reading: Reading,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let packets = [909, 1329, 1648, 1960, 2143, 2337, 2484];
+        Config {
+            thresholds: packets.map(|packets| Bytes::new(packets * 1460)).to_vec(),
+            controller: Kind::Dctcp,
+            aging: 0,
+            tcp: tcp::Config::default(),
+            update: Update::default(),
+        }
+    }
+}
+
+impl Default for Update {
+    fn default() -> Update {
+        Update { period: Duration::ZERO, delay: Duration::from_ms(1), smoothing: 0.5, reading: Reading::PerPacket }
+    }
+}
+
+impl Config {
+    /// How many classes the thresholds make.
+    pub fn classes(&self) -> u8 {
+        if self.update.period == Duration::ZERO { self.thresholds.len() as u8 + 1 } else { MOST_THRESHOLDS as u8 + 1 }
+    }
+}
+
+impl Checked for Config {
+    fn check(&self) -> Result<(), String> {
+        let count = self.thresholds.len();
+        if count > MOST_THRESHOLDS {
+            return Err(format!(
+                "thresholds: found {count}; ports have eight classes, which {MOST_THRESHOLDS} thresholds divide"
+            ));
+        }
+        if self.thresholds.contains(&Bytes::ZERO) || !self.thresholds.is_sorted() {
+            let right = "such as [\"100kB\", \"1MB\"]";
+            return Err(format!("thresholds: they are above 0 and ascend, {right}"));
+        }
+        let Update { period, delay, .. } = self.update;
+        if period != Duration::ZERO && (delay == Duration::ZERO || delay >= period) {
+            return Err(format!("update.delay: found {delay}; it is above 0 and below update.period = {period}"));
+        }
+        self.tcp.check().map_err(|why| format!("tcp.{why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_written_with_units_and_reads_back() {
+        let text = toml::to_string(&Config::default()).unwrap();
+        assert!(text.contains("1.32714MB") && text.contains("[update]"), "{text}");
+        assert_eq!(toml::from_str::<Config>(&text).unwrap(), Config::default());
+        assert_eq!(toml::from_str::<Config>("").unwrap(), Config::default());
+        assert!(toml::from_str::<Config>("treshold = []").is_err());
+    }
+
+    #[test]
+    fn what_could_not_run_is_refused_by_name() {
+        let culprit =
+            |text| toml::from_str::<Config>(text).unwrap().check().map_err(|why| why.split(':').next().unwrap().to_owned());
+        assert_eq!(culprit("thresholds = []"), Ok(()));
+        assert_eq!(culprit("thresholds = [\"20kB\", \"20kB\"]"), Ok(()));
+        let eight = format!("thresholds = [{}]", ["\"1MB\""; 8].join(","));
+        for (text, key) in [
+            ("thresholds = [\"2MB\", \"1MB\"]", "thresholds"),
+            ("thresholds = [\"0B\"]", "thresholds"),
+            (&eight, "thresholds"),
+            ("[update]\nperiod = \"1ms\"", "update.delay"),
+            ("[tcp]\nrto_min = \"0s\"", "tcp.rto_min"),
+            ("[tcp.nic]\nmark_above = \"0B\"", "tcp.nic.mark_above"),
+        ] {
+            assert_eq!(culprit(text), Err(key.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+#![doc = include_str!("README.md")]
+
+mod config;
+mod controller;
+mod header;
+mod host;
+mod optimum;
+mod sizes;
+mod tagger;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Duration, Nic, Placement, PortSite, Site, Transport};
+
+pub use config::{Config, MOST_THRESHOLDS, Update};
+pub use controller::Controller;
+pub use header::Header;
+pub use host::Host;
+pub use optimum::{Reading, thresholds};
+pub use sizes::{BINS, Sizes};
+pub use tagger::Tagger;
+
+use crate::ports::EcnPriority;
+use crate::tcp;
+
+/// PIAS.
+pub enum Pias {}
+
+impl Transport for Pias {
+    const NAME: &'static str = "pias";
+    const ABOUT: &'static str = "flows sink through the switches' priorities as they send, over DCTCP (ToN 2017)";
+    const NIC: Nic = Nic::Queued;
+    const SHARES_MEMORY: bool = true;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = EcnPriority;
+    type Control = Controller;
+
+    fn placement(config: &Config) -> Placement {
+        if config.update.period == Duration::ZERO { Placement::Nowhere } else { Placement::ExtraHost }
+    }
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+    fn port(config: &Config, site: &PortSite<'_>) -> EcnPriority {
+        tcp::port(&config.tcp, config.classes(), site)
+    }
+    fn control(config: &Config, site: &Site<'_>) -> Controller {
+        Controller::new(config, site)
+    }
+}

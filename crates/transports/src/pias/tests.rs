@@ -1,0 +1,97 @@
+//! PIAS between hosts.
+
+use flowloom_core::{Bytes, Duration, FlowId, NodeId, Time};
+use proptest::prelude::*;
+
+use super::sizes::edge;
+use super::{Config, Header, Pias, Reading, Update};
+use crate::parts::{Pair, Sent, Setup};
+use crate::tcp;
+use crate::tcp::controllers::Kind;
+use crate::trial::trials;
+
+const SECOND: Time = Time::from_ps(1_000_000_000_000);
+
+fn roomy(hosts: usize) -> Setup {
+    Setup { hosts, buffer: Bytes::new(1 << 30), ..Setup::default() }
+}
+
+fn is_data(sent: &Sent<Header>) -> bool {
+    matches!(sent.packet.header, Header::Tcp(tcp::Header::Data { .. }))
+}
+
+#[test]
+fn packets_sink_with_the_bytes_of_their_own_message_and_acknowledgements_stay_on_top() {
+    let config = Config { thresholds: [5_000, 20_000].map(Bytes::new).to_vec(), ..Config::default() };
+    let mut pair = Pair::<Pias>::new(&config, roomy(2));
+    for _ in 0..2 {
+        // The second one comes over the same connection, and begins anew.
+        pair.open(0, 1, 30 * 1460);
+        pair.run_to_end(SECOND);
+    }
+    for flow in [FlowId(0), FlowId(1)] {
+        let classes: Vec<u8> =
+            pair.sent().iter().filter(|sent| is_data(sent) && sent.packet.flow == flow).map(|sent| sent.packet.class).collect();
+        // Offsets 0 to 4380, to 18980, and the rest.
+        assert_eq!(classes, [vec![0; 4], vec![1; 10], vec![2; 16]].concat());
+    }
+    assert!(pair.sent().iter().filter(|sent| !is_data(sent)).all(|sent| sent.packet.class == 0));
+}
+
+/// A short flow passes a long one at the switch, except for the packet that is on the line: its time is its own and one packet's.
+#[test]
+fn a_young_flow_passes_an_old_one() {
+    let config = Config { thresholds: vec![Bytes::new(20_000)], ..Config::default() };
+    let mut pair = Pair::<Pias>::new(&config, roomy(3));
+    pair.open(0, 2, 10_000_000);
+    pair.run(Time::ZERO + Duration::from_us(1000));
+    let short = pair.open(1, 2, 14_600);
+    pair.run_to_end(SECOND);
+    let alone = Duration::from_us(1) + Duration::from_ns(10 * 1200);
+    let fct = pair.flow(short).fct();
+    assert!(fct >= alone && fct <= alone + Duration::from_ns(1200), "{fct}");
+}
+
+/// Hosts report what ended, and the controller's thresholds divide small flows from large ones.
+#[test]
+fn thresholds_follow_what_hosts_report() {
+    let (period, delay) = (Duration::from_ms(1), Duration::from_us(100));
+    let update = Update { period, delay, smoothing: 1.0, reading: Reading::Exact };
+    let config = Config { thresholds: vec![], update, ..Config::default() };
+    let mut pair = Pair::<Pias>::new(&config, roomy(3));
+    for _ in 0..40 {
+        pair.open(0, 1, 4_000);
+    }
+    pair.open(2, 1, 400_000);
+    pair.run(Time::ZERO + Duration::from_us(1_200));
+    let late = pair.open(0, 1, 100_000);
+    pair.run(Time::ZERO + Duration::from_us(1_900));
+    let updates: Vec<_> = pair.sent().iter().filter(|sent| matches!(sent.packet.header, Header::Update { .. })).collect();
+    assert_eq!(updates.iter().map(|sent| sent.packet.dst).collect::<Vec<_>>(), [0, 1, 2].map(NodeId));
+    let Header::Update { bins, .. } = updates[0].packet.header else { unreachable!() };
+    let first = edge(usize::from(bins[0]));
+    assert!((4_000..4_300).contains(&first), "the first threshold is the bin of 4000 B: {first}");
+    let class_at = |from: u64| {
+        let at = |sent: &&Sent<Header>| is_data(sent) && sent.packet.flow == late && sent.packet.offset.get() >= from;
+        pair.sent().iter().find(at).map(|sent| sent.packet.class)
+    };
+    assert_eq!((class_at(0), class_at(first + 1)), (Some(0), Some(1)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_flow_survives_whatever_the_network_does(
+        trial in trials(),
+        aging in 0_u32..3,
+        controller in prop::sample::select(vec![Kind::NewReno, Kind::Dctcp, Kind::D2tcp, Kind::L2dct, Kind::EcnStar]),
+        update_us in prop::sample::select(vec![0, 20_000]),
+    ) {
+        let update = Update { period: Duration::from_us(update_us), delay: Duration::from_us(100), ..Update::default() };
+        let tcp = tcp::Config { rto_max: Duration::from_ms(50), ..tcp::Config::default() };
+        let thresholds = [3_000, 10_000, 50_000].map(Bytes::new).to_vec();
+        let config = Config { aging, controller, update, tcp, thresholds };
+        trial.survive::<Pias>(&config);
+    }
+}
