@@ -19,14 +19,17 @@ from flowloom.stats import Estimate
 
 def print_found(found: Solution | Found) -> None:
     """Print the thresholds, and beside them what other sets give."""
-    _print_queues(found.sizes, found.thresholds, found.queues)
+    _print_queues(found.sizes, found.thresholds)
+    if len(found.thresholds) + 1 < found.queues:
+        more = "nothing better was found with more" if isinstance(found, Found) else "by this objective, more only delay"
+        typer.echo(f"{len(found.thresholds) + 1} of {found.queues} queues are used: {more}.\n")
     if isinstance(found, Solution):
         _print_analytic(found)
     else:
         _print_simulated(found)
 
 
-def _print_queues(sizes: Sizes, thresholds: tuple[int, ...], queues: int) -> None:
+def _print_queues(sizes: Sizes, thresholds: tuple[int, ...]) -> None:
     f, survival = sizes.at(np.array(thresholds, dtype=np.float64))
     flows, bytes_ = np.diff([0, *f, 1]), np.diff([0, *survival, sizes.mean]) / sizes.mean
     rows = []
@@ -36,8 +39,6 @@ def _print_queues(sizes: Sizes, thresholds: tuple[int, ...], queues: int) -> Non
         rows.append([str(number), *limit, f"{ending:.1%}", f"{carried:.1%}"])
     head = ["queue", "up to (bytes)", f"packets of {PACKET_BYTES} B", "flows that end here", "bytes carried"]
     print_table(head, rows, right=range(5), title=f"{sizes.name}: mean flow {metrics.size(sizes.mean)}")
-    if len(rows) < queues:
-        typer.echo(f"{len(rows)} of {queues} queues are used: by this objective another would only delay flows that pass it.\n")
 
 
 def _print_analytic(solution: Solution) -> None:
@@ -86,7 +87,7 @@ def _print_simulated(found: Found) -> None:
 
 
 def _difference(difference: Estimate) -> str:
-    return "0" if difference.mean == 0 else f"{difference.mean:+.3g} ± {difference.half_width or 0:.2g}"
+    return "0" if difference.mean == 0 else f"{difference.mean:+.4g} ± {difference.half_width or 0:.3g}"
 
 
 def _verdict(difference: Estimate) -> str:
