@@ -63,31 +63,44 @@ def run(
 
 def compare(
     scenario: ScenarioFile,
-    transports: Annotated[str, typer.Option(metavar="A,B,C", help="The transports to run, by name.")],
+    transports: Annotated[str, typer.Option(metavar="A,B,C", help="The transports to run, by name, or `all`.")],
     ideal: Annotated[bool, typer.Option("--ideal", help="Add the bound that no transport can beat.")] = False,
+    over: Annotated[str | None, typer.Option(metavar="KEY=V1,V2,...", help="Do so at each value of a scenario key.")] = None,
     set_: Set = None,
     seed: Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs, table and picture go.")] = Path("results/compare"),
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Run several transports on the same flows; print a table and draw a picture."""
+    """Run several transports on the same flows; print a table and draw a picture. With --over, hold a tournament of rounds."""
     from flowloom import progress
     from flowloom.cli import tables
-    from flowloom.plots.comparison import draw
+    from flowloom.plots.comparison import draw, draw_tournament
     from flowloom.sweeps import sweep as run_sweep
 
-    names = list(dict.fromkeys(common.split_list(transports) + (["ideal"] if ideal else [])))
+    chosen = _every_transport() if transports == "all" else common.split_list(transports)
+    names = list(dict.fromkeys(chosen + (["ideal"] if ideal else [])))
+    key, values = _axis(over, "--over") if over else ("run.seed", [None])
     base = _scenario(scenario, set_, seed)
+    axes = ({key: values} if over else {}) | {"transport.name": names}
     with common.resumable(out / "runs"), progress.reporter() as reporter:
-        done = run_sweep(base, {"transport.name": names}, workers=jobs, out=out, reporter=reporter)
-    results = {run.point["transport.name"]: run.results for run in done}
-    pictures = draw(results, out / "compare", Path(scenario).stem)
+        done = run_sweep(base, axes, workers=jobs, out=out, reporter=reporter)
     if json:
-        common.print_json([r.summary for r in results.values()])
+        common.print_json([run.results.summary for run in done])
         return
-    tables.print_comparison(results)
-    typer.echo(f"picture: {pictures[0]}\nruns and their flows: {out / 'runs'}")
+    rounds = {
+        value: {run.point["transport.name"]: run.results for run in done if run.point.get(key) == value} for value in values
+    }
+    pictures = []
+    for value, results in rounds.items():
+        title = Path(scenario).stem + (f", {value}" if over else "")
+        pictures.append(draw(results, out / (f"compare-{value}" if over else "compare"), title)[0])
+        if not over:
+            tables.print_comparison(results)
+    if over:
+        tables.print_tournament(rounds)
+        pictures.append(draw_tournament(rounds, tables.ranking(rounds), out / "tournament", Path(scenario).stem)[0])
+    typer.echo(f"picture: {', '.join(map(str, pictures))}\nruns and their flows: {out / 'runs'}")
 
 
 def sweep(
@@ -117,11 +130,19 @@ def sweep(
     typer.echo(f"table: {out / 'sweep.csv'}\nruns: {out / 'runs'}")
 
 
-def _axis(text: str) -> tuple[str, list[Any]]:
+def _every_transport() -> list[str]:
+    from json import loads
+
+    from flowloom._native import catalogue
+
+    return [transport["name"] for transport in loads(catalogue())["transports"] if transport["name"] != "ideal"]
+
+
+def _axis(text: str, option: str = "--vary") -> tuple[str, list[Any]]:
     from flowloom._native import ScenarioError
 
     key, equals, values = text.partition("=")
     found = [common.parse_value(value) for value in common.split_list(values)]
     if not equals or not found:
-        raise ScenarioError(f"--vary {text}: give a key and its values, like --vary workload.load=0.5,0.6,0.7")
+        raise ScenarioError(f"{option} {text}: give a key and its values, like {option} workload.load=0.5,0.6,0.7")
     return key.strip(), found

@@ -44,6 +44,27 @@ def print_comparison(results: Mapping[str, Results]) -> None:
     print_sizes(results)
 
 
+_ROUND = ("slowdown.mean", "slowdown.p99", "fct_us.mean")
+
+
+def ranking(rounds: Mapping[Any, Mapping[str, Results]]) -> list[str]:
+    """Order transports by the geometric mean of their mean slowdowns over the rounds, the best first."""
+    from statistics import geometric_mean
+
+    names = list(next(iter(rounds.values())))
+    return sorted(names, key=lambda name: geometric_mean(r[name].summary["slowdown"]["mean"] for r in rounds.values()))
+
+
+def print_tournament(rounds: Mapping[Any, Mapping[str, Results]]) -> None:
+    """Print a row per transport, the best first, with a few numbers of each round."""
+    head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND)]
+    rows = [
+        [transport_label(name), *(_shown(m, results[name].summary) for results in rounds.values() for m in _ROUND)]
+        for name in ranking(rounds)
+    ]
+    print_table(head, rows, right=range(1, len(head)), title="Tournament, by the geometric mean of mean slowdowns")
+
+
 def print_sizes(results: Mapping[str, Results]) -> None:
     """Print mean and 99th-percentile slowdown by flow size."""
     bins = [r.summary["slowdown"].get("by_size") or [] for r in results.values()]

@@ -36,6 +36,26 @@ def draw(results: Mapping[str, Results], stem: Path, title: str) -> list[Path]:
     return style.save(drawing, stem)
 
 
+def draw_tournament(rounds: Mapping[Any, Mapping[str, Results]], names: list[str], stem: Path, title: str) -> list[Path]:
+    """Draw mean and 99th-percentile slowdown of each transport in each round as bars, as `stem`.png and .svg."""
+    drawing = style.canvas(10, 4.4)
+    handles: dict[str, Any] = {}
+    for spot, word, text in zip(drawing.subplots(1, 2), ("mean", "p99"), ("Mean", "99th percentile"), strict=True):
+        width = 0.85 / len(names)
+        for place, name in enumerate(names):
+            look = style.transport(name)
+            at = [number + (place - (len(names) - 1) / 2) * width for number in range(len(rounds))]
+            heights = [results[name].summary["slowdown"][word] for results in rounds.values()]
+            handles[look.label] = spot.bar(
+                at, heights, width, color=look.color, hatch=look.hatch, edgecolor="white", linewidth=0.3
+            )
+        spot.set(xticks=range(len(rounds)), xticklabels=[str(value) for value in rounds], ylabel="Slowdown", title=text)
+        _from_one(spot.yaxis, spot.get_ylim()[1])
+    drawing.suptitle(f"{title}: slowdown of flows, 1 is the best there is", fontsize=12, fontweight="bold")
+    style.legend(drawing, handles)
+    return style.save(drawing, stem)
+
+
 def _from_one(axis: Any, top: float) -> None:
     """Start an axis of slowdowns at 1, and make it logarithmic where it spans much."""
     from matplotlib.ticker import LogLocator, NullFormatter

@@ -41,6 +41,7 @@ _TRANSPORTS = {
     "dctcp": Look("DCTCP", BLACK, "x", (0, (1, 1)), "///"),
     "l2dct": Look("L2DCT", GREEN, "<", (0, (1, 1)), "///"),
     "d2tcp": Look("D2TCP", ORANGE, ">", (0, (1, 1)), "///"),
+    "ecn_star": Look("ECN*", SKY, "1", (0, (1, 1)), "///"),
     "tcp": Look("TCP", VERMILLION, "+", (0, (1, 1)), "///"),
     "pdq": Look("PDQ", BLUE, "d", (0, (5, 1, 1, 1)), "..."),
     "d3": Look("D3", SKY, "h", (0, (5, 1, 1, 1)), "..."),

@@ -1,6 +1,6 @@
 //! Parameters of LAS.
 
-use flowloom_core::Duration;
+use flowloom_core::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,10 @@ pub struct Config {
     /// Consecutive timeouts after which a flow sends only a header per timeout until it is answered; 0 means never (5 in the PIAS
     /// authors' simulator).
     pub probe_after: u32,
+    /// The most that a port holds, if it has more memory (PIAS paper §V-C: 210 kB, two bandwidth-delay products).
+    #[serde(with = "quantity::bytes")]
+    #[schemars(schema_with = "quantity::bytes::schema")]
+    pub port_most: Bytes,
     /// How long a receiver remembers a finished flow; counted from the last of its duplicates.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema")]
@@ -34,6 +38,7 @@ impl Default for Config {
             max_window: 139,
             rto: Duration::from_us(250),
             probe_after: 5,
+            port_most: Bytes::new(210_000),
             time_wait: Duration::from_ms(1000),
         }
     }
@@ -49,6 +54,7 @@ impl Config {
             probe_after: self.probe_after,
             sack_clocking: false,
             priority: pfabric::Priority::BytesSent,
+            port_most: Some(self.port_most),
             time_wait: self.time_wait,
         }
     }

@@ -26,7 +26,7 @@ impl Transport for Las {
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(&config.pfabric(), site)
     }
-    fn port(_: &Config, site: &PortSite<'_>) -> PriorityDrop {
-        PriorityDrop::new(site.buffer)
+    fn port(config: &Config, site: &PortSite<'_>) -> PriorityDrop {
+        PriorityDrop::new(config.pfabric().port_limit(site.buffer))
     }
 }

@@ -17,7 +17,7 @@ const PACKET: Duration = Duration::from_ns(1200);
 fn equal_flows_share_the_line_as_a_processor() {
     for (flows, packets) in [(2_u32, 500_u64), (5, 200), (12, 100)] {
         let setup = Setup { hosts: flows as usize + 1, buffer: Bytes::new(1 << 30), ..Setup::default() };
-        let config = Config { initial_window: 139, ..Config::default() };
+        let config = Config { initial_window: 139, port_most: Bytes::new(1 << 30), ..Config::default() };
         let mut pair = Pair::<Las>::new(&config, setup);
         let ids: Vec<FlowId> = (1..=flows).map(|sender| pair.open(sender, 0, packets * 1460)).collect();
         pair.run_to_end(SECOND);

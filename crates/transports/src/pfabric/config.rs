@@ -1,6 +1,6 @@
 //! Parameters of pFabric.
 
-use flowloom_core::Duration;
+use flowloom_core::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,10 @@ pub struct Config {
     pub sack_clocking: bool,
     /// What the priority number of a data packet means: `remaining`, `deadline` or `bytes_sent`.
     pub priority: Priority,
+    /// The most that a port holds, if it has more memory: pFabric is made for two bandwidth-delay products (PIAS §V-C: 210 kB).
+    #[serde(with = "quantity::bytes::option", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "quantity::bytes::schema")]
+    pub port_most: Option<Bytes>,
     /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them. Many
     /// times `rto`, since as many losses in a row must do no harm, and longer than a duplicate can starve in a port.
     #[serde(with = "quantity::duration")]
@@ -56,8 +60,16 @@ impl Default for Config {
             probe_after: 5,
             sack_clocking: false,
             priority: Priority::Remaining,
+            port_most: None,
             time_wait: Duration::from_ms(100),
         }
+    }
+}
+
+impl Config {
+    /// What a port of so much memory holds.
+    pub fn port_limit(&self, buffer: Bytes) -> Bytes {
+        self.port_most.map_or(buffer, |most| most.min(buffer))
     }
 }
 

@@ -16,7 +16,7 @@ pub use host::Host;
 use host::Outbox;
 pub use port::PriorityDrop;
 
-/// pFabric; with [`Priority::BytesSent`] it is LAS.
+/// pFabric; with [`Priority::BytesSent`] its host and port are those of [LAS](crate::las).
 pub enum PFabric {}
 
 impl Transport for PFabric {
@@ -32,7 +32,7 @@ impl Transport for PFabric {
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)
     }
-    fn port(_: &Config, site: &PortSite<'_>) -> PriorityDrop {
-        PriorityDrop::new(site.buffer)
+    fn port(config: &Config, site: &PortSite<'_>) -> PriorityDrop {
+        PriorityDrop::new(config.port_limit(site.buffer))
     }
 }

@@ -45,7 +45,7 @@ pub struct Update {
     /// Weight of the latest period against all before it: 1 forgets at once.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub smoothing: f64,
-    /// What the new thresholds minimise, see `flowloom thresholds`: `exact` or `per_packet`.
+    /// What the new thresholds minimise: `exact` or `per_packet`. The first does better in simulation, see `flowloom thresholds`.
     pub reading: Reading,
 }
 
@@ -64,7 +64,7 @@ impl Default for Config {
 
 impl Default for Update {
     fn default() -> Update {
-        Update { period: Duration::ZERO, delay: Duration::from_ms(1), smoothing: 0.5, reading: Reading::PerPacket }
+        Update { period: Duration::ZERO, delay: Duration::from_ms(1), smoothing: 0.5, reading: Reading::Exact }
     }
 }
 
