@@ -119,6 +119,21 @@ def test_compare_puts_transports_side_by_side_on_the_same_flows(scenario, tmp_pa
     assert ideal["fct_us"]["mean"] <= min(phost["fct_us"]["mean"], pfabric["fct_us"]["mean"])
 
 
+def test_a_tournament_ranks_transports_over_the_rounds(scenario, tmp_path):
+    out = tmp_path / "t"
+    words = ["compare", scenario, "--transports", "fastpass,pfabric", "--over", "workload.load=0.2,0.5", "--out", out]
+    text = call(*words).stdout
+    runs = json.loads(call(*words, "--json").stdout)
+    assert [run["transport"] for run in runs] == ["fastpass", "pfabric"] * 2
+    means = [run["slowdown"]["mean"] for run in runs]
+    best = "pFabric" if means[1] * means[3] < means[0] * means[2] else "Fastpass"
+    places = [line.split()[0] for line in text.splitlines() if line.startswith(("pFabric", "Fastpass"))]
+    assert places[0] == best and sorted(places) == ["Fastpass", "pFabric"]
+    assert all((out / f"{name}.png").stat().st_size > 10_000 for name in ("compare-0.2", "compare-0.5", "tournament"))
+    wrong = call("compare", scenario, "--transports", "phost", "--over", "workload.load", "--out", out, code=2)
+    assert "--over workload.load: give a key and its values" in wrong.stderr
+
+
 def test_sweep_tables_every_point_and_seed(scenario, tmp_path):
     words = ["sweep", scenario, "--vary", "workload.load=0.2,0.4", "--vary", "transport.name=phost,ideal", "--seeds", 2]
     rows = json.loads(call(*words, "--out", tmp_path / "s", "--no-flows", "--json").stdout)
