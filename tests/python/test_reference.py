@@ -24,10 +24,12 @@ WORKLOADS = {
 
 
 def rows(*heads: str) -> dict[str, str]:
-    """The keys and defaults of the table below these headings of the committed page."""
+    """The keys and defaults of the table below these headings of the committed page, or of the table that it says is like it."""
     text = PAGE.read_text()
     for head in heads:
         text = text[text.index(head) + len(head) :]
+    if like := re.search(r"^As `(\[.*\])`\.$", text.partition("\n## ")[0], re.M):
+        return rows(f"## `{like[1]}`")
     cells = [line.split("|")[1:4] for line in re.split(r"\n\|", text, maxsplit=1)[1].split("\n\n")[0].splitlines()]
     table = {
         key.strip(" `"): default.strip() for key, _, default in ([c.strip("|") for c in row] for row in cells) if "`" in key
@@ -63,7 +65,15 @@ def test_defaults_of_other_tables_are_those_that_are_filled_in(name):
 
 @pytest.mark.parametrize("name", [entry["name"] for entry in json.loads(_native.catalogue())["transports"]])
 def test_every_transport_has_its_parameters_there(name):
-    assert_defaults(rows(f"## `[transport.{name}]`"), resolved(transport=name)["transport"][name])
+    assert_parameters(f"transport.{name}", resolved(transport=name)["transport"][name])
+
+
+def assert_parameters(table: str, filled_in: dict[str, object]) -> None:
+    documented = rows(f"## `[{table}]`")
+    inner = [key for key, default in documented.items() if default == "its defaults"]
+    for key in inner:
+        assert_parameters(f"{table}.{key}", filled_in[key])
+    assert_defaults(*({k: v for k, v in keys.items() if k not in inner} for keys in (documented, filled_in)))
 
 
 def assert_defaults(documented: dict[str, str], filled_in: dict[str, object]) -> None:

@@ -32,16 +32,16 @@ pub trait Checked {
 macro_rules! for_each_transport {
     ($apply:ident) => {
         $apply! {
-            $crate::tcp::D2tcp,
+            $crate::tcp::Tcp,
             $crate::tcp::Dctcp,
-            $crate::tcp::EcnStar,
-            $crate::fastpass::Fastpass,
+            $crate::tcp::D2tcp,
             $crate::tcp::L2dct,
+            $crate::tcp::EcnStar,
+            $crate::pias::Pias,
             $crate::las::Las,
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
-            $crate::pias::Pias,
-            $crate::tcp::Tcp,
+            $crate::fastpass::Fastpass,
         }
     };
 }
