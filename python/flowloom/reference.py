@@ -48,7 +48,7 @@ def document(schema: Schema) -> str:
     for name, part in schema["properties"].items():
         sections += _section(name, part, name in schema.get("required", ()), described)
     heads = [part.split("`")[1] for part in sections if part.startswith("## ")]
-    links = " · ".join(f"[{head.strip('[]')}](#{re.sub('[^a-z_-]', '', head)})" for head in heads)
+    links = " · ".join(f"[{head.strip('[]')}](#{re.sub('[^a-z0-9_-]', '', head)})" for head in heads)
     return "\n".join([_INTRO, links + "\n", *sections])
 
 

@@ -24,12 +24,10 @@ WORKLOADS = {
 
 
 def rows(*heads: str) -> dict[str, str]:
-    """The keys and defaults of the table below these headings of the committed page, or of the table that it says is like it."""
+    """The keys and defaults of the table below these headings of the committed page."""
     text = PAGE.read_text()
     for head in heads:
         text = text[text.index(head) + len(head) :]
-    if like := re.search(r"^As `(\[.*\])`\.$", text.partition("\n## ")[0], re.M):
-        return rows(f"## `{like[1]}`")
     cells = [line.split("|")[1:4] for line in re.split(r"\n\|", text, maxsplit=1)[1].split("\n\n")[0].splitlines()]
     table = {
         key.strip(" `"): default.strip() for key, _, default in ([c.strip("|") for c in row] for row in cells) if "`" in key
@@ -68,7 +66,15 @@ def test_every_transport_has_its_parameters_there(name):
     assert_parameters(f"transport.{name}", resolved(transport=name)["transport"][name])
 
 
+def described_at(table: str) -> str:
+    """Where the page describes a table: it says of equal ones that they are like the first."""
+    section = PAGE.read_text().partition(f"## `[{table}]`")[2].partition("\n## ")[0]
+    like = re.search(r"^As `\[(.*)\]`\.$", section, re.M)
+    return like[1] if like else table
+
+
 def assert_parameters(table: str, filled_in: dict[str, object]) -> None:
+    table = described_at(table)
     documented = rows(f"## `[{table}]`")
     inner = [key for key, default in documented.items() if default == "its defaults"]
     for key in inner:
