@@ -14,14 +14,20 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from flowloom import results
 from flowloom._native import RunError
 from flowloom.engine import simulate
 from flowloom.progress import Reporter, Silent
 from flowloom.results import Results
-from flowloom.scenario import Scenario
+
+
+class Question(Protocol):
+    """What a run is made from: a scenario, or what a tool is asked."""
+
+    def key(self) -> str:
+        """Give a hash of all that the result depends on."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,14 +36,16 @@ class Job:
 
     label: str
     """For progress and messages: `phost, web_search, seed 1`."""
-    scenario: Scenario
+    scenario: Question
     key: str
     """`scenario.key()`: jobs with equal keys are one run."""
+    run: Callable[..., Results] = simulate
+    """Makes results of the scenario, telling its second argument about progress."""
 
     @classmethod
-    def of(cls, label: str, scenario: Scenario) -> Job:
+    def of(cls, label: str, scenario: Question, run: Callable[..., Results] = simulate) -> Job:
         """Make one, checking the scenario."""
-        return cls(label, scenario, scenario.key())
+        return cls(label, scenario, scenario.key(), run)
 
 
 class Store:
@@ -144,7 +152,7 @@ def _outcomes(
     jobs: list[Job], executor: Executor | None, workers: int | None, reporter: Reporter, step: Callable[[], None]
 ) -> Generator[tuple[Job, Results | str]]:
     if executor is not None:
-        yield from _collect({executor.submit(simulate, job.scenario): job for job in jobs}, step)
+        yield from _collect({executor.submit(job.run, job.scenario): job for job in jobs}, step)
     elif jobs:
         with _LocalPool(min(workers or cores(), len(jobs)), reporter) as pool:
             yield from _collect(pool.submit(jobs), step)
@@ -236,4 +244,4 @@ def _work(job: Job) -> Results:
             raise Stopped
         _report((job.key, job.label, done, sim_s, packet_hops))
 
-    return simulate(job.scenario, progress)
+    return job.run(job.scenario, progress)

@@ -55,6 +55,15 @@ def holds(kind, made=GOOD, **parameters):
     return outcome.holds
 
 
+def test_best_ratio():
+    # phost / fastpass: 0.55, 0.4, 0.325
+    assert holds("best_ratio", metric="m", of=PHOST, to=FASTPASS, at_most=0.326)
+    assert not holds("best_ratio", metric="m", of=PHOST, to=FASTPASS, at_most=0.324)
+    assert not holds("best_ratio", metric="m", of=PHOST, to=FASTPASS, at_least=0.326)
+    unknown = grid([1.1, math.nan, 1.3], [1.0, 1.2, 1.4], [2.0, 3.0, 4.0])
+    assert not holds("best_ratio", unknown, metric="m", of=PHOST, to=FASTPASS, at_most=0.5)
+
+
 def test_level():
     assert holds("level", metric="m", where=PHOST, at_least=1.1, at_most=1.3)
     assert not holds("level", metric="m", where=PHOST, at_most=1.29)

@@ -136,6 +136,24 @@ def ratio(
     return _judge(values, Band(at_least, at_most), f"{metric} of {_named(of)} / {_named(to)}")
 
 
+def best_ratio(
+    grid: Measured,
+    *,
+    metric: str,
+    of: Where,
+    to: Where,
+    where: Where | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> Outcome:
+    """Hold if the smallest of the ratios of `of` to `to` lies in the band: "up to 20 % less", wherever that is."""
+    values = [Value(v, grid.name(p)) for p, v in _ratios(grid, metric, of, to, where)]
+    band, what = Band(at_least, at_most), f"{metric} of {_named(of)} / {_named(to)}"
+    everywhere = _judge(values, band, what)
+    holds = not any(math.isnan(v.value) for v in values) and min(v.value for v in values) in band
+    return Outcome(holds, everywhere.measured, f"least {everywhere.band}")
+
+
 def peak(grid: Measured, *, metric: str, of: Where, to: Where, at: Where, where: Where | None = None) -> Outcome:
     """Hold if the ratio of `of` to `to` is largest at the point `at`."""
     ratios = _ratios(grid, metric, of, to, where)
@@ -305,7 +323,7 @@ def _named(where: Where) -> str:
 
 
 KINDS: dict[str, Callable[..., Outcome]] = {
-    f.__name__: f for f in (level, ratio, peak, spread, order, same_order, trend, ratio_trend, growth)
+    f.__name__: f for f in (level, ratio, best_ratio, peak, spread, order, same_order, trend, ratio_trend, growth)
 }
 
 

@@ -54,7 +54,7 @@ def print_figure(figure: Figure) -> None:
     if figure.about:
         typer.echo(f"{figure.about}\n")
     for axis in figure.axes:
-        typer.echo(f"  {axis.name} ({axis.key}): {', '.join(axis.labels)}")
+        typer.echo(f"  {axis.name} ({axis.key or 'as the rules say'}): {', '.join(axis.labels)}")
     for tune in figure.tunes:
         typer.echo(f"  tuned for least {tune.minimise}: {', '.join(tune.keys)}")
     for name, scale in figure.scales.items():

@@ -33,15 +33,20 @@ def papers() -> list[str]:
 
 
 def figures(paper: str | None = None) -> list[Path]:
-    """Give the figure files of one paper or of all, in the order of their numbers.
+    """Give the figure files of one paper or of all, in the order of their numbers; what has none comes first.
 
     Raises:
         ScenarioError: There is no such paper.
     """
     if paper is not None and paper not in papers():
         raise ScenarioError(f'no paper "{paper}": {suggestion(paper, papers())}')
-    found = [path for name in ([paper] if paper else papers()) for path in papers_folder().joinpath(name).glob("fig*.toml")]
-    return sorted(found, key=_numbered)
+    found = [path for name in ([paper] if paper else papers()) for path in papers_folder().joinpath(name).glob("*.toml")]
+    return sorted(filter(_is_figure, found), key=_numbered)
+
+
+def _is_figure(path: Path) -> bool:
+    """Tell figures from the scenarios and causes beside them: they draw something."""
+    return any(line.startswith("[[panel]]") for line in path.read_text(encoding="utf-8", errors="replace").splitlines())
 
 
 def _numbered(path: Path) -> tuple[str, int, str]:

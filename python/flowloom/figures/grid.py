@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flowloom import metrics, toml
 from flowloom._native import ScenarioError
+from flowloom.engine import simulate
 from flowloom.figures.schema import Axis, Figure, suggestion
+from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Job
 from flowloom.results import Results
 from flowloom.scenario import Scenario
@@ -37,7 +39,7 @@ def plan(figure: Figure, scale: str) -> list[PlannedRun]:
     """
     if scale not in figure.scales:
         raise ScenarioError(f'{figure.name} has no scale "{scale}": {suggestion(scale, figure.scales)}')
-    base = Scenario.of(figure.scenario)
+    base, run = question(figure)
     size = figure.scales[scale]
     runs = []
     for point in points(figure.axes):
@@ -45,13 +47,22 @@ def plan(figure: Figure, scale: str) -> list[PlannedRun]:
         for rule in [*figure.rules, *size.rules]:
             if matches(point, rule.when):
                 keys |= rule.keys
-        keys |= {axis.key: point[axis.name] for axis in figure.axes}
+        keys |= {axis.key: point[axis.name] for axis in figure.axes if axis.key}
         for tuning, minimise in _tunings(figure, point):
             for seed in range(1, size.seeds + 1):
                 label = ", ".join([name(figure.axes, point), *map(str, tuning.values()), f"seed {seed}"])
-                scenario = base.set({**keys, **tuning, "run.seed": seed})
-                runs.append(PlannedRun(point, seed, tuning, minimise, Job.of(label, scenario)))
+                seeded = {} if figure.tool else {"run.seed": seed}
+                scenario = base.set({**keys, **tuning, **seeded})
+                runs.append(PlannedRun(point, seed, tuning, minimise, Job.of(label, scenario, run)))
     return runs
+
+
+def question(figure: Figure) -> tuple[Any, Callable[..., Results]]:
+    """Give what a figure's keys are set in, and what makes results of it."""
+    if figure.tool is None:
+        return Scenario.of(figure.scenario), simulate
+    empty, answer = TOOLS[figure.tool]
+    return empty(), answer
 
 
 def _tunings(figure: Figure, point: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:

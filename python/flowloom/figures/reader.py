@@ -24,6 +24,7 @@ from flowloom.figures.schema import (
     Where,
     suggestion,
 )
+from flowloom.figures.tools import TOOLS
 from flowloom.metrics import label
 
 _PANEL_KINDS = ("bars", "lines", "course")
@@ -88,7 +89,7 @@ class _Reader:
         return self.typed(table[key], kind, key) if key in table else default
 
     def figure(self) -> Figure:
-        top = ("title", "about", "scenario", "axis", "set", "tune", "scale", "panel", "claim", "notes")
+        top = ("title", "about", "scenario", "tool", "axis", "set", "tune", "scale", "panel", "claim", "notes")
         self.known(self.table, top, "a figure")
         self.axes = [self.axis(entry) for entry in self.tables("axis")]
         if not self.axes:
@@ -96,12 +97,13 @@ class _Reader:
         scales = self.optional(self.table, "scale", dict, {})
         if "quick" not in scales:
             raise self.fail("scale", "a figure needs [scale.quick]")
-        return Figure(
+        figure = Figure(
             name=f"{self.path.parent.name}/{self.path.stem}",
             path=self.path,
             title=self.take(self.table, "title", str, "a figure"),
             about=self.optional(self.table, "about", str, "").strip(),
             scenario=self.path.with_name(self.optional(self.table, "scenario", str, "default.toml")),
+            tool=self.tool(),
             axes=self.axes,
             rules=[self.rule(entry, "[[set]]") for entry in self.tables("set")],
             tunes=[self.tune(entry) for entry in self.tables("tune")],
@@ -110,6 +112,17 @@ class _Reader:
             claims=[self.claim(entry) for entry in self.tables("claim")],
             notes=self.optional(self.table, "notes", str, "").strip(),
         )
+        ruled = {name for rule in figure.rules for name in rule.when}
+        for axis in self.axes:
+            if axis.key is None and axis.name not in ruled:
+                raise self.fail("axis", f"axis {axis.name} sets nothing: it needs `key`, or a [[set]] whose `when` names it")
+        return figure
+
+    def tool(self) -> str | None:
+        name = self.typed(self.table["tool"], str, "tool") if "tool" in self.table else None
+        if name is not None and name not in TOOLS:
+            raise self.fail("tool", f'unknown tool "{name}": {suggestion(name, TOOLS)}')
+        return name
 
     def tables(self, key: str) -> list[dict[str, Any]]:
         entries = self.optional(self.table, key, list, [])
@@ -123,7 +136,8 @@ class _Reader:
         if len(labels) != len(values) or not values:
             raise self.fail("labels", f"axis {name} has {len(values)} values and {len(labels)} labels")
         title = self.optional(entry, "title", str, name.replace("_", " ").capitalize())
-        return Axis(name, self.take(entry, "key", str, "[[axis]]"), values, labels, title)
+        key = self.typed(entry["key"], str, "key") if "key" in entry else None
+        return Axis(name, key, values, labels, title)
 
     def where(self, entry: Mapping[str, Any], key: str) -> Where:
         conditions = self.optional(entry, key, dict, {})

@@ -20,7 +20,8 @@ class Axis:
     """One dimension of a figure's grid."""
 
     name: str
-    key: str
+    key: str | None
+    """The scenario key that it sets; None if rules alone say what its values mean."""
     values: list[Any]
     labels: list[str]
     title: str
@@ -113,6 +114,8 @@ class Figure:
     title: str
     about: str
     scenario: Path
+    tool: str | None
+    """What is asked instead of simulating the scenario, if not None; keys are then its arguments."""
     axes: list[Axis]
     rules: list[Rule]
     tunes: list[Tune]

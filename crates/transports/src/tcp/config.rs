@@ -60,6 +60,8 @@ pub struct Config {
     pub ack_delay: Duration,
     /// Connections that each pair of hosts has from the start (PIAS §V-A: 5; its simulator: 1). More are opened when all are busy.
     pub connections: u32,
+    /// Whether a connection, with its window, serves one flow after the other (PIAS §V); if not, each flow opens one of its own.
+    pub persistent: bool,
     /// Whether opening a further connection takes a round trip before its first data.
     pub handshake: bool,
     /// Whether a connection that was idle for a retransmission timeout starts again from the initial window (RFC 5681 §4.1).
@@ -117,6 +119,7 @@ impl Default for Config {
             ack_every: 1,
             ack_delay: Duration::from_us(500),
             connections: 1,
+            persistent: true,
             handshake: false,
             slow_start_restart: true,
             gain: 1.0 / 16.0,

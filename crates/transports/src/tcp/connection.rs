@@ -74,7 +74,10 @@ impl Connections {
     }
 
     /// A flow is complete and needs its connection no more.
-    pub fn release(&mut self, now: Time, peer: NodeId, mut connection: Connection) {
+    pub fn release(&mut self, now: Time, peer: NodeId, mut connection: Connection, config: &Config) {
+        if !config.persistent {
+            return;
+        }
         connection.idle_since = now;
         self.peers.entry(peer).or_default().idle.push(connection);
     }
@@ -100,8 +103,20 @@ mod tests {
         assert_eq!(fresh, [false, false, true]);
         assert!(!pool.take(at_us(0), NodeId(8), &config).1, "other peers have connections of their own");
         let (connection, _) = pool.take(at_us(0), PEER, &config);
-        pool.release(at_us(5), PEER, connection);
+        pool.release(at_us(5), PEER, connection, &config);
         assert!(!pool.take(at_us(6), PEER, &config).1, "an idle connection is there");
+    }
+
+    #[test]
+    fn a_connection_that_does_not_persist_serves_one_flow() {
+        let config = Config { connections: 0, handshake: true, persistent: false, ..Config::default() };
+        let mut pool = Connections::new(Kind::Dctcp);
+        for _ in 0..2 {
+            let (mut connection, fresh) = pool.take(at_us(0), PEER, &config);
+            assert!(fresh && connection.window == f64::from(config.initial_window));
+            connection.window = 2.0;
+            pool.release(at_us(1), PEER, connection, &config);
+        }
     }
 
     #[test]
@@ -111,7 +126,7 @@ mod tests {
         let (mut connection, _) = pool.take(at_us(0), PEER, &config);
         for (window, idle_us, expected) in [(40.0, 100, 40.0), (40.0, 101, 10.0), (4.0, 1000, 4.0)] {
             connection.window = window;
-            pool.release(at_us(1000), PEER, connection);
+            pool.release(at_us(1000), PEER, connection, &config);
             (connection, _) = pool.take(at_us(1000 + idle_us), PEER, &config);
             assert!((connection.window - expected).abs() < 1e-12);
         }

@@ -172,7 +172,7 @@ impl Sender {
     fn complete(&mut self, now: Time, slot: u32, out: &mut Outbox) {
         let state = self.flows.remove(slot);
         self.timers.remove(slot);
-        self.connections.release(now, state.dst, state.connection);
+        self.connections.release(now, state.dst, state.connection, &self.config);
         out.events.push_back(Event::Acknowledged { flow: state.flow });
     }
 

@@ -1,0 +1,78 @@
+"""Figures of tools: what a figure asks in place of the simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from flowloom import provenance, toml
+from flowloom._native import ScenarioError
+from flowloom.figures.schema import suggestion
+from flowloom.results import Results
+from flowloom.scenario import engine_id
+
+
+@dataclasses.dataclass(frozen=True)
+class ThresholdSearch:
+    """A question to `flowloom.thresholds`: a figure's keys are its arguments."""
+
+    arguments: tuple[tuple[str, Any], ...] = ()
+
+    def set(self, changes: Mapping[str, Any]) -> ThresholdSearch:
+        """Add arguments; later ones win.
+
+        Raises:
+            ScenarioError: There is no such argument.
+        """
+        from flowloom.demotion.analytic import thresholds
+
+        known = inspect.signature(thresholds).parameters
+        for name in changes:
+            if name not in known:
+                raise ScenarioError(f"thresholds has no argument {name}: {suggestion(name, known)}")
+        return ThresholdSearch(tuple((dict(self.arguments) | dict(changes)).items()))
+
+    def key(self) -> str:
+        """Give the name of the answer: a hash of the arguments and of the solver."""
+        text = f"{engine_id()}\n{_solver_id()}\n{toml.document(dict(sorted(self.arguments)))}"
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def search_thresholds(question: ThresholdSearch, progress: Callable[[float, float, int], None] | None = None) -> Results:
+    """Answer a question, with objectives as the summary: found, equal_split, published; and queues_used."""
+    from flowloom.demotion.analytic import thresholds
+
+    begin = time.perf_counter()
+    found = thresholds(**dict(question.arguments))
+    if progress:
+        progress(1.0, 0.0, 0)
+    at = found.loads[-1]
+    rivals = {rival.name.partition(" (")[0].replace(" ", "_"): rival.objective for rival in at.rivals}
+    summary = {
+        "found": at.objective,
+        "equal_split": rivals["equal_split"],
+        "published": rivals.get("published"),
+        "queues_used": len(found.thresholds) + 1,
+    }
+    wall_s = time.perf_counter() - begin
+    record = provenance.record(None, wall_s, None)
+    asked = toml.document({"thresholds": dict(question.arguments)})
+    return Results(summary | {"wall_s": wall_s}, asked, record, _series={})
+
+
+@functools.cache
+def _solver_id() -> str:
+    digest = hashlib.sha256()
+    for path in sorted((Path(__file__).resolve().parents[1] / "demotion").glob("*.*")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+TOOLS: dict[str, tuple[Callable[[], Any], Callable[..., Results]]] = {"thresholds": (ThresholdSearch, search_thresholds)}
+"""By the name that a figure's `tool` has: an empty question, and what answers it."""
