@@ -10,9 +10,10 @@ pub type Source = u32;
 /// What an event is about, for its source to know.
 pub type Topic = u32;
 
-/// Buckets in the ring: so many that one holds an event or two where a hundred hosts are busy, and a few where their links are long. (A
-/// number that is chosen at run time costs 50 instructions per packet-hop.)
-const BUCKETS: usize = 4096;
+/// Fewest buckets in use: so few that all stay in the cache.
+const BUCKETS_LEAST: usize = 1 << 10;
+/// Most buckets in use, and the ring's length, so that the compiler knows a masked index to be within it.
+const BUCKETS: usize = 1 << 14;
 const WORDS: usize = BUCKETS / 64;
 /// Events that a bucket has room for.
 const ROOM: usize = 7;
@@ -47,6 +48,9 @@ pub struct Calendar {
     width_bits: u32,
     /// Of a time within its bucket.
     offset_mask: u64,
+    /// One less than the buckets in use, a power of two of them: so many that one holds an event or two. Where links are long, many
+    /// packets are on their way.
+    ring_mask: u64,
     ring: Box<[Bucket; BUCKETS]>,
     occupied: [u64; WORDS],
     /// The next `left` events of bucket `cursor`, last one first.
@@ -64,13 +68,16 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// An empty calendar. Most events will be less than `horizon` ahead; those that are not cost more.
-    pub fn new(horizon: Duration) -> Calendar {
+    /// An empty calendar. Most events will be less than `horizon` ahead; those that are not cost more. Where the network is busy, `pending`
+    /// events are.
+    pub fn new(horizon: Duration, pending: usize) -> Calendar {
+        let buckets = pending.next_power_of_two().clamp(BUCKETS_LEAST, BUCKETS) as u64;
         let width_bits =
-            horizon.as_ps().div_ceil(BUCKETS as u64).next_power_of_two().ilog2().min(u64::BITS - SOURCE_BITS - TOPIC_BITS);
+            horizon.as_ps().div_ceil(buckets).next_power_of_two().ilog2().min(u64::BITS - SOURCE_BITS - TOPIC_BITS);
         Calendar {
             width_bits,
             offset_mask: (1 << width_bits) - 1,
+            ring_mask: buckets - 1,
             ring: Box::new([Bucket { len: 0, events: [0; ROOM] }; BUCKETS]),
             occupied: [0; WORDS],
             current: [0; ROOM],
@@ -81,6 +88,12 @@ impl Calendar {
             beyond: BinaryHeap::new(),
             elsewhere_from: NEVER,
         }
+    }
+
+    /// Where a bucket is in the ring.
+    #[inline]
+    fn place(&self, bucket: u64) -> usize {
+        (bucket & self.ring_mask) as usize % BUCKETS
     }
 
     #[inline]
@@ -100,11 +113,11 @@ impl Calendar {
         let number = self.bucket(time);
         debug_assert!(number >= self.cursor, "an event in the past");
         let ahead = number.wrapping_sub(self.cursor);
-        if ahead.wrapping_sub(1) >= BUCKETS as u64 - 1 {
+        if ahead.wrapping_sub(1) >= self.ring_mask {
             return self.schedule_elsewhere(time, source, topic, ahead == 0);
         }
         let event = self.pack(time, source, topic);
-        let index = number as usize % BUCKETS;
+        let index = self.place(number);
         let bucket = &mut self.ring[index];
         match bucket.events.get_mut(bucket.len) {
             Some(place) => *place = event,
@@ -153,7 +166,7 @@ impl Calendar {
             return false;
         }
         self.cursor = next;
-        let index = next as usize % BUCKETS;
+        let index = self.place(next);
         let bucket = &mut self.ring[index];
         self.current = bucket.events;
         self.left = std::mem::take(&mut bucket.len);
@@ -202,16 +215,16 @@ impl Calendar {
     #[inline]
     fn next_in_ring(&self) -> u64 {
         let first = self.cursor + 1;
-        let near = self.occupied[first as usize % BUCKETS / 64] >> (first % 64);
+        let near = self.occupied[self.place(first) / 64] >> (first % 64);
         if near != 0 { first + u64::from(near.trailing_zeros()) } else { self.next_beyond_word(first) }
     }
 
     /// The same from the word of the occupancy map after that of `first`.
     #[inline(never)]
     fn next_beyond_word(&self, first: u64) -> u64 {
-        let words = (1..=WORDS as u64).map(|step| (first & !63) + 64 * step);
+        let words = (1..=self.ring_mask / 64 + 1).map(|step| (first & !63) + 64 * step);
         // All around: the last word is that of `first` again, with what lies a whole ring ahead.
-        let bits = |start: &u64| self.occupied[*start as usize % BUCKETS / 64];
+        let bits = |start: &u64| self.occupied[self.place(*start) / 64];
         words
             .map(|start| (start, bits(&start)))
             .find(|(_, bits)| *bits != 0)
@@ -241,8 +254,8 @@ mod tests {
     proptest! {
         /// Against a sorted set: any mix of near, far and equal times comes out in the order (time, source).
         #[test]
-        fn same_order_as_a_sorted_set(steps in prop::collection::vec((prop_oneof![0u64..40_000, 0u64..1 << 22, 0u64..1 << 30], 0u32..50, 0u32..3, any::<bool>()), 1..400)) {
-            let mut calendar = Calendar::new(Duration::from_us(16));
+        fn same_order_as_a_sorted_set(steps in prop::collection::vec((prop_oneof![0u64..40_000, 0u64..1 << 22, 0u64..1 << 30], 0u32..50, 0u32..3, any::<bool>()), 1..400), pending in prop::sample::select(vec![0_usize, 5000])) {
+            let mut calendar = Calendar::new(Duration::from_us(16), pending);
             let mut reference = std::collections::BTreeSet::new();
             let mut now = 0;
             for (ahead, source, topic, take) in steps {
@@ -265,7 +278,7 @@ mod tests {
 
     #[test]
     fn nothing_after_the_limit() {
-        let mut calendar = Calendar::new(Duration::from_us(16));
+        let mut calendar = Calendar::new(Duration::from_us(16), 100);
         calendar.schedule(Time::from_ps(10), 1, 7);
         assert_eq!(calendar.pop(Time::from_ps(9)), None);
         assert_eq!(calendar.pop(Time::from_ps(10)), Some((Time::from_ps(10), 1, 7)));

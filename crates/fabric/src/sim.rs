@@ -1,7 +1,7 @@
 //! A run: endpoints on top of the data plane, and the loop that hands events to them.
 
 use flowloom_core::{
-    Bytes, Discipline, DropReason, Duration, Endpoint, Flow, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement,
+    Bytes, Discipline, DropReason, Duration, Endpoint, Flow, Link, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement,
     PortSite, Sharing, Site, Time, Transport, WireProfile,
 };
 
@@ -123,7 +123,7 @@ where
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         assert!(2 * network.links().len() + network.len() + 1 < SOURCES_MOST, "a network has fewer than 5 million links");
         let sources = Sources { links: network.links().len() as Source, nodes: network.len() as Source };
-        let calendar = Calendar::new(horizon(&network, &wire));
+        let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
         let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
         let mut sim = Sim { plane, hosts, controls, residents, flows, arrivals, next_flow: 0, time_limit, events: 0, sources };
@@ -379,6 +379,12 @@ where
 fn horizon(network: &Network, wire: &WireProfile) -> Duration {
     let hop = network.links().iter().map(|link| link.delay + link.rate.transmit_time(wire.full)).max();
     hop.unwrap_or_default() * 2
+}
+
+/// So many events are pending where every link is busy with full packets: those on the link, and the next one's beginning.
+fn pending(network: &Network, wire: &WireProfile) -> usize {
+    let on_link = |link: &Link| link.delay.as_ps() / link.rate.transmit_time(wire.full).as_ps().max(1);
+    network.links().iter().map(|link| on_link(link) as usize + 2).sum()
 }
 
 /// One more host, beside the first switch and on a link like that of the first host.
