@@ -189,4 +189,6 @@ def _finish(frame: _Frame, spot: Axes) -> None:
     low, high = spot.get_ylim()
     # A bar's length is its message, so its axis starts at zero; so does a line's unless the file says otherwise.
     start = panel.y_min if panel.y_min is not None else low if panel.log_y else 0
+    if not panel.log_y:
+        high += 0.05 * max(low - start, 0)  # the margin above is a share of what is shown, not of what varies
     spot.set_ylim(start, panel.y_max if panel.y_max is not None else high)

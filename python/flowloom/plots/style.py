@@ -45,7 +45,7 @@ _TRANSPORTS = {
     "tcp": Look("TCP", VERMILLION, "+", (0, (1, 1)), "///"),
     "pdq": Look("PDQ", BLUE, "d", (0, (5, 1, 1, 1)), "..."),
     "d3": Look("D3", SKY, "h", (0, (5, 1, 1, 1)), "..."),
-    "las": Look("LAS", GREEN, "*", (0, (5, 1, 1, 1)), "..."),
+    "las": Look("LAS", PURPLE, "*", (0, (5, 1, 1, 1)), "..."),
     "homa": Look("Homa", PURPLE, "p", (0, (5, 1, 1, 1)), "..."),
     "expresspass": Look("ExpressPass", ORANGE, "8", (0, (5, 1, 1, 1)), "..."),
     "hpcc": Look("HPCC", VERMILLION, "H", (0, (5, 1, 1, 1)), "..."),
