@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod equals;
 mod fastpass;
 mod pfabric;
 mod phost;

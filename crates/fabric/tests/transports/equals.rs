@@ -1,0 +1,107 @@
+//! What two names for the same rules must show: the same run, to the last byte and picosecond.
+
+use flowloom_core::{Bytes, Duration, Flow, Transport};
+use flowloom_fabric::{Report, Routing, Setup, topology};
+use flowloom_transports::pias::{self, Pias};
+use flowloom_transports::ports::EcnConfig;
+use flowloom_transports::tcp::controllers::Kind;
+use flowloom_transports::tcp::{Config, D2tcp, Dctcp, EcnStar, FastRetransmit, L2dct, Tcp};
+
+use crate::common::networks::{CUT, HOP_DELAY, gbps, run, setup};
+use crate::survival::poisson;
+
+/// Poisson flows at 80 % load, every other one with a deadline, over ports so small that packets are marked and dropped.
+fn go<T: Transport>(config: &T::Config, routing: Routing) -> Report {
+    let network = topology::leaf_spine(3, 6, 2, gbps(10), gbps(20), HOP_DELAY, CUT);
+    let mut flows = poisson(&network, 0.8, 2000, 11);
+    for (number, flow) in flows.iter_mut().enumerate().filter(|(number, _)| number % 2 == 0) {
+        flow.deadline = Some(flow.start + Duration::from_us(20 + number as u64 % 2000));
+    }
+    run::<T>(config, Setup { buffer: Bytes::new(90_000), routing, ..setup(network) }, flows)
+}
+
+fn small() -> Config {
+    let port = EcnConfig { mark_above: Bytes::new(30_000), ..EcnConfig::default() };
+    Config { port, nic: port, initial_window: 20, ..Config::default() }
+}
+
+/// All that a run leaves behind is equal: each flow's record, each port's counters, the number of events.
+fn assert_equal(what: &str, one: &Report, other: &Report) {
+    assert_eq!(one.records, other.records, "{what}");
+    assert_eq!(format!("{:?}", one.ports), format!("{:?}", other.ports), "{what}");
+    assert_eq!((one.events, one.end), (other.events, other.end), "{what}");
+}
+
+/// Marks and drops came into play, so that equal is not merely unused.
+fn assert_exercised(report: &Report, marks: bool) {
+    assert_eq!(report.ports.iter().any(|port| port.marked_packets > 100), marks);
+    assert!(report.ports.iter().map(|port| port.drops()).sum::<u64>() > 0);
+}
+
+#[test]
+fn pias_without_thresholds_is_its_controller() {
+    fn check<T: Transport<Config = Config>>(controller: Kind) {
+        for (routing, fast_retransmit) in [
+            (Routing::Ecmp, FastRetransmit::Auto),
+            (Routing::SprayRandom, FastRetransmit::Auto),
+            (Routing::SprayRandom, FastRetransmit::On),
+        ] {
+            let tcp = Config { fast_retransmit, ..small() };
+            let alone = go::<T>(&tcp, routing);
+            let pias = pias::Config { thresholds: vec![], controller, tcp, ..pias::Config::default() };
+            assert_exercised(&alone, controller != Kind::NewReno);
+            assert_equal(T::NAME, &alone, &go::<Pias>(&pias, routing));
+        }
+    }
+    check::<Tcp>(Kind::NewReno);
+    check::<Dctcp>(Kind::Dctcp);
+    check::<D2tcp>(Kind::D2tcp);
+    check::<L2dct>(Kind::L2dct);
+    check::<EcnStar>(Kind::EcnStar);
+}
+
+#[test]
+fn d2tcp_whose_urgency_is_always_one_is_dctcp() {
+    let dctcp = go::<Dctcp>(&small(), Routing::Ecmp);
+    assert_exercised(&dctcp, true);
+    let even = Config { urgency_min: 1.0, urgency_max: 1.0, ..small() };
+    assert_equal("no urgency", &dctcp, &go::<D2tcp>(&even, Routing::Ecmp));
+    assert_ne!(dctcp.records, go::<D2tcp>(&small(), Routing::Ecmp).records, "deadlines do matter");
+}
+
+/// Without deadlines every urgency is 1.
+#[test]
+fn d2tcp_without_deadlines_is_dctcp() {
+    let network = topology::leaf_spine(3, 6, 2, gbps(10), gbps(20), HOP_DELAY, CUT);
+    let flows: Vec<Flow> = poisson(&network, 0.8, 2000, 12);
+    let setup = Setup { buffer: Bytes::new(90_000), ..setup(network) };
+    let dctcp = run::<Dctcp>(&small(), setup.clone(), flows.clone());
+    assert_exercised(&dctcp, true);
+    assert_equal("no deadlines", &dctcp, &run::<D2tcp>(&small(), setup, flows));
+}
+
+/// A weight that is always 1 asks for the growth and the cut of DCTCP.
+#[test]
+fn l2dct_whose_weight_is_always_one_is_dctcp() {
+    let even = Config { weight_min: 1.0, weight_max: 1.0, ..small() };
+    let dctcp = go::<Dctcp>(&small(), Routing::Ecmp);
+    assert_equal("even weights", &dctcp, &go::<L2dct>(&even, Routing::Ecmp));
+    assert_ne!(dctcp.records, go::<L2dct>(&small(), Routing::Ecmp).records, "weights do matter");
+}
+
+/// If a connection's estimate starts at 1 and never moves, each mark halves the window.
+#[test]
+fn dctcp_that_never_learns_is_ecn_star() {
+    let stubborn = Config { gain: 0.0, initial_alpha: 1.0, ..small() };
+    let halving = go::<EcnStar>(&stubborn, Routing::Ecmp);
+    assert_equal("alpha = 1", &halving, &go::<Dctcp>(&stubborn, Routing::Ecmp));
+}
+
+/// One class holds all where no flow is as long as the first threshold, though eight are set up; and ports that hold one class
+/// each have it to themselves.
+#[test]
+fn pias_whose_thresholds_no_flow_reaches_is_its_controller() {
+    let thresholds = [10, 20, 30, 40, 50, 60, 70].map(|mb: u64| Bytes::new(mb * 1_000_000)).to_vec();
+    let pias = pias::Config { thresholds, tcp: small(), ..pias::Config::default() };
+    assert_equal("far thresholds", &go::<Dctcp>(&small(), Routing::Ecmp), &go::<Pias>(&pias, Routing::Ecmp));
+}
