@@ -7,3 +7,4 @@ mod fastpass;
 mod pfabric;
 mod phost;
 mod survival;
+mod tcp;
