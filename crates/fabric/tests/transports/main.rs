@@ -6,5 +6,6 @@ mod equals;
 mod fastpass;
 mod pfabric;
 mod phost;
+mod pias;
 mod survival;
 mod tcp;

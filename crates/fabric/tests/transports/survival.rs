@@ -1,10 +1,15 @@
 //! Whatever a network does, every flow completes and no byte is delivered twice.
 
-use flowloom_core::{Bytes, Duration, Flow, Network, Time, Transport, WireProfile};
+use flowloom_core::{Bytes, Duration, Flow, Network, Sharing, Time, Transport, WireProfile};
 use flowloom_fabric::{Fault, Routing, Setup, topology};
 use flowloom_transports::fastpass::Fastpass;
+use flowloom_transports::las::Las;
 use flowloom_transports::pfabric::PFabric;
 use flowloom_transports::phost::PHost;
+use flowloom_transports::pias::{self, Pias};
+use flowloom_transports::ports::EcnConfig;
+use flowloom_transports::tcp::controllers::Kind;
+use flowloom_transports::tcp::{self, D2tcp, Dctcp, EcnStar, L2dct, Tcp};
 use proptest::prelude::*;
 
 use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, watch_faulty};
@@ -34,12 +39,8 @@ pub fn poisson(network: &Network, load: f64, count: u32, seed: u64) -> Vec<Flow>
 }
 
 /// Runs flows through faults on every link and checks that all is delivered once.
-fn survives<T: Transport>(setup: Setup, flows: Vec<Flow>, faults: &[Fault]) -> Result<(), TestCaseError>
-where
-    T::Config: Default,
-{
-    let config = T::Config::default();
-    let (report, coverage) = watch_faulty::<T, Coverage>(&config, setup, flows, Coverage::default(), |_| faults.to_vec());
+fn survives<T: Transport>(config: &T::Config, setup: Setup, flows: Vec<Flow>, faults: &[Fault]) -> Result<(), TestCaseError> {
+    let (report, coverage) = watch_faulty::<T, Coverage>(config, setup, flows, Coverage::default(), |_| faults.to_vec());
     prop_assert_eq!(coverage.twice, [], "{}", T::NAME);
     for (flow, record) in report.flows.iter().zip(&report.records) {
         prop_assert!(record.acknowledged != Time::MAX, "{}: {flow:?} {record:?} at {}", T::NAME, report.end);
@@ -47,6 +48,18 @@ where
         prop_assert_eq!(delivered, flow.size.get(), "{}", T::NAME);
     }
     Ok(())
+}
+
+/// TCP whose ports mark before they overflow, and which is as patient as [`PATIENCE`] allows.
+fn tcp_config() -> tcp::Config {
+    let port = EcnConfig { mark_above: Bytes::new(6000), ..EcnConfig::default() };
+    tcp::Config { port, nic: port, initial_window: 20, rto_max: Duration::from_ms(200), ..tcp::Config::default() }
+}
+
+/// Flows sink soon, and rise again where they starve.
+fn pias_config(controller: Kind) -> pias::Config {
+    let thresholds = [3_000, 20_000, 100_000].map(Bytes::new).to_vec();
+    pias::Config { thresholds, controller, aging: 2, tcp: tcp_config(), ..pias::Config::default() }
 }
 
 fn everything(p: f64) -> [Fault; 5] {
@@ -68,9 +81,19 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     let flows = poisson(&network, 0.5, 1000, 4);
     let setup = Setup { buffer: Bytes::new(36_864), routing: Routing::SprayRandom, time_limit: PATIENCE, ..setup(network) };
     let faults = everything(0.01);
-    survives::<PHost>(setup.clone(), flows.clone(), &faults).expect("phost");
-    survives::<PFabric>(setup.clone(), flows.clone(), &faults).expect("pfabric");
-    survives::<Fastpass>(setup, flows, &faults).expect("fastpass");
+    survives::<PHost>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("phost");
+    survives::<PFabric>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("pfabric");
+    survives::<Fastpass>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("fastpass");
+    survives::<Las>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("las");
+    for routing in [Routing::SprayRandom, Routing::Ecmp] {
+        let setup = Setup { routing, ..setup.clone() };
+        survives::<Tcp>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("tcp");
+        survives::<Dctcp>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("dctcp");
+        survives::<D2tcp>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("d2tcp");
+        survives::<L2dct>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("l2dct");
+        survives::<EcnStar>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("ecn_star");
+        survives::<Pias>(&pias_config(Kind::Dctcp), setup, flows.clone(), &faults).expect("pias");
+    }
 }
 
 /// A network of some shape with small or larger buffers, 40 flows at 60 % load, and faults of one probability.
@@ -103,16 +126,38 @@ proptest! {
 
     #[test]
     fn phost_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
-        survives::<PHost>(setup, flows, &faults)?;
+        survives::<PHost>(&Default::default(), setup, flows, &faults)?;
     }
 
     #[test]
     fn pfabric_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
-        survives::<PFabric>(setup, flows, &faults)?;
+        survives::<PFabric>(&Default::default(), setup, flows, &faults)?;
     }
 
     #[test]
     fn fastpass_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
-        survives::<Fastpass>(setup, flows, &faults)?;
+        survives::<Fastpass>(&Default::default(), setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn las_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
+        survives::<Las>(&Default::default(), setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn tcp_on_small_networks_with_every_fault((setup, flows, faults) in small_network(), sack in any::<bool>()) {
+        let config = tcp::Config { sack, ..tcp_config() };
+        survives::<Tcp>(&config, setup.clone(), flows.clone(), &faults)?;
+        survives::<Dctcp>(&config, setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn pias_on_small_networks_with_every_fault(
+        (setup, flows, faults) in small_network(),
+        controller in prop::sample::select(vec![Kind::NewReno, Kind::Dctcp, Kind::D2tcp, Kind::L2dct, Kind::EcnStar]),
+        sharing in prop::sample::select(vec![Sharing::Port, Sharing::Node { alpha: 1.0 }]),
+    ) {
+        let setup = Setup { sharing, ..setup };
+        survives::<Pias>(&pias_config(controller), setup, flows, &faults)?;
     }
 }
