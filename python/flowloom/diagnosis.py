@@ -128,20 +128,41 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     """Find what was configured and did nothing."""
     name = summary["transport"]
     settings = spec.get("transport", {}).get(name, {})
-    used = [number for number, packets in enumerate(summary["sent_by_class"]) if packets]
-    for key in ("classes", "queues", "priorities"):
-        if isinstance(wanted := settings.get(key), int) and used and len(used) < wanted:
-            yield Finding("note", f"{name} sets up {wanted} {key}, but packets went in {len(used)}: {_shares(summary)}")
-    if settings.get("data_priorities") and len(used) < 3:
-        yield Finding("note", f"{name} sets data_priorities, but all data went in one class: {_shares(summary)}")
-    marking = [key for key in settings if "mark" in key or "ecn" in key]
-    if marking and summary["marks"] == 0:
-        yield Finding("note", f"{name} sets {', '.join(marking)}, but no packet was marked")
+    yield from _classes(summary, name, settings)
+    yield from _marking(summary, name, settings)
     if spec.get("fault") and not any(summary["drops"]["by_reason"].get(r) for r in ("lost", "corrupted", "link_down")):
         yield Finding("note", "faults are configured, but no packet was lost to one")
     workload = spec.get("workload", {})
     if any(part.get("deadline") for part in (workload, *workload.get("part", []))) and summary["deadlines_met"] is None:
         yield Finding("note", "workload.deadline is set, but no flow had a deadline")
+
+
+def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
+    used = [number for number, packets in enumerate(summary["sent_by_class"]) if packets]
+    wanted = {key: value for key in ("classes", "queues", "priorities") if isinstance(value := settings.get(key), int)}
+    if thresholds := settings.get("thresholds"):
+        wanted["classes"] = len(thresholds) + 1
+    for key, count in wanted.items():
+        if used and len(used) < count:
+            yield Finding("note", f"{name} sets up {count} {key}, but packets went in {len(used)}: {_shares(summary)}")
+    if settings.get("data_priorities") and len(used) < 3:
+        yield Finding("note", f"{name} sets data_priorities, but all data went in one class: {_shares(summary)}")
+
+
+def _marking(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find ports that are to mark and did not; PIAS has TCP's settings in a table of their own."""
+    port = settings.get("tcp", settings).get("port", {})
+    if summary["marks"] or port.get("ecn", "off") == "off" or name == "tcp":
+        return
+    if settings.get("controller") == "newreno":
+        yield Finding("note", f"{name} runs over newreno, whose packets are not ECN-capable: none was marked")
+        return
+    longest = max((hop["peak_bytes"] for hop in summary["queue"].values()), default=0)
+    yield Finding(
+        "note",
+        f"{name} answers marks, but no packet was marked: switches mark above {port['mark_above']}, and the longest queue "
+        f"held {longest / 1000:g}kB; raise fabric.buffer, if it holds less, or lower mark_above",
+    )
 
 
 def _shares(summary: Mapping[str, Any]) -> str:

@@ -212,6 +212,26 @@ def test_doctor_finds_what_was_set_up_and_not_used(scenario, tmp_path):
     assert re.search(r"ok +packets by priority: class 0 [\d.]+%, class 1 [\d.]+%, class 2 [\d.]+%", result)
 
 
+def test_doctor_finds_classes_that_no_flow_reaches_and_marks_that_no_queue_makes(scenario, tmp_path):
+    def notes(*settings: str) -> str:
+        sets = [word for setting in ("workload.sizes={fixed='20kB'}", *settings) for word in ("--set", setting)]
+        call("run", scenario, "--out", tmp_path / "r", *sets)
+        return CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
+
+    # The default thresholds are a megabyte and more, and 36 kB never make a queue of 97.5 kB.
+    found = notes("transport.name=pias")
+    assert re.search(r"note +pias sets up 8 classes, but packets went in 1: class 0 100.0%", found)
+    assert re.search(r"no packet was marked: switches mark above 97.5kB, and the longest queue\s+held [\d.]+kB", found)
+    assert re.search(r"no packet was marked", notes("transport.name=dctcp"))
+    assert re.search(r"not ECN-capable", notes("transport.name=pias", "transport.pias.controller=newreno"))
+    # Where both are used, neither is mentioned; nor where marks are off, or not understood.
+    used = ["transport.name=pias", "transport.pias.thresholds=['5kB']", "transport.pias.tcp.port.mark_above=3kB"]
+    for settings in (used, ["transport.name=tcp"], ["transport.name=dctcp", "transport.dctcp.port.ecn=off"]):
+        found = notes(*settings)
+        assert "sets up" not in found, found
+        assert "marked" not in found, found
+
+
 def test_doctor_runs_a_scenario_and_counts_its_small_bins(scenario):
     text = CliRunner().invoke(app, ["doctor", str(scenario)]).stdout
     assert f"{scenario} is valid" in text

@@ -22,8 +22,8 @@ AT_ONCE, GRADUALLY = "TcpClassicRecovery", "TcpPrrRecovery"
 # Of the mean queue.
 TOLERANCE = {AT_ONCE: 0.03, GRADUALLY: 0.15}
 
-# What ns-3 does in its own way is set here: it marks if 65 packets are in its queue discipline, and then one more is in the device's
-# queue. Its windows have two packets at least. Its hosts' own ports mark nothing.
+# What ns-3 does in its own way is set here: it marks if 65 packets are in its queue discipline, and then one more is in the
+# device's queue. Its windows have two packets at least. Its hosts' own ports mark nothing.
 SCENARIO = """\
 [run]
 time_limit = "{end_ms}ms"
