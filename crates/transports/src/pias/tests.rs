@@ -1,11 +1,11 @@
 //! PIAS between hosts.
 
-use flowloom_core::{Bytes, Duration, FlowId, NodeId, Time};
+use flowloom_core::{Bytes, Duration, Ecn, Endpoint, FlowId, NodeId, Packet, Site, Time, Transport, WireProfile};
 use proptest::prelude::*;
 
-use super::sizes::edge;
-use super::{Config, Header, Pias, Reading, Update};
-use crate::parts::{Pair, Sent, Setup};
+use super::sizes::{BINS, edge};
+use super::{Config, Header, MOST_THRESHOLDS, Pias, Reading, Update};
+use crate::parts::{Framing, Pair, Sent, Setup};
 use crate::tcp;
 use crate::tcp::controllers::Kind;
 use crate::trial::trials;
@@ -78,6 +78,30 @@ fn thresholds_follow_what_hosts_report() {
     assert_eq!((class_at(0), class_at(first + 1)), (Some(0), Some(1)));
 }
 
+/// Any header that can be read, with numbers near those of a flow of ten packets or anywhere.
+fn headers() -> impl Strategy<Value = Header> {
+    let number = || prop_oneof![4 => 0_u32..12, 1 => any::<u32>()];
+    let data =
+        (number(), number()).prop_map(|(a, b)| tcp::Header::Data { number: a.min(b), packets: a.max(b).saturating_add(1) });
+    let ranges = prop::collection::vec((1_u32..15, 1_u32..70_000), 0..=tcp::MOST_BLOCKS);
+    let ack = (any::<bool>(), number(), ranges).prop_map(|(echo, cumulative, ranges)| {
+        let start = |from: u32| cumulative.saturating_add(from);
+        let ranges = ranges.into_iter().map(|(from, length)| start(from)..start(from).saturating_add(length));
+        tcp::Header::Ack { echo, cumulative, blocks: tcp::Blocks::new(cumulative, ranges) }
+    });
+    let update = prop::collection::vec(0..BINS as u8, MOST_THRESHOLDS).prop_map(|mut bins| {
+        bins.sort_unstable();
+        Header::Update { count: bins[0] % 8, bins: bins.try_into().expect("seven") }
+    });
+    prop_oneof![
+        8 => ack.prop_map(Header::Tcp),
+        4 => data.prop_map(Header::Tcp),
+        1 => prop::sample::select(vec![tcp::Header::Syn, tcp::Header::SynAck]).prop_map(Header::Tcp),
+        1 => update,
+        1 => (0..BINS as u8, any::<u32>()).prop_map(|(bin, count)| Header::Report { bin, count }),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -93,5 +117,46 @@ proptest! {
         let thresholds = [3_000, 10_000, 50_000].map(Bytes::new).to_vec();
         let config = Config { aging, controller, update, tcp, thresholds };
         trial.survive::<Pias>(&config);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// On a real network any header may come at any time, about a flow that is sent, received, waits for a connection, or is none.
+    #[test]
+    fn no_header_breaks_a_host(
+        incoming in prop::collection::vec((headers(), 0_u32..4, any::<bool>(), 0_u64..3000), 1..60),
+        sack in any::<bool>(),
+        ack_every in 1_u32..3,
+    ) {
+        let pair = Pair::<Pias>::new(&Config::default(), roomy(2));
+        let update = Update { period: Duration::from_ms(1), delay: Duration::from_us(100), ..Update::default() };
+        let tcp = tcp::Config { sack, ack_every, handshake: true, ..tcp::Config::default() };
+        let config = Config { update, tcp, aging: 1, ..Config::default() };
+        let (node, wire) = (NodeId(0), WireProfile::IP_1500);
+        let site = Site { node, network: pair.network(), wire, seed: 1, reorders: false };
+        let mut host = Pias::host(&config, &site);
+        for id in [0, 1] {
+            let (src, dst, size) = (NodeId(0), NodeId(1), Bytes::new(14_600));
+            let flow = flowloom_core::Flow { id: FlowId(id), src, dst, size, start: Time::ZERO, deadline: None, tenant: 0, coflow: None };
+            host.open(Time::ZERO, &flow);
+        }
+        let mut now = Time::ZERO;
+        for (header, id, marked, after_us) in incoming {
+            now += Duration::from_us(after_us);
+            let packet = match header {
+                Header::Tcp(tcp::Header::Data { number, .. }) => {
+                    Framing::new(NodeId(1), &wire).data(FlowId(id), NodeId(0), Bytes::new(14_600), number.min(9), header)
+                }
+                _ => Framing::new(NodeId(1), &wire).control(FlowId(id), NodeId(0), header),
+            };
+            host.handle_timeout(now);
+            host.handle_packet(now, &Packet { ecn: if marked { Ecn::Marked } else { Ecn::Capable }, ..packet });
+            while let Some(packet) = host.poll_transmit(now) {
+                prop_assert!(packet.offset + packet.payload() <= Bytes::new(14_600), "{packet:?}");
+            }
+            while host.poll_event().is_some() {}
+        }
     }
 }
