@@ -19,6 +19,7 @@ SMALL = {
     "faults.toml": {"workload.flows": 300},
     "incast.toml": {"workload.requests": 2},
     "own_topology.toml": {"workload.flows": 400},
+    "tournament.toml": {"workload.flows": 100},
     "trace.toml": {},
     "two_tenants.toml": {},
 }
@@ -46,11 +47,11 @@ def test_its_commands_are_right(name):
         words = shlex.split(command)
         scenario = Scenario.of(EXAMPLES.parent / words[2])
         for option, value in itertools.pairwise(words):
-            if option in ("--set", "--vary"):
+            if option in ("--set", "--vary", "--over"):
                 key, _, values = value.partition("=")
-                for one in split_list(values) if option == "--vary" else [values]:
+                for one in split_list(values) if option != "--set" else [values]:
                     scenario.set({key: parse_value(one)}).resolve()
-            if option == "--transports":
+            if option == "--transports" and value != "all":
                 for one in value.split(","):
                     scenario.set({"transport.name": one}).resolve()
 
