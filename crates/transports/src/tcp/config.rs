@@ -92,8 +92,8 @@ pub struct Config {
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema")]
     pub old: Bytes,
-    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them. Longer than a
-    /// duplicate can starve in a port.
+    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them (60 s in Linux).
+    /// Longer than a duplicate can starve in a port: under priorities and at high load, many seconds.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema")]
     pub time_wait: Duration,
@@ -130,7 +130,7 @@ impl Default for Config {
             weight_min: 0.125,
             young: Bytes::new(200 * 1024),
             old: Bytes::new(1024 * 1024),
-            time_wait: Duration::from_ms(1000),
+            time_wait: Duration::from_ms(60_000),
             port: EcnConfig::default(),
             nic: EcnConfig::default(),
         }
