@@ -13,6 +13,7 @@ mod report;
 mod routing;
 pub mod seed;
 mod sim;
+mod sources;
 pub mod topology;
 
 pub use fault::{Fault, Faulty};

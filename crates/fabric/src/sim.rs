@@ -5,13 +5,14 @@ use flowloom_core::{
     PortSite, Sharing, Site, Time, Transport, WireProfile,
 };
 
-use crate::calendar::{Calendar, SOURCES_MOST, Source, TOPICS_MOST};
+use crate::calendar::{Calendar, TOPICS_MOST};
 use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::plane::Plane;
 use crate::report::{FlowRecord, Report};
 use crate::routing::{Routes, Routing};
 use crate::seed::{Purpose, stream_seed};
+use crate::sources::Kind;
 
 /// What a run needs besides a transport and flows.
 #[derive(Clone, Debug)]
@@ -52,14 +53,6 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     next_flow: usize,
     time_limit: Time,
     events: u64,
-    sources: Sources,
-}
-
-/// Event sources in order: a link's arrivals, a port's service, a node's timer, flow arrivals, flows that waited.
-#[derive(Clone, Copy)]
-struct Sources {
-    links: Source,
-    nodes: Source,
 }
 
 impl<T: Transport, O: Observer<T::Header>> Sim<T, T::Port, O> {
@@ -121,12 +114,10 @@ where
             })
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
-        assert!(2 * network.links().len() + network.len() + 1 < SOURCES_MOST, "a network has fewer than 5 million links");
-        let sources = Sources { links: network.links().len() as Source, nodes: network.len() as Source };
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
         let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
-        let mut sim = Sim { plane, hosts, controls, residents, flows, arrivals, next_flow: 0, time_limit, events: 0, sources };
+        let mut sim = Sim { plane, hosts, controls, residents, flows, arrivals, next_flow: 0, time_limit, events: 0 };
         sim.schedule_next_flow();
         sim
     }
@@ -151,7 +142,6 @@ where
     /// Handles up to `budget` events; false when the run is over: every flow acknowledged, nothing left to happen, or the
     /// time limit reached.
     pub fn step(&mut self, budget: u64) -> bool {
-        let (links, nodes) = (self.sources.links, self.sources.nodes);
         for _ in 0..budget {
             if self.plane.unacknowledged == 0 {
                 return false;
@@ -161,27 +151,26 @@ where
             };
             self.plane.medium.now = now;
             self.events += 1;
-            if source < links {
-                let link = LinkId(source);
-                if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(topic)) {
-                    self.deliver(link, node, id);
+            match self.plane.medium.sources.kind(source) {
+                Kind::Arrival(link) => {
+                    if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(topic)) {
+                        self.deliver(link, node, id);
+                    }
                 }
-            } else if source < 2 * links {
-                let link = LinkId(source - links);
-                if let Some(node) = self.plane.serve_event(link)
-                    && T::NIC == Nic::Pulled
-                {
-                    self.refill(node);
+                Kind::Service(link) => {
+                    if let Some(node) = self.plane.serve_event(link)
+                        && T::NIC == Nic::Pulled
+                    {
+                        self.refill(node);
+                    }
                 }
-            } else if source < 2 * links + nodes {
-                let node = NodeId(source - 2 * links);
-                if self.plane.timer_event(node) {
-                    self.wake(node);
+                Kind::Timer(node) => {
+                    if self.plane.timer_event(node) {
+                        self.wake(node);
+                    }
                 }
-            } else if source == 2 * links + nodes {
-                self.open_flows();
-            } else {
-                self.open(self.plane.followers.flow(topic).0 as usize);
+                Kind::Start => self.open_flows(),
+                Kind::Follow => self.open(self.plane.followers.flow(topic).0 as usize),
             }
         }
         true
@@ -258,8 +247,7 @@ where
 
     fn schedule_next_flow(&mut self) {
         if let Some(flow) = self.flows[..self.arrivals].get(self.next_flow) {
-            let source = 2 * self.sources.links + self.sources.nodes;
-            self.plane.medium.calendar.schedule(flow.start, source, 0);
+            self.plane.medium.calendar.schedule(flow.start, self.plane.medium.sources.of(Kind::Start), 0);
         }
     }
 
