@@ -44,23 +44,20 @@ impl Checked for Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::{default_text, refused};
 
     #[test]
     fn the_default_is_written_with_units_and_reads_back() {
-        let text = toml::to_string(&Config::default()).unwrap();
+        let text = default_text::<Config>();
         assert!(text.contains("rto = \"1ms\""), "{text}");
-        assert_eq!(toml::from_str::<Config>(&text).unwrap(), Config::default());
-        assert_eq!(toml::from_str::<Config>("").unwrap(), Config::default());
         assert!(toml::from_str::<Config>("windw = 3").is_err());
     }
 
     #[test]
     fn what_could_not_run_is_refused_by_name() {
-        let culprit =
-            |text| toml::from_str::<Config>(text).unwrap().check().map_err(|why| why.split(':').next().unwrap().to_owned());
-        assert_eq!(culprit(""), Ok(()));
+        assert_eq!(refused::<Config>(""), Ok(()));
         for (text, key) in [("window = 0", "window"), ("rto = \"0us\"", "rto"), ("time_wait_rtos = 0", "time_wait_rtos")] {
-            assert_eq!(culprit(text), Err(key.to_owned()));
+            assert_eq!(refused::<Config>(text), Err(key.to_owned()));
         }
     }
 }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flowloom import _native, metrics, results
+from flowloom import _native, engine, metrics, results
 from flowloom.results import Results
 from flowloom.scenario import Scenario
 
@@ -30,7 +29,7 @@ def of_installation() -> list[Finding]:
     from flowloom.jobs import cores
     from flowloom.provenance import commit
 
-    kinds = json.loads(_native.catalogue())
+    kinds = engine.catalogue()
     found = [
         Finding("ok", f"flowloom {version('flowloom')} ({commit() or 'installed'}), Python {platform.python_version()}"),
         Finding("ok", f"simulator: {len(kinds['transports'])} transports, {len(kinds['workloads'])} workloads"),

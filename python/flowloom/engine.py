@@ -6,7 +6,7 @@ import json
 import time
 import tomllib
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from flowloom import _native, columns, provenance
 from flowloom.results import Results, seed_of
@@ -14,6 +14,12 @@ from flowloom.scenario import Scenario
 
 Progress: TypeAlias = Callable[[float, float, int], None]
 """`progress(done, sim_s, packet_hops)`: share done in 0..1, simulated seconds, packet-hops; raises to stop the run."""
+
+
+def catalogue() -> dict[str, Any]:
+    """Give what the simulator has, by `transports`, `workloads`, `topologies` and `wires`: a list of entries each."""
+    entries: dict[str, Any] = json.loads(_native.catalogue())
+    return entries
 
 
 def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:

@@ -4,7 +4,10 @@ use std::fmt::Debug;
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Time, Transport, Wire};
 use proptest::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use crate::Checked;
 use crate::parts::{Faults, Pair, Setup};
 
 /// A few flows between four hosts over a network that loses, repeats and delays packets.
@@ -55,6 +58,20 @@ impl Trial {
         }
         pair.run_to_end(Time::ZERO + Duration::from_ms(20_000));
     }
+}
+
+/// The key that a configuration is refused by, if it is.
+pub fn refused<C: Checked + DeserializeOwned>(text: &str) -> Result<(), String> {
+    let config: C = toml::from_str(text).unwrap();
+    config.check().map_err(|why| why.split(':').next().unwrap().to_owned())
+}
+
+/// The default as text, which reads back, as an empty text does.
+pub fn default_text<C: Default + PartialEq + Debug + Serialize + DeserializeOwned>() -> String {
+    let text = toml::to_string(&C::default()).unwrap();
+    assert_eq!(toml::from_str::<C>(&text).unwrap(), C::default());
+    assert_eq!(toml::from_str::<C>("").unwrap(), C::default());
+    text
 }
 
 /// What is written is read, whatever follows it; cut short anywhere, it is no header.

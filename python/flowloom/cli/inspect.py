@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,22 +19,15 @@ def register(app: typer.Typer) -> None:
     app.command("import")(common.reported(import_sizes))
 
 
-def _catalogue() -> dict[str, Any]:
-    from flowloom import _native
-
-    catalogue: dict[str, Any] = json_module.loads(_native.catalogue())
-    return catalogue
-
-
 def list_all(
     kind: Annotated[str | None, typer.Argument(help="transports, workloads, topologies, wires or figures.")] = None,
 ) -> None:
     """List what there is: transports, workloads, topologies, figures."""
-    from flowloom import metrics
+    from flowloom import engine, metrics
     from flowloom._native import ScenarioError
     from flowloom.figures.schema import suggestion
 
-    catalogue = _catalogue()
+    catalogue = engine.catalogue()
     kinds = ("transports", "workloads", "topologies", "wires", "figures")
     if kind not in (None, *kinds):
         raise ScenarioError(f'no "{kind}" to list: {suggestion(str(kind), kinds)}')
@@ -69,10 +61,11 @@ def show(
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw a workload's distribution here.")] = None,
 ) -> None:
     """Show a transport's parameters, a workload's sizes, a figure, or a scenario with all its defaults."""
+    from flowloom import engine
     from flowloom._native import ScenarioError
     from flowloom.figures.schema import suggestion
 
-    catalogue = _catalogue()
+    catalogue = engine.catalogue()
     found = {entry["name"]: (kind, entry) for kind in ("transports", "workloads", "topologies") for entry in catalogue[kind]}
     if name in found:
         kind, entry = found[name]

@@ -131,11 +131,9 @@ def sweep(
 
 
 def _every_transport() -> list[str]:
-    from json import loads
+    from flowloom.engine import catalogue
 
-    from flowloom._native import catalogue
-
-    return [transport["name"] for transport in loads(catalogue())["transports"] if transport["name"] != "ideal"]
+    return [transport["name"] for transport in catalogue()["transports"] if transport["name"] != "ideal"]
 
 
 def _axis(text: str, option: str = "--vary") -> tuple[str, list[Any]]:

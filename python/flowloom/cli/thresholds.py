@@ -148,9 +148,8 @@ def _analytic(
 
 def _scenario(path: str | None, pairs: list[str] | None, sizes: str | None, dialect: str | None) -> Scenario:
     import dataclasses
-    import json
 
-    from flowloom import _native
+    from flowloom.engine import catalogue
     from flowloom.figures.catalogue import papers_folder
     from flowloom.scenario import Scenario
 
@@ -158,7 +157,7 @@ def _scenario(path: str | None, pairs: list[str] | None, sizes: str | None, dial
     base = dataclasses.replace(base, overrides=common.overrides(pairs, None))
     if sizes is None:
         return base
-    if dialect is None and sizes in (table["name"] for table in json.loads(_native.catalogue())["workloads"]):
+    if dialect is None and sizes in (table["name"] for table in catalogue()["workloads"]):
         return base.set({"workload.sizes": sizes})
     # A scenario's files are looked for beside it; this one is named from here.
     file = {"cdf": str(Path(sizes).resolve())} | ({"dialect": dialect} if dialect else {})

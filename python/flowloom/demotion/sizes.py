@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from flowloom import _native, importing
+from flowloom import _native, engine, importing
 from flowloom.figures.schema import suggestion
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -61,7 +60,7 @@ class Sizes:
         """
         if isinstance(source, Sizes):
             return source
-        tables = {table["name"]: table["points"] for table in json.loads(_native.catalogue())["workloads"]}
+        tables = {table["name"]: table["points"] for table in engine.catalogue()["workloads"]}
         if source in tables and dialect is None:
             return cls.through(str(source), tables[source])
         path = Path(source)

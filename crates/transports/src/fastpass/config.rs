@@ -103,6 +103,7 @@ impl Checked for Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::{default_text, refused};
 
     #[test]
     fn an_epoch_is_eight_and_a_half_packets() {
@@ -112,11 +113,8 @@ mod tests {
 
     #[test]
     fn the_default_reads_back_and_what_could_not_run_is_refused_by_name() {
-        let text = toml::to_string(&Config::default()).unwrap();
-        assert_eq!(toml::from_str::<Config>(&text).unwrap(), Config::default());
-        let culprit =
-            |text| toml::from_str::<Config>(text).unwrap().check().map_err(|why| why.split(':').next().unwrap().to_owned());
-        assert_eq!(culprit(""), Ok(()));
+        default_text::<Config>();
+        assert_eq!(refused::<Config>(""), Ok(()));
         for (text, key) in [
             ("epoch_slots = 9", "epoch_slots"),
             ("epoch_slack_slots = -0.5", "epoch_slack_slots"),
@@ -124,7 +122,7 @@ mod tests {
             ("request_timeout_epochs = 1.0", "request_timeout_epochs"),
             ("time_wait_requests = 0", "time_wait_requests"),
         ] {
-            assert_eq!(culprit(text), Err(key.to_owned()));
+            assert_eq!(refused::<Config>(text), Err(key.to_owned()));
         }
     }
 }

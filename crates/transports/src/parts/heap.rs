@@ -1,5 +1,7 @@
 //! A priority queue whose members can be found again.
 
+use flowloom_core::Time;
+
 const ABSENT: u32 = u32::MAX;
 const ARITY: usize = 4;
 
@@ -16,6 +18,21 @@ pub struct IndexedHeap<K> {
 impl<K> Default for IndexedHeap<K> {
     fn default() -> Self {
         IndexedHeap { items: Vec::new(), position: Vec::new() }
+    }
+}
+
+/// Timers.
+impl IndexedHeap<Time> {
+    /// The next slot that is due at `now` or before, as `due` says; whoever takes it sets its next time. What was put off meanwhile is set
+    /// back here, when its turn comes: putting off need not touch the heap, which is then in use once per span and not once per packet.
+    pub fn expired(&mut self, now: Time, due: impl Fn(u32) -> Time) -> Option<u32> {
+        while let Some((_, slot)) = self.peek().filter(|(at, _)| *at <= now) {
+            if due(slot) <= now {
+                return Some(slot);
+            }
+            self.set(slot, due(slot));
+        }
+        None
     }
 }
 

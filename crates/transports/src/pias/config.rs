@@ -98,22 +98,19 @@ impl Checked for Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::{default_text, refused};
 
     #[test]
     fn the_default_is_written_with_units_and_reads_back() {
-        let text = toml::to_string(&Config::default()).unwrap();
+        let text = default_text::<Config>();
         assert!(text.contains("1.32714MB") && text.contains("[update]"), "{text}");
-        assert_eq!(toml::from_str::<Config>(&text).unwrap(), Config::default());
-        assert_eq!(toml::from_str::<Config>("").unwrap(), Config::default());
         assert!(toml::from_str::<Config>("treshold = []").is_err());
     }
 
     #[test]
     fn what_could_not_run_is_refused_by_name() {
-        let culprit =
-            |text| toml::from_str::<Config>(text).unwrap().check().map_err(|why| why.split(':').next().unwrap().to_owned());
-        assert_eq!(culprit("thresholds = []"), Ok(()));
-        assert_eq!(culprit("thresholds = [\"20kB\", \"20kB\"]"), Ok(()));
+        assert_eq!(refused::<Config>("thresholds = []"), Ok(()));
+        assert_eq!(refused::<Config>("thresholds = [\"20kB\", \"20kB\"]"), Ok(()));
         let eight = format!("thresholds = [{}]", ["\"1MB\""; 8].join(","));
         for (text, key) in [
             ("thresholds = [\"2MB\", \"1MB\"]", "thresholds"),
@@ -123,7 +120,7 @@ mod tests {
             ("[tcp]\nrto_min = \"0s\"", "tcp.rto_min"),
             ("[tcp.nic]\nmark_above = \"0B\"", "tcp.nic.mark_above"),
         ] {
-            assert_eq!(culprit(text), Err(key.to_owned()));
+            assert_eq!(refused::<Config>(text), Err(key.to_owned()));
         }
     }
 }

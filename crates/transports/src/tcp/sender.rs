@@ -17,8 +17,7 @@ pub(super) struct Sender {
     fast_retransmit: bool,
     connections: Connections,
     flows: FlowTable<Sending>,
-    /// By slot, when to look at a flow's [`Sending::due`]. Acknowledgements only move `due`, so that the heap is touched once
-    /// per timeout span and not once per packet.
+    /// By slot, when to look at a flow's [`Sending::due`], which is all that acknowledgements move.
     timers: IndexedHeap<Time>,
 }
 
@@ -181,10 +180,8 @@ impl Sender {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time, out: &mut Outbox) {
-        while let Some((_, slot)) = self.timers.peek().filter(|(at, _)| *at <= now) {
-            if self.flows[slot].due <= now {
-                self.time_out(now, slot, out);
-            }
+        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
+            self.time_out(now, slot, out);
             self.timers.set(slot, self.flows[slot].due);
         }
     }

@@ -1,21 +1,16 @@
 //! As much less as was marked, and less of that the more urgent the flow is.
 
-use super::alpha::Alpha;
-use super::{Config, Controller, Progress};
+use super::dctcp::{Dctcp, Temper};
+use super::{Config, Progress};
 
 /// D2TCP (B. Vamanan et al., *Deadline-Aware Datacenter TCP*, SIGCOMM 2012): the penalty is α^d instead of α. d is the urgency: the
 /// time that the rest of the flow takes at the present window, over the time that is left. A flow without a deadline has d = 1 and is DCTCP;
 /// one that has missed its deadline has the least.
-#[derive(Clone, Copy, Debug)]
-pub struct D2tcp {
-    alpha: Alpha,
-}
+pub type D2tcp = Dctcp<Urgency>;
 
-impl D2tcp {
-    pub(super) fn new(config: &Config) -> D2tcp {
-        D2tcp { alpha: Alpha::new(config) }
-    }
-}
+/// What tells D2TCP from DCTCP.
+#[derive(Clone, Copy, Debug)]
+pub struct Urgency;
 
 fn urgency(config: &Config, progress: &Progress) -> f64 {
     let Some(deadline) = progress.deadline else { return 1.0 };
@@ -29,20 +24,10 @@ fn urgency(config: &Config, progress: &Progress) -> f64 {
     (needed_s / left_s).clamp(config.urgency_min, config.urgency_max)
 }
 
-impl Controller for D2tcp {
-    fn reacts_to_marks(&self) -> bool {
-        true
-    }
-    #[inline]
-    fn acknowledged(&mut self, packets: u32, echo: bool) {
-        self.alpha.acknowledged(packets, echo);
-    }
-    fn round_ends(&mut self, config: &Config) {
-        self.alpha.round_ends(config);
-    }
-    fn keeps(&self, config: &Config, progress: &Progress) -> f64 {
+impl Temper for Urgency {
+    fn penalty(alpha: f64, config: &Config, progress: &Progress) -> f64 {
         // libm's power is the same on every machine; what it makes of 1 is exact.
-        1.0 - libm::pow(self.alpha.get(), urgency(config, progress)) / 2.0
+        libm::pow(alpha, urgency(config, progress))
     }
 }
 
@@ -51,6 +36,7 @@ mod tests {
     use flowloom_core::{Duration, Time};
 
     use super::*;
+    use crate::tcp::controllers::Controller;
 
     fn progress(left_bytes: u64, deadline_us: Option<u64>) -> Progress {
         Progress {

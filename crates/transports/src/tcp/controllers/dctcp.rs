@@ -1,21 +1,44 @@
 //! As much less as was marked.
 
+use std::marker::PhantomData;
+
 use super::alpha::Alpha;
 use super::{Config, Controller, Progress};
 
-/// DCTCP (RFC 8257): a mark costs half the estimated share of marked packets, once per window.
-#[derive(Clone, Copy, Debug)]
-pub struct Dctcp {
-    alpha: Alpha,
-}
-
-impl Dctcp {
-    pub(super) fn new(config: &Config) -> Dctcp {
-        Dctcp { alpha: Alpha::new(config) }
+/// What DCTCP's descendants make of its estimate, and of the flow. The defaults are DCTCP's own.
+pub trait Temper {
+    /// The penalty for marks: the window loses half of it.
+    fn penalty(alpha: f64, config: &Config, progress: &Progress) -> f64 {
+        let _ = (config, progress);
+        alpha
+    }
+    /// See [`Controller::growth`].
+    fn growth(config: &Config, sent_bytes: u64) -> f64 {
+        let _ = (config, sent_bytes);
+        1.0
     }
 }
 
-impl Controller for Dctcp {
+/// DCTCP (RFC 8257): a mark costs half the estimated share of marked packets, once per window.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+impl Temper for Plain {}
+
+/// A controller that estimates the share of marked packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Dctcp<T = Plain> {
+    alpha: Alpha,
+    temper: PhantomData<T>,
+}
+
+impl<T: Temper> Dctcp<T> {
+    pub(super) fn new(config: &Config) -> Dctcp<T> {
+        Dctcp { alpha: Alpha::new(config), temper: PhantomData }
+    }
+}
+
+impl<T: Temper> Controller for Dctcp<T> {
     fn reacts_to_marks(&self) -> bool {
         true
     }
@@ -26,7 +49,11 @@ impl Controller for Dctcp {
     fn round_ends(&mut self, config: &Config) {
         self.alpha.round_ends(config);
     }
-    fn keeps(&self, _: &Config, _: &Progress) -> f64 {
-        1.0 - self.alpha.get() / 2.0
+    fn keeps(&self, config: &Config, progress: &Progress) -> f64 {
+        1.0 - T::penalty(self.alpha.get(), config, progress) / 2.0
+    }
+    #[inline]
+    fn growth(&self, config: &Config, sent_bytes: u64) -> f64 {
+        T::growth(config, sent_bytes)
     }
 }

@@ -1,21 +1,16 @@
 //! As much less as was marked, and less of that the younger the flow is.
 
-use super::alpha::Alpha;
-use super::{Config, Controller, Progress};
+use super::dctcp::{Dctcp, Temper};
+use super::{Config, Progress};
 
 /// L2DCT (A. Munir et al., *Minimizing Flow Completion Times in Data Centers*, INFOCOM 2013): a flow's weight w falls with the bytes it
 /// has sent. The penalty is α^w, and in congestion avoidance the window grows by w/w_max packets per round trip. What counts is the bytes of
 /// the flow, not of the connection.
-#[derive(Clone, Copy, Debug)]
-pub struct L2dct {
-    alpha: Alpha,
-}
+pub type L2dct = Dctcp<Youth>;
 
-impl L2dct {
-    pub(super) fn new(config: &Config) -> L2dct {
-        L2dct { alpha: Alpha::new(config) }
-    }
-}
+/// What tells L2DCT from DCTCP.
+#[derive(Clone, Copy, Debug)]
+pub struct Youth;
 
 fn weight(config: &Config, sent_bytes: u64) -> f64 {
     let (young, old) = (config.young.get(), config.old.get());
@@ -24,21 +19,11 @@ fn weight(config: &Config, sent_bytes: u64) -> f64 {
     config.weight_max - age * (config.weight_max - config.weight_min)
 }
 
-impl Controller for L2dct {
-    fn reacts_to_marks(&self) -> bool {
-        true
+impl Temper for Youth {
+    fn penalty(alpha: f64, config: &Config, progress: &Progress) -> f64 {
+        libm::pow(alpha, weight(config, progress.sent_bytes))
     }
-    #[inline]
-    fn acknowledged(&mut self, packets: u32, echo: bool) {
-        self.alpha.acknowledged(packets, echo);
-    }
-    fn round_ends(&mut self, config: &Config) {
-        self.alpha.round_ends(config);
-    }
-    fn keeps(&self, config: &Config, progress: &Progress) -> f64 {
-        1.0 - libm::pow(self.alpha.get(), weight(config, progress.sent_bytes)) / 2.0
-    }
-    fn growth(&self, config: &Config, sent_bytes: u64) -> f64 {
+    fn growth(config: &Config, sent_bytes: u64) -> f64 {
         weight(config, sent_bytes) / config.weight_max
     }
 }
@@ -46,6 +31,7 @@ impl Controller for L2dct {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::controllers::Controller;
 
     #[test]
     fn the_weight_falls_linearly_from_200_kib_to_1_mib() {
