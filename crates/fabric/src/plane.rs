@@ -10,7 +10,7 @@ use crate::followers::Followers;
 use crate::observer::Observer;
 use crate::report::{CLASSES, FlowRecord, PortCounters};
 use crate::routing::{Origin, Routes};
-use crate::sources::{Kind, Sources};
+use crate::sources::Kind;
 
 /// One direction of a link. Few bytes, so that the wires of a whole network stay in the first-level cache: an event begins with one of
 /// them, and a packet's next hop with another.
@@ -116,7 +116,7 @@ impl<P> Lane<P> {
         let due = now + hold + self.delay;
         let class = usize::from(packet.class).min(CLASSES - 1);
         medium.observer.packet_sent(now, link, packet);
-        medium.calendar.schedule(due, medium.sources.of(Kind::Arrival(link)), id.index());
+        medium.calendar.schedule(due, Kind::Arrival(link).source(due), id.index());
         let sent = &mut self.counters.sent[class];
         sent.packets += 1;
         sent.bytes += u64::from(size_bytes);
@@ -131,7 +131,7 @@ impl<P> Lane<P> {
     fn serve_by<H, O>(&mut self, link: LinkId, at: Time, medium: &mut Medium<H, O>) {
         if at < self.serve_at {
             self.serve_at = at;
-            medium.calendar.schedule(at, medium.sources.of(Kind::Service(link)), 0);
+            medium.calendar.schedule(at, Kind::Service(link).source(at), 0);
         }
     }
 }
@@ -159,7 +159,6 @@ pub(crate) struct Medium<H, O> {
     pub packet_hops: u64,
     pub calendar: Calendar,
     pub now: Time,
-    pub sources: Sources,
     wires: Vec<Wire>,
     routes: Routes,
 }
@@ -206,7 +205,6 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             effects: Effects::default(),
             woken: Vec::new(),
             medium: Medium {
-                sources: Sources::new(&network),
                 wires: network.links().iter().map(wire).collect(),
                 network,
                 pool: Pool::default(),
@@ -466,7 +464,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         if wanted < *pending {
             debug_assert!(wanted > self.medium.now, "a timer without delay at {node:?}");
             *pending = wanted;
-            self.medium.calendar.schedule(wanted, self.medium.sources.of(Kind::Timer(node)), 0);
+            self.medium.calendar.schedule(wanted, Kind::Timer(node).source(wanted), 0);
         }
     }
 
@@ -492,8 +490,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
                 assert_eq!(record.received, Time::MAX, "{flow:?} is received once");
                 record.received = self.medium.now;
                 if let Some(next) = self.followers.of(flow) {
-                    let (at, source) = (self.medium.now + next.think, self.medium.sources.of(Kind::Follow));
-                    self.medium.calendar.schedule(at, source, self.followers.topic(next.flow));
+                    let at = self.medium.now + next.think;
+                    self.medium.calendar.schedule(at, Kind::Follow.source(at), self.followers.topic(next.flow));
                 }
             }
             Event::TimedOut { flow, in_a_row } => {

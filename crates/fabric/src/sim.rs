@@ -12,7 +12,7 @@ use crate::plane::Plane;
 use crate::report::{FlowRecord, Report};
 use crate::routing::{Routes, Routing};
 use crate::seed::{Purpose, stream_seed};
-use crate::sources::Kind;
+use crate::sources::{Kind, PLACES_MOST};
 
 /// What a run needs besides a transport and flows.
 #[derive(Clone, Debug)]
@@ -114,6 +114,7 @@ where
             })
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
+        assert!(network.links().len().max(network.len()) <= PLACES_MOST, "a network has at most 2 million links");
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
         let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
@@ -151,7 +152,7 @@ where
             };
             self.plane.medium.now = now;
             self.events += 1;
-            match self.plane.medium.sources.kind(source) {
+            match Kind::of(source, now) {
                 Kind::Arrival(link) => {
                     if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(topic)) {
                         self.deliver(link, node, id);
@@ -247,7 +248,7 @@ where
 
     fn schedule_next_flow(&mut self) {
         if let Some(flow) = self.flows[..self.arrivals].get(self.next_flow) {
-            self.plane.medium.calendar.schedule(flow.start, self.plane.medium.sources.of(Kind::Start), 0);
+            self.plane.medium.calendar.schedule(flow.start, Kind::Start.source(flow.start), 0);
         }
     }
 

@@ -6,16 +6,29 @@ use flowloom_fabric::{Fault, FlowRecord, Report, Routing, Setup, topology};
 use crate::common::blast::{Blast, Plain};
 use crate::common::networks::{Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, run, setup, watch_faulty};
 
-/// Five hosts send to a sixth at one instant, in flows that are numbered the other way round. The switch takes arrivals of one
-/// instant in the order of their links, that is of hosts: host h's packet is received h packet times after the first one's.
+/// Hosts send to one at one instant, a packet each, 400 times over. The switch takes the packets of an instant in an order by lot, the same in
+/// every run: of any two hosts, each comes first as often as the other.
 #[test]
-fn arrivals_of_one_instant_are_taken_in_the_order_of_links() {
-    let network = topology::single_switch(6, gbps(10), HOP_DELAY, STORE);
-    let flows = (0..5).map(|id| flow(id, 4 - id, 5, 1460, Time::ZERO)).collect();
-    let report = run::<Blast<Plain>>(&(), setup(network), flows);
-    for (flow, record) in report.flows.iter().zip(&report.records) {
-        assert_eq!(record.received, ns(2 * 1400 + 1200 * u64::from(flow.src.0)));
+fn arrivals_of_one_instant_are_taken_by_lot() {
+    let hosts = 5;
+    let start = |round: u32| ns(100_000 * u64::from(round));
+    let go = || {
+        let flows = (0..400 * hosts).map(|id| flow(id, id % hosts, hosts, 1460, start(id / hosts))).collect();
+        run::<Blast<Plain>>(&(), setup(topology::single_switch(hosts as usize + 1, gbps(10), HOP_DELAY, STORE)), flows)
+    };
+    let report = go();
+    let rounds = || report.records.chunks(hosts as usize);
+    for round in rounds() {
+        let mut times: Vec<_> = round.iter().map(|record| record.received).collect();
+        times.sort_unstable();
+        assert!((0..).zip(&times).all(|(place, time)| *time - times[0] == Duration::from_ns(1200 * place)), "{times:?}");
     }
+    for (one, other) in (0..5).flat_map(|one| (0..one).map(move |other| (one, other))) {
+        let first = rounds().filter(|round| round[one].received < round[other].received).count();
+        // Five standard deviations of fair coins.
+        assert!(first.abs_diff(200) < 50, "host {one} is before {other} {first} times");
+    }
+    assert_eq!(everything(&report), everything(&go()));
 }
 
 fn everything(report: &Report) -> String {

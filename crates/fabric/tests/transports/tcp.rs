@@ -1,9 +1,7 @@
 //! TCP, DCTCP and what descends from it on networks: exact times alone, and the closed forms of what long flows do to a queue and to each
 //! other.
 //!
-//! Hosts are faster than the bottleneck, but where a test says otherwise. If they are as fast, all packets arrive at the instants of one lattice, ties
-//! are broken the same way for ever, and which flow sees a mark or a drop first is settled once (S. Floyd and V. Jacobson, *On
-//! Traffic Phase Effects in Packet-Switched Gateways*, 1992): shares of 2 : 1 between DCTCP's flows that no theory has, and lock-out between TCP's.
+//! Hosts are faster than the bottleneck, but where a test says otherwise.
 
 use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, Transport, WireProfile};
 use flowloom_fabric::{Fault, PortCounters, Report, Setup, topology};
@@ -180,10 +178,14 @@ fn dctcp_keeps_the_link_busy_with_a_short_queue_and_tcp_fills_the_memory() {
         let used = report.ports[link.index()].bytes() as f64 * 8.0 / 10e9 / 0.15;
         assert!(used > 0.99, "{used}");
 
-        let (report, depth) = watch::<Tcp, Depth>(&config(K), setup, long(2, 37), Depth::new(link, ms(20)));
+        let line = bandwidth_delay(&setup.network);
+        let (report, depth) = watch::<Tcp, Depth>(&config(K), setup, long(2, 37), Depth::new(link, ms(60)));
         assert!(drops(&report) > 0);
         assert!(report.ports[link.index()].peak_bytes > buffer.get() - 1500);
-        assert!(depth.mean() > 20.0 * mean * PACKET, "{} packets", depth.mean() / PACKET);
+        // Both lost packets when slow start filled the memory. What halved windows leave of it stays.
+        let (least, _) = depth.extremes(Duration::from_ms(80))[0];
+        let left = (buffer.get() as f64 / PACKET - line) / 2.0;
+        assert!((left..1.2 * left).contains(&(least as f64 / PACKET)), "{least} B, {left} packets in theory");
     }
 }
 
@@ -249,17 +251,22 @@ fn an_incast_that_dctcp_stands_costs_tcp_a_timeout() {
 
 #[test]
 fn equal_flows_share_equally() {
-    fn check<T: Transport<Config = Config>>(senders: u32, buffer: u64, least: f64) {
+    fn check<T: Transport<Config = Config>>(senders: u32, gbps_in: u64, buffer: u64, least: f64) {
         for gap_us in [0, 37, 333] {
-            let setup = Setup { buffer: Bytes::new(buffer), time_limit: ms(1000), ..setup(funnel(senders, 40)) };
+            let setup = Setup { buffer: Bytes::new(buffer), time_limit: ms(1000), ..setup(funnel(senders, gbps_in)) };
             let shares = delivered(&run::<T>(&config(K), setup, long(senders, gap_us)));
-            assert!(jain(&shares) > least, "{}, {gap_us} us: {shares:?}", T::NAME);
+            assert!(jain(&shares) > least, "{}, {gbps_in} Gb/s, {gap_us} us: {shares:?}", T::NAME);
         }
     }
-    check::<Dctcp>(5, 3_600_000, 0.99);
-    check::<EcnStar>(5, 3_600_000, 0.999);
-    // Drop-tail with a round trip's memory: two flows within 5 % of each other, that is Jain's index above 0.9994.
-    check::<Tcp>(2, 150_000, 0.9994);
+    // Hosts as fast as the bottleneck too: packets of several flows then reach it at the same instants again and again.
+    for gbps_in in [10, 40] {
+        check::<Dctcp>(5, gbps_in, 3_600_000, 0.99);
+        check::<EcnStar>(5, gbps_in, 3_600_000, 0.999);
+    }
+    // Drop-tail with a round trip's memory: two flows within 5 % of each other, that is Jain's index above 0.9994; within 11 % where only the lot
+    // of an instant and few drops decide.
+    check::<Tcp>(2, 40, 150_000, 0.9994);
+    check::<Tcp>(2, 10, 150_000, 0.997);
 }
 
 /// Where losses are random, a flow's rate goes with 1/RTT.
