@@ -218,7 +218,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     }
 
     /// A packet has arrived at a link's end. Returns it if it is for the node there, and takes care of it otherwise.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, link: LinkId, id: PacketId) -> Option<(NodeId, PacketId)> {
         let wire = &self.medium.wires[link.index()];
         let (node, ingress) = (wire.to, wire.to_port);
