@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 }
 
 const INDEX_BITS: u32 = 21;
-/// Fewer links, and fewer nodes, than this.
+/// The most links, and the most nodes, that there may be.
 pub(crate) const PLACES_MOST: usize = 1 << INDEX_BITS;
 const _: () = assert!(5 << INDEX_BITS <= SOURCES_MOST, "five kinds of sources");
 
