@@ -13,7 +13,7 @@ pub use config::Config;
 pub use header::Header;
 pub use host::Host;
 
-use crate::ports::DropTail;
+use crate::disciplines::DropTail;
 
 /// Stop-and-wait; with a larger window, selective repeat.
 pub enum StopAndWait {}

@@ -4,7 +4,7 @@ use flowloom_core::{Event, Flow, FlowId, Time};
 
 use super::host::Outbox;
 use super::{Config, Header};
-use crate::parts::{FlowTable, Framing, IndexedHeap, RangeSet};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap, RangeSet};
 
 /// One flow that is being sent. Packets are numbered from 0.
 struct Sending {

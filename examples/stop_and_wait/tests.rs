@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, DropReason, Duration, Endpoint, Event, Flow, FlowId, 
 use proptest::prelude::*;
 
 use super::{Config, Header, Host, StopAndWait};
-use crate::parts::{Fate, Framing, Pair, Sent, Setup};
+use crate::toolkit::{Fate, Framing, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -14,7 +14,7 @@ const ACK: Duration = Duration::from_ns(32);
 /// From host to host.
 const DELAY: Duration = Duration::from_us(1);
 
-fn pair(config: &Config, setup: Setup) -> Pair<StopAndWait> {
+fn pair(config: &Config, setup: PairSetup) -> Pair<StopAndWait> {
     Pair::new(config, setup)
 }
 
@@ -27,14 +27,14 @@ fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time) -> Flow {
     Flow { id: FlowId(id), src, dst, size: Bytes::new(size), start, deadline: None, tenant: 0, coflow: None }
 }
 
-fn is_data(sent: &&Sent<Header>) -> bool {
+fn is_data(sent: &&SentPacket<Header>) -> bool {
     matches!(sent.packet.header, Header::Data { .. })
 }
 
 /// By hand: a packet takes 1.2 us to leave and 1 us to arrive; its acknowledgement 32 ns and 1 us; then the next packet leaves.
 #[test]
 fn the_next_packet_leaves_when_the_last_is_acknowledged() {
-    let mut pair = pair(&Config::default(), Setup::default());
+    let mut pair = pair(&Config::default(), PairSetup::default());
     pair.open(0, 1, 3 * 1460);
     pair.run_to_end(SECOND);
     let left: Vec<u64> = pair.sent().iter().filter(is_data).map(|sent| sent.at.as_ps()).collect();
@@ -52,7 +52,7 @@ fn an_unloaded_flow_takes_its_round_trips() {
             let open_window = round_trip.as_ps() <= u64::from(config.window) * PACKET.as_ps();
             let rounds = if open_window { 0 } else { before_last / u64::from(config.window) };
             let behind = before_last - rounds * u64::from(config.window);
-            let mut pair = pair(&config, Setup { buffer: Bytes::new(10_000_000), log: false, ..Setup::default() });
+            let mut pair = pair(&config, PairSetup { buffer: Bytes::new(10_000_000), log: false, ..PairSetup::default() });
             let flow = pair.open(0, 1, size);
             pair.run_to_end(SECOND);
             assert_eq!(pair.flow(flow).fct(), round_trip * rounds + PACKET * behind + last, "{size} B, {config:?}");
@@ -62,7 +62,7 @@ fn an_unloaded_flow_takes_its_round_trips() {
 
 #[test]
 fn a_gigabyte_takes_its_transmission_time_and_the_delay() {
-    let mut pair = pair(&window(16), Setup { log: false, ..Setup::default() });
+    let mut pair = pair(&window(16), PairSetup { log: false, ..PairSetup::default() });
     let flow = pair.open(0, 1, 1_000_000_000);
     pair.run_to_end(SECOND);
     // 684,932 packets; 10 Gb/s is 800 ps per byte.
@@ -72,7 +72,7 @@ fn a_gigabyte_takes_its_transmission_time_and_the_delay() {
 /// Sent and not yet acknowledged, counted at every transmission: the window fills, and is never exceeded.
 #[test]
 fn the_window_is_used_and_kept() {
-    let mut pair = pair(&window(4), Setup { delay: Duration::from_us(50), ..Setup::default() });
+    let mut pair = pair(&window(4), PairSetup { delay: Duration::from_us(50), ..PairSetup::default() });
     pair.open(0, 1, 1460 * 50);
     pair.run_to_end(SECOND);
     let round_trip = PACKET + Duration::from_us(50) + ACK + Duration::from_us(50);
@@ -83,7 +83,7 @@ fn the_window_is_used_and_kept() {
 
 #[test]
 fn a_lost_packet_is_sent_again_after_the_timeout_and_nothing_else() {
-    let mut pair = pair(&window(3), Setup::default());
+    let mut pair = pair(&window(3), PairSetup::default());
     pair.on_packet(|sent| match sent.packet.header {
         Header::Data { number: 1, .. } if !sent.packet.retransmission => Fate::Drop,
         _ => Fate::Pass,
@@ -102,7 +102,7 @@ fn a_lost_packet_is_sent_again_after_the_timeout_and_nothing_else() {
 
 #[test]
 fn a_lost_acknowledgement_is_repeated_and_no_byte_is_reported_twice() {
-    let mut pair = pair(&Config::default(), Setup::default());
+    let mut pair = pair(&Config::default(), PairSetup::default());
     let mut lost = false;
     pair.on_packet(move |sent| match sent.packet.header {
         Header::Ack { .. } if !std::mem::replace(&mut lost, true) => Fate::Drop,
@@ -119,7 +119,7 @@ fn a_lost_acknowledgement_is_repeated_and_no_byte_is_reported_twice() {
 /// Ten to one: one packet each fits into the port, so the receiver's link never idles and nothing is lost.
 #[test]
 fn incast_with_a_window_of_one_keeps_the_link_busy() {
-    let mut pair = pair(&Config::default(), Setup { hosts: 11, ..Setup::default() });
+    let mut pair = pair(&Config::default(), PairSetup { hosts: 11, ..PairSetup::default() });
     let flows: Vec<FlowId> = (0..10).map(|host| pair.open(host, 10, 1460 * 30)).collect();
     pair.run_to_end(SECOND);
     assert!(pair.dropped().is_empty());
@@ -130,7 +130,7 @@ fn incast_with_a_window_of_one_keeps_the_link_busy() {
 /// The same with windows that exceed the port's 24 packets: what does not fit is dropped, and comes by timeouts.
 #[test]
 fn incast_with_large_windows_overflows_and_completes() {
-    let mut pair = pair(&window(16), Setup { hosts: 11, ..Setup::default() });
+    let mut pair = pair(&window(16), PairSetup { hosts: 11, ..PairSetup::default() });
     let flows: Vec<FlowId> = (0..10).map(|host| pair.open(host, 10, 1460 * 30)).collect();
     pair.run_to_end(SECOND);
     assert!(pair.dropped().iter().all(|(_, _, why)| *why == DropReason::Overflow));
@@ -156,7 +156,7 @@ proptest! {
     /// On a real network any header may come at any time, about a flow that is sent, received or unknown.
     #[test]
     fn no_header_breaks_a_host(headers in prop::collection::vec((0_u32..3, number(), number()), 1..60)) {
-        let pair = pair(&Config::default(), Setup::default());
+        let pair = pair(&Config::default(), PairSetup::default());
         let wire = WireProfile::IP_1500;
         let mut host = Host::new(&window(4), &Site { node: NodeId(0), network: pair.network(), wire, seed: 1, reorders: false });
         host.open(Time::ZERO, &flow(0, 0, 1, 14_600, Time::ZERO));

@@ -46,18 +46,18 @@ impl<H> Default for Pool<H> {
 
 impl<H> Pool<H> {
     /// So many packets at once, so that an event can name one in 24 bits.
-    pub const MOST: usize = 1 << 24;
+    pub const PACKETS_MAX: usize = 1 << 24;
 
     /// Takes a packet in and names it.
     ///
     /// # Panics
-    /// Where there are [`Pool::MOST`] packets.
+    /// Where there are [`Pool::PACKETS_MAX`] packets.
     #[inline]
     pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
         self.live += 1;
         let slot = Slot { next: PacketId::NONE, live: true, packet };
         if self.free.is_none() {
-            assert!(self.slots.len() < Self::MOST, "fewer than {} packets are on their way at once", Self::MOST);
+            assert!(self.slots.len() < Self::PACKETS_MAX, "fewer than {} packets are on their way at once", Self::PACKETS_MAX);
             self.slots.push(slot);
             PacketId(self.slots.len() as u32 - 1)
         } else {

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use flowloom_core::{Duration, Pool, Time};
 
-/// Who an event is for. Events at the same instant are handled in the order of their sources.
-pub type Source = u32;
-/// What an event is about, for its source to know.
-pub type Topic = u32;
+/// The link, port, node timer or arrival list that an event belongs to. Events of the same instant are handled in the order of their sources.
+pub type EventSource = u32;
+/// What an event carries: the id of a packet or of a flow; only its source knows which.
+pub type Payload = u32;
 
 /// Fewest buckets in use: so few that all stay in the cache.
-const BUCKETS_LEAST: usize = 1 << 10;
+const BUCKETS_MIN: usize = 1 << 10;
 /// Most buckets in use, and the ring's length, so that the compiler knows a masked index to be within it.
 const BUCKETS: usize = 1 << 14;
 const WORDS: usize = BUCKETS / 64;
@@ -22,13 +22,13 @@ const NEVER: u64 = u64::MAX;
 
 /// An event within its bucket: the offset in time above the source above what it is about, so that events compare as integers.
 type Packed = u64;
-const TOPIC_BITS: u32 = 24;
+const PAYLOAD_BITS: u32 = 24;
 const SOURCE_BITS: u32 = 24;
-const _: () = assert!(Pool::<()>::MOST == 1 << TOPIC_BITS, "a topic may be a packet");
-/// So many sources there may be.
-pub const SOURCES_MOST: usize = 1 << SOURCE_BITS;
-/// So many topics a source may have.
-pub const TOPICS_MOST: usize = 1 << TOPIC_BITS;
+const _: () = assert!(Pool::<()>::PACKETS_MAX == 1 << PAYLOAD_BITS, "a payload may be a packet id");
+/// The largest number of sources.
+pub const SOURCES_MAX: usize = 1 << SOURCE_BITS;
+/// The largest number of different payloads.
+pub const PAYLOADS_MAX: usize = 1 << PAYLOAD_BITS;
 
 /// One cache line.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ struct Bucket {
     events: [Packed; ROOM],
 }
 
-/// Pending events in the order (time, source, topic).
+/// Pending events in the order (time, source, payload).
 ///
 /// Tried before: a vector per bucket (a second cache line for each event, and fewer, longer buckets, whose order no branch predictor
 /// guesses), lists threaded through an arena (a tenth more instructions per packet-hop), and a 4-ary heap (twice the instructions).
@@ -62,7 +62,7 @@ pub struct Calendar {
     cursor: u64,
     /// By bucket, what did not fit into it: all hosts may act at one instant.
     crowds: BTreeMap<u64, Vec<Packed>>,
-    beyond: BinaryHeap<Reverse<(Time, Source, Topic)>>,
+    beyond: BinaryHeap<Reverse<(Time, EventSource, Payload)>>,
     /// The first bucket of what is in neither the ring nor `current`, [`NEVER`] if nothing is.
     elsewhere_from: u64,
 }
@@ -71,9 +71,9 @@ impl Calendar {
     /// An empty calendar. Most events will be less than `horizon` ahead; those that are not cost more. Where the network is busy, `pending`
     /// events are.
     pub fn new(horizon: Duration, pending: usize) -> Calendar {
-        let buckets = pending.next_power_of_two().clamp(BUCKETS_LEAST, BUCKETS) as u64;
+        let buckets = pending.next_power_of_two().clamp(BUCKETS_MIN, BUCKETS) as u64;
         let width_bits =
-            horizon.as_ps().div_ceil(buckets).next_power_of_two().ilog2().min(u64::BITS - SOURCE_BITS - TOPIC_BITS);
+            horizon.as_ps().div_ceil(buckets).next_power_of_two().ilog2().min(u64::BITS - SOURCE_BITS - PAYLOAD_BITS);
         Calendar {
             width_bits,
             offset_mask: (1 << width_bits) - 1,
@@ -102,21 +102,23 @@ impl Calendar {
     }
 
     #[inline]
-    fn pack(&self, time: Time, source: Source, topic: Topic) -> Packed {
-        debug_assert!(source < 1 << SOURCE_BITS && topic < 1 << TOPIC_BITS);
-        ((time.as_ps() & self.offset_mask) << (SOURCE_BITS + TOPIC_BITS)) | (u64::from(source) << TOPIC_BITS) | u64::from(topic)
+    fn pack(&self, time: Time, source: EventSource, payload: Payload) -> Packed {
+        debug_assert!(source < 1 << SOURCE_BITS && payload < 1 << PAYLOAD_BITS);
+        ((time.as_ps() & self.offset_mask) << (SOURCE_BITS + PAYLOAD_BITS))
+            | (u64::from(source) << PAYLOAD_BITS)
+            | u64::from(payload)
     }
 
     /// Adds an event. `time` is not before the last event that was taken out.
     #[inline(always)]
-    pub fn schedule(&mut self, time: Time, source: Source, topic: Topic) {
+    pub fn schedule(&mut self, time: Time, source: EventSource, payload: Payload) {
         let number = self.bucket(time);
         debug_assert!(number >= self.cursor, "an event in the past");
         let ahead = number.wrapping_sub(self.cursor);
         if ahead.wrapping_sub(1) >= self.ring_mask {
-            return self.schedule_elsewhere(time, source, topic, ahead == 0);
+            return self.schedule_elsewhere(time, source, payload, ahead == 0);
         }
-        let event = self.pack(time, source, topic);
+        let event = self.pack(time, source, payload);
         let index = self.place(number);
         let bucket = &mut self.ring[index];
         match bucket.events.get_mut(bucket.len) {
@@ -128,34 +130,34 @@ impl Calendar {
     }
 
     #[inline(never)]
-    fn schedule_elsewhere(&mut self, time: Time, source: Source, topic: Topic, in_current: bool) {
+    fn schedule_elsewhere(&mut self, time: Time, source: EventSource, payload: Payload, in_current: bool) {
         if in_current {
             self.following.extend_from_slice(&self.current[..self.left]);
-            let event = self.pack(time, source, topic);
+            let event = self.pack(time, source, payload);
             // New events are mostly the latest of the bucket that is being emptied: search from the far end of time.
             let place = self.following.iter().position(|pending| *pending < event).unwrap_or(self.following.len());
             self.following.insert(place, event);
             self.follow();
         } else {
-            self.beyond.push(Reverse((time, source, topic)));
+            self.beyond.push(Reverse((time, source, payload)));
             self.elsewhere_from = self.elsewhere_from.min(self.bucket(time));
         }
     }
 
     /// Takes out the earliest event that is not after `limit`.
     #[inline]
-    pub fn pop(&mut self, limit: Time) -> Option<(Time, Source, Topic)> {
+    pub fn pop(&mut self, limit: Time) -> Option<(Time, EventSource, Payload)> {
         if self.left == 0 && !self.turn() {
             return None;
         }
         let event = self.current[self.left - 1];
-        let time = Time::from_ps((self.cursor << self.width_bits) | (event >> (SOURCE_BITS + TOPIC_BITS)));
+        let time = Time::from_ps((self.cursor << self.width_bits) | (event >> (SOURCE_BITS + PAYLOAD_BITS)));
         if time > limit {
             return None;
         }
         self.left -= 1;
-        let source = (event >> TOPIC_BITS) as Source & ((1 << SOURCE_BITS) - 1);
-        Some((time, source, event as Topic & ((1 << TOPIC_BITS) - 1)))
+        let source = (event >> PAYLOAD_BITS) as EventSource & ((1 << SOURCE_BITS) - 1);
+        Some((time, source, event as Payload & ((1 << PAYLOAD_BITS) - 1)))
     }
 
     /// Moves on to what comes next, in this bucket or another; false if there is nothing.
@@ -201,11 +203,11 @@ impl Calendar {
         if self.left > ROOM {
             self.following.extend(self.crowds.remove(&self.cursor).expect("the bucket is crowded"));
         }
-        while let Some(Reverse((time, source, topic))) = self.beyond.peek().copied()
+        while let Some(Reverse((time, source, payload))) = self.beyond.peek().copied()
             && self.bucket(time) == self.cursor
         {
             self.beyond.pop();
-            self.following.push(self.pack(time, source, topic));
+            self.following.push(self.pack(time, source, payload));
         }
         self.following.sort_unstable_by_key(|event| Reverse(*event));
         self.follow();
@@ -258,10 +260,10 @@ mod tests {
             let mut calendar = Calendar::new(Duration::from_us(16), pending);
             let mut reference = std::collections::BTreeSet::new();
             let mut now = 0;
-            for (ahead, source, topic, take) in steps {
+            for (ahead, source, payload, take) in steps {
                 let time = Time::from_ps(now + ahead);
-                if reference.insert((time, source, topic)) {
-                    calendar.schedule(time, source, topic);
+                if reference.insert((time, source, payload)) {
+                    calendar.schedule(time, source, payload);
                 }
                 if take {
                     let expected = reference.pop_first();

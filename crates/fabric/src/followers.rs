@@ -2,7 +2,7 @@
 
 use flowloom_core::{Duration, FlowId};
 
-use crate::calendar::Topic;
+use crate::calendar::Payload;
 
 /// What starts after a flow was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,12 +27,12 @@ impl Followers {
         self.successors.get(flow.0 as usize).copied().flatten()
     }
 
-    /// Events about a waiting flow have this topic. Ids as such would not do: there may be more of them than topics.
-    pub fn topic(&self, flow: FlowId) -> Topic {
+    /// The payload of events about a waiting flow. A flow id does not fit: there may be more flows than payloads.
+    pub fn payload(&self, flow: FlowId) -> Payload {
         flow.0 - self.first
     }
 
-    pub fn flow(&self, topic: Topic) -> FlowId {
-        FlowId(self.first + topic)
+    pub fn flow(&self, payload: Payload) -> FlowId {
+        FlowId(self.first + payload)
     }
 }

@@ -19,6 +19,6 @@ pub mod topology;
 pub use fault::{Fault, Faulty};
 pub use followers::Successor;
 pub use observer::{Observer, Pending};
-pub use report::{CLASSES, FlowRecord, PortCounters, Report, Sent};
+pub use report::{CLASSES, FlowRecord, PortCounters, Report, SentCounters};
 pub use routing::{Origin, Routes, Routing};
-pub use sim::{Setup, Sim};
+pub use sim::{Sim, SimSetup};

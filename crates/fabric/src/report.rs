@@ -51,7 +51,7 @@ pub const CLASSES: usize = 8;
 
 /// What left a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Sent {
+pub struct SentCounters {
     /// How many packets.
     pub packets: u64,
     /// Their bytes on the wire.
@@ -63,7 +63,7 @@ pub struct Sent {
 #[repr(C)] // the first line is counted at every packet-hop
 pub struct PortCounters {
     /// By class.
-    pub sent: [Sent; CLASSES],
+    pub sent: [SentCounters; CLASSES],
     /// Packets dropped here, by [`DropReason`](flowloom_core::DropReason) in the order of `DropReason::ALL`.
     pub dropped_packets: [u64; 7],
     /// Of these, data packets.

@@ -5,18 +5,18 @@ use flowloom_core::{
     PortSite, Sharing, Site, Time, Transport, WireProfile,
 };
 
-use crate::calendar::{Calendar, TOPICS_MOST};
+use crate::calendar::{Calendar, PAYLOADS_MAX};
 use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::plane::Plane;
 use crate::report::{FlowRecord, Report};
 use crate::routing::{Routes, Routing};
 use crate::seed::{Purpose, stream_seed};
-use crate::sources::{Kind, PLACES_MOST};
+use crate::sources::{Kind, PLACES_MAX};
 
 /// What a run needs besides a transport and flows.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct SimSetup {
     /// The shape, checked; the control host is added here if the transport wants one.
     pub network: Network,
     /// Bytes on the wire.
@@ -58,7 +58,7 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
 impl<T: Transport, O: Observer<T::Header>> Sim<T, T::Port, O> {
     /// A run of `flows`, which are sorted by (start, id) and whose ids are their indices. Flows whose start is [`Time::MAX`] wait for
     /// others: see [`Sim::with_successors`].
-    pub fn new(config: &T::Config, setup: Setup, flows: Vec<Flow>, observer: O) -> Self {
+    pub fn new(config: &T::Config, setup: SimSetup, flows: Vec<Flow>, observer: O) -> Self {
         Self::with_ports(config, setup, flows, observer, |port, _| port)
     }
 }
@@ -72,14 +72,14 @@ where
     /// As [`Sim::new`], with each port wrapped by `wrap` (fault injection).
     pub fn with_ports(
         config: &T::Config,
-        setup: Setup,
+        setup: SimSetup,
         flows: Vec<Flow>,
         observer: O,
         mut wrap: impl FnMut(T::Port, &PortSite<'_>) -> P,
     ) -> Self {
         assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index), "a flow's id is its index");
         assert!(flows.is_sorted_by_key(|flow| flow.start), "flows are sorted by start");
-        let Setup { mut network, wire, buffer, sharing, routing, seed, time_limit } = setup;
+        let SimSetup { mut network, wire, buffer, sharing, routing, seed, time_limit } = setup;
         let placement = T::placement(config);
         if placement == Placement::ExtraHost {
             add_control_host(&mut network);
@@ -114,7 +114,7 @@ where
             })
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
-        assert!(network.links().len().max(network.len()) <= PLACES_MOST, "a network has at most 2 million links");
+        assert!(network.links().len().max(network.len()) <= PLACES_MAX, "a network has at most 2 million links");
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
         let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
@@ -129,7 +129,7 @@ where
     /// Where a successor does not wait, that is, has a start; follows at once, or two flows; or where more than 2^24 flows wait.
     pub fn with_successors(mut self, successors: Vec<Option<Successor>>) -> Self {
         let waiting = self.flows.len() - self.arrivals;
-        assert!(waiting <= TOPICS_MOST, "a waiting flow is a topic");
+        assert!(waiting <= PAYLOADS_MAX, "a waiting flow fits into a payload");
         let mut awaited = vec![false; waiting];
         for Successor { flow, think } in successors.iter().flatten() {
             assert!(*think > Duration::ZERO, "{flow:?} would start without delay");
@@ -147,14 +147,14 @@ where
             if self.plane.unacknowledged == 0 {
                 return false;
             }
-            let Some((now, source, topic)) = self.plane.medium.calendar.pop(self.time_limit) else {
+            let Some((now, source, payload)) = self.plane.link_layer.calendar.pop(self.time_limit) else {
                 return false;
             };
-            self.plane.medium.now = now;
+            self.plane.link_layer.now = now;
             self.events += 1;
             match Kind::of(source, now) {
                 Kind::Arrival(link) => {
-                    if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(topic)) {
+                    if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(payload)) {
                         self.deliver(link, node, id);
                     }
                 }
@@ -171,7 +171,7 @@ where
                     }
                 }
                 Kind::Start => self.open_flows(),
-                Kind::Follow => self.open(self.plane.followers.flow(topic).0 as usize),
+                Kind::Follow => self.open(self.plane.followers.flow(payload).0 as usize),
             }
         }
         true
@@ -181,7 +181,7 @@ where
     pub fn progress(&self) -> (f64, Time, u64) {
         let done = self.flows.len() - self.plane.unacknowledged;
         let share = if self.flows.is_empty() { 1.0 } else { done as f64 / self.flows.len() as f64 };
-        (share, self.plane.medium.now, self.plane.medium.packet_hops)
+        (share, self.plane.link_layer.now, self.plane.link_layer.packet_hops)
     }
 
     /// Ends the run.
@@ -195,17 +195,17 @@ where
         let planned = self.flows.len();
         let (flows, records) = self.started();
         let report = Report {
-            network: self.plane.medium.network,
+            network: self.plane.link_layer.network,
             not_started: planned - flows.len(),
             flows,
             records,
             ports,
-            packet_hops: self.plane.medium.packet_hops,
+            packet_hops: self.plane.link_layer.packet_hops,
             data_packets: self.plane.data_packets,
             events: self.events,
-            end: self.plane.medium.now,
+            end: self.plane.link_layer.now,
         };
-        Ok((report, self.plane.medium.observer))
+        Ok((report, self.plane.link_layer.observer))
     }
 
     /// The flows that have started, in order of start and id, and their records.
@@ -225,7 +225,7 @@ where
 
     fn check_conservation(&self) -> Result<(), String> {
         let mut in_flight = vec![0u64; self.flows.len()];
-        for packet in self.plane.medium.pool.packets().filter(|packet| packet.payload_bytes > 0) {
+        for packet in self.plane.link_layer.pool.packets().filter(|packet| packet.payload_bytes > 0) {
             in_flight[packet.flow.0 as usize] += u64::from(packet.payload_bytes);
         }
         for ((flow, record), in_flight) in self.flows.iter().zip(&self.plane.records).zip(in_flight) {
@@ -248,13 +248,13 @@ where
 
     fn schedule_next_flow(&mut self) {
         if let Some(flow) = self.flows[..self.arrivals].get(self.next_flow) {
-            self.plane.medium.calendar.schedule(flow.start, Kind::Start.source(flow.start), 0);
+            self.plane.link_layer.calendar.schedule(flow.start, Kind::Start.source(flow.start), 0);
         }
     }
 
     /// Hands over every flow that starts now.
     fn open_flows(&mut self) {
-        let now = self.plane.medium.now;
+        let now = self.plane.link_layer.now;
         while self.flows[..self.arrivals].get(self.next_flow).is_some_and(|flow| flow.start <= now) {
             self.next_flow += 1;
             self.open(self.next_flow - 1);
@@ -264,10 +264,10 @@ where
 
     /// Hands a flow over to its source.
     fn open(&mut self, index: usize) {
-        let now = self.plane.medium.now;
+        let now = self.plane.link_layer.now;
         self.flows[index].start = now;
         let flow = self.flows[index];
-        self.plane.medium.observer.flow_opened(now, &flow);
+        self.plane.link_layer.observer.flow_opened(now, &flow);
         let host = &mut self.hosts[flow.src.index()];
         host.open(now, &flow);
         attend(host, &mut self.plane, flow.src, T::NIC);
@@ -308,7 +308,7 @@ where
     P: Discipline<E::Header>,
     O: Observer<E::Header>,
 {
-    endpoint.handle_packet(plane.medium.now, &plane.medium.pool[id]);
+    endpoint.handle_packet(plane.link_layer.now, &plane.link_layer.pool[id]);
     plane.consume(node, id);
     attend(endpoint, plane, node, mode);
 }
@@ -320,8 +320,8 @@ where
     O: Observer<E::Header>,
 {
     // The event may have been set for an instant that the endpoint has since put off.
-    if endpoint.poll_timeout().is_some_and(|due| due <= plane.medium.now) {
-        endpoint.handle_timeout(plane.medium.now);
+    if endpoint.poll_timeout().is_some_and(|due| due <= plane.link_layer.now) {
+        endpoint.handle_timeout(plane.link_layer.now);
     }
     attend(endpoint, plane, node, mode);
 }
@@ -356,7 +356,7 @@ where
             plane.ask_later(nic);
             break;
         }
-        let Some(packet) = endpoint.poll_transmit(plane.medium.now) else { break };
+        let Some(packet) = endpoint.poll_transmit(plane.link_layer.now) else { break };
         plane.inject(node, packet);
     }
     if let Some(wanted) = endpoint.poll_timeout() {

@@ -1,13 +1,14 @@
-//! Who events are for. At one instant, they are handled in the order in which kinds stand here; of arrivals, the order is by lot.
+//! The sources of events. Events of one instant are handled in the order in which the kinds stand here. Among arrivals of one instant,
+//! a hash of the time breaks ties, so no link always wins.
 
 use flowloom_core::{LinkId, NodeId, Time};
 
-use crate::calendar::{SOURCES_MOST, Source};
+use crate::calendar::{EventSource, SOURCES_MAX};
 
 /// What an event is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A packet, which is the topic, reaches a link's end.
+    /// A packet reaches a link's end; the payload is its id.
     Arrival(LinkId),
     /// A link's port may send.
     Service(LinkId),
@@ -15,21 +16,21 @@ pub(crate) enum Kind {
     Timer(NodeId),
     /// Flows start that have a start of their own.
     Start,
-    /// A flow starts that waited for another; which one, the topic says.
+    /// A flow starts that waited for another; the payload says which.
     Follow,
 }
 
 const INDEX_BITS: u32 = 21;
 /// The most links, and the most nodes, that there may be.
-pub(crate) const PLACES_MOST: usize = 1 << INDEX_BITS;
-const _: () = assert!(5 << INDEX_BITS <= SOURCES_MOST, "five kinds of sources");
+pub(crate) const PLACES_MAX: usize = 1 << INDEX_BITS;
+const _: () = assert!(5 << INDEX_BITS <= SOURCES_MAX, "five kinds of sources");
 
 impl Kind {
-    /// The number of this source for an event at an instant.
+    /// The number of this source for an event at `at`.
     #[inline]
-    pub fn source(self, at: Time) -> Source {
+    pub fn source(self, at: Time) -> EventSource {
         match self {
-            Kind::Arrival(link) => link.0 ^ lot(at),
+            Kind::Arrival(link) => link.0 ^ tie_break(at),
             Kind::Service(link) => 1 << INDEX_BITS | link.0,
             Kind::Timer(node) => 2 << INDEX_BITS | node.0,
             Kind::Start => 3 << INDEX_BITS,
@@ -37,12 +38,12 @@ impl Kind {
         }
     }
 
-    /// Whose number this is.
+    /// The kind and place of a source's number; the inverse of [`Kind::source`].
     #[inline]
-    pub fn of(source: Source, at: Time) -> Kind {
-        let index = source & (PLACES_MOST as Source - 1);
+    pub fn of(source: EventSource, at: Time) -> Kind {
+        let index = source & (PLACES_MAX as EventSource - 1);
         if source < 1 << INDEX_BITS {
-            Kind::Arrival(LinkId(source ^ lot(at)))
+            Kind::Arrival(LinkId(source ^ tie_break(at)))
         } else if source < 2 << INDEX_BITS {
             Kind::Service(LinkId(index))
         } else if source < 3 << INDEX_BITS {
@@ -55,12 +56,12 @@ impl Kind {
     }
 }
 
-/// Turns the order of links about at each instant. Where hosts are as fast as their bottleneck, packets of several reach it at the same
-/// instant again and again, since acknowledgements clock all of them. In the order of links, the same flow would find the queue one packet
-/// shorter each time: lasting shares of 2 : 1 under DCTCP, and lock-out under drop-tail.
+/// Permutes the order of links anew at each instant. Where hosts are as fast as their bottleneck, acknowledgements clock all of them, and
+/// packets of several hosts reach the bottleneck at the same instant again and again. With a fixed order of links, the same flow would
+/// always find the queue one packet shorter: two DCTCP flows then shared a link 2 : 1 for ever, and drop-tail locked one out.
 #[inline]
-fn lot(at: Time) -> Source {
-    (at.as_ps().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - INDEX_BITS)) as Source
+fn tie_break(at: Time) -> EventSource {
+    (at.as_ps().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - INDEX_BITS)) as EventSource
 }
 
 #[cfg(test)]
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn at_an_instant_every_source_has_a_number_of_its_own_and_kinds_are_in_order() {
-        let places = || [0, 1, 2, 1000, PLACES_MOST as u32 - 1].into_iter();
+        let places = || [0, 1, 2, 1000, PLACES_MAX as u32 - 1].into_iter();
         for at in [Time::ZERO, Time::from_ps(1), Time::from_ps(1 << 40), Time::MAX] {
             let kinds = (places().map(LinkId).map(Kind::Arrival))
                 .chain(places().map(LinkId).map(Kind::Service))
@@ -81,7 +82,7 @@ mod tests {
                 assert_eq!(Kind::of(source, at), kind);
                 blocks.push(source >> INDEX_BITS);
             }
-            assert!(blocks.is_sorted() && blocks.last() < Some(&((SOURCES_MOST >> INDEX_BITS) as u32)));
+            assert!(blocks.is_sorted() && blocks.last() < Some(&((SOURCES_MAX >> INDEX_BITS) as u32)));
         }
     }
 

@@ -8,7 +8,7 @@ use flowloom_core::{
     Bytes, Duration, Ecn, Endpoint, Event, Flow, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport, Wire,
     WireProfile,
 };
-use flowloom_transports::ports::DropTail;
+use flowloom_transports::disciplines::DropTail;
 
 use crate::datagrams::{Arrival, Datagrams};
 

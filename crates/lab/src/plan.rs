@@ -2,7 +2,7 @@
 
 use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, Sharing, Switching, Time, WireProfile};
 use flowloom_fabric::topology::{self, Delays};
-use flowloom_fabric::{Fault, Routing, Setup, Successor};
+use flowloom_fabric::{Fault, Routing, SimSetup, Successor};
 
 use crate::custom;
 use crate::error::suggestion;
@@ -74,8 +74,8 @@ impl Plan {
     }
 
     /// What the simulator needs besides a transport and the flows.
-    pub fn setup(&self) -> Setup {
-        Setup {
+    pub fn setup(&self) -> SimSetup {
+        SimSetup {
             network: self.network.clone(),
             wire: self.wire,
             buffer: self.buffer,
@@ -231,25 +231,25 @@ fn delays(delay: Quantity<Duration>, hosts: Option<Quantity<Duration>>) -> Delay
     Delays { hosts: hosts.unwrap_or(delay).0, switches: delay.0 }
 }
 
-fn faults(specs: &[spec::Fault], network: &Network) -> Result<Vec<Vec<Fault>>, ScenarioError> {
+fn faults(specs: &[spec::FaultSpec], network: &Network) -> Result<Vec<Vec<Fault>>, ScenarioError> {
     let mut by_link = vec![Vec::new(); network.links().len()];
     for (index, spec) in specs.iter().enumerate() {
         let fault = match spec {
-            spec::Fault::Loss(random) => Fault::Loss(random.probability),
-            spec::Fault::Corrupt(random) => Fault::Corrupt(random.probability),
-            spec::Fault::Duplicate(random) => Fault::Duplicate(random.probability),
-            spec::Fault::Reorder(reorder) => Fault::Reorder(reorder.probability, reorder.delay.0),
-            spec::Fault::LinkDown(down) if down.to <= down.from => {
+            spec::FaultSpec::Loss(random) => Fault::Loss(random.probability),
+            spec::FaultSpec::Corrupt(random) => Fault::Corrupt(random.probability),
+            spec::FaultSpec::Duplicate(random) => Fault::Duplicate(random.probability),
+            spec::FaultSpec::Reorder(reorder) => Fault::Reorder(reorder.probability, reorder.delay.0),
+            spec::FaultSpec::LinkDown(down) if down.to <= down.from => {
                 let message = format!("found {}; the link comes up after it went down at {}", down.to.0, down.from.0);
                 return Err(ScenarioError::at_key(format!("fault.{index}.to"), message));
             }
-            spec::Fault::LinkDown(down) => Fault::Down(Time::ZERO + down.from.0, Time::ZERO + down.to.0),
+            spec::FaultSpec::LinkDown(down) => Fault::Down(Time::ZERO + down.from.0, Time::ZERO + down.to.0),
         };
         let mut links = links_at(spec.place(), network);
         if links.is_empty() {
             return Err(ScenarioError::at_key(format!("fault.{index}.where"), no_such_links(spec.place(), network)));
         }
-        if matches!(spec, spec::Fault::LinkDown(_)) {
+        if matches!(spec, spec::FaultSpec::LinkDown(_)) {
             // A cable does not break one way.
             links.extend(links.clone().into_iter().map(LinkId::reverse));
             links.sort_unstable();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flowloom_core::{Bytes, Duration, Link, LinkId, Network, NodeId, Rate, Sharing, Switching, Time, WireProfile};
 use flowloom_fabric::Fault;
-use flowloom_lab::spec::{Scenario, Wire};
+use flowloom_lab::spec::{Scenario, WirePreset};
 use flowloom_lab::{Plan, registry};
 
 fn load(folder: &Path, text: &str) -> Plan {
@@ -125,7 +125,7 @@ fn switches_cut_through_once_they_have_the_smallest_packet() {
 
 #[test]
 fn wires_are_called_as_their_profiles() {
-    for wire in [Wire::Ip1500, Wire::Ethernet1538, Wire::Ns21000] {
+    for wire in [WirePreset::Ip1500, WirePreset::Ethernet1538, WirePreset::Ns21000] {
         assert_eq!(serde_json::to_value(wire).unwrap(), wire.profile().name);
     }
 }

@@ -2,11 +2,11 @@
 //! the scheme on a leaf-spine.
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Switching, Time, WireProfile};
-use flowloom_fabric::{Faulty, Report, Routing, Setup, Sim, topology};
+use flowloom_fabric::{Faulty, Report, Routing, Sim, SimSetup, topology};
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Plan, metrics};
 // What the example finds as `crate::…` in the crate of transports.
-use flowloom_transports::{Checked, parts, ports, quantity};
+use flowloom_transports::{Checked, disciplines, quantity, toolkit};
 
 #[path = "../../transports/src/trial.rs"]
 mod trial;
@@ -66,7 +66,7 @@ fn an_unloaded_flow_takes_a_round_trip_per_packet_whatever_its_path() {
             for size in [1, 1459, 1460, 1461, 100_000, 10_000_000] {
                 let (host, spine) = (Rate::from_gbps(10), Rate::from_gbps(40));
                 let network = topology::leaf_spine(2, 2, 2, host, spine, Duration::from_ns(200), switching);
-                let setup = Setup {
+                let setup = SimSetup {
                     network,
                     wire: WireProfile::IP_1500,
                     buffer: Bytes::new(36_864),

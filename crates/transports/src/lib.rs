@@ -1,18 +1,18 @@
 //! The transports, one folder each, and what they share.
 //!
-//! * [`parts`]: containers, framing, and the [`Pair`](parts::Pair) test harness.
-//! * [`ports`]: disciplines of switch ports.
+//! * [`toolkit`]: containers, framing, and the [`Pair`](toolkit::Pair) test harness.
+//! * [`disciplines`]: disciplines of switch ports.
 //! * [`quantity`]: quantities with units in configurations.
 
+pub mod disciplines;
 pub mod fastpass;
 pub mod las;
-pub mod parts;
 pub mod pfabric;
 pub mod phost;
 pub mod pias;
-pub mod ports;
 pub mod quantity;
 pub mod tcp;
+pub mod toolkit;
 #[cfg(test)]
 mod trial;
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Checked;
-use crate::parts::{Faults, Pair, Setup};
+use crate::toolkit::{Faults, Pair, PairSetup};
 
 /// A few flows between four hosts over a network that loses, repeats and delays packets.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ fn flow(id: u32, (src, hop, size, start_us): (u32, u32, u64, u64)) -> Flow {
 impl Trial {
     /// Every flow completes within 20 s, and no byte is delivered twice, which the harness asserts.
     pub fn survive<T: Transport>(self, config: &T::Config) {
-        let setup = Setup { hosts: 4, rate: self.rate, log: false, ..Setup::default() };
+        let setup = PairSetup { hosts: 4, rate: self.rate, log: false, ..PairSetup::default() };
         let mut pair = Pair::<T>::new(config, setup);
         pair.on_packet(self.faults.hook(self.seed));
         for flow in self.flows {

@@ -242,9 +242,9 @@ pub enum Plain {}
 impl Scheme for Plain {
     type Config = ();
     type Extra = ();
-    type Port = flowloom_transports::ports::DropTail;
+    type Port = flowloom_transports::disciplines::DropTail;
     fn port((): &(), site: &PortSite<'_>) -> Self::Port {
-        flowloom_transports::ports::DropTail::new(site.buffer)
+        flowloom_transports::disciplines::DropTail::new(site.buffer)
     }
 }
 
@@ -255,8 +255,8 @@ impl Scheme for PlainQueued {
     const NIC: Nic = Nic::Queued;
     type Config = ();
     type Extra = ();
-    type Port = flowloom_transports::ports::DropTail;
+    type Port = flowloom_transports::disciplines::DropTail;
     fn port((): &(), site: &PortSite<'_>) -> Self::Port {
-        flowloom_transports::ports::DropTail::new(site.buffer)
+        flowloom_transports::disciplines::DropTail::new(site.buffer)
     }
 }

@@ -1,7 +1,7 @@
 //! Networks, set-ups and flows.
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Rate, Switching, Time, Transport, WireProfile};
-use flowloom_fabric::{Fault, Faulty, Observer, Report, Routing, Setup, Sim, topology};
+use flowloom_fabric::{Fault, Faulty, Observer, Report, Routing, Sim, SimSetup, topology};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -43,8 +43,8 @@ pub fn pairs(network: &Network) -> Vec<(NodeId, NodeId)> {
 }
 
 /// Memory that never overflows, one path per flow, no time limit.
-pub fn setup(network: Network) -> Setup {
-    Setup {
+pub fn setup(network: Network) -> SimSetup {
+    SimSetup {
         network,
         wire: WireProfile::IP_1500,
         buffer: Bytes::new(1 << 30),
@@ -84,12 +84,17 @@ pub fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
 }
 
 /// Runs to the end; conservation is checked.
-pub fn run<T: Transport>(config: &T::Config, setup: Setup, flows: Vec<Flow>) -> Report {
+pub fn run<T: Transport>(config: &T::Config, setup: SimSetup, flows: Vec<Flow>) -> Report {
     watch::<T, ()>(config, setup, flows, ()).0
 }
 
 /// The same with an observer.
-pub fn watch<T: Transport, O: Observer<T::Header>>(config: &T::Config, setup: Setup, flows: Vec<Flow>, eye: O) -> (Report, O) {
+pub fn watch<T: Transport, O: Observer<T::Header>>(
+    config: &T::Config,
+    setup: SimSetup,
+    flows: Vec<Flow>,
+    eye: O,
+) -> (Report, O) {
     let mut sim = Sim::<T, T::Port, O>::new(config, setup, flows, eye);
     while sim.step(1 << 20) {}
     sim.finish().expect("conservation")
@@ -98,7 +103,7 @@ pub fn watch<T: Transport, O: Observer<T::Header>>(config: &T::Config, setup: Se
 /// The same with faults on the links that `faults` names by index.
 pub fn watch_faulty<T: Transport, O: Observer<T::Header>>(
     config: &T::Config,
-    setup: Setup,
+    setup: SimSetup,
     flows: Vec<Flow>,
     eye: O,
     faults: impl Fn(u32) -> Vec<Fault>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, NodeId, Packet, Time};
-use flowloom_fabric::{Fault, Observer, Routing, Setup, topology};
+use flowloom_fabric::{Fault, Observer, Routing, SimSetup, topology};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Header, Kind, Plain};
@@ -13,7 +13,7 @@ use crate::common::watch::Log;
 /// The middle link of a dumbbell, from left to right.
 const MIDDLE: u32 = 8;
 
-fn dumbbell() -> Setup {
+fn dumbbell() -> SimSetup {
     let network = topology::dumbbell(2, gbps(10), gbps(10), HOP_DELAY, STORE);
     assert_eq!(network.hop_name(LinkId(MIDDLE)), "leaf-leaf");
     setup(network)
@@ -197,7 +197,7 @@ proptest! {
             let (src, size, at) = (dice.below(12) as u32, dice.below(60_000), dice.below(100_000));
             flow(0, src, (src + 1 + dice.below(11) as u32) % 12, size, ns(at))
         }).collect());
-        let setup = Setup {
+        let setup = SimSetup {
             buffer: flowloom_core::Bytes::new(buffer),
             routing: Routing::SprayRandom,
             seed,

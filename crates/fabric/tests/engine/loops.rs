@@ -1,7 +1,7 @@
 //! Flows that start when others have been received.
 
 use flowloom_core::{Duration, Flow, FlowId, NodeId, Time};
-use flowloom_fabric::{Report, Setup, Sim, Successor, topology};
+use flowloom_fabric::{Report, Sim, SimSetup, Successor, topology};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Plain};
@@ -36,7 +36,7 @@ fn chained(loops: &[Loop]) -> (Vec<Flow>, Vec<Option<Successor>>) {
     (flows, successors)
 }
 
-fn run_loops(setup: Setup, loops: &[Loop]) -> Report {
+fn run_loops(setup: SimSetup, loops: &[Loop]) -> Report {
     let (flows, successors) = chained(loops);
     let mut sim = Sim::<Blast<Plain>>::new(&(), setup, flows, ()).with_successors(successors);
     while sim.step(1 << 10) {}
@@ -66,7 +66,7 @@ fn a_loop_alone_has_a_period_of_its_flow_and_its_think_time() {
 fn what_did_not_start_is_not_there() {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
     let one = Loop { ends: (0, 1), sizes: vec![1460; 1000], think: Duration::from_ns(1200) };
-    let limit = Setup { time_limit: Time::ZERO + Duration::from_us(99), ..setup(network) };
+    let limit = SimSetup { time_limit: Time::ZERO + Duration::from_us(99), ..setup(network) };
     let report = run_loops(limit, &[one]);
     assert_eq!((report.flows.len(), report.records.len(), report.not_started), (25, 25, 975));
     assert_eq!(report.flows[24].start, Time::ZERO + Duration::from_us(96));
@@ -80,7 +80,7 @@ fn late_arrivals_and_waiting_flows_are_told_apart() {
     let loops = [0, 2].map(|src| Loop { ends: (src, 1), sizes: vec![1460; 4], think: Duration::from_us(3) });
     let (mut flows, successors) = chained(&loops);
     flows[1].start = Time::ZERO + Duration::from_us(50);
-    let limit = Setup { time_limit: Time::ZERO + Duration::from_us(20), ..setup(network) };
+    let limit = SimSetup { time_limit: Time::ZERO + Duration::from_us(20), ..setup(network) };
     let mut sim = Sim::<Blast<Plain>>::new(&(), limit, flows, ()).with_successors(successors);
     while sim.step(1) {}
     let report = sim.finish().expect("conservation").0;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flowloom_core::{FlowId, LinkId, NodeId, Time};
-use flowloom_fabric::{Routing, Setup, topology};
+use flowloom_fabric::{Routing, SimSetup, topology};
 
 use crate::common::blast::{Blast, Header, Plain};
 use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, setup, shapes, watch};
@@ -21,7 +21,7 @@ fn every_mode_delivers_everything_by_shortest_paths() {
             let links = |a, b| network.path(a, b).len() as u64;
             // Four data packets there and an answer back.
             let hops: u64 = flows.iter().map(|flow| 4 * links(flow.src, flow.dst) + links(flow.dst, flow.src)).sum();
-            let (report, ()) = watch::<Blast<Plain>, ()>(&(), Setup { routing, ..setup(network.clone()) }, flows, ());
+            let (report, ()) = watch::<Blast<Plain>, ()>(&(), SimSetup { routing, ..setup(network.clone()) }, flows, ());
             assert!(report.records.iter().all(|record| record.acknowledged != Time::MAX), "{name}, {routing:?}");
             assert_eq!(report.packet_hops, hops, "{name}, {routing:?}");
         }
@@ -32,7 +32,8 @@ fn every_mode_delivers_everything_by_shortest_paths() {
 fn ways(routing: Routing) -> BTreeMap<FlowId, (BTreeSet<LinkId>, BTreeSet<LinkId>)> {
     let network = topology::fat_tree(4, gbps(10), HOP_DELAY, STORE);
     let flows = (0..64).map(|id| flow(id, id % 16, (id + 5 + id / 16) % 16, 20_000, Time::ZERO)).collect();
-    let (report, log) = watch::<Blast<Plain>, Log<Header<()>>>(&(), Setup { routing, ..setup(network) }, flows, Log::default());
+    let (report, log) =
+        watch::<Blast<Plain>, Log<Header<()>>>(&(), SimSetup { routing, ..setup(network) }, flows, Log::default());
     let mut ways: BTreeMap<FlowId, (BTreeSet<LinkId>, BTreeSet<LinkId>)> = BTreeMap::new();
     for (_, link, packet) in &log.sent {
         let (forth, back) = ways.entry(packet.flow).or_default();
@@ -63,7 +64,7 @@ fn hashing_keeps_a_flow_together_and_spraying_shares_it_out() {
     assert_eq!(core_links.len(), 4, "host 0's pod has four links to cores");
     for routing in MODES {
         let flows = vec![flow(0, 0, 15, 1460 * 1000, Time::ZERO)];
-        let (report, ()) = watch::<Blast<Plain>, ()>(&(), Setup { routing, ..setup(network.clone()) }, flows, ());
+        let (report, ()) = watch::<Blast<Plain>, ()>(&(), SimSetup { routing, ..setup(network.clone()) }, flows, ());
         let mut shares: Vec<u64> = core_links.iter().map(|link| report.ports[*link].packets()).collect();
         shares.sort_unstable();
         match routing {

@@ -2,7 +2,7 @@
 
 use flowloom_core::{Endpoint, Event, Flow, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport};
 use flowloom_fabric::topology;
-use flowloom_transports::ports::DropTail;
+use flowloom_transports::disciplines::DropTail;
 
 use crate::common::blast::{Blaster, Header, Kind};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, watch};

@@ -1,7 +1,7 @@
 //! A flow alone in the network takes the time of the closed form, to the picosecond.
 
 use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Rate, Switching, Time, Transport, WireProfile};
-use flowloom_fabric::{Routing, Setup, topology};
+use flowloom_fabric::{Routing, SimSetup, topology};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Plain, PlainQueued};
@@ -11,7 +11,7 @@ use crate::common::watch::Log;
 
 /// Runs the flows and compares each with the closed form and with the recursion.
 fn check<T: Transport<Config = ()>>(name: &str, network: &Network, wire: WireProfile, flows: Vec<Flow>) {
-    let report = run::<T>(&(), Setup { wire, ..setup(network.clone()) }, flows);
+    let report = run::<T>(&(), SimSetup { wire, ..setup(network.clone()) }, flows);
     for (flow, record) in report.flows.iter().zip(&report.records) {
         let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
         let closed = network.flow_time(&path, flow.size, &wire);
@@ -57,7 +57,7 @@ fn spraying_may_beat_the_closed_form_of_one_path_by_the_tail() {
     let network = topology::leaf_spine(2, 1, 2, gbps(10), gbps(40), HOP_DELAY, STORE);
     let received = |routing| {
         let flows = vec![flow(0, 0, 1, 1461, Time::ZERO)];
-        run::<Blast<Plain>>(&(), Setup { routing, ..setup(network.clone()) }, flows).records[0].received.as_ps()
+        run::<Blast<Plain>>(&(), SimSetup { routing, ..setup(network.clone()) }, flows).records[0].received.as_ps()
     };
     assert_eq!(received(Routing::Ecmp), 3_832_800);
     assert_eq!(received(Routing::SprayRoundRobin), 3_800_000);

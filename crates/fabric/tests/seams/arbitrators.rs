@@ -6,7 +6,7 @@ use flowloom_core::{
     Bytes, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, NodeKind, Packet, Placement, PortSite, Site, Time, Transport,
 };
 use flowloom_fabric::topology;
-use flowloom_transports::ports::{Buffer, StrictPriority};
+use flowloom_transports::disciplines::{Buffer, StrictPriority};
 
 use crate::common::blast::{Blaster, Header, Kind};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, shapes, watch};

@@ -6,7 +6,7 @@ use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Duration, Endpoint, Event, Fifo, Flow, LinkId, Nic, NoControl, NodeId, NodeKind,
     Packet, PacketId, PortCall, PortSite, Rate, Site, Time, Transport, WireProfile,
 };
-use flowloom_fabric::{Report, Setup, topology};
+use flowloom_fabric::{Report, SimSetup, topology};
 
 use crate::common::blast::{Blaster, Header, Kind};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, watch};
@@ -127,7 +127,7 @@ fn go(flows: Vec<Flow>) -> (Report, Log<Header<()>>, LinkId) {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
     let port = network.ports(NodeId(3))[0].reverse();
     let (report, log) =
-        watch::<Top, Log<_>>(&(), Setup { wire: WireProfile::ETHERNET_1538, ..setup(network) }, flows, Log::default());
+        watch::<Top, Log<_>>(&(), SimSetup { wire: WireProfile::ETHERNET_1538, ..setup(network) }, flows, Log::default());
     (report, log, port)
 }
 

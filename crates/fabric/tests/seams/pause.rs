@@ -6,7 +6,7 @@ use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Ecn, FlowId, LinkId, Network, Nic, NodeId, Packet, PacketId, PortCall, PortNumber,
     PortSite, Time,
 };
-use flowloom_fabric::{PortCounters, Report, Setup, topology};
+use flowloom_fabric::{PortCounters, Report, SimSetup, topology};
 
 use crate::common::blast::{Blast, Header, Kind, Scheme};
 use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, setup, watch};
@@ -165,7 +165,7 @@ fn incast<S: Scheme<Config = Thresholds, Extra = Frame, Port = Port>>(
 ) -> (Report, Log<Header<Frame>>) {
     let last = network.hosts() as u32 - 1;
     let flows = (0..last).map(|host| flow(host, host, last, 146_000, Time::ZERO)).collect();
-    watch::<Blast<S>, Log<_>>(&thresholds, Setup { buffer: Bytes::new(buffer), ..setup(network) }, flows, Log::default())
+    watch::<Blast<S>, Log<_>>(&thresholds, SimSetup { buffer: Bytes::new(buffer), ..setup(network) }, flows, Log::default())
 }
 
 fn drops(report: &Report) -> u64 {

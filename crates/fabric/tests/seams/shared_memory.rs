@@ -4,8 +4,8 @@ use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Duration, Ecn, Effects, FlowId, LinkId, Network, Nic, NodeId, NodeKind, Packet,
     Pool, PortCall, PortNumber, PortSite, Rate, Sharing, Time, WireProfile,
 };
-use flowloom_fabric::{Fault, Faulty, Report, Setup, topology};
-use flowloom_transports::ports::{EcnConfig, EcnPriority, Marking, SharedMemory};
+use flowloom_fabric::{Fault, Faulty, Report, SimSetup, topology};
+use flowloom_transports::disciplines::{EcnConfig, EcnPriority, Marking, SharedMemory};
 
 use crate::common::blast::{Blast, Header, Scheme};
 use crate::common::networks::{Dice, HOP_DELAY, STORE, flow, gbps, run, setup, watch_faulty};
@@ -25,9 +25,9 @@ impl Scheme for Commodity {
 const MEMORY: u64 = 600 * 1500;
 
 /// One switch, whose ports to hosts 4 and 5 get twice what they can send, from two hosts each.
-fn two_to_each(receivers: &[u32], alpha: f64) -> (Setup, Vec<flowloom_core::Flow>) {
+fn two_to_each(receivers: &[u32], alpha: f64) -> (SimSetup, Vec<flowloom_core::Flow>) {
     let network = topology::single_switch(6, gbps(10), HOP_DELAY, STORE);
-    let setup = Setup { buffer: Bytes::new(MEMORY), sharing: Sharing::Node { alpha }, ..setup(network) };
+    let setup = SimSetup { buffer: Bytes::new(MEMORY), sharing: Sharing::Node { alpha }, ..setup(network) };
     let senders = receivers.iter().flat_map(|to| [(2 * (to - 4), *to), (2 * (to - 4) + 1, *to)]);
     (setup, (0..).zip(senders).map(|(id, (from, to))| flow(id, from, to, 600 * 1460, Time::ZERO)).collect())
 }

@@ -7,7 +7,7 @@ use flowloom_core::{
     Dequeue, Discipline, Duration, Endpoint, Event, Fifo, Flow, FlowId, Nic, NoControl, NodeKind, Packet, PacketId, PortCall,
     PortNumber, PortSite, Site, Time, Transport,
 };
-use flowloom_fabric::{Routing, Setup, topology};
+use flowloom_fabric::{Routing, SimSetup, topology};
 
 use crate::common::blast::{Blaster, Header, Kind};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, watch};
@@ -174,7 +174,7 @@ impl Transport for Pdq {
 fn commits(routing: Routing) -> (usize, usize) {
     let network = topology::fat_tree(4, gbps(10), HOP_DELAY, STORE);
     let flows = (0..16).map(|host| flow(host, host, (host + 5) % 16, 50_000, Time::ZERO)).collect();
-    let (report, log) = watch::<Pdq, Log<_>>(&(), Setup { routing, ..setup(network) }, flows, Log::default());
+    let (report, log) = watch::<Pdq, Log<_>>(&(), SimSetup { routing, ..setup(network) }, flows, Log::default());
     assert!(report.records.iter().all(|record| record.acknowledged != Time::MAX));
     let complete = |packet: &Packet<Header<Grant>>| {
         let switches = report.network.path(packet.src, packet.dst).len() - 1;
@@ -199,7 +199,7 @@ fn an_acknowledgement_commits_what_its_data_was_promised_at_every_switch() {
 fn a_paused_flow_probes_and_sends_again_when_the_more_critical_one_has_gone() {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
     let (long, short) = (flow(0, 0, 2, 1460 * 200, Time::ZERO), flow(1, 1, 2, 1460 * 50, ns(50_000)));
-    let setup = Setup { routing: Routing::EcmpSymmetric, ..setup(network) };
+    let setup = SimSetup { routing: Routing::EcmpSymmetric, ..setup(network) };
     let (report, log) = watch::<Pdq, Log<_>>(&(), setup, vec![long, short], Log::default());
     // Alone: a probe, its acknowledgement (2 × 1400 + 2 × 232 ns), and 49 packets of 1200 ns, the last one's tail 1600 ns.
     let alone = 2800 + 464 + 49 * 1200 + 1600;

@@ -1,7 +1,7 @@
 //! Trimming: a data packet that finds its queue full loses its payload, and its header goes first.
 
 use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, NodeKind, PacketId, PortCall, PortSite, Time};
-use flowloom_fabric::{Fault, Report, Setup, topology};
+use flowloom_fabric::{Fault, Report, SimSetup, topology};
 
 use crate::common::blast::{Blast, Header, Kind, Scheme};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, watch, watch_faulty};
@@ -54,7 +54,7 @@ impl Scheme for Ndp {
 
 const SENDERS: u32 = 16;
 
-fn incast(packets: u64) -> (Setup, Vec<flowloom_core::Flow>, LinkId) {
+fn incast(packets: u64) -> (SimSetup, Vec<flowloom_core::Flow>, LinkId) {
     let network = topology::single_switch(SENDERS as usize + 1, gbps(10), HOP_DELAY, STORE);
     let port = network.ports(NodeId(SENDERS))[0].reverse();
     let flows = (0..SENDERS).map(|host| flow(host, host, SENDERS, 1460 * packets, Time::ZERO)).collect();
@@ -110,7 +110,7 @@ fn an_incast_of_many_packets_loses_payloads_but_no_packet() {
 fn a_duplicate_that_is_trimmed_is_accounted_for() {
     let (setup, flows, port) = incast(4);
     let faults = |link| if link == port.0 { vec![Fault::Duplicate(1.0)] } else { Vec::new() };
-    let setup = Setup { time_limit: ns(20_000), ..setup };
+    let setup = SimSetup { time_limit: ns(20_000), ..setup };
     let (report, ()) = watch_faulty::<Blast<Ndp>, ()>(&(), setup, flows, (), faults);
     assert!(report.records.iter().all(|record| record.duplicated_bytes > 0));
     let counters = &report.ports[port.index()];

@@ -1,7 +1,7 @@
 //! Fastpass on networks: exact times of a flow alone, and queues that stay empty.
 
 use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, WireProfile};
-use flowloom_fabric::{Report, Routing, Setup, topology};
+use flowloom_fabric::{Report, Routing, SimSetup, topology};
 use flowloom_transports::fastpass::{Config, Fastpass};
 
 use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, pairs, run, setup, shapes};
@@ -10,7 +10,7 @@ use crate::common::tandem::{Tandem, sizes_on_wire};
 const BUFFER: Bytes = Bytes::new(36_864);
 
 fn go(network: Network, routing: Routing, flows: Vec<Flow>) -> Report {
-    let setup = Setup { buffer: BUFFER, routing, ..setup(network) };
+    let setup = SimSetup { buffer: BUFFER, routing, ..setup(network) };
     run::<Fastpass>(&Config::default(), setup, flows)
 }
 

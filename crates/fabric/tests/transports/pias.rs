@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Packet, Time, Transport};
-use flowloom_fabric::{Observer, PortCounters, Report, Routing, Setup, topology};
+use flowloom_fabric::{Observer, PortCounters, Report, Routing, SimSetup, topology};
 use flowloom_transports::las::Las;
 use flowloom_transports::pias::{Config, Header, Pias};
 use flowloom_transports::tcp;
@@ -62,7 +62,7 @@ proptest! {
         let thresholds = [first, first + second, first + second + third];
         let network = topology::leaf_spine(3, 4, 2, gbps(10), gbps(20), HOP_DELAY, switching);
         let flows = poisson(&network, load, 300, seed);
-        let setup = Setup { routing, seed, ..setup(network) };
+        let setup = SimSetup { routing, seed, ..setup(network) };
         let (report, seen) = watch::<Pias, Overtaking>(&sinking(controller, thresholds), setup, flows, Overtaking::default());
         prop_assert_eq!((drops(&report), seen.count), (0, 0));
         prop_assert!(seen.classes[..4].iter().all(|packets| *packets > 0), "all four classes are used: {:?}", seen.classes);
@@ -77,16 +77,16 @@ proptest! {
 fn spraying_does_reorder() {
     let network = topology::leaf_spine(3, 4, 2, gbps(10), gbps(20), HOP_DELAY, CUT);
     let flows = poisson(&network, 0.9, 300, 5);
-    let setup = Setup { routing: Routing::SprayRandom, ..setup(network) };
+    let setup = SimSetup { routing: Routing::SprayRandom, ..setup(network) };
     let (_, seen) = watch::<Pias, _>(&sinking(Kind::Dctcp, [5_000, 20_000, 80_000]), setup, flows, Overtaking::default());
     assert!(seen.count > 0);
 }
 
 /// Poisson flows on a leaf-spine at 80 % load: mostly short ones, and most bytes in long ones.
-fn heavy_tailed() -> (Setup, Vec<Flow>) {
+fn heavy_tailed() -> (SimSetup, Vec<Flow>) {
     let network = topology::leaf_spine(3, 8, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
     let flows = poisson(&network, 0.8, 6000, 8);
-    (Setup { buffer: Bytes::new(360_000), ..setup(network) }, flows)
+    (SimSetup { buffer: Bytes::new(360_000), ..setup(network) }, flows)
 }
 
 /// Mean completion time of flows with sizes in a range, in microseconds.
@@ -120,7 +120,7 @@ fn las_is_about_as_good_for_short_flows() {
     let (setup, flows) = heavy_tailed();
     let pias_config = Config { thresholds: [11_680, 87_600].map(Bytes::new).to_vec(), ..Config::default() };
     let pias = mean_fct(&run::<Pias>(&pias_config, setup.clone(), flows.clone()), 0..11_681);
-    let las = mean_fct(&run::<Las>(&Default::default(), Setup { buffer: Bytes::new(210_000), ..setup }, flows), 0..11_681);
+    let las = mean_fct(&run::<Las>(&Default::default(), SimSetup { buffer: Bytes::new(210_000), ..setup }, flows), 0..11_681);
     assert!((0.6..1.1).contains(&(las / pias)), "LAS {las} us, PIAS {pias} us");
 }
 

@@ -1,13 +1,13 @@
 //! Whatever a network does, every flow completes and no byte is delivered twice.
 
 use flowloom_core::{Bytes, Duration, Flow, Network, Sharing, Time, Transport, WireProfile};
-use flowloom_fabric::{Fault, Routing, Setup, topology};
+use flowloom_fabric::{Fault, Routing, SimSetup, topology};
+use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::las::Las;
 use flowloom_transports::pfabric::PFabric;
 use flowloom_transports::phost::PHost;
 use flowloom_transports::pias::{self, Pias};
-use flowloom_transports::ports::EcnConfig;
 use flowloom_transports::tcp::controllers::Kind;
 use flowloom_transports::tcp::{self, D2tcp, Dctcp, EcnStar, L2dct, Tcp};
 use proptest::prelude::*;
@@ -39,7 +39,12 @@ pub fn poisson(network: &Network, load: f64, count: u32, seed: u64) -> Vec<Flow>
 }
 
 /// Runs flows through faults on every link and checks that all is delivered once.
-fn survives<T: Transport>(config: &T::Config, setup: Setup, flows: Vec<Flow>, faults: &[Fault]) -> Result<(), TestCaseError> {
+fn survives<T: Transport>(
+    config: &T::Config,
+    setup: SimSetup,
+    flows: Vec<Flow>,
+    faults: &[Fault],
+) -> Result<(), TestCaseError> {
     let (report, coverage) = watch_faulty::<T, Coverage>(config, setup, flows, Coverage::default(), |_| faults.to_vec());
     prop_assert_eq!(coverage.twice, [], "{}", T::NAME);
     for (flow, record) in report.flows.iter().zip(&report.records) {
@@ -79,14 +84,14 @@ const PATIENCE: Time = Time::from_ps(10_000_000_000_000);
 fn a_leaf_spine_at_half_load_with_every_fault() {
     let network = topology::leaf_spine(3, 8, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
     let flows = poisson(&network, 0.5, 1000, 4);
-    let setup = Setup { buffer: Bytes::new(36_864), routing: Routing::SprayRandom, time_limit: PATIENCE, ..setup(network) };
+    let setup = SimSetup { buffer: Bytes::new(36_864), routing: Routing::SprayRandom, time_limit: PATIENCE, ..setup(network) };
     let faults = everything(0.01);
     survives::<PHost>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("phost");
     survives::<PFabric>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("pfabric");
     survives::<Fastpass>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("fastpass");
     survives::<Las>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("las");
     for routing in [Routing::SprayRandom, Routing::Ecmp] {
-        let setup = Setup { routing, ..setup.clone() };
+        let setup = SimSetup { routing, ..setup.clone() };
         survives::<Tcp>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("tcp");
         survives::<Dctcp>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("dctcp");
         survives::<D2tcp>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("d2tcp");
@@ -97,7 +102,7 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
 }
 
 /// A network of some shape with small or larger buffers, 40 flows at 60 % load, and faults of one probability.
-fn small_network() -> impl Strategy<Value = (Setup, Vec<Flow>, [Fault; 5])> {
+fn small_network() -> impl Strategy<Value = (SimSetup, Vec<Flow>, [Fault; 5])> {
     let shape = |kind, switching| match kind {
         0 => topology::single_switch(4, gbps(10), HOP_DELAY, switching),
         1 => topology::dumbbell(3, gbps(10), gbps(10), HOP_DELAY, switching),
@@ -111,7 +116,7 @@ fn small_network() -> impl Strategy<Value = (Setup, Vec<Flow>, [Fault; 5])> {
         move |(seed, kind, switching, routing, p, buffer)| {
             let network = shape(kind, switching);
             let flows = poisson(&network, 0.6, 40, seed);
-            let setup = Setup { buffer: Bytes::new(buffer), routing, seed, time_limit: PATIENCE, ..setup(network) };
+            let setup = SimSetup { buffer: Bytes::new(buffer), routing, seed, time_limit: PATIENCE, ..setup(network) };
             (setup, flows, everything(p))
         },
     )
@@ -157,7 +162,7 @@ proptest! {
         controller in prop::sample::select(vec![Kind::NewReno, Kind::Dctcp, Kind::D2tcp, Kind::L2dct, Kind::EcnStar]),
         sharing in prop::sample::select(vec![Sharing::Port, Sharing::Node { alpha: 1.0 }]),
     ) {
-        let setup = Setup { sharing, ..setup };
+        let setup = SimSetup { sharing, ..setup };
         survives::<Pias>(&pias_config(controller), setup, flows, &faults)?;
     }
 }

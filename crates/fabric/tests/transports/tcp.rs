@@ -4,10 +4,10 @@
 //! Hosts are faster than the bottleneck, but where a test says otherwise.
 
 use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, Transport, WireProfile};
-use flowloom_fabric::{Fault, PortCounters, Report, Setup, topology};
+use flowloom_fabric::{Fault, PortCounters, Report, SimSetup, topology};
+use flowloom_transports::disciplines::{EcnConfig, Marking};
 use flowloom_transports::las::Las;
 use flowloom_transports::pias::Pias;
-use flowloom_transports::ports::{EcnConfig, Marking};
 use flowloom_transports::tcp::{Config, D2tcp, Dctcp, EcnStar, L2dct, Tcp};
 
 use crate::common::depth::Depth;
@@ -68,8 +68,8 @@ fn delivered(report: &Report) -> Vec<f64> {
 }
 
 /// What each flow delivered between two instants: a run is the same as far as it goes.
-fn delivered_between<T: Transport>(config: &T::Config, setup: &Setup, flows: &[Flow], from: Time, to: Time) -> Vec<f64> {
-    let until = |time_limit| delivered(&run::<T>(config, Setup { time_limit, ..setup.clone() }, flows.to_vec()));
+fn delivered_between<T: Transport>(config: &T::Config, setup: &SimSetup, flows: &[Flow], from: Time, to: Time) -> Vec<f64> {
+    let until = |time_limit| delivered(&run::<T>(config, SimSetup { time_limit, ..setup.clone() }, flows.to_vec()));
     until(to).iter().zip(until(from)).map(|(after, before)| after - before).collect()
 }
 
@@ -149,7 +149,7 @@ fn dctcps_queue_peaks_at_k_plus_n_and_swings_as_the_theory_says() {
         let period = Duration::from_ns(1200).scale(most).scale((window + 1.0) * (2.0 / window).sqrt() / 2.0);
         // A small initial window, so that all start within the port's memory.
         let config = Config { initial_window: 2, ..config(K) };
-        let setup = Setup { buffer: Bytes::new(360_000), time_limit: ms(200), ..setup(network) };
+        let setup = SimSetup { buffer: Bytes::new(360_000), time_limit: ms(200), ..setup(network) };
         let (report, depth) = watch::<Dctcp, Depth>(&config, setup, long(senders, 37), Depth::new(link, ms(50)));
         assert_eq!((drops(&report), timeouts(&report)), (0, 0));
         let extremes = depth.extremes(period * 2);
@@ -169,7 +169,7 @@ fn dctcp_keeps_the_link_busy_with_a_short_queue_and_tcp_fills_the_memory() {
         let network = funnel(2, gbps_in);
         let link = neck(&network);
         let buffer = Bytes::new(3_600_000);
-        let setup = Setup { buffer, time_limit: ms(150), ..setup(network) };
+        let setup = SimSetup { buffer, time_limit: ms(150), ..setup(network) };
         let (report, depth) = watch::<Dctcp, Depth>(&config(K), setup.clone(), long(2, 37), Depth::new(link, ms(20)));
         let mean = depth.mean() / PACKET;
         assert!((K as f64 / 2.0..=K as f64 + 2.0).contains(&mean), "{mean} packets");
@@ -196,7 +196,7 @@ fn ecn_star_saws_between_half_a_window_and_a_full_one() {
     for threshold in [20, 40, 65, 100, 130, 200] {
         let network = funnel(1, 40);
         let (link, line) = (neck(&network), bandwidth_delay(&network));
-        let setup = Setup { time_limit: ms(300), ..setup(network) };
+        let setup = SimSetup { time_limit: ms(300), ..setup(network) };
         let from = ms(50);
         let (report, depth) = watch::<EcnStar, Depth>(&config(threshold), setup, long(1, 0), Depth::new(link, from));
         let (least, most) = depth.extremes(Duration::from_ms(240))[0];
@@ -224,7 +224,7 @@ fn an_incast_loses_what_the_initial_windows_have_too_much() {
     for senders in [10, 20, 25, 27, 30, 40] {
         let network = funnel(senders, 10);
         let flows = (0..senders).map(|host| flow(host, host, senders, 32_000, Time::ZERO)).collect();
-        let report = run::<Dctcp>(&config(K), Setup { buffer: Bytes::new(360_000), ..setup(network.clone()) }, flows);
+        let report = run::<Dctcp>(&config(K), SimSetup { buffer: Bytes::new(360_000), ..setup(network.clone()) }, flows);
         // Ten slots, in which each sender puts ten packets into the port and the port sends as many.
         let most = u64::from(senders) * 10 - 10;
         assert_eq!(report.ports[neck(&network).index()].peak_bytes, most.min(240) * 1500, "{senders} senders");
@@ -242,7 +242,7 @@ fn an_incast_that_dctcp_stands_costs_tcp_a_timeout() {
     let flows: Vec<Flow> = (0..23).map(|host| flow(host, host, 23, 32_000, Time::ZERO)).collect();
     let rto = Duration::from_ms(200);
     let config = Config { rto_min: rto, rto_initial: rto, ..config(K) };
-    let setup = Setup { buffer: Bytes::new(360_000), ..setup(network) };
+    let setup = SimSetup { buffer: Bytes::new(360_000), ..setup(network) };
     let end = |report: &Report| report.records.iter().map(|record| record.received).max().expect("flows");
     let (dctcp, tcp) = (run::<Dctcp>(&config, setup.clone(), flows.clone()), run::<Tcp>(&config, setup, flows));
     assert!(end(&dctcp) < ms(1) && drops(&dctcp) == 0, "{}", end(&dctcp));
@@ -253,7 +253,7 @@ fn an_incast_that_dctcp_stands_costs_tcp_a_timeout() {
 fn equal_flows_share_equally() {
     fn check<T: Transport<Config = Config>>(senders: u32, gbps_in: u64, buffer: u64, least: f64) {
         for gap_us in [0, 37, 333] {
-            let setup = Setup { buffer: Bytes::new(buffer), time_limit: ms(1000), ..setup(funnel(senders, gbps_in)) };
+            let setup = SimSetup { buffer: Bytes::new(buffer), time_limit: ms(1000), ..setup(funnel(senders, gbps_in)) };
             let shares = delivered(&run::<T>(&config(K), setup, long(senders, gap_us)));
             assert!(jain(&shares) > least, "{}, {gbps_in} Gb/s, {gap_us} us: {shares:?}", T::NAME);
         }
@@ -278,7 +278,7 @@ fn rates_go_with_the_inverse_of_the_round_trip() {
         network.connect(NodeId(0), switch, gbps(40), Duration::from_us(100));
         network.connect(NodeId(1), switch, gbps(40), Duration::from_us(100 + (times - 1) * 200));
         let lossy = network.connect(NodeId(2), switch, gbps(40), Duration::from_us(100)).reverse();
-        let setup = Setup { time_limit: ms(8000), ..setup(network) };
+        let setup = SimSetup { time_limit: ms(8000), ..setup(network) };
         let loss = |link| if link == lossy.0 { vec![Fault::Loss(2e-3)] } else { vec![] };
         let (report, ()) = watch_faulty::<Tcp, ()>(&config(K), setup, long(2, 0), (), loss);
         let shares = delivered(&report);
@@ -347,7 +347,7 @@ fn a_young_flow_has_nearly_all_until_it_is_old() {
 #[test]
 fn a_short_flow_ends_sooner_beside_an_old_one_under_l2dct() {
     let flows = [flow(0, 0, 2, 4_000_000_000, Time::ZERO), flow(1, 1, 2, 204_800, ms(20))];
-    let setup = Setup { time_limit: ms(30), ..setup(funnel(2, 40)) };
+    let setup = SimSetup { time_limit: ms(30), ..setup(funnel(2, 40)) };
     let fct = |report: Report| report.records[1].received - ms(20);
     let dctcp = fct(run::<Dctcp>(&config(K), setup.clone(), flows.to_vec()));
     let l2dct = fct(run::<L2dct>(&config(K), setup, flows.to_vec()));
@@ -359,7 +359,7 @@ fn a_short_flow_ends_sooner_beside_an_old_one_under_l2dct() {
 fn marks_are_made_where_ports_make_them_and_senders_understand_them() {
     fn marks<T: Transport<Config = Config>>(ecn: Marking) -> u64 {
         let port = EcnConfig { ecn, ..config(K).port };
-        let setup = Setup { time_limit: ms(20), ..setup(funnel(2, 40)) };
+        let setup = SimSetup { time_limit: ms(20), ..setup(funnel(2, 40)) };
         let report = run::<T>(&Config { port, ..config(K) }, setup, in_order(long(2, 0)));
         report.ports.iter().map(|port| port.marked_packets).sum()
     }
@@ -376,7 +376,7 @@ fn a_link_between_switches_marks_as_one_to_a_host_does() {
     let network = topology::dumbbell(2, gbps(40), gbps(10), Duration::from_us(16), STORE);
     let link = network.path(NodeId(0), NodeId(2))[1];
     let flows = vec![flow(0, 0, 2, 4_000_000_000, Time::ZERO), flow(1, 1, 3, 4_000_000_000, Time::ZERO)];
-    let setup = Setup { time_limit: ms(100), ..setup(network) };
+    let setup = SimSetup { time_limit: ms(100), ..setup(network) };
     let (_, depth) = watch::<Dctcp, Depth>(&config(K), setup, flows, Depth::new(link, ms(20)));
     let peak = depth.extremes(Duration::from_ms(70))[0].1;
     assert!((K + 1..=K + 4).contains(&(peak / 1500)), "{peak} B");

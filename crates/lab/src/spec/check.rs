@@ -7,7 +7,7 @@ use serde_json::Value as Schema;
 use toml::{Table, Value};
 
 use super::quantity::check_format;
-use super::source::Source;
+use super::toml_text::TomlText;
 use crate::ScenarioError;
 use crate::error::suggestion;
 
@@ -16,7 +16,7 @@ use crate::error::suggestion;
 /// # Errors
 /// The first thing wrong, as a reader meets them; but keys that are missing come after those that are wrong, since a slip in a key
 /// makes one of each.
-pub(crate) fn check(table: &Table, schema: &Schema, source: &Source) -> Result<(), ScenarioError> {
+pub(crate) fn check(table: &Table, schema: &Schema, source: &TomlText) -> Result<(), ScenarioError> {
     let mut checker = Checker::default();
     checker.table("", schema, &[], table);
     let first = |faults: Vec<(String, String)>| faults.into_iter().min_by_key(|(key, _)| source.rank(key));

@@ -30,7 +30,7 @@ impl Default for Run {
 #[serde(deny_unknown_fields, default)]
 pub struct Fabric {
     /// How many bytes packets take on a link.
-    pub wire: Wire,
+    pub wire: WirePreset,
     /// Memory of each port, or of each switch with all its ports, as `sharing` says; at least one full packet, and less
     /// than 2 GiB.
     pub buffer: Quantity<Bytes>,
@@ -50,7 +50,7 @@ pub struct Fabric {
 impl Default for Fabric {
     fn default() -> Fabric {
         Fabric {
-            wire: Wire::Ip1500,
+            wire: WirePreset::Ip1500,
             buffer: Quantity(Bytes::new(36_864)),
             sharing: SharingMode::Port,
             alpha: None,
@@ -73,7 +73,7 @@ pub enum SharingMode {
 
 /// A preset of packet sizes on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub enum Wire {
+pub enum WirePreset {
     /// 1500 B packets, 40 B of header, 40 B control packets, no Ethernet framing (pHost, PIAS, pFabric).
     #[serde(rename = "ip_1500")]
     Ip1500,
@@ -85,13 +85,13 @@ pub enum Wire {
     Ns21000,
 }
 
-impl Wire {
+impl WirePreset {
     /// The sizes it stands for.
     pub fn profile(self) -> WireProfile {
         match self {
-            Wire::Ip1500 => WireProfile::IP_1500,
-            Wire::Ethernet1538 => WireProfile::ETHERNET_1538,
-            Wire::Ns21000 => WireProfile::NS2_1000,
+            WirePreset::Ip1500 => WireProfile::IP_1500,
+            WirePreset::Ethernet1538 => WireProfile::ETHERNET_1538,
+            WirePreset::Ns21000 => WireProfile::NS2_1000,
         }
     }
 }
@@ -137,7 +137,7 @@ pub enum SwitchingMode {
 /// down), one link by its nodes (`"l0-s2"`), or `"all"`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Fault {
+pub enum FaultSpec {
     /// Packets vanish.
     Loss(Random),
     /// Packets arrive damaged, and the receiving host discards them.
@@ -192,13 +192,13 @@ pub struct LinkDown {
     pub to: Quantity<Duration>,
 }
 
-impl Fault {
+impl FaultSpec {
     /// Which links it strikes, as the scenario says it.
     pub fn place(&self) -> &str {
         match self {
-            Fault::Loss(random) | Fault::Corrupt(random) | Fault::Duplicate(random) => &random.place,
-            Fault::Reorder(reorder) => &reorder.place,
-            Fault::LinkDown(down) => &down.place,
+            FaultSpec::Loss(random) | FaultSpec::Corrupt(random) | FaultSpec::Duplicate(random) => &random.place,
+            FaultSpec::Reorder(reorder) => &reorder.place,
+            FaultSpec::LinkDown(down) => &down.place,
         }
     }
 }

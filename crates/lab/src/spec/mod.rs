@@ -5,9 +5,9 @@ mod fabric;
 mod host;
 mod mix;
 mod quantity;
-mod source;
 #[cfg(test)]
 mod tests;
+mod toml_text;
 mod topology;
 mod transport;
 mod workload;
@@ -20,11 +20,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-pub use fabric::{Fabric, Fault, LinkDown, Random, Reorder, RoutingMode, Run, SharingMode, SwitchingMode, Wire};
+pub use fabric::{Fabric, FaultSpec, LinkDown, Random, Reorder, RoutingMode, Run, SharingMode, SwitchingMode, WirePreset};
 pub use host::HostRef;
 pub use mix::{Mix, Part, Parts};
 pub use quantity::{Quantity, Unit};
-pub(crate) use source::Source;
+pub(crate) use toml_text::TomlText;
 pub use topology::{
     Custom, Dumbbell, FatTree, HostEntry, LeafSpine, LinkEntry, NetworkFile, NodeEntry, SingleSwitch, SwitchEntry, ThreeTier,
     Topology,
@@ -54,7 +54,7 @@ pub struct Spec {
     pub fabric: Fabric,
     /// What goes wrong, any number of times.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<FaultSpec>,
     /// Which flows there are.
     pub workload: WorkloadSpec,
     /// Which transport runs.
@@ -87,7 +87,7 @@ pub struct Scenario {
     pub spec: Spec,
     /// The folder that the files it names are relative to.
     pub base_dir: PathBuf,
-    source: Source,
+    source: TomlText,
 }
 
 impl Scenario {
@@ -98,7 +98,7 @@ impl Scenario {
     /// finds wrong with its parameters. What depends on the network and on other files is found by
     /// [`Plan::new`](crate::Plan::new).
     pub fn load(text: &str, path: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
-        let (source, table) = Source::parse(text, path, overrides)?;
+        let (source, table) = TomlText::parse(text, path, overrides)?;
         let mut spec: Spec = read(table, path, &source)?;
         resolve_parameters(&mut spec.transport).map_err(|error| source.place(error))?;
         let base_dir = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
@@ -112,7 +112,7 @@ impl Scenario {
 }
 
 /// Checks a table against the schema of `T`, then makes a `T` of it.
-pub(crate) fn read<T: JsonSchema + DeserializeOwned>(table: Table, file: &str, source: &Source) -> Result<T, ScenarioError> {
+pub(crate) fn read<T: JsonSchema + DeserializeOwned>(table: Table, file: &str, source: &TomlText) -> Result<T, ScenarioError> {
     check::check(&table, &schema_of::<T>(), source)?;
     table.try_into().map_err(|error: toml::de::Error| ScenarioError::at_place(file, error.message()))
 }

@@ -178,7 +178,7 @@ fn topology() -> impl Strategy<Value = Topology> {
 
 fn fabric() -> impl Strategy<Value = Fabric> {
     use {RoutingMode as R, SwitchingMode as S};
-    let wire = prop::sample::select(vec![Wire::Ip1500, Wire::Ethernet1538, Wire::Ns21000]);
+    let wire = prop::sample::select(vec![WirePreset::Ip1500, WirePreset::Ethernet1538, WirePreset::Ns21000]);
     let routing = prop::sample::select(vec![R::SprayRandom, R::SprayRoundRobin, R::Ecmp, R::EcmpSymmetric]);
     let switching = prop::sample::select(vec![S::CutThrough, S::StoreAndForward]);
     let sharing = prop::sample::select(vec![SharingMode::Port, SharingMode::Switch]);
@@ -193,16 +193,17 @@ fn fabric() -> impl Strategy<Value = Fabric> {
     })
 }
 
-fn fault() -> impl Strategy<Value = Fault> {
+fn fault() -> impl Strategy<Value = FaultSpec> {
     let random = ("\\PC{0,9}", share()).prop_map(|(place, probability)| Random { place, probability });
     prop_oneof![
-        (random, 0..3).prop_map(|(random, kind)| [Fault::Loss, Fault::Corrupt, Fault::Duplicate][kind as usize](random)),
-        ("all", share(), duration()).prop_map(|(place, probability, delay)| Fault::Reorder(Reorder {
+        (random, 0..3)
+            .prop_map(|(random, kind)| [FaultSpec::Loss, FaultSpec::Corrupt, FaultSpec::Duplicate][kind as usize](random)),
+        ("all", share(), duration()).prop_map(|(place, probability, delay)| FaultSpec::Reorder(Reorder {
             place,
             probability,
             delay
         })),
-        ("all", duration(), duration()).prop_map(|(place, from, to)| Fault::LinkDown(LinkDown { place, from, to })),
+        ("all", duration(), duration()).prop_map(|(place, from, to)| FaultSpec::LinkDown(LinkDown { place, from, to })),
     ]
 }
 

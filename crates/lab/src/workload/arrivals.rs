@@ -23,7 +23,7 @@ pub(super) const FLOWS_MAX: u32 = 100_000_000;
 pub(super) const PS_PER_S: f64 = 1e12;
 
 /// What one host draws from, for one matrix of the traffic.
-struct Source {
+struct ArrivalProcess {
     host: u32,
     /// Its matrix, among those of the traffic.
     matrix: usize,
@@ -33,10 +33,10 @@ struct Source {
     destinations: Stream,
 }
 
-impl Source {
-    fn new(host: u32, matrix: usize, mean_gap_ps: f64, seed: u64) -> Source {
+impl ArrivalProcess {
+    fn new(host: u32, matrix: usize, mean_gap_ps: f64, seed: u64) -> ArrivalProcess {
         let stream = |purpose| Stream::new(seed, purpose, (matrix as u64) << 32 | u64::from(host));
-        Source {
+        ArrivalProcess {
             host,
             matrix,
             mean_gap_ps,
@@ -68,10 +68,11 @@ pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>
     for (matrix, part) in traffic.iter().enumerate() {
         let flows_per_s = part.flows_in(bytes_per_s);
         let sending = (0u32..).zip(part.matrix.weights()).filter(|(_, weight)| **weight > 0.0);
-        let source = |(host, weight): (u32, &f64)| Source::new(host, matrix, PS_PER_S / (weight * flows_per_s), context.seed);
+        let source =
+            |(host, weight): (u32, &f64)| ArrivalProcess::new(host, matrix, PS_PER_S / (weight * flows_per_s), context.seed);
         sources.extend(sending.map(source));
     }
-    let first = |(index, source): (usize, &mut Source)| Reverse((Time::ZERO + source.gap(), index));
+    let first = |(index, source): (usize, &mut ArrivalProcess)| Reverse((Time::ZERO + source.gap(), index));
     let mut next: BinaryHeap<Reverse<(Time, usize)>> = sources.iter_mut().enumerate().map(first).collect();
     let mut flows = FlowList::with_capacity(spec.flows);
     for _ in 0..spec.flows {

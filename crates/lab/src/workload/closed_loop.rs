@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use flowloom_core::{Duration, NodeId, Time};
 use flowloom_fabric::Successor;
-use flowloom_fabric::calendar::TOPICS_MOST;
+use flowloom_fabric::calendar::PAYLOADS_MAX;
 use flowloom_fabric::seed::Purpose;
 
 use super::arrivals::check_length;
@@ -24,8 +24,8 @@ pub(super) fn workload(spec: &ClosedLoop, context: &Context<'_>) -> Result<Workl
     check_length("workload.requests", f64::from(spec.requests) * spec.think.0.as_secs_f64())?;
     let loop_count = sources.len() as u64 * u64::from(spec.loops);
     let flow_count = loop_count * u64::from(spec.requests);
-    if flow_count > TOPICS_MOST as u64 {
-        let message = format!("{loop_count} loops of {} flows make {flow_count}; the limit is {TOPICS_MOST}", spec.requests);
+    if flow_count > PAYLOADS_MAX as u64 {
+        let message = format!("{loop_count} loops of {} flows make {flow_count}; the limit is {PAYLOADS_MAX}", spec.requests);
         return Err(ScenarioError::at_key("workload.requests", message));
     }
     let cdf = distribution(&spec.sizes, context.base_dir, "workload.sizes")?;

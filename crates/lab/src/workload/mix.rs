@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use flowloom_core::{Flow, FlowId, Time};
 use flowloom_fabric::Successor;
-use flowloom_fabric::calendar::TOPICS_MOST;
+use flowloom_fabric::calendar::PAYLOADS_MAX;
 use flowloom_fabric::seed::{Purpose, stream_seed};
 
 use super::arrivals::{FLOWS_MAX, START_S_MAX};
@@ -35,8 +35,8 @@ pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload
         }
     }
     let waiting = all.flows.iter().filter(|flow| flow.start == Time::MAX).count();
-    if waiting > TOPICS_MOST {
-        let message = format!("{waiting} flows of closed loops wait for others; the limit is {TOPICS_MOST}");
+    if waiting > PAYLOADS_MAX {
+        let message = format!("{waiting} flows of closed loops wait for others; the limit is {PAYLOADS_MAX}");
         return Err(ScenarioError::at_key("workload.part", message));
     }
     Ok(in_order(all))

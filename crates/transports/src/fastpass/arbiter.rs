@@ -1,14 +1,14 @@
-//! The arbiter: knows what every source wants to send, and says who sends when.
+//! The arbiter: knows what every sender wants to send, and says who sends when.
 
 use flowloom_core::{Duration, Endpoint, Event, Flow, NodeId, Packet, Site, Time};
 
 use super::header::Slots;
 use super::matching::Matching;
 use super::{Config, Header};
-use crate::parts::{Framing, Outbox};
+use crate::toolkit::{Framing, Outbox};
 
 /// The arbiter. At the beginning of each epoch in which a flow wants slots it matches the slots of the next one, in no time, and sends
-/// every source its own.
+/// every sender its own.
 pub struct Arbiter {
     framing: Framing,
     matching: Matching,
@@ -16,7 +16,7 @@ pub struct Arbiter {
     slots: usize,
     /// The beginning of an epoch at which there is something to match.
     next: Option<Time>,
-    /// By source, what the epoch at hand grants it; reused.
+    /// By sender, what the epoch at hand grants it; reused.
     schedules: Vec<Slots>,
     out: Outbox<Header>,
 }
@@ -37,12 +37,12 @@ impl Arbiter {
 
     fn schedule(&mut self, epoch: u32) {
         for slot in 0..self.slots {
-            self.matching.match_slot(|source, flow| self.schedules[source.index()].grant(slot, flow));
+            self.matching.match_slot(|sender, flow| self.schedules[sender.index()].grant(slot, flow));
         }
-        for (source, slots) in (0..).map(NodeId).zip(&mut self.schedules) {
+        for (sender, slots) in (0..).map(NodeId).zip(&mut self.schedules) {
             let slots = std::mem::replace(slots, Slots::EMPTY);
             if let Some((_, flow)) = slots.granted().next() {
-                self.out.packets.push_back(self.framing.control(flow, source, Header::Schedule { epoch, slots }));
+                self.out.packets.push_back(self.framing.control(flow, sender, Header::Schedule { epoch, slots }));
             }
         }
     }

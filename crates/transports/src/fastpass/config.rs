@@ -40,10 +40,10 @@ pub struct Config {
     pub policy: Policy,
     /// When the first slot of a schedule begins: `epoch` (the next one, as in the pHost paper's simulator) or `arrival`.
     pub schedule_start: ScheduleStart,
-    /// How long a source waits for acknowledgements after its last granted packet before it requests the rest anew, in epochs
+    /// How long a sender waits for acknowledgements after its last granted packet before it requests the rest anew, in epochs
     /// (1 in that simulator); never less than two round trips.
     pub ack_wait_epochs: f64,
-    /// How long a source waits for a grant before it repeats its request, in epochs, besides two round trips; doubles up to
+    /// How long a sender waits for a grant before it repeats its request, in epochs, besides two round trips; doubles up to
     /// eightfold. Ours: that simulator loses no control packet.
     pub request_timeout_epochs: f64,
     /// Whether a full port drops data to make room for control packets (so in that simulator), instead of whatever arrives.

@@ -2,7 +2,7 @@
 
 use flowloom_core::{FlowId, NodeId, Wire};
 
-use crate::parts::{put_u32, take_u32};
+use crate::toolkit::{put_u32, take_u32};
 
 /// The most slots of an epoch: a schedule must fit into a control packet.
 pub const MOST_SLOTS: usize = 8;
@@ -32,7 +32,7 @@ impl Slots {
 /// Fastpass's header. Packets of a flow are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
-    /// From a source to the arbiter: this flow wants so many slots, whatever was asked before. None: forget it.
+    /// From a sender to the arbiter: this flow wants so many slots, whatever was asked before. None: forget it.
     Request {
         /// Where the flow goes.
         to: NodeId,
@@ -41,7 +41,7 @@ pub enum Header {
         /// Absolute, in microseconds; `u32::MAX` without one.
         deadline: u32,
     },
-    /// From the arbiter to a source: which of its flows may send a packet in each slot of an epoch.
+    /// From the arbiter to a sender: which of its flows may send a packet in each slot of an epoch.
     Schedule {
         /// Epochs are counted from the beginning of time.
         epoch: u32,

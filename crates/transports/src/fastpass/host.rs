@@ -2,14 +2,14 @@
 
 use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
-use super::source::Source;
+use super::sender::Sender;
 use super::{Config, Header};
-use crate::parts::{Arrival, Framing, Outbox, Reassembly};
+use crate::toolkit::{Arrival, Framing, Outbox, Reassembly};
 
 /// One node's flows, in both directions.
 pub struct Host {
-    source: Source,
-    destination: Reassembly,
+    sender: Sender,
+    receiver: Reassembly,
     framing: Framing,
     /// Control packets, which leave before data, and events.
     out: Outbox<Header>,
@@ -22,9 +22,9 @@ impl Host {
     /// Where the network has no control host.
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &site.wire);
-        let source = Source::new(config, site, framing);
-        let destination = Reassembly::new(source.longest_pause() * u64::from(config.time_wait_requests));
-        Host { source, destination, framing, out: Outbox::default() }
+        let sender = Sender::new(config, site, framing);
+        let receiver = Reassembly::new(sender.longest_pause() * u64::from(config.time_wait_requests));
+        Host { sender, receiver, framing, out: Outbox::default() }
     }
 }
 
@@ -32,36 +32,36 @@ impl Endpoint for Host {
     type Header = Header;
 
     fn open(&mut self, now: Time, flow: &Flow) {
-        self.source.open(now, flow, &mut self.out);
+        self.sender.open(now, flow, &mut self.out);
     }
 
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
         match &packet.header {
             Header::Data { number, packets } => {
                 if let Some(Arrival { cumulative, .. }) =
-                    self.destination.receive(now, packet, *number, *packets, &mut self.out.events)
+                    self.receiver.receive(now, packet, *number, *packets, &mut self.out.events)
                 {
                     let header = Header::Ack { cumulative, number: *number };
                     self.out.packets.push_back(self.framing.control(packet.flow, packet.src, header));
                 }
             }
-            Header::Ack { cumulative, number } => self.source.handle_ack(packet.flow, *cumulative, *number, &mut self.out),
-            Header::Schedule { epoch, slots } => self.source.handle_schedule(now, *epoch, slots, &mut self.out),
+            Header::Ack { cumulative, number } => self.sender.handle_ack(packet.flow, *cumulative, *number, &mut self.out),
+            Header::Schedule { epoch, slots } => self.sender.handle_schedule(now, *epoch, slots, &mut self.out),
             // The arbiter's to answer.
             Header::Request { .. } => {}
         }
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        self.source.handle_timeout(now, &mut self.out);
+        self.sender.handle_timeout(now, &mut self.out);
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header>> {
-        self.out.packets.pop_front().or_else(|| self.source.transmit(now))
+        self.out.packets.pop_front().or_else(|| self.sender.transmit(now))
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.source.next_timeout()
+        self.sender.next_timeout()
     }
 
     fn poll_event(&mut self) -> Option<Event> {

@@ -19,24 +19,24 @@ struct Pending {
     remaining: u32,
 }
 
-/// The flows that want slots, by source and in order, and the greedy maximal matching of sources to destinations.
+/// The flows that want slots, by sender and in order, and the greedy maximal matching of senders to receivers.
 ///
-/// For each slot, flows are visited in order, and one whose source and destination are both free gets it. Only the first flow of
-/// a source with a free destination can, so a heap of one candidate per source yields the same visits without looking at the rest of the
-/// flows of a source that has been served.
+/// For each slot, flows are visited in order, and one whose sender and receiver are both free gets it. Only the first flow of
+/// a sender with a free receiver can, so a heap of one candidate per sender yields the same visits without looking at the rest of the
+/// flows of a sender that has been served.
 #[derive(Debug)]
 pub(super) struct Matching {
     policy: Policy,
-    /// By source, each sorted by key.
+    /// By sender, each sorted by key.
     flows: Vec<Vec<Pending>>,
-    /// By destination, how many flows want to go there, so that a slot is over when all of them are busy.
+    /// By receiver, how many flows want to go there, so that a slot is over when all of them are busy.
     wanted: Vec<u32>,
-    destinations: usize,
-    sources: usize,
-    /// By destination, the last slot in which it was busy; slots are counted from the beginning.
+    receivers: usize,
+    senders: usize,
+    /// By receiver, the last slot in which it was busy; slots are counted from the beginning.
     busy: Vec<u64>,
     slot: u64,
-    /// Reused from slot to slot: a candidate's key, its source, and where it is among the source's flows.
+    /// Reused from slot to slot: a candidate's key, its sender, and where it is among the sender's flows.
     candidates: Vec<Reverse<(Key, u32, u32)>>,
 }
 
@@ -47,8 +47,8 @@ impl Matching {
             policy,
             flows: vec![Vec::new(); nodes],
             wanted: vec![0; nodes],
-            destinations: 0,
-            sources: 0,
+            receivers: 0,
+            senders: 0,
             busy: vec![0; nodes],
             slot: 0,
             candidates: Vec::new(),
@@ -57,7 +57,7 @@ impl Matching {
 
     /// Whether no flow wants a slot.
     pub(super) fn is_empty(&self) -> bool {
-        self.sources == 0
+        self.senders == 0
     }
 
     /// From now on the flow wants `remaining` slots, whatever it wanted before. Nodes that do not exist want none.
@@ -75,44 +75,44 @@ impl Matching {
         };
         let key = (first, flow);
         let flows = &mut self.flows[from.index()];
-        self.sources += usize::from(flows.is_empty());
+        self.senders += usize::from(flows.is_empty());
         flows.insert(flows.partition_point(|other| other.key < key), Pending { key, to, remaining });
-        self.destinations += usize::from(self.wanted[to.index()] == 0);
+        self.receivers += usize::from(self.wanted[to.index()] == 0);
         self.wanted[to.index()] += 1;
     }
 
     fn take(&mut self, from: usize, index: usize) {
         let to = self.flows[from].remove(index).to.index();
-        self.sources -= usize::from(self.flows[from].is_empty());
+        self.senders -= usize::from(self.flows[from].is_empty());
         self.wanted[to] -= 1;
-        self.destinations -= usize::from(self.wanted[to] == 0);
+        self.receivers -= usize::from(self.wanted[to] == 0);
     }
 
-    /// Matches one slot and tells of each source that may send, and for which flow.
+    /// Matches one slot and tells of each sender that may send, and for which flow.
     pub(super) fn match_slot(&mut self, mut granted: impl FnMut(NodeId, FlowId)) {
         self.slot += 1;
-        let mut free_destinations = self.destinations;
+        let mut free_receivers = self.receivers;
         let mut candidates = std::mem::take(&mut self.candidates);
-        let first = |(source, flows): (usize, &Vec<Pending>)| Some(Reverse((flows.first()?.key, source as u32, 0)));
+        let first = |(sender, flows): (usize, &Vec<Pending>)| Some(Reverse((flows.first()?.key, sender as u32, 0)));
         candidates.extend(self.flows.iter().enumerate().filter_map(first));
         let mut candidates = BinaryHeap::from(candidates);
         while let Some(mut candidate) = candidates.peek_mut() {
-            let Reverse((key, source, index)) = *candidate;
-            let flows = &self.flows[source as usize];
+            let Reverse((key, sender, index)) = *candidate;
+            let flows = &self.flows[sender as usize];
             let to = flows[index as usize].to;
             if self.busy[to.index()] == self.slot {
                 match flows.get(index as usize + 1) {
-                    Some(next) => *candidate = Reverse((next.key, source, index + 1)),
+                    Some(next) => *candidate = Reverse((next.key, sender, index + 1)),
                     None => drop(PeekMut::pop(candidate)),
                 }
                 continue;
             }
             PeekMut::pop(candidate);
             self.busy[to.index()] = self.slot;
-            self.grant(source as usize, index as usize);
-            granted(NodeId(source), key.1);
-            free_destinations -= 1;
-            if free_destinations == 0 {
+            self.grant(sender as usize, index as usize);
+            granted(NodeId(sender), key.1);
+            free_receivers -= 1;
+            if free_receivers == 0 {
                 break;
             }
         }
@@ -120,13 +120,13 @@ impl Matching {
         self.candidates.clear();
     }
 
-    /// Takes one slot off what a flow wants, and keeps its source's flows sorted.
-    fn grant(&mut self, source: usize, mut index: usize) {
-        let flows = &mut self.flows[source];
+    /// Takes one slot off what a flow wants, and keeps its sender's flows sorted.
+    fn grant(&mut self, sender: usize, mut index: usize) {
+        let flows = &mut self.flows[sender];
         let pending = &mut flows[index];
         pending.remaining -= 1;
         if pending.remaining == 0 {
-            self.take(source, index);
+            self.take(sender, index);
         } else if self.policy == Policy::Srpt {
             pending.key.0 = pending.remaining;
             while index > 0 && flows[index - 1].key > flows[index].key {
@@ -196,13 +196,13 @@ mod tests {
                         let ends = flows.clone();
                         let mut granted = Vec::new();
                         matching.match_slot(|from, flow| granted.push((from, flow)));
-                        // The invariant: each source and each destination at most once.
-                        let mut sources: Vec<_> = granted.iter().map(|(from, _)| *from).collect();
-                        let mut destinations: Vec<_> = granted.iter().map(|(_, flow)| ends[flow].1).collect();
-                        sources.sort_unstable();
-                        destinations.sort_unstable();
-                        prop_assert!(sources.windows(2).all(|pair| pair[0] != pair[1]), "{:?}", sources);
-                        prop_assert!(destinations.windows(2).all(|pair| pair[0] != pair[1]), "{:?}", destinations);
+                        // The invariant: each sender and each receiver at most once.
+                        let mut senders: Vec<_> = granted.iter().map(|(from, _)| *from).collect();
+                        let mut receivers: Vec<_> = granted.iter().map(|(_, flow)| ends[flow].1).collect();
+                        senders.sort_unstable();
+                        receivers.sort_unstable();
+                        prop_assert!(senders.windows(2).all(|pair| pair[0] != pair[1]), "{:?}", senders);
+                        prop_assert!(receivers.windows(2).all(|pair| pair[0] != pair[1]), "{:?}", receivers);
                         prop_assert_eq!(granted, by_the_book(policy, &mut flows));
                     }
                 }
@@ -212,9 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn shortest_first_leaves_no_source_idle_that_could_send() {
+    fn shortest_first_leaves_no_sender_idle_that_could_send() {
         let mut matching = Matching::new(Policy::Srpt, 4);
-        // The shortest takes source 0 and destination 2; source 1's shorter flow waits for 2, its longer one goes to 3.
+        // The shortest takes sender 0 and receiver 2; sender 1's shorter flow waits for 2, its longer one goes to 3.
         for (id, from, to, remaining) in [(0, 0, 2, 1), (1, 1, 2, 2), (2, 1, 3, 9)] {
             matching.set(FlowId(id), NodeId(from), NodeId(to), remaining, u32::MAX);
         }

@@ -5,7 +5,7 @@ mod config;
 mod header;
 mod host;
 mod matching;
-mod source;
+mod sender;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ pub use config::{Config, Policy, ScheduleStart};
 pub use header::{Header, MOST_SLOTS, Slots};
 pub use host::Host;
 
-use crate::ports::{Buffer, StrictPriority};
+use crate::disciplines::{Buffer, StrictPriority};
 
 /// Fastpass, as the pHost paper evaluates it.
 pub enum Fastpass {}

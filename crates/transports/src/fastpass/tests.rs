@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
 use proptest::prelude::*;
 
 use super::{Config, Fastpass, Header, Policy, ScheduleStart};
-use crate::parts::{Fate, Pair, Sent, Setup};
+use crate::toolkit::{Fate, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -17,7 +17,7 @@ const EPOCH: Duration = Duration::from_ns(10_200);
 const REQUEST_TIMEOUT: Duration = Duration::from_ns(102_000 + 6464);
 
 fn pair(config: &Config, hosts: usize) -> Pair<Fastpass> {
-    Pair::new(config, Setup { hosts, ..Setup::default() })
+    Pair::new(config, PairSetup { hosts, ..PairSetup::default() })
 }
 
 /// When slot `number` begins, counted on from the first one of the first epoch that can serve a request of this instant: the arbiter
@@ -28,13 +28,13 @@ fn slot_after(request: Time, number: u64) -> Time {
     Time::ZERO + EPOCH * (served + number / 8) + EPOCH * (number % 8) / 8
 }
 
-fn data(pair: &Pair<Fastpass>) -> Vec<&Sent<Header>> {
+fn data(pair: &Pair<Fastpass>) -> Vec<&SentPacket<Header>> {
     pair.sent().iter().filter(|sent| matches!(sent.packet.header, Header::Data { .. })).collect()
 }
 
 /// When each request left, for how many packets.
 fn requests(pair: &Pair<Fastpass>) -> Vec<(Time, u32)> {
-    let request = |sent: &Sent<Header>| match sent.packet.header {
+    let request = |sent: &SentPacket<Header>| match sent.packet.header {
         Header::Request { remaining, .. } => Some((sent.at, remaining)),
         _ => None,
     };
@@ -116,7 +116,7 @@ fn a_lost_request_is_repeated_with_back_off() {
     assert_eq!(pair.flow(FlowId(0)).received, Some(received));
 }
 
-/// Twenty packets take three schedules; the second is lost. The source counts on its grants until the request times out, counted
+/// Twenty packets take three schedules; the second is lost. The sender counts on its grants until the request times out, counted
 /// from the last schedule, and then asks for the eight packets that it could not send. That request is lost as well, and repeated
 /// after one timeout: the grants ended the back-off.
 #[test]
@@ -146,7 +146,7 @@ fn after_a_lost_schedule_the_rest_is_requested() {
     assert_eq!(pair.flow(FlowId(0)).received, Some(slot_after(asked[2].0, 7) + PACKET + DELAY));
 }
 
-/// Ten packets, of which one is lost: an epoch after the last was sent, the source asks for one more slot.
+/// Ten packets, of which one is lost: an epoch after the last was sent, the sender asks for one more slot.
 #[test]
 fn a_lost_packet_is_requested_an_epoch_after_the_last_one() {
     let mut pair = pair(&Config::default(), 2);
@@ -175,9 +175,9 @@ fn a_repeated_schedule_grants_nothing() {
     assert_eq!(data(&pair).len(), 30);
 }
 
-/// A request that comes again after the flow's end makes the arbiter grant slots to nobody, until the source says so.
+/// A request that comes again after the flow's end makes the arbiter grant slots to nobody, until the sender says so.
 #[test]
-fn the_arbiter_forgets_what_the_source_does_not_know() {
+fn the_arbiter_forgets_what_the_sender_does_not_know() {
     let mut pair = pair(&Config::default(), 2);
     let late = Duration::from_ms(5);
     pair.on_packet(move |sent| match sent.packet.header {

@@ -2,7 +2,7 @@
 
 use flowloom_core::Wire;
 
-use crate::parts::{put_u32, take_u32};
+use crate::toolkit::{put_u32, take_u32};
 
 /// pFabric's header. Packets of a flow are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,10 +4,10 @@ use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
 use super::sender::Sender;
 use super::{Config, Header};
-use crate::parts::{Arrival, Framing, Reassembly};
+use crate::toolkit::{Arrival, Framing, Reassembly};
 
 /// What a call made, until it is polled.
-pub(super) type Outbox = crate::parts::Outbox<Header>;
+pub(super) type Outbox = crate::toolkit::Outbox<Header>;
 
 /// One node's flows, in both directions. All it wants to send goes to the NIC at once, whose port orders and drops.
 pub struct Host {

@@ -104,7 +104,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ports::rig::{Rig, with_header};
+    use crate::disciplines::rig::{Rig, with_header};
 
     fn rig(limit: u64) -> Rig<Header, PriorityDrop> {
         Rig::new(PriorityDrop::new(Bytes::new(limit)))

@@ -3,7 +3,7 @@
 use flowloom_core::{Bytes, Event, Flow, FlowId, NodeId, Time};
 
 use super::{Config, Header, Outbox, Priority};
-use crate::parts::{FlowTable, Framing, IndexedHeap, RangeSet};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap, RangeSet};
 
 /// One flow that is being sent. Packets are numbered from 0.
 struct Sending {

@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, DropReason, Duration, Event, Flow, FlowId, NodeId, Ti
 use proptest::prelude::*;
 
 use super::{Config, Header, PFabric, Priority};
-use crate::parts::{Fate, Pair, Sent, Setup};
+use crate::toolkit::{Fate, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -14,16 +14,16 @@ fn at_us(us: u64) -> Time {
     Time::ZERO + Duration::from_us(us)
 }
 
-fn pair(config: &Config, setup: Setup) -> Pair<PFabric> {
+fn pair(config: &Config, setup: PairSetup) -> Pair<PFabric> {
     Pair::new(config, setup)
 }
 
 /// Ports of so much memory that nothing is dropped.
-fn roomy() -> Setup {
-    Setup { buffer: Bytes::new(1_000_000), ..Setup::default() }
+fn roomy() -> PairSetup {
+    PairSetup { buffer: Bytes::new(1_000_000), ..PairSetup::default() }
 }
 
-fn is_data(sent: &Sent<Header>) -> bool {
+fn is_data(sent: &SentPacket<Header>) -> bool {
     matches!(sent.packet.header, Header::Data { .. })
 }
 
@@ -36,7 +36,7 @@ fn with_deadline(id: u32, size: u64, deadline: Option<Time>) -> Flow {
 #[test]
 fn an_unloaded_flow_takes_its_transmission_time_and_the_delay() {
     for size in [0, 1, 1459, 1460, 1461, 14_600, 100_000, 1_000_000, 30_000_000] {
-        let setup = Setup { log: false, ..Setup::default() };
+        let setup = PairSetup { log: false, ..PairSetup::default() };
         let mut pair = pair(&Config::default(), setup.clone());
         let flow = pair.open(0, 1, size);
         pair.run_to_end(SECOND);
@@ -52,7 +52,7 @@ fn an_unloaded_flow_takes_its_transmission_time_and_the_delay() {
 
 #[test]
 fn a_gigabyte_takes_its_transmission_time_and_the_delay() {
-    let mut pair = pair(&Config::default(), Setup { log: false, ..Setup::default() });
+    let mut pair = pair(&Config::default(), PairSetup { log: false, ..PairSetup::default() });
     let flow = pair.open(0, 1, 1_000_000_000);
     pair.run_to_end(SECOND);
     let wire_bytes: u64 = 1_000_000_000 + 40 * 684_932;
@@ -64,7 +64,7 @@ fn a_gigabyte_takes_its_transmission_time_and_the_delay() {
 fn the_first_round_trip_sends_the_initial_window_and_later_ones_at_most_the_largest() {
     let delay = Duration::from_us(50);
     let config = Config { rto: Duration::from_ms(1), ..Config::default() };
-    let mut pair = pair(&config, Setup { delay, ..roomy() });
+    let mut pair = pair(&config, PairSetup { delay, ..roomy() });
     pair.open(0, 1, 1460 * 100);
     pair.run_to_end(SECOND);
     let round_trip = PACKET + delay + Duration::from_ns(32) + delay;
@@ -82,7 +82,7 @@ fn the_shorter_flow_preempts_and_the_longer_loses_exactly_its_time() {
     let (long, short) = (1460 * 200, 1460 * 20);
     let alone = PACKET * 20 + Duration::from_us(1);
     for same_source in [true, false] {
-        let setup = Setup { hosts: 3, ..roomy() };
+        let setup = PairSetup { hosts: 3, ..roomy() };
         let mut pair = pair(&Config { rto: Duration::from_ms(1), ..Config::default() }, setup);
         let b = pair.open(0, 2, long);
         let a = pair.open(if same_source { 0 } else { 1 }, 2, short);
@@ -97,7 +97,7 @@ fn the_shorter_flow_preempts_and_the_longer_loses_exactly_its_time() {
 /// 1.2 + 2.2 + 1.032 = 4.432 us, the last cumulative advance before the timeout 45 us later.
 #[test]
 fn a_lost_packet_is_sent_again_after_the_timeout_and_nothing_else() {
-    let mut pair = pair(&Config::default(), Setup::default());
+    let mut pair = pair(&Config::default(), PairSetup::default());
     pair.on_packet(|sent| match sent.packet.header {
         Header::Data { number: 2, .. } if !sent.packet.retransmission => Fate::Drop,
         _ => Fate::Pass,
@@ -117,7 +117,7 @@ fn a_lost_packet_is_sent_again_after_the_timeout_and_nothing_else() {
 /// Nothing gets through for 1 ms: twelve packets, one more at each of four timeouts, then a header per timeout.
 #[test]
 fn after_five_timeouts_only_probes_are_sent_until_one_is_answered() {
-    let mut pair = pair(&Config::default(), Setup::default());
+    let mut pair = pair(&Config::default(), PairSetup::default());
     pair.on_packet(|sent| if sent.at < at_us(1000) { Fate::Drop } else { Fate::Pass });
     let flow = pair.open(0, 1, 1460 * 20);
     pair.run_to_end(SECOND);
@@ -135,7 +135,7 @@ fn after_five_timeouts_only_probes_are_sent_until_one_is_answered() {
 /// Twice four timeouts, with acknowledgements between them, are not five in a row.
 #[test]
 fn an_acknowledgement_ends_the_row_of_timeouts() {
-    let mut pair = pair(&Config::default(), Setup::default());
+    let mut pair = pair(&Config::default(), PairSetup::default());
     let mut losses = [4, 4];
     pair.on_packet(move |sent| {
         let left = match sent.packet.header {
@@ -154,7 +154,7 @@ fn an_acknowledgement_ends_the_row_of_timeouts() {
 
 #[test]
 fn without_probes_a_packet_is_sent_at_every_timeout() {
-    let mut pair = pair(&Config { probe_after: 0, ..Config::default() }, Setup::default());
+    let mut pair = pair(&Config { probe_after: 0, ..Config::default() }, PairSetup::default());
     pair.on_packet(|sent| if sent.at < at_us(1000) { Fate::Drop } else { Fate::Pass });
     pair.open(0, 1, 1460 * 20);
     pair.run_to_end(SECOND);
@@ -164,7 +164,7 @@ fn without_probes_a_packet_is_sent_at_every_timeout() {
 
 #[test]
 fn a_late_duplicate_of_a_finished_flow_is_acknowledged_and_opens_nothing() {
-    let mut pair = pair(&Config::default(), Setup::default());
+    let mut pair = pair(&Config::default(), PairSetup::default());
     pair.on_packet(|sent| if is_data(sent) { Fate::Duplicate(Duration::from_us(500)) } else { Fate::Pass });
     let flow = pair.open(0, 1, 1460 * 3);
     pair.run_to_end(SECOND);
@@ -211,7 +211,7 @@ fn under_bytes_sent_equal_flows_advance_in_lockstep() {
 /// Ten to one through a 36 kB port: the first windows alone are five times its memory.
 #[test]
 fn incast_drops_at_the_receivers_port_completes_and_sends_the_shortest_first() {
-    let setup = Setup { hosts: 11, ..Setup::default() };
+    let setup = PairSetup { hosts: 11, ..PairSetup::default() };
     let mut pair = pair(&Config::default(), setup);
     let flows: Vec<FlowId> = (0..10).map(|host| pair.open(host, 10, 1460 * (20 + 5 * u64::from(host)))).collect();
     pair.run_to_end(SECOND);
@@ -275,8 +275,8 @@ fn on_one_bottleneck_the_mean_completion_time_is_close_to_preemptive_srpt() {
     let ideal = preemptive_srpt(&works);
     let ideal_mean = jobs.iter().zip(&ideal).map(|((at, _), done)| (done - at) as f64).sum::<f64>() / 400.0 + 1e6;
     let patient = Config { rto: Duration::from_ms(9), ..Config::default() };
-    for (buffer, config, most) in [(roomy().buffer, patient, 1.005), (Setup::default().buffer, Config::default(), 1.12)] {
-        let mut pair = pair(&config, Setup { buffer, log: false, ..Setup::default() });
+    for (buffer, config, most) in [(roomy().buffer, patient, 1.005), (PairSetup::default().buffer, Config::default(), 1.12)] {
+        let mut pair = pair(&config, PairSetup { buffer, log: false, ..PairSetup::default() });
         for (id, (start, size)) in (0..).zip(&jobs) {
             pair.open_flow(Flow { start: Time::from_ps(*start), ..with_deadline(id, *size, None) });
         }
@@ -290,7 +290,7 @@ fn on_one_bottleneck_the_mean_completion_time_is_close_to_preemptive_srpt() {
 #[test]
 fn a_selective_acknowledgement_lets_the_flow_go_on_where_that_is_configured() {
     let sent_before_timeout = |sack_clocking| {
-        let mut pair = pair(&Config { sack_clocking, ..Config::default() }, Setup::default());
+        let mut pair = pair(&Config { sack_clocking, ..Config::default() }, PairSetup::default());
         pair.on_packet(|sent| match sent.packet.header {
             Header::Data { number: 0, .. } if !sent.packet.retransmission => Fate::Drop,
             _ => Fate::Pass,

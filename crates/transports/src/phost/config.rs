@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Checked;
 
-/// Which flows may start without a token from their destination (§3.2 says "8 per flow"; the authors' simulator gives them to
+/// Which flows may start without a token from their receiver (§3.2 says "8 per flow"; the authors' simulator gives them to
 /// short flows only).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -16,7 +16,7 @@ pub enum FreeTokenRule {
     EveryFlow,
 }
 
-/// How a destination makes room for the packets that free tokens let loose.
+/// How a receiver makes room for the packets that free tokens let loose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreeTokenAccount {
@@ -27,7 +27,7 @@ pub enum FreeTokenAccount {
     Add,
 }
 
-/// Which flow gets the next token at a destination, and which token is used next at a source (§3.3).
+/// Which flow gets the next token at a receiver, and which token is used next at a sender (§3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
@@ -47,12 +47,12 @@ pub struct Config {
     pub free_tokens: u32,
     /// Which flows get free tokens.
     pub free_token_rule: FreeTokenRule,
-    /// How destinations make room for packets sent on free tokens.
+    /// How receivers make room for packets sent on free tokens.
     pub free_token_account: FreeTokenAccount,
-    /// Whether a slot has room for a token beside the full packet. As the paper has it (§3.1), destinations ask for a full packet per
+    /// Whether a slot has room for a token beside the full packet. As the paper has it (§3.1), receivers ask for a full packet per
     /// full packet's time, and tokens, requests and acknowledgements come on top: busy links are asked for more than they carry.
     pub slot_with_token: bool,
-    /// A token is good for this many slots after its arrival at the source (§3.1: 1.5).
+    /// A token is good for this many slots after its arrival at the sender (§3.1: 1.5).
     pub token_life_slots: f64,
     /// A flow with more tokens than this unanswered is downgraded: it gets no tokens for a while (§3.2, §4.1: a
     /// bandwidth-delay product, 8).

@@ -2,7 +2,7 @@
 
 use flowloom_core::{Bytes, Time, Wire};
 
-use crate::parts::{put_u32, take_u32};
+use crate::toolkit::{put_u32, take_u32};
 
 /// The five kinds of packets (§3.1, Algorithms 1 and 2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,12 +22,12 @@ pub enum Header {
         packet: u32,
         /// Counts the flow's tokens from 1, free tokens first; the data packet repeats it.
         serial: u32,
-        /// Packets of the flow that the destination still misses.
+        /// Packets of the flow that the receiver still misses.
         remaining: u32,
         /// The class the packet is to be sent in.
         class: u8,
     },
-    /// One packet of the flow; an RTS too, where the destination has not seen one.
+    /// One packet of the flow; an RTS too, where the receiver has not seen one.
     Data {
         /// Which packet.
         packet: u32,
@@ -36,7 +36,7 @@ pub enum Header {
         /// Of the flow.
         size: Bytes,
     },
-    /// The destination has the whole flow.
+    /// The receiver has the whole flow.
     Ack,
 }
 

@@ -1,12 +1,12 @@
-//! A pHost node: a source and a destination behind one NIC.
+//! A pHost node: a sender and a receiver behind one NIC.
 
 use flowloom_core::{Bytes, Duration, Endpoint, Event, Flow, Packet, Site, Time};
 
 use super::config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
-use super::destination::{Destination, Request};
 use super::header::Header;
-use super::source::Source;
-use crate::parts::{Framing, Outbox};
+use super::receiver::{Receiver, Request};
+use super::sender::Sender;
+use crate::toolkit::{Framing, Outbox};
 
 /// The configuration in the units of one node.
 pub(super) struct Rules {
@@ -51,7 +51,7 @@ impl Rules {
         }
     }
     pub fn free_tokens(&self, packets: u32) -> u32 {
-        Source::free_tokens(self.free_token_rule, self.free_tokens, packets)
+        Sender::free_tokens(self.free_token_rule, self.free_tokens, packets)
     }
     /// Control is class 0, short flows' data 1, long flows' data 2 (§3.3).
     pub fn data_class(&self, packets: u32) -> u8 {
@@ -71,15 +71,15 @@ pub(super) fn count(served: &mut Vec<u64>, tenant: u16) {
 /// One node's pHost.
 pub struct Host {
     rules: Rules,
-    source: Source,
-    destination: Destination,
+    sender: Sender,
+    receiver: Receiver,
     out: Outbox<Header>,
 }
 
 impl Host {
     pub(super) fn new(config: &Config, site: &Site<'_>) -> Host {
         let rules = Rules::new(config, site);
-        Host { source: Source::new(), destination: Destination::new(&rules), rules, out: Outbox::default() }
+        Host { sender: Sender::new(), receiver: Receiver::new(&rules), rules, out: Outbox::default() }
     }
 }
 
@@ -87,23 +87,23 @@ impl Endpoint for Host {
     type Header = Header;
 
     fn open(&mut self, now: Time, flow: &Flow) {
-        self.source.open(now, flow, &self.rules, &mut self.out);
+        self.sender.open(now, flow, &self.rules, &mut self.out);
     }
 
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
         let (rules, out) = (&self.rules, &mut self.out);
         match packet.header {
             Header::Rts { size, deadline, tenant } => {
-                self.destination.request(now, packet, Request { size, deadline, tenant }, rules, out);
+                self.receiver.request(now, packet, Request { size, deadline, tenant }, rules, out);
             }
             Header::Token { packet: number, serial, remaining, class } => {
-                self.source.token(now, packet.flow, number, serial, remaining, class, rules);
+                self.sender.token(now, packet.flow, number, serial, remaining, class, rules);
             }
             Header::Data { packet: number, serial, size } => {
-                self.destination.data(now, packet, size, number, serial, rules, out);
+                self.receiver.data(now, packet, size, number, serial, rules, out);
             }
             Header::Ack => {
-                if self.source.acknowledged(packet.flow) {
+                if self.sender.acknowledged(packet.flow) {
                     out.events.push_back(Event::Acknowledged { flow: packet.flow });
                 }
             }
@@ -111,22 +111,22 @@ impl Endpoint for Host {
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        self.destination.timeout(now, &self.rules, &mut self.out);
-        self.source.timeout(now, &self.rules, &mut self.out);
+        self.receiver.timeout(now, &self.rules, &mut self.out);
+        self.sender.timeout(now, &self.rules, &mut self.out);
     }
 
     /// Control first (§3.1), then the data packet of the best token.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header>> {
-        self.out.packets.pop_front().or_else(|| self.source.data(now, &self.rules))
+        self.out.packets.pop_front().or_else(|| self.sender.data(now, &self.rules))
     }
 
     #[inline]
     fn may_transmit(&self) -> bool {
-        !self.out.packets.is_empty() || self.source.has_tokens()
+        !self.out.packets.is_empty() || self.sender.has_tokens()
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        match (self.destination.next_timeout(), self.source.next_timeout()) {
+        match (self.receiver.next_timeout(), self.sender.next_timeout()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }

@@ -2,10 +2,10 @@
 //! this file.
 
 mod config;
-mod destination;
 mod header;
 mod host;
-mod source;
+mod receiver;
+mod sender;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +15,7 @@ pub use config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
 pub use header::Header;
 pub use host::Host;
 
-use crate::ports::{Buffer, StrictPriority};
+use crate::disciplines::{Buffer, StrictPriority};
 
 /// The scheme.
 pub enum PHost {}

@@ -6,7 +6,7 @@ use flowloom_core::{
 use proptest::prelude::*;
 
 use super::{Config, FreeTokenAccount, FreeTokenRule, Header, PHost, Policy};
-use crate::parts::{Fate, Framing, Pair, Sent, Setup};
+use crate::toolkit::{Fate, Framing, Pair, PairSetup, SentPacket};
 use crate::trial::{read_is_written, trials, written_is_read};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -16,7 +16,7 @@ const CONTROL: Duration = Duration::from_ns(32);
 const DELAY: Duration = Duration::from_us(1);
 
 fn pair(config: &Config) -> Pair<PHost> {
-    Pair::new(config, Setup { hosts: 4, ..Setup::default() })
+    Pair::new(config, PairSetup { hosts: 4, ..PairSetup::default() })
 }
 
 fn flow(id: u32, src: u32, dst: u32, packets: u64) -> Flow {
@@ -33,13 +33,13 @@ fn flow(id: u32, src: u32, dst: u32, packets: u64) -> Flow {
     }
 }
 
-fn is_data(sent: &Sent<Header>) -> bool {
+fn is_data(sent: &SentPacket<Header>) -> bool {
     matches!(sent.packet.header, Header::Data { .. })
 }
-fn is_token(sent: &Sent<Header>) -> bool {
+fn is_token(sent: &SentPacket<Header>) -> bool {
     matches!(sent.packet.header, Header::Token { .. })
 }
-fn is_rts(sent: &Sent<Header>) -> bool {
+fn is_rts(sent: &SentPacket<Header>) -> bool {
     matches!(sent.packet.header, Header::Rts { .. })
 }
 
@@ -48,7 +48,7 @@ fn is_rts(sent: &Sent<Header>) -> bool {
 #[test]
 fn unloaded_times_are_the_closed_form() {
     for size in [0, 1, 1459, 1460, 1461, 8 * 1460, 8 * 1460 + 1, 100_000, 1_000_000, 100_000_000] {
-        let mut pair = Pair::<PHost>::new(&Config::default(), Setup { log: false, ..Setup::default() });
+        let mut pair = Pair::<PHost>::new(&Config::default(), PairSetup { log: false, ..PairSetup::default() });
         let id = pair.open(0, 1, size);
         pair.run_to_end(SECOND);
         let path = pair.network().path(NodeId(0), NodeId(1));
@@ -70,7 +70,7 @@ fn control_packets_are_as_few_as_the_paper_says() {
         let mut pair = pair(&Config { free_token_rule: rule, ..Config::default() });
         pair.open_flow(flow(0, 0, 1, packets));
         pair.run_to_end(SECOND);
-        let count = |kind: fn(&Sent<Header>) -> bool| pair.sent().iter().filter(|sent| kind(sent)).count();
+        let count = |kind: fn(&SentPacket<Header>) -> bool| pair.sent().iter().filter(|sent| kind(sent)).count();
         assert_eq!((count(is_rts), count(is_token), count(is_data)), (1, tokens, packets as usize));
         assert_eq!(pair.sent().len(), 2 + tokens + packets as usize);
         assert!(pair.sent().iter().all(|sent| is_data(sent) || (sent.packet.class == 0 && sent.packet.size_bytes == 40)));
@@ -88,10 +88,10 @@ fn data_classes_follow_the_flow_s_length() {
     }
 }
 
-/// Two long flows to one destination: the shorter one's last byte comes when it would come alone, and the longer one ends
+/// Two long flows to one receiver: the shorter one's last byte comes when it would come alone, and the longer one ends
 /// when the link has carried both.
 #[test]
-fn the_destination_serves_the_shortest_first() {
+fn the_receiver_serves_the_shortest_first() {
     let mut pair = pair(&Config::default());
     pair.open_flow(flow(0, 0, 2, 100));
     pair.open_flow(flow(1, 1, 2, 40));
@@ -106,10 +106,10 @@ fn the_destination_serves_the_shortest_first() {
     assert!(long >= both && long <= both + SLOT, "{long} against {both}");
 }
 
-/// Figure 1 of the paper: one source, two destinations that both send it tokens. It can use half of them and prefers the
-/// shorter flow; the longer flow's tokens expire, its destination stops after a threshold of them, and comes back later.
+/// Figure 1 of the paper: one sender, two receivers that both send it tokens. It can use half of them and prefers the
+/// shorter flow; the longer flow's tokens expire, its receiver stops after a threshold of them, and comes back later.
 #[test]
-fn a_source_that_does_not_answer_is_downgraded_and_retried() {
+fn a_sender_that_does_not_answer_is_downgraded_and_retried() {
     let mut pair = pair(&Config::default());
     pair.open_flow(flow(0, 0, 1, 200));
     pair.open_flow(flow(1, 0, 2, 100));
@@ -154,7 +154,7 @@ fn tokens_expire() {
     pair.open_flow(flow(0, 0, 1, 60));
     pair.open_flow(flow(1, 0, 2, 60));
     pair.run_to_end(SECOND);
-    let count = |kind: fn(&Sent<Header>) -> bool| pair.sent().iter().filter(|sent| kind(sent)).count();
+    let count = |kind: fn(&SentPacket<Header>) -> bool| pair.sent().iter().filter(|sent| kind(sent)).count();
     assert_eq!(count(is_data), 120, "no packet is sent twice: the missing ones were never sent");
     assert!(count(is_token) > 120, "{} tokens for 120 packets", count(is_token));
 }
@@ -179,7 +179,7 @@ fn a_lost_packet_is_reissued_after_the_last_token() {
 /// A lost request is repeated after three round trips, a lost final ACK is asked for again and answered from memory.
 #[test]
 fn lost_requests_and_acknowledgements_are_repeated() {
-    for kind in [is_rts as fn(&Sent<Header>) -> bool, |sent| sent.packet.header == Header::Ack] {
+    for kind in [is_rts as fn(&SentPacket<Header>) -> bool, |sent| sent.packet.header == Header::Ack] {
         let mut pair = pair(&Config::default());
         let mut seen = 0;
         pair.on_packet(move |sent| {
@@ -209,7 +209,7 @@ fn the_earlier_deadline_wins_over_the_shorter_flow() {
 
 /// Two tenants, one with many short flows: while both have flows, their packets alternate.
 #[test]
-fn tenants_share_the_destination_evenly() {
+fn tenants_share_the_receiver_evenly() {
     let mut pair = pair(&Config { policy: Policy::TenantFair, free_tokens: 0, data_priorities: false, ..Config::default() });
     for id in 0..10 {
         pair.open_flow(Flow { tenant: 0, ..flow(id, 0, 2, 20) });
@@ -226,9 +226,9 @@ fn tenants_share_the_destination_evenly() {
     assert!((received[0] - received[1]).abs() <= 6, "{received:?}: a round trip of tokens apart at most");
 }
 
-/// Free tokens of eight packets keep the destination from issuing tokens for eight slots.
+/// Free tokens of eight packets keep the receiver from issuing tokens for eight slots.
 #[test]
-fn the_destination_leaves_room_for_free_tokens() {
+fn the_receiver_leaves_room_for_free_tokens() {
     let mut pair = pair(&Config::default());
     pair.open_flow(flow(0, 0, 2, 8));
     pair.open_flow(Flow { start: Time::ZERO + Duration::from_ns(100), ..flow(1, 1, 2, 100) });

@@ -6,10 +6,10 @@ use super::config::{MOST_THRESHOLDS, Update};
 use super::optimum::thresholds;
 use super::sizes::{BINS, Sizes};
 use super::{Config, Header};
-use crate::parts::{Framing, Outbox};
+use crate::toolkit::{Framing, Outbox};
 
 /// A load that thresholds can be found for, whatever the reports say: they come in bursts, and name bins instead of bytes.
-const LOAD_MOST: f64 = 0.95;
+const LOAD_MAX: f64 = 0.95;
 
 /// The controller. All hosts report at the same instants, once a period; `delay` later it counts what has come, and sends the new thresholds
 /// to all.
@@ -58,7 +58,7 @@ impl Controller {
         if !self.begun {
             return;
         }
-        let load = (self.traffic.bytes() / self.capacity).min(LOAD_MOST);
+        let load = (self.traffic.bytes() / self.capacity).min(LOAD_MAX);
         let found = thresholds(&self.traffic, load, MOST_THRESHOLDS + 1, self.update.reading);
         let mut bins = [0; MOST_THRESHOLDS];
         bins[..found.len()].copy_from_slice(&found);

@@ -4,8 +4,8 @@ use flowloom_core::Wire;
 
 use super::config::MOST_THRESHOLDS;
 use super::sizes::BINS;
-use crate::parts::{put_u32, take_u32};
 use crate::tcp;
+use crate::toolkit::{put_u32, take_u32};
 
 /// The header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

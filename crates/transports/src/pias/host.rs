@@ -5,8 +5,8 @@ use flowloom_core::{Duration, Endpoint, Event, Flow, FlowId, NodeId, Packet, Sit
 use super::sizes::{Sizes, edge};
 use super::tagger::Tagger;
 use super::{Config, Header};
-use crate::parts::{FlowTable, Framing, Outbox};
 use crate::tcp;
+use crate::toolkit::{FlowTable, Framing, Outbox};
 
 /// One node's flows, in both directions.
 pub struct Host {

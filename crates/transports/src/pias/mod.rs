@@ -20,7 +20,7 @@ pub use optimum::{Reading, thresholds};
 pub use sizes::{BINS, Sizes};
 pub use tagger::Tagger;
 
-use crate::ports::EcnPriority;
+use crate::disciplines::EcnPriority;
 use crate::tcp;
 
 /// PIAS.

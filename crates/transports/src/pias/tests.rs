@@ -5,18 +5,18 @@ use proptest::prelude::*;
 
 use super::sizes::{BINS, edge};
 use super::{Config, Header, MOST_THRESHOLDS, Pias, Reading, Update};
-use crate::parts::{Framing, Pair, Sent, Setup};
 use crate::tcp;
 use crate::tcp::controllers::Kind;
+use crate::toolkit::{Framing, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 
-fn roomy(hosts: usize) -> Setup {
-    Setup { hosts, buffer: Bytes::new(1 << 30), ..Setup::default() }
+fn roomy(hosts: usize) -> PairSetup {
+    PairSetup { hosts, buffer: Bytes::new(1 << 30), ..PairSetup::default() }
 }
 
-fn is_data(sent: &Sent<Header>) -> bool {
+fn is_data(sent: &SentPacket<Header>) -> bool {
     matches!(sent.packet.header, Header::Tcp(tcp::Header::Data { .. }))
 }
 
@@ -72,7 +72,7 @@ fn thresholds_follow_what_hosts_report() {
     let first = edge(usize::from(bins[0]));
     assert!((4_000..4_300).contains(&first), "the first threshold is the bin of 4000 B: {first}");
     let class_at = |from: u64| {
-        let at = |sent: &&Sent<Header>| is_data(sent) && sent.packet.flow == late && sent.packet.offset.get() >= from;
+        let at = |sent: &&SentPacket<Header>| is_data(sent) && sent.packet.flow == late && sent.packet.offset.get() >= from;
         pair.sent().iter().find(at).map(|sent| sent.packet.class)
     };
     assert_eq!((class_at(0), class_at(first + 1)), (Some(0), Some(1)));

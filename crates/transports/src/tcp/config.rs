@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ports::EcnConfig;
+use crate::disciplines::EcnConfig;
 use crate::{Checked, quantity};
 
 /// Whether duplicate acknowledgements say that a packet is lost.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use flowloom_core::Wire;
 
-use crate::parts::{put_u32, take_u32};
+use crate::toolkit::{put_u32, take_u32};
 
 /// The header. Packets of a flow are numbered from 0, and numbers take the place of TCP's sequence space: a message never shares
 /// a segment with another, because a connection carries one at a time.

@@ -8,7 +8,7 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::sending::ecn;
 use super::{Config, Header, Outbox};
-use crate::parts::Framing;
+use crate::toolkit::Framing;
 
 /// One node's flows, in both directions. All that its windows allow goes to the NIC at once, whose port orders, marks and drops.
 pub struct Host {

@@ -19,10 +19,10 @@ use controllers::Kind;
 pub use header::{Blocks, Header, MOST_BLOCKS};
 pub use host::Host;
 
-use crate::ports::EcnPriority;
+use crate::disciplines::EcnPriority;
 
 /// What a call made, until it is polled.
-type Outbox = crate::parts::Outbox<Header>;
+type Outbox = crate::toolkit::Outbox<Header>;
 
 /// The port of a switch or a host, with `classes` classes.
 pub fn port(config: &Config, classes: u8, site: &PortSite<'_>) -> EcnPriority {

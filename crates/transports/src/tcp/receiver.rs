@@ -4,7 +4,7 @@ use flowloom_core::{Ecn, FlowId, NodeId, Packet, Time};
 
 use super::header::Blocks;
 use super::{Config, Header, Outbox};
-use crate::parts::{Arrival, FlowTable, Framing, IndexedHeap, RangeSet, Reassembly};
+use crate::toolkit::{Arrival, FlowTable, Framing, IndexedHeap, RangeSet, Reassembly};
 
 /// An acknowledgement that waits for more to acknowledge.
 struct Delayed {

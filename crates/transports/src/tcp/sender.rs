@@ -7,7 +7,7 @@ use super::controllers::{Controller, Kind};
 use super::header::Blocks;
 use super::sending::{Phase, Sending, ecn};
 use super::{Config, Header, Outbox};
-use crate::parts::{FlowTable, Framing, IndexedHeap};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap};
 
 /// All flows that this node sends.
 pub(super) struct Sender {

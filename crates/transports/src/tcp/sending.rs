@@ -5,7 +5,7 @@ use flowloom_core::{Bytes, Ecn, Flow, FlowId, NodeId, Packet, Time};
 use super::connection::Connection;
 use super::controllers::{Controller, Progress};
 use super::{Config, Header};
-use crate::parts::{Framing, RangeSet};
+use crate::toolkit::{Framing, RangeSet};
 
 /// What the sender believes about losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

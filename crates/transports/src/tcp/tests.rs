@@ -7,7 +7,7 @@ use flowloom_core::{Bytes, Duration, Event, FlowId, Time, Transport};
 use proptest::prelude::*;
 
 use super::{Config, Dctcp, FastRetransmit, Header, Tcp};
-use crate::parts::{Fate, Faults, Pair, Sent, Setup};
+use crate::toolkit::{Fate, Faults, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -18,11 +18,11 @@ fn at_us(us: u64) -> Time {
 }
 
 /// Two hosts with so much memory that nothing is dropped, and a one-way delay.
-fn roomy(delay_us: u64) -> Setup {
-    Setup { buffer: Bytes::new(1 << 30), delay: Duration::from_us(delay_us), ..Setup::default() }
+fn roomy(delay_us: u64) -> PairSetup {
+    PairSetup { buffer: Bytes::new(1 << 30), delay: Duration::from_us(delay_us), ..PairSetup::default() }
 }
 
-fn data(sent: &Sent<Header>) -> Option<u32> {
+fn data(sent: &SentPacket<Header>) -> Option<u32> {
     match sent.packet.header {
         Header::Data { number, .. } => Some(number),
         _ => None,
@@ -38,7 +38,7 @@ fn timeouts<T: Transport>(pair: &Pair<T>) -> Vec<u32> {
 }
 
 /// Loses the first transmission of each of these packets.
-fn lose_first(numbers: &'static [u32]) -> impl FnMut(&Sent<Header>) -> Fate {
+fn lose_first(numbers: &'static [u32]) -> impl FnMut(&SentPacket<Header>) -> Fate {
     move |sent| match data(sent) {
         Some(number) if numbers.contains(&number) && !sent.packet.retransmission => Fate::Drop,
         _ => Fate::Pass,
@@ -57,7 +57,7 @@ fn within_its_initial_window_a_flow_takes_its_transmission_time_and_the_delay() 
         let flow = pair.open(0, 1, size);
         pair.run_to_end(SECOND);
         let path = pair.network().path(flowloom_core::NodeId(0), flowloom_core::NodeId(1));
-        let setup = Setup::default();
+        let setup = PairSetup::default();
         assert_eq!(pair.flow(flow).fct(), pair.network().flow_time(&path, Bytes::new(size), &setup.wire), "{size} B");
     }
 }
@@ -65,7 +65,7 @@ fn within_its_initial_window_a_flow_takes_its_transmission_time_and_the_delay() 
 /// Beyond it too, if the window covers the round trip: acknowledgements come back before the window is used up.
 #[test]
 fn a_window_of_a_round_trip_keeps_the_line_busy() {
-    let mut pair = Pair::<Dctcp>::new(&Config::default(), Setup { log: false, ..roomy(1) });
+    let mut pair = Pair::<Dctcp>::new(&Config::default(), PairSetup { log: false, ..roomy(1) });
     let flow = pair.open(0, 1, 1_000_000_000);
     pair.run_to_end(FOREVER);
     let wire_bytes: u64 = 1_000_000_000 + 40 * 684_932;
@@ -150,7 +150,7 @@ fn a_lost_tail_waits_for_the_timer_which_doubles() {
 /// Only the timer finds losses where duplicates mean nothing; what was acknowledged selectively is not sent again.
 #[test]
 fn with_fast_retransmit_off_the_timer_repairs_and_sack_spares_what_has_arrived() {
-    let setup = Setup { reorders: true, ..roomy(50) };
+    let setup = PairSetup { reorders: true, ..roomy(50) };
     for fast_retransmit in [FastRetransmit::Off, FastRetransmit::Auto] {
         let config = Config { fast_retransmit, ..Config::default() };
         let mut pair = Pair::<Tcp>::new(&config, setup.clone());
@@ -169,7 +169,8 @@ fn a_sawtooth_fills_the_line_if_the_buffer_holds_a_round_trip() {
     // 10 Gb/s, 1.2 us per packet; 60 us one way and 60 back: 100 packets.
     let line = 100.0;
     for (buffer, least, most) in [(110, 0.995, 1.0), (12, 0.80, 0.87)] {
-        let setup = Setup { buffer: Bytes::new(buffer * 1500), delay: Duration::from_us(60), log: false, ..Setup::default() };
+        let setup =
+            PairSetup { buffer: Bytes::new(buffer * 1500), delay: Duration::from_us(60), log: false, ..PairSetup::default() };
         let config = Config { max_window: 65_536, initial_window: 10, rto_min: Duration::from_ms(10), ..Config::default() };
         let mut pair = Pair::<Tcp>::new(&config, setup);
         let packets = 300_000;
@@ -195,7 +196,7 @@ fn a_sawtooth_fills_the_line_if_the_buffer_holds_a_round_trip() {
 fn random_loss_gives_the_square_root_laws_throughput() {
     // With windows of a dozen packets, the trip that each recovery takes counts, and some losses need the timer.
     for (loss, packets, least) in [(1e-3, 700_000_u64, 0.95), (1e-2, 100_000, 0.8)] {
-        let mut pair = Pair::<Tcp>::new(&patient(), Setup { log: false, ..roomy(1000) });
+        let mut pair = Pair::<Tcp>::new(&patient(), PairSetup { log: false, ..roomy(1000) });
         let faults = Faults { loss, ..Faults::default() };
         let mut hook = faults.hook(7);
         pair.on_packet(move |sent| if data(sent).is_some() { hook(sent) } else { Fate::Pass });
@@ -211,7 +212,7 @@ fn random_loss_gives_the_square_root_laws_throughput() {
 #[test]
 fn incast_collapses_when_the_windows_outgrow_port_and_line() {
     let goodput_gbps = |senders: u32| {
-        let setup = Setup { hosts: senders as usize + 1, buffer: Bytes::new(64 * 1500), ..Setup::default() };
+        let setup = PairSetup { hosts: senders as usize + 1, buffer: Bytes::new(64 * 1500), ..PairSetup::default() };
         let config = Config { initial_window: 10, ..patient() };
         let mut pair = Pair::<Tcp>::new(&config, setup);
         let flows: Vec<FlowId> = (1..=senders).map(|sender| pair.open(sender, 0, 14_600)).collect();
@@ -272,7 +273,7 @@ fn delayed_acknowledgements_echo_marks_exactly() {
     pair.open(0, 1, 60 * 1460);
     pair.run_to_end(SECOND);
     let acks = |pair: &Pair<Dctcp>| -> Vec<(bool, u32)> {
-        let ack = |sent: &Sent<Header>| match sent.packet.header {
+        let ack = |sent: &SentPacket<Header>| match sent.packet.header {
             Header::Ack { echo, cumulative, .. } => Some((echo, cumulative)),
             _ => None,
         };
@@ -281,7 +282,8 @@ fn delayed_acknowledgements_echo_marks_exactly() {
     assert_eq!(acks(&pair), (1..=30).map(|n| (false, 2 * n)).collect::<Vec<_>>());
 
     // 70 packets are handed to the NIC at once, which marks those that make its queue longer than 21.
-    let marking = Config { nic: crate::ports::EcnConfig { mark_above: Bytes::new(31_500), ..config.nic }, ..config.clone() };
+    let marking =
+        Config { nic: crate::disciplines::EcnConfig { mark_above: Bytes::new(31_500), ..config.nic }, ..config.clone() };
     let mut pair = Pair::<Dctcp>::new(&marking, roomy(50));
     pair.open(0, 1, 70 * 1460);
     pair.run_to_end(SECOND);
@@ -309,7 +311,7 @@ fn a_lone_packet_is_acknowledged_when_the_delay_is_over() {
 #[test]
 fn all_or_no_packets_are_ecn_capable() {
     fn capable<T: Transport<Header = Header, Config = Config>>() -> Vec<bool> {
-        let mut pair = Pair::<T>::new(&Config { handshake: true, connections: 0, ..Config::default() }, Setup::default());
+        let mut pair = Pair::<T>::new(&Config { handshake: true, connections: 0, ..Config::default() }, PairSetup::default());
         pair.open(0, 1, 3 * 1460);
         pair.run_to_end(SECOND);
         pair.sent().iter().map(|sent| sent.packet.ecn != flowloom_core::Ecn::NotCapable).collect()
@@ -322,7 +324,7 @@ fn all_or_no_packets_are_ecn_capable() {
 #[test]
 fn claims_of_what_was_never_sent_are_ignored() {
     let count = Rc::new(Cell::new(0));
-    let mut pair = Pair::<Tcp>::new(&Config::default(), Setup::default());
+    let mut pair = Pair::<Tcp>::new(&Config::default(), PairSetup::default());
     let flow = pair.open(0, 1, 1_000_000);
     let seen = count.clone();
     pair.on_packet(move |_| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flowloom_core::Flow;
-use flowloom_fabric::{CLASSES, PortCounters, Report, Sent};
+use flowloom_fabric::{CLASSES, PortCounters, Report, SentCounters};
 use serde_json::Value;
 
 use super::super::{Column, columns};
@@ -59,7 +59,7 @@ fn eventful() -> Report {
     let mut report = report(vec![(full, Some(40)), (other, Some(40))]);
     report.data_packets = 1;
     for port in &mut report.ports {
-        *port = PortCounters { sent: [Sent { packets: 1, bytes: 0 }; CLASSES], ..PortCounters::default() };
+        *port = PortCounters { sent: [SentCounters { packets: 1, bytes: 0 }; CLASSES], ..PortCounters::default() };
     }
     report
 }

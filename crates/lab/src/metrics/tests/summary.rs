@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flowloom_core::{Bytes, DropReason, Duration, Flow};
-use flowloom_fabric::{CLASSES, PortCounters, Sent};
+use flowloom_fabric::{CLASSES, PortCounters, SentCounters};
 use proptest::prelude::*;
 
 use super::super::{FctEnd, HopQueue, HopUtilisation, Stats, Summary, rows};
@@ -174,10 +174,10 @@ fn tenants_have_their_own_interval() {
 }
 
 /// From (class, packets, bytes).
-fn sent(classes: &[(usize, u64, u64)]) -> [Sent; CLASSES] {
-    let mut sent = [Sent::default(); CLASSES];
+fn sent(classes: &[(usize, u64, u64)]) -> [SentCounters; CLASSES] {
+    let mut sent = [SentCounters::default(); CLASSES];
     for (class, packets, bytes) in classes {
-        sent[*class] = Sent { packets: *packets, bytes: *bytes };
+        sent[*class] = SentCounters { packets: *packets, bytes: *bytes };
     }
     sent
 }

@@ -1,6 +1,6 @@
 //! As much less as was marked, and less of that the more urgent the flow is.
 
-use super::dctcp::{Dctcp, Temper};
+use super::dctcp::{Dctcp, DctcpVariant};
 use super::{Config, Progress};
 
 /// D2TCP (B. Vamanan et al., *Deadline-Aware Datacenter TCP*, SIGCOMM 2012): the penalty is α^d instead of α. d is the urgency: the
@@ -24,7 +24,7 @@ fn urgency(config: &Config, progress: &Progress) -> f64 {
     (needed_s / left_s).clamp(config.urgency_min, config.urgency_max)
 }
 
-impl Temper for Urgency {
+impl DctcpVariant for Urgency {
     fn penalty(alpha: f64, config: &Config, progress: &Progress) -> f64 {
         // libm's power is the same on every machine; what it makes of 1 is exact.
         libm::pow(alpha, urgency(config, progress))

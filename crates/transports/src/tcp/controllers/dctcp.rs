@@ -6,7 +6,7 @@ use super::alpha::Alpha;
 use super::{Config, Controller, Progress};
 
 /// What DCTCP's descendants make of its estimate, and of the flow. The defaults are DCTCP's own.
-pub trait Temper {
+pub trait DctcpVariant {
     /// The penalty for marks: the window loses half of it.
     fn penalty(alpha: f64, config: &Config, progress: &Progress) -> f64 {
         let _ = (config, progress);
@@ -23,22 +23,22 @@ pub trait Temper {
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
-impl Temper for Plain {}
+impl DctcpVariant for Plain {}
 
 /// A controller that estimates the share of marked packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Dctcp<T = Plain> {
     alpha: Alpha,
-    temper: PhantomData<T>,
+    variant: PhantomData<T>,
 }
 
-impl<T: Temper> Dctcp<T> {
+impl<T: DctcpVariant> Dctcp<T> {
     pub(super) fn new(config: &Config) -> Dctcp<T> {
-        Dctcp { alpha: Alpha::new(config), temper: PhantomData }
+        Dctcp { alpha: Alpha::new(config), variant: PhantomData }
     }
 }
 
-impl<T: Temper> Controller for Dctcp<T> {
+impl<T: DctcpVariant> Controller for Dctcp<T> {
     fn reacts_to_marks(&self) -> bool {
         true
     }

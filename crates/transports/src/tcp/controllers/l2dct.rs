@@ -1,6 +1,6 @@
 //! As much less as was marked, and less of that the younger the flow is.
 
-use super::dctcp::{Dctcp, Temper};
+use super::dctcp::{Dctcp, DctcpVariant};
 use super::{Config, Progress};
 
 /// L2DCT (A. Munir et al., *Minimizing Flow Completion Times in Data Centers*, INFOCOM 2013): a flow's weight w falls with the bytes it
@@ -19,7 +19,7 @@ fn weight(config: &Config, sent_bytes: u64) -> f64 {
     config.weight_max - age * (config.weight_max - config.weight_min)
 }
 
-impl Temper for Youth {
+impl DctcpVariant for Youth {
     fn penalty(alpha: f64, config: &Config, progress: &Progress) -> f64 {
         libm::pow(alpha, weight(config, progress.sent_bytes))
     }

@@ -12,8 +12,8 @@ mod faults;
 mod setup;
 
 pub use delivery::Delivery;
-pub use faults::{Fate, Faults, Sent};
-pub use setup::Setup;
+pub use faults::{Fate, Faults, SentPacket};
+pub use setup::PairSetup;
 use setup::star;
 
 /// A port and what it is doing.
@@ -38,17 +38,17 @@ enum Step {
 }
 
 /// Decides what becomes of a packet.
-type Hook<H> = Box<dyn FnMut(&Sent<H>) -> Fate>;
+type Hook<H> = Box<dyn FnMut(&SentPacket<H>) -> Fate>;
 
 /// Two or more endpoints of one transport, and its control node if it has one on an extra host, around one switch: every NIC and
 /// every port of the switch runs the transport's [`Discipline`]. The switch cuts through without looking at a header, so on an
-/// idle network a packet arrives a transmission time and [`Setup::delay`] after it was sent. A hook may lose, delay or repeat
+/// idle network a packet arrives a transmission time and [`PairSetup::delay`] after it was sent. A hook may lose, delay or repeat
 /// packets on their way to the switch.
 ///
 /// The harness asserts that no byte is delivered twice or beyond the flow's end, that [`Event::Received`] comes once, at the
 /// destination and after all bytes, and that [`Event::Acknowledged`] comes once, at the source and after that.
 pub struct Pair<T: Transport> {
-    setup: Setup,
+    setup: PairSetup,
     network: Network,
     now: Time,
     hosts: Vec<T::Host>,
@@ -62,7 +62,7 @@ pub struct Pair<T: Transport> {
     scheduled: u64,
     at_once: u32,
     hook: Hook<T::Header>,
-    sent: Vec<Sent<T::Header>>,
+    sent: Vec<SentPacket<T::Header>>,
     dropped: Vec<(Time, FlowId, DropReason)>,
     events: Vec<(Time, NodeId, Event)>,
     flows: BTreeMap<FlowId, Delivery>,
@@ -73,7 +73,7 @@ impl<T: Transport> Pair<T> {
     ///
     /// # Panics
     /// Where the transport's control nodes live on switches.
-    pub fn new(config: &T::Config, setup: Setup) -> Pair<T> {
+    pub fn new(config: &T::Config, setup: PairSetup) -> Pair<T> {
         let placement = T::placement(config);
         assert!(placement != Placement::Switches, "a Pair's switch has no control endpoint");
         let network = star(&setup, placement == Placement::ExtraHost);
@@ -119,8 +119,8 @@ impl<T: Transport> Pair<T> {
         }
     }
 
-    /// Asks `hook` about every packet that leaves a NIC, from now on; [`Sent::fate`] is [`Fate::Pass`] in what it sees.
-    pub fn on_packet(&mut self, hook: impl FnMut(&Sent<T::Header>) -> Fate + 'static) {
+    /// Asks `hook` about every packet that leaves a NIC, from now on; [`SentPacket::fate`] is [`Fate::Pass`] in what it sees.
+    pub fn on_packet(&mut self, hook: impl FnMut(&SentPacket<T::Header>) -> Fate + 'static) {
         self.hook = Box::new(hook);
     }
 
@@ -207,7 +207,7 @@ impl<T: Transport> Pair<T> {
         self.control.as_ref()
     }
     /// Every packet that left a NIC, oldest first.
-    pub fn sent(&self) -> &[Sent<T::Header>] {
+    pub fn sent(&self) -> &[SentPacket<T::Header>] {
         &self.sent
     }
     /// Every packet that a port gave up, oldest first.
@@ -394,7 +394,7 @@ impl<T: Transport> Pair<T> {
             self.schedule(far + takes, Step::Arrive(id));
             return;
         }
-        let mut sent = Sent { at: self.now, packet, fate: Fate::Pass };
+        let mut sent = SentPacket { at: self.now, packet, fate: Fate::Pass };
         sent.fate = (self.hook)(&sent);
         match sent.fate {
             Fate::Pass => self.schedule(far, Step::AtSwitch(id)),

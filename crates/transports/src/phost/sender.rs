@@ -5,7 +5,7 @@ use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Packet, Time};
 use super::config::{FreeTokenRule, Policy};
 use super::header::Header;
 use super::host::{Rules, count};
-use crate::parts::{FlowTable, IndexedHeap, Outbox, RangeSet};
+use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RangeSet};
 
 /// Request intervals double up to this many times the first one.
 const RETRY_DOUBLINGS_MAX: u32 = 6;
@@ -19,7 +19,7 @@ struct Sending {
     packets: u32,
     start: Time,
     deadline: Time,
-    /// Packets the destination misses, as far as its tokens have told.
+    /// Packets the receiver misses, as far as its tokens have told.
     remaining: u32,
     tenant: u16,
     doublings: u32,
@@ -37,7 +37,7 @@ struct Token {
     expires: Time,
 }
 
-pub(super) struct Source {
+pub(super) struct Sender {
     flows: FlowTable<Sending>,
     /// Few: a token lives 1.5 slots, in which a handful can arrive.
     tokens: Vec<Token>,
@@ -47,12 +47,12 @@ pub(super) struct Source {
     served: Vec<u64>,
 }
 
-impl Source {
-    pub fn new() -> Source {
-        Source { flows: FlowTable::default(), tokens: Vec::new(), retries: IndexedHeap::default(), served: Vec::new() }
+impl Sender {
+    pub fn new() -> Sender {
+        Sender { flows: FlowTable::default(), tokens: Vec::new(), retries: IndexedHeap::default(), served: Vec::new() }
     }
 
-    /// How long after a flow's end its destination must remember it: a source that has not heard the end repeats its request at
+    /// How long after a flow's end its receiver must remember it: a sender that has not heard the end repeats its request at
     /// intervals, and so many repetitions are not all lost. Twice the longest interval was too short at 28 % loss.
     pub fn silence_max(rules: &Rules) -> Duration {
         rules.retry * (SILENT_RETRIES << RETRY_DOUBLINGS_MAX)
@@ -104,7 +104,7 @@ impl Source {
         self.tokens.push(Token { flow: slot, packet, serial, class, expires: now + rules.token_life });
     }
 
-    /// The destination has it all. Says whether that is news.
+    /// The receiver has it all. Says whether that is news.
     pub fn acknowledged(&mut self, flow: FlowId) -> bool {
         let Some(slot) = self.flows.slot_of(flow) else { return false };
         self.flows.remove(slot);
@@ -186,7 +186,7 @@ impl Source {
         }
     }
 
-    /// Which free tokens a flow has is decided here and in the destination by the same rule.
+    /// Which free tokens a flow has is decided here and in the receiver by the same rule.
     pub fn free_tokens(rule: FreeTokenRule, count: u32, packets: u32) -> u32 {
         match rule {
             FreeTokenRule::ShortFlows if packets <= count => packets,

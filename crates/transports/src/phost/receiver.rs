@@ -5,21 +5,21 @@ use flowloom_core::{Bytes, Event, FlowId, NodeId, Packet, Time};
 use super::config::{FreeTokenAccount, Policy};
 use super::header::Header;
 use super::host::{Rules, count};
-use super::source::Source;
-use crate::parts::{FlowTable, IndexedHeap, Outbox, RangeSet, TimeWait};
+use super::sender::Sender;
+use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RangeSet, TimeWait};
 
 /// Why a pending flow gets no tokens now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pause {
     /// It may have tokens.
     No,
-    /// Too many of its tokens went unanswered (§3.2): its source has better to do.
+    /// Too many of its tokens went unanswered (§3.2): its sender has better to do.
     Downgraded,
     /// Every packet has had a token; those still missing get another in a while (§3.4).
     Waiting,
 }
 
-/// What a source asks for.
+/// What a sender asks for.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     pub size: Bytes,
@@ -66,7 +66,7 @@ impl Receiving {
 /// Least first: what the policy looks at, then order of arrival.
 type Rank = (u64, u32);
 
-pub(super) struct Destination {
+pub(super) struct Receiver {
     flows: FlowTable<Receiving>,
     /// Flows that may have a token now: one heap per tenant under [`Policy::TenantFair`], else one in all.
     ready: Vec<IndexedHeap<Rank>>,
@@ -83,14 +83,14 @@ pub(super) struct Destination {
     arrivals: u32,
 }
 
-impl Destination {
-    pub fn new(rules: &Rules) -> Destination {
-        Destination {
+impl Receiver {
+    pub fn new(rules: &Rules) -> Receiver {
+        Receiver {
             flows: FlowTable::default(),
             ready: vec![IndexedHeap::default()],
             by_tenant: rules.policy == Policy::TenantFair,
             paused: IndexedHeap::default(),
-            finished: TimeWait::new(Source::silence_max(rules)),
+            finished: TimeWait::new(Sender::silence_max(rules)),
             served: Vec::new(),
             next_token: Time::ZERO,
             hold_until: Time::ZERO,
@@ -119,7 +119,7 @@ impl Destination {
         self.issue(now, rules, out);
     }
 
-    /// Takes in a flow, unless its size is one that no source would claim.
+    /// Takes in a flow, unless its size is one that no sender would claim.
     fn admit(&mut self, now: Time, packet: &Packet<Header>, request: Request, rules: &Rules) -> Option<u32> {
         let Request { size, deadline, tenant } = request;
         let packets = rules.framing.checked_packets(size)?;

@@ -2,7 +2,7 @@ use flowloom_core::{Bytes, DropReason, Ecn, LinkId, Network, Packet, PortSite, S
 use proptest::prelude::*;
 
 use super::*;
-use crate::ports::rig::{Rig, packet};
+use crate::disciplines::rig::{Rig, packet};
 
 fn port(config: EcnConfig, classes: u8, buffer: u64, sharing: Sharing) -> EcnPriority {
     let network = Network::new(1, Switching::StoreAndForward);

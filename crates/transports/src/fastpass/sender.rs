@@ -7,7 +7,7 @@ use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Site, 
 use super::arbiter::beginning;
 use super::header::Slots;
 use super::{Config, Header, ScheduleStart};
-use crate::parts::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
 
 /// How often the pause between two requests doubles: flows that wait their turn for long must not fill the arbiter's link.
 const MOST_DOUBLINGS: u8 = 3;
@@ -25,7 +25,7 @@ struct Sending {
     next: u32,
     /// One past the highest packet ever sent.
     sent: u32,
-    /// Grants that the source still counts on.
+    /// Grants that the sender still counts on.
     wanted: u32,
     /// Requests since the last grant.
     unanswered: u8,
@@ -48,7 +48,7 @@ impl Sending {
 }
 
 /// All flows that this node sends, and the slots it was granted.
-pub(super) struct Source {
+pub(super) struct Sender {
     framing: Framing,
     arbiter: NodeId,
     epoch: Duration,
@@ -66,13 +66,13 @@ pub(super) struct Source {
     ready: VecDeque<FlowId>,
 }
 
-impl Source {
+impl Sender {
     /// # Panics
     /// Where the network has no control host.
-    pub(super) fn new(config: &Config, site: &Site<'_>, framing: Framing) -> Source {
+    pub(super) fn new(config: &Config, site: &Site<'_>, framing: Framing) -> Sender {
         let epoch = config.epoch(site.line_rate(), &site.wire);
         let round_trip = site.network.base_rtt(&site.wire);
-        Source {
+        Sender {
             framing,
             arbiter: site.network.control_host().expect("Fastpass has an arbiter"),
             epoch,

@@ -17,7 +17,7 @@ pub use framing::Framing;
 pub use heap::IndexedHeap;
 pub use octets::{put_u32, take_u32};
 pub use outbox::Outbox;
-pub use pair::{Delivery, Fate, Faults, Pair, Sent, Setup};
+pub use pair::{Delivery, Fate, Faults, Pair, PairSetup, SentPacket};
 pub use range_set::RangeSet;
 pub use reassembly::{Arrival, Reassembly};
 pub use time_wait::TimeWait;

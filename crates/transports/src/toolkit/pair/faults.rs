@@ -17,7 +17,7 @@ pub enum Fate {
 
 /// A packet that left a NIC.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent<H> {
+pub struct SentPacket<H> {
     /// When its first bit left.
     pub at: Time,
     /// What it was.
@@ -41,7 +41,7 @@ pub struct Faults {
 
 impl Faults {
     /// A hook for [`Pair::on_packet`](super::Pair::on_packet): the same seed, the same faults.
-    pub fn hook<H>(self, seed: u64) -> impl FnMut(&Sent<H>) -> Fate + use<H> {
+    pub fn hook<H>(self, seed: u64) -> impl FnMut(&SentPacket<H>) -> Fate + use<H> {
         let mut state = seed;
         // SplitMix64, uniform on [0, 1).
         let mut uniform = move || {
@@ -70,13 +70,13 @@ mod tests {
     use flowloom_core::{NodeId, WireProfile};
 
     use super::*;
-    use crate::parts::Framing;
+    use crate::toolkit::Framing;
 
     #[test]
     fn faults_come_in_their_shares_and_again_with_the_same_seed() {
         let faults = Faults { loss: 0.1, duplicate: 0.2, reorder: 0.3, late: Duration::from_us(10) };
         let packet = Framing::new(NodeId(0), &WireProfile::IP_1500).control(flowloom_core::FlowId(0), NodeId(1), ());
-        let sent = Sent { at: Time::ZERO, packet, fate: Fate::Pass };
+        let sent = SentPacket { at: Time::ZERO, packet, fate: Fate::Pass };
         let fates = |seed| {
             let mut hook = faults.hook(seed);
             (0..100_000).map(|_| hook(&sent)).collect::<Vec<_>>()

@@ -51,7 +51,7 @@ impl<H> Discipline<H> for DropTail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::rig::{Rig, packet};
+    use crate::disciplines::rig::{Rig, packet};
 
     #[test]
     fn a_packet_that_fits_passes_an_empty_port() {

@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration, LinkId, Network, NodeId, PortSite, Rate, Sh
 
 /// The network that a [`Pair`](super::Pair) runs on.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct PairSetup {
     /// How many hosts; nodes `0..hosts`.
     pub hosts: usize,
     /// Of every link.
@@ -25,10 +25,10 @@ pub struct Setup {
     pub log: bool,
 }
 
-impl Default for Setup {
+impl Default for PairSetup {
     /// Two hosts, 10 Gb/s, 1 µs, 1500 B packets, 36,864 B per port.
-    fn default() -> Setup {
-        Setup {
+    fn default() -> PairSetup {
+        PairSetup {
             hosts: 2,
             rate: Rate::from_gbps(10),
             delay: Duration::from_us(1),
@@ -42,14 +42,14 @@ impl Default for Setup {
     }
 }
 
-impl Setup {
+impl PairSetup {
     pub(super) fn port_site<'a>(&self, link: LinkId, network: &'a Network) -> PortSite<'a> {
         let sharing = self.sharing.at(network.node(network.link(link).from).kind);
         PortSite { link, network, wire: self.wire, buffer: self.buffer, sharing }
     }
 }
 
-pub(super) fn star(setup: &Setup, with_control: bool) -> Network {
+pub(super) fn star(setup: &PairSetup, with_control: bool) -> Network {
     assert!(setup.hosts >= 2, "a pair is two");
     assert!(setup.delay.as_ps().is_multiple_of(2), "half the delay lies on each side of the switch");
     let mut network = Network::new(setup.hosts, Switching::CutThrough { header: Bytes::ZERO });

@@ -10,7 +10,7 @@ use crate::ScenarioError;
 use crate::error::Excerpt;
 
 /// A TOML text, and where its keys are.
-pub(crate) struct Source {
+pub(crate) struct TomlText {
     file: String,
     text: String,
     /// By dotted path: from the key's first to the value's last byte.
@@ -19,14 +19,15 @@ pub(crate) struct Source {
     overrides: Vec<(String, String)>,
 }
 
-impl Source {
+impl TomlText {
     /// Reads a TOML text and applies `key.path=value` overrides to it. A value that is no TOML is taken as a string, so that
     /// `workload.sizes=imc10` and `topology.delay=1us` need no quotes.
     ///
     /// # Errors
     /// Where the text is no TOML, or an override has no key or does not fit what is there.
-    pub fn parse(text: &str, file: &str, overrides: &[String]) -> Result<(Source, Table), ScenarioError> {
-        let mut source = Source { file: file.to_owned(), text: text.to_owned(), spans: HashMap::new(), overrides: Vec::new() };
+    pub fn parse(text: &str, file: &str, overrides: &[String]) -> Result<(TomlText, Table), ScenarioError> {
+        let mut source =
+            TomlText { file: file.to_owned(), text: text.to_owned(), spans: HashMap::new(), overrides: Vec::new() };
         let syntax = |error: toml::de::Error| source.syntax_error(&error);
         let spanned = DeTable::parse(text).map_err(syntax)?;
         let mut table: Table = toml::from_str(text).map_err(syntax)?;

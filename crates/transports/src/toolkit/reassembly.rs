@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::parts::Framing;
+    use crate::toolkit::Framing;
 
     const SIZE: Bytes = Bytes::new(1460 * 9 + 7);
 

@@ -93,7 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ports::rig::{Rig, packet};
+    use crate::disciplines::rig::{Rig, packet};
 
     #[test]
     fn the_best_class_leaves_first_and_order_is_kept_within_it() {
