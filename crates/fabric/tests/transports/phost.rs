@@ -12,13 +12,18 @@ use crate::common::watch::Log;
 
 const BUFFER: Bytes = Bytes::new(36_864);
 
+/// So many tokens of a flow may be unanswered.
+const UNANSWERED_MAX: usize = 8;
+/// When all packets have had a token, the missing ones get another so many slots later.
+const REISSUE_SLOTS: u64 = 9;
+
 /// Whether a flow needs no tokens.
 fn is_free(flow: &Flow, wire: &WireProfile) -> bool {
     wire.packets(flow.size) <= 8
 }
 
 /// From the start of a flow, alone, until its last byte has come. At most eight packets: the request and they, back to back.
-/// More: the request goes there, and then a token each slot comes back and lets a packet go; but after nine unanswered ones the
+/// More: the request goes there, and then a token each slot comes back and lets a packet go; but after eight unanswered ones the
 /// next token waits for the first of the packets. Where packets are back by then, this is the request's way, the token's way
 /// and the closed form.
 fn alone(network: &Network, flow: &Flow, wire: &WireProfile) -> Duration {
@@ -34,24 +39,24 @@ fn alone(network: &Network, flow: &Flow, wire: &WireProfile) -> Duration {
     let mut arrived: Vec<Duration> = Vec::new();
     let mut token = there;
     for size in sizes {
-        if let Some(tenth_last) = arrived.len().checked_sub(9) {
-            token = token.max(arrived[tenth_last]);
+        if let Some(unanswered) = arrived.len().checked_sub(UNANSWERED_MAX) {
+            token = token.max(arrived[unanswered]);
         }
         arrived.push(tandem.send(token + answer, size));
         token += slot;
     }
     let last = *arrived.last().expect("a packet");
-    if !is_far(network, flow, wire) {
+    if !is_farther(network, flow, wire, UNANSWERED_MAX as u64) {
         assert_eq!(last, there + answer + network.flow_time(&path, flow.size, wire));
     }
     last
 }
 
-/// Whether packets take more than nine slots from their token on.
-fn is_far(network: &Network, flow: &Flow, wire: &WireProfile) -> bool {
+/// Whether packets take more than so many slots from their token on.
+fn is_farther(network: &Network, flow: &Flow, wire: &WireProfile, slots: u64) -> bool {
     let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
     let slot = network.host_rate(flow.dst).transmit_time(wire.full);
-    network.packet_time(&path, wire.full) + network.packet_time(&back, wire.control) > slot * 9
+    network.packet_time(&path, wire.full) + network.packet_time(&back, wire.control) > slot * slots
 }
 
 /// Whether the destination gives a flow tokens again although nothing is lost: where not all packets can be there two slots for
@@ -61,7 +66,7 @@ fn is_hurried(network: &Network, flow: &Flow, wire: &WireProfile) -> bool {
     let requested = network.packet_time(&network.path(flow.src, flow.dst), wire.control);
     match is_free(flow, wire) {
         true => alone(network, flow, wire) >= requested + slot * 2 * wire.packets(flow.size),
-        false => is_far(network, flow, wire),
+        false => is_farther(network, flow, wire, REISSUE_SLOTS),
     }
 }
 
@@ -105,17 +110,17 @@ fn a_hundred_megabytes_to_the_picosecond() {
     }
 }
 
-/// One switch, 104 packets, and round trips of token and data around nine slots: 2 × (32 + d) + 2 × (1200 + d) = 9 × 1200 at d
-/// = 2084 ns. Beyond, nine tokens per round trip are all that go, the k-th at (k mod 9) slots after the round trip k / 9 has
+/// One switch, 104 packets, and round trips of token and data around eight slots: 2 × (32 + d) + 2 × (1200 + d) = 8 × 1200 at d
+/// = 1784 ns. Beyond, eight tokens per round trip are all that go, the k-th at (k mod 8) slots after the round trip k / 8 has
 /// begun.
 #[test]
-fn a_round_trip_of_more_than_nine_slots_is_where_downgrading_begins() {
-    let last = 103;
-    for delay_ns in [200, 2000, 2084, 2085, 2500, 4000] {
+fn a_round_trip_of_more_than_eight_slots_is_where_downgrading_begins() {
+    let last: u64 = 103;
+    for delay_ns in [200, 1500, 1784, 1785, 2084, 2085, 4000] {
         let network = topology::single_switch(2, gbps(10), Duration::from_ns(delay_ns), STORE);
         let report = run::<PHost>(&Config::default(), setup(network), vec![flow(0, 0, 1, 1460 * (last + 1), Time::ZERO)]);
         let round_trip = 2464 + 4 * delay_ns;
-        let last_token = if round_trip <= 9 * 1200 { last * 1200 } else { last / 9 * round_trip + last % 9 * 1200 };
+        let last_token = if round_trip <= 8 * 1200 { last * 1200 } else { last / 8 * round_trip + last % 8 * 1200 };
         let request = 2 * (32 + delay_ns);
         assert_eq!(report.records[0].received, ns(request + last_token + round_trip), "delay {delay_ns} ns");
         // The last tokens are given again after nine slots, which a longer round trip has not answered by then.
@@ -123,7 +128,7 @@ fn a_round_trip_of_more_than_nine_slots_is_where_downgrading_begins() {
     }
 }
 
-/// A middle of a tenth of the hosts' rate: nine packets are on their way at any time and keep it busy.
+/// A middle of a tenth of the hosts' rate: eight packets are on their way at any time and keep it busy.
 #[test]
 fn a_slow_middle_is_kept_busy() {
     for switching in [STORE, CUT] {

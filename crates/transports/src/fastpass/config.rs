@@ -38,7 +38,7 @@ pub struct Config {
     pub epoch_slack_slots: f64,
     /// Which flow the arbiter serves first: `srpt`, or `deadline` for the pHost paper's figure 5(c).
     pub policy: Policy,
-    /// When the first slot of a schedule begins: `epoch` (the next one, as in the pHost paper's simulator) or `arrival`.
+    /// When the first slot of a schedule begins: on `arrival`, as in the pHost authors' simulator, or with the next `epoch`.
     pub schedule_start: ScheduleStart,
     /// How long a sender waits for acknowledgements after its last granted packet before it requests the rest anew, in epochs
     /// (1 in that simulator); never less than two round trips.
@@ -59,7 +59,7 @@ impl Default for Config {
             epoch_slots: 8,
             epoch_slack_slots: 0.5,
             policy: Policy::Srpt,
-            schedule_start: ScheduleStart::Epoch,
+            schedule_start: ScheduleStart::Arrival,
             ack_wait_epochs: 1.0,
             request_timeout_epochs: 10.0,
             push_out: true,

@@ -20,9 +20,11 @@ pub enum FreeTokenRule {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreeTokenAccount {
-    /// A new flow sets the number of token slots to skip to its own free tokens: concurrent short flows are under-counted, as
-    /// in the authors' simulator.
+    /// A new flow sets the number of token slots to skip to its own free tokens, as in the authors' simulator. Concurrent short
+    /// flows are under-counted, and a flow without free tokens ends the wait.
     Set,
+    /// The same, but a flow without free tokens leaves the number as it is.
+    SetByShort,
     /// A new flow adds its free tokens to the slots to skip.
     Add,
 }
@@ -54,8 +56,8 @@ pub struct Config {
     pub slot_with_token: bool,
     /// A token is good for this many slots after its arrival at the sender (§3.1: 1.5).
     pub token_life_slots: f64,
-    /// A flow with more tokens than this unanswered is downgraded: it gets no tokens for a while (§3.2, §4.1: a
-    /// bandwidth-delay product, 8).
+    /// A flow with this many unanswered tokens is downgraded: it gets no tokens for a while. The default is a bandwidth-delay product
+    /// (§3.2, §4.1: 8), as in the authors' simulator; the text says that the count "exceeds" it, which would be 9 here.
     pub downgrade_threshold: u32,
     /// A downgraded flow may have tokens again this many slots after its last one (§4.1: 24, three round trips).
     pub downgrade_slots: f64,
@@ -114,11 +116,9 @@ impl Checked for Config {
         if let Some((name, value)) = slots.into_iter().find(|(_, value)| !value.is_finite() || *value <= 0.0) {
             return Err(format!("{name}: found {value}; it must be a positive number, such as 1.5"));
         }
-        if !(1..=self.downgrade_threshold + 1).contains(&self.downgrade_retry_tokens) {
-            let (found, most) = (self.downgrade_retry_tokens, self.downgrade_threshold + 1);
-            return Err(format!(
-                "downgrade_retry_tokens: found {found}; it must be from 1 to downgrade_threshold + 1 = {most}"
-            ));
+        if !(1..=self.downgrade_threshold).contains(&self.downgrade_retry_tokens) {
+            let (found, most) = (self.downgrade_retry_tokens, self.downgrade_threshold);
+            return Err(format!("downgrade_retry_tokens: found {found}; it must be from 1 to downgrade_threshold = {most}"));
         }
         Ok(())
     }

@@ -145,12 +145,11 @@ impl Receiver {
             },
         );
         let room = rules.slot * u64::from(free);
-        if free > 0 {
-            self.hold_until = match rules.free_token_account {
-                FreeTokenAccount::Set => now + room,
-                FreeTokenAccount::Add => self.hold_until.max(now) + room,
-            };
-        }
+        self.hold_until = match rules.free_token_account {
+            FreeTokenAccount::SetByShort if free == 0 => self.hold_until,
+            FreeTokenAccount::Set | FreeTokenAccount::SetByShort => now + room,
+            FreeTokenAccount::Add => self.hold_until.max(now) + room,
+        };
         if free == packets {
             self.pause(slot, Pause::Waiting, now + rules.free_reissue * u64::from(free));
         } else {
@@ -200,7 +199,7 @@ impl Receiver {
         }
         match flow.pause {
             Pause::No => self.resume(slot, rules),
-            Pause::Downgraded if flow.unanswered() <= rules.downgrade_threshold => self.resume(slot, rules),
+            Pause::Downgraded if flow.unanswered() < rules.downgrade_threshold => self.resume(slot, rules),
             Pause::Downgraded | Pause::Waiting => {}
         }
         self.issue(now, rules, out);
@@ -258,14 +257,14 @@ impl Receiver {
             let again = flow.last_token + rules.downgrade;
             if flow.pause == Pause::Waiting {
                 flow.goal = flow.issued + flow.remaining();
-                if flow.unanswered() > rules.downgrade_threshold && again > now {
+                if flow.unanswered() >= rules.downgrade_threshold && again > now {
                     self.pause(slot, Pause::Downgraded, again);
                     continue;
                 }
             }
-            if flow.unanswered() > rules.downgrade_threshold {
+            if flow.unanswered() >= rules.downgrade_threshold {
                 // As if all but this many had been answered: so many tokens may go before it is downgraded again.
-                let tolerated = rules.downgrade_threshold + 1 - rules.downgrade_retry;
+                let tolerated = rules.downgrade_threshold - rules.downgrade_retry;
                 flow.answered = flow.issued - tolerated.min(flow.issued);
             }
             self.resume(slot, rules);
@@ -302,7 +301,7 @@ impl Receiver {
         out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), src, header));
         if issued >= goal {
             self.pause(slot, Pause::Waiting, now + rules.reissue);
-        } else if unanswered > rules.downgrade_threshold {
+        } else if unanswered >= rules.downgrade_threshold {
             self.pause(slot, Pause::Downgraded, now + rules.downgrade);
         }
     }
