@@ -19,6 +19,57 @@ pub enum FastRetransmit {
     Off,
 }
 
+/// What a flow finds on a connection that has served other flows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reuse {
+    /// The last flow's window and slow-start threshold, however long the connection was idle (Linux with `tcp_slow_start_after_idle = 0`).
+    Keep,
+    /// The same, but at most the initial window after an idle time of one retransmission timeout (RFC 5681 §4.1).
+    Restart,
+    /// The same, but each retransmission timeout of idle time halves the window, down to the initial one at the least. The threshold
+    /// is then at least three quarters of the old window (RFC 2861; Linux with `tcp_slow_start_after_idle = 1`, its default).
+    Decay,
+    /// What a new connection has: the initial window and no threshold (the PIAS authors' simulator).
+    Reset,
+}
+
+/// Which acknowledgements grow the window while some of them echo marks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkedGrowth {
+    /// Those without an echo (RFC 3168 §6.1.2).
+    Unmarked,
+    /// Those without an echo, and from the second on in a row of acknowledgements with one (the PIAS authors' simulator).
+    AfterFirst,
+    /// None from a cut until all that was sent before it has been acknowledged (Linux's state CWR).
+    NextWindow,
+}
+
+/// Whether a timeout halves the slow-start threshold if the window was last cut for a mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeoutAfterCut {
+    /// It always does (RFC 5681 §3.1).
+    Halve,
+    /// Not in the window that the cut was made in (RFC 3168 §6.1.2: one answer per window; Linux).
+    OncePerWindow,
+    /// Not until a loss has been answered in another way (the PIAS authors' simulator).
+    Keep,
+}
+
+/// How the retransmission timeout follows from measured round-trip times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RtoRule {
+    /// SRTT + 4·RTTVAR, and at least `rto_min`. Consecutive timeouts double it (RFC 6298).
+    Rfc6298,
+    /// SRTT + max(4·RTTVAR, `rto_min`). Consecutive timeouts double it (Linux).
+    Linux,
+    /// Always `rto_min` (the PIAS authors' simulator).
+    Fixed,
+}
+
 /// Parameters of TCP and of every controller of its window. The defaults are those of the PIAS paper's simulations, §V-C, with the
 /// controllers' own from their papers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -42,8 +93,12 @@ pub struct Config {
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema")]
     pub rto_max: Duration,
-    /// Whether the timeout is always `rto_min`, without estimator and back-off (so in the PIAS authors' simulator).
-    pub rto_fixed: bool,
+    /// How the timeout follows from round-trip times: `rfc6298`, `linux` (which adds `rto_min` to the smoothed round-trip time instead of
+    /// taking the larger one) or `fixed` (always `rto_min`, without back-off: the PIAS authors' simulator).
+    pub rto_rule: RtoRule,
+    /// Whether a timeout halves the slow-start threshold if the last cut of the window was for a mark: `halve` (it always does: RFC 5681),
+    /// `once_per_window` (not in the window of that cut: Linux) or `keep` (not until another loss: the PIAS authors' simulator).
+    pub timeout_after_cut: TimeoutAfterCut,
     /// Whether duplicate acknowledgements say that a packet is lost: `auto` (not under packet spraying), `on` or `off`.
     pub fast_retransmit: FastRetransmit,
     /// How many duplicate acknowledgements, or packets selectively acknowledged beyond a missing one, say that it is lost.
@@ -64,8 +119,16 @@ pub struct Config {
     pub persistent: bool,
     /// Whether opening a further connection takes a round trip before its first data.
     pub handshake: bool,
-    /// Whether a connection that was idle for a retransmission timeout starts again from the initial window (RFC 5681 §4.1).
-    pub slow_start_restart: bool,
+    /// What a flow finds on a connection that has served others: `keep` (its window and slow-start threshold), `restart` (the same, but at most
+    /// the initial window after an idle retransmission timeout: RFC 5681 §4.1), `decay` (half the window for each idle timeout: RFC 2861,
+    /// Linux) or `reset` (the initial window and no threshold: the PIAS authors' simulator).
+    pub reuse: Reuse,
+    /// Whether only acknowledgements of a full window grow it (RFC 2861, RFC 7661); if not, those of a flow that had nothing more to
+    /// send do too (the PIAS authors' simulator).
+    pub window_validation: bool,
+    /// Which acknowledgements grow the window where some echo marks: `unmarked` (those without an echo: RFC 3168 §6.1.2), `after_first`
+    /// (all but the first of a row of echoes: the PIAS authors' simulator) or `next_window` (none until the window of a cut is acknowledged: Linux).
+    pub growth_under_marks: MarkedGrowth,
     /// Weight of the latest round trip in the estimated share of marked packets (dctcp, d2tcp, l2dct; RFC 8257: 1/16).
     #[schemars(range(min = 0, max = 1))]
     pub gain: f64,
@@ -112,7 +175,8 @@ impl Default for Config {
             rto_min: Duration::from_ms(2),
             rto_initial: Duration::from_ms(2),
             rto_max: Duration::from_ms(60_000),
-            rto_fixed: false,
+            rto_rule: RtoRule::Rfc6298,
+            timeout_after_cut: TimeoutAfterCut::Halve,
             fast_retransmit: FastRetransmit::Auto,
             dup_ack_threshold: 3,
             sack: true,
@@ -121,7 +185,9 @@ impl Default for Config {
             connections: 1,
             persistent: true,
             handshake: false,
-            slow_start_restart: true,
+            reuse: Reuse::Restart,
+            window_validation: true,
+            growth_under_marks: MarkedGrowth::Unmarked,
             gain: 1.0 / 16.0,
             initial_alpha: 1.0,
             urgency_min: 0.5,

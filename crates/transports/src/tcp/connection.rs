@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use flowloom_core::{NodeId, Time};
 
 use super::Config;
+use super::config::Reuse;
 use super::controllers::{Any, Kind};
 use super::rtt::RttEstimator;
 
@@ -34,10 +35,26 @@ impl Connection {
         }
     }
 
-    /// After an idle time of a retransmission timeout, the path may have changed: back to the initial window (RFC 5681 §4.1).
+    /// Prepares the connection for its next flow. Estimators go on in any case: the path is the same.
     fn resume(&mut self, now: Time, config: &Config) {
-        if config.slow_start_restart && self.rtt.due(self.idle_since, config) < now {
-            self.window = self.window.min(f64::from(config.initial_window));
+        let initial = f64::from(config.initial_window);
+        match config.reuse {
+            Reuse::Keep => {}
+            Reuse::Restart => {
+                if self.rtt.due(self.idle_since, config) < now {
+                    self.window = self.window.min(initial);
+                }
+            }
+            Reuse::Decay => {
+                let timeouts = (now - self.idle_since).as_ps() / self.rtt.timeout(config).as_ps();
+                if timeouts > 0 {
+                    self.threshold = self.threshold.max(0.75 * self.window);
+                    // A window has at most 2¹⁶ packets.
+                    let decayed = self.window / f64::from(1_u32 << timeouts.min(16));
+                    self.window = decayed.max(self.window.min(initial));
+                }
+            }
+            Reuse::Reset => (self.window, self.threshold) = (initial, f64::INFINITY),
         }
     }
 }
@@ -88,6 +105,7 @@ mod tests {
     use flowloom_core::Duration;
 
     use super::*;
+    use crate::tcp::config::RtoRule;
 
     const PEER: NodeId = NodeId(7);
 
@@ -121,14 +139,52 @@ mod tests {
 
     #[test]
     fn a_window_lasts_for_a_timeout_and_falls_back_to_the_initial_one() {
-        let config = Config { initial_window: 10, rto_fixed: true, rto_min: Duration::from_us(100), ..Config::default() };
-        let mut pool = Connections::new(Kind::NewReno);
-        let (mut connection, _) = pool.take(at_us(0), PEER, &config);
-        for (window, idle_us, expected) in [(40.0, 100, 40.0), (40.0, 101, 10.0), (4.0, 1000, 4.0)] {
-            connection.window = window;
+        let after = reused(Reuse::Restart);
+        assert_eq!(after(40.0, 100), (40.0, 20.0));
+        assert_eq!(after(40.0, 101), (10.0, 20.0));
+        assert_eq!(after(4.0, 1000), (4.0, 20.0));
+    }
+
+    #[test]
+    fn without_a_restart_a_window_lasts_for_ever() {
+        let after = reused(Reuse::Keep);
+        assert_eq!(after(40.0, 1_000_000), (40.0, 20.0));
+        assert_eq!(after(4.0, 1_000_000), (4.0, 20.0));
+    }
+
+    /// RFC 2861 §3.1. The second case is that of Linux's own test of it (packetdrill's slow-start-after-idle): a window of 36 packets that
+    /// idles for long is the initial one of 10.
+    #[test]
+    fn a_decaying_window_halves_per_timeout_and_the_threshold_remembers_it() {
+        let after = reused(Reuse::Decay);
+        assert_eq!(after(36.0, 99), (36.0, 20.0));
+        assert_eq!(after(36.0, 1_000_000), (10.0, 27.0));
+        assert_eq!(after(48.0, 150), (24.0, 36.0));
+        assert_eq!(after(48.0, 250), (12.0, 36.0));
+        assert_eq!(after(48.0, 350), (10.0, 36.0));
+        // A window that is below the initial one stays, and so does a threshold above it.
+        assert_eq!(after(4.0, 1000), (4.0, 20.0));
+    }
+
+    #[test]
+    fn a_reset_connection_is_as_a_new_one() {
+        let after = reused(Reuse::Reset);
+        assert_eq!(after(40.0, 1), (10.0, f64::INFINITY));
+        assert_eq!(after(4.0, 1), (10.0, f64::INFINITY));
+    }
+
+    /// Window and threshold after one flow left a window and a threshold of 20, and the next one came some microseconds later. The initial
+    /// window is 10, the timeout 100 µs.
+    fn reused(reuse: Reuse) -> impl Fn(f64, u64) -> (f64, f64) {
+        let rto_min = Duration::from_us(100);
+        let config = Config { initial_window: 10, reuse, rto_rule: RtoRule::Fixed, rto_min, ..Config::default() };
+        move |window, idle_us| {
+            let mut pool = Connections::new(Kind::NewReno);
+            let (mut connection, _) = pool.take(at_us(0), PEER, &config);
+            (connection.window, connection.threshold) = (window, 20.0);
             pool.release(at_us(1000), PEER, connection, &config);
-            (connection, _) = pool.take(at_us(1000 + idle_us), PEER, &config);
-            assert!((connection.window - expected).abs() < 1e-12);
+            let (connection, _) = pool.take(at_us(1000 + idle_us), PEER, &config);
+            (connection.window, connection.threshold)
         }
     }
 }

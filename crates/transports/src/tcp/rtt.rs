@@ -3,6 +3,7 @@
 use flowloom_core::{Duration, Time};
 
 use super::Config;
+use super::config::RtoRule;
 
 /// The round-trip time and the timeout that follows from it (RFC 6298). One packet per round trip is timed, never one that was sent
 /// twice (Karn's rule).
@@ -45,13 +46,11 @@ impl RttEstimator {
     /// The present timeout.
     #[inline]
     pub fn timeout(&self, config: &Config) -> Duration {
-        if config.rto_fixed {
-            return config.rto_min;
-        }
-        let base = if self.smoothed == Duration::ZERO {
-            config.rto_initial
-        } else {
-            (self.smoothed + self.variation * 4).max(config.rto_min)
+        let base = match config.rto_rule {
+            RtoRule::Fixed => return config.rto_min,
+            _ if self.smoothed == Duration::ZERO => config.rto_initial,
+            RtoRule::Rfc6298 => (self.smoothed + self.variation * 4).max(config.rto_min),
+            RtoRule::Linux => self.smoothed + (self.variation * 4).max(config.rto_min),
         };
         let backed_off = base.as_ps().saturating_mul(1 << self.backoff);
         Duration::from_ps(backed_off).min(config.rto_max)
@@ -100,9 +99,24 @@ mod tests {
         assert_eq!(rtt.timeout(&config), us(10_000));
     }
 
+    /// Linux keeps 4·RTTVAR above the least timeout, not their sum with SRTT (P. Sarolahti and A. Kuznetsov, *Congestion Control in Linux
+    /// TCP*, USENIX 2002, §3.2).
+    #[test]
+    fn linux_adds_the_least_timeout_to_the_round_trip() {
+        let config = Config { rto_rule: RtoRule::Linux, rto_min: us(10_000), rto_max: us(60_000_000), ..Config::default() };
+        let mut rtt = RttEstimator::NEW;
+        rtt.sample(us(800));
+        assert_eq!(rtt.timeout(&config), us(10_800));
+        rtt.back_off();
+        assert_eq!(rtt.timeout(&config), us(21_600));
+        // RTTVAR = 3/4 * 400 + 1/4 * 40000 = 10300, SRTT = 7/8 * 800 + 1/8 * 40800 = 5800.
+        rtt.sample(us(40_800));
+        assert_eq!(rtt.timeout(&config), us(5800 + 41_200));
+    }
+
     #[test]
     fn a_fixed_timeout_knows_neither_samples_nor_back_off() {
-        let config = Config { rto_fixed: true, rto_min: us(2000), ..Config::default() };
+        let config = Config { rto_rule: RtoRule::Fixed, rto_min: us(2000), ..Config::default() };
         let mut rtt = RttEstimator::NEW;
         rtt.sample(us(90_000));
         rtt.back_off();

@@ -94,9 +94,10 @@ impl Sender {
         }
         if echo && state.may_cut() {
             state.cut(now, &self.config, &self.framing);
-        } else if advance > 0 && state.phase != Phase::Recovery && !echo {
+        } else if advance > 0 && state.may_grow(echo, &self.config) {
             state.grow(advance, &self.config, &self.framing);
         }
+        state.note_echo(echo);
         if state.phase == Phase::Open && !self.fast_retransmit {
             if advance > 0 {
                 self.fill_window(now, slot, 0, out);
@@ -195,8 +196,111 @@ impl Sender {
             state.due = state.connection.rtt.due(now, &self.config);
             return self.request_connection(now, slot, out);
         }
-        state.time_out();
+        state.time_out(&self.config);
         state.due = state.connection.rtt.due(now, &self.config);
         self.fill_window(now, slot, 0, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowloom_core::{Bytes, Duration, NodeId, WireProfile};
+
+    use super::*;
+    use crate::tcp::{MarkedGrowth, TimeoutAfterCut};
+
+    const FLOW: FlowId = FlowId(3);
+
+    /// A sender of one flow of so many packets that uses DCTCP, whose estimate stays at `initial_alpha`.
+    fn sender(packets: u64, config: Config) -> Sender {
+        let framing = Framing::new(NodeId(0), &WireProfile::IP_1500);
+        let mut sender = Sender::new(&Config { gain: 0.0, ..config }, Kind::Dctcp, framing, true);
+        let (src, dst, size) = (NodeId(0), NodeId(1), Bytes::new(1460 * packets));
+        let flow = Flow { id: FLOW, src, dst, size, start: Time::ZERO, deadline: None, tenant: 0, coflow: None };
+        sender.open(Time::ZERO, &flow, &mut Outbox::default());
+        sender
+    }
+
+    fn acknowledge(sender: &mut Sender, cumulative: u32, echo: bool) {
+        sender.handle_ack(Time::ZERO, FLOW, (echo, cumulative, Blocks::NONE), &mut Outbox::default());
+    }
+
+    fn time_out(sender: &mut Sender) {
+        let at = sender.next_timeout().expect("a timer") + Duration::from_ms(10_000);
+        sender.handle_timeout(at, &mut Outbox::default());
+    }
+
+    fn state(sender: &Sender) -> &Sending {
+        &sender.flows[sender.flows.slot_of(FLOW).expect("a flow under way")]
+    }
+
+    /// Slow start until the first mark, at a window of 5, which costs nothing as alpha is 0: from there on congestion avoidance, by 1/window.
+    /// Packets up to the sixth were sent before the cut.
+    #[test]
+    fn which_acknowledgements_grow_the_window_depends_on_their_echo_and_on_the_cut() {
+        let echoes = [false, true, true, true, false, false, false];
+        let (one, two) = (5.2, 5.2 + 1.0 / 5.2);
+        let three = two + 1.0 / two;
+        let four = three + 1.0 / three;
+        for (growth_under_marks, expected) in [
+            (MarkedGrowth::Unmarked, [5.0, 5.0, 5.0, 5.0, one, two, three]),
+            (MarkedGrowth::AfterFirst, [5.0, 5.0, one, two, three, four, four + 1.0 / four]),
+            (MarkedGrowth::NextWindow, [5.0, 5.0, 5.0, 5.0, 5.0, 5.0, one]),
+        ] {
+            let mut sender =
+                sender(100, Config { initial_window: 4, initial_alpha: 0.0, growth_under_marks, ..Config::default() });
+            for (number, (echo, window)) in (1..).zip(echoes.into_iter().zip(expected)) {
+                acknowledge(&mut sender, number, echo);
+                let found = state(&sender).connection.window;
+                assert!((found - window).abs() < 1e-12, "{growth_under_marks:?}, packet {number}: {found}, not {window}");
+            }
+        }
+    }
+
+    /// A window of 16 is cut to 8. The timer expires in the same window, or in the next one, in which 9 packets are outstanding.
+    #[test]
+    fn a_timeout_after_a_cut_halves_the_threshold_or_not() {
+        for (timeout_after_cut, same_window, next_window) in
+            [(TimeoutAfterCut::Halve, 4.0, 4.5), (TimeoutAfterCut::OncePerWindow, 8.0, 4.5), (TimeoutAfterCut::Keep, 8.0, 8.0)]
+        {
+            let config = Config { initial_window: 16, initial_alpha: 1.0, timeout_after_cut, ..Config::default() };
+            let cut = |config: &Config| {
+                let mut sender = sender(1000, config.clone());
+                acknowledge(&mut sender, 1, true);
+                assert_eq!((state(&sender).connection.window, state(&sender).connection.threshold), (8.0, 8.0));
+                sender
+            };
+            let mut early = cut(&config);
+            time_out(&mut early);
+            assert_eq!((state(&early).connection.window, state(&early).connection.threshold), (1.0, same_window));
+            time_out(&mut early);
+            assert_eq!(state(&early).connection.threshold, same_window, "once for the same packets");
+            let mut late = cut(&config);
+            acknowledge(&mut late, 16, false);
+            acknowledge(&mut late, 17, false);
+            assert_eq!(state(&late).sent - state(&late).first_missing(), 9);
+            time_out(&mut late);
+            assert_eq!(state(&late).connection.threshold, next_window);
+            // A timeout is an answer to a loss: the next one halves in any case.
+            for _ in 0..2 {
+                let all = state(&late).sent;
+                acknowledge(&mut late, all, false);
+            }
+            time_out(&mut late);
+            assert_eq!(state(&late).connection.threshold, 2.0);
+        }
+    }
+
+    /// 12 packets, 10 of them in the initial window: the first acknowledgement lets the other two go, and what comes then says nothing
+    /// about a larger window.
+    #[test]
+    fn what_is_acknowledged_when_nothing_is_left_to_send_grows_the_window_only_without_validation() {
+        for (window_validation, expected) in [(true, 11.0), (false, 21.0)] {
+            let mut sender = sender(12, Config { initial_window: 10, window_validation, ..Config::default() });
+            for number in 1..=11 {
+                acknowledge(&mut sender, number, false);
+            }
+            assert_eq!(state(&sender).connection.window, expected);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use flowloom_core::{Bytes, Ecn, Flow, FlowId, NodeId, Packet, Time};
 
+use super::config::{MarkedGrowth, TimeoutAfterCut};
 use super::connection::Connection;
 use super::controllers::{Controller, Progress};
 use super::{Config, Header};
@@ -46,6 +47,10 @@ pub(super) struct Sending {
     round_end: u32,
     /// No second cut before a packet from here on is acknowledged.
     cut_end: u32,
+    /// The last reduction of the window answered a mark, not a loss.
+    cut_for_mark: bool,
+    /// The last acknowledgement echoed a mark.
+    echoed: bool,
     /// Duplicate acknowledgements since the last advance.
     pub(super) duplicates: u32,
     /// Consecutive timeouts.
@@ -74,6 +79,8 @@ impl Sending {
             resent: 0,
             round_end: 0,
             cut_end: 0,
+            cut_for_mark: false,
+            echoed: false,
             duplicates: 0,
             timeouts: 0,
             timed: UNTIMED,
@@ -142,7 +149,13 @@ impl Sending {
     /// Whether a mark is answered now: once per window, and not where a loss is being answered.
     #[inline]
     pub(super) fn may_cut(&self) -> bool {
-        self.phase == Phase::Open && self.first_missing() > self.cut_end && self.connection.controller.reacts_to_marks()
+        self.phase == Phase::Open && !self.is_window_cut() && self.connection.controller.reacts_to_marks()
+    }
+
+    /// Something that was sent before the last cut is not acknowledged yet.
+    #[inline]
+    fn is_window_cut(&self) -> bool {
+        self.first_missing() <= self.cut_end
     }
 
     /// Answers a mark (RFC 3168 §6.1.2).
@@ -152,6 +165,7 @@ impl Sending {
         self.connection.window = kept.max(f64::from(config.min_window));
         self.connection.threshold = self.connection.window.max(2.0);
         self.cut_end = self.next;
+        self.cut_for_mark = true;
     }
 
     fn progress(&self, now: Time, framing: &Framing) -> Progress {
@@ -168,13 +182,31 @@ impl Sending {
         }
     }
 
+    /// Whether an acknowledgement of new packets grows the window, by its echo and the one before. The window stays while fast recovery
+    /// repairs a loss.
+    #[inline]
+    pub(super) fn may_grow(&self, echo: bool, config: &Config) -> bool {
+        self.phase != Phase::Recovery
+            && match config.growth_under_marks {
+                MarkedGrowth::Unmarked => !echo,
+                MarkedGrowth::AfterFirst => !echo || self.echoed,
+                MarkedGrowth::NextWindow => !echo && !(self.phase == Phase::Open && self.is_window_cut()),
+            }
+    }
+
+    /// Remembers the echo of an acknowledgement for the next one.
+    #[inline]
+    pub(super) fn note_echo(&mut self, echo: bool) {
+        self.echoed = echo;
+    }
+
     /// Grows the window for `packets` acknowledged: by one per acknowledgement in slow start, by the controller's number per round trip
-    /// above (RFC 5681 §3.1), and only if the window was what kept the flow from sending (RFC 7661's concern).
+    /// above (RFC 5681 §3.1), and with validation only if the window was what kept the flow from sending (RFC 7661's concern).
     #[inline]
     pub(super) fn grow(&mut self, packets: u32, config: &Config, framing: &Framing) {
         let most = f64::from(config.max_window);
         let Connection { window, threshold, controller, .. } = &mut self.connection;
-        if !self.limited || *window >= most {
+        if (config.window_validation && !self.limited) || *window >= most {
             return;
         }
         *window += if *window < *threshold {
@@ -205,6 +237,7 @@ impl Sending {
         self.phase = Phase::Recovery;
         self.recover = self.sent;
         self.cut_end = self.sent;
+        self.cut_for_mark = false;
         self.resent = self.first_missing();
         self.timed = UNTIMED;
         // Without selective acknowledgement, each duplicate stands for a packet that has left the network.
@@ -236,11 +269,18 @@ impl Sending {
     }
 
     /// The timer expired (RFC 5681 §3.1, RFC 6298 §5).
-    pub(super) fn time_out(&mut self) {
+    pub(super) fn time_out(&mut self, config: &Config) {
+        let answered = self.cut_for_mark
+            && match config.timeout_after_cut {
+                TimeoutAfterCut::Halve => false,
+                TimeoutAfterCut::OncePerWindow => self.is_window_cut(),
+                TimeoutAfterCut::Keep => true,
+            };
         // Only once for the same packets.
-        if self.phase != Phase::Loss {
+        if self.phase != Phase::Loss && !answered {
             self.halve();
         }
+        self.cut_for_mark = false;
         self.connection.window = 1.0;
         self.connection.rtt.back_off();
         self.phase = Phase::Loss;
