@@ -51,9 +51,10 @@ def draw(spot: Axes, members: Sequence[Member], groups: Sequence[str], *, log: b
         error: dict[str, Any] = {"elinewidth": 1, "capsize": 2}
         spread = list(member.half_widths) if any(member.half_widths) else None
         if log:
-            handles[look.label] = spot.errorbar(
+            dots = spot.errorbar(
                 places, member.heights, spread, color=look.color, marker=look.marker, linestyle="none", ms=6, **error
             )
+            handles[look.label] = dots[0]
         else:
             handles[look.label] = spot.bar(
                 places, [height - base for height in member.heights], width * 0.92, bottom=base, yerr=spread,
@@ -85,4 +86,5 @@ def write_values(spot: Axes, members: Sequence[Member], *, log: bool, base: floa
             spot.annotate(
                 text, (at + (number - (len(beside) - 1) / 2) * width, top), (0, 6 if log and not missing else 2),
                 textcoords="offset points", ha="center", va="bottom", fontsize=7, rotation=90 if crowded else 0,
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5},
             )  # fmt: skip

@@ -37,7 +37,8 @@ def draw(results: Mapping[str, Sequence[Results]], stem: Path, title: str) -> li
             _distribution(right, slowdown, look)
     style.sizes_axis(left.xaxis)
     left.set(xlabel="Flow size", ylabel="Mean slowdown", title="By flow size")
-    right.set(yscale="log", xlabel="Slowdown", ylabel="Share of flows that do worse", title="Distribution")
+    style.logarithmic(right.yaxis)
+    right.set(xlabel="Slowdown", ylabel="Share of flows that do worse", title="Distribution")
     for axis, top in ((left.yaxis, left.get_ylim()[1]), (right.xaxis, right.get_xlim()[1])):
         style.from_one(axis, top)
     style.heading(drawing, f"{title}: {_HEADING}")
@@ -57,7 +58,6 @@ def draw_tournament(
             found = [estimate([run.summary["slowdown"][word] for run in seeds[name]]) for seeds in rounds.values()]
             members.append(bars.Member(style.transport(name), [e.mean for e in found], [e.half_width or 0 for e in found]))
         top = 1.05 * max(h + w for m in members for h, w in zip(m.heights, m.half_widths, strict=True))
-        # The bound on the mean completion time may have mean slowdowns below 1, but no scheme has.
         handles |= bars.draw(spot, members, list(rounds), log=top > style.LINEAR_MOST, base=1.0)
         style.from_one(spot.yaxis, top)
         spot.set(ylabel="Slowdown", title=text)

@@ -160,9 +160,9 @@ def _finish(frame: _Frame, spot: Axes) -> None:
     if panel.kind == "course" or panel.x_label:
         spot.set_xlabel(panel.x_label or panel.x.replace("_", " ").capitalize())
     if panel.log_x:
-        spot.set_xscale("log")
-    if panel.log_y and panel.kind != "bars":
-        spot.set_yscale("log")
+        style.logarithmic(spot.xaxis)
+    if panel.log_y:
+        style.logarithmic(spot.yaxis)
     low, high = spot.get_ylim()
     # A bar's length is its message, so its axis starts where bars do; so does a line's unless the file says otherwise.
     start = panel.y_min if panel.y_min is not None else low if panel.log_y else 0

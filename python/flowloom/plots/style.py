@@ -153,20 +153,25 @@ def sizes_axis(axis: Any) -> None:
     axis.set_major_formatter(lambda value, _: size(value))
 
 
-def from_one(axis: Any, top: float) -> bool:
-    """Start an axis of slowdowns at 1, and make it logarithmic where it spans much; say whether it is."""
+def logarithmic(axis: Any) -> None:
+    """Make an axis logarithmic, with plain numbers at it: 1, 2, 5, 10 where it spans few decades, else 1, 10, 100."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
+    (axis.axes.set_yscale if axis.axis_name == "y" else axis.axes.set_xscale)("log")
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 2000 * low else (1,)))
+    axis.set_major_formatter(lambda value, _: f"{value:,.10f}".rstrip("0").rstrip("."))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def from_one(axis: Any, top: float) -> None:
+    """Start an axis of slowdowns at 1, and make it logarithmic where it spans much."""
     limits = axis.axes.set_ylim if axis.axis_name == "y" else axis.axes.set_xlim
     if top <= LINEAR_MOST:
         limits(1 - 0.03 * (top - 1), top)
-        return False
-    (axis.axes.set_yscale if axis.axis_name == "y" else axis.axes.set_xscale)("log")
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    axis.set_minor_formatter(NullFormatter())
+        return
     limits(0.95, top)
-    return True
+    logarithmic(axis)
 
 
 def save(drawing: Canvas, stem: Any) -> list[Any]:
@@ -187,24 +192,26 @@ def fit(drawing: Canvas) -> None:
         _break_lines(drawing._suptitle, 0.96 * drawing.bbox.width)  # type: ignore[attr-defined]
     for _ in range(2):  # labels that take two lines leave less room for what is beside them
         drawing.draw_without_rendering()
-        for spot in drawing.axes:
-            _fit_axes(spot)
+        broken = [_fit_axes(spot) for spot in drawing.axes]
+        if not any(broken):
+            return
 
 
-def _fit_axes(spot: Axes) -> None:
+def _fit_axes(spot: Axes) -> bool:
+    """Break the lines of one set of axes; say whether there was any to break."""
     place = spot.get_window_extent()
-    beside = spot.get_tightbbox(for_layout_only=True)
-    # A title is centred over the axes; what is left of them is as wide as what may be used right of them.
-    _break_lines(spot.title, place.width + 2 * max(place.x0 - beside.x0, 0) if beside else place.width)
-    _break_lines(spot.xaxis.label, place.width)
-    _break_lines(spot.yaxis.label, place.height)
+    broken = [
+        _break_lines(spot.title, place.width),
+        _break_lines(spot.xaxis.label, place.width),
+        _break_lines(spot.yaxis.label, place.height),
+    ]
     labels = [label for label in spot.get_xticklabels() if label.get_text()]
     if _collide(labels):
-        for label in labels:
-            _break_lines(label, 0.95 * place.width / len(labels))
+        broken += [_break_lines(label, 0.95 * place.width / len(labels)) for label in labels]
         if _collide(labels):
             for label in labels:
                 label.set(text=" ".join(label.get_text().split()), rotation=30, ha="right", rotation_mode="anchor")
+    return any(broken)
 
 
 def _collide(labels: list[Text]) -> bool:
@@ -212,8 +219,12 @@ def _collide(labels: list[Text]) -> bool:
     return any(left.x1 + 2 > right.x0 for left, right in itertools.pairwise(boxes))
 
 
-def _break_lines(text: Text, room: float) -> None:
-    """Break a text at its spaces so that no line is longer than `room` pixels; a word that is longer stays whole."""
+def _break_lines(text: Text, room: float) -> bool:
+    """Break a text at its spaces so that no line is longer than `room` pixels; a word that is longer stays whole.
+
+    Returns:
+        Whether it was too long.
+    """
     words = text.get_text().split()
 
     def long() -> bool:
@@ -221,7 +232,7 @@ def _break_lines(text: Text, room: float) -> None:
         return bool((box.height if text.get_rotation() == 90 else box.width) > room)
 
     if not words or not long():
-        return
+        return False
     lines = [words[0]]
     for word in words[1:]:
         text.set_text(f"{lines[-1]} {word}")
@@ -230,3 +241,4 @@ def _break_lines(text: Text, room: float) -> None:
         else:
             lines[-1] = text.get_text()
     text.set_text("\n".join(lines))
+    return True
