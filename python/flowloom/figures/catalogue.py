@@ -8,7 +8,6 @@ from pathlib import Path
 from flowloom._native import ScenarioError
 from flowloom.figures.schema import suggestion
 
-
 _INSTALLED = Path(__file__).resolve().parents[1] / "papers"
 """The papers that come with the package; in a checkout, a link to its own."""
 
