@@ -1,9 +1,10 @@
-# The only set-up anyone needs: Rust, Python >= 3.11, make and a C compiler. Everything else goes into .venv and target.
+# The only set-up anyone needs: Rust, Python >= 3.11, make and a C compiler; README says which versions. Everything else goes into
+# .venv and target.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-memory docs clean
+.PHONY: help demo build node test lint bench bench-memory docs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -22,6 +23,8 @@ CHECKED := $(VENV)/.native-checked
 
 help:
 	@echo 'make demo   pHost, pFabric and Fastpass side by side on 144 hosts, ending in a table and a picture'
+	@echo 'make build  the simulator, optimised; the other targets build what they need'
+	@echo 'make node   flowloom-node, which runs the transports over UDP between real hosts'
 	@echo 'make test   every test: cargo test, then pytest'
 	@echo 'make lint   rustfmt, clippy, ruff, mypy'
 	@echo 'make bench  how fast the simulator is here, and ns-3 beside it; make bench-memory: what flows take'
@@ -29,33 +32,63 @@ help:
 	@echo 'The command line itself is $(BIN)/flowloom once one of them has run.'
 
 # A list of requirements instead of `pip install .`: the native module has rules, and profiles, of its own.
-$(VENV)/.requirements: pyproject.toml
-	@echo '== Python packages into $(VENV)'
+$(VENV)/.tools: pyproject.toml
+	@echo '== a virtual environment in $(VENV)'
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo 'Flowloom needs Python 3.11 or later; try make PYTHON=python3.12' >&2; exit 1; }
 	@command -v cargo > /dev/null || { echo 'Flowloom needs Rust: cargo is not on the PATH' >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import tomllib; \
+	@$(BIN)/python -c 'import tomllib; from pathlib import Path; \
 	  p = tomllib.load(open("pyproject.toml", "rb")); extra = p["project"]["optional-dependencies"]; \
-	  wanted = p["build-system"]["requires"] + p["project"]["dependencies"] + extra["dask"] + extra["dev"]; \
-	  print(*[w for w in wanted if not w.startswith("flowloom")], sep="\n")' > $(VENV)/requirements.txt
-	@$(BIN)/pip install --requirement $(VENV)/requirements.txt
+	  wanted = {"tools": p["build-system"]["requires"], "packages": p["project"]["dependencies"], \
+	    "requirements": p["project"]["dependencies"] + extra["dask"] + [w for w in extra["dev"] if not w.startswith("flowloom")]}; \
+	  [Path("$(VENV)", name + ".txt").write_text("\n".join(lines) + "\n") for name, lines in wanted.items()]'
+	@$(BIN)/pip install --requirement $(VENV)/tools.txt
 	@touch $@
 
-$(RELEASE): $(VENV)/.requirements $(RUST_SOURCES)
-	@echo '== the simulator, optimised (the first build takes some minutes)'
+# What it takes to run, and what it takes to test.
+$(VENV)/.packages $(VENV)/.requirements: $(VENV)/.%: $(VENV)/.tools
+	@echo '== Python packages into $(VENV)'
+	@$(BIN)/pip install --requirement $(VENV)/$*.txt
+	@touch $@
+
+# $(call install,PACKAGES,OPTIONS): the packages are downloaded while the simulator is compiled, which mostly keeps one core busy.
+define install
+	@$(MAKE) $(VENV)/.$(1) & packages=$$!; \
+	  $(BIN)/maturin develop $(2) --quiet --skip-install || { wait; exit 1; }; \
+	  wait $$packages
+	@$(BIN)/maturin develop $(2) --quiet
+endef
+
+$(RELEASE): $(VENV)/.tools $(RUST_SOURCES)
+	@echo '== the simulator, optimised (the first build takes two or three minutes)'
 	@rm -f $(CHECKED)
-	@$(BIN)/maturin develop --release --quiet
+	$(call install,packages,--release)
 	@touch $@
 
-$(CHECKED): $(VENV)/.requirements $(RUST_SOURCES)
-	@echo '== the simulator, with assertions (the first build takes some minutes)'
+$(CHECKED): $(VENV)/.tools $(RUST_SOURCES)
+	@echo '== the simulator, with assertions (the first build takes two or three minutes)'
 	@rm -f $(RELEASE)
-	@$(BIN)/maturin develop --quiet
+	$(call install,requirements,)
 	@touch $@
+
+build: $(RELEASE)
+
+node: $(VENV)/.tools
+	@echo '== flowloom-node'
+	@cargo build --release --quiet --package flowloom-host
+	@ln -sf "$$(realpath "$${CARGO_TARGET_DIR:-target}")/release/flowloom-node" $(BIN)/flowloom-node
+	@echo 'run it as $(BIN)/flowloom-node; crates/host/README.md has a first session'
 
 demo: $(RELEASE)
-	@$(BIN)/flowloom compare papers/phost/default.toml --transports phost,pfabric,fastpass --ideal --out results/demo
+	@echo '== 5,000 flows of Web Search at load 0.6 between 144 hosts, under three transports (about 20 s on two cores)'
+	@$(BIN)/flowloom compare papers/phost/default.toml --set workload.flows=5000 \
+	  --transports phost,pfabric,fastpass --ideal --out results/demo
+	@echo
+	@echo 'What to try next (docs/first-run.md goes on from here):'
+	@echo '  $(BIN)/flowloom run examples/incast.toml --out results/incast'
+	@echo '  $(BIN)/flowloom sweep examples/incast.toml --vary workload.senders=5,20,80 --seeds 3'
+	@echo '  $(BIN)/flowloom paper list'
 
 test: $(CHECKED)
 	@echo '== cargo test'

@@ -5,6 +5,9 @@ from typing import Any, TypedDict
 
 from numpy.typing import NDArray
 
+DEBUG_ASSERTIONS: bool
+"""Whether this is the build that checks every assertion; it takes a third longer than the optimised one."""
+
 class ScenarioError(Exception):
     """The input is bad; the message is the paragraph to print."""
 

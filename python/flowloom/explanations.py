@@ -50,8 +50,8 @@ def _paragraphs(result: Results) -> list[str]:
     if spec.get("metrics", {}).get("fct_end") == "receiver":
         end = "the last byte at the receiver"
     lines = [
-        f"{s['transport']}, seed {s['seed']}: {s['finished']} of {s['flows']} flows finished in {s['sim_s'] * 1e3:.4g} ms "
-        f"of simulated time.",
+        f"{s['transport']}, seed {s['seed']}: {s['finished']} of {s['flows']} flows finished in "
+        f"{metrics.significant(s['sim_s'] * 1e3, 4)} ms of simulated time.",
         f"A flow's completion time runs from its start to {end}.",
         f"Mean slowdown {_number(s['slowdown']['mean'])}, 99th percentile {_number(s['slowdown']['p99'])}: how many times "
         f"longer flows took than alone in the network. Each flow counts once, so this is about the many short flows.",
@@ -88,7 +88,7 @@ def _dominance(flows: pa.Table) -> list[str]:
     row = done.slice(worst, 1).to_pylist()[0]
     lines.append(
         f"The worst flow is {row['id']}: {metrics.size(row['bytes'])} from host {row['src']} to {row['dst']}, slowdown "
-        f"{row['slowdown']:.3g}, {row['retransmissions']} packets sent again."
+        f"{_number(row['slowdown'])}, {row['retransmissions']} packets sent again."
     )
     return lines
 
@@ -105,7 +105,7 @@ def _where_time_went(result: Results) -> list[str]:
         hop = max(waits, key=lambda name: waits[name])
         lines.append(
             f"A packet waits {_number(s['queueing_us_mean'])} µs in queues on its way, the longest at {hop}: "
-            f"{waits[hop]:.3g} µs on average, {metrics.size(s['queue'][hop]['peak_bytes'])} at the peak."
+            f"{_number(waits[hop])} µs on average, {metrics.size(s['queue'][hop]['peak_bytes'])} at the peak."
         )
     drops = s["drops"]
     if drops["total"]:
@@ -120,4 +120,4 @@ def _where_time_went(result: Results) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3g}"
+    return "unknown" if value is None else metrics.significant(value, 3)

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from flowloom._native import ScenarioError
+from flowloom.stats import Estimate
 
+_DECIMALS_MAX = 12
+"""What is smaller than this many decimals show is written as zero."""
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
@@ -80,7 +83,7 @@ class Metric(NamedTuple):
     about: str
     """How it is computed, in a sentence or two."""
     digits: str = ".3g"
-    """How it is written in tables."""
+    """How it is written in tables: `.3g` is three significant digits (never with an exponent), `d` a whole number."""
 
 
 METRICS = {
@@ -166,16 +169,43 @@ def label(expression: str) -> str:
 
 
 def show(expression: str, value: float) -> str:
-    """Write a metric's value."""
-    if math.isnan(value):
+    """Write a metric's value: always with the same number of significant digits, thousands apart, without an exponent."""
+    return show_estimate(expression, Estimate(value, None, 1))
+
+
+def show_estimate(expression: str, estimate: Estimate) -> str:
+    """Write a metric's mean and, if it is known, its interval, to the same place: `1.56 ± 0.03`."""
+    if math.isnan(estimate.mean):
         return "-"
-    digits = METRICS[expression].digits if expression in METRICS else ".3g"
-    return format(round(value) if digits == "d" else value, digits)
+    form = METRICS[expression].digits if expression in METRICS else ".3g"
+    if form.endswith("g"):
+        return spread(estimate, int(form[1:-1]))
+    form = ".0f" if form == "d" else form
+    return " ± ".join(format(number, f",{form}") for number in estimate[:2] if number is not None)
+
+
+def spread(estimate: Estimate, digits: int, sign: str = "") -> str:
+    """Write a mean and, if it is known, its interval, to the same place; the larger of them has this many digits."""
+    decimals = _decimals(max(abs(estimate.mean), estimate.half_width or 0), digits)
+    mean = format(estimate.mean, f"{sign},.{decimals}f")
+    return mean if estimate.half_width is None else f"{mean} ± {estimate.half_width:,.{decimals}f}"
+
+
+def significant(value: float, digits: int) -> str:
+    """Write a number with this many significant digits, thousands apart, without an exponent: `1,235`, `20.0`, `1.00`."""
+    return format(value, f",.{_decimals(value, digits)}f")
+
+
+def _decimals(value: float, digits: int) -> int:
+    if value == 0 or not math.isfinite(value):
+        return 0
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])  # of the rounded value: 9.996 is written 10.0
+    return min(max(digits - 1 - exponent, 0), _DECIMALS_MAX)
 
 
 def size(count: float) -> str:
     """Write a number of bytes."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= unit:
             return f"{count / unit:.4g} {name}"
     return f"{count:g} B"

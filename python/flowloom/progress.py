@@ -7,6 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol, Self
 
+from flowloom.metrics import significant
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -96,8 +98,8 @@ def si(value: float) -> str:
     """Write a number with three digits and k, M, G."""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if value >= unit:
-            return f"{value / unit:.3g}{name}"
-    return f"{value:.3g} "
+            return significant(value / unit, 3) + name
+    return significant(value, 3) + " "
 
 
 class Plain:
@@ -121,7 +123,7 @@ class Plain:
             self._next = time.monotonic() + self._every_s
             runs = f"{tally.ended} of {tally.runs} runs done, " if tally.runs > 1 else ""
             self._say(
-                f"{runs}{tally.share:4.0%}, {label} at {sim_s * 1e3:.4g} ms, "
+                f"{runs}{tally.share:4.0%}, {label} at {significant(sim_s * 1e3, 4)} ms, "
                 f"{si(tally.hops_per_s)}packet-hops/s, {clock(tally.seconds_left)} left"
             )
 
@@ -185,7 +187,7 @@ class Bars:
             if key not in self._tasks:
                 self._tasks[key] = self._bars.add_task(label, total=1.0, note="")
             whole = f"{si(tally.hops_per_s)}packet-hops/s, {clock(tally.seconds_left)} left"
-            note = f"{sim_s * 1e3:.4g} ms simulated"
+            note = f"{significant(sim_s * 1e3, 4)} ms simulated"
             if self._total is None:
                 note = f"{note}, {whole}"
             self._bars.update(self._tasks[key], completed=done, note=note)

@@ -52,6 +52,11 @@ class Sweep:
     def __len__(self) -> int:
         return len(self.runs)
 
+    def points(self) -> list[tuple[dict[str, Any], list[Results]]]:
+        """Give the points of the grid in order, each with its results, one for each seed."""
+        groups = itertools.groupby(self.runs, key=lambda run: run.point)
+        return [(point, [run.results for run in runs]) for point, runs in groups]
+
     def table(self, names: Sequence[str] = TABLE_METRICS) -> pa.Table:
         """Give a row per run: the varied keys, the seed, and the metrics of these names (see `flowloom explain`)."""
         import pyarrow as pa

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from conftest import SMALL
-from flowloom import storage
+from flowloom import _native, storage
 from flowloom.cli import app
 from flowloom.cli.common import parse_value, split_list
 
@@ -184,6 +187,41 @@ def test_explain_says_what_numbers_mean_and_what_dominated(scenario, tmp_path):
 def test_doctor_finds_the_installation_sound():
     lines = call("doctor").stdout.splitlines()
     assert all(line.startswith(("ok", "note")) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("assertions", "finding", "version"),
+    [(True, r"note +the simulator is the build with assertions", "built with assertions"),
+     (False, r"ok +the simulator is the optimised build", "optimised build")],
+)  # fmt: skip
+def test_doctor_and_version_say_which_build_is_installed(monkeypatch, assertions, finding, version):
+    assert isinstance(_native.DEBUG_ASSERTIONS, bool)
+    monkeypatch.setattr(_native, "DEBUG_ASSERTIONS", assertions)
+    assert re.search(finding, call("doctor").stdout)
+    for option in ("-V", "--version"):
+        assert re.fullmatch(rf"flowloom \d+\.\d+\.\d+ \({version}\)\n", call(option).stdout)
+
+
+def commands(command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command and group of the command line."""
+    yield path
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands(below, (*path, name))
+
+
+@pytest.mark.parametrize("words", list(commands(typer.main.get_command(app))), ids=" ".join)
+def test_every_command_has_help_by_both_names(words):
+    text = call(*words, "-h").stdout
+    assert text == call(*words, "--help").stdout
+    assert text.startswith("Usage: ")
+
+
+def test_shells_can_complete_commands():
+    environment = os.environ | {"_FLOWLOOM_COMPLETE": "complete_bash", "COMP_WORDS": "flowloom com", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "flowloom"], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["compare"]
 
 
 def test_doctor_finds_what_is_wrong_with_a_result(scenario, tmp_path):

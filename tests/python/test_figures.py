@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -203,6 +205,39 @@ def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_pa
     before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.name != "claims.json"}
     run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=2)
     assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.name != "claims.json"} == before
+
+
+def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_ledger(papers, tmp_path, monkeypatch):
+    # What `pip install .` leaves: a folder in the package, where a checkout has a link.
+    installed = tmp_path / "site-packages/flowloom/papers"
+    shutil.copytree(papers.parent, installed)
+    monkeypatch.delenv("FLOWLOOM_PAPERS")
+    monkeypatch.setattr(catalogue, "_INSTALLED", installed)
+    (tmp_path / "elsewhere").mkdir()
+    shutil.rmtree(papers.parent)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert catalogue.papers() == ["tiny"]
+    path = catalogue.figure_path("tiny/fig1")
+    assert path == installed / "tiny/fig1.toml"
+    run_figure(reader.read(path), "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=1)
+    assert not (path.parent / "claims.json").exists()
+    assert json.loads((tmp_path / "out/claims.json").read_text())["claims"]["tiny/1"]["verdict"] == "holds"
+    # A folder that the user names is the user's.
+    mine = tmp_path / "mine"
+    shutil.copytree(installed, mine)
+    monkeypatch.setenv("FLOWLOOM_PAPERS", str(mine))
+    run_figure(
+        reader.read(catalogue.figure_path("tiny/fig1")), "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=1
+    )
+    assert (mine / "tiny/claims.json").exists()
+
+
+def test_the_wheel_has_all_papers():
+    configuration = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["maturin"]
+    packed = {file.resolve() for entry in configuration["include"] for file in ROOT.glob(entry["path"])}
+    assert {entry["format"] for entry in configuration["include"]} == {"wheel"}
+    assert packed == {file for file in (ROOT / "papers").rglob("*") if file.is_file()}
+    assert catalogue._INSTALLED.resolve() == ROOT / "papers"
 
 
 def claim_figures(papers: Path, names=("fig1", "fig2")) -> list[schema.Figure]:

@@ -117,6 +117,7 @@ fn schema() -> String {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
     module.add("RunError", module.py().get_type::<RunError>())?;
+    module.add("DEBUG_ASSERTIONS", cfg!(debug_assertions))?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from flowloom.cli import inspect, paper, running, thresholds
@@ -10,10 +12,11 @@ app = typer.Typer(
     name="flowloom",
     help="Data-center transports on the same fabric, workloads and metrics: run, compare, sweep, and get papers' figures back.",
     no_args_is_help=True,
-    add_completion=False,
     # Without rich's markup, help needs no import of rich: it is there in a tenth of a second.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    # Every command takes its parent's names for help.
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 running.register(app)
 app.add_typer(paper.app, name="paper")
@@ -22,15 +25,30 @@ inspect.register(app)
 thresholds.register(app)
 
 
-@app.callback(invoke_without_command=True)
-def _top(version: bool = typer.Option(False, "--version", help="Print the version and leave.")) -> None:
-    if version:
-        from importlib.metadata import version as installed
+def _print_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import version
 
-        typer.echo(f"flowloom {installed('flowloom')}")
-        raise typer.Exit
+    try:
+        from flowloom._native import DEBUG_ASSERTIONS
+
+        build = "built with assertions" if DEBUG_ASSERTIONS else "optimised build"
+    except ImportError:
+        build = "the simulator is not built here"
+    typer.echo(f"flowloom {version('flowloom')} ({build})")
+    raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
     """Run the command line."""
-    app()
+    app(prog_name="flowloom")  # also as `python -m flowloom`

@@ -22,6 +22,7 @@ Set = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a scenario key, e.g. workload.load=0.8; may be repeated."),
 ]
 Seed = Annotated[int | None, typer.Option(help="Override run.seed.", min=0)]
+Seeds = Annotated[int, typer.Option(metavar="N", help="Runs of each point, with seeds from run.seed on.", min=1)]
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Worker processes; one per core by default.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout and nothing else there.")]
 

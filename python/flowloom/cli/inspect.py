@@ -71,9 +71,10 @@ def show(
         kind, entry = found[name]
         {"transports": _show_transport, "workloads": _show_workload, "topologies": _show_topology}[kind](entry)
         if plot and kind == "workloads":
-            from flowloom.plots.comparison import draw_sizes
+            from flowloom.demotion.sizes import Sizes
+            from flowloom.plots.sizes import draw
 
-            drawn = draw_sizes(entry["points"], plot.with_suffix(""), f"{name}: {entry['about']}")
+            drawn = draw(Sizes.through(name, entry["points"]), plot.with_suffix(""), f"{name}: {entry['about']}")
             typer.echo(f"picture: {drawn[0]}")
     elif "/" in name and not name.endswith(".toml"):
         from flowloom.cli.paper import print_figure
@@ -107,7 +108,9 @@ def _show_workload(entry: dict[str, Any]) -> None:
     from flowloom.metrics import size
 
     typer.echo(f"{entry['name']}: {entry['about']}\nsource: {entry['source']}\nmean: {size(entry['mean_bytes'])}")
-    rows = [[size(bytes_), f"{share:.4g}"] for bytes_, share in entry["points"]]
+    # As many decimals as the share that needs the most.
+    decimals = max(len(f"{share:.10f}".rstrip("0").partition(".")[2]) for _, share in entry["points"])
+    rows = [[size(bytes_), f"{share:.{decimals}f}"] for bytes_, share in entry["points"]]
     common.print_table(["flow size", "share no larger"], rows, right=(0, 1))
 
 

@@ -100,6 +100,8 @@ def run(
             mark = "holds  " if check["holds"] else DIFFERS
             typer.echo(f"  {mark} {check['measured']}   [{check['band']}]")
     typer.echo(f"\npicture: {outcome.pictures[0]}\ndata: {out / 'data.csv'}")
+    if not catalogue.keeps_ledger(figure.path):
+        typer.echo(f"ledger: unchanged, since this figure came with the package; the claims are in {out / 'claims.json'}")
 
 
 def claims(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Jobs, Json, ScenarioFile, Seed, Set
+from flowloom.cli.common import Jobs, Json, ScenarioFile, Seed, Seeds, Set
 
 if TYPE_CHECKING:
+    from flowloom.results import Results
     from flowloom.scenario import Scenario
 
 
@@ -66,6 +69,7 @@ def compare(
     transports: Annotated[str, typer.Option(metavar="A,B,C", help="The transports to run, by name, or `all`.")],
     ideal: Annotated[bool, typer.Option("--ideal", help="Add the bound that no transport can beat.")] = False,
     over: Annotated[str | None, typer.Option(metavar="KEY=V1,V2,...", help="Do so at each value of a scenario key.")] = None,
+    seeds: Seeds = 1,
     set_: Set = None,
     seed: Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs, table and picture go.")] = Path("results/compare"),
@@ -73,40 +77,45 @@ def compare(
     json: Json = False,
 ) -> None:
     """Run several transports on the same flows; print a table and draw a picture. With --over, hold a tournament of rounds."""
-    from flowloom import progress
+    from flowloom import progress, toml
     from flowloom.cli import tables
     from flowloom.plots.comparison import draw, draw_tournament
     from flowloom.sweeps import sweep as run_sweep
 
     chosen = _every_transport() if transports == "all" else common.split_list(transports)
     names = list(dict.fromkeys(chosen + (["ideal"] if ideal else [])))
-    key, values = _axis(over, "--over") if over else ("run.seed", [None])
+    key, values = _axis(over, "--over") if over else ("", [])
     base = _scenario(scenario, set_, seed)
     axes = ({key: values} if over else {}) | {"transport.name": names}
     with common.resumable(out / "runs"), progress.reporter() as reporter:
-        done = run_sweep(base, axes, workers=jobs, out=out, reporter=reporter)
+        begin = time.monotonic()
+        done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, reporter=reporter)
+        took = time.monotonic() - begin
     if json:
         common.print_json([run.results.summary for run in done])
         return
-    rounds = {
-        value: {run.point["transport.name"]: run.results for run in done if run.point.get(key) == value} for value in values
-    }
+    rounds: dict[str, dict[str, list[Results]]] = {}
+    for point, results in done.points():
+        round_ = toml.value(point[key]).strip('"') if over else ""
+        rounds.setdefault(round_, {})[point["transport.name"]] = results
     pictures = []
-    for value, results in rounds.items():
-        title = Path(scenario).stem + (f", {value}" if over else "")
-        pictures.append(draw(results, out / (f"compare-{value}" if over else "compare"), title)[0])
+    for round_, results_of in rounds.items():
+        stem = re.sub(r"[^\w.=+-]+", "-", f"compare-{round_}").strip("-")
+        title = Path(scenario).stem + (f", {round_}" if over else "")
+        pictures.append(draw(results_of, out / stem, title)[0])
         if not over:
-            tables.print_comparison(results)
+            tables.print_comparison(results_of)
     if over:
         tables.print_tournament(rounds)
         pictures.append(draw_tournament(rounds, tables.ranking(rounds), out / "tournament", Path(scenario).stem)[0])
+    typer.echo(f"{len(done)} runs in {took:.0f} s")
     typer.echo(f"picture: {', '.join(map(str, pictures))}\nruns and their flows: {out / 'runs'}")
 
 
 def sweep(
     scenario: ScenarioFile,
     vary: Annotated[list[str], typer.Option(metavar="KEY=V1,V2,...", help="A scenario key and its values; may be repeated.")],
-    seeds: Annotated[int, typer.Option(metavar="N", help="Runs of each point, with seeds from run.seed on.", min=1)] = 1,
+    seeds: Seeds = 1,
     set_: Set = None,
     seed: Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs and the table go.")] = Path("results/sweep"),

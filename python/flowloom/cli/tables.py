@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from flowloom import metrics
 from flowloom.cli.common import print_table
 from flowloom.plots.style import transport_label
 from flowloom.results import Results
+from flowloom.stats import Estimate, estimate
 from flowloom.sweeps import Sweep
+
+Seeds: TypeAlias = Sequence[Results]
+"""Runs that differ in nothing but their seed; tables show their mean."""
 
 _RUN = (
     "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "deadlines_met",
@@ -19,63 +23,81 @@ _COMPARISON = (
     "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "drops.rate",
     "queueing_us_mean", "wall_s",
 )  # fmt: skip
-_SWEEP = ("finished", "slowdown.mean", "slowdown.p99", "fct_us.mean", "nfct", "goodput_gbps", "drops.rate")
-
-
-def _shown(metric: str, summary: Mapping[str, Any]) -> str:
-    return metrics.show(metric, metrics.evaluate(metric, summary))
-
-
-def print_run(results: Results) -> None:
-    """Print a run's summary: the numbers, then slowdown by flow size."""
-    summary = results.summary
-    name, seed = transport_label(summary["transport"]), summary["seed"]
-    title = f"{name}, seed {seed}: {summary['finished']} of {summary['flows']} flows finished"
-    print_table(["", ""], [(metrics.label(m), _shown(m, summary)) for m in _RUN], right=(1,), title=title)
-    print_sizes({summary["transport"]: results})
-
-
-def print_comparison(results: Mapping[str, Results]) -> None:
-    """Print transports as columns: the numbers, then slowdown by flow size."""
-    head = ["", *(transport_label(name) for name in results)]
-    rows = [[metrics.label(m), *(_shown(m, r.summary) for r in results.values())] for m in _COMPARISON]
-    finished = ["Flows finished", *(f"{r.summary['finished']} of {r.summary['flows']}" for r in results.values())]
-    print_table(head, [finished, *rows], right=range(1, len(head)))
-    print_sizes(results)
+_SWEEP = ("slowdown.mean", "slowdown.p99", "fct_us.mean", "nfct", "goodput_gbps", "drops.rate")
 
 
 _ROUND = ("slowdown.mean", "slowdown.p99", "fct_us.mean")
 
 
-def ranking(rounds: Mapping[Any, Mapping[str, Results]]) -> list[str]:
+def _estimate(metric: str, seeds: Seeds) -> Estimate:
+    return estimate([metrics.evaluate(metric, run.summary) for run in seeds])
+
+
+def _shown(metric: str, seeds: Seeds) -> str:
+    return metrics.show_estimate(metric, _estimate(metric, seeds))
+
+
+def _finished(seeds: Seeds) -> str:
+    finished, flows = (sum(run.summary[key] for run in seeds) for key in ("finished", "flows"))
+    return f"{finished:,} of {flows:,}"
+
+
+def _averaged(seeds: int) -> str:
+    return f"Means of {seeds} seeds, ± their 95 % confidence interval (Student t)" if seeds > 1 else ""
+
+
+def print_run(results: Results) -> None:
+    """Print a run's summary: the numbers, then slowdown by flow size."""
+    name, seed = transport_label(results.summary["transport"]), results.summary["seed"]
+    title = f"{name}, seed {seed}: {_finished([results])} flows finished"
+    print_table(["", ""], [(metrics.label(m), _shown(m, [results])) for m in _RUN], right=(1,), title=title)
+    print_sizes({results.summary["transport"]: [results]})
+
+
+def print_comparison(results: Mapping[str, Seeds]) -> None:
+    """Print transports as columns: the numbers, then slowdown by flow size."""
+    head = ["", *(transport_label(name) for name in results)]
+    rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in _COMPARISON]
+    finished = ["Flows finished", *(_finished(seeds) for seeds in results.values())]
+    title = _averaged(len(next(iter(results.values()))))
+    print_table(head, [finished, *rows], right=range(1, len(head)), title=title)
+    print_sizes(results)
+
+
+def ranking(rounds: Mapping[Any, Mapping[str, Seeds]]) -> list[str]:
     """Order transports by the geometric mean of their mean slowdowns over the rounds, the best first."""
     from statistics import geometric_mean
 
     names = list(next(iter(rounds.values())))
-    return sorted(names, key=lambda name: geometric_mean(r[name].summary["slowdown"]["mean"] for r in rounds.values()))
+    return sorted(names, key=lambda name: geometric_mean(_estimate("slowdown.mean", r[name]).mean for r in rounds.values()))
 
 
-def print_tournament(rounds: Mapping[Any, Mapping[str, Results]]) -> None:
+def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
     """Print a row per transport, the best first, with a few numbers of each round."""
     head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND)]
     rows = [
-        [transport_label(name), *(_shown(m, results[name].summary) for results in rounds.values() for m in _ROUND)]
+        [transport_label(name), *(_shown(m, results[name]) for results in rounds.values() for m in _ROUND)]
         for name in ranking(rounds)
     ]
     print_table(head, rows, right=range(1, len(head)), title="Tournament, by the geometric mean of mean slowdowns")
 
 
-def print_sizes(results: Mapping[str, Results]) -> None:
+def print_sizes(results: Mapping[str, Seeds]) -> None:
     """Print mean and 99th-percentile slowdown by flow size."""
-    bins = [r.summary["slowdown"].get("by_size") or [] for r in results.values()]
-    if not any(bins):
+    bins = [[run.summary["slowdown"].get("by_size") or [] for run in seeds] for seeds in results.values()]
+    first = bins[0][0]
+    if not first:
         return
     head = ["Slowdown by flow size", "Flows"]
     head += [f"{transport_label(name)} {word}" for name in results for word in ("mean", "p99")]
     rows = []
-    for entries in zip(*bins, strict=True):
-        numbers = [metrics.show("slowdown.mean", _number(e[word])) for e in entries for word in ("mean", "p99")]
-        rows.append([metrics.bin_label(entries[0]), str(entries[0]["flows"]), *numbers])
+    for number, entry in enumerate(first):
+        numbers = [
+            metrics.show_estimate("slowdown.mean", estimate([_number(run[number][word]) for run in runs]))
+            for runs in bins
+            for word in ("mean", "p99")
+        ]
+        rows.append([metrics.bin_label(entry), f"{sum(run[number]['flows'] for run in bins[0]):,}", *numbers])
     print_table(head, rows, right=range(1, len(head)))
 
 
@@ -84,9 +106,12 @@ def _number(value: float | None) -> float:
 
 
 def print_sweep(sweep: Sweep) -> None:
-    """Print a row per run."""
-    rows = sweep.table(_SWEEP).to_pylist()
-    keys = [k for k in rows[0] if k not in _SWEEP]
-    head = [*keys, *(metrics.label(m) for m in _SWEEP)]
-    body = [[*(str(row[k]) for k in keys), *(metrics.show(m, row[m]) for m in _SWEEP)] for row in rows]
-    print_table(head, body, right=range(len(keys), len(head)))
+    """Print a row per point: the varied keys, and the means over its seeds."""
+    points = sweep.points()
+    keys = list(points[0][0])
+    head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in _SWEEP)]
+    body = [
+        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP)]
+        for point, seeds in points
+    ]
+    print_table(head, body, right=range(len(keys), len(head)), title=_averaged(len(points[0][1])))

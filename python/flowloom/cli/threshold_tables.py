@@ -14,6 +14,7 @@ from flowloom.demotion.model import READINGS
 from flowloom.demotion.published import Published
 from flowloom.demotion.simulated import Found
 from flowloom.demotion.sizes import PACKET_BYTES, Sizes
+from flowloom.metrics import significant, spread
 from flowloom.stats import Estimate
 
 
@@ -56,7 +57,7 @@ def _print_one_load(solution: Solution) -> None:
     rows = []
     for rival in (Rival("these thresholds", solution.thresholds, at.objective), *at.rivals):
         used = len(set(rival.thresholds)) + 1
-        rows.append([rival.name, str(used), f"{rival.objective:.4g}", f"{rival.objective / at.objective:.3f}"])
+        rows.append([rival.name, str(used), significant(rival.objective, 4), f"{rival.objective / at.objective:.3f}"])
     print_table([f"at load {at.load:g}", "queues", "objective", "ratio"], rows, right=(1, 2, 3))
 
 
@@ -65,7 +66,8 @@ def _print_ratios(solution: Solution) -> None:
     rows = []
     for at in solution.loads:
         found = {rival.name: f"{rival.objective / at.best.objective:.3f}" for rival in at.rivals}
-        rows.append([f"{at.load:g}", f"{at.best.objective:.4g}", f"{at.ratio:.3f}", *(found.get(name, "-") for name in names)])
+        numbers = [significant(at.best.objective, 4), f"{at.ratio:.3f}", *(found.get(name, "-") for name in names)]
+        rows.append([f"{at.load:g}", *numbers])
     head = ["load", "least objective", "these thresholds", *names]
     title = f"Ratios to the least at each load; the {solution.over} was minimised: {solution.objective:.4f}"
     print_table(head, rows, right=range(len(head)), title=title)
@@ -78,16 +80,12 @@ def _print_simulated(found: Found) -> None:
     head += [f"{found.over} ratio, to the analytic set's" if several else "to the analytic set's"]
     rows = []
     for each in found.compared:
-        numbers = [f"{value.mean:.5g}" for value in each.values] + [f"{ratio:.3f}" for ratio in each.ratios]
-        rows.append([each.name, str(len(each.thresholds) + 1), *numbers, _difference(each.difference)])
+        numbers = [significant(value.mean, 5) for value in each.values] + [f"{ratio:.3f}" for ratio in each.ratios]
+        rows.append([each.name, str(len(each.thresholds) + 1), *numbers, spread(each.difference, 4, sign="+")])
     seeds = found.compared[0].difference.n
     title = f"Over {seeds} seeds that the search has not seen; differences paired by seed, with 95 % confidence"
     print_table(head, rows, right=range(1, len(head)), title=title)
     typer.echo(f"{_verdict(found.compared[0].difference)}\n{found.runs} runs, {found.rounds} rounds, {found.seconds:.0f} s\n")
-
-
-def _difference(difference: Estimate) -> str:
-    return "0" if difference.mean == 0 else f"{difference.mean:+.4g} ± {difference.half_width or 0:.3g}"
 
 
 def _verdict(difference: Estimate) -> str:

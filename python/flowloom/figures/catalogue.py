@@ -8,9 +8,12 @@ from pathlib import Path
 from flowloom._native import ScenarioError
 from flowloom.figures.schema import suggestion
 
+_INSTALLED = Path(__file__).resolve().parents[1] / "papers"
+"""The papers that come with the package; in a checkout, a link to its own."""
+
 
 def papers_folder() -> Path:
-    """Give the folder that holds the papers: `$FLOWLOOM_PAPERS`, `papers` here or above, or the source tree's.
+    """Give the folder that holds the papers: `$FLOWLOOM_PAPERS`, `papers` here or above, or what came with the package.
 
     Raises:
         ScenarioError: There is none.
@@ -20,11 +23,15 @@ def papers_folder() -> Path:
             raise ScenarioError(f"$FLOWLOOM_PAPERS names {named}, which is not a folder")
         return Path(named)
     here = Path.cwd()
-    source_tree = Path(__file__).resolve().parents[3]
-    for folder in (here, *here.parents, source_tree):
-        if any((folder / "papers").glob("*/default.toml")):
-            return folder / "papers"
+    for folder in (*(above / "papers" for above in (here, *here.parents)), _INSTALLED):
+        if any(folder.glob("*/default.toml")):
+            return folder
     raise ScenarioError("no papers here: run this in a checkout of Flowloom, or set FLOWLOOM_PAPERS to its papers folder")
+
+
+def keeps_ledger(figure: Path) -> bool:
+    """Whether a figure's claims are recorded beside it: yes in a checkout or a folder of the user's, not in the package."""
+    return _INSTALLED.is_symlink() or not figure.resolve().is_relative_to(_INSTALLED)
 
 
 def papers() -> list[str]:

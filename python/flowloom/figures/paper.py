@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from flowloom import columns, provenance, storage
 from flowloom.claims import ledger
+from flowloom.figures.catalogue import keeps_ledger
 from flowloom.figures.grid import Grid, expressions, plan
 from flowloom.figures.schema import Figure
 from flowloom.jobs import Store, run_jobs
@@ -77,7 +78,8 @@ def run_figure(
         _write_data(grid, folder)
         pictures = draw(grid, folder / figure.path.stem, _footnote(figure, scale, about))
         storage.write_json(folder / "claims.json", {"figure": figure.name, "scale": scale, **about, "claims": claims})
-    ledger.record(figure, scale, claims, about)
+    if keeps_ledger(figure.path):
+        ledger.record(figure, scale, claims, about)
     return Outcome(out, [out / picture.name for picture in pictures], claims)
 
 

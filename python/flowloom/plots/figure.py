@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom.figures.grid import Grid
 from flowloom.figures.schema import METRIC_AXIS, Axis, Panel
-from flowloom.plots import style
+from flowloom.plots import bars, style
 from flowloom.stats import Estimate
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
         _finish(frame, spot)
     for spare in list(axes.flat)[len(frames):]:  # fmt: skip
         spare.remove()
-    drawing.suptitle(textwrap.fill(grid.figure.title, 34 * across + 30), fontsize=12, fontweight="bold")
+    style.heading(drawing, grid.figure.title)
     style.legend(drawing, handles, footnote)
     return style.save(drawing, stem)
 
@@ -95,37 +94,16 @@ def _scale(frame: _Frame) -> float:
 
 def _bars(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
     panel = frame.panel
-    groups, looks = _values(grid, frame, panel.x), _looks(grid, frame)
-    # A bound is not one more bar to compare: it is the line that the others are measured against.
-    bars = [member for member, _ in looks if member != "ideal"]
-    width = 0.8 / len(bars)
-    handles: dict[str, Any] = {}
-    for member, look in looks:
+    groups = _values(grid, frame, panel.x)
+    members = []
+    for member, look in _looks(grid, frame):
         found = [_estimate(grid, frame, {panel.x: g, panel.series: member}) for g in groups]
         heights = [e.mean * _scale(frame) for e in found]
-        if member == "ideal":
-            for at, height in enumerate(heights):
-                handles[look.label] = spot.hlines(height, at - 0.45, at + 0.45, color=look.color, linestyle=look.dash, zorder=3)
-            continue
-        places = [at + (bars.index(member) - (len(bars) - 1) / 2) * width for at in range(len(groups))]
-        error = [(e.half_width or 0) * _scale(frame) for e in found]
-        handles[look.label] = spot.bar(
-            places, heights, width * 0.92, yerr=error, color=look.color, hatch=look.hatch, edgecolor="white", linewidth=0.5,
-            error_kw={"elinewidth": 1, "capsize": 2},
-        )  # fmt: skip
-        for place, height, half_width in zip(places, heights, error, strict=True):
-            _write_value(spot, place, height, half_width, panel)
-    spot.set_xticks(range(len(groups)), [_label(grid, frame, panel.x, g) for g in groups])
-    spot.grid(axis="x", visible=False)
-    spot.margins(y=0.12)
+        members.append(bars.Member(look, heights, [(e.half_width or 0) * _scale(frame) for e in found]))
+    base = panel.y_min or 0.0
+    handles = bars.draw(spot, members, [_label(grid, frame, panel.x, g) for g in groups], log=panel.log_y, base=base)
+    bars.write_values(spot, members, log=panel.log_y, base=base)
     return handles
-
-
-def _write_value(spot: Axes, place: float, height: float, half_width: float, panel: Panel) -> None:
-    missing = math.isnan(height)
-    text = "none" if missing else f"{height:.3g}"
-    top = spot.get_ylim()[0] if missing or (panel.log_y and height <= 0) else height + half_width
-    spot.annotate(text, (place, top), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=7)
 
 
 def _lines(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
@@ -171,8 +149,7 @@ def _course(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
         point = {a.name: _values(grid, frame, a.name)[0] for a in grid.figure.axes} | frame.fixed | {panel.series: member}
         for xs, ys in grid.course(panel.course, panel.x, panel.y[0].expression, point):
             xs, ys = ([v * _scale(frame) for v in values] for values in (xs, ys))
-            (line,) = spot.plot(xs, ys, color=look.color, linewidth=1.2)
-            handles[look.label] = line
+            handles[look.label] = style.line(spot, xs, ys, look, linewidth=1.2)
     return handles
 
 
@@ -183,11 +160,11 @@ def _finish(frame: _Frame, spot: Axes) -> None:
     if panel.kind == "course" or panel.x_label:
         spot.set_xlabel(panel.x_label or panel.x.replace("_", " ").capitalize())
     if panel.log_x:
-        spot.set_xscale("log")
+        style.logarithmic(spot.xaxis)
     if panel.log_y:
-        spot.set_yscale("log")
+        style.logarithmic(spot.yaxis)
     low, high = spot.get_ylim()
-    # A bar's length is its message, so its axis starts at zero; so does a line's unless the file says otherwise.
+    # A bar's length is its message, so its axis starts where bars do; so does a line's unless the file says otherwise.
     start = panel.y_min if panel.y_min is not None else low if panel.log_y else 0
     if not panel.log_y:
         high += 0.05 * max(low - start, 0)  # the margin above is a share of what is shown, not of what varies

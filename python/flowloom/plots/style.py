@@ -1,63 +1,78 @@
 """One look for all drawings.
 
-A transport has the same colour, marker and dash everywhere. The colours are Okabe and Ito's: people who do not see red and
-green apart can tell them apart.
+A transport has the same colour, marker, dash and hatch everywhere, and no two transports share a colour. The first
+colours are Okabe and Ito's. Within a family (same dash and hatch) people who do not see red and green apart can tell the
+colours apart; between families they have the dash or the hatch, and on lines the marker. `tests/python/test_plots.py`
+measures these distances.
 """
 
 from __future__ import annotations
 
+import colorsys
+import itertools
 import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+    from matplotlib.text import Text
 
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE = (
-    "#000000", "#E69F00", "#56B4E9", "#009E73", "#C9B400", "#0072B2", "#D55E00", "#CC79A7",
-)  # fmt: skip
-_CYCLE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW)
+BLACK, GREEN, BLUE, VERMILLION, PURPLE = "#000000", "#009E73", "#0072B2", "#D55E00", "#CC79A7"
+LINEAR_MOST = 5
+"""Slowdowns up to this have a linear axis, larger ones a logarithmic one."""
 _MARKERS = "os^Dv<>pPX"
 
 
 class Look(NamedTuple):
-    """How a line or bar is told from others."""
+    """How a line, bar or dot is told from others."""
 
     label: str
     color: str
     marker: str
+    """Empty for a bound, which is drawn as a line that the others are measured against."""
     dash: Any
     hatch: str
 
+    @property
+    def bound(self) -> bool:
+        """Whether this is no scheme but a bound on all of them."""
+        return not self.marker
 
+
+# Solid: the papers' own schemes and what knows the flows' lengths. Dotted: the TCP family. Broken: all others.
+_SOLID, _DOTTED, _BROKEN = ("-", ""), ((0, (1, 1)), "///"), ((0, (5, 1, 1, 1)), "...")
 _TRANSPORTS = {
     "ideal": Look("ideal", BLACK, "", (0, (4, 2)), ""),
-    "phost": Look("pHost", BLUE, "o", "-", ""),
-    "pfabric": Look("pFabric", VERMILLION, "s", "-", ""),
-    "fastpass": Look("Fastpass", GREEN, "^", "-", ""),
-    "pias": Look("PIAS", ORANGE, "D", "-", ""),
-    "pase": Look("PASE", PURPLE, "v", "-", ""),
-    "top": Look("TOP", SKY, "P", "-", ""),
-    "ndp": Look("NDP", YELLOW, "X", "-", ""),
-    "dctcp": Look("DCTCP", BLACK, "x", (0, (1, 1)), "///"),
-    "l2dct": Look("L2DCT", GREEN, "<", (0, (1, 1)), "///"),
-    "d2tcp": Look("D2TCP", ORANGE, ">", (0, (1, 1)), "///"),
-    "ecn_star": Look("ECN*", SKY, "1", (0, (1, 1)), "///"),
-    "tcp": Look("TCP", VERMILLION, "+", (0, (1, 1)), "///"),
-    "pdq": Look("PDQ", BLUE, "d", (0, (5, 1, 1, 1)), "..."),
-    "d3": Look("D3", SKY, "h", (0, (5, 1, 1, 1)), "..."),
-    "las": Look("LAS", PURPLE, "*", (0, (5, 1, 1, 1)), "..."),
-    "homa": Look("Homa", PURPLE, "p", (0, (5, 1, 1, 1)), "..."),
-    "expresspass": Look("ExpressPass", ORANGE, "8", (0, (5, 1, 1, 1)), "..."),
-    "hpcc": Look("HPCC", VERMILLION, "H", (0, (5, 1, 1, 1)), "..."),
+    "phost": Look("pHost", BLUE, "o", *_SOLID),
+    "pfabric": Look("pFabric", VERMILLION, "s", *_SOLID),
+    "fastpass": Look("Fastpass", GREEN, "^", *_SOLID),
+    "pias": Look("PIAS", "#E69F00", "D", *_SOLID),
+    "pase": Look("PASE", PURPLE, "v", *_SOLID),
+    "top": Look("TOP", "#56B4E9", "P", *_SOLID),
+    "ndp": Look("NDP", "#1F394C", "X", *_SOLID),
+    "tcp": Look("TCP", "#005629", "+", *_DOTTED),
+    "dctcp": Look("DCTCP", "#2385F8", "x", *_DOTTED),
+    "d2tcp": Look("D2TCP", "#00C34D", ">", *_DOTTED),
+    "l2dct": Look("L2DCT", "#2BCFB2", "<", *_DOTTED),
+    "ecn_star": Look("ECN*", "#D49AEB", "*", *_DOTTED),
+    "las": Look("LAS", "#C04ECB", "p", *_BROKEN),
+    "pdq": Look("PDQ", "#8D0500", "1", *_BROKEN),
+    "d3": Look("D3", "#5242A3", "2", *_BROKEN),
+    "homa": Look("Homa", "#680045", "h", *_BROKEN),
+    "expresspass": Look("ExpressPass", "#6E7023", "d", *_BROKEN),
+    "hpcc": Look("HPCC", "#CCAD9B", "3", *_BROKEN),
 }
 
 
 def transport(name: str) -> Look:
-    """Give a transport's look; one that is not known here keeps the look that its name gives it."""
+    """Give a transport's look; one that is not known here has the look that its name gives it, always the same."""
     if name in _TRANSPORTS:
         return _TRANSPORTS[name]
     number = zlib.crc32(name.encode())
-    return Look(name, _CYCLE[number % len(_CYCLE)], _MARKERS[number // 7 % len(_MARKERS)], (0, (3, 1)), "xx")
+    red, green, blue = colorsys.hsv_to_rgb(number % 360 / 360, 0.75, 0.7)
+    color = f"#{round(red * 255):02X}{round(green * 255):02X}{round(blue * 255):02X}"
+    return Look(name, color, _MARKERS[number // 360 % len(_MARKERS)], (0, (3, 1)), "xx")
 
 
 def transport_label(name: str) -> str:
@@ -66,7 +81,7 @@ def transport_label(name: str) -> str:
 
 
 def numbered(number: int, count: int, label: str) -> Look:
-    """Give the look of the n-th of some things that are not transports: shades that no transport has."""
+    """Give the look of the n-th of some things that are not transports: shades from dark to light, with their markers."""
     import matplotlib as mpl
     from matplotlib.colors import to_hex
 
@@ -92,29 +107,138 @@ def canvas(width: float, height: float) -> Canvas:
         "hatch.linewidth": 0.6,
         "svg.hashsalt": "flowloom",
     })  # fmt: skip
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
-    return Canvas(figsize=(width, height), layout="constrained")
+    drawing = Canvas(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(drawing)  # knows how wide a text is
+    return drawing
+
+
+def heading(drawing: Canvas, text: str) -> None:
+    """Write a drawing's title over all its axes."""
+    drawing.suptitle(text, fontsize=12, fontweight="bold")
 
 
 def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> None:
-    """Put the legend below the axes, where it never covers data, with a line of small print."""
-    below = drawing.legend(
-        handles.values(),
-        handles.keys(),
-        loc="outside lower center",
-        ncols=min(len(handles), 6) or 1,
-        title=small_print or None,
-        title_fontsize=7,
-    )
+    """Put the legend below the axes, where it never covers data, with a line of small print.
+
+    It has as many columns as the drawing is wide enough for.
+    """
+    for columns in range(min(len(handles), 6) or 1, 0, -1):
+        below = drawing.legend(
+            handles.values(),
+            handles.keys(),
+            loc="outside lower center",
+            ncols=columns,
+            title=small_print or None,
+            title_fontsize=7,
+        )
+        if columns == 1 or below.get_window_extent().width <= 0.98 * drawing.bbox.width:
+            break
+        below.remove()
     below.get_title().set_color("#666666")
+
+
+def line(spot: Axes, xs: Any, ys: Any, look: Look, **options: Any) -> Any:
+    """Draw a line of many points, with a few markers on it; give its handle for a legend."""
+    return spot.plot(xs, ys, color=look.color, linestyle=look.dash, marker=look.marker, ms=5, markevery=0.12, **options)[0]
+
+
+def sizes_axis(axis: Any) -> None:
+    """Make an axis of flow sizes: logarithmic, labelled 1 kB, 10 kB, and so on."""
+    from flowloom.metrics import size
+
+    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    axis.set_major_formatter(lambda value, _: size(value))
+
+
+def logarithmic(axis: Any) -> None:
+    """Make an axis logarithmic, with plain numbers at it: 1, 2, 5, 10 where it spans few decades, else 1, 10, 100."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    (axis.axes.set_yscale if axis.axis_name == "y" else axis.axes.set_xscale)("log")
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 2000 * low else (1,)))
+    axis.set_major_formatter(lambda value, _: f"{value:,.10f}".rstrip("0").rstrip("."))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def from_one(axis: Any, top: float) -> None:
+    """Start an axis of slowdowns at 1, and make it logarithmic where it spans much."""
+    limits = axis.axes.set_ylim if axis.axis_name == "y" else axis.axes.set_xlim
+    if top <= LINEAR_MOST:
+        limits(1 - 0.03 * (top - 1), top)
+        return
+    limits(0.95, top)
+    logarithmic(axis)
 
 
 def save(drawing: Canvas, stem: Any) -> list[Any]:
     """Write PNG and SVG beside each other; nothing in them depends on the time of day."""
     from pathlib import Path
 
+    fit(drawing)
     pictures = [Path(f"{stem}.png"), Path(f"{stem}.svg")]
     drawing.savefig(pictures[0], dpi=150, metadata={"Software": "Flowloom"})
     drawing.savefig(pictures[1], metadata={"Date": None, "Creator": "Flowloom"})
     return pictures
+
+
+def fit(drawing: Canvas) -> None:
+    """Break the lines of titles and labels so that none is wider than its place."""
+    suptitle = drawing.get_suptitle()
+    if suptitle:
+        _break_lines(drawing._suptitle, 0.96 * drawing.bbox.width)  # type: ignore[attr-defined]
+    for _ in range(2):  # labels that take two lines leave less room for what is beside them
+        drawing.draw_without_rendering()
+        broken = [_fit_axes(spot) for spot in drawing.axes]
+        if not any(broken):
+            return
+
+
+def _fit_axes(spot: Axes) -> bool:
+    """Break the lines of one set of axes; say whether there was any to break."""
+    place = spot.get_window_extent()
+    broken = [
+        _break_lines(spot.title, place.width),
+        _break_lines(spot.xaxis.label, place.width),
+        _break_lines(spot.yaxis.label, place.height),
+    ]
+    labels = [label for label in spot.get_xticklabels() if label.get_text()]
+    if _collide(labels):
+        broken += [_break_lines(label, 0.95 * place.width / len(labels)) for label in labels]
+        if _collide(labels):
+            for label in labels:
+                label.set(text=" ".join(label.get_text().split()), rotation=30, ha="right", rotation_mode="anchor")
+    return any(broken)
+
+
+def _collide(labels: list[Text]) -> bool:
+    boxes = sorted((label.get_window_extent() for label in labels if label.get_visible()), key=lambda box: box.x0)
+    return any(left.x1 + 2 > right.x0 for left, right in itertools.pairwise(boxes))
+
+
+def _break_lines(text: Text, room: float) -> bool:
+    """Break a text at its spaces so that no line is longer than `room` pixels; a word that is longer stays whole.
+
+    Returns:
+        Whether it was too long.
+    """
+    words = text.get_text().split()
+
+    def long() -> bool:
+        box = text.get_window_extent()
+        return bool((box.height if text.get_rotation() == 90 else box.width) > room)
+
+    if not words or not long():
+        return False
+    lines = [words[0]]
+    for word in words[1:]:
+        text.set_text(f"{lines[-1]} {word}")
+        if long():
+            lines.append(word)
+        else:
+            lines[-1] = text.get_text()
+    text.set_text("\n".join(lines))
+    return True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flowloom.plots import style
+from flowloom.plots.sizes import corners, draw_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,27 +35,21 @@ def draw(sizes: Sizes, sets: Mapping[str, Sequence[int]], stem: Path, title: str
         color = style.VERMILLION if row == 0 else style.BLACK
         below.plot(thresholds, [row] * len(thresholds), "|", color=color, ms=9, mew=1.6)
     below.set_yticks(range(len(sets)), list(sets))
-    below.set(xlabel="Flow size or offset (bytes)", ylim=(len(sets) - 0.5, -0.5))
+    style.sizes_axis(below.xaxis)
+    below.set(xlabel="Flow size or offset", ylim=(len(sets) - 0.5, -0.5))
     below.grid(axis="y", visible=False)
-    drawing.suptitle(textwrap.fill(title, 90), fontsize=11, fontweight="bold")
+    style.heading(drawing, title)
     style.legend(drawing, handles)
     return style.save(drawing, stem)
 
 
 def _distributions(spot: Axes, sizes: Sizes) -> dict[str, Any]:
-    import numpy as np
-
-    points = sizes.bytes[sizes.bytes > 0]
-    smallest = max(points[0] / 2, 1.0)
-    # Linear between points is curved on a logarithmic axis; a step needs its point twice. Of a log's many steps none is seen.
-    corners = points if len(points) <= 500 else points[:0]
-    at = np.union1d(np.geomspace(smallest, sizes.largest, 500), corners)
+    at = corners(sizes)
     f, survival = sizes.at(at)
-    just_below, _ = sizes.at(np.nextafter(at, 0))
-    (flows,) = spot.plot(np.repeat(at, 2), np.column_stack([just_below, f]).ravel(), color=style.BLUE)
+    (flows,) = draw_share(spot, sizes)
     # What flows no larger than x carry is what is sent up to x, less what the larger ones send up to x.
     carried = (survival - at * (1 - f)) / sizes.mean
     (bytes_,) = spot.plot(at, carried, color=style.GREEN, linestyle=(0, (4, 2)))
     (sent,) = spot.plot(at, survival / sizes.mean, color=style.PURPLE, linestyle=(0, (1, 1)))
-    spot.set(xscale="log", ylabel="Share", ylim=(0, 1.02))
+    spot.set(ylabel="Share", ylim=(0, 1.02))
     return {"flows no larger": flows, "bytes of flows no larger": bytes_, "bytes sent up to this offset": sent}

@@ -1,0 +1,90 @@
+"""Grouped values: bars from a base line on a linear axis, dots on a logarithmic one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flowloom.metrics import significant
+from flowloom.plots.style import Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Member(NamedTuple):
+    """What has one value in each group."""
+
+    look: Look
+    heights: Sequence[float]
+    half_widths: Sequence[float]
+    """Of the confidence intervals; 0 where there is none."""
+
+
+def draw(spot: Axes, members: Sequence[Member], groups: Sequence[str], *, log: bool, base: float = 0.0) -> dict[str, Any]:
+    """Draw members side by side in each group; give the handles for a legend.
+
+    A bar's length is its message, and on a logarithmic axis it has none: dots are drawn there. A bound is a line that the
+    others are measured against.
+
+    Args:
+        spot: Where to draw.
+        members: What is drawn in each group, from left to right.
+        groups: The groups' names.
+        log: Whether the axis is logarithmic.
+        base: Where bars start.
+    """
+    spot.set_yscale("log" if log else "linear")
+    beside = [member for member in members if not member.look.bound]
+    width = 0.8 / max(len(beside), 1)
+    handles: dict[str, Any] = {}
+    for member in members:
+        look = member.look
+        if look.bound:
+            left, right = ([at + side for at in range(len(groups))] for side in (-0.45, 0.45))
+            lines = spot.hlines(member.heights, left, right, color=look.color, linestyle=look.dash, zorder=3)
+            handles[look.label] = lines
+            continue
+        shift = (beside.index(member) - (len(beside) - 1) / 2) * width
+        places = [at + shift for at in range(len(groups))]
+        error: dict[str, Any] = {"elinewidth": 1, "capsize": 2}
+        spread = list(member.half_widths) if any(member.half_widths) else None
+        if log:
+            dots = spot.errorbar(
+                places, member.heights, spread, color=look.color, marker=look.marker, linestyle="none", ms=6, **error
+            )
+            handles[look.label] = dots[0]
+        else:
+            handles[look.label] = spot.bar(
+                places, [height - base for height in member.heights], width * 0.92, bottom=base, yerr=spread,
+                color=look.color, hatch=look.hatch, edgecolor="white", linewidth=0.5, error_kw=error,
+            )  # fmt: skip
+    if not log:
+        spot.axhline(base, color="black", lw=0.8, zorder=2.5)
+    for edge in range(1, len(groups)):
+        spot.axvline(edge - 0.5, color="#DDDDDD", lw=0.6, zorder=0)
+    spot.set_xticks(range(len(groups)), groups)
+    spot.set_xlim(-0.5, len(groups) - 0.5)
+    spot.grid(axis="x", visible=False)
+    return handles
+
+
+def write_values(spot: Axes, members: Sequence[Member], *, log: bool, base: float = 0.0) -> None:
+    """Write each value over its bar or dot; upright where there are too many to stand beside each other."""
+    beside = [member for member in members if not member.look.bound]
+    width = 0.8 / max(len(beside), 1)
+    bars = sum(len(member.heights) for member in beside)
+    inches = spot.get_window_extent().width / spot.get_figure().dpi  # type: ignore[union-attr]
+    crowded = bars * 0.34 > inches
+    spot.margins(y=0.2 if crowded else 0.12)
+    for number, member in enumerate(beside):
+        for at, (height, half_width) in enumerate(zip(member.heights, member.half_widths, strict=True)):
+            missing = math.isnan(height) or (log and height <= 0)
+            top = (spot.get_ylim()[0] if log else base) if missing else height + half_width
+            text = "none" if math.isnan(height) else significant(height, 3)
+            spot.annotate(
+                text, (at + (number - (len(beside) - 1) / 2) * width, top), (0, 6 if log and not missing else 2),
+                textcoords="offset points", ha="center", va="bottom", fontsize=7, rotation=90 if crowded else 0,
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5},
+            )  # fmt: skip

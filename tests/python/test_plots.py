@@ -1,0 +1,236 @@
+"""Pictures: nothing is clipped or drawn over, transports can be told apart, and values are where their axis says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.container import BarContainer
+
+from flowloom import _native
+from flowloom.demotion.sizes import Sizes
+from flowloom.figures import catalogue, reader
+from flowloom.figures.grid import Grid
+from flowloom.plots import bars, comparison, figure, sizes, style, thresholds
+from flowloom.results import Results
+from flowloom.stats import Estimate
+
+ROOT = Path(__file__).parents[2]
+FIGURES = sorted(path for path in (ROOT / "papers").glob("*/*.toml") if "[[panel]]" in path.read_text(encoding="utf-8"))
+NAMES = [name for name in style._TRANSPORTS if name != "ideal"]
+
+
+@pytest.fixture
+def drawings(monkeypatch, tmp_path):
+    """Every drawing that is saved; set GALLERY to a folder to look at them."""
+    saved = []
+
+    def keep(drawing, stem):
+        style.fit(drawing)
+        drawing.draw_without_rendering()
+        if "GALLERY" in os.environ:
+            drawing.savefig(Path(os.environ["GALLERY"]) / f"{Path(stem).name}.png", dpi=80)
+        saved.append(drawing)
+        return [Path(f"{stem}.png")]
+
+    monkeypatch.setattr(style, "save", keep)
+    return saved
+
+
+def texts(drawing):
+    """Every text that is seen, with its box in pixels; of the axes, the legend and the drawing itself."""
+    found = [drawing._suptitle] if drawing._suptitle else []
+    for below in drawing.legends:
+        found += [*below.get_texts(), below.get_title()]
+    for spot in drawing.axes:
+        found += [spot.title, spot.xaxis.label, spot.yaxis.label]
+        for axis, (low, high) in ((spot.xaxis, spot.get_xlim()), (spot.yaxis, spot.get_ylim())):
+            shown = [tick for tick in axis.get_major_ticks() if low - 1e-9 * abs(low) <= tick.get_loc() <= high * (1 + 1e-9)]
+            found += [tick.label1 for tick in shown if tick.label1.get_visible()]
+    return [
+        (text.get_text(), text, text.get_window_extent()) for text in found if text.get_visible() and text.get_text().strip()
+    ]
+
+
+def sound(drawing):
+    """Check that no text leaves the drawing, and that none is on another one."""
+    seen = texts(drawing)
+    assert seen
+    for text, _, box in seen:
+        assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= drawing.bbox.width + 1 and box.y1 <= drawing.bbox.height + 1, text
+    for (a, one, here), (b, other, there) in itertools.combinations(seen, 2):
+        if one.get_rotation() in (0, 90) and other.get_rotation() in (0, 90):  # what leans has a box larger than itself
+            width = min(here.x1, there.x1) - max(here.x0, there.x0)
+            height = min(here.y1, there.y1) - max(here.y0, there.y0)
+            assert width <= 1 or height <= 1, (a, b)
+
+
+def result(name: str, slowdown: float, seed: int = 1) -> Results:
+    """A made-up result, with the shape of real ones."""
+    import pyarrow as pa
+
+    draw = np.random.default_rng(seed)
+    size = np.exp(draw.uniform(np.log(100), np.log(3e7), 400)).astype(int)
+    values = 1 + (slowdown - 1) * draw.exponential(1, 400)
+    flows = pa.table({"bytes": size, "slowdown": values, "finish": np.ones(400)})
+    spread = {"mean": float(values.mean()), "p99": float(np.percentile(values, 99))}
+    return Results({"transport": name, "slowdown": spread}, "", {}, _flows=flows)
+
+
+class Made(Grid):
+    """A figure's grid with made-up numbers, so that every figure can be drawn without running it."""
+
+    def __init__(self, of):
+        super().__init__(of, [], {})
+        self.scale = 10 ** random.Random(of.name).uniform(-1, 4)
+
+    def estimate(self, metric, point):
+        draw = random.Random(f"{metric} {point}")
+        if draw.random() < 0.03:
+            return Estimate(math.nan, None, 0)
+        mean = self.scale * draw.uniform(0.5, 1.5)
+        return Estimate(mean, mean * draw.uniform(0, 0.1), 3)
+
+    def course(self, series, x, y, point):
+        xs = list(np.linspace(0, 1, 50))
+        return [(xs, [value * self.scale * random.Random(str(point)).random() for value in xs])]
+
+
+@pytest.mark.parametrize("path", FIGURES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_figure_of_every_paper_is_drawn_whole(path, drawings, tmp_path):
+    figure.draw(Made(reader.read(path)), tmp_path / f"{path.parent.name}-{path.stem}", "phost/fig0, scale quick: one seed")
+    (drawing,) = drawings
+    sound(drawing)
+
+
+def test_bars_stand_on_a_line_and_no_bar_is_on_a_logarithmic_axis(drawings):
+    drawing = style.canvas(6, 4)
+    linear, log = drawing.subplots(1, 2)
+    members = [
+        bars.Member(style.transport("phost"), [2.0, 3.0], [0.1, 0.2]),
+        bars.Member(style.transport("pfabric"), [20.0, 1.5], [0.0, 0.0]),
+        bars.Member(style.transport("ideal"), [1.2, 1.1], [0.0, 0.0]),
+    ]
+    handles = bars.draw(linear, members, ["a", "b"], log=False, base=1.0)
+    assert isinstance(handles["pHost"], BarContainer)
+    assert [(bar.get_y(), bar.get_y() + bar.get_height()) for bar in handles["pHost"]] == [(1.0, 2.0), (1.0, 3.0)]
+    assert [list(line.get_ydata()) for line in linear.lines if line.get_color() == "black"] == [[1.0, 1.0]]
+    dots = bars.draw(log, members, ["a", "b"], log=True)
+    assert log.get_yscale() == "log"
+    assert not log.patches
+    assert list(dots["pFabric"].get_ydata()) == [20.0, 1.5]
+    assert (dots["pHost"].get_marker(), dots["pFabric"].get_marker()) == ("o", "s")
+
+
+@pytest.mark.parametrize(("worst", "scale"), [(2.0, "linear"), (60.0, "log")])
+def test_a_tournament_has_all_transports_in_all_rounds(drawings, tmp_path, worst, scale):
+    names = [*NAMES[:10], "ideal"]
+    rounds = {
+        size: {name: [result(name, 1 + (worst - 1) * at / 10, seed) for seed in (1, 2)] for at, name in enumerate(names)}
+        for size in ("web_search", "data_mining", "imc10")
+    }
+    comparison.draw_tournament(rounds, names, tmp_path / f"tournament-{scale}", "A tournament")
+    (drawing,) = drawings
+    sound(drawing)
+    assert drawing.axes[0].get_yscale() == scale
+    assert [text.get_text() for text in drawing.legends[0].get_texts()] == [style.transport_label(name) for name in names]
+
+
+def test_a_comparison_is_drawn_with_the_markers_of_its_legend(drawings, tmp_path):
+    names = ["phost", "pfabric", "fastpass", "dctcp", "my_own", "ideal"]
+    title = "a scenario whose name goes on and on, as names of scenarios do when they say all that is special about them"
+    runs = {name: [result(name, 1.5 + at, seed) for seed in (1, 2)] for at, name in enumerate(names)}
+    comparison.draw(runs, tmp_path / "compare", title)
+    (drawing,) = drawings
+    sound(drawing)
+    assert drawing._suptitle.get_text().replace("\n", " ").startswith(title)
+    shown = [(line.get_color(), line.get_marker()) for line in drawing.legends[0].get_lines()]
+    assert shown == [(style.transport(name).color, style.transport(name).marker) for name in names]
+    for spot in drawing.axes:
+        assert [(line.get_color(), line.get_marker()) for line in spot.lines] == shown
+    # Flows of all seeds are drawn: the distribution starts at one in 800.
+    assert drawing.axes[1].lines[0].get_ydata()[0] == 1 / 800
+
+
+@pytest.mark.parametrize("name", ["web_search", "imc10", "homa_w1"])
+def test_a_distribution_is_drawn_as_the_simulator_draws_from_it(name, drawings, tmp_path):
+    (entry,) = (e for e in json.loads(_native.catalogue())["workloads"] if e["name"] == name)
+    sizes.draw(Sizes.through(name, entry["points"]), tmp_path / f"sizes-{name}", f"{name}: {entry['about']}")
+    (drawing,) = drawings
+    sound(drawing)
+    x, y = drawing.axes[0].lines[0].get_data()
+    # The sampler: linear in bytes between points, all of the first point's share at its size.
+    table, share = np.array(entry["points"]).T
+    for low, high, f_low, f_high in zip(table, table[1:], share, share[1:], strict=False):
+        inside = (x > low) & (x < high)
+        np.testing.assert_allclose(y[inside], f_low + (x[inside] - low) / (high - low) * (f_high - f_low), atol=1e-9)
+    assert (y[x < table[0]] == 0).all()
+    assert y[-1] == 1
+
+
+def test_thresholds_are_drawn_whole(drawings, tmp_path):
+    (entry,) = (e for e in json.loads(_native.catalogue())["workloads"] if e["name"] == "web_search")
+    sets = {
+        "found": (1000, 20000, 300000),
+        "split into parts that carry equal numbers of bytes": (5000, 10**6),
+        "published": (7,),
+    }
+    thresholds.draw(Sizes.through("web_search", entry["points"]), sets, tmp_path / "thresholds", "Thresholds " * 20)
+    sound(drawings[0])
+
+
+# Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009), severity 1.
+SEEN_BY = {
+    "normal": np.eye(3),
+    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]),
+}
+
+
+def oklab(color: str, vision: str):
+    """A colour as a point of Ottosson's OKLab, in which distances are how different colours look; 0.02 is just noticeable."""
+    encoded = np.array(to_rgb(color))
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(SEEN_BY[vision] @ linear, 0, 1)
+    cones = np.array([
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ])  # fmt: skip
+    lab = np.array([
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ])  # fmt: skip
+    return lab @ np.cbrt(cones @ seen)
+
+
+def apart(one: style.Look, other: style.Look, vision: str) -> float:
+    return float(np.linalg.norm(oklab(one.color, vision) - oklab(other.color, vision)))
+
+
+def test_no_two_transports_look_alike():
+    for a, b in itertools.combinations(["ideal", *NAMES], 2):
+        one, other = style.transport(a), style.transport(b)
+        assert one.label != other.label
+        assert one.marker != other.marker, (a, b)
+        assert apart(one, other, "normal") > 0.1, (a, b)
+        if one.hatch == other.hatch and "ideal" not in (a, b):  # the bound is no bar, and its dash is its own
+            assert min(apart(one, other, vision) for vision in SEEN_BY) > 0.07, (a, b)
+
+
+def test_every_transport_there_is_and_is_planned_has_its_look():
+    there = {entry["name"] for entry in json.loads(_native.catalogue())["transports"]}
+    planned = {"pase", "pdq", "d3", "expresspass", "ndp", "homa", "hpcc", "top"}
+    assert there | planned <= style._TRANSPORTS.keys()
+    assert catalogue.papers()  # whose figures name them, too
+    # What somebody adds keeps its look, and has no other's.
+    assert style.transport("my_own") == style.transport("my_own")
+    assert style.transport("my_own").color not in {look.color for look in style._TRANSPORTS.values()}
