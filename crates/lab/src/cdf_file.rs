@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ScenarioError;
-use crate::cdf::{Cdf, Point};
+use crate::cdf::{BYTES_MAX, Cdf, Point};
+use crate::error::shown;
 
 /// Payload of the packets that packet tables count.
 const PACKET_BYTES: f64 = 1460.0;
@@ -75,7 +76,8 @@ pub fn parse(text: &str, dialect: Option<Dialect>, file: &str) -> Result<Cdf, Sc
     };
     let points = rows.iter().map(|row| point(row, dialect, file)).collect::<Result<Vec<Point>, ScenarioError>>()?;
     if points[points.len() - 1].probability != 1.0 {
-        let message = format!("the last cumulative value is {}, not {}", last.cells[last.cells.len() - 1], dialect.whole());
+        let found = number(last.cells[last.cells.len() - 1]);
+        let message = format!("the last cumulative value is {found}, not {}", dialect.whole());
         return Err(ScenarioError::at_line(file, last.line, message));
     }
     Cdf::new(points).map_err(|error| ScenarioError::at_line(file, rows[error.point].line, error.message))
@@ -97,7 +99,7 @@ fn read_content(text: &str, file: &str) -> Result<Content, ScenarioError> {
             f64::from_str(cell)
                 .ok()
                 .filter(|number| number.is_finite())
-                .ok_or_else(|| ScenarioError::at_line(file, line, format!("\"{cell}\" is not a number")))
+                .ok_or_else(|| ScenarioError::at_line(file, line, format!("\"{}\" is not a number", shown(cell))))
         };
         rows.push(Row { line, cells: cells.iter().map(number).collect::<Result<Vec<f64>, ScenarioError>>()? });
     }
@@ -116,7 +118,7 @@ fn by_column_names(cells: &[&str]) -> Option<Dialect> {
 fn unknown_columns(cells: &[&str], file: &str, line: usize) -> ScenarioError {
     let message = format!(
         "unknown columns \"{}\"; give bytes,cumulative_probability or bytes,cumulative_percent or packets,cumulative_probability",
-        cells.join(",")
+        shown(&cells.join(","))
     );
     ScenarioError::at_line(file, line, message)
 }
@@ -139,15 +141,25 @@ fn point(row: &Row, dialect: Dialect, file: &str) -> Result<Point, ScenarioError
     }
     let (size, cumulative) = (row.cells[0], row.cells[row.cells.len() - 1]);
     if size < 0.0 {
-        return fault(format!("the size {size} is negative"));
+        return fault(format!("the size {} is negative", number(size)));
+    }
+    // Compared before it is rounded to whole bytes, which would make the largest of what is too large.
+    let bytes = size * dialect.size_unit();
+    if bytes > BYTES_MAX as f64 {
+        return fault(format!("a flow of {} bytes is too large; the limit is {BYTES_MAX}", number(bytes)));
     }
     let whole = dialect.whole();
     if !(0.0..=whole).contains(&cumulative) {
-        return fault(format!("the cumulative value {cumulative} is outside 0 to {whole}"));
+        return fault(format!("the cumulative value {} is outside 0 to {whole}", number(cumulative)));
     }
     // Tables printed with few digits may miss the end by a rounding error, but not by more.
     let probability = if whole - cumulative < 1e-9 * whole { 1.0 } else { cumulative / whole };
-    Ok(Point { bytes: (size * dialect.size_unit()).round() as u64, probability })
+    Ok(Point { bytes: bytes.round() as u64, probability })
+}
+
+/// A number as an error shows it: without the hundreds of zeros of the largest ones.
+fn number(value: f64) -> String {
+    if value.abs() >= 1e16 { format!("{value:e}") } else { value.to_string() }
 }
 
 /// The dialect's name in scenarios.
@@ -202,6 +214,11 @@ mod tests {
             error("1 0.5\n2 0.7 1\n", Some(Dialect::BytesProbability)),
             error("1 50\n2 100\n", Some(Dialect::BytesProbability)),
             error("# nothing\n", None),
+            error("1 0.5\n1e300 1\n", Some(Dialect::BytesProbability)),
+            error("1 0.5\n1e13 1\n", Some(Dialect::PacketsProbability)),
+            error("1 0.5\n-1e300 1\n", Some(Dialect::BytesProbability)),
+            error("1 0.5\n2 1e300\n", Some(Dialect::BytesProbability)),
+            error("nan nan\n2 1\n", Some(Dialect::BytesProbability)),
         ];
         insta::assert_snapshot!(cases.join("\n"), @r#"
         t.csv:2: the table does not say whether its sizes are bytes or packets of 1460 B; name the dialect: bytes_probability or packets_probability
@@ -218,6 +235,11 @@ mod tests {
         t.csv:2: 3 columns; bytes_probability has 2
         t.csv:1: the cumulative value 50 is outside 0 to 1
         t.csv: the table has no rows
+        t.csv:2: a flow of 1e300 bytes is too large; the limit is 1000000000000000
+        t.csv:2: a flow of 1.46e16 bytes is too large; the limit is 1000000000000000
+        t.csv:2: the size -1e300 is negative
+        t.csv:2: the cumulative value 1e300 is outside 0 to 1
+        t.csv:1: "nan" is not a number
         "#);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use flowloom_core::{Network, NodeId, Switching};
 
-use crate::error::suggestion;
+use crate::error::{shown, suggestion};
 use crate::spec::{NetworkFile, NodeEntry, TomlText, read};
 use crate::{ScenarioError, files};
 
@@ -31,10 +31,17 @@ fn build(file: &NetworkFile, switching: Switching) -> Result<Network, ScenarioEr
                 network.set_name(id, &host.name);
                 (id, &host.name)
             }
-            NodeEntry::Switch(switch) => (network.add_switch(switch.level, &switch.tier, &switch.name), &switch.name),
+            NodeEntry::Switch(switch) => {
+                named(&switch.tier, index, "tier")?;
+                (network.add_switch(switch.level, &switch.tier, &switch.name), &switch.name)
+            }
         };
+        named(name, index, "name")?;
         if by_name.insert(name.as_str(), id).is_some() {
-            return Err(ScenarioError::at_key(format!("node.{index}.name"), format!("a second node is called \"{name}\"")));
+            return Err(ScenarioError::at_key(
+                format!("node.{index}.name"),
+                format!("a second node is called \"{}\"", shown(name)),
+            ));
         }
     }
     for (index, link) in file.link.iter().enumerate() {
@@ -44,15 +51,23 @@ fn build(file: &NetworkFile, switching: Switching) -> Result<Network, ScenarioEr
                 names.sort_unstable();
                 ScenarioError::at_key(
                     format!("link.{index}.{key}"),
-                    format!("no node is called \"{name}\"; {}", suggestion(name, names)),
+                    format!("no node is called \"{}\"; {}", shown(name), suggestion(name, names)),
                 )
             })
         };
         let (a, b) = (end("a", &link.a)?, end("b", &link.b)?);
         if a == b {
-            return Err(ScenarioError::at_key(format!("link.{index}.b"), format!("both ends are \"{}\"", link.a)));
+            return Err(ScenarioError::at_key(format!("link.{index}.b"), format!("both ends are \"{}\"", shown(&link.a))));
         }
         network.connect(a, b, link.rate.0, link.delay.0);
     }
     Ok(network)
+}
+
+/// Names and tiers are what faults and results call links by, so none is empty.
+fn named(word: &str, node: usize, key: &str) -> Result<(), ScenarioError> {
+    if word.trim().is_empty() {
+        return Err(ScenarioError::at_key(format!("node.{node}.{key}"), format!("the {key} is empty; give the node one")));
+    }
+    Ok(())
 }

@@ -1,6 +1,18 @@
 //! Bad input, told so that it can be mended.
 
+use std::borrow::Cow;
 use std::fmt;
+
+/// Characters that an error shows at most of a user's value.
+const VALUE_MOST: usize = 80;
+/// Of a key's dotted path.
+const KEY_MOST: usize = 120;
+/// Of a file's name and line, or of an override.
+const PLACE_MOST: usize = 200;
+/// Of a source line.
+const LINE_MOST: usize = 160;
+/// Of what is wrong, the lists of what would be right included.
+const MESSAGE_MOST: usize = 900;
 
 /// Bad input: a scenario, an override, or a file that a scenario names.
 ///
@@ -31,7 +43,7 @@ pub(crate) struct Excerpt {
 impl ScenarioError {
     /// Something is wrong with the value of `key`; where that stands is filled in by whoever knows the file.
     pub(crate) fn at_key(key: impl Into<String>, message: impl Into<String>) -> ScenarioError {
-        ScenarioError { place: None, key: Some(key.into()), message: message.into(), excerpt: None }
+        ScenarioError { place: None, key: Some(key.into()), message: bounded(message), excerpt: None }
     }
 
     /// Something is wrong in line `line` (from 1) of `file`.
@@ -41,7 +53,7 @@ impl ScenarioError {
 
     /// Something is wrong with a whole file, or an override.
     pub(crate) fn at_place(place: impl Into<String>, message: impl Into<String>) -> ScenarioError {
-        ScenarioError { place: Some(place.into()), key: None, message: message.into(), excerpt: None }
+        ScenarioError { place: Some(place.into()), key: None, message: bounded(message), excerpt: None }
     }
 
     /// The same error about a part of a whole: its key is below `part` instead of `whole`.
@@ -75,17 +87,56 @@ impl ScenarioError {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in [&self.place, &self.key].into_iter().flatten() {
-            write!(f, "{part}: ")?;
+        for (part, most) in [(&self.place, PLACE_MOST), (&self.key, KEY_MOST)] {
+            if let Some(part) = part {
+                write!(f, "{}: ", elided(part, most))?;
+            }
         }
         write!(f, "{}", self.message)?;
-        let Some(Excerpt { line, text, skip, width }) = &self.excerpt else { return Ok(()) };
-        let margin = " ".repeat(line.to_string().len());
-        write!(f, "\n{margin} |\n{line} | {text}\n{margin} | {}{}", " ".repeat(*skip), "^".repeat(*width))
+        self.excerpt.as_ref().map_or(Ok(()), |excerpt| excerpt.fmt(f))
     }
 }
 
 impl std::error::Error for ScenarioError {}
+
+impl Excerpt {
+    /// Of a long line, only what is around the underlined part is shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Excerpt { line, text, skip, width } = self;
+        let left_out = if text.chars().count() > LINE_MOST { skip.saturating_sub(LINE_MOST / 4) } else { 0 };
+        let shown: String = text.chars().skip(left_out).take(LINE_MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let (skip, width) = (skip - left_out, (*width).min((LINE_MOST + left_out).saturating_sub(*skip)).max(1));
+        let margin = " ".repeat(line.to_string().len());
+        write!(f, "\n{margin} |\n{line} | {shown}\n{margin} | {}{}", " ".repeat(skip), "^".repeat(width))
+    }
+}
+
+/// A user's value as an error shows it.
+pub(crate) fn shown(value: &str) -> Cow<'_, str> {
+    elided(value, VALUE_MOST)
+}
+
+fn bounded(message: impl Into<String>) -> String {
+    elided(&message.into(), MESSAGE_MOST).into_owned()
+}
+
+/// `text`, or its beginning and its end if it has more than `most` characters. Control characters are escaped, since a terminal would
+/// obey them.
+fn elided(text: &str, most: usize) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= most && !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |part: &mut dyn Iterator<Item = char>| -> String {
+        part.flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    };
+    if count <= most {
+        return Cow::Owned(escaped(&mut text.chars()));
+    }
+    let tail = most / 3;
+    let (begin, end) = (escaped(&mut text.chars().take(most - tail)), escaped(&mut text.chars().skip(count - tail)));
+    Cow::Owned(format!("{begin}… ({count} characters) …{end}"))
+}
 
 /// What follows "unknown …": the closest of `candidates`, or all of them where none is close.
 pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
@@ -98,7 +149,37 @@ pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'
 }
 
 fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    // No name is longer, and the distance costs the product of the lengths.
+    if word.len() > VALUE_MOST {
+        return None;
+    }
     let distance = |candidate: &&&str| strsim::damerau_levenshtein(word, candidate);
     // Two letters of five wrong are still a slip; more is another word.
     candidates.iter().min_by_key(distance).filter(|near| distance(near) * 5 <= near.len().max(word.len()) * 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_long_is_shown_by_its_ends() {
+        assert_eq!(elided("short µ", 7), "short µ");
+        assert_eq!(elided("abcdefghijkl", 6), "abcd… (12 characters) …kl");
+        assert_eq!(elided("a\tb\u{1b}[31m", 20), "a\\tb\\u{1b}[31m");
+        assert!(shown(&"µ".repeat(1_000_000)).chars().count() < 120);
+    }
+
+    #[test]
+    fn no_error_is_longer_than_a_screen() {
+        let long = "x".repeat(1_000_000);
+        for skip in [0, 500_000, 999_999] {
+            let excerpt = Excerpt { line: 3, text: long.clone(), skip, width: 1_000_000 - skip };
+            let error = ScenarioError::at_key(long.clone(), long.clone()).placed(|_| (long.clone(), Some(excerpt)));
+            let text = error.to_string();
+            assert!(text.chars().count() < 2_000, "{}", text.chars().count());
+            let [.., line, underline] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+            assert!(underline.ends_with('^') && underline.chars().count() <= line.chars().count(), "{line}\n{underline}");
+        }
+    }
 }

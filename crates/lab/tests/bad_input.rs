@@ -296,6 +296,8 @@ fn traces() {
         trace("0,0,1,1000\n"),
         trace("start_s,src,dst,bytes\n"),
         trace(""),
+        trace("\u{feff}start_s,src,dst,bytes\r\n0,0,1,1000\r\n"),
+        trace("start_s,src,dst,bytes\nnan,0,1,1\n"),
     ];
     insta::assert_snapshot!(lines.join("\n"));
 }
@@ -313,6 +315,9 @@ fn size_tables() {
         table("100 0.5\n200 1\n", ",dialect=\"bytes\""),
         table("100 0.5\n50 1\n", ",dialect=\"bytes_probability\""),
         table("100 0.5\n200 0.9\n", ",dialect=\"bytes_probability\""),
+        table("\u{feff}bytes,cumulative_probability\r\n100,0.5\r\n200,1\r\n", ""),
+        table("100 0.5\nnan 1\n", ",dialect=\"bytes_probability\""),
+        table("100 0.5\n1e300 1\n", ",dialect=\"bytes_probability\""),
     ];
     insta::assert_snapshot!(lines.join("\n"));
 }
@@ -341,6 +346,11 @@ fn custom_networks() {
         net(&format!("{switch}link = []")),
         net(hosts),
         net("node = ["),
+        net(&format!("{hosts}[[node]]\nkind = \"switch\"\nname = \"s\"\ntier = \"\"\n{}", link("a", "s"))),
+        net(&format!("{hosts}[[node]]\nkind = \"switch\"\nname = \" \"\n{}", link("a", "b"))),
+        net("[[node]]\nkind = \"host\"\nname = \"\"\n"),
+        net("node = []\nlink = []"),
+        net(&format!("\u{feff}{hosts}{switch}{}{}", link("a", "s"), link("s", "b"))),
     ];
     insta::assert_snapshot!(lines.join("\n"));
 }

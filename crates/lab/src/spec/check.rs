@@ -3,13 +3,13 @@
 //! The schemas are the ones that `schemars` derives from the types of a scenario, with everything inlined; of JSON schema, this
 //! knows what they use.
 
-use serde_json::Value as Schema;
+use serde_json::{Number, Value as Schema};
 use toml::{Table, Value};
 
 use super::quantity::check_format;
 use super::toml_text::TomlText;
 use crate::ScenarioError;
-use crate::error::suggestion;
+use crate::error::{shown, suggestion};
 
 /// Checks `table` against `schema`.
 ///
@@ -60,7 +60,7 @@ impl Checker {
         match value {
             Value::String(word) if words.contains(&word.as_str()) => {}
             Value::String(word) => {
-                self.wrong(key, format!("\"{word}\" is unknown; {}", suggestion(word, words.iter().copied())));
+                self.wrong(key, format!("\"{}\" is unknown; {}", shown(word), suggestion(word, words.iter().copied())));
             }
             other => self.wrong(key, format!("found {}, expected one of {}", found(other), words.join(", "))),
         }
@@ -69,6 +69,8 @@ impl Checker {
     fn text(&mut self, key: &str, schema: &Schema, value: &Value) {
         let quantity = |text: &str| schema["format"].as_str().and_then(|format| check_format(format, text));
         let result = match value {
+            // No quantity is so long; the generic message shows its ends.
+            Value::String(text) if text.len() > 80 && schema["format"].is_string() => Err(String::new()),
             Value::String(text) => quantity(text).unwrap_or(Ok(())),
             // A bare number is told which unit it lacks.
             Value::Integer(_) | Value::Float(_) => quantity(&value.to_string()).unwrap_or_else(|| Err(String::new())),
@@ -84,13 +86,12 @@ impl Checker {
     }
 
     fn range(&mut self, key: &str, schema: &Schema, number: f64, value: &Value) {
-        let bound = |name: &str| schema[name].as_f64();
         let inside = number.is_finite()
-            && bound("minimum").is_none_or(|least| number >= least)
-            && bound("maximum").is_none_or(|most| number <= most)
-            && bound("exclusiveMinimum").is_none_or(|least| number > least);
+            && least(schema).is_none_or(|least| number >= least.as_f64().unwrap_or(f64::MIN))
+            && most(schema).is_none_or(|most| number <= most.as_f64().unwrap_or(f64::MAX))
+            && schema["exclusiveMinimum"].as_f64().is_none_or(|least| number > least);
         if !inside {
-            self.wrong(key, format!("found {value}, expected {}", expected(schema)));
+            self.wrong(key, format!("found {}, expected {}", found(value), expected(schema)));
         }
     }
 
@@ -218,7 +219,8 @@ fn type_of(schema: &Schema) -> &str {
 
 fn found(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("the text \"{text}\""),
+        Value::String(text) => format!("the text \"{}\"", shown(text)),
+        Value::Float(number) if number.abs() >= 1e16 => format!("{number:e}"),
         Value::Table(_) => "a table".to_owned(),
         Value::Array(_) => "a list".to_owned(),
         other => other.to_string(),
@@ -254,13 +256,40 @@ fn expected(schema: &Schema) -> String {
 }
 
 fn expected_range(schema: &Schema) -> String {
-    let bound = |name: &str, words: &str| schema[name].as_number().map(|bound| format!("{words} {bound}"));
-    if let (Some(least), Some(most)) = (bound("minimum", "from"), bound("maximum", "to")) {
-        return format!(" {least} {most}");
+    let (least, most) = (least(schema), most(schema));
+    if let (Some(least), Some(most)) = (&least, &most) {
+        return format!(" from {least} to {most}");
     }
-    let bounds = [bound("minimum", "at least"), bound("exclusiveMinimum", "above"), bound("maximum", "at most")];
+    let above = schema["exclusiveMinimum"].as_number();
+    let say = |words: &str, bound: Option<&Number>| bound.map(|bound| format!("{words} {bound}"));
+    let bounds = [say("at least", least.as_ref()), say("above", above), say("at most", most.as_ref())];
     let bounds: Vec<String> = bounds.into_iter().flatten().collect();
     if bounds.is_empty() { String::new() } else { format!(" {}", bounds.join(" and ")) }
+}
+
+/// The least value that a schema allows: what it says, or what its type can hold.
+fn least(schema: &Schema) -> Option<Number> {
+    let of_type = match schema["format"].as_str() {
+        Some("int8") => Some(i8::MIN.into()),
+        Some("int16") => Some(i16::MIN.into()),
+        Some("int32") => Some(i32::MIN.into()),
+        _ => None,
+    };
+    schema["minimum"].as_number().cloned().or(of_type)
+}
+
+/// The most; whatever TOML can write fits in 64 bits.
+fn most(schema: &Schema) -> Option<Number> {
+    let of_type = match schema["format"].as_str() {
+        Some("uint8") => Some(u8::MAX.into()),
+        Some("uint16") => Some(u16::MAX.into()),
+        Some("uint32") => Some(u32::MAX.into()),
+        Some("int8") => Some(i8::MAX.into()),
+        Some("int16") => Some(i16::MAX.into()),
+        Some("int32") => Some(i32::MAX.into()),
+        _ => None,
+    };
+    schema["maximum"].as_number().cloned().or(of_type)
 }
 
 fn expected_table(schema: &Schema) -> String {

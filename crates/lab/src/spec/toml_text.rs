@@ -9,6 +9,10 @@ use toml::{Spanned, Table, Value};
 use crate::ScenarioError;
 use crate::error::Excerpt;
 
+/// Parts of the longest key; the deepest in a scenario has half of them. What is deeper is refused unread, since walking it would take
+/// one stack frame for each part.
+const PARTS_MOST: usize = 16;
+
 /// A TOML text, and where its keys are.
 pub(crate) struct TomlText {
     file: String,
@@ -148,6 +152,9 @@ fn apply(root: &mut Table, text: &str) -> Result<String, String> {
     };
     if path.is_empty() || path.split('.').any(str::is_empty) {
         return Err("the key is empty; an override is key.path=value, for example workload.load=0.6".to_owned());
+    }
+    if path.split('.').count() > PARTS_MOST {
+        return Err(format!("the key has more than {PARTS_MOST} parts, which no key has"));
     }
     let value = parse_value(value)?;
     let (parents, last) = path.rsplit_once('.').map_or((None, path), |(parents, last)| (Some(parents), last));

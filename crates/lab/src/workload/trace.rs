@@ -9,7 +9,7 @@ use super::hosts::{by_number, no_such_host};
 use super::{Context, FlowList};
 use crate::ScenarioError;
 use crate::cdf::BYTES_MAX;
-use crate::error::suggestion;
+use crate::error::{shown, suggestion};
 use crate::files;
 
 /// What a trace may say of a flow. The first four are required.
@@ -57,7 +57,7 @@ impl Columns {
         let mut places = [None; COLUMNS.len()];
         for (place, name) in names.iter().enumerate() {
             let column = COLUMNS.iter().position(|column| column == name);
-            let column = column.ok_or_else(|| format!("unknown column \"{name}\"; {}", suggestion(name, COLUMNS)))?;
+            let column = column.ok_or_else(|| format!("unknown column \"{}\"; {}", shown(name), suggestion(name, COLUMNS)))?;
             if places[column].replace(place).is_some() {
                 return Err(format!("column {name} appears twice"));
             }
@@ -93,7 +93,7 @@ impl<'a> Row<'a> {
         let Some(cell) = self.get(column) else { return Ok(None) };
         let inside = u64::from_str(cell).is_ok_and(|number| number <= most);
         let number = T::from_str(cell).ok().filter(|_| inside);
-        number.map(Some).ok_or_else(|| format!("{column} is \"{cell}\"; it is a whole number from 0 to {most}"))
+        number.map(Some).ok_or_else(|| format!("{column} is \"{}\"; it is a whole number from 0 to {most}", shown(cell)))
     }
 
     /// An instant, if the column says one.
@@ -102,7 +102,7 @@ impl<'a> Row<'a> {
         let seconds = f64::from_str(cell).ok().filter(|seconds| (0.0..=TIME_S_MAX).contains(seconds));
         match seconds {
             Some(seconds) => Ok(Some(Time::ZERO + Duration::from_secs_f64(seconds))),
-            None => Err(format!("{column} is \"{cell}\"; it is a number of seconds from 0 to {TIME_S_MAX}")),
+            None => Err(format!("{column} is \"{}\"; it is a number of seconds from 0 to {TIME_S_MAX}", shown(cell))),
         }
     }
 }
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         }
         let (src, dst) = (self.host(row, "src")?, self.host(row, "dst")?);
         if src == dst {
-            return Err(format!("src and dst are the same host, {}", row.required("src")?));
+            return Err(format!("src and dst are the same host, {}", shown(row.required("src")?)));
         }
         let bytes = row.whole("bytes", BYTES_MAX)?.ok_or("bytes is empty")?;
         let deadline = row.instant("deadline_s")?;
@@ -158,6 +158,6 @@ impl<'a> Reader<'a> {
         let by_number = u32::from_str(cell).ok().and_then(|number| by_number(number, self.network));
         by_number
             .or_else(|| self.hosts_by_name.get(cell).copied())
-            .ok_or_else(|| format!("{column} is {}", no_such_host(&format!("\"{cell}\""), self.network)))
+            .ok_or_else(|| format!("{column} is {}", no_such_host(&format!("\"{}\"", shown(cell)), self.network)))
     }
 }
