@@ -12,6 +12,7 @@ mod network;
 mod packet;
 mod pool;
 mod port;
+pub mod topology;
 mod transport;
 mod units;
 mod wire;

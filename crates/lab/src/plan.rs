@@ -1,7 +1,7 @@
 //! From a scenario to what a run needs.
 
+use flowloom_core::topology::{self, Delays};
 use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, Sharing, Switching, Time, WireProfile};
-use flowloom_fabric::topology::{self, Delays};
 use flowloom_fabric::{Fault, Routing, SimSetup, Successor};
 
 use crate::custom;

@@ -1,7 +1,7 @@
 //! Networks, set-ups and flows.
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Rate, Switching, Time, Transport, WireProfile};
-use flowloom_fabric::{Fault, Faulty, Observer, Report, Routing, Sim, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Rate, Switching, Time, Transport, WireProfile, topology};
+use flowloom_fabric::{Fault, Faulty, Observer, Report, Routing, Sim, SimSetup};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

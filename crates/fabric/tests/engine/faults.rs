@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, NodeId, Packet, Time};
-use flowloom_fabric::{Fault, Observer, Routing, SimSetup, topology};
+use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, NodeId, Packet, Time, topology};
+use flowloom_fabric::{Fault, Observer, Routing, SimSetup};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Header, Kind, Plain};

@@ -1,7 +1,7 @@
 //! The order of events is total and the same every time, and what happens in one part of the network does not touch another.
 
-use flowloom_core::{Duration, Flow, NodeId, Time};
-use flowloom_fabric::{Fault, FlowRecord, Report, Routing, SimSetup, topology};
+use flowloom_core::{Duration, Flow, NodeId, Time, topology};
+use flowloom_fabric::{Fault, FlowRecord, Report, Routing, SimSetup};
 
 use crate::common::blast::{Blast, Plain};
 use crate::common::networks::{Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, run, setup, watch_faulty};

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use flowloom_core::{
     Bytes, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, NodeKind, Packet, Placement, PortSite, Site, Time, Transport,
+    topology,
 };
-use flowloom_fabric::topology;
 use flowloom_transports::disciplines::{Buffer, StrictPriority};
 
 use crate::common::blast::{Blaster, Header, Kind};

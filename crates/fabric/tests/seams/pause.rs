@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Ecn, FlowId, LinkId, Network, Nic, NodeId, Packet, PacketId, PortCall, PortNumber,
-    PortSite, Time,
+    PortSite, Time, topology,
 };
-use flowloom_fabric::{PortCounters, Report, SimSetup, topology};
+use flowloom_fabric::{PortCounters, Report, SimSetup};
 
 use crate::common::blast::{Blast, Header, Kind, Scheme};
 use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, setup, watch};

@@ -2,9 +2,9 @@
 
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Duration, Ecn, Effects, FlowId, LinkId, Network, Nic, NodeId, NodeKind, Packet,
-    Pool, PortCall, PortNumber, PortSite, Rate, Sharing, Time, WireProfile,
+    Pool, PortCall, PortNumber, PortSite, Rate, Sharing, Time, WireProfile, topology,
 };
-use flowloom_fabric::{Fault, Faulty, Report, SimSetup, topology};
+use flowloom_fabric::{Fault, Faulty, Report, SimSetup};
 use flowloom_transports::disciplines::{EcnConfig, EcnPriority, Marking, SharedMemory};
 
 use crate::common::blast::{Blast, Header, Scheme};

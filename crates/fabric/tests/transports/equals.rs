@@ -1,7 +1,7 @@
 //! What two names for the same rules must show: the same run, to the last byte and picosecond.
 
-use flowloom_core::{Bytes, Duration, Flow, Transport};
-use flowloom_fabric::{Report, Routing, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, Transport, topology};
+use flowloom_fabric::{Report, Routing, SimSetup};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::pias::{self, Pias};
 use flowloom_transports::tcp::controllers::Kind;

@@ -1,7 +1,7 @@
 //! Fastpass on networks: exact times of a flow alone, and queues that stay empty.
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, WireProfile};
-use flowloom_fabric::{Report, Routing, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, WireProfile, topology};
+use flowloom_fabric::{Report, Routing, SimSetup};
 use flowloom_transports::fastpass::{Config, Fastpass};
 
 use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, pairs, run, setup, shapes};

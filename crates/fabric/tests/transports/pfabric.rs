@@ -1,7 +1,7 @@
 //! pFabric on networks: the flow with the least left goes as if it were alone.
 
-use flowloom_core::{Bytes, Duration, Flow, Time, WireProfile};
-use flowloom_fabric::{PortCounters, Report, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, Time, WireProfile, topology};
+use flowloom_fabric::{PortCounters, Report, SimSetup};
 use flowloom_transports::pfabric::{Config, PFabric};
 
 use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, run, setup, shapes};

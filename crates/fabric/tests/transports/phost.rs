@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Packet, Time, WireProfile};
-use flowloom_fabric::{PortCounters, Report, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Packet, Time, WireProfile, topology};
+use flowloom_fabric::{PortCounters, Report, SimSetup};
 use flowloom_transports::phost::{Config, Header, PHost, Policy};
 
 use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, run, setup, shapes, watch};

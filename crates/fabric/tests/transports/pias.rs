@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Packet, Time, Transport};
-use flowloom_fabric::{Observer, PortCounters, Report, Routing, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Packet, Time, Transport, topology};
+use flowloom_fabric::{Observer, PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::las::Las;
 use flowloom_transports::pias::{Config, Header, Pias};
 use flowloom_transports::tcp;

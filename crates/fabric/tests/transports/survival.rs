@@ -1,7 +1,7 @@
 //! Whatever a network does, every flow completes and no byte is delivered twice.
 
-use flowloom_core::{Bytes, Duration, Flow, Network, Sharing, Time, Transport, WireProfile};
-use flowloom_fabric::{Fault, Routing, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, Network, Sharing, Time, Transport, WireProfile, topology};
+use flowloom_fabric::{Fault, Routing, SimSetup};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::las::Las;

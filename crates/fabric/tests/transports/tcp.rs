@@ -3,8 +3,8 @@
 //!
 //! Hosts are faster than the bottleneck, but where a test says otherwise.
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, Transport, WireProfile};
-use flowloom_fabric::{Fault, PortCounters, Report, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, Transport, WireProfile, topology};
+use flowloom_fabric::{Fault, PortCounters, Report, SimSetup};
 use flowloom_transports::disciplines::{EcnConfig, Marking};
 use flowloom_transports::las::Las;
 use flowloom_transports::pias::Pias;
