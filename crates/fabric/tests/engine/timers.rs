@@ -49,7 +49,7 @@ impl Transport for Clocks {
         Clock { due: None, mouth: Blaster::new(site, false) }
     }
     fn port((): &(), site: &PortSite<'_>) -> DropTail {
-        DropTail::new(site.buffer)
+        DropTail::new(site.memory.bytes())
     }
 }
 

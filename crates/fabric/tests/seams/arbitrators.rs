@@ -115,7 +115,7 @@ impl Transport for Pase {
         }
     }
     fn port((): &(), site: &PortSite<'_>) -> StrictPriority {
-        StrictPriority::new(8, Buffer::Shared(site.buffer))
+        StrictPriority::new(8, Buffer::Shared(site.memory.bytes()))
     }
     fn control((): &(), site: &Site<'_>) -> Arbitrator {
         Arbitrator { flows: BTreeSet::new(), mouth: Blaster::new(site, false) }

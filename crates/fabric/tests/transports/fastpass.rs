@@ -1,6 +1,6 @@
 //! Fastpass on networks: exact times of a flow alone, and queues that stay empty.
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, WireProfile, topology};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, Time, WireProfile, topology};
 use flowloom_fabric::{Report, Routing, SimSetup};
 use flowloom_transports::fastpass::{Config, Fastpass};
 
@@ -10,7 +10,7 @@ use crate::common::tandem::{Tandem, sizes_on_wire};
 const BUFFER: Bytes = Bytes::new(36_864);
 
 fn go(network: Network, routing: Routing, flows: Vec<Flow>) -> Report {
-    let setup = SimSetup { buffer: BUFFER, routing, ..setup(network) };
+    let setup = SimSetup { memory: Memory::PerPort(BUFFER), routing, ..setup(network) };
     run::<Fastpass>(&Config::default(), setup, flows)
 }
 
