@@ -32,6 +32,6 @@ impl Transport for StopAndWait {
         Host::new(config, site)
     }
     fn port(_: &Config, site: &PortSite<'_>) -> DropTail {
-        DropTail::new(site.buffer)
+        DropTail::new(site.memory.bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! Stop-and-wait between hosts: by hand, against closed forms, known answers, and survival of whatever a network does.
 
-use flowloom_core::{Bytes, DropReason, Duration, Endpoint, Event, Flow, FlowId, NodeId, Site, Time, WireProfile};
+use flowloom_core::{Bytes, DropReason, Duration, Endpoint, Event, Flow, FlowId, Memory, NodeId, Site, Time, WireProfile};
 use proptest::prelude::*;
 
 use super::{Config, Header, Host, StopAndWait};
@@ -52,7 +52,10 @@ fn an_unloaded_flow_takes_its_round_trips() {
             let open_window = round_trip.as_ps() <= u64::from(config.window) * PACKET.as_ps();
             let rounds = if open_window { 0 } else { before_last / u64::from(config.window) };
             let behind = before_last - rounds * u64::from(config.window);
-            let mut pair = pair(&config, PairSetup { buffer: Bytes::new(10_000_000), log: false, ..PairSetup::default() });
+            let mut pair = pair(
+                &config,
+                PairSetup { memory: Memory::PerPort(Bytes::new(10_000_000)), log: false, ..PairSetup::default() },
+            );
             let flow = pair.open(0, 1, size);
             pair.run_to_end(SECOND);
             assert_eq!(pair.flow(flow).fct(), round_trip * rounds + PACKET * behind + last, "{size} B, {config:?}");

@@ -8,20 +8,23 @@
 
 mod endpoint;
 mod flow;
+mod memory;
 mod network;
 mod packet;
 mod pool;
 mod port;
+pub mod topology;
 mod transport;
 mod units;
 mod wire;
 
 pub use endpoint::{Endpoint, NoControl};
 pub use flow::{Event, Flow, FlowId};
+pub use memory::Memory;
 pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, Switching};
 pub use packet::{Ecn, Packet};
 pub use pool::{Fifo, PacketId, Pool};
 pub use port::{Dequeue, Discipline, DropReason, Effects, PortCall, PortNumber};
-pub use transport::{Nic, Placement, PortSite, Sharing, Site, Transport};
+pub use transport::{Nic, Placement, PortSite, Site, Transport};
 pub use units::{Bytes, Duration, Rate, Time};
 pub use wire::{Wire, WireProfile};

@@ -1,6 +1,6 @@
 //! One scheme: its endpoints, its ports, its header, and where its control nodes live.
 
-use crate::{Bytes, Discipline, Endpoint, LinkId, Network, NodeId, NodeKind, Rate, Wire, WireProfile};
+use crate::{Discipline, Endpoint, LinkId, Memory, Network, NodeId, Rate, Wire, WireProfile};
 
 /// How packets get from a host's endpoint to its NIC's port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,25 +45,6 @@ impl Site<'_> {
     }
 }
 
-/// Who uses a port's memory.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Sharing {
-    /// The port alone.
-    Port,
-    /// All ports of its node: no queue may hold more than `alpha` times what is free (the dynamic thresholds of switch chips).
-    Node {
-        /// Above 0; 1 lets a single queue take half of the memory, larger values more.
-        alpha: f64,
-    },
-}
-
-impl Sharing {
-    /// What holds for the ports of a node: only a switch's share a memory.
-    pub fn at(self, kind: NodeKind) -> Sharing {
-        if kind == NodeKind::Switch { self } else { Sharing::Port }
-    }
-}
-
 /// What a port may know of the network when it is made.
 #[derive(Clone, Copy)]
 pub struct PortSite<'a> {
@@ -73,10 +54,8 @@ pub struct PortSite<'a> {
     pub network: &'a Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of this port, or of all ports of its switch together.
-    pub buffer: Bytes,
-    /// Which of the two it is.
-    pub sharing: Sharing,
+    /// The memory of this port, or that of all ports of its switch together.
+    pub memory: Memory,
 }
 
 /// One scheme. See `docs/add-a-transport.md`.
@@ -87,7 +66,7 @@ pub trait Transport: Sized + 'static {
     const ABOUT: &'static str;
     /// How its hosts feed their NIC.
     const NIC: Nic;
-    /// Whether its ports can do with [`Sharing::Node`].
+    /// Whether its ports can share a memory ([`Memory::PerSwitch`]).
     const SHARES_MEMORY: bool = false;
     /// Its parameters; the default is the paper's.
     type Config: Clone + Default;

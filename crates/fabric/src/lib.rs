@@ -14,7 +14,6 @@ mod routing;
 pub mod seed;
 mod sim;
 mod sources;
-pub mod topology;
 
 pub use fault::{Fault, Faulty};
 pub use followers::Successor;

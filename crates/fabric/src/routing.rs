@@ -209,7 +209,7 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology;
+    use flowloom_core::topology;
     use flowloom_core::{Duration, Switching};
 
     fn fat_tree() -> Network {

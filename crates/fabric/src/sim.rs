@@ -1,8 +1,8 @@
 //! A run: endpoints on top of the data plane, and the loop that hands events to them.
 
 use flowloom_core::{
-    Bytes, Discipline, DropReason, Duration, Endpoint, Flow, Link, LinkId, Network, Nic, NodeId, NodeKind, PacketId, Placement,
-    PortSite, Sharing, Site, Time, Transport, WireProfile,
+    Discipline, DropReason, Duration, Endpoint, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, PacketId,
+    Placement, PortSite, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
@@ -21,10 +21,8 @@ pub struct SimSetup {
     pub network: Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of each port, or of each switch with all its ports; a host's port has as much for itself.
-    pub buffer: Bytes,
-    /// Which of the two it is.
-    pub sharing: Sharing,
+    /// The memory of ports and switches.
+    pub memory: Memory,
     /// The choice among equal paths.
     pub routing: Routing,
     /// Every random stream is derived from it.
@@ -79,7 +77,7 @@ where
     ) -> Self {
         assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index), "a flow's id is its index");
         assert!(flows.is_sorted_by_key(|flow| flow.start), "flows are sorted by start");
-        let SimSetup { mut network, wire, buffer, sharing, routing, seed, time_limit } = setup;
+        let SimSetup { mut network, wire, memory, routing, seed, time_limit } = setup;
         let placement = T::placement(config);
         if placement == Placement::ExtraHost {
             add_control_host(&mut network);
@@ -108,8 +106,8 @@ where
         let ports = (0..network.links().len() as u32)
             .map(|link| {
                 let link = LinkId(link);
-                let sharing = sharing.at(network.node(network.link(link).from).kind);
-                let site = PortSite { link, network: &network, wire, buffer, sharing };
+                let memory = memory.at(network.node(network.link(link).from).kind);
+                let site = PortSite { link, network: &network, wire, memory };
                 wrap(T::port(config, &site), &site)
             })
             .collect();

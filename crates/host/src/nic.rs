@@ -1,7 +1,7 @@
 //! The emulated NIC: a port like any other, that sends at the line rate.
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, Effects, LinkId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Rate, Sharing, Site,
+    Bytes, Dequeue, Discipline, Effects, LinkId, Memory, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Rate, Site,
     Time, Transport,
 };
 
@@ -26,7 +26,7 @@ impl<T: Transport> EmulatedNic<T> {
     /// The port of `site.node`'s first link.
     pub fn new(config: &T::Config, site: &Site<'_>, buffer: Bytes) -> EmulatedNic<T> {
         let link: LinkId = site.network.ports(site.node)[0];
-        let port_site = PortSite { link, network: site.network, wire: site.wire, buffer, sharing: Sharing::Port };
+        let port_site = PortSite { link, network: site.network, wire: site.wire, memory: Memory::PerPort(buffer) };
         EmulatedNic {
             port: T::port(config, &port_site),
             shared: T::shared(config, site),

@@ -75,7 +75,7 @@ impl Transport for Probe {
         }
     }
     fn port(_: &Option<Duration>, site: &PortSite<'_>) -> DropTail {
-        DropTail::new(site.buffer)
+        DropTail::new(site.memory.bytes())
     }
 }
 

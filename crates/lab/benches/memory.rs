@@ -10,9 +10,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flowloom_core::{
-    Duration, Endpoint, Flow, FlowId, NodeId, Packet, Placement, Rate, Site, Switching, Time, Transport, WireProfile,
+    Duration, Endpoint, Flow, FlowId, NodeId, Packet, Placement, Rate, Site, Switching, Time, Transport, WireProfile, topology,
 };
-use flowloom_fabric::topology;
 use flowloom_lab::Plan;
 use flowloom_lab::registry;
 use flowloom_lab::spec::Scenario;

@@ -1,7 +1,7 @@
 //! From a scenario to what a run needs.
 
-use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, Sharing, Switching, Time, WireProfile};
-use flowloom_fabric::topology::{self, Delays};
+use flowloom_core::topology::{self, Delays};
+use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Memory, Network, Switching, Time, WireProfile};
 use flowloom_fabric::{Fault, Routing, SimSetup, Successor};
 
 use crate::custom;
@@ -19,10 +19,8 @@ pub struct Plan {
     pub network: Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of each port, or of each switch with all its ports.
-    pub buffer: Bytes,
-    /// Which of the two it is.
-    pub sharing: Sharing,
+    /// The memory of ports and switches.
+    pub memory: Memory,
     /// The choice among equal paths.
     pub routing: Routing,
     /// No event after this instant is handled.
@@ -59,8 +57,7 @@ impl Plan {
         Ok(Plan {
             seed: spec.run.seed,
             wire,
-            buffer: buffer(&spec.fabric, &wire)?,
-            sharing: sharing(spec)?,
+            memory: memory(spec, &wire)?,
             routing: spec.fabric.routing.into(),
             time_limit: time_limit(spec.run.time_limit)?,
             faults: faults(&spec.faults, &network)?,
@@ -78,8 +75,7 @@ impl Plan {
         SimSetup {
             network: self.network.clone(),
             wire: self.wire,
-            buffer: self.buffer,
-            sharing: self.sharing,
+            memory: self.memory,
             routing: self.routing,
             seed: self.seed,
             time_limit: self.time_limit,
@@ -102,17 +98,18 @@ fn buffer(fabric: &spec::Fabric, wire: &WireProfile) -> Result<Bytes, ScenarioEr
     Err(ScenarioError::at_key("fabric.buffer", format!("found {found}; {right}")))
 }
 
-fn sharing(spec: &spec::Spec) -> Result<Sharing, ScenarioError> {
+fn memory(spec: &spec::Spec, wire: &WireProfile) -> Result<Memory, ScenarioError> {
+    let bytes = buffer(&spec.fabric, wire)?;
     let name = &spec.transport.name;
     let can = |entry: &&registry::Entry| entry.shares_memory;
     match (spec.fabric.sharing, spec.fabric.alpha) {
-        (SharingMode::Port, None) => Ok(Sharing::Port),
+        (SharingMode::Port, None) => Ok(Memory::PerPort(bytes)),
         (SharingMode::Port, Some(alpha)) => Err(ScenarioError::at_key(
             "fabric.alpha",
             format!("found {alpha}, which has no effect unless fabric.sharing = \"switch\"; leave it out"),
         )),
         (SharingMode::Switch, alpha) if registry::entry(name).as_ref().is_some_and(can) => {
-            Ok(Sharing::Node { alpha: alpha.unwrap_or(ALPHA) })
+            Ok(Memory::PerSwitch { bytes, alpha: alpha.unwrap_or(ALPHA) })
         }
         (SharingMode::Switch, _) => {
             let able: Vec<&str> = registry::ENTRIES.iter().filter(can).map(|entry| entry.name).collect();

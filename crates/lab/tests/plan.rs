@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use flowloom_core::{Bytes, Duration, Link, LinkId, Network, NodeId, Rate, Sharing, Switching, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Link, LinkId, Memory, Network, NodeId, Rate, Switching, Time, WireProfile};
 use flowloom_fabric::Fault;
 use flowloom_lab::spec::{Scenario, WirePreset};
 use flowloom_lab::{Plan, registry};
@@ -89,10 +89,11 @@ fn hosts_links_have_a_delay_of_their_own_if_the_scenario_says_so() {
 
 #[test]
 fn memory_is_each_ports_or_each_switchs() {
-    let sharing = |fabric: &str| plan_of("kind = \"leaf_spine\"", fabric, PERMUTATION, "ideal").setup().sharing;
-    assert_eq!(sharing(""), Sharing::Port);
-    assert_eq!(sharing("fabric.sharing = \"switch\""), Sharing::Node { alpha: 1.0 });
-    assert_eq!(sharing("fabric = { sharing = \"switch\", alpha = 0.125 }"), Sharing::Node { alpha: 0.125 });
+    let memory = |fabric: &str| plan_of("kind = \"leaf_spine\"", fabric, PERMUTATION, "ideal").setup().memory;
+    let bytes = Bytes::new(36_864);
+    assert_eq!(memory(""), Memory::PerPort(bytes));
+    assert_eq!(memory("fabric.sharing = \"switch\""), Memory::PerSwitch { bytes, alpha: 1.0 });
+    assert_eq!(memory("fabric = { sharing = \"switch\", alpha = 0.125 }"), Memory::PerSwitch { bytes, alpha: 0.125 });
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The worked example of `docs/add-a-transport.md`: the files of `examples/stop_and_wait` as they are, with their own tests, and
 //! the scheme on a leaf-spine.
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Switching, Time, WireProfile};
-use flowloom_fabric::{Faulty, Report, Routing, Sim, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Memory, NodeId, Rate, Switching, Time, WireProfile, topology};
+use flowloom_fabric::{Faulty, Report, Routing, Sim, SimSetup};
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Plan, metrics};
 // What the example finds as `crate::…` in the crate of transports.
@@ -69,8 +69,7 @@ fn an_unloaded_flow_takes_a_round_trip_per_packet_whatever_its_path() {
                 let setup = SimSetup {
                     network,
                     wire: WireProfile::IP_1500,
-                    buffer: Bytes::new(36_864),
-                    sharing: flowloom_core::Sharing::Port,
+                    memory: Memory::PerPort(Bytes::new(36_864)),
                     routing: Routing::SprayRoundRobin,
                     seed: 1,
                     time_limit: Time::MAX,

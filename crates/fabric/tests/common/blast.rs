@@ -244,7 +244,7 @@ impl Scheme for Plain {
     type Extra = ();
     type Port = flowloom_transports::disciplines::DropTail;
     fn port((): &(), site: &PortSite<'_>) -> Self::Port {
-        flowloom_transports::disciplines::DropTail::new(site.buffer)
+        flowloom_transports::disciplines::DropTail::new(site.memory.bytes())
     }
 }
 
@@ -257,6 +257,6 @@ impl Scheme for PlainQueued {
     type Extra = ();
     type Port = flowloom_transports::disciplines::DropTail;
     fn port((): &(), site: &PortSite<'_>) -> Self::Port {
-        flowloom_transports::disciplines::DropTail::new(site.buffer)
+        flowloom_transports::disciplines::DropTail::new(site.memory.bytes())
     }
 }

@@ -1,7 +1,9 @@
 //! Networks, set-ups and flows.
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Rate, Switching, Time, Transport, WireProfile};
-use flowloom_fabric::{Fault, Faulty, Observer, Report, Routing, Sim, SimSetup, topology};
+use flowloom_core::{
+    Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Rate, Switching, Time, Transport, WireProfile, topology,
+};
+use flowloom_fabric::{Fault, Faulty, Observer, Report, Routing, Sim, SimSetup};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -47,8 +49,7 @@ pub fn setup(network: Network) -> SimSetup {
     SimSetup {
         network,
         wire: WireProfile::IP_1500,
-        buffer: Bytes::new(1 << 30),
-        sharing: flowloom_core::Sharing::Port,
+        memory: Memory::PerPort(Bytes::new(1 << 30)),
         routing: Routing::Ecmp,
         seed: 1,
         time_limit: Time::MAX,

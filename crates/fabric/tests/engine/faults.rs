@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, NodeId, Packet, Time};
-use flowloom_fabric::{Fault, Observer, Routing, SimSetup, topology};
+use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, Memory, NodeId, Packet, Time, topology};
+use flowloom_fabric::{Fault, Observer, Routing, SimSetup};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Header, Kind, Plain};
@@ -198,7 +198,7 @@ proptest! {
             flow(0, src, (src + 1 + dice.below(11) as u32) % 12, size, ns(at))
         }).collect());
         let setup = SimSetup {
-            buffer: flowloom_core::Bytes::new(buffer),
+            memory: Memory::PerPort(flowloom_core::Bytes::new(buffer)),
             routing: Routing::SprayRandom,
             seed,
             time_limit: ns(limit_us * 1000),

@@ -1,7 +1,7 @@
 //! Flows that start when others have been received.
 
-use flowloom_core::{Duration, Flow, FlowId, NodeId, Time};
-use flowloom_fabric::{Report, Sim, SimSetup, Successor, topology};
+use flowloom_core::{Duration, Flow, FlowId, NodeId, Time, topology};
+use flowloom_fabric::{Report, Sim, SimSetup, Successor};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Plain};

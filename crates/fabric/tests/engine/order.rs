@@ -1,7 +1,7 @@
 //! The order of events is total and the same every time, and what happens in one part of the network does not touch another.
 
-use flowloom_core::{Duration, Flow, NodeId, Time};
-use flowloom_fabric::{Fault, FlowRecord, Report, Routing, SimSetup, topology};
+use flowloom_core::{Duration, Flow, Memory, NodeId, Time, topology};
+use flowloom_fabric::{Fault, FlowRecord, Report, Routing, SimSetup};
 
 use crate::common::blast::{Blast, Plain};
 use crate::common::networks::{Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, run, setup, watch_faulty};
@@ -50,7 +50,7 @@ const FAULTS: [Fault; 3] = [Fault::Loss(0.02), Fault::Duplicate(0.02), Fault::Re
 
 fn fat_tree(routing: Routing, seed: u64, flows: Vec<Flow>) -> Report {
     let network = topology::fat_tree(4, gbps(10), HOP_DELAY, STORE);
-    let setup = SimSetup { routing, seed, buffer: flowloom_core::Bytes::new(15_000), ..setup(network) };
+    let setup = SimSetup { routing, seed, memory: Memory::PerPort(flowloom_core::Bytes::new(15_000)), ..setup(network) };
     watch_faulty::<Blast<Plain>, ()>(&(), setup, in_order(flows), (), |_| FAULTS.to_vec()).0
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flowloom_core::{FlowId, LinkId, NodeId, Time};
-use flowloom_fabric::{Routing, SimSetup, topology};
+use flowloom_core::{FlowId, LinkId, NodeId, Time, topology};
+use flowloom_fabric::{Routing, SimSetup};
 
 use crate::common::blast::{Blast, Header, Plain};
 use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, setup, shapes, watch};

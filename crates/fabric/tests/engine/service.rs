@@ -1,8 +1,7 @@
 //! When a port is asked for its next packet: after it said "not before", after it was overtaken by an arrival, and never while
 //! it is busy.
 
-use flowloom_core::{Dequeue, Discipline, Fifo, Flow, LinkId, NodeId, NodeKind, PacketId, PortCall, PortSite, Time};
-use flowloom_fabric::topology;
+use flowloom_core::{Dequeue, Discipline, Fifo, Flow, LinkId, NodeId, NodeKind, PacketId, PortCall, PortSite, Time, topology};
 
 use crate::common::blast::{Blast, Header, Scheme};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, in_order, ns, ps, setup, watch};

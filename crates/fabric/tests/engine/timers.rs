@@ -1,7 +1,6 @@
 //! An endpoint is woken at the instant it named last, once, and never for one that it has taken back.
 
-use flowloom_core::{Endpoint, Event, Flow, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport};
-use flowloom_fabric::topology;
+use flowloom_core::{Endpoint, Event, Flow, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport, topology};
 use flowloom_transports::disciplines::DropTail;
 
 use crate::common::blast::{Blaster, Header, Kind};
@@ -50,7 +49,7 @@ impl Transport for Clocks {
         Clock { due: None, mouth: Blaster::new(site, false) }
     }
     fn port((): &(), site: &PortSite<'_>) -> DropTail {
-        DropTail::new(site.buffer)
+        DropTail::new(site.memory.bytes())
     }
 }
 

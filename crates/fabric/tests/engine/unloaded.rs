@@ -1,7 +1,7 @@
 //! A flow alone in the network takes the time of the closed form, to the picosecond.
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Rate, Switching, Time, Transport, WireProfile};
-use flowloom_fabric::{Routing, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Rate, Switching, Time, Transport, WireProfile, topology};
+use flowloom_fabric::{Routing, SimSetup};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Plain, PlainQueued};

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use flowloom_core::{
     Bytes, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, NodeKind, Packet, Placement, PortSite, Site, Time, Transport,
+    topology,
 };
-use flowloom_fabric::topology;
 use flowloom_transports::disciplines::{Buffer, StrictPriority};
 
 use crate::common::blast::{Blaster, Header, Kind};
@@ -115,7 +115,7 @@ impl Transport for Pase {
         }
     }
     fn port((): &(), site: &PortSite<'_>) -> StrictPriority {
-        StrictPriority::new(8, Buffer::Shared(site.buffer))
+        StrictPriority::new(8, Buffer::Shared(site.memory.bytes()))
     }
     fn control((): &(), site: &Site<'_>) -> Arbitrator {
         Arbitrator { flows: BTreeSet::new(), mouth: Blaster::new(site, false) }

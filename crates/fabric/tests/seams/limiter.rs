@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Duration, Endpoint, Event, Fifo, Flow, LinkId, Nic, NoControl, NodeId, NodeKind,
-    Packet, PacketId, PortCall, PortSite, Rate, Site, Time, Transport, WireProfile,
+    Packet, PacketId, PortCall, PortSite, Rate, Site, Time, Transport, WireProfile, topology,
 };
-use flowloom_fabric::{Report, SimSetup, topology};
+use flowloom_fabric::{Report, SimSetup};
 
 use crate::common::blast::{Blaster, Header, Kind};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, watch};

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, DropReason, Ecn, FlowId, LinkId, Network, Nic, NodeId, Packet, PacketId, PortCall, PortNumber,
-    PortSite, Time,
+    Bytes, Dequeue, Discipline, DropReason, Ecn, FlowId, LinkId, Memory, Network, Nic, NodeId, Packet, PacketId, PortCall,
+    PortNumber, PortSite, Time, topology,
 };
-use flowloom_fabric::{PortCounters, Report, SimSetup, topology};
+use flowloom_fabric::{PortCounters, Report, SimSetup};
 
 use crate::common::blast::{Blast, Header, Kind, Scheme};
 use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, setup, watch};
@@ -130,7 +130,7 @@ impl Discipline<Header<Frame>> for Port {
 fn port(thresholds: &Thresholds, site: &PortSite<'_>) -> Port {
     let me = site.network.link(site.link).from;
     // A host's own memory holds all it wants to send.
-    let limit = if me.index() < site.network.hosts() { u64::MAX } else { site.buffer.get() };
+    let limit = if me.index() < site.network.hosts() { u64::MAX } else { site.memory.bytes().get() };
     Port { queue: VecDeque::new(), used: 0, limit, stopped: false, thresholds: *thresholds, me }
 }
 
@@ -165,7 +165,12 @@ fn incast<S: Scheme<Config = Thresholds, Extra = Frame, Port = Port>>(
 ) -> (Report, Log<Header<Frame>>) {
     let last = network.hosts() as u32 - 1;
     let flows = (0..last).map(|host| flow(host, host, last, 146_000, Time::ZERO)).collect();
-    watch::<Blast<S>, Log<_>>(&thresholds, SimSetup { buffer: Bytes::new(buffer), ..setup(network) }, flows, Log::default())
+    watch::<Blast<S>, Log<_>>(
+        &thresholds,
+        SimSetup { memory: Memory::PerPort(Bytes::new(buffer)), ..setup(network) },
+        flows,
+        Log::default(),
+    )
 }
 
 fn drops(report: &Report) -> u64 {

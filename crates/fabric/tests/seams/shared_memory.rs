@@ -1,10 +1,10 @@
 //! A switch's memory, shared by its ports under dynamic thresholds; and that injected faults leave its books in order.
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, DropReason, Duration, Ecn, Effects, FlowId, LinkId, Network, Nic, NodeId, NodeKind, Packet,
-    Pool, PortCall, PortNumber, PortSite, Rate, Sharing, Time, WireProfile,
+    Bytes, Dequeue, Discipline, DropReason, Duration, Ecn, Effects, FlowId, LinkId, Memory, Network, Nic, NodeId, NodeKind,
+    Packet, Pool, PortCall, PortNumber, PortSite, Rate, Time, WireProfile, topology,
 };
-use flowloom_fabric::{Fault, Faulty, Report, SimSetup, topology};
+use flowloom_fabric::{Fault, Faulty, Report, SimSetup};
 use flowloom_transports::disciplines::{EcnConfig, EcnPriority, Marking, SharedMemory};
 
 use crate::common::blast::{Blast, Header, Scheme};
@@ -27,7 +27,7 @@ const MEMORY: u64 = 600 * 1500;
 /// One switch, whose ports to hosts 4 and 5 get twice what they can send, from two hosts each.
 fn two_to_each(receivers: &[u32], alpha: f64) -> (SimSetup, Vec<flowloom_core::Flow>) {
     let network = topology::single_switch(6, gbps(10), HOP_DELAY, STORE);
-    let setup = SimSetup { buffer: Bytes::new(MEMORY), sharing: Sharing::Node { alpha }, ..setup(network) };
+    let setup = SimSetup { memory: Memory::PerSwitch { bytes: Bytes::new(MEMORY), alpha }, ..setup(network) };
     let senders = receivers.iter().flat_map(|to| [(2 * (to - 4), *to), (2 * (to - 4) + 1, *to)]);
     (setup, (0..).zip(senders).map(|(id, (from, to))| flow(id, from, to, 600 * 1460, Time::ZERO)).collect())
 }
@@ -114,8 +114,8 @@ fn faults_do_not_leak_shared_memory() {
         let mut ports: Vec<Faulty<EcnPriority>> = (0..2)
             .map(|host| {
                 let link: LinkId = network.ports(NodeId(host))[0].reverse();
-                let (buffer, sharing) = (Bytes::new(20_000), Sharing::Node { alpha: 1.0 });
-                let site = PortSite { link, network: &network, wire: WireProfile::IP_1500, buffer, sharing };
+                let memory = Memory::PerSwitch { bytes: Bytes::new(20_000), alpha: 1.0 };
+                let site = PortSite { link, network: &network, wire: WireProfile::IP_1500, memory };
                 Faulty::new(EcnPriority::new(&config, 8, &site), &site, EVERY_FAULT.to_vec(), 7)
             })
             .collect();

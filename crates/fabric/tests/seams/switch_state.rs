@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use flowloom_core::{
     Dequeue, Discipline, Duration, Endpoint, Event, Fifo, Flow, FlowId, Nic, NoControl, NodeKind, Packet, PacketId, PortCall,
-    PortNumber, PortSite, Site, Time, Transport,
+    PortNumber, PortSite, Site, Time, Transport, topology,
 };
-use flowloom_fabric::{Routing, SimSetup, topology};
+use flowloom_fabric::{Routing, SimSetup};
 
 use crate::common::blast::{Blaster, Header, Kind};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, watch};

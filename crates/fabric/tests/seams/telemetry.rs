@@ -1,8 +1,8 @@
 //! Telemetry: every port writes time, bytes sent, queue and rate into the data packets that leave it; acknowledgements bring
 //! it back.
 
-use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, Packet, PacketId, PortCall, PortSite, Rate, Time};
-use flowloom_fabric::{Observer, Report, topology};
+use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, Packet, PacketId, PortCall, PortSite, Rate, Time, topology};
+use flowloom_fabric::{Observer, Report};
 
 use crate::common::blast::{Blast, Header, Kind, Scheme};
 use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, ns, setup, watch};

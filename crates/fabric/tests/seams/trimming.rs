@@ -1,7 +1,7 @@
 //! Trimming: a data packet that finds its queue full loses its payload, and its header goes first.
 
-use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, NodeKind, PacketId, PortCall, PortSite, Time};
-use flowloom_fabric::{Fault, Report, SimSetup, topology};
+use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, NodeKind, PacketId, PortCall, PortSite, Time, topology};
+use flowloom_fabric::{Fault, Report, SimSetup};
 
 use crate::common::blast::{Blast, Header, Kind, Scheme};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, watch, watch_faulty};

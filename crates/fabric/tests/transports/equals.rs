@@ -1,7 +1,7 @@
 //! What two names for the same rules must show: the same run, to the last byte and picosecond.
 
-use flowloom_core::{Bytes, Duration, Flow, Transport};
-use flowloom_fabric::{Report, Routing, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, Memory, Transport, topology};
+use flowloom_fabric::{Report, Routing, SimSetup};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::pias::{self, Pias};
 use flowloom_transports::tcp::controllers::Kind;
@@ -17,7 +17,7 @@ fn go<T: Transport>(config: &T::Config, routing: Routing) -> Report {
     for (number, flow) in flows.iter_mut().enumerate().filter(|(number, _)| number % 2 == 0) {
         flow.deadline = Some(flow.start + Duration::from_us(20 + number as u64 % 2000));
     }
-    run::<T>(config, SimSetup { buffer: Bytes::new(90_000), routing, ..setup(network) }, flows)
+    run::<T>(config, SimSetup { memory: Memory::PerPort(Bytes::new(90_000)), routing, ..setup(network) }, flows)
 }
 
 fn small() -> Config {
@@ -74,7 +74,7 @@ fn d2tcp_whose_urgency_is_always_one_is_dctcp() {
 fn d2tcp_without_deadlines_is_dctcp() {
     let network = topology::leaf_spine(3, 6, 2, gbps(10), gbps(20), HOP_DELAY, CUT);
     let flows: Vec<Flow> = poisson(&network, 0.8, 2000, 12);
-    let setup = SimSetup { buffer: Bytes::new(90_000), ..setup(network) };
+    let setup = SimSetup { memory: Memory::PerPort(Bytes::new(90_000)), ..setup(network) };
     let dctcp = run::<Dctcp>(&small(), setup.clone(), flows.clone());
     assert_exercised(&dctcp, true);
     assert_equal("no deadlines", &dctcp, &run::<D2tcp>(&small(), setup, flows));

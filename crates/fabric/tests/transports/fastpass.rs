@@ -1,7 +1,7 @@
 //! Fastpass on networks: exact times of a flow alone, and queues that stay empty.
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, WireProfile};
-use flowloom_fabric::{Report, Routing, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, Time, WireProfile, topology};
+use flowloom_fabric::{Report, Routing, SimSetup};
 use flowloom_transports::fastpass::{Config, Fastpass, ScheduleStart};
 
 use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, pairs, run, setup, shapes};
@@ -12,7 +12,7 @@ const BUFFER: Bytes = Bytes::new(36_864);
 const BOTH: [ScheduleStart; 2] = [ScheduleStart::Arrival, ScheduleStart::Epoch];
 
 fn go(network: Network, routing: Routing, schedule_start: ScheduleStart, flows: Vec<Flow>) -> Report {
-    let setup = SimSetup { buffer: BUFFER, routing, ..setup(network) };
+    let setup = SimSetup { memory: Memory::PerPort(BUFFER), routing, ..setup(network) };
     run::<Fastpass>(&Config { schedule_start, ..Config::default() }, setup, flows)
 }
 

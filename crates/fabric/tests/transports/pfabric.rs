@@ -1,7 +1,7 @@
 //! pFabric on networks: the flow with the least left goes as if it were alone.
 
-use flowloom_core::{Bytes, Duration, Flow, Time, WireProfile};
-use flowloom_fabric::{PortCounters, Report, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, Memory, Time, WireProfile, topology};
+use flowloom_fabric::{PortCounters, Report, SimSetup};
 use flowloom_transports::pfabric::{Config, PFabric};
 
 use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, run, setup, shapes};
@@ -9,7 +9,7 @@ use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, apart, flow, gbps, ns
 const BUFFER: Bytes = Bytes::new(36_864);
 
 fn go(network: flowloom_core::Network, flows: Vec<Flow>) -> Report {
-    run::<PFabric>(&Config::default(), SimSetup { buffer: BUFFER, ..setup(network) }, flows)
+    run::<PFabric>(&Config::default(), SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network) }, flows)
 }
 
 /// Hosts start at line rate with a window of at least a round trip, so a flow alone takes the closed form, and so does its
@@ -130,7 +130,8 @@ fn one_bottleneck_is_close_to_preemptive_srpt() {
 fn drops_are_at_the_edge() {
     let network = topology::leaf_spine(4, 8, 4, gbps(10), gbps(40), HOP_DELAY, CUT);
     let flows = crate::survival::poisson(&network, 0.6, 3000, 2);
-    let setup = SimSetup { buffer: BUFFER, routing: flowloom_fabric::Routing::SprayRoundRobin, ..setup(network) };
+    let setup =
+        SimSetup { memory: Memory::PerPort(BUFFER), routing: flowloom_fabric::Routing::SprayRoundRobin, ..setup(network) };
     let report = run::<PFabric>(&Config::default(), setup, flows);
     assert!(report.records.iter().all(|record| record.acknowledged != Time::MAX));
     let mut drops = [0; 3];

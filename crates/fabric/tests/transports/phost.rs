@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Packet, Time, WireProfile};
-use flowloom_fabric::{PortCounters, Report, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Packet, Time, WireProfile, topology};
+use flowloom_fabric::{PortCounters, Report, SimSetup};
 use flowloom_transports::phost::{Config, Header, PHost, Policy};
 
 use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, run, setup, shapes, watch};
@@ -71,7 +71,8 @@ fn is_hurried(network: &Network, flow: &Flow, wire: &WireProfile) -> bool {
 }
 
 fn check(name: &str, network: &Network, wire: WireProfile, flows: Vec<Flow>) {
-    let report = run::<PHost>(&Config::default(), SimSetup { wire, buffer: BUFFER, ..setup(network.clone()) }, flows);
+    let report =
+        run::<PHost>(&Config::default(), SimSetup { wire, memory: Memory::PerPort(BUFFER), ..setup(network.clone()) }, flows);
     for (flow, record) in report.flows.iter().zip(&report.records) {
         let what = format!("{name}, {}, {:?}, {flow:?}", wire.name, network.switching());
         assert_eq!(record.received - flow.start, alone(network, flow, &wire), "received: {what}");
@@ -135,7 +136,8 @@ fn a_slow_middle_is_kept_busy() {
         let (name, network) = shapes(switching).remove(2);
         assert_eq!(name, "slow dumbbell");
         let flows = apart(&[(NodeId(0), NodeId(2))], &[100_000, 1_000_000], Duration::from_ms(100));
-        let report = run::<PHost>(&Config::default(), SimSetup { buffer: BUFFER, ..setup(network.clone()) }, flows);
+        let report =
+            run::<PHost>(&Config::default(), SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network.clone()) }, flows);
         for (flow, record) in report.flows.iter().zip(&report.records) {
             assert_eq!(record.received - flow.start, alone(&network, flow, &WireProfile::IP_1500), "{switching:?}, {flow:?}");
         }
@@ -164,7 +166,7 @@ fn is_data(header: &Header) -> bool {
 fn an_incast_takes_what_its_bytes_take() {
     let network = topology::single_switch(21, gbps(10), HOP_DELAY, STORE);
     let flows = (0..20).map(|host| flow(host, host, 20, 146_000, Time::ZERO)).collect();
-    let setup = SimSetup { buffer: BUFFER, ..setup(network) };
+    let setup = SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network) };
     let (report, log) = watch::<PHost, Log<_>>(&Config::default(), setup, flows, Log::default());
     assert_eq!(drops(&report), 0);
     let handshake = 2 * (2 * 232);
@@ -250,8 +252,12 @@ fn a_loaded_fabric_loses_nothing_and_nobody_is_faster_than_alone() {
     for seed in 1..9 {
         let network = topology::leaf_spine(4, 8, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
         let flows = crate::survival::poisson(&network, 0.5, 3000, seed);
-        let (report, log) =
-            watch::<PHost, Log<_>>(&Config::default(), SimSetup { buffer: BUFFER, ..setup(network) }, flows, Log::default());
+        let (report, log) = watch::<PHost, Log<_>>(
+            &Config::default(),
+            SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network) },
+            flows,
+            Log::default(),
+        );
         let mut by_flow: BTreeMap<FlowId, u64> = BTreeMap::new();
         for packet in made(&log, is_data) {
             *by_flow.entry(packet.flow).or_default() += 1;

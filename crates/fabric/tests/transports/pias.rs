@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Packet, Time, Transport};
-use flowloom_fabric::{Observer, PortCounters, Report, Routing, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Memory, Packet, Time, Transport, topology};
+use flowloom_fabric::{Observer, PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::las::Las;
 use flowloom_transports::pias::{Config, Header, Pias};
 use flowloom_transports::tcp;
@@ -86,7 +86,7 @@ fn spraying_does_reorder() {
 fn heavy_tailed() -> (SimSetup, Vec<Flow>) {
     let network = topology::leaf_spine(3, 8, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
     let flows = poisson(&network, 0.8, 6000, 8);
-    (SimSetup { buffer: Bytes::new(360_000), ..setup(network) }, flows)
+    (SimSetup { memory: Memory::PerPort(Bytes::new(360_000)), ..setup(network) }, flows)
 }
 
 /// Mean completion time of flows with sizes in a range, in microseconds.
@@ -120,7 +120,10 @@ fn las_is_about_as_good_for_short_flows() {
     let (setup, flows) = heavy_tailed();
     let pias_config = Config { thresholds: [11_680, 87_600].map(Bytes::new).to_vec(), ..Config::default() };
     let pias = mean_fct(&run::<Pias>(&pias_config, setup.clone(), flows.clone()), 0..11_681);
-    let las = mean_fct(&run::<Las>(&Default::default(), SimSetup { buffer: Bytes::new(210_000), ..setup }, flows), 0..11_681);
+    let las = mean_fct(
+        &run::<Las>(&Default::default(), SimSetup { memory: Memory::PerPort(Bytes::new(210_000)), ..setup }, flows),
+        0..11_681,
+    );
     assert!((0.6..1.1).contains(&(las / pias)), "LAS {las} us, PIAS {pias} us");
 }
 

@@ -1,7 +1,7 @@
 //! Whatever a network does, every flow completes and no byte is delivered twice.
 
-use flowloom_core::{Bytes, Duration, Flow, Network, Sharing, Time, Transport, WireProfile};
-use flowloom_fabric::{Fault, Routing, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, Memory, Network, Time, Transport, WireProfile, topology};
+use flowloom_fabric::{Fault, Routing, SimSetup};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::las::Las;
@@ -84,7 +84,12 @@ const PATIENCE: Time = Time::from_ps(10_000_000_000_000);
 fn a_leaf_spine_at_half_load_with_every_fault() {
     let network = topology::leaf_spine(3, 8, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
     let flows = poisson(&network, 0.5, 1000, 4);
-    let setup = SimSetup { buffer: Bytes::new(36_864), routing: Routing::SprayRandom, time_limit: PATIENCE, ..setup(network) };
+    let setup = SimSetup {
+        memory: Memory::PerPort(Bytes::new(36_864)),
+        routing: Routing::SprayRandom,
+        time_limit: PATIENCE,
+        ..setup(network)
+    };
     let faults = everything(0.01);
     survives::<PHost>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("phost");
     survives::<PFabric>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("pfabric");
@@ -116,7 +121,8 @@ fn small_network() -> impl Strategy<Value = (SimSetup, Vec<Flow>, [Fault; 5])> {
         move |(seed, kind, switching, routing, p, buffer)| {
             let network = shape(kind, switching);
             let flows = poisson(&network, 0.6, 40, seed);
-            let setup = SimSetup { buffer: Bytes::new(buffer), routing, seed, time_limit: PATIENCE, ..setup(network) };
+            let setup =
+                SimSetup { memory: Memory::PerPort(Bytes::new(buffer)), routing, seed, time_limit: PATIENCE, ..setup(network) };
             (setup, flows, everything(p))
         },
     )
@@ -160,9 +166,11 @@ proptest! {
     fn pias_on_small_networks_with_every_fault(
         (setup, flows, faults) in small_network(),
         controller in prop::sample::select(vec![Kind::NewReno, Kind::Dctcp, Kind::D2tcp, Kind::L2dct, Kind::EcnStar]),
-        sharing in prop::sample::select(vec![Sharing::Port, Sharing::Node { alpha: 1.0 }]),
+        shared in any::<bool>(),
     ) {
-        let setup = SimSetup { sharing, ..setup };
+        let bytes = setup.memory.bytes();
+        let memory = if shared { Memory::PerSwitch { bytes, alpha: 1.0 } } else { Memory::PerPort(bytes) };
+        let setup = SimSetup { memory, ..setup };
         survives::<Pias>(&pias_config(controller), setup, flows, &faults)?;
     }
 }

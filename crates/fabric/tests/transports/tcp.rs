@@ -3,8 +3,8 @@
 //!
 //! Hosts are faster than the bottleneck, but where a test says otherwise.
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, Transport, WireProfile};
-use flowloom_fabric::{Fault, PortCounters, Report, SimSetup, topology};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, Time, Transport, WireProfile, topology};
+use flowloom_fabric::{Fault, PortCounters, Report, SimSetup};
 use flowloom_transports::disciplines::{EcnConfig, Marking};
 use flowloom_transports::las::Las;
 use flowloom_transports::pias::Pias;
@@ -149,7 +149,7 @@ fn dctcps_queue_peaks_at_k_plus_n_and_swings_as_the_theory_says() {
         let period = Duration::from_ns(1200).scale(most).scale((window + 1.0) * (2.0 / window).sqrt() / 2.0);
         // A small initial window, so that all start within the port's memory.
         let config = Config { initial_window: 2, ..config(K) };
-        let setup = SimSetup { buffer: Bytes::new(360_000), time_limit: ms(200), ..setup(network) };
+        let setup = SimSetup { memory: Memory::PerPort(Bytes::new(360_000)), time_limit: ms(200), ..setup(network) };
         let (report, depth) = watch::<Dctcp, Depth>(&config, setup, long(senders, 37), Depth::new(link, ms(50)));
         assert_eq!((drops(&report), timeouts(&report)), (0, 0));
         let extremes = depth.extremes(period * 2);
@@ -169,7 +169,7 @@ fn dctcp_keeps_the_link_busy_with_a_short_queue_and_tcp_fills_the_memory() {
         let network = funnel(2, gbps_in);
         let link = neck(&network);
         let buffer = Bytes::new(3_600_000);
-        let setup = SimSetup { buffer, time_limit: ms(150), ..setup(network) };
+        let setup = SimSetup { memory: Memory::PerPort(buffer), time_limit: ms(150), ..setup(network) };
         let (report, depth) = watch::<Dctcp, Depth>(&config(K), setup.clone(), long(2, 37), Depth::new(link, ms(20)));
         let mean = depth.mean() / PACKET;
         assert!((K as f64 / 2.0..=K as f64 + 2.0).contains(&mean), "{mean} packets");
@@ -224,7 +224,11 @@ fn an_incast_loses_what_the_initial_windows_have_too_much() {
     for senders in [10, 20, 25, 27, 30, 40] {
         let network = funnel(senders, 10);
         let flows = (0..senders).map(|host| flow(host, host, senders, 32_000, Time::ZERO)).collect();
-        let report = run::<Dctcp>(&config(K), SimSetup { buffer: Bytes::new(360_000), ..setup(network.clone()) }, flows);
+        let report = run::<Dctcp>(
+            &config(K),
+            SimSetup { memory: Memory::PerPort(Bytes::new(360_000)), ..setup(network.clone()) },
+            flows,
+        );
         // Ten slots, in which each sender puts ten packets into the port and the port sends as many.
         let most = u64::from(senders) * 10 - 10;
         assert_eq!(report.ports[neck(&network).index()].peak_bytes, most.min(240) * 1500, "{senders} senders");
@@ -242,7 +246,7 @@ fn an_incast_that_dctcp_stands_costs_tcp_a_timeout() {
     let flows: Vec<Flow> = (0..23).map(|host| flow(host, host, 23, 32_000, Time::ZERO)).collect();
     let rto = Duration::from_ms(200);
     let config = Config { rto_min: rto, rto_initial: rto, ..config(K) };
-    let setup = SimSetup { buffer: Bytes::new(360_000), ..setup(network) };
+    let setup = SimSetup { memory: Memory::PerPort(Bytes::new(360_000)), ..setup(network) };
     let end = |report: &Report| report.records.iter().map(|record| record.received).max().expect("flows");
     let (dctcp, tcp) = (run::<Dctcp>(&config, setup.clone(), flows.clone()), run::<Tcp>(&config, setup, flows));
     assert!(end(&dctcp) < ms(1) && drops(&dctcp) == 0, "{}", end(&dctcp));
@@ -253,7 +257,11 @@ fn an_incast_that_dctcp_stands_costs_tcp_a_timeout() {
 fn equal_flows_share_equally() {
     fn check<T: Transport<Config = Config>>(senders: u32, gbps_in: u64, buffer: u64, least: f64) {
         for gap_us in [0, 37, 333] {
-            let setup = SimSetup { buffer: Bytes::new(buffer), time_limit: ms(1000), ..setup(funnel(senders, gbps_in)) };
+            let setup = SimSetup {
+                memory: Memory::PerPort(Bytes::new(buffer)),
+                time_limit: ms(1000),
+                ..setup(funnel(senders, gbps_in))
+            };
             let shares = delivered(&run::<T>(&config(K), setup, long(senders, gap_us)));
             assert!(jain(&shares) > least, "{}, {gbps_in} Gb/s, {gap_us} us: {shares:?}", T::NAME);
         }

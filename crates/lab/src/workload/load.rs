@@ -105,8 +105,8 @@ fn spread(network: &Network, target: NodeId, at_node: &mut [f64], shares: &mut [
 mod tests {
     use super::*;
     use crate::spec::MatrixKind;
+    use flowloom_core::topology;
     use flowloom_core::{Duration, Switching};
-    use flowloom_fabric::topology;
 
     const SF: Switching = Switching::StoreAndForward;
     const D: Duration = Duration::ZERO;

@@ -119,8 +119,8 @@ pub fn partners(hosts: u32, seed: u64) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowloom_core::topology::single_switch;
     use flowloom_core::{Duration, Rate, Switching};
-    use flowloom_fabric::topology::single_switch;
     use proptest::prelude::*;
 
     fn network(hosts: usize) -> Network {

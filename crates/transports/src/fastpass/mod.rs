@@ -40,7 +40,10 @@ impl Transport for Fastpass {
     }
     /// Control packets, then data, in one buffer.
     fn port(config: &Config, site: &PortSite<'_>) -> StrictPriority {
-        StrictPriority::new(2, if config.push_out { Buffer::PushOut(site.buffer) } else { Buffer::Shared(site.buffer) })
+        StrictPriority::new(
+            2,
+            if config.push_out { Buffer::PushOut(site.memory.bytes()) } else { Buffer::Shared(site.memory.bytes()) },
+        )
     }
     fn control(config: &Config, site: &Site<'_>) -> Arbiter {
         Arbiter::new(config, site)

@@ -27,6 +27,6 @@ impl Transport for Las {
         Host::new(&config.pfabric(), site)
     }
     fn port(config: &Config, site: &PortSite<'_>) -> PriorityDrop {
-        PriorityDrop::new(config.pfabric().port_limit(site.buffer))
+        PriorityDrop::new(config.pfabric().port_limit(site.memory.bytes()))
     }
 }

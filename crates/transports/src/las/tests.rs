@@ -1,6 +1,6 @@
 //! LAS between hosts.
 
-use flowloom_core::{Bytes, Duration, FlowId, Time};
+use flowloom_core::{Bytes, Duration, FlowId, Memory, Time};
 use proptest::prelude::*;
 
 use super::{Config, Las};
@@ -16,7 +16,8 @@ const PACKET: Duration = Duration::from_ns(1200);
 #[test]
 fn equal_flows_share_the_line_as_a_processor() {
     for (flows, packets) in [(2_u32, 500_u64), (5, 200), (12, 100)] {
-        let setup = PairSetup { hosts: flows as usize + 1, buffer: Bytes::new(1 << 30), ..PairSetup::default() };
+        let setup =
+            PairSetup { hosts: flows as usize + 1, memory: Memory::PerPort(Bytes::new(1 << 30)), ..PairSetup::default() };
         let config = Config { initial_window: 139, port_most: Bytes::new(1 << 30), ..Config::default() };
         let mut pair = Pair::<Las>::new(&config, setup);
         let ids: Vec<FlowId> = (1..=flows).map(|sender| pair.open(sender, 0, packets * 1460)).collect();
@@ -35,7 +36,7 @@ fn equal_flows_share_the_line_as_a_processor() {
 /// alone on the line.
 #[test]
 fn a_young_flow_has_the_line_to_itself() {
-    let setup = PairSetup { hosts: 3, buffer: Bytes::new(1 << 30), ..PairSetup::default() };
+    let setup = PairSetup { hosts: 3, memory: Memory::PerPort(Bytes::new(1 << 30)), ..PairSetup::default() };
     let mut pair = Pair::<Las>::new(&Config::default(), setup);
     pair.open(1, 0, 3_000_000);
     pair.run(Time::ZERO + Duration::from_us(300));

@@ -33,6 +33,6 @@ impl Transport for PFabric {
         Host::new(config, site)
     }
     fn port(config: &Config, site: &PortSite<'_>) -> PriorityDrop {
-        PriorityDrop::new(config.port_limit(site.buffer))
+        PriorityDrop::new(config.port_limit(site.memory.bytes()))
     }
 }

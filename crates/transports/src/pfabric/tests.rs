@@ -1,6 +1,6 @@
 //! pFabric between hosts: known answers by hand, and survival of whatever a network does.
 
-use flowloom_core::{Bytes, DropReason, Duration, Event, Flow, FlowId, NodeId, Time};
+use flowloom_core::{Bytes, DropReason, Duration, Event, Flow, FlowId, Memory, NodeId, Time};
 use proptest::prelude::*;
 
 use super::{Config, Header, PFabric, Priority};
@@ -20,7 +20,7 @@ fn pair(config: &Config, setup: PairSetup) -> Pair<PFabric> {
 
 /// Ports of so much memory that nothing is dropped.
 fn roomy() -> PairSetup {
-    PairSetup { buffer: Bytes::new(1_000_000), ..PairSetup::default() }
+    PairSetup { memory: Memory::PerPort(Bytes::new(1_000_000)), ..PairSetup::default() }
 }
 
 fn is_data(sent: &SentPacket<Header>) -> bool {
@@ -275,15 +275,15 @@ fn on_one_bottleneck_the_mean_completion_time_is_close_to_preemptive_srpt() {
     let ideal = preemptive_srpt(&works);
     let ideal_mean = jobs.iter().zip(&ideal).map(|((at, _), done)| (done - at) as f64).sum::<f64>() / 400.0 + 1e6;
     let patient = Config { rto: Duration::from_ms(9), ..Config::default() };
-    for (buffer, config, most) in [(roomy().buffer, patient, 1.005), (PairSetup::default().buffer, Config::default(), 1.12)] {
-        let mut pair = pair(&config, PairSetup { buffer, log: false, ..PairSetup::default() });
+    for (memory, config, most) in [(roomy().memory, patient, 1.005), (PairSetup::default().memory, Config::default(), 1.12)] {
+        let mut pair = pair(&config, PairSetup { memory, log: false, ..PairSetup::default() });
         for (id, (start, size)) in (0..).zip(&jobs) {
             pair.open_flow(Flow { start: Time::from_ps(*start), ..with_deadline(id, *size, None) });
         }
         pair.run_to_end(SECOND);
         let mean = (0..400).map(|id| pair.flow(FlowId(id)).fct().as_ps() as f64).sum::<f64>() / 400.0;
         let ratio = mean / ideal_mean;
-        assert!((0.999..most).contains(&ratio), "{ratio} times the least mean, with {buffer} per port");
+        assert!((0.999..most).contains(&ratio), "{ratio} times the least mean, with {memory:?}");
     }
 }
 

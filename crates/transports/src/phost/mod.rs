@@ -36,7 +36,7 @@ impl Transport for PHost {
 
     /// Control, short flows, long flows: three classes in one buffer.
     fn port(config: &Config, site: &PortSite<'_>) -> StrictPriority {
-        let buffer = if config.push_out { Buffer::PushOut(site.buffer) } else { Buffer::Shared(site.buffer) };
+        let buffer = if config.push_out { Buffer::PushOut(site.memory.bytes()) } else { Buffer::Shared(site.memory.bytes()) };
         StrictPriority::new(3, buffer)
     }
 }

@@ -1,6 +1,6 @@
 //! PIAS between hosts.
 
-use flowloom_core::{Bytes, Duration, Ecn, Endpoint, FlowId, NodeId, Packet, Site, Time, Transport, WireProfile};
+use flowloom_core::{Bytes, Duration, Ecn, Endpoint, FlowId, Memory, NodeId, Packet, Site, Time, Transport, WireProfile};
 use proptest::prelude::*;
 
 use super::sizes::{BINS, edge};
@@ -13,7 +13,7 @@ use crate::trial::trials;
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 
 fn roomy(hosts: usize) -> PairSetup {
-    PairSetup { hosts, buffer: Bytes::new(1 << 30), ..PairSetup::default() }
+    PairSetup { hosts, memory: Memory::PerPort(Bytes::new(1 << 30)), ..PairSetup::default() }
 }
 
 fn is_data(sent: &SentPacket<Header>) -> bool {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use flowloom_core::{Bytes, Duration, Event, FlowId, Time, Transport};
+use flowloom_core::{Bytes, Duration, Event, FlowId, Memory, Time, Transport};
 use proptest::prelude::*;
 
 use super::{Config, Dctcp, FastRetransmit, Header, Tcp};
@@ -19,7 +19,7 @@ fn at_us(us: u64) -> Time {
 
 /// Two hosts with so much memory that nothing is dropped, and a one-way delay.
 fn roomy(delay_us: u64) -> PairSetup {
-    PairSetup { buffer: Bytes::new(1 << 30), delay: Duration::from_us(delay_us), ..PairSetup::default() }
+    PairSetup { memory: Memory::PerPort(Bytes::new(1 << 30)), delay: Duration::from_us(delay_us), ..PairSetup::default() }
 }
 
 fn data(sent: &SentPacket<Header>) -> Option<u32> {
@@ -169,8 +169,12 @@ fn a_sawtooth_fills_the_line_if_the_buffer_holds_a_round_trip() {
     // 10 Gb/s, 1.2 us per packet; 60 us one way and 60 back: 100 packets.
     let line = 100.0;
     for (buffer, least, most) in [(110, 0.995, 1.0), (12, 0.80, 0.87)] {
-        let setup =
-            PairSetup { buffer: Bytes::new(buffer * 1500), delay: Duration::from_us(60), log: false, ..PairSetup::default() };
+        let setup = PairSetup {
+            memory: Memory::PerPort(Bytes::new(buffer * 1500)),
+            delay: Duration::from_us(60),
+            log: false,
+            ..PairSetup::default()
+        };
         let config = Config { max_window: 65_536, initial_window: 10, rto_min: Duration::from_ms(10), ..Config::default() };
         let mut pair = Pair::<Tcp>::new(&config, setup);
         let packets = 300_000;
@@ -212,7 +216,8 @@ fn random_loss_gives_the_square_root_laws_throughput() {
 #[test]
 fn incast_collapses_when_the_windows_outgrow_port_and_line() {
     let goodput_gbps = |senders: u32| {
-        let setup = PairSetup { hosts: senders as usize + 1, buffer: Bytes::new(64 * 1500), ..PairSetup::default() };
+        let setup =
+            PairSetup { hosts: senders as usize + 1, memory: Memory::PerPort(Bytes::new(64 * 1500)), ..PairSetup::default() };
         let config = Config { initial_window: 10, ..patient() };
         let mut pair = Pair::<Tcp>::new(&config, setup);
         let flows: Vec<FlowId> = (1..=senders).map(|sender| pair.open(sender, 0, 14_600)).collect();

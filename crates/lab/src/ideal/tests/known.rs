@@ -1,7 +1,6 @@
 //! Answers that are known beforehand.
 
-use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Rate, Switching, Time, WireProfile};
-use flowloom_fabric::topology;
+use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Rate, Switching, Time, WireProfile, topology};
 
 use super::super::{Model, Order, report, run};
 use super::{CUT_THROUGH, flow, leaf_spine, single_switch};

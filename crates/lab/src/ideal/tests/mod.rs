@@ -4,8 +4,7 @@ mod exhaustive;
 mod known;
 mod mg1;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Rate, Switching, Time};
-use flowloom_fabric::topology;
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Rate, Switching, Time, topology};
 
 pub(super) const CUT_THROUGH: Switching = Switching::CutThrough { header: Bytes::new(40) };
 

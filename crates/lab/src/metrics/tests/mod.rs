@@ -4,8 +4,8 @@ mod dictionary;
 mod numbers;
 mod summary;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Switching, Time, WireProfile};
-use flowloom_fabric::{FlowRecord, PortCounters, Report, topology};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Switching, Time, WireProfile, topology};
+use flowloom_fabric::{FlowRecord, PortCounters, Report};
 
 use super::{FctEnd, Row, RunInfo, Summary, rows};
 

@@ -1,7 +1,6 @@
 //! Rows, statistics, columns and series.
 
-use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Rate, Switching, Time};
-use flowloom_fabric::topology;
+use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Rate, Switching, Time, topology};
 use proptest::prelude::*;
 
 use super::super::{Column, FctEnd, Stats, columns, mean, pending_share, percentile, rows};

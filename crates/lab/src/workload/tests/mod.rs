@@ -5,8 +5,7 @@ mod mix;
 
 use std::collections::{HashMap, HashSet};
 
-use flowloom_core::{Duration, Rate, Switching};
-use flowloom_fabric::topology;
+use flowloom_core::{Duration, Rate, Switching, topology};
 
 use super::*;
 use crate::spec::{

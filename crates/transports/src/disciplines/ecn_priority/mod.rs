@@ -4,7 +4,7 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, PacketId, PortCall, PortSite, Sharing};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Memory, PacketId, PortCall, PortSite};
 
 pub use config::{EcnConfig, MarkAt, Marking, Split};
 
@@ -23,12 +23,12 @@ impl SharedMemory {
     }
 }
 
-/// Whose the memory is.
+/// What the limit of the memory holds for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Memory {
+enum Scope {
     Port,
     Class,
-    Node,
+    Switch,
 }
 
 /// Fraction bits of a dynamic threshold's factor: a memory of 31 bits times a factor of 32 stays within 64.
@@ -38,8 +38,8 @@ const ALPHA_BITS: u32 = 22;
 /// class; classes beyond the last are treated as the last), ECN marking, and a memory of its own or shared with its node's other ports.
 /// Nothing is ever pushed out: a packet that may not come in is dropped, whatever its class.
 ///
-/// * A memory of its own ([`Sharing::Port`]): a packet comes in if the port (or its class, see [`Split`]) holds at most the limit with it.
-/// * A shared one ([`Sharing::Node`]): dynamic thresholds (Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998). A packet comes in if its
+/// * A memory of its own ([`Memory::PerPort`]): a packet comes in if the port (or its class, see [`Split`]) holds at most the limit with it.
+/// * A shared one ([`Memory::PerSwitch`]): dynamic thresholds (Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998). A packet comes in if its
 ///   queue, that is its class at this port, is shorter than `alpha` times what is free of the node's memory, both without it, and if it
 ///   fits in what is free. n queues that are fed faster than they drain end at alpha·B/(1 + n·alpha) bytes each. A queue that is longer
 ///   when the threshold falls takes nothing in until it has drained to below it.
@@ -51,7 +51,7 @@ pub struct EcnPriority {
     limit: u32,
     /// `u32::MAX`, which no queue reaches, where nothing is marked.
     mark_above: u32,
-    memory: Memory,
+    scope: Scope,
     mark_by_class: bool,
     mark_at_dequeue: bool,
     classes: Classes,
@@ -65,19 +65,19 @@ impl EcnPriority {
     /// # Panics
     /// Where there is no class or are more than eight, the memory is 2 GiB or more, or alpha is not above 0 and below 1024.
     pub fn new(config: &EcnConfig, classes: u8, site: &PortSite<'_>) -> EcnPriority {
-        let (memory, alpha) = match (site.sharing, config.split) {
-            (Sharing::Port, Split::Shared) => (Memory::Port, 0),
-            (Sharing::Port, Split::PerClass) => (Memory::Class, 0),
-            (Sharing::Node { alpha }, _) => (Memory::Node, fixed_point(alpha)),
+        let (scope, alpha) = match (site.memory, config.split) {
+            (Memory::PerPort(_), Split::Shared) => (Scope::Port, 0),
+            (Memory::PerPort(_), Split::PerClass) => (Scope::Class, 0),
+            (Memory::PerSwitch { alpha, .. }, _) => (Scope::Switch, fixed_point(alpha)),
         };
         let mark_above = match config.ecn {
             Marking::Off => u32::MAX,
             Marking::Port | Marking::Queue => u32::try_from(config.mark_above.get()).unwrap_or(u32::MAX),
         };
         EcnPriority {
-            limit: limit(site.buffer),
+            limit: limit(site.memory.bytes()),
             mark_above,
-            memory,
+            scope,
             mark_by_class: config.ecn == Marking::Queue,
             mark_at_dequeue: config.mark_at == MarkAt::Dequeue,
             classes: Classes::new(classes),
@@ -93,10 +93,10 @@ impl EcnPriority {
     /// Whether a packet of `size` bytes may join its class.
     #[inline]
     fn admits(&self, class: usize, size: u32, shared: SharedMemory) -> bool {
-        match self.memory {
-            Memory::Port => self.classes.total() + size <= self.limit,
-            Memory::Class => self.classes.used()[class] + size <= self.limit,
-            Memory::Node => {
+        match self.scope {
+            Scope::Port => self.classes.total() + size <= self.limit,
+            Scope::Class => self.classes.used()[class] + size <= self.limit,
+            Scope::Switch => {
                 let free = u64::from(self.limit) - shared.used;
                 let below = u64::from(self.classes.used()[class]) << ALPHA_BITS < u64::from(self.alpha) * free;
                 below && u64::from(size) <= free
@@ -138,7 +138,7 @@ impl<H> Discipline<H> for EcnPriority {
             return;
         }
         self.classes.push(class, size, packet, call.pool);
-        if self.memory == Memory::Node {
+        if self.scope == Scope::Switch {
             call.shared.used += u64::from(size);
         }
         if !self.mark_at_dequeue && self.watched(class) > self.mark_above {
@@ -151,7 +151,7 @@ impl<H> Discipline<H> for EcnPriority {
     #[inline]
     fn pass(&mut self, call: &mut PortCall<'_, H, SharedMemory>, packet: PacketId) -> bool {
         let size = call.pool[packet].size_bytes;
-        let fits = self.memory != Memory::Node || call.shared.used + u64::from(size) <= u64::from(self.limit);
+        let fits = self.scope != Scope::Switch || call.shared.used + u64::from(size) <= u64::from(self.limit);
         self.classes.is_empty() && size <= self.limit.min(self.mark_above) && fits
     }
 
@@ -159,7 +159,7 @@ impl<H> Discipline<H> for EcnPriority {
     fn dequeue(&mut self, call: &mut PortCall<'_, H, SharedMemory>) -> Dequeue {
         let Some((class, packet)) = self.classes.pop(call.pool) else { return Dequeue::Idle };
         let size = call.pool[packet].size_bytes;
-        if self.memory == Memory::Node {
+        if self.scope == Scope::Switch {
             call.shared.used -= u64::from(size);
         }
         if self.mark_at_dequeue && self.watched(class) + size > self.mark_above {

@@ -1,14 +1,21 @@
-use flowloom_core::{Bytes, DropReason, Ecn, LinkId, Network, Packet, PortSite, Sharing, Switching, WireProfile};
+use flowloom_core::{Bytes, DropReason, Ecn, LinkId, Memory, Network, Packet, PortSite, Switching, WireProfile};
 use proptest::prelude::*;
 
 use super::*;
 use crate::disciplines::rig::{Rig, packet};
 
-fn port(config: EcnConfig, classes: u8, buffer: u64, sharing: Sharing) -> EcnPriority {
+fn port(config: EcnConfig, classes: u8, memory: Memory) -> EcnPriority {
     let network = Network::new(1, Switching::StoreAndForward);
-    let buffer = Bytes::new(buffer);
-    let site = PortSite { link: LinkId(0), network: &network, wire: WireProfile::IP_1500, buffer, sharing };
+    let site = PortSite { link: LinkId(0), network: &network, wire: WireProfile::IP_1500, memory };
     EcnPriority::new(&config, classes, &site)
+}
+
+fn own(bytes: u64) -> Memory {
+    Memory::PerPort(Bytes::new(bytes))
+}
+
+fn shared(bytes: u64, alpha: f64) -> Memory {
+    Memory::PerSwitch { bytes: Bytes::new(bytes), alpha }
 }
 
 /// A full packet that may be marked.
@@ -18,7 +25,7 @@ fn capable(flow: u32, class: u8) -> Packet<()> {
 
 /// One port of eight classes with the paper's 240 packets, that 65 packets do not mark.
 fn alone(config: EcnConfig) -> Rig<(), EcnPriority> {
-    Rig::new(port(config, 8, 360_000, Sharing::Port))
+    Rig::new(port(config, 8, own(360_000)))
 }
 
 /// The flows that leave with a mark, in the order in which they leave.
@@ -96,13 +103,13 @@ fn a_packet_alone_sees_itself() {
 fn a_full_port_drops_whatever_comes_and_pushes_nothing_out() {
     let overflow = |flows: &[u32]| flows.iter().map(|flow| (*flow, DropReason::Overflow)).collect::<Vec<_>>();
     let arrivals = [(0, 1), (1, 1), (2, 0), (3, 0), (4, 7)];
-    let mut rig = Rig::new(port(EcnConfig::default(), 2, 3000, Sharing::Port));
+    let mut rig = Rig::new(port(EcnConfig::default(), 2, own(3000)));
     arrivals.iter().for_each(|(flow, class)| rig.enqueue(capable(*flow, *class)));
     assert_eq!(rig.dropped(), overflow(&[2, 3, 4]));
     assert_eq!(rig.drain(), [0, 1]);
     // Each class its own: the last is of class 1, too.
     let config = EcnConfig { split: Split::PerClass, ..EcnConfig::default() };
-    let mut rig = Rig::new(port(config, 2, 1500, Sharing::Port));
+    let mut rig = Rig::new(port(config, 2, own(1500)));
     arrivals.iter().for_each(|(flow, class)| rig.enqueue(capable(*flow, *class)));
     assert_eq!(rig.dropped(), overflow(&[1, 3, 4]));
     assert_eq!(rig.drain(), [2, 0]);
@@ -113,7 +120,7 @@ const SMALL: u32 = 100;
 
 /// Ports that share [`MEMORY`].
 fn node(ports: usize, alpha: f64) -> Rig<(), EcnPriority> {
-    Rig::node(vec![port(EcnConfig::default(), 8, MEMORY, Sharing::Node { alpha }); ports])
+    Rig::node(vec![port(EcnConfig::default(), 8, shared(MEMORY, alpha)); ports])
 }
 
 /// Offers every queue (port, class) packets in turn until none takes any.
@@ -174,7 +181,7 @@ fn a_queue_above_a_falling_threshold_takes_nothing_and_loses_nothing() {
 
 #[test]
 fn no_threshold_lets_more_in_than_is_free() {
-    let mut rig = Rig::node(vec![port(EcnConfig::default(), 8, 1600, Sharing::Node { alpha: 8.0 }); 2]);
+    let mut rig = Rig::node(vec![port(EcnConfig::default(), 8, shared(1600, 8.0)); 2]);
     rig.at(0).enqueue(packet(0, 0, 1500));
     // The other queue may hold 800 bytes, and 100 are there.
     assert!(!rig.at(1).pass(packet(1, 0, 101)));
@@ -190,8 +197,7 @@ fn no_threshold_lets_more_in_than_is_free() {
 #[derive(Clone, Debug)]
 struct Model {
     config: EcnConfig,
-    sharing: Sharing,
-    limit: u64,
+    memory: Memory,
     marked: u64,
     list: Vec<(usize, Packet<()>)>,
 }
@@ -217,13 +223,14 @@ impl Model {
     fn enqueue(&mut self, at: usize, packet: Packet<()>) -> bool {
         let queue = self.bytes(|port, class| port == at && class == packet.class);
         let size = u64::from(packet.size_bytes);
-        let admits = match self.sharing {
-            Sharing::Node { alpha } => {
-                let free = self.limit - self.bytes(|_, _| true);
+        let limit = self.memory.bytes().get();
+        let admits = match self.memory {
+            Memory::PerSwitch { alpha, .. } => {
+                let free = limit - self.bytes(|_, _| true);
                 (queue as f64) < alpha * free as f64 && size <= free
             }
-            Sharing::Port if self.config.split == Split::PerClass => queue + size <= self.limit,
-            Sharing::Port => self.bytes(|port, _| port == at) + size <= self.limit,
+            Memory::PerPort(_) if self.config.split == Split::PerClass => queue + size <= limit,
+            Memory::PerPort(_) => self.bytes(|port, _| port == at) + size <= limit,
         };
         if admits {
             self.list.push((at, packet));
@@ -266,9 +273,9 @@ fn config() -> impl Strategy<Value = EcnConfig> {
 }
 
 /// Factors that are exact in binary, so that the model's are the same.
-fn sharing() -> impl Strategy<Value = Sharing> {
-    let alpha = prop::sample::select(vec![0.125, 0.5, 1.0, 2.0, 8.0]).prop_map(|alpha| Sharing::Node { alpha });
-    prop_oneof![Just(Sharing::Port), alpha]
+fn memory() -> impl Strategy<Value = Memory> {
+    let alpha = prop::sample::select(vec![0.125, 0.5, 1.0, 2.0, 8.0]).prop_map(|alpha| shared(6000, alpha));
+    prop_oneof![Just(own(6000)), alpha]
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -286,10 +293,9 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn agrees_with_a_plain_list(config in config(), sharing in sharing(), steps in prop::collection::vec(step(), 0..200)) {
-        let limit = 6000;
-        let mut rig = Rig::node(vec![port(config, 4, limit, sharing); PORTS]);
-        let mut model = Model { config, sharing, limit, marked: 0, list: Vec::new() };
+    fn agrees_with_a_plain_list(config in config(), memory in memory(), steps in prop::collection::vec(step(), 0..200)) {
+        let mut rig = Rig::node(vec![port(config, 4, memory); PORTS]);
+        let mut model = Model { config, memory, marked: 0, list: Vec::new() };
         let mut inside = 0;
         for (flow, step) in (0..).zip(steps) {
             match step {
@@ -315,7 +321,7 @@ proptest! {
             prop_assert_eq!(rig.packets(), model.list.len());
             prop_assert_eq!(rig.marked(), model.marked);
             prop_assert_eq!((0..PORTS).map(|at| rig.at(at).port().used().get()).sum::<u64>(), inside);
-            prop_assert_eq!(rig.shared.used().get(), if sharing == Sharing::Port { 0 } else { inside });
+            prop_assert_eq!(rig.shared.used().get(), if memory == own(6000) { 0 } else { inside });
         }
         for at in 0..PORTS {
             while let Some(packet) = rig.at(at).dequeue() {

@@ -1,6 +1,6 @@
 //! The network of a pair.
 
-use flowloom_core::{Bytes, Duration, LinkId, Network, NodeId, PortSite, Rate, Sharing, Switching, WireProfile};
+use flowloom_core::{Bytes, Duration, LinkId, Memory, Network, NodeId, PortSite, Rate, Switching, WireProfile};
 
 /// The network that a [`Pair`](super::Pair) runs on.
 #[derive(Clone, Debug)]
@@ -13,10 +13,8 @@ pub struct PairSetup {
     pub delay: Duration,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// Memory of every port, or of the switch with all its ports.
-    pub buffer: Bytes,
-    /// Which of the two it is.
-    pub sharing: Sharing,
+    /// The memory of the ports and of the switch.
+    pub memory: Memory,
     /// Whether endpoints are to expect that packets overtake each other.
     pub reorders: bool,
     /// Random streams of the endpoints start here.
@@ -33,8 +31,7 @@ impl Default for PairSetup {
             rate: Rate::from_gbps(10),
             delay: Duration::from_us(1),
             wire: WireProfile::IP_1500,
-            buffer: Bytes::new(36_864),
-            sharing: Sharing::Port,
+            memory: Memory::PerPort(Bytes::new(36_864)),
             reorders: false,
             seed: 1,
             log: true,
@@ -44,8 +41,8 @@ impl Default for PairSetup {
 
 impl PairSetup {
     pub(super) fn port_site<'a>(&self, link: LinkId, network: &'a Network) -> PortSite<'a> {
-        let sharing = self.sharing.at(network.node(network.link(link).from).kind);
-        PortSite { link, network, wire: self.wire, buffer: self.buffer, sharing }
+        let memory = self.memory.at(network.node(network.link(link).from).kind);
+        PortSite { link, network, wire: self.wire, memory }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The shapes of networks that papers use. Each builder returns a [`Network`] whose hosts are nodes `0..hosts`, rack by rack.
 
-use flowloom_core::{Duration, Network, NodeId, Rate, Switching};
+use crate::{Duration, Network, NodeId, Rate, Switching};
 
 /// How long a signal travels, one way. A [`Duration`] stands for links that are all alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
