@@ -156,7 +156,7 @@ def test_a_paper_from_its_list_to_its_ledger(papers, tmp_path):
     after = json.loads(call("claims", "tiny", "--json").stdout)
     assert [e["verdict"] for e in after] == ["holds", "differs"]
     assert all({"id", "verdict", "paper", "measured", "band", "scale", "seconds"} <= e.keys() for e in after)
-    assert "1 differs, 1 holds" in call("claims").stdout
+    assert "1 holds, 1 differs, 0 stale" in call("claims").stdout
 
 
 def test_list_and_show_know_everything_that_can_be_named(scenario, papers, tmp_path):
