@@ -38,6 +38,8 @@ _SMALL = {"racks": 2, "hosts_per_rack": 6}
 """A probe's fabric is small, so that the same number of packets takes longer, and more happens to each flow."""
 _HOPS = 100_000
 """About how many packet-hops a probe takes: a few hundredths of a second."""
+_WATCHED = ("packet_hops", "data_packets", "drops.total", "marks", "retransmissions", "queueing_us_mean")
+"""Besides what the figure asks: these move with every packet, also with those of flows that a probe does not see the end of."""
 _ENGINES_KEPT = 8
 
 Table = dict[str, Any]
@@ -160,7 +162,8 @@ class _Asked:
         return _Probe(_hash(scenario.text, _files(self.figure, [table])), lambda: _observe(scenario))
 
     def behaviour(self, answers: Mapping[str, _Answer | Exception]) -> str:
-        wanted = [e for e in expressions(self.figure) if not any(name in e for name in OF_THE_MACHINE)]
+        """Give the digest of what the probes gave."""
+        wanted = [*_WATCHED, *(e for e in expressions(self.figure) if not any(name in e for name in OF_THE_MACHINE))]
         lines = []
         for probe in self.probes:
             answer = answers[probe.key]
