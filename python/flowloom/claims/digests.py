@@ -133,7 +133,9 @@ class _Asked:
         if self.figure.tool:
             resolved: list[Any] = self.tables
         else:
-            resolved = [[tomllib.loads(self._scenario(_less(t)).resolve()), list(_amounts(t))] for t in self.tables]
+            resolved = [
+                [tomllib.loads(self._scenario(_less(t)).resolve()), list(amounts(t.get("workload", {})))] for t in self.tables
+            ]
         self.inputs = _hash(_VERSION, sorted(map(_plain, resolved)), _files(self.figure, self.tables), _checks(self.figure))
         self.probes = [self._probe(s, t) for s, t in zip(self.settings, self.tables, strict=True) if self._probed(s)]
 
@@ -228,13 +230,13 @@ def _cut(part: Any) -> Any:
     return {k: min(v, _AMOUNTS[k]) if k in _AMOUNTS and isinstance(v, int) else _cut(v) for k, v in part.items()}
 
 
-def _amounts(part: Any, path: str = "") -> Iterator[list[Any]]:
-    """Give the amounts that `_less` takes away, with where they stand."""
+def amounts(part: Any, path: str = "") -> Iterator[tuple[str, int]]:
+    """Give how many flows and requests a workload has, each with the place of its key."""
     entries = enumerate(part) if isinstance(part, list) else part.items() if isinstance(part, Mapping) else ()
     for key, value in entries:
         if key in _AMOUNTS and isinstance(value, int):
-            yield [f"{path}.{key}", value]
-        yield from _amounts(value, f"{path}.{key}")
+            yield f"{path}.{key}", value
+        yield from amounts(value, f"{path}.{key}")
 
 
 def _smaller(table: Table) -> Table:

@@ -2,58 +2,55 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from flowloom.claims import ledger
-from flowloom.figures.grid import points, settings
+from flowloom.claims.digests import amounts, merged
+from flowloom.figures.grid import settings
 from flowloom.figures.schema import Figure
 
-_AMOUNT = re.compile(r"(\.flows|\.requests|\.time_limit)$")
-"""Scenario keys that say how much is simulated."""
+_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0}
 
 
 def core_seconds(figure: Figure, scale: str) -> float | None:
     """Estimate what all runs of a figure cost, in seconds of one core, from the ledger; None if it was never run.
 
-    What another scale took is multiplied by how many more runs and how many more flows, requests or seconds there are.
+    What another scale took is multiplied by how many more seeds, and flows, requests or simulated seconds, there are.
     """
-    known = {at: run["seconds"] for at, run in ledger.runs_of(figure).items() if at in figure.scales}
-    if scale in known:
-        return float(known[scale])
+    known = {at: run for at, run in ledger.runs_of(figure).items() if at in figure.scales}
     if scale not in figure.scales or not known:
         return None
-    other, seconds = next(reversed(known.items()))
-    return float(seconds) * _weight(figure, scale) / _weight(figure, other)
+    at, run = (scale, known[scale]) if scale in known else next(reversed(known.items()))
+    seconds = float(run["seconds"])
+    return seconds if at == scale else seconds * figure.scales[scale].seeds / run["seeds"] * _ratio(figure, scale, at)
 
 
-def _weight(figure: Figure, scale: str) -> float:
-    """Give a number to which the cost of a scale is about proportional."""
-    size = figure.scales[scale]
-    total = 0.0
-    for point in points(figure.axes):
-        keys: dict[str, Any] = {}
-        for rule in [*figure.rules, *size.rules]:
-            if all(point[axis] in wanted for axis, wanted in rule.when.items()):
-                keys |= rule.keys
-        total += _amount(keys)
-    return total * size.seeds
+def _ratio(figure: Figure, scale: str, other: str) -> float:
+    """Estimate how many times as much one run of a scale is as one of another.
+
+    Several limits may end a run, of which scales often change all alike, so the one that changes most is taken.
+    """
+    here, there = _amounts(figure, scale), _amounts(figure, other)
+    ratios = [here[key] / there[key] for key in here.keys() & there.keys() if here[key] and there[key]]
+    return max(ratios, key=lambda ratio: abs(math.log(ratio)), default=1.0)
 
 
-def _amount(keys: Mapping[str, Any]) -> float:
-    # Of flows and a limit in time, either may be what ends a run; scales that change both change them alike.
-    amounts = [_number(value) for key, value in keys.items() if _AMOUNT.search(key)]
-    return max(amounts, default=1.0)
+def _amounts(figure: Figure, scale: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for setting in settings(figure, scale) if figure.tool is None else ():
+        table = merged(setting.question)
+        total.update(dict(amounts(table.get("workload", {}))))
+        total["time_limit"] += _microseconds(table.get("run", {}).get("time_limit"))
+    return total
 
 
-def _number(value: Any) -> float:
-    """Read an amount: a number of flows, or a time such as `20ms` in milliseconds."""
-    if isinstance(value, int | float):
-        return float(value)
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zµ]*)", str(value))
-    scale = {"s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
-    return float(found[1]) * scale.get(found[2], 1.0) if found else 1.0
+def _microseconds(text: Any) -> int:
+    found = re.fullmatch(r"([0-9.]+)([a-zµ]+)", str(text))
+    return round(float(found[1]) * _MICROSECONDS.get(found[2], 0.0)) if found else 0
 
 
 class Remaining:
