@@ -11,8 +11,9 @@ import pytest
 from conftest import FIGURE
 from flowloom import ScenarioError
 from flowloom.claims import ledger
+from flowloom.claims.digests import merged
 from flowloom.figures import catalogue, reader, schema
-from flowloom.figures.grid import Grid, expressions, plan
+from flowloom.figures.grid import Grid, expressions, plan, settings
 from flowloom.figures.paper import run_figure
 from flowloom.results import Results
 
@@ -32,6 +33,27 @@ def test_a_shipped_figure_is_valid_in_every_run(path):
 def test_the_claims_of_a_paper_are_all_asked():
     asked = {claim.id for path in SHIPPED for claim in reader.read(path).claims}
     assert {f"{paper}/{n}" for paper in ("phost", "pias") for n in range(1, 16)} <= asked
+
+
+def test_every_claim_on_the_testbeds_inferred_values_says_so():
+    on_rack = {claim.id: claim for path in SHIPPED for figure in [reader.read(path)] for claim in figure.claims
+               if figure.scenario.name == "rack.toml"}  # fmt: skip
+    # Figure 10 has windows and times of its own.
+    assert {name for name, claim in on_rack.items() if not claim.calibrated} == {"pias/6"}
+    assert len(on_rack) == 9
+
+
+def test_table_1_stands_with_and_without_what_was_inferred():
+    figure = reader.read(ROOT / "papers/pias/table1.toml")
+    of = {"inferred": [], "open": []}
+    for setting in settings(figure, "quick"):
+        of[setting.point["parameters"]].append(merged(setting.question))
+    for table in of["inferred"]:
+        table["transport"]["pias"]["tcp"]["max_window"] = 65536
+        table["metrics"]["request_delay"] = "67.5us"
+        for part in table["workload"]["part"]:
+            part["think"] = "67.5us"
+    assert of["inferred"] == of["open"]
 
 
 def test_figures_that_share_runs_share_them():
@@ -57,6 +79,8 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ("key = ", "keys = ", r"fig1\.toml:5: keys: unknown key in \[\[axis\]\]: did you mean \"key\""),
         ("seeds = 2", "seeds = 0", r"seeds: there must be at least one"),
         ("seeds = 2", 'seeds = "2"', r"seeds: must be a whole number, not \"2\""),
+        ("seeds_max = 4", "seeds_max = 1", r"seeds_max: must be at least `seeds`, 2"),
+        ("at_most = 0.5 }", "at_most = 0.5, given = true }", r"given: must be a text, not true"),
         ("seeds = 2", "sets = 2", r"sets: unknown key in \[scale.quick\]"),
         ("[scale.quick]", "[scale.quik]", r"needs \[scale.quick\]"),
         ('kind = "lines"', 'kind = "line"', r'unknown panel kind "line": did you mean "lines"'),

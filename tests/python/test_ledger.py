@@ -127,6 +127,15 @@ def test_overrides_are_put_in_place():
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [("x = 1\n", {"x.y": 1}), ("x = [1]\n", {"x.5": 1}), ("x = [1]\n", {"x.y": 1}), ("x = \n", {})],
+)
+def test_an_override_without_a_place_is_told(text, changes):
+    with pytest.raises(ScenarioError):
+        digests.merged(Scenario(text).set(changes))
+
+
 def entry(papers):
     (found,) = [e for e in ledger.entries([reader.read(papers / "fig1.toml")]) if e["id"] == "tiny/1"]
     return found
@@ -155,7 +164,14 @@ def test_what_cannot_be_compared_is_stale_and_says_why(papers, fake, monkeypatch
     assert "no progress" in entry(papers)["parts"][0]["stale_because"]
     rewrite(papers / "default.toml", "[workload]", "[worklaod]")
     assert "worklaod" in entry(papers)["parts"][0]["stale_because"]
+    (papers / "default.toml").write_text("[")
+    assert "default.toml" in entry(papers)["parts"][0]["stale_because"]
+    (papers / "default.toml").unlink()
+    assert "cannot read the scenario" in entry(papers)["parts"][0]["stale_because"]
     (papers / "default.toml").write_text(SMALL)
+    monkeypatch.setattr(_native, "run", lambda *_: 1 / 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert "division by zero" in entry(papers)["parts"][0]["stale_because"]
     for key in ("inputs", "behaviour"):
         del written["tiny/1"]["fig1"]["quick"][key]
     (papers / "claims.json").write_text(json.dumps(written))

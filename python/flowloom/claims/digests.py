@@ -80,7 +80,7 @@ def today(wanted: Sequence[tuple[Figure, str]], progress: Progress | None = None
             found[figure.name, scale] = str(error)
     answers = _answers({p.key: p for asked in missing for p in asked.probes}, progress)
     for asked in missing:
-        failed = [str(answers[p.key]) for p in asked.probes if isinstance(answers[p.key], Exception)]
+        failed = [str(answers[p.key]) for p in asked.probes if isinstance(answers[p.key], BaseException)]
         if failed:
             found[asked.figure.name, asked.scale] = failed[0]
         else:
@@ -163,7 +163,7 @@ class _Asked:
             scenario = self._scenario(_less(table))
         return _Probe(_hash(scenario.text, _files(self.figure, [table])), lambda: _observe(scenario))
 
-    def behaviour(self, answers: Mapping[str, _Answer | Exception]) -> str:
+    def behaviour(self, answers: Mapping[str, _Answer | BaseException]) -> str:
         """Give the digest of what the probes gave."""
         wanted = [*_WATCHED, *(e for e in expressions(self.figure) if not any(name in e for name in OF_THE_MACHINE))]
         lines = []
@@ -205,15 +205,25 @@ def _plain(part: Any) -> str:
 
 
 def merged(scenario: Scenario) -> Table:
-    """Give a scenario's table with its overrides in place, defaults not filled in."""
-    table = tomllib.loads(scenario.text)
+    """Give a scenario's table with its overrides in place, defaults not filled in.
+
+    Raises:
+        ScenarioError: The text is no TOML, or an override names a place that there cannot be.
+    """
+    try:
+        table = tomllib.loads(scenario.text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{scenario.path}: {error}") from error
     for override in scenario.overrides:
         key, _, raw = override.partition("=")
         *path, last = key.split(".")
         place: Any = table
-        for name in path:
-            place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
-        place[int(last) if isinstance(place, list) else last] = tomllib.loads(f"value = {raw}")["value"]
+        try:
+            for name in path:
+                place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
+            place[int(last) if isinstance(place, list) else last] = tomllib.loads(f"value = {raw}")["value"]
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            raise ScenarioError(f"{scenario.path}: there is no place for {key}: {error}") from error
     return table
 
 
@@ -274,16 +284,14 @@ def _flows_digest(flows: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def _answers(probes: Mapping[str, _Probe], progress: Progress | None) -> dict[str, _Answer | Exception]:
-    answers: dict[str, _Answer | Exception] = {}
+def _answers(probes: Mapping[str, _Probe], progress: Progress | None) -> dict[str, _Answer | BaseException]:
+    answers: dict[str, _Answer | BaseException] = {}
     with ThreadPoolExecutor(cores()) as pool:
         # Threads are enough: the simulator lets go of the interpreter while it runs.
         futures = {pool.submit(probe.run): key for key, probe in probes.items()}
         try:
             for future in as_completed(futures):
-                error = future.exception()
-                if error is not None and not isinstance(error, ScenarioError | RunError):
-                    raise error
+                error = future.exception()  # of any kind: a digest that cannot be had makes an entry stale, and no more
                 answers[futures[future]] = future.result() if error is None else error
                 if progress:
                     progress(len(answers), len(probes))
