@@ -17,16 +17,26 @@ from flowloom.scenario import engine_id
 
 
 @functools.cache
-def commit() -> str | None:
-    """Give the commit of the source tree the package runs from, with `+` if it has changes; None if it is installed."""
-    tree = Path(__file__).resolve().parents[2]
-    if not (tree / ".git").exists():
+def tree() -> tuple[str, bool] | None:
+    """Give the commit of the source tree the package runs from, and whether the tree is as committed; None if it is installed.
+
+    The claims ledgers do not count: runs write them.
+    """
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
         return None
     try:
-        head = _git(tree, "rev-parse", "--short=12", "HEAD")
-        return head + ("+" if _git(tree, "status", "--porcelain", "--untracked-files=no") else "")
+        head = _git(root, "rev-parse", "--short=12", "HEAD")
+        changes = _git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)papers/*/claims.json")
+        return head, not changes
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def commit() -> str | None:
+    """Give the commit of the source tree the package runs from, with `+` if it has changes; None if it is installed."""
+    found = tree()
+    return found[0] + ("" if found[1] else "+") if found else None
 
 
 def _git(tree: Path, *words: str) -> str:

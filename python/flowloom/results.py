@@ -19,7 +19,7 @@ MARKER = "provenance.json"
 """The file whose presence says that a directory is a results directory."""
 
 # Differ from run to run, so they are kept apart from what is reproducible.
-_OF_THE_MACHINE = ("wall_s", "peak_rss_mb")
+OF_THE_MACHINE = ("wall_s", "peak_rss_mb")
 
 
 @dataclasses.dataclass
@@ -84,7 +84,7 @@ class Results:
         if not replace and target.exists() and any(target.iterdir()):
             raise ScenarioError(f"{target} already holds a result")
         with storage.whole_directory(target, marker=MARKER) as folder:
-            reproducible = {k: v for k, v in self.summary.items() if k not in _OF_THE_MACHINE}
+            reproducible = {k: v for k, v in self.summary.items() if k not in OF_THE_MACHINE}
             storage.write_json(folder / "summary.json", reproducible)
             (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
             if flows:
@@ -118,7 +118,7 @@ def load(directory: str | os.PathLike[str]) -> Results:
         provenance = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ScenarioError(f"{folder} is not a results directory: {_reason(error)}") from error
-    machine = {k: provenance[k] for k in _OF_THE_MACHINE if k in provenance}
+    machine = {k: provenance[k] for k in OF_THE_MACHINE if k in provenance}
     return Results(summary | machine, scenario, provenance, directory=folder)
 
 

@@ -72,22 +72,23 @@ class Scenario:
         resolved = self.resolve()
         digest = hashlib.sha256(f"{engine_id()}\n{resolved}".encode())
         folder = Path(self.path).parent
-        for name in sorted(_named_files(tomllib.loads(resolved))):
+        for name in sorted(named_files(tomllib.loads(resolved))):
             digest.update(f"\n{name}\n".encode())
             digest.update((folder / name).read_bytes())
         return digest.hexdigest()[:20]
 
 
-def _named_files(table: Any) -> Iterator[str]:
+def named_files(table: Any) -> Iterator[str]:
+    """Give the names of the files that a scenario's table refers to."""
     if isinstance(table, Mapping):
         for name, value in table.items():
             if name in _FILE_KEYS and isinstance(value, str):
                 yield value
             else:
-                yield from _named_files(value)
+                yield from named_files(value)
     elif isinstance(table, list):
         for value in table:
-            yield from _named_files(value)
+            yield from named_files(value)
 
 
 @functools.cache

@@ -41,6 +41,7 @@ values = ["phost", "pfabric", "ideal"]
 
 [scale.quick]
 seeds = 2
+seeds_max = 4
 
 [scale.full]
 seeds = 2
@@ -67,6 +68,12 @@ id = "tiny/2"
 says = "Something that cannot be."
 check = [{ kind = "level", metric = "slowdown.mean", where = { transport = "phost" }, at_most = 0.5 }]
 """
+
+
+@pytest.fixture(autouse=True)
+def cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the digests of a test away from the user's cache, and from those of other tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture

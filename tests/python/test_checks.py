@@ -8,11 +8,12 @@ import math
 import pytest
 
 from flowloom import ScenarioError
-from flowloom.claims import checks
+from flowloom.claims import checks, intervals
+from flowloom.claims.intervals import Band, Span
 
 
 class Made:
-    """A grid of one metric, given as {point's values: number}, and of one recorded series."""
+    """A grid of one metric, given as {point's values: a number, or one for each seed}, and of one recorded series."""
 
     def __init__(self, axes, values, course=()):
         self.axes, self.numbers, self.recorded = axes, values, course
@@ -27,9 +28,10 @@ class Made:
     def name(self, point):
         return ", ".join(map(str, point.values()))
 
-    def mean(self, metric, point):
+    def samples(self, metric, point):
         assert metric == "m"
-        return self.numbers[tuple(point[a] for a in self.axes)]
+        found = self.numbers[tuple(point[a] for a in self.axes)]
+        return found if isinstance(found, list) else [found]
 
     def course(self, series, x, y, point):
         assert (series, x, y) == ("pending", "x", "y")
@@ -112,13 +114,16 @@ def test_order_of_zeros():
 def test_same_order():
     at = {"load": [0.6]}
     # phost and pfabric are equal at the reference, so they have no order to keep.
-    assert holds("same_order", metric="m", across="transport", along="load", at=at)
+    outcome = checks.same_order(GOOD, metric="m", across="transport", along="load", at=at)
+    assert outcome.holds
+    assert outcome.measured == "0 of 4 comparisons changed sides; 1 pairs have no order at 0.6"
     assert not holds("same_order", metric="m", across="transport", along="load", at={"load": [0.5]})
     assert holds("same_order", metric="m", across="transport", along="load", at={"load": [0.5]}, tolerance=0.11)
     crossing = grid([1.0, 1.0, 3.0], [2.0, 2.0, 2.0], [5.0, 5.0, 5.0])
     outcome = checks.same_order(crossing, metric="m", across="transport", along="load", at=at)
     assert not outcome.holds
-    assert outcome.measured == "1 of 9 comparisons changed sides: phost against pfabric at 0.7"
+    # Three pairs at two loads: the load that all are compared with is none of them.
+    assert outcome.measured == "1 of 6 comparisons changed sides: phost against pfabric at 0.7"
 
 
 def test_same_order_knows_the_selected_transports_only():
@@ -195,4 +200,136 @@ def test_a_check_of_nothing_is_a_mistake(kind, parameters):
 
 def test_parameters_are_the_functions_own():
     assert checks.parameters("spread") == (["metric", "across", "at_most"], ["where", "difference"])
-    assert checks.parameters("level") == (["metric"], ["where", "at_least", "at_most"])
+    assert checks.parameters("level") == (["metric"], ["where", "at_least", "at_most", "every_run"])
+
+
+def seeds(**rows):
+    """One load; a number for each seed."""
+    return Made({"transport": list(rows)}, {(name,): row for name, row in rows.items()})
+
+
+def test_an_interval_inside_the_band_holds_outside_differs_and_across_a_limit_is_undecided():
+    # The mean is 2 and, with two degrees of freedom, Student's 95 % interval 4.303 standard errors: 2 +- 0.2484.
+    grid = seeds(phost=[1.9, 2.0, 2.1])
+    found = checks.level(grid, metric="m").decisive
+    assert (found.value, found.low, found.high) == pytest.approx((2.0, 1.7516, 2.2484), abs=1e-4)
+    for limits, verdict in (
+        ({"at_most": 2.3}, "holds"),
+        ({"at_least": 1.7}, "holds"),
+        ({"at_most": 2.2}, "undecided"),
+        ({"at_most": 1.9}, "undecided"),
+        ({"at_least": 2.24}, "undecided"),
+        ({"at_least": 1.8, "at_most": 2.2}, "undecided"),
+        ({"at_most": 1.7}, "differs"),
+        ({"at_least": 2.3}, "differs"),
+    ):
+        assert checks.level(grid, metric="m", **limits).verdict == verdict, limits
+
+
+def test_with_one_seed_the_value_alone_decides():
+    outcome = checks.level(seeds(phost=[2.0]), metric="m", at_most=2.0)
+    assert (outcome.verdict, outcome.measured) == ("holds", "2")
+
+
+def test_ratios_are_of_the_same_seed():
+    # Seeds differ by a factor of two, and phost is 10 % above pfabric in each, give or take 0.1 %.
+    grid = seeds(phost=[1.101, 2.2, 4.396], pfabric=[1.0, 2.0, 4.0])
+    outcome = checks.ratio(grid, metric="m", of=PHOST, to=PFABRIC, at_most=1.11)
+    assert outcome.verdict == "holds"
+    assert outcome.decisive.high - outcome.decisive.low < 0.006
+    # Unpaired, the same numbers would say nothing.
+    assert checks.level(grid, metric="m", at_most=3.0).verdict == "undecided"
+
+
+def test_the_worst_point_decides():
+    narrow, wide, above = [1.0, 1.01, 0.99], [1.0, 1.2, 0.8], [2.0, 2.01, 1.99]
+    for rows, verdict in (
+        ({"a": narrow}, "holds"),
+        ({"a": narrow, "b": wide}, "undecided"),
+        ({"a": narrow, "b": wide, "c": above}, "differs"),
+    ):
+        outcome = checks.level(seeds(**rows), metric="m", at_most=1.1)
+        assert outcome.verdict == verdict
+    # An undecided point between the extremes is named.
+    middle = seeds(a=[0.1, 0.1], b=[0.9, 1.1], c=[1.1, 1.1])
+    outcome = checks.level(middle, metric="m", at_most=1.1)
+    assert outcome.verdict == "undecided"
+    assert "undecided at 1 [" in outcome.measured
+    assert "(b)" in outcome.measured
+
+
+def test_the_best_of_several_ratios_is_as_uncertain_as_they_are():
+    grid = seeds(phost=[0.5, 0.6, 0.7], pfabric=[0.9, 0.9, 0.9], fastpass=[1.0, 1.0, 1.0])
+    of = {"transport": ["phost", "pfabric"]}
+    # 0.6 +- 0.248 and 0.9: the least lies between 0.352 and 0.848.
+    assert checks.best_ratio(grid, metric="m", of=of, to=FASTPASS, at_most=0.85).verdict == "holds"
+    assert checks.best_ratio(grid, metric="m", of=of, to=FASTPASS, at_most=0.84).verdict == "undecided"
+    assert checks.best_ratio(grid, metric="m", of=of, to=FASTPASS, at_most=0.35).verdict == "differs"
+
+
+def test_noise_is_no_spread():
+    # Both have the same mean; the larger of the two in each seed is 20 % above the smaller.
+    grid = seeds(phost=[1.0, 1.2] * 4, pfabric=[1.2, 1.0] * 4)
+    assert checks.spread(grid, metric="m", across="transport", at_most=0.2).verdict == "holds"
+    assert checks.spread(grid, metric="m", across="transport", at_most=0.1).verdict == "undecided"
+
+
+def test_orders_and_trends_are_undecided_where_steps_may_go_either_way():
+    clear = seeds(phost=[1.0, 2.0, 3.0], pfabric=[1.1, 2.1, 3.1])
+    unclear = seeds(phost=[1.0, 2.0, 3.0], pfabric=[1.1, 1.9, 3.1])
+    for made, verdict in ((clear, "holds"), (unclear, "undecided")):
+        assert checks.order(made, metric="m", across="transport", rising=["phost", "pfabric"]).verdict == verdict
+        assert checks.trend(made, metric="m", along="transport").verdict == verdict
+    assert checks.trend(clear, metric="m", along="transport", falling=True).verdict == "differs"
+    # A seed in which both are zero, or one is, has its say too.
+    drops = seeds(phost=[0.0, 0.0, 0.0], pfabric=[0.0, 0.1, 0.1])
+    assert checks.order(drops, metric="m", across="transport", rising=["phost", "pfabric"]).verdict == "undecided"
+
+
+def test_sides_are_changed_only_for_certain():
+    loads = {"load": [0.5, 0.6], "transport": ["phost", "pfabric"]}
+
+    def verdict(then):
+        values = {(0.5, "phost"): [1.0, 1.0, 1.0], (0.5, "pfabric"): [1.2, 1.2, 1.2]}
+        values |= {(0.6, "phost"): then, (0.6, "pfabric"): [1.0, 1.0, 1.0]}
+        made = Made(loads, values)
+        return checks.same_order(made, metric="m", across="transport", along="load", at={"load": [0.5]}).verdict
+
+    assert verdict([0.9, 0.91, 0.89]) == "holds"
+    assert verdict([1.1, 1.11, 1.09]) == "differs"
+    assert verdict([1.1, 0.9, 1.2]) == "undecided"
+
+
+def test_where_nothing_has_an_order_nothing_is_tested():
+    same = grid([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+    outcome = checks.same_order(same, metric="m", across="transport", along="load", at={"load": [0.6]})
+    assert (outcome.verdict, outcome.measured) == (
+        "undecided", "0 of 0 comparisons changed sides; 3 pairs have no order at 0.6",
+    )  # fmt: skip
+
+
+def test_one_run_in_which_it_fails_refutes_what_must_hold_in_every_run():
+    timeouts = seeds(phost=[0.0, 0.0, 0.0, 1.0])
+    assert checks.level(timeouts, metric="m", at_most=0).verdict == "undecided"
+    assert checks.level(timeouts, metric="m", at_most=0, every_run=True).verdict == "differs"
+    assert checks.level(seeds(phost=[0.0, 0.0]), metric="m", at_most=0, every_run=True).verdict == "holds"
+
+
+def test_a_ratio_to_zero_is_no_value_and_no_seed_is_left_out_for_it():
+    outcome = checks.ratio(seeds(phost=[1.0, 1.0], pfabric=[1.0, 0.0]), metric="m", of=PHOST, to=PFABRIC, at_most=2)
+    assert outcome.verdict == "differs"
+    assert "no value" in outcome.measured
+
+
+def test_a_ratio_of_several_says_which_it_means():
+    outcome = checks.ratio(GOOD, metric="m", of={"transport": ["pfabric", "fastpass"]}, to=PHOST)
+    assert outcome.measured == "0.909 (0.5, pfabric) to 3.08 (0.7, fastpass)"
+
+
+def test_extremes_of_intervals():
+    a, b = Span(1.0, 0.5, 1.5), Span(2.0, 0.0, 4.0)
+    assert intervals.least([a, b]) == Span(1.0, 0.0, 1.5)
+    assert intervals.largest([a, b]) == Span(2.0, 0.5, 4.0)
+    assert not intervals.least([a, Span.of([math.nan])]).known
+    assert Band(0.0, 1.0).judge(Span.of([])) == "differs"
+    assert intervals.worst([]) == "holds"

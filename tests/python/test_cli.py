@@ -16,6 +16,7 @@ from conftest import SMALL
 from flowloom import _native, storage
 from flowloom.cli import app
 from flowloom.cli.common import parse_value, split_list
+from flowloom.jobs import cores
 
 
 def call(*words, code: int = 0):
@@ -159,7 +160,7 @@ def test_a_paper_from_its_list_to_its_ledger(papers, tmp_path):
     after = json.loads(call("claims", "tiny", "--json").stdout)
     assert [e["verdict"] for e in after] == ["holds", "differs"]
     assert all({"id", "verdict", "paper", "measured", "band", "scale", "seconds"} <= e.keys() for e in after)
-    assert "1 differs, 1 holds" in call("claims").stdout
+    assert "1 holds, 1 differs, 0 stale" in call("claims").stdout
 
 
 def test_list_and_show_know_everything_that_can_be_named(scenario, papers, tmp_path):
@@ -359,3 +360,55 @@ def test_as_a_process_bad_input_has_no_traceback():
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
+
+
+def test_several_figures_run_and_one_that_fails_stops_no_other(papers):
+    text = (papers / "fig1.toml").read_text()
+    failing = text.replace("[scale.quick]", '[[set]]\nkeys = { "run.time_limit" = "0ps", "topology.hosts" = 1 }\n[scale.quick]')
+    (papers / "fig0.toml").write_text(failing)
+    (papers / "fig2.toml").write_text((papers / "fig1.toml").read_text().replace("title", "titel"))
+    done = call("paper", "run", "tiny", "--jobs", 1, code=1)
+    assert "tiny/1 holds" in done.stdout
+    assert "tiny/fig0" in done.stderr
+    assert "fig2.toml:1: titel: unknown key" in done.stderr
+    assert "2 figure(s) failed: tiny/fig0" in done.stderr
+    # What is fresh is left out, and what failed is tried again.
+    again = call("paper", "run", "--all", "--jobs", 1, code=1)
+    assert "1 of 2 figures are fresh at scale quick" in again.stderr
+    assert "tiny/1" not in again.stdout
+
+
+def test_a_broken_figure_disables_only_itself(papers):
+    (papers / "fig2.toml").write_text((papers / "fig1.toml").read_text().replace("title", "titel"))
+    for command in (["paper", "list"], ["claims"], ["claims", "--json"], ["list"]):
+        done = call(*command)
+        assert "tiny" in done.stdout
+        assert "fig2.toml:1: titel: unknown key" in done.stderr
+    assert "tiny/fig1" in call("paper", "list").stdout
+    assert "titel: unknown key" in call("paper", "run", "tiny/fig2", code=2).stderr
+    assert "titel: unknown key" in call("paper", "show", "tiny/fig2", code=2).stderr
+    assert "tiny/2" in call("paper", "show", "tiny/fig1").stdout
+
+
+def test_a_figure_tried_with_other_keys_is_not_in_the_ledger(papers, tmp_path):
+    done = call("paper", "run", "tiny/fig1", "--jobs", 1, "--set", "workload.flows=50", "--set", "workload.sizes=web_search")
+    assert "not entered into the ledger, because of --set" in done.stdout
+    assert not (papers / "claims.json").exists()
+    assert (tmp_path / "results/tiny/fig1-set/fig1.png").exists()
+    assert "its axis load has a value" in call("paper", "run", "tiny/fig1", "--set", "workload.load=0.5", code=2).stderr
+    assert "not_a_key" in call("paper", "run", "tiny/fig1", "--set", "workload.not_a_key=1", code=2).stderr
+
+
+def test_paper_run_wants_to_know_what(papers):
+    for words in ([], ["tiny/fig1", "--all"]):
+        assert "give figures (phost/fig3), papers (phost), or --all alone" in call("paper", "run", *words, code=2).stderr
+    (papers / "fig2.toml").write_text((papers / "fig1.toml").read_text())
+    assert "--out is for one figure" in call("paper", "run", "tiny", "--out", "x", code=2).stderr
+
+
+def test_how_long_figures_take_is_told_from_what_they_took(papers):
+    assert re.search(r"tiny/fig1 .* unknown +unknown\n", call("paper", "list").stdout)
+    run = {"verdict": "holds", "checks": [], "seeds": 4, "seconds": 1200.0 * cores()}
+    (papers / "claims.json").write_text(json.dumps({"tiny/1": {"fig1": {"quick": run}}}))
+    # Full has half the seeds and, with 300 flows for 200, runs half as long again.
+    assert re.search(r"tiny/fig1 .* 20 min +15 min\n", call("paper", "list").stdout)

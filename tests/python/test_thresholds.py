@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import flowloom
 from conftest import SMALL
 from flowloom import RunError, ScenarioError, _native
-from flowloom.demotion import model, published, search
+from flowloom.demotion import model, published, search, solver
 from flowloom.demotion.sizes import Sizes
 from flowloom.demotion.snippet import quantities
 from test_cli import call
@@ -546,3 +546,17 @@ def test_over_several_loads_the_ratios_to_each_loads_own_best_count():
     costs = {over: search.Yardstick(Table(), bests, over).costs([(1,), (2,)], [1, 7]) for over in ("worst", "mean")}
     assert costs["worst"] == {(1,): [4.0, 4.0], (2,): [1.5, 1.5]}
     assert costs["mean"] == {(1,): [2.5, 2.5], (2,): [1.25, 1.25]}
+
+
+def test_what_the_search_finds_by_itself_knows_nothing_of_the_rivals(monkeypatch):
+    honest = flowloom.thresholds("web_search", 0.8, 3)
+    (at,) = honest.loads
+    assert at.searched == at.objective
+    # A search that fails finds a poor set, and says so; what is given is then the better rival.
+    monkeypatch.setattr(solver, "_evolve", lambda cost, sizes, count, starts: np.full(count, 1.0))
+    monkeypatch.setattr(solver, "_polish", lambda cost, sizes, best: best)
+    poor = flowloom.thresholds("web_search", 0.8, 3)
+    (at,) = poor.loads
+    split = next(rival.objective for rival in at.rivals if rival.name == "equal split")
+    assert at.searched > split
+    assert at.objective <= split * (1 + 1e-9)

@@ -1,7 +1,9 @@
 """The questions that a claim can ask of a figure's runs. A figure file names them with their parameters and bands.
 
-Every check looks at the mean over seeds, at every point that `where` selects, and holds only if it holds at all of them.
-A point without a value (nothing finished, say) never holds.
+A check computes its number for each seed by itself, so that a ratio compares runs on the same flows. Then it estimates the mean
+over seeds with its 95 % interval. At every point that `where` selects, the check holds if the whole interval lies in the band,
+differs if the whole interval lies outside, and is undecided otherwise; the worst point decides. With one seed, the value alone
+decides. A point without a value (nothing finished, say) never holds.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from flowloom._native import ScenarioError
+from flowloom.claims.intervals import DIFFERS, HOLDS, UNDECIDED, Band, Span, largest, least, worst
 
 Where = Mapping[str, Sequence[Any]]
 Point = Mapping[str, Any]
@@ -30,8 +33,8 @@ class Measured(Protocol):
     def name(self, point: Point) -> str:
         """Name a point for people."""
 
-    def mean(self, metric: str, point: Point) -> float:
-        """Give a metric's mean over seeds; NaN if no run of the point has it."""
+    def samples(self, metric: str, point: Point) -> list[float]:
+        """Give a metric for each seed, in the same order at every point; NaN where a run does not have it."""
 
     def course(self, series: str, x: str, y: str, point: Point) -> list[tuple[list[float], list[float]]]:
         """Give two columns of a recorded series, for each seed."""
@@ -40,63 +43,67 @@ class Measured(Protocol):
 class Outcome(NamedTuple):
     """What a check found."""
 
-    holds: bool
+    verdict: str
     measured: str
     band: str
+    decisive: Span
+    """The value that decided: the one that lies farthest out."""
 
-
-class Band(NamedTuple):
-    """The values with which a claim holds; ends included."""
-
-    at_least: float | None
-    at_most: float | None
-
-    def __contains__(self, value: object) -> bool:
-        if not isinstance(value, float) or math.isnan(value):
-            return False
-        return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
-
-    def __str__(self) -> str:
-        if self.at_least is not None and self.at_most is not None:
-            return f"{number(self.at_least)} to {number(self.at_most)}"
-        if self.at_least is not None:
-            return f"≥ {number(self.at_least)}"
-        return f"≤ {number(self.at_most)}" if self.at_most is not None else "any"
+    @property
+    def holds(self) -> bool:
+        """Whether the check certainly holds."""
+        return self.verdict == HOLDS
 
 
 class Value(NamedTuple):
     """One number and the point it was measured at."""
 
-    value: float
+    span: Span
     where: str
 
-
-def number(value: float | None) -> str:
-    """Write a measured number with as many digits as it is good for."""
-    if value is None or math.isnan(value):
-        return "no value"
-    return f"{value:.3g}" if abs(value) < 1e4 else f"{value:.3e}"
+    def __str__(self) -> str:
+        return f"{self.span} ({self.where})" if self.where else str(self.span)
 
 
 def summarise(values: Sequence[Value]) -> str:
     """Give the smallest and largest value and where they are."""
-    missing = next((v for v in values if math.isnan(v.value)), None)
+    missing = next((v for v in values if not v.span.known), None)
     if missing:
         return f"no value at {missing.where}"
-    low, high = min(values, key=lambda v: v.value), max(values, key=lambda v: v.value)
-    if number(low.value) == number(high.value):
-        return number(low.value) + (f" (all {len(values)} points)" if len(values) > 1 else "")
-    return " to ".join(f"{number(v.value)} ({v.where})" if v.where else number(v.value) for v in (low, high))
+    low, high = (pick(values, key=lambda v: v.span.value) for pick in (min, max))
+    if str(low.span) == str(high.span):
+        return str(low.span) + (f" (all {len(values)} points)" if len(values) > 1 else "")
+    return f"{low} to {high}"
 
 
-def _judge(values: Sequence[Value], band: Band, what: str) -> Outcome:
+def _judge(values: Sequence[Value], band: Band, what: str, measured: str | None = None) -> Outcome:
     if not values:
         raise ScenarioError(f"a check of {what} selects no point of the grid: look at its `where`, `of` and `to`")
-    return Outcome(all(v.value in band for v in values), summarise(values), f"{what} {band}")
+    verdicts = [band.judge(v.span) for v in values]
+    verdict = worst(verdicts)
+    decisive = max((v for v, each in zip(values, verdicts, strict=True) if each == verdict), key=lambda v: band.beyond(v.span))
+    if measured is None:
+        measured = summarise(values)
+        if verdict != HOLDS and decisive.span.known and str(decisive) not in measured:
+            measured += f"; {verdict} at {decisive}"
+    return Outcome(verdict, measured, f"{what} {band}", decisive.span)
 
 
-def _divide(a: float, b: float) -> float:
-    return a / b if b else math.nan
+def _paired(a: Sequence[float], b: Sequence[float], combine: Callable[[float, float], float]) -> list[float]:
+    """Combine two metrics seed by seed."""
+    return [combine(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def _ratio(a: Sequence[float], b: Sequence[float]) -> list[float]:
+    """Divide seed by seed; a division by zero leaves nothing, so that no seed is left out for its result."""
+    return [math.nan] * len(a) if 0 in b else _paired(a, b, lambda x, y: x / y)
+
+
+def _step(a: Sequence[float], b: Sequence[float]) -> Span:
+    """Give how far b lies above a, as a share of the larger of the two means: from -1 to 1, and 0 if both are zero."""
+    scale = max(abs(Span.of(a).value), abs(Span.of(b).value))
+    rise = Span.of(_paired(a, b, lambda x, y: y - x))
+    return Span(*(end / scale for end in rise)) if scale else rise
 
 
 def level(
@@ -106,19 +113,29 @@ def level(
     where: Where | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
+    every_run: bool = False,
 ) -> Outcome:
-    """Hold if the metric itself lies in the band at every point."""
-    values = [Value(grid.mean(metric, p), grid.name(p)) for p in grid.points(where or {})]
-    return _judge(values, Band(at_least, at_most), metric)
+    """Hold if the metric itself lies in the band at every point; with `every_run`, in each run by itself."""
+    values = []
+    for point in grid.points(where or {}):
+        samples = grid.samples(metric, point)
+        spans = [Span.of([x]) for x in samples] if every_run else [Span.of(samples)]
+        values += [Value(span, grid.name(point)) for span in spans]
+    return _judge(values, Band(at_least, at_most), metric + (" in every run" if every_run else ""))
 
 
-def _ratios(grid: Measured, metric: str, of: Where, to: Where, where: Where | None) -> list[tuple[dict[str, Any], float]]:
+def _ratios(grid: Measured, metric: str, of: Where, to: Where, where: Where | None) -> list[tuple[dict[str, Any], list[float]]]:
+    """Give the ratio for each seed and point; the point says what of `of` is meant where that is more than one."""
     found = []
     other = {axis: values[0] for axis, values in to.items()}
     for point in grid.points({**(where or {}), **of}):
-        value = _divide(grid.mean(metric, point), grid.mean(metric, {**point, **other}))
-        found.append(({k: v for k, v in point.items() if k not in of}, value))
+        ratios = _ratio(grid.samples(metric, point), grid.samples(metric, {**point, **other}))
+        found.append(({k: v for k, v in point.items() if k not in of or len(of[k]) > 1}, ratios))
     return found
+
+
+def _spans(grid: Measured, ratios: Sequence[tuple[dict[str, Any], list[float]]]) -> list[Value]:
+    return [Value(Span.of(samples), grid.name(point)) for point, samples in ratios]
 
 
 def ratio(
@@ -132,7 +149,7 @@ def ratio(
     at_most: float | None = None,
 ) -> Outcome:
     """Hold if the metric at `of`, divided by the metric at `to`, lies in the band for all else the same."""
-    values = [Value(v, grid.name(p)) for p, v in _ratios(grid, metric, of, to, where)]
+    values = _spans(grid, _ratios(grid, metric, of, to, where))
     return _judge(values, Band(at_least, at_most), f"{metric} of {_named(of)} / {_named(to)}")
 
 
@@ -147,23 +164,24 @@ def best_ratio(
     at_most: float | None = None,
 ) -> Outcome:
     """Hold if the smallest of the ratios of `of` to `to` lies in the band: "up to 20 % less", wherever that is."""
-    values = [Value(v, grid.name(p)) for p, v in _ratios(grid, metric, of, to, where)]
-    band, what = Band(at_least, at_most), f"{metric} of {_named(of)} / {_named(to)}"
-    everywhere = _judge(values, band, what)
-    holds = not any(math.isnan(v.value) for v in values) and min(v.value for v in values) in band
-    return Outcome(holds, everywhere.measured, f"least {everywhere.band}")
+    values = _spans(grid, _ratios(grid, metric, of, to, where))
+    what = f"least {metric} of {_named(of)} / {_named(to)}"
+    best = least(v.span for v in values)
+    measured = f"{best}, of {summarise(values)}" if len(values) > 1 else None
+    return _judge([Value(best, "")] if values else [], Band(at_least, at_most), what, measured)
 
 
 def peak(grid: Measured, *, metric: str, of: Where, to: Where, at: Where, where: Where | None = None) -> Outcome:
-    """Hold if the ratio of `of` to `to` is largest at the point `at`."""
+    """Hold if the ratio of `of` to `to` is larger at the point `at` than at all others."""
     ratios = _ratios(grid, metric, of, to, where)
-    values = [Value(v, grid.name(p)) for p, v in ratios]
-    there = [v for p, v in ratios if all(p.get(axis) in wanted for axis, wanted in at.items())]
     band = f"{metric} of {_named(of)} / {_named(to)} largest at {_named(at)}"
-    if not there:
-        raise ScenarioError(f"a check of {band} selects no point of the grid: look at its `at`")
-    holds = not any(math.isnan(v.value) for v in values) and max(there) == max(v.value for v in values)
-    return Outcome(holds, f"{number(max(there))} there, in all {summarise(values)}", band)
+    there = [r for r in ratios if all(r[0].get(axis) in wanted for axis, wanted in at.items())]
+    others = [r for r in ratios if r not in there]
+    if len(there) != 1 or not others:
+        raise ScenarioError(f"a check of {band} selects no point of the grid, or not one among others: look at its `at`")
+    margins = [Span.of(_paired(samples, there[0][1], lambda x, y: y - x)) for _, samples in others]
+    measured = f"{_spans(grid, there)[0].span} there, elsewhere {summarise(_spans(grid, others))}"
+    return _judge([Value(least(margins), "")], Band(0.0, None), band, measured)._replace(band=band)
 
 
 def spread(
@@ -178,10 +196,13 @@ def spread(
     """Hold if the largest value along an axis exceeds the smallest by no more than a share of it (or, as a difference)."""
     values = []
     for rest, along in _groups(grid, across, where):
-        means = [grid.mean(metric, p) for p in along]
-        low, high = min(means), max(means)
-        missing = any(map(math.isnan, means))
-        values.append(Value(math.nan if missing else high - low if difference else _divide(high, low) - 1, grid.name(rest)))
+        samples = [grid.samples(metric, p) for p in along]
+        # The largest over the smallest is the largest ratio of any two; each pair is compared on the same flows.
+        pairs = [
+            Span.of(_paired(b, a, lambda x, y: y - x) if difference else [r - 1 for r in _ratio(a, b)])
+            for a, b in itertools.permutations(samples, 2)
+        ]
+        values.append(Value(largest(pairs), grid.name(rest)))
     what = f"{metric}: largest {'minus' if difference else 'over'} smallest {across}{'' if difference else ', minus 1,'}"
     return _judge(values, Band(None, at_most), what)
 
@@ -198,15 +219,11 @@ def order(
     """Hold if the metric rises in the given order along an axis at every point; `tolerance` is the share it may fall back."""
     values = []
     for rest, along in _groups(grid, across, {**(where or {}), across: list(rising)}):
-        by_value = {p[across]: grid.mean(metric, p) for p in along}
+        by_value = {p[across]: grid.samples(metric, p) for p in along}
         steps = [_step(by_value[a], by_value[b]) for a, b in itertools.pairwise(rising)]
-        values.append(Value(math.nan if any(map(math.isnan, steps)) else min(steps), grid.name(rest)))
-    return _judge(values, Band(1 - tolerance, None), f"{metric} rising {' → '.join(map(str, rising))}: smallest step")
-
-
-def _step(a: float, b: float) -> float:
-    """Give b / a, where anything is above zero and zero is as much as zero."""
-    return b / a if a else math.inf if b > 0 else b + 1
+        values.append(Value(least(steps), grid.name(rest)))
+    what = f"{metric} rising {' → '.join(map(str, rising))}: smallest step, as a share,"
+    return _judge(values, Band(-tolerance, None), what)
 
 
 def same_order(
@@ -219,33 +236,39 @@ def same_order(
     where: Where | None = None,
     tolerance: float = 0.0,
 ) -> Outcome:
-    """Hold if no two values of `across` change places along another axis; pairs within `tolerance` have no order."""
-    flips, pairs = [], 0
+    """Hold if no two values of `across` change places along another axis; pairs within `tolerance` at `at` have no order."""
     reference = at[along][0]
     compared = list((where or {}).get(across, grid.values_of(across)))
+    values, unordered = [], 0
     for rest, line in _groups(grid, along, {**(where or {}), across: compared[:1]}):
+        place = {k: v for k, v in rest.items() if k != across}
         for a, b in itertools.combinations(compared, 2):
-            signs = {
-                p[along]: _sign(grid.mean(metric, {**p, across: a}), grid.mean(metric, {**p, across: b}), tolerance)
-                for p in line
+            steps = {
+                p[along]: _step(grid.samples(metric, {**p, across: a}), grid.samples(metric, {**p, across: b})) for p in line
             }
-            pairs += len(signs)
-            place = {k: v for k, v in rest.items() if k != across}
-            flips += [
-                f"{a} against {b} at {grid.name({**place, along: v})}"
-                for v, sign in signs.items()
-                if sign is None or sign * (signs[reference] or 0) < 0
+            before = steps.pop(reference)
+            if abs(before.value) <= tolerance:
+                unordered += 1
+                continue
+            # How far the pair changed sides: it did if one step is above the tolerance and the other below it.
+            values += [
+                Value(
+                    largest([least([before, -after]), least([-before, after])]),
+                    f"{a} against {b} at {grid.name({**place, along: v})}",
+                )
+                for v, after in steps.items()
             ]
-    measured = f"{len(flips)} of {pairs} comparisons changed sides" + (f": {'; '.join(flips)}" if flips else "")
-    return Outcome(bool(pairs) and not flips, measured, f"{metric}: order of {across} as at {_named(at)}")
-
-
-def _sign(a: float, b: float, tolerance: float) -> int | None:
-    if math.isnan(a) or math.isnan(b):
-        return None
-    if abs(a - b) <= tolerance * min(abs(a), abs(b)):
-        return 0
-    return 1 if a > b else -1
+    band = Band(None, tolerance)
+    flips, perhaps = ([v.where for v in values if band.judge(v.span) == verdict] for verdict in (DIFFERS, UNDECIDED))
+    measured = f"{len(flips)} of {len(values)} comparisons changed sides" + (f": {'; '.join(flips)}" if flips else "")
+    if perhaps:
+        measured += f"; perhaps also {'; '.join(perhaps)}"
+    if unordered:
+        measured += f"; {unordered} pairs have no order at {_named(at)}"
+    what = f"{metric}: order of {across} as at {_named(at)}"
+    if not values:
+        return Outcome(UNDECIDED, measured, what, Span.of([]))
+    return _judge(values, band, what, measured)._replace(band=what)
 
 
 def trend(
@@ -260,26 +283,25 @@ def trend(
     """Hold if the metric rises (or falls) from each value of an axis to the next; `tolerance` is the share it may slip."""
     values = []
     for rest, line in _groups(grid, along, where):
-        means = [grid.mean(metric, p) for p in line]
-        if falling:
-            means.reverse()
-        steps = [_step(a, b) - 1 for a, b in itertools.pairwise(means)]
-        values.append(Value(math.nan if any(map(math.isnan, means)) else min(steps), grid.name(rest)))
-    return _judge(values, Band(-tolerance, None), f"{metric} {'falling' if falling else 'rising'} with {along}: smallest step")
+        samples = [grid.samples(metric, p) for p in line]
+        values.append(Value(_smallest_step(samples[::-1] if falling else samples), grid.name(rest)))
+    what = f"{metric} {'falling' if falling else 'rising'} with {along}: smallest step, as a share,"
+    return _judge(values, Band(-tolerance, None), what)
+
+
+def _smallest_step(line: Sequence[Sequence[float]]) -> Span:
+    return least(_step(a, b) for a, b in itertools.pairwise(line))
 
 
 def ratio_trend(
     grid: Measured, *, metric: str, of: Where, to: Where, along: str, where: Where | None = None, tolerance: float = 0.0
 ) -> Outcome:
     """Hold if the ratio of `of` to `to` rises from each value of an axis to the next."""
-    lines: dict[str, list[float]] = {}
-    for point, value in _ratios(grid, metric, of, to, where):
-        lines.setdefault(grid.name({k: v for k, v in point.items() if k != along}), []).append(value)
-    values = []
-    for name, line in lines.items():
-        steps = [b / a - 1 for a, b in itertools.pairwise(line)]
-        values.append(Value(math.nan if any(map(math.isnan, steps)) else min(steps), name))
-    what = f"{metric} of {_named(of)} / {_named(to)} rising with {along}: smallest step"
+    lines: dict[str, list[list[float]]] = {}
+    for point, ratios in _ratios(grid, metric, of, to, where):
+        lines.setdefault(grid.name({k: v for k, v in point.items() if k != along}), []).append(ratios)
+    values = [Value(_smallest_step(line), name) for name, line in lines.items()]
+    what = f"{metric} of {_named(of)} / {_named(to)} rising with {along}: smallest step, as a share,"
     return _judge(values, Band(-tolerance, None), what)
 
 
@@ -298,8 +320,9 @@ def growth(
     """Hold if, over the course of a run, the mean of y late in x divided by its mean early lies in the band."""
     values = []
     for point in grid.points(where or {}):
-        ratios = [_divide(mean_within(xs, ys, late), mean_within(xs, ys, early)) for xs, ys in grid.course(course, x, y, point)]
-        values.append(Value(math.fsum(ratios) / len(ratios) if ratios else math.nan, grid.name(point)))
+        runs = grid.course(course, x, y, point)
+        early_means, late_means = ([mean_within(xs, ys, span) for xs, ys in runs] for span in (early, late))
+        values.append(Value(Span.of(_ratio(late_means, early_means)), grid.name(point)))
     return _judge(values, Band(at_least, at_most), f"{y}: mean at {late[0]}-{late[1]} of the run / at {early[0]}-{early[1]}")
 
 

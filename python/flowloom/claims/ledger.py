@@ -1,32 +1,58 @@
 """The claims ledger: what each claim's checks found when they were last run, per figure and scale.
 
-`papers/<paper>/claims.json` is written by runs; `papers/<paper>/causes.toml` is written by people, and no run touches it.
+Runs write `papers/<paper>/claims.json`. People write `papers/<paper>/causes.toml`, and no run touches it. An entry says what
+was run, and has the digests of that time (`claims.digests`); where those are not today's, the entry is stale.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from flowloom import storage
 from flowloom._native import ScenarioError
+from flowloom.claims import digests
 from flowloom.claims.checks import KINDS, Measured
+from flowloom.claims.digests import Digests
+from flowloom.claims.intervals import DIFFERS, HOLDS, UNDECIDED, worst
 from flowloom.figures.schema import Claim, Figure
 
-HOLDS, DIFFERS, NOT_RUN = "holds", "differs", "not yet run"
+CALIBRATED, NOT_RUN = "calibrated", "not yet run"
+VERDICTS = (HOLDS, DIFFERS, UNDECIDED, CALIBRATED, NOT_RUN)
+_WORST_FIRST = (NOT_RUN, DIFFERS, UNDECIDED, CALIBRATED, HOLDS)
 _LEDGER, _CAUSES = "claims.json", "causes.toml"
+
+Today = Callable[[Sequence[tuple[Figure, str]]], Mapping[tuple[str, str], Digests | str]]
 
 
 def evaluate(claim: Claim, grid: Measured) -> dict[str, Any]:
-    """Hold a claim against a figure's runs; it holds if all its checks do."""
+    """Hold a claim against a figure's runs: the worst of its checks is its verdict."""
     found = []
     for check in claim.checks:
         outcome = KINDS[check.kind](grid, **check.parameters)
-        found.append({"paper": check.paper, **outcome._asdict()})
-    return {"verdict": HOLDS if all(c["holds"] for c in found) else DIFFERS, "checks": found}
+        value, low, high = (x if math.isfinite(x) else None for x in outcome.decisive)
+        found.append(
+            {
+                "paper": check.paper,
+                "verdict": outcome.verdict,
+                "measured": outcome.measured,
+                "band": outcome.band,
+                "value": value,
+                "interval": [low, high] if low != high else None,
+                **({"given": check.given} if check.given else {}),
+            }
+        )
+    return {"verdict": _verdict(claim, found), "checks": found}
+
+
+def _verdict(claim: Claim, checks: Sequence[Mapping[str, Any]]) -> str:
+    verdict = worst(check["verdict"] for check in checks if "given" not in check)
+    return CALIBRATED if verdict == HOLDS and claim.calibrated else verdict
 
 
 def record(figure: Figure, scale: str, outcomes: Mapping[str, Mapping[str, Any]], about: Mapping[str, Any]) -> None:
@@ -36,7 +62,7 @@ def record(figure: Figure, scale: str, outcomes: Mapping[str, Mapping[str, Any]]
         figure: Which figure was run; its name and folder say where to write.
         scale: At which scale.
         outcomes: What `evaluate` gave, by claim.
-        about: Facts of the runs: commit, date, seeds, seconds.
+        about: Facts of the runs: seeds, runs, seconds, commit, clean, date, and the digests if they could be computed.
     """
     path = figure.path.parent / _LEDGER
     ledger = _read(path)
@@ -73,46 +99,117 @@ def _causes(folder: Path) -> dict[str, dict[str, str]]:
         raise ScenarioError(f"{path}: {error}") from error
 
 
-def entries(figures: Sequence[Figure], scale: str | None = None) -> list[dict[str, Any]]:
+def runs_of(figure: Figure) -> dict[str, dict[str, Any]]:
+    """Give what the ledger has of a figure's runs, by scale: seeds, runs, seconds; the entry of any one of its claims."""
+    ledger = _read(figure.path.parent / _LEDGER)
+    found: dict[str, dict[str, Any]] = {}
+    for claim in figure.claims:
+        found |= ledger.get(claim.id, {}).get(figure.path.stem, {})
+    return found
+
+
+def fresh(figures: Sequence[Figure], scale: str, today: Today = digests.today) -> set[str]:
+    """Give the names of the figures whose every claim has an entry at this scale that is not stale and needs no more seeds."""
+    asked = [figure for figure in figures if figure.claims and scale in figure.scales]
+    now = today([(figure, scale) for figure in asked])
+    found = set()
+    for figure in asked:
+        ledger = _read(figure.path.parent / _LEDGER)
+        entries = [ledger.get(claim.id, {}).get(figure.path.stem, {}).get(scale) for claim in figure.claims]
+        seeds_max = figure.scales[scale].seeds_max
+        if all(e and not _stale(e, now[figure.name, scale]) and not _wants_seeds(e, seeds_max) for e in entries):
+            found.add(figure.name)
+    return found
+
+
+def _wants_seeds(entry: Mapping[str, Any], seeds_max: int) -> bool:
+    return bool(entry["verdict"] == UNDECIDED and entry["seeds"] < seeds_max)
+
+
+def _stale(entry: Mapping[str, Any], today: Digests | str) -> str:
+    """Say why an entry does not hold for today's simulator; empty if it does."""
+    if "behaviour" not in entry:
+        return "it has no digest of what was run"
+    if isinstance(today, str):
+        return f"it cannot be compared with today's simulator: {today}"
+    if entry["inputs"] != today.inputs:
+        return "the figure's scenarios, the defaults of their keys or the checks have changed since"
+    return "" if entry["behaviour"] == today.behaviour else "the simulator behaves differently since"
+
+
+def entries(figures: Sequence[Figure], scale: str | None = None, today: Today = digests.today) -> list[dict[str, Any]]:
     """Give the ledger of the claims that these figures answer.
 
     Args:
         figures: Figures of one paper or several.
         scale: Only what was found at this scale; by default the largest scale at which each figure was run.
+        today: Computes the digests to compare with.
 
     Returns:
-        For each claim `id`, `verdict`, `paper`, `measured`, `band`, `scale`, `seconds`, and `cause` where it differs. A
-        claim that several figures answer holds if it holds in all of them, and is not yet run if it is not in one.
+        For each claim `id`, `verdict`, `paper`, `measured`, `band`, `scale`, `seconds`; `commit`, `date` (the earliest) and
+        `seeds` (the fewest); `stale`; `calibrated` and `cause` where there is such a text; and `parts`, with the same for each
+        figure. Of a claim that several figures answer, the worst verdict counts: not yet run, then differs, undecided,
+        calibrated, holds. It is stale if it is in one of them.
     """
-    parts: dict[str, list[tuple[Figure, Claim]]] = {}
+    read = functools.cache(_read)
+    parts: dict[str, list[tuple[Figure, Claim, str, dict[str, Any]]]] = {}
     for figure in figures:
         for claim in figure.claims:
-            parts.setdefault(claim.id, []).append((figure, claim))
-    return [_entry(claim, parts[claim], scale) for claim in sorted(parts, key=claim_order)]
+            runs = read(figure.path.parent / _LEDGER).get(claim.id, {}).get(figure.path.stem, {})
+            # Scales are listed from small to large in a figure file.
+            at = next((s for s in reversed(list(figure.scales)) if s in runs and scale in (None, s)), "")
+            parts.setdefault(claim.id, []).append((figure, claim, at, runs.get(at, {})))
+    wanted = {(f.name, at): (f, at) for every in parts.values() for f, _, at, run in every if "behaviour" in run}
+    now = today(list(wanted.values()))
+    return [_entry(claim, parts[claim], now) for claim in sorted(parts, key=claim_order)]
 
 
-def _entry(claim: str, parts: list[tuple[Figure, Claim]], scale: str | None) -> dict[str, Any]:
-    folder = parts[0][0].path.parent
-    found: list[tuple[str, dict[str, Any]]] = []
-    for figure, _ in parts:
-        runs = _read(folder / _LEDGER).get(claim, {}).get(figure.path.stem, {})
-        # Scales are listed from small to large in a figure file.
-        at = next((s for s in reversed(list(figure.scales)) if s in runs and scale in (None, s)), None)
-        if at:
-            found.append((at, runs[at]))
-    complete = len(found) == len(parts)
-    verdict = NOT_RUN if not complete else HOLDS if all(r["verdict"] == HOLDS for _, r in found) else DIFFERS
-    checks = [check for _, run in found for check in run["checks"]]
+def _entry(
+    claim: str,
+    parts: list[tuple[Figure, Claim, str, dict[str, Any]]],
+    now: Mapping[tuple[str, str], Digests | str],
+) -> dict[str, Any]:
+    found = [_part(figure, each, at, run, now.get((figure.name, at), "")) for figure, each, at, run in parts if at]
+    verdicts = {p["verdict"] for p in found} | ({NOT_RUN} if len(found) < len(parts) else set())
+    verdict = next(v for v in _WORST_FIRST if v in verdicts)
+    checks = [check for _, _, _, run in parts for check in run.get("checks", [])]
+
+    def together(name: str) -> str:
+        return ", ".join(dict.fromkeys(p[name] for p in found))
+
     entry = {
         "id": claim,
         "verdict": verdict,
-        "paper": " ".join(dict.fromkeys(part.says for _, part in parts)),
+        "paper": " ".join(dict.fromkeys(each.says for _, each, _, _ in parts)),
         "measured": "; ".join(c["measured"] for c in checks),
         "band": "; ".join(c["band"] for c in checks),
-        "scale": ", ".join(dict.fromkeys(at for at, _ in found)),
-        "seconds": round(sum(run["seconds"] for _, run in found), 1),
-        "figures": [figure.path.stem for figure, _ in parts],
+        "scale": together("scale"),
+        "seconds": round(sum(p["seconds"] for p in found), 1),
+        "commit": together("commit") or None,
+        "date": min((p["date"] for p in found), default=None),
+        "seeds": min((p["seeds"] for p in found), default=None),
+        "stale": any(p["stale"] for p in found),
+        "figures": [figure.path.stem for figure, _, _, _ in parts],
+        "parts": found,
         "checks": checks,
     }
-    cause = _causes(folder).get(claim, {})
-    return entry | ({"cause": cause} if verdict == DIFFERS and cause else {})
+    if calibrated := " ".join(dict.fromkeys(each.calibrated for _, each, _, _ in parts if each.calibrated)):
+        entry["calibrated"] = calibrated
+    cause = _causes(parts[0][0].path.parent).get(claim, {})
+    return entry | ({"cause": cause} if verdict in (DIFFERS, UNDECIDED) and cause else {})
+
+
+def _part(figure: Figure, claim: Claim, scale: str, run: Mapping[str, Any], today: Digests | str) -> dict[str, Any]:
+    because = _stale(run, today)
+    commit = run.get("commit") or "unknown"
+    return {
+        "figure": figure.path.stem,
+        "verdict": _verdict(claim, run["checks"]),
+        "scale": scale,
+        "seeds": run["seeds"],
+        "seconds": run["seconds"],
+        "commit": commit if run.get("clean", True) else f"{commit}+",
+        "date": run["date"],
+        "stale": bool(because),
+        **({"stale_because": because} if because else {}),
+    }

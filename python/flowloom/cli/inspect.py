@@ -51,7 +51,10 @@ def _figures() -> list[dict[str, Any]]:
     from flowloom.figures import catalogue, reader
 
     try:
-        return [{"name": f.name, "about": f.title} for f in map(reader.read, catalogue.figures())]
+        figures, errors = reader.read_all(catalogue.figures())
+        for error in errors:
+            typer.echo(f"error: {error}", err=True)
+        return [{"name": f.name, "about": f.title} for f in figures]
     except ScenarioError:
         return []  # an installed package has no papers beside it
 

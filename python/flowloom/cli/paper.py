@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Jobs, Json
+from flowloom.cli.common import Jobs, Json, Set
 
 if TYPE_CHECKING:
+    from flowloom.figures.paper import Outcome
     from flowloom.figures.schema import Figure
 
 app = typer.Typer(help="Get papers' figures back.", no_args_is_help=True, rich_markup_mode=None)
@@ -28,15 +31,39 @@ def register(top: typer.Typer) -> None:
     top.command("claims")(common.reported(claims))
 
 
-def list_figures(paper: Annotated[str | None, typer.Argument(help="Only this paper's.")] = None) -> None:
-    """List the figures there are, with the claims that each answers."""
+def _figures(paper: str | None) -> tuple[list[Figure], list[str]]:
+    """Read all figures of a paper, or of all; those that cannot be read are named on stderr, and their errors given."""
     from flowloom.figures import catalogue, reader
 
+    figures, errors = reader.read_all(catalogue.figures(paper))
+    for error in errors:
+        typer.echo(f"error: {error}; all other figures are as they were", err=True)
+    return figures, errors
+
+
+def list_figures(paper: Annotated[str | None, typer.Argument(help="Only this paper's.")] = None) -> None:
+    """List the figures there are, with the claims that each answers and how long it takes on this machine."""
+    from flowloom.figures import cost
+    from flowloom.jobs import cores
+
+    def takes(figure: Figure, scale: str) -> str:
+        seconds = cost.core_seconds(figure, scale)
+        return "unknown" if seconds is None else _span(seconds / cores())
+
     rows = []
-    for path in catalogue.figures(paper):
-        figure = reader.read(path)
-        rows.append([figure.name, figure.title, " ".join(c.id.partition("/")[2] for c in figure.claims)])
-    common.print_table(["figure", "title", "claims"], rows)
+    for figure in _figures(paper)[0]:
+        asked = " ".join(c.id.partition("/")[2] for c in figure.claims)
+        rows.append([figure.name, figure.title, asked, takes(figure, "quick"), takes(figure, "full")])
+    common.print_table(["figure", "title", "claims", "quick", "full"], rows, right=[3, 4])
+    typer.echo(f"Times are for {cores()} core(s), from what the runs in the ledger took; figures that share runs take it once.")
+
+
+def _span(seconds: float) -> str:
+    """Write a time to two digits in the unit that suits it."""
+    for unit, name in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= unit:
+            return f"{seconds / unit:.2g} {name}" if seconds / unit < 10 else f"{seconds / unit:.0f} {name}"
+    return f"{max(seconds, 1):.0f} s"
 
 
 def show(name: Name) -> None:
@@ -58,19 +85,32 @@ def print_figure(figure: Figure) -> None:
     for tune in figure.tunes:
         typer.echo(f"  tuned for least {tune.minimise}: {', '.join(tune.keys)}")
     for name, scale in figure.scales.items():
-        typer.echo(f"  scale {name}: {len(points(figure.axes))} points, {scale.seeds} seed(s)")
+        more = f", up to {scale.seeds_max} while a claim is undecided" if scale.seeds_max > scale.seeds else ""
+        typer.echo(f"  scale {name}: {len(points(figure.axes))} points, {scale.seeds} seed(s){more}")
     for claim in figure.claims:
         typer.echo(f"\n  {claim.id}: {claim.says}")
+        if claim.calibrated:
+            typer.echo(f"    calibrated: {claim.calibrated}")
         for check in claim.checks:
             words = ", ".join(f"{k} {v}" for k, v in check.parameters.items())
-            typer.echo(f"    {check.kind}: {words}")
+            typer.echo(f"    {check.kind}: {words}" + (f" (tests nothing: {check.given})" if check.given else ""))
     if figure.notes:
         typer.echo(f"\n{figure.notes}")
 
 
 def run(
-    name: Name,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PAPER/FIGURE | PAPER]...", help="Figures such as phost/fig3, or papers for all their figures."
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All figures of all papers.")] = False,
     scale: Annotated[str, typer.Option(help="quick: minutes; full: as the paper, hours.")] = "quick",
+    again: Annotated[
+        bool, typer.Option("--again", help="With --all or a paper: also figures whose entries are fresh.")
+    ] = False,
+    sets: Set = None,
     jobs: Jobs = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where data and pictures go; results/PAPER/FIGURE by default.")
@@ -80,28 +120,125 @@ def run(
         typer.Option(metavar="DIR", help="Where finished runs are kept, to be shared by figures and later starts."),
     ] = Path("results/runs"),
 ) -> None:
-    """Run a figure: its grid on all cores, its data and drawing, its claims into the ledger.
+    """Run figures: each one's grid on all cores, its data and drawing, its claims into the ledger.
 
-    Interrupted, it goes on where it stopped when started again.
+    Interrupted, it goes on where it stopped when started again. With --all or a paper, figures whose entries in the ledger
+    are fresh are left out, and a figure that fails does not stop the others. With --set, nothing goes into the ledger.
     """
-    from flowloom import progress
-    from flowloom.claims.ledger import DIFFERS
+    from flowloom._native import ScenarioError
     from flowloom.figures import catalogue, reader
+
+    changes = {key: common.parse_value(value) for key, _, value in (p.partition("=") for p in common.overrides(sets, None))}
+    papers = [name for name in names or [] if name in catalogue.papers()]
+    if bool(names) == every:
+        raise ScenarioError("give figures (phost/fig3), papers (phost), or --all alone; `flowloom paper list` has them")
+    asked = [reader.read(catalogue.figure_path(name)) for name in names or [] if name not in papers]
+    swept, errors = [], []
+    for paper in catalogue.papers() if every else papers:
+        figures, wrong = _figures(paper)
+        swept += figures
+        errors += wrong
+    if out and len(asked) + len(swept) > 1:
+        raise ScenarioError("--out is for one figure; several go to results/PAPER/FIGURE")
+    if swept and not again and not changes:
+        swept = _without_fresh(swept, scale)
+    todo = list({figure.name: figure for figure in [*asked, *swept]}.values())
+
+    def one(figure: Figure) -> None:
+        _run_one(figure, scale, changes, jobs, out, runs)
+
+    with common.resumable(runs):
+        if len(todo) == 1 and asked:
+            one(todo[0])
+            return
+        failed = _run_each(todo, scale, jobs, one)
+    if failed or errors:
+        typer.echo(f"{len(failed) + len(errors)} figure(s) failed: {', '.join(failed) or 'see above'}", err=True)
+        raise typer.Exit(common.FAILED)
+
+
+def _without_fresh(figures: list[Figure], scale: str) -> list[Figure]:
+    from flowloom.claims import ledger
+
+    fresh = ledger.fresh(figures, scale, _today)
+    if fresh:
+        typer.echo(
+            f"{len(fresh)} of {len(figures)} figures are fresh at scale {scale} and left out (--again runs them)", err=True
+        )
+    return [figure for figure in figures if figure.name not in fresh]
+
+
+def _run_each(figures: list[Figure], scale: str, jobs: int | None, one: Callable[[Figure], None]) -> list[str]:
+    """Run figures one after the other, saying what is left; gives the names of those that failed."""
+    from flowloom._native import RunError, ScenarioError
+    from flowloom.figures.cost import Remaining
+    from flowloom.jobs import cores
+
+    workers = jobs or cores()
+    remaining, failed = Remaining([f for f in figures if scale in f.scales], scale), []
+    if remaining.unknown:
+        typer.echo(f"how long these take is not known: {', '.join(remaining.unknown)}", err=True)
+    for count, figure in enumerate(figures):
+        left = _span(remaining.core_seconds / workers)
+        typer.echo(f"\n{figure.name}: {count} of {len(figures)} figures done, about {left} left on {workers} core(s)", err=True)
+        try:
+            one(figure)
+        except (RunError, ScenarioError) as error:
+            typer.echo(f"error: {figure.name}: {error}", err=True)
+            failed.append(figure.name)
+        remaining.done(figure)
+    return failed
+
+
+def _run_one(figure: Figure, scale: str, changes: dict[str, Any], jobs: int | None, out: Path | None, runs: Path) -> None:
+    from flowloom import progress
+    from flowloom.figures import catalogue
     from flowloom.figures.paper import run_figure
 
-    figure = reader.read(catalogue.figure_path(name))
-    out = out or Path("results") / figure.name
-    with common.resumable(runs), progress.reporter() as reporter:
-        outcome = run_figure(figure, scale, out=out, runs=runs, workers=jobs, reporter=reporter)
+    out = out or Path("results") / (figure.name + ("-set" if changes else ""))
+    with progress.reporter() as reporter:
+        outcome = run_figure(figure, scale, out=out, runs=runs, changes=changes, workers=jobs, reporter=reporter)
+    _print_outcome(figure, outcome)
+    if changes:
+        typer.echo("not entered into the ledger, because of --set")
+    elif not catalogue.keeps_ledger(figure.path):
+        typer.echo(f"ledger: unchanged, since this figure came with the package; the claims are in {outcome.directory / 'claims.json'}")
+
+
+def _print_outcome(figure: Figure, outcome: Outcome) -> None:
     for claim in figure.claims:
         found = outcome.claims[claim.id]
-        typer.echo(f"\n{claim.id} {found['verdict']}: {claim.says}")
+        typer.echo(f"\n{claim.id} {found['verdict']}, {_seeds(outcome.seeds)}: {claim.says}")
         for check in found["checks"]:
-            mark = "holds  " if check["holds"] else DIFFERS
-            typer.echo(f"  {mark} {check['measured']}   [{check['band']}]")
-    typer.echo(f"\npicture: {outcome.pictures[0]}\ndata: {out / 'data.csv'}")
-    if not catalogue.keeps_ledger(figure.path):
-        typer.echo(f"ledger: unchanged, since this figure came with the package; the claims are in {out / 'claims.json'}")
+            _print_check(check)
+    typer.echo(f"\npicture: {outcome.pictures[0]}\ndata: {outcome.directory / 'data.csv'}")
+
+
+def _print_check(check: dict[str, Any]) -> None:
+    if "given" in check:
+        typer.echo(f"  tests nothing: {check['measured']}   [{check['band']}]  {check['given']}")
+    else:
+        typer.echo(f"  {check['verdict']}: {check['measured']}   [{check['band']}]")
+
+
+def _seeds(count: int) -> str:
+    return "one seed" if count == 1 else f"{count} seeds"
+
+
+def _today(wanted: Any) -> Any:
+    """Compute today's digests, saying so where it takes more than two seconds."""
+    from flowloom.claims import digests
+
+    begun = told = time.monotonic()
+
+    def progress(done: int, every: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= 2 or (done == every and told > begun):
+            told = now
+            typer.echo(f"asking this build of the simulator how it behaves: {done} of {every} short runs", err=True)
+
+    return digests.today(wanted, progress)
 
 
 def claims(
@@ -111,30 +248,42 @@ def claims(
 ) -> None:
     """Print the ledger: each claim of the papers, and whether it holds here."""
     from flowloom.claims import ledger
-    from flowloom.figures import catalogue, reader
 
-    entries = ledger.entries([reader.read(path) for path in catalogue.figures(paper)], scale)
+    entries = ledger.entries(_figures(paper)[0], scale, _today)
     if json:
-        keys = ("id", "verdict", "paper", "measured", "band", "scale", "seconds", "cause")
+        keys = (
+            "id", "verdict", "paper", "measured", "band", "scale", "seconds", "commit", "date", "seeds", "stale", "calibrated",
+            "cause", "parts",
+        )  # fmt: skip
         common.print_json([{k: e[k] for k in keys if k in e} for e in entries])
         return
     for entry in entries:
         _print_entry(entry)
-    counts: dict[str, int] = {}
-    for entry in entries:
-        counts[entry["verdict"]] = counts.get(entry["verdict"], 0) + 1
-    typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+    verdicts = [entry["verdict"] for entry in entries]
+    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in ledger.VERDICTS if verdict in verdicts]
+    counts.append(f"{sum(entry['stale'] for entry in entries)} stale")
+    typer.echo(", ".join(counts))
 
 
 def _print_entry(entry: dict[str, Any]) -> None:
-    scale = f" ({entry['scale']})" if entry["scale"] else ""
-    typer.echo(f"{entry['id']}  {entry['verdict']}{scale}  [{', '.join(entry['figures'])}]\n  paper: {entry['paper']}")
+    verdict = entry["verdict"] + (", stale" if entry["stale"] else "")
+    typer.echo(f"{entry['id']}  {verdict}  [{', '.join(entry['figures'])}]\n  paper: {entry['paper']}")
     for check in entry["checks"]:
-        typer.echo(f"  {'holds' if check['holds'] else 'differs'}: {check['measured']}   [{check['band']}]")
+        _print_check(check)
     width = min(shutil.get_terminal_size().columns, 120)
     wrapped = textwrap.TextWrapper(
         width, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
-    for name, text in entry.get("cause", {}).items():
-        typer.echo(wrapped.fill(f"{name}: {' '.join(text.split())}"))
+    for text in dict.fromkeys(_run_of(part) for part in entry["parts"]):
+        typer.echo(wrapped.fill(text))
+    notes = {"calibrated": entry.get("calibrated", "")} | entry.get("cause", {})
+    for name, text in notes.items():
+        if text:
+            typer.echo(wrapped.fill(f"{name}: {' '.join(text.split())}"))
     typer.echo("")
+
+
+def _run_of(part: dict[str, Any]) -> str:
+    """Say what an entry was measured with."""
+    stale = f"; stale: {part['stale_because']}" if part["stale"] else ""
+    return f"run: {part['scale']}, {_seeds(part['seeds'])}, commit {part['commit']}, {part['date']}{stale}"

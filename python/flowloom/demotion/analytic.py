@@ -37,6 +37,8 @@ class AtLoad:
     """What they cost there, packet times."""
     best: Rival
     """The thresholds that are best at this load; with one load, these."""
+    searched: float
+    """What the search at this load came to by itself, before it looked at the rivals."""
     rivals: list[Rival]
     """The equal split, and the published set where there is one for this table and load."""
 
@@ -136,16 +138,23 @@ def thresholds(
     split = model.equal_split(distribution, queues)
     costs = [model.cost(distribution, value, reading) for value in loads]
     known = [published.find(distribution.name, value) for value in loads]
-    starts = [[split, *_comparable(found, queues)] for found in known]
-    bests = [minimise(cost, distribution, queues, start) for cost, start in zip(costs, starts, strict=True)]
+    rivals = [[split, *_comparable(found, queues)] for found in known]
+    searches = [minimise(cost, distribution, queues, rivals=others) for cost, others in zip(costs, rivals, strict=True)]
+    bests = [search.thresholds for search in searches]
     chosen = bests[0]
     if len(loads) > 1:
         least = [float(cost(best)) for cost, best in zip(costs, bests, strict=True)]
         padded = [np.pad(best, (0, queues - 1 - len(best)), constant_values=distribution.largest) for best in bests]
-        chosen = minimise(model.OVER_LOADS[over](costs, least), distribution, queues, padded)
+        chosen = minimise(model.OVER_LOADS[over](costs, least), distribution, queues, starts=padded, rivals=padded).thresholds
     rows = [
-        AtLoad(value, float(cost(chosen)), _rival("best", best, cost), _rivals(split, found, cost))
-        for value, cost, best, found in zip(loads, costs, bests, known, strict=True)
+        AtLoad(
+            value,
+            float(cost(chosen)),
+            _rival("best", search.thresholds, cost),
+            float(cost(search.searched)),
+            _rivals(split, found, cost),
+        )
+        for value, cost, search, found in zip(loads, costs, searches, known, strict=True)
     ]
     return Solution(distribution, queues, reading, over, _bytes(chosen), rows, time.perf_counter() - begin)
 
@@ -175,7 +184,7 @@ def check_supported(sizes: Sizes, queues: int) -> None:
 
 
 def _comparable(found: published.Published | None, queues: int) -> list[Floats]:
-    """Give a published set to start from, if it is for this many queues."""
+    """Give a published set to compare with, if it is for this many queues."""
     return [np.array(found.thresholds, dtype=np.float64)] if found and len(found.thresholds) == queues - 1 else []
 
 

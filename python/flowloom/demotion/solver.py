@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,16 @@ _IN_VAIN = 2
 """After so many more queues that do not lower the cost, no more are tried."""
 
 
-def minimise(cost: Cost, sizes: Sizes, queues: int, starts: Sequence[Floats] = ()) -> Floats:
+class Found(NamedTuple):
+    """What a search came to. Thresholds are whole bytes, strictly ascending, below the largest size."""
+
+    thresholds: Floats
+    """The best there is; fewer than one less than the queues where more would not help."""
+    searched: Floats
+    """The best that the search found by itself, before it looked at the rivals."""
+
+
+def minimise(cost: Cost, sizes: Sizes, queues: int, *, starts: Sequence[Floats] = (), rivals: Sequence[Floats] = ()) -> Found:
     """Find thresholds of least cost.
 
     The objective has kinks and many local minima. So differential evolution goes first, then thresholds move one at a
@@ -33,9 +43,7 @@ def minimise(cost: Cost, sizes: Sizes, queues: int, starts: Sequence[Floats] = (
         sizes: The flow sizes; thresholds are looked for among them.
         queues: How many queues there may be.
         starts: Thresholds (bytes, ascending, `queues` - 1 each) to begin with besides random ones.
-
-    Returns:
-        Whole bytes, strictly ascending, below the largest size; fewer than `queues` - 1 where more would not help.
+        rivals: Other thresholds, which the search knows nothing of; where one of them costs less, it is polished and taken.
     """
     best: Floats = np.empty(0)
     in_vain = 0
@@ -46,8 +54,9 @@ def minimise(cost: Cost, sizes: Sizes, queues: int, starts: Sequence[Floats] = (
         best = better
         if in_vain == _IN_VAIN:
             break
-    best = min([best, *starts], key=lambda t: float(cost(t)))
-    return _tidy(cost, sizes, _polish(cost, sizes, best))
+    searched = _tidy(cost, sizes, _polish(cost, sizes, best))
+    least = min([searched, *rivals], key=lambda t: float(cost(t)))
+    return Found(searched if least is searched else _tidy(cost, sizes, _polish(cost, sizes, least)), searched)
 
 
 def _evolve(cost: Cost, sizes: Sizes, count: int, starts: list[Floats]) -> Floats:

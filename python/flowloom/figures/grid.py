@@ -31,29 +31,65 @@ class PlannedRun:
     job: Job
 
 
-def plan(figure: Figure, scale: str) -> list[PlannedRun]:
-    """Lay out every run of a figure; all scenarios are checked here.
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What is asked at one point of the grid, whatever the seed."""
+
+    point: dict[str, Any]
+    tuning: dict[str, Any]
+    minimise: str
+    question: Any
+    """A scenario, or what a tool is asked."""
+
+
+def settings(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None) -> Iterator[Setting]:
+    """Give what is run at every point of a figure; nothing is checked yet.
+
+    Args:
+        figure: Which figure.
+        scale: `quick`, `full`, or any other that the file has.
+        changes: Keys that win over those of the figure.
 
     Raises:
-        ScenarioError: A scenario is not valid, or the figure has no such scale.
+        ScenarioError: The figure has no such scale, its base scenario cannot be read, or a change would undo an axis.
     """
     if scale not in figure.scales:
         raise ScenarioError(f'{figure.name} has no scale "{scale}": {suggestion(scale, figure.scales)}')
-    base, run = question(figure)
-    size = figure.scales[scale]
-    runs = []
+    for key in changes or {}:
+        owner = next((f"its axis {axis.name} has a value for each point" for axis in figure.axes if axis.key == key), None)
+        owner = "its seeds count from 1" if key == "run.seed" else owner
+        if owner:
+            raise ScenarioError(f"{key} cannot be set for {figure.name}: {owner}")
+    base, _ = question(figure)
     for point in points(figure.axes):
         keys: dict[str, Any] = {}
-        for rule in [*figure.rules, *size.rules]:
+        for rule in [*figure.rules, *figure.scales[scale].rules]:
             if matches(point, rule.when):
                 keys |= rule.keys
         keys |= {axis.key: point[axis.name] for axis in figure.axes if axis.key}
         for tuning, minimise in _tunings(figure, point):
-            for seed in range(1, size.seeds + 1):
-                label = ", ".join([name(figure.axes, point), *map(str, tuning.values()), f"seed {seed}"])
-                seeded = {} if figure.tool else {"run.seed": seed}
-                scenario = base.set({**keys, **tuning, **seeded})
-                runs.append(PlannedRun(point, seed, tuning, minimise, Job.of(label, scenario, run)))
+            yield Setting(point, tuning, minimise, base.set({**keys, **tuning, **(changes or {})}))
+
+
+def plan(figure: Figure, scale: str, seeds: int | None = None, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
+    """Lay out every run of a figure; all scenarios are checked here.
+
+    Args:
+        figure: Which figure.
+        scale: At which scale.
+        seeds: How many seeds, if not as many as the scale has.
+        changes: Keys that win over those of the figure.
+
+    Raises:
+        ScenarioError: A scenario is not valid, or the figure has no such scale.
+    """
+    _, run = question(figure)
+    runs = []
+    for at in settings(figure, scale, changes):
+        for seed in range(1, (seeds or figure.scales[scale].seeds) + 1):
+            label = ", ".join([name(figure.axes, at.point), *map(str, at.tuning.values()), f"seed {seed}"])
+            asked = at.question if figure.tool else at.question.set({"run.seed": seed})
+            runs.append(PlannedRun(at.point, seed, at.tuning, at.minimise, Job.of(label, asked, run)))
     return runs
 
 
@@ -139,14 +175,13 @@ class Grid:
         """Name a point for people."""
         return name(self.figure.axes, point)
 
+    def samples(self, metric: str, point: Mapping[str, Any]) -> list[float]:
+        """Give a metric for each seed, in order of seeds."""
+        return [metrics.evaluate(metric, self.made[run.job.key].summary) for run in self._chosen[self._place(point)]]
+
     def estimate(self, metric: str, point: Mapping[str, Any]) -> Estimate:
         """Give a metric's mean over seeds with its confidence interval."""
-        runs = self._chosen[self._place(point)]
-        return estimate([metrics.evaluate(metric, self.made[run.job.key].summary) for run in runs])
-
-    def mean(self, metric: str, point: Mapping[str, Any]) -> float:
-        """Give a metric's mean over seeds."""
-        return self.estimate(metric, point).mean
+        return estimate(self.samples(metric, point))
 
     def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
         """Give two columns of a recorded series for each seed."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flowloom import columns, provenance, storage
-from flowloom.claims import ledger
+from flowloom import columns, provenance, storage, toml
+from flowloom.claims import digests, ledger
+from flowloom.claims.digests import Digests
+from flowloom.claims.intervals import UNDECIDED
 from flowloom.figures.catalogue import keeps_ledger
 from flowloom.figures.grid import Grid, expressions, plan
 from flowloom.figures.schema import Figure
@@ -23,6 +26,8 @@ class Outcome(NamedTuple):
 
     directory: Path
     pictures: list[Path]
+    seeds: int
+    """How many there were in the end."""
     claims: dict[str, dict[str, Any]]
     """What `ledger.evaluate` found, by claim."""
 
@@ -33,17 +38,21 @@ def run_figure(
     *,
     out: Path,
     runs: Path,
+    changes: Mapping[str, Any] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
     reporter: Reporter | None = None,
 ) -> Outcome:
     """Run a figure's grid, and write its data, its drawing and its claims' outcomes.
 
+    While a claim is undecided, seeds are doubled, up to the scale's `seeds_max`.
+
     Args:
         figure: What to run.
         scale: `quick` or `full`, or any other that the file has.
         out: The directory for data and pictures.
         runs: Where finished runs are kept; figures that share runs share them here.
+        changes: Scenario keys that win over those of the figure. With any, nothing is entered into the ledger.
         executor: Where to run; by default as many processes as there are cores.
         workers: How many processes, instead of one per core.
         reporter: Is told how it goes.
@@ -55,32 +64,39 @@ def run_figure(
     from flowloom.plots.figure import draw
 
     storage.check_replaceable(out, marker=MARKER)
-    planned = plan(figure, scale)
-    made = run_jobs(
-        [run.job for run in planned],
-        executor=executor,
-        workers=workers,
-        store=Store(runs, flows=False),
-        reporter=reporter,
-    )
-    grid = Grid(figure, planned, made)
-    # What the runs cost when they were made, whether that was now or before.
-    seconds = sum(result.provenance["wall_s"] for result in made.values())
-    claims = {claim.id: ledger.evaluate(claim, grid) for claim in figure.claims}
+    planned = plan(figure, scale, changes=changes)
+    # Before the runs, which may take hours in which someone may edit the scenarios.
+    now = {} if changes or not figure.claims else digests.today([(figure, scale)])
+    store, seeds, seeds_max = Store(runs, flows=False), figure.scales[scale].seeds, figure.scales[scale].seeds_max
+    while True:
+        made = run_jobs([run.job for run in planned], executor=executor, workers=workers, store=store, reporter=reporter)
+        grid = Grid(figure, planned, made)
+        claims = {claim.id: ledger.evaluate(claim, grid) for claim in figure.claims}
+        if seeds >= seeds_max or all(found["verdict"] != UNDECIDED for found in claims.values()):
+            break
+        # Doubled instead of one by one: every look at an interval is one more chance to be wrong.
+        seeds = min(2 * seeds, seeds_max)
+        planned = plan(figure, scale, seeds, changes)
+    tree = provenance.tree()
+    today = now.get((figure.name, scale))
     about = {
-        "seeds": figure.scales[scale].seeds,
+        "seeds": seeds,
         "runs": len(made),
-        "seconds": round(seconds, 1),
-        "commit": provenance.commit(),
+        # What the runs cost when they were made, whether that was now or before.
+        "seconds": round(sum(result.provenance["wall_s"] for result in made.values()), 1),
+        "commit": tree[0] if tree else None,
+        "clean": tree[1] if tree else True,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **(today._asdict() if isinstance(today, Digests) else {}),
+        **({"set": {key: toml.value(value) for key, value in changes.items()}} if changes else {}),
     }
     with storage.whole_directory(out, marker=MARKER) as folder:
         _write_data(grid, folder)
         pictures = draw(grid, folder / figure.path.stem, _footnote(figure, scale, about))
         storage.write_json(folder / "claims.json", {"figure": figure.name, "scale": scale, **about, "claims": claims})
-    if keeps_ledger(figure.path):
+    if not changes and keeps_ledger(figure.path):
         ledger.record(figure, scale, claims, about)
-    return Outcome(out, [out / picture.name for picture in pictures], claims)
+    return Outcome(out, [out / picture.name for picture in pictures], seeds, claims)
 
 
 def _write_data(grid: Grid, folder: Path) -> None:
@@ -95,7 +111,8 @@ def _write_data(grid: Grid, folder: Path) -> None:
         columns.write_csv(pa.Table.from_pylist(rows), folder / f"{panel.course}.csv")
 
 
-def _footnote(figure: Figure, scale: str, about: dict[str, Any]) -> str:
+def _footnote(figure: Figure, scale: str, about: Mapping[str, Any]) -> str:
     seeds = about["seeds"]
     spread = f"mean of {seeds} seeds, bars: 95 % (Student t)" if seeds > 1 else "one seed, so no confidence interval"
-    return f"{figure.name}, scale {scale}: {spread}"
+    changes = "".join(f", {key}={value}" for key, value in about.get("set", {}).items())
+    return f"{figure.name}, scale {scale}{changes}: {spread}"

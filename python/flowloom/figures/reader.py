@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from flowloom.figures.tools import TOOLS
 from flowloom.metrics import label
 
 _PANEL_KINDS = ("bars", "lines", "course")
+_OF_EVERY_CHECK = ("kind", "paper", "given")
 
 
 def read(path: Path) -> Figure:
@@ -37,6 +38,17 @@ def read(path: Path) -> Figure:
         ScenarioError: It cannot be read or is not a valid figure.
     """
     return _Reader(path).figure()
+
+
+def read_all(paths: Sequence[Path]) -> tuple[list[Figure], list[str]]:
+    """Read many figure files: those that are valid, and what is wrong with each of the others."""
+    figures, errors = [], []
+    for path in paths:
+        try:
+            figures.append(read(path))
+        except ScenarioError as error:
+            errors.append(str(error))
+    return figures, errors
 
 
 class _Reader:
@@ -165,12 +177,15 @@ class _Reader:
 
     def scale(self, name: str, entry: Any) -> Scale:
         place = f"[scale.{name}]"
-        self.known(self.typed(entry, dict, name), ("seeds", "set"), place)
+        self.known(self.typed(entry, dict, name), ("seeds", "seeds_max", "set"), place)
         rules = [self.rule(self.typed(r, dict, "set"), "[[scale.*.set]]") for r in self.optional(entry, "set", list, [])]
         seeds = self.optional(entry, "seeds", int, 1)
         if seeds < 1:
             raise self.fail("seeds", "there must be at least one")
-        return Scale(seeds, rules)
+        seeds_max = self.optional(entry, "seeds_max", int, seeds)
+        if seeds_max < seeds:
+            raise self.fail("seeds_max", f"must be at least `seeds`, {seeds}")
+        return Scale(seeds, seeds_max, rules)
 
     def axis_name(self, entry: Mapping[str, Any], key: str, default: str | None, several: bool) -> str | None:
         name = self.optional(entry, key, str, default)
@@ -224,24 +239,31 @@ class _Reader:
         return found
 
     def claim(self, entry: dict[str, Any]) -> Claim:
-        self.known(entry, ("id", "says", "check"), "[[claim]]")
+        self.known(entry, ("id", "says", "calibrated", "check"), "[[claim]]")
         tests = [self.check(self.typed(c, dict, "check")) for c in self.take(entry, "check", list, "[[claim]]")]
-        return Claim(self.take(entry, "id", str, "[[claim]]"), self.take(entry, "says", str, "[[claim]]"), tests)
+        if all(check.given for check in tests):
+            raise self.fail("check", "a claim needs at least one check that can fail: one without `given`")
+        return Claim(
+            id=self.take(entry, "id", str, "[[claim]]"),
+            says=self.take(entry, "says", str, "[[claim]]"),
+            calibrated=self.optional(entry, "calibrated", str, "").strip(),
+            checks=tests,
+        )
 
     def check(self, entry: dict[str, Any]) -> Check:
         kind = self.take(entry, "kind", str, "[[claim.check]]")
         if kind not in checks.KINDS:
             raise self.fail("kind", f'unknown check "{kind}": {suggestion(kind, checks.KINDS)}')
         required, optional = checks.parameters(kind)
-        self.known(entry, ("kind", "paper", *required, *optional), f"a check of kind {kind}")
+        self.known(entry, (*_OF_EVERY_CHECK, *required, *optional), f"a check of kind {kind}")
         for name in required:
             if name not in entry:
                 raise self.fail("kind", f"a check of kind {kind} needs `{name}`")
-        given = {k: v for k, v in entry.items() if k not in ("kind", "paper")}
+        given = {k: v for k, v in entry.items() if k not in _OF_EVERY_CHECK}
         for name in ("where", "of", "to", "at"):
             if name in given:
                 given[name] = self.where(given, name)
         for name in ("across", "along"):
             if name in given:
                 self.axis_name(given, name, None, False)
-        return Check(kind, self.optional(entry, "paper", str, ""), given)
+        return Check(kind, self.optional(entry, "paper", str, ""), self.optional(entry, "given", str, ""), given)

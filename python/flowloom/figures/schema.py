@@ -53,6 +53,8 @@ class Scale:
     """How much is run: seeds 1 to `seeds`, and scenario keys such as the number of flows."""
 
     seeds: int
+    seeds_max: int
+    """While a claim is undecided, seeds are added up to this number."""
     rules: list[Rule]
 
 
@@ -92,6 +94,8 @@ class Check:
 
     kind: str
     paper: str
+    given: str
+    """Why the check cannot fail, if it cannot: it is shown, and does not count."""
     parameters: dict[str, Any]
 
 
@@ -101,6 +105,8 @@ class Claim:
 
     id: str
     says: str
+    calibrated: str
+    """What was inferred from which of the paper's numbers, if the claim rests on such a value."""
     checks: list[Check]
 
 

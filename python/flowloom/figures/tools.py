@@ -45,7 +45,7 @@ class ThresholdSearch:
 
 
 def search_thresholds(question: ThresholdSearch, progress: Callable[[float, float, int], None] | None = None) -> Results:
-    """Answer a question, with objectives as the summary: found, equal_split, published; and queues_used."""
+    """Answer a question, with objectives as the summary: found, searched, equal_split, published; and queues_used."""
     from flowloom.demotion.analytic import thresholds
 
     begin = time.perf_counter()
@@ -56,6 +56,7 @@ def search_thresholds(question: ThresholdSearch, progress: Callable[[float, floa
     rivals = {rival.name.partition(" (")[0].replace(" ", "_"): rival.objective for rival in at.rivals}
     summary = {
         "found": at.objective,
+        "searched": at.searched,
         "equal_split": rivals["equal_split"],
         "published": rivals.get("published"),
         "queues_used": len(found.thresholds) + 1,

@@ -1,0 +1,81 @@
+"""How long figures take, from how long they took."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from flowloom.claims import ledger
+from flowloom.claims.digests import amounts, merged
+from flowloom.figures.grid import settings
+from flowloom.figures.schema import Figure
+
+_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0}
+
+
+def core_seconds(figure: Figure, scale: str) -> float | None:
+    """Estimate what all runs of a figure cost, in seconds of one core, from the ledger; None if it was never run.
+
+    What another scale took is multiplied by how many more seeds, and flows, requests or simulated seconds, there are.
+    """
+    known = {at: run for at, run in ledger.runs_of(figure).items() if at in figure.scales}
+    if scale not in figure.scales or not known:
+        return None
+    at, run = (scale, known[scale]) if scale in known else next(reversed(known.items()))
+    seconds = float(run["seconds"])
+    return seconds if at == scale else seconds * figure.scales[scale].seeds / run["seeds"] * _ratio(figure, scale, at)
+
+
+def _ratio(figure: Figure, scale: str, other: str) -> float:
+    """Estimate how many times as much one run of a scale is as one of another.
+
+    Several limits may end a run, of which scales often change all alike, so the one that changes most is taken.
+    """
+    here, there = _amounts(figure, scale), _amounts(figure, other)
+    ratios = [here[key] / there[key] for key in here.keys() & there.keys() if here[key] and there[key]]
+    return max(ratios, key=lambda ratio: abs(math.log(ratio)), default=1.0)
+
+
+def _amounts(figure: Figure, scale: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for setting in settings(figure, scale) if figure.tool is None else ():
+        table = merged(setting.question)
+        total.update(dict(amounts(table.get("workload", {}))))
+        total["time_limit"] += _microseconds(table.get("run", {}).get("time_limit"))
+    return total
+
+
+def _microseconds(text: Any) -> int:
+    found = re.fullmatch(r"([0-9.]+)([a-zµ]+)", str(text))
+    return round(float(found[1]) * _MICROSECONDS.get(found[2], 0.0)) if found else 0
+
+
+class Remaining:
+    """What is left of several figures, of which some share runs."""
+
+    def __init__(self, figures: Sequence[Figure], scale: str) -> None:
+        """Take the figures in the order in which they are run."""
+        self._seconds: dict[str, float] = {}
+        self.unknown: list[str] = []
+        """Names of those that were never run."""
+        seen: set[str] = set()
+        for figure in figures:
+            total = core_seconds(figure, scale)
+            if total is None:
+                self.unknown.append(figure.name)
+                continue
+            asked = [repr(setting.question) for setting in settings(figure, scale)]
+            self._seconds[figure.name] = total * sum(each not in seen for each in asked) / len(asked)
+            seen.update(asked)
+
+    def done(self, figure: Figure) -> None:
+        """Note that a figure needs no more."""
+        self._seconds.pop(figure.name, None)
+
+    @property
+    def core_seconds(self) -> float:
+        """What all the others take on one core, as far as that is known."""
+        return sum(self._seconds.values())

@@ -1,0 +1,346 @@
+"""What a ledger entry stands on, and what is said of it when that changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conftest import FIGURE, SMALL
+from flowloom import RunError, ScenarioError, _native, provenance
+from flowloom.claims import digests, ledger
+from flowloom.claims.digests import Digests
+from flowloom.figures import reader
+from flowloom.figures.grid import Grid, plan
+from flowloom.figures.paper import run_figure
+from flowloom.results import Results
+from flowloom.scenario import Scenario
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch):
+    """Leave out the pictures, which take longer than all else."""
+    monkeypatch.setattr("flowloom.plots.figure.draw", lambda grid, target, footnote: [])
+
+
+def now(papers, scale="quick"):
+    figure = reader.read(papers / "fig1.toml")
+    return digests.today([(figure, scale)])[figure.name, scale]
+
+
+def rewrite(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_the_same_figure_has_the_same_digests(papers, monkeypatch, tmp_path):
+    first = now(papers)
+    assert isinstance(first, Digests)
+    assert first.inputs != first.behaviour
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert now(papers) == first
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "inputs", "behaviour"),
+    [
+        # Words, pictures, seeds: nothing that was measured depends on them.
+        ("fig1.toml", 'title = "Slowdown against load"', 'title = "Another"', False, False),
+        ("fig1.toml", "seeds_max = 4", "seeds_max = 8", False, False),
+        ("fig1.toml", 'says = "Something', 'calibrated = "yes"\nsays = "Something', False, False),
+        ("default.toml", "[workload]", "# a comment\n[workload]", False, False),
+        # A key that says what its default is changes nothing.
+        ("default.toml", "[workload]", '[fabric]\nrouting = "spray_round_robin"\n[workload]', False, False),
+        # A band, a parameter.
+        ("fig1.toml", "at_most = 0.5", "at_most = 0.6", True, False),
+        ("default.toml", "flows = 200", "flows = 201", True, True),
+        ("default.toml", 'name = "phost"', 'name = "phost"\nphost.free_tokens = 1', True, True),
+    ],
+)
+def test_digests_follow_what_matters_and_nothing_else(papers, file, old, new, inputs, behaviour):
+    before = now(papers)
+    rewrite(papers / file, old, new)
+    after = now(papers)
+    assert (after.inputs != before.inputs, after.behaviour != before.behaviour) == (inputs, behaviour)
+
+
+def test_a_scale_is_its_own_question_though_a_probe_is_cut(papers):
+    rewrite(papers / "fig1.toml", '"workload.flows" = 300', '"workload.flows" = 500000')
+    quick, full = now(papers), now(papers, "full")
+    assert quick.inputs != full.inputs
+    rewrite(papers / "fig1.toml", '"workload.flows" = 500000', '"workload.flows" = 600000')
+    # Both are cut to the same probe, but what was asked differs.
+    assert now(papers, "full").behaviour == full.behaviour
+    assert now(papers, "full").inputs != full.inputs
+
+
+def test_what_a_file_holds_counts(papers):
+    (papers / "sizes.csv").write_text("1000,0.5\n2000,1\n")
+    rewrite(papers / "default.toml", 'sizes = "imc10"', 'sizes = { cdf = "sizes.csv", dialect = "bytes_probability" }')
+    before = now(papers)
+    assert isinstance(before, Digests)
+    (papers / "sizes.csv").write_text("1000,0.5\n3000,1\n")
+    assert now(papers).inputs != before.inputs
+
+
+def test_a_simulator_that_behaves_otherwise_shows(papers, fake, monkeypatch, tmp_path):
+    before = now(papers)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert now(papers) == before
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a third"))
+    monkeypatch.setitem(fake.PACE, "pfabric", 1.0200001)
+    after = now(papers)
+    assert after.inputs == before.inputs
+    assert after.behaviour != before.behaviour
+
+
+def test_todays_digests_are_computed_once(papers, fake, monkeypatch):
+    before = now(papers)
+
+    def fails(*_):
+        raise AssertionError("asked again")
+
+    monkeypatch.setattr(_native, "run", fails)
+    assert now(papers) == before
+
+
+def test_a_cache_that_cannot_be_read_or_written_is_done_without(papers, fake, monkeypatch, tmp_path):
+    before = now(papers)
+    damaged = next((tmp_path / "cache").rglob("digests-*.json"))
+    damaged.write_text("{")
+    assert now(papers) == before
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert now(papers) == before
+
+
+def test_overrides_are_put_in_place():
+    text = "x = 1\n[workload]\npart = [{ load = 0.1 }, { load = 0.2 }]\n[transport.phost]\na = 1\nb = 2\n"
+    scenario = Scenario(text).set({"workload.part.1.load": 0.5, "transport.phost.a": [3], "transport.name": "phost"})
+    assert digests.merged(scenario) == {
+        "x": 1,
+        "workload": {"part": [{"load": 0.1}, {"load": 0.5}]},
+        "transport": {"phost": {"a": [3], "b": 2}, "name": "phost"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [("x = 1\n", {"x.y": 1}), ("x = [1]\n", {"x.5": 1}), ("x = [1]\n", {"x.y": 1}), ("x = \n", {})],
+)
+def test_an_override_without_a_place_is_told(text, changes):
+    with pytest.raises(ScenarioError):
+        digests.merged(Scenario(text).set(changes))
+
+
+def entry(papers):
+    (found,) = [e for e in ledger.entries([reader.read(papers / "fig1.toml")]) if e["id"] == "tiny/1"]
+    return found
+
+
+def test_an_entry_is_stale_once_its_figure_or_the_simulator_has_changed(papers, fake, monkeypatch, tmp_path):
+    figure = reader.read(papers / "fig1.toml")
+    run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
+    assert not entry(papers)["stale"]
+    assert ledger.fresh([figure], "quick") == {"tiny/fig1"}
+    rewrite(papers / "fig1.toml", "at_most = 0.5", "at_most = 0.6")
+    assert "checks have changed" in entry(papers)["parts"][0]["stale_because"]
+    rewrite(papers / "fig1.toml", "at_most = 0.6", "at_most = 0.5")
+    assert not entry(papers)["stale"]
+    monkeypatch.setitem(fake.PACE, "ideal", 0.91)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert "behaves differently" in entry(papers)["parts"][0]["stale_because"]
+    assert ledger.fresh([figure], "quick") == set()
+
+
+def test_what_cannot_be_compared_is_stale_and_says_why(papers, fake, monkeypatch, tmp_path):
+    figure = reader.read(papers / "fig1.toml")
+    run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
+    written = json.loads((papers / "claims.json").read_text())
+    rewrite(papers / "default.toml", 'kind = "poisson"', 'kind = "fails"')
+    assert "no progress" in entry(papers)["parts"][0]["stale_because"]
+    rewrite(papers / "default.toml", "[workload]", "[worklaod]")
+    assert "worklaod" in entry(papers)["parts"][0]["stale_because"]
+    (papers / "default.toml").write_text("[")
+    assert "default.toml" in entry(papers)["parts"][0]["stale_because"]
+    (papers / "default.toml").unlink()
+    assert "cannot read the scenario" in entry(papers)["parts"][0]["stale_because"]
+    (papers / "default.toml").write_text(SMALL)
+    monkeypatch.setattr(_native, "run", lambda *_: 1 / 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert "division by zero" in entry(papers)["parts"][0]["stale_because"]
+    for key in ("inputs", "behaviour"):
+        del written["tiny/1"]["fig1"]["quick"][key]
+    (papers / "claims.json").write_text(json.dumps(written))
+    assert "no digest" in entry(papers)["parts"][0]["stale_because"]
+
+
+def test_an_entry_says_what_was_run(papers, fake, monkeypatch, tmp_path):
+    monkeypatch.setattr(provenance, "tree", lambda: ("abc123", False))
+    figure = reader.read(papers / "fig1.toml")
+    run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
+    found = entry(papers)
+    assert found["commit"] == "abc123+"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
+    assert (found["seeds"], found["scale"], found["stale"]) == (2, "quick", False)
+
+
+def test_a_ledger_that_runs_write_leaves_the_tree_clean(tmp_path, monkeypatch):
+    import subprocess
+
+    def git(*words):
+        subprocess.run(
+            ["git", "-C", tmp_path, "-c", "user.name=n", "-c", "user.email=e", *words], check=True, capture_output=True
+        )
+
+    package = tmp_path / "python/flowloom"
+    package.mkdir(parents=True)
+    (tmp_path / "papers/tiny").mkdir(parents=True)
+    for name in ("papers/tiny/claims.json", "papers/tiny/fig1.toml"):
+        (tmp_path / name).write_text("{}")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    monkeypatch.setattr(provenance, "__file__", str(package / "provenance.py"))
+    head, clean = provenance.tree.__wrapped__()
+    assert clean
+    (tmp_path / "papers/tiny/claims.json").write_text("[]")
+    assert provenance.tree.__wrapped__() == (head, True)
+    (tmp_path / "papers/tiny/fig1.toml").write_text("[]")
+    assert provenance.tree.__wrapped__() == (head, False)
+
+
+def made(figure, scale, seeds, value):
+    """Runs of made-up slowdowns: `value(point, seed)`."""
+    runs = plan(figure, scale, seeds)
+    results = {r.job.key: Results({"slowdown": {"mean": value(r.point, r.seed)}, "nfct": 1.0}, "", {}) for r in runs}
+    return Grid(figure, runs, results)
+
+
+def test_a_claim_on_inferred_values_is_calibrated_where_it_would_hold(papers):
+    rewrite(papers / "fig1.toml", 'id = "tiny/2"', 'id = "tiny/2"\ncalibrated = "x from y"')
+    figure = reader.read(papers / "fig1.toml")
+    claim = figure.claims[1]
+    for mean, verdict in ((0.4, "calibrated"), (0.6, "differs")):
+        found = ledger.evaluate(claim, made(figure, "quick", 2, lambda _, seed, mean=mean: mean + seed / 1e4))
+        assert found["verdict"] == verdict
+    noisy = ledger.evaluate(claim, made(figure, "quick", 2, lambda _, seed: 0.4 + seed / 50))
+    assert noisy["verdict"] == "undecided"
+
+
+def test_a_check_that_cannot_fail_does_not_count(papers):
+    more = """
+    [[claim.check]]
+    kind = "level"
+    metric = "slowdown.mean"
+    at_most = 0.1
+    given = "the configuration sets it"
+    """
+    rewrite(papers / "fig1.toml", "at_least = 1.0\n", f"at_least = 1.0\n{more}")
+    figure = reader.read(papers / "fig1.toml")
+    found = ledger.evaluate(figure.claims[0], made(figure, "quick", 2, lambda *_: 2.0))
+    assert found["verdict"] == "holds"
+    assert [c.get("given") for c in found["checks"]] == [None, "the configuration sets it"]
+    rewrite(papers / "fig1.toml", "at_most = 0.5 }", 'at_most = 0.5, given = "always" }')
+    with pytest.raises(ScenarioError, match="at least one check that can fail"):
+        reader.read(papers / "fig1.toml")
+
+
+def outcome(verdict: str) -> dict:
+    check = {"paper": "", "verdict": verdict if verdict != "calibrated" else "holds", "measured": "1", "band": "≤ 2"}
+    return {"tiny/1": {"verdict": verdict, "checks": [check]}}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "together"),
+    [
+        (("holds", "holds"), "holds"),
+        (("holds", "undecided"), "undecided"),
+        (("undecided", "differs"), "differs"),
+        (("differs", None), "not yet run"),
+        (("calibrated", "holds"), "calibrated"),
+        (("calibrated", "undecided"), "undecided"),
+        (("calibrated", "differs"), "differs"),
+    ],
+)
+def test_the_worst_of_several_figures_counts(papers, verdicts, together):
+    same = {"inputs": "i", "behaviour": "b"}
+    figures = []
+    for number, verdict in enumerate(verdicts):
+        text = FIGURE.replace('id = "tiny/1"', 'id = "tiny/1"\ncalibrated = "x"') if verdict == "calibrated" else FIGURE
+        path = papers / f"fig{number}.toml"
+        path.write_text(text)
+        figures.append(reader.read(path))
+        about = {"seeds": 2 + number, "seconds": 1.0, "commit": f"c{number}", "clean": True, "date": f"2026-01-0{2 - number}"}
+        if verdict:
+            ledger.record(figures[-1], "quick", outcome(verdict), about | same)
+    found = ledger.entries(figures, today=lambda wanted: {(f.name, s): Digests(**same) for f, s in wanted})[0]
+    assert found["verdict"] == together
+    assert not found["stale"]
+    if None not in verdicts:
+        assert (found["seeds"], found["commit"], found["date"]) == (2, "c0, c1", "2026-01-01")
+    other = ledger.entries(
+        figures, today=lambda wanted: {(f.name, s): Digests("i", "b" if "0" in f.name else "x") for f, s in wanted}
+    )
+    assert other[0]["stale"] == (None not in verdicts)
+
+
+def test_a_figure_whose_claim_is_undecided_is_run_again_while_seeds_are_left(papers):
+    figure = reader.read(papers / "fig1.toml")
+    same = {"inputs": "i", "behaviour": "b"}
+    about = {"seconds": 1.0, "commit": "c", "clean": True, "date": "2026-01-01", **same}
+
+    def fresh(verdict, seeds):
+        for claim in ("tiny/1", "tiny/2"):
+            ledger.record(figure, "quick", {claim: outcome(verdict)["tiny/1"]}, about | {"seeds": seeds})
+        return bool(ledger.fresh([figure], "quick", lambda wanted: {(f.name, s): Digests(**same) for f, s in wanted}))
+
+    assert fresh("differs", 2)
+    assert not fresh("undecided", 2)
+    assert fresh("undecided", 4)
+
+
+def test_seeds_are_doubled_until_a_claim_is_decided_or_the_limit_is_reached(papers, fake, tmp_path, monkeypatch):
+    rewrite(papers / "fig1.toml", "seeds_max = 4", "seeds_max = 7")
+    figure = reader.read(papers / "fig1.toml")
+    looks = []
+
+    def evaluate(claim, grid):
+        looks.append(len(grid.samples("nfct", grid.points({})[0])))
+        return {"verdict": "undecided" if claim.id == "tiny/1" and looks[-1] < enough else "holds", "checks": []}
+
+    monkeypatch.setattr(ledger, "evaluate", evaluate)
+    for enough, seeds in ((1, [2]), (3, [2, 4]), (100, [2, 4, 7])):  # noqa: B007, `evaluate` reads it
+        looks.clear()
+        found = run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
+        assert looks[::2] == seeds
+        assert found.seeds == seeds[-1]
+
+
+def test_a_try_with_other_keys_stays_out_of_the_ledger(papers, fake, tmp_path):
+    figure = reader.read(papers / "fig1.toml")
+    options = {"out": tmp_path / "out", "runs": tmp_path / "runs", "executor": ThreadPoolExecutor(1)}
+    found = run_figure(figure, "quick", changes={"workload.flows": 60}, **options)
+    assert not (papers / "claims.json").exists()
+    assert found.claims.keys() == {"tiny/1", "tiny/2"}
+    written = json.loads((tmp_path / "out/claims.json").read_text())
+    assert written["set"] == {"workload.flows": "60"}
+    assert "behaviour" not in written
+    with pytest.raises(ScenarioError, match="its axis load has a value for each point"):
+        run_figure(figure, "quick", changes={"workload.load": 0.7}, **options)
+    with pytest.raises(ScenarioError, match="seeds count from 1"):
+        run_figure(figure, "quick", changes={"run.seed": 3}, **options)
+
+
+def test_a_run_that_fails_leaves_the_ledger_as_it_was(papers, fake, tmp_path):
+    figure = reader.read(papers / "fig1.toml")
+    options = {"out": tmp_path / "out", "runs": tmp_path / "runs", "executor": ThreadPoolExecutor(1)}
+    run_figure(figure, "quick", **options)
+    before = (papers / "claims.json").read_bytes()
+    rewrite(papers / "default.toml", 'kind = "poisson"', 'kind = "fails"')
+    with pytest.raises(RunError):
+        run_figure(figure, "quick", **options)
+    assert (papers / "claims.json").read_bytes() == before
