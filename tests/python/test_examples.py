@@ -69,7 +69,9 @@ def test_only_the_fair_policy_serves_both_tenants():
         for name, changes in (("srpt", {}), ("fair", fair))
     }
     assert goodput["srpt"][0] > 20 * goodput["srpt"][1]
-    assert 0.5 < goodput["fair"][1] / goodput["fair"][0] < 2
+    # Each receiver serves the tenant that has had less, and each has flows of both: equal within the packets on their way.
+    assert 0.95 < goodput["fair"][1] / goodput["fair"][0] < 1.05
+    assert sum(goodput["fair"]) > 0.97 * sum(goodput["srpt"])
 
 
 def test_spraying_fills_the_slow_uplink_of_the_own_topology():

@@ -202,7 +202,8 @@ def _run_one(figure: Figure, scale: str, changes: dict[str, Any], jobs: int | No
     if changes:
         typer.echo("not entered into the ledger, because of --set")
     elif not catalogue.keeps_ledger(figure.path):
-        typer.echo(f"ledger: unchanged, since this figure came with the package; the claims are in {outcome.directory / 'claims.json'}")
+        found = outcome.directory / "claims.json"
+        typer.echo(f"ledger: unchanged, since this figure came with the package; the claims are in {found}")
 
 
 def _print_outcome(figure: Figure, outcome: Outcome) -> None:

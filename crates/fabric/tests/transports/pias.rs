@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Memory, Packet, Time, Transport, topology};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Memory, Network, NodeId, Packet, Time, Transport, topology};
 use flowloom_fabric::{Observer, PortCounters, Report, Routing, SimSetup};
-use flowloom_transports::las::Las;
+use flowloom_transports::las::{self, Las};
 use flowloom_transports::pias::{Config, Header, Pias};
 use flowloom_transports::tcp;
 use flowloom_transports::tcp::Dctcp;
@@ -114,17 +114,101 @@ fn short_flows_pass_long_ones_if_thresholds_are_right() {
     assert!(short(&right) < 0.6 * small && short(&right) < 0.6 * large, "{small} us and {large} us");
 }
 
-/// LAS divides flows finer than any number of classes: its short flows are PIAS's or a little better, and both are far below DCTCP's.
+/// Packets of a flow, and the share of flows that have as many.
+const MIX: [(u32, f64); 3] = [(2, 0.6), (8, 0.3), (30, 0.1)];
+const MEAN_PACKETS: f64 = 6.6;
+/// The time of a packet on the narrow link, 1500 B at 1 Gb/s, in microseconds.
+const SERVICE_US: f64 = 12.0;
+const LOAD: f64 = 0.6;
+
+/// Mean completion time of flows of `packets` packets, in microseconds, at a queue that serves classes by strict priority without taking a
+/// packet off the wire, each in the order of arrival. All of a flow's packets arrive at once; its last one is in the class of the packets
+/// from `from` on up to `to`. It waits for what is there of these and better classes, on average E[Y²]λ/2 + the rest of a worse packet on the wire, over 1 - load of Y,
+/// for the flow's own, and for what arrives meanwhile of better classes (L. Kleinrock, *Queueing Systems* II, 1976, §3.6 and §4.7).
+fn priority_queue_us(packets: u32, from: u32, to: u32) -> f64 {
+    let moment =
+        |most: u32, power: i32| MIX.iter().map(|(size, share)| share * f64::from((*size).min(most)).powi(power)).sum::<f64>();
+    let rate = LOAD / MEAN_PACKETS;
+    let (better, all) = (rate * moment(from, 1), rate * moment(to, 1));
+    let before = (rate * moment(to, 2) / 2.0 + (LOAD - all) / 2.0) / (1.0 - all);
+    let until_sent = (before + f64::from(packets - 1)) / (1.0 - better) + 1.0;
+    until_sent * SERVICE_US
+}
+
+/// Mean completion times by size, each with its standard error, of Poisson flows from hosts so fast that a flow arrives at the narrow link
+/// at once, over ports that lose and mark nothing.
+fn batches<T: Transport>(config: &T::Config) -> [(f64, f64); 3] {
+    const SOURCES: u32 = 40;
+    let mut network = Network::new(SOURCES as usize + 1, STORE);
+    let switch = network.add_switch(1, "switch", "s0");
+    for source in 0..SOURCES {
+        network.connect(NodeId(source), switch, gbps(1000), HOP_DELAY);
+    }
+    network.connect(NodeId(SOURCES), switch, gbps(1), HOP_DELAY);
+    let mut means: [Vec<f64>; 3] = Default::default();
+    for seed in 1..=24 {
+        let mut dice = Dice::new(seed);
+        let mut now = Time::ZERO;
+        let flows = (0..6000).map(|id| {
+            now += dice.exponential(Duration::from_ps((MEAN_PACKETS * SERVICE_US / LOAD * 1e6) as u64));
+            let packets = [2, 2, 2, 2, 2, 2, 8, 8, 8, 30][dice.below(10) as usize];
+            flow(id, dice.below(SOURCES.into()) as u32, SOURCES, 1460 * packets, now)
+        });
+        let report = run::<T>(config, setup(network.clone()), flows.collect());
+        assert!(report.records.iter().all(|record| record.retransmissions == 0));
+        for (means, (packets, _)) in means.iter_mut().zip(MIX) {
+            let size = 1460 * u64::from(packets);
+            means.push(mean_fct(&report, size..size + 1));
+        }
+    }
+    means.map(|values| {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        (mean, (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt())
+    })
+}
+
+fn assert_queue(what: &str, measured: [(f64, f64); 3], expected: [f64; 3]) {
+    for ((packets, _), ((mean, error), expected)) in MIX.iter().zip(measured.into_iter().zip(expected)) {
+        println!("{what}, {packets} packets: {mean} ± {error}, {expected}");
+        // Two delays of the links, and packets that follow one another at 1 Tb/s.
+        let expected = expected + 0.4;
+        assert!(error < 0.02 * expected, "{what}, {packets} packets: {mean} ± {error} us is exact enough to tell");
+        assert!(
+            (mean - expected).abs() < 3.0 * error + 0.5,
+            "{what}, {packets} packets: {mean} ± {error} us, {expected} in theory"
+        );
+    }
+}
+
+/// At one queue, LAS is foreground-background: each packet's number in its flow is a class of its own.
 #[test]
-fn las_is_about_as_good_for_short_flows() {
-    let (setup, flows) = heavy_tailed();
-    let pias_config = Config { thresholds: [11_680, 87_600].map(Bytes::new).to_vec(), ..Config::default() };
-    let pias = mean_fct(&run::<Pias>(&pias_config, setup.clone(), flows.clone()), 0..11_681);
-    let las = mean_fct(
-        &run::<Las>(&Default::default(), SimSetup { memory: Memory::PerPort(Bytes::new(210_000)), ..setup }, flows),
-        0..11_681,
-    );
-    assert!((0.6..1.1).contains(&(las / pias)), "LAS {las} us, PIAS {pias} us");
+fn las_is_the_queue_that_serves_least_attained_service_first() {
+    let second = Duration::from_ms(10_000);
+    let config = las::Config { rto: second, port_most: Bytes::new(1 << 30), ..Default::default() };
+    let expected = MIX.map(|(packets, _)| priority_queue_us(packets, packets - 1, packets));
+    assert_queue("LAS", batches::<Las>(&config), expected);
+}
+
+/// At one queue, PIAS is as many classes as it has thresholds and one. A packet that begins at a threshold is still above it.
+#[test]
+fn pias_is_the_queue_with_a_class_between_each_two_thresholds() {
+    let second = Duration::from_ms(10_000);
+    let tcp = tcp::Config { rto_min: second, rto_initial: second, ..tcp::Config::default() };
+    let config = |packets: &[u64]| Config {
+        thresholds: packets.iter().map(|packets| Bytes::new(1460 * packets - 1)).collect(),
+        controller: Kind::NewReno,
+        tcp: tcp.clone(),
+        ..Config::default()
+    };
+    let expected = |classes: [(u32, u32); 3]| {
+        let each: Vec<f64> =
+            MIX.iter().zip(classes).map(|((packets, _), (from, to))| priority_queue_us(*packets, from, to)).collect();
+        [each[0], each[1], each[2]]
+    };
+    assert_queue("one class", batches::<Pias>(&config(&[])), expected([(0, 30); 3]));
+    assert_queue("two classes", batches::<Pias>(&config(&[5])), expected([(0, 5), (5, 30), (5, 30)]));
+    assert_queue("three classes", batches::<Pias>(&config(&[2, 10])), expected([(0, 2), (2, 10), (10, 30)]));
 }
 
 /// An old flow that young ones keep from the link times out; with aging it then counts as young, gets through, and ends sooner.
