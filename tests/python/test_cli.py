@@ -175,7 +175,11 @@ def test_rounds_may_be_anything_that_a_scenario_may_hold(scenario, tmp_path):
     over = 'topology.host_rate=10Gb/s,"40Gb/s"'
     words = ["compare", scenario, "--transports", "phost,ideal", "--set", "workload.flows=40", "--out", tmp_path / "t"]
     assert "40Gb/s mean slowdown" in call(*words, "--over", over).stdout
-    assert {path.name for path in (tmp_path / "t").glob("*.png")} == {"compare-10Gb-s.png", "compare-40Gb-s.png", "tournament.png"}
+    assert {path.name for path in (tmp_path / "t").glob("*.png")} == {
+        "compare-10Gb-s.png",
+        "compare-40Gb-s.png",
+        "tournament.png",
+    }
     call(*words, "--over", "workload.sizes={fixed='2kB'},{fixed='9kB'}", "--out", tmp_path / "u")
     assert len(list((tmp_path / "u").glob("compare-*.png"))) == 2
 
