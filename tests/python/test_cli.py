@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -136,6 +137,52 @@ def test_a_tournament_ranks_transports_over_the_rounds(scenario, tmp_path):
     assert all((out / f"{name}.png").stat().st_size > 10_000 for name in ("compare-0.2", "compare-0.5", "tournament"))
     wrong = call("compare", scenario, "--transports", "phost", "--over", "workload.load", "--out", out, code=2)
     assert "--over workload.load: give a key and its values" in wrong.stderr
+
+
+def columns(text: str, first: str) -> list[str]:
+    """The cells of a table's row after its first one."""
+    (line,) = re.findall(rf"^{re.escape(first)}  +(.*)$", text, re.M)
+    return re.split(r"  +", line)
+
+
+def test_several_seeds_are_averaged_with_their_interval(scenario, tmp_path):
+    words = [scenario, "--seeds", 3, "--set", "workload.flows=60"]
+    compared = ["compare", *words, "--transports", "phost,ideal", "--out", tmp_path / "c"]
+    text = call(*compared).stdout
+    runs = json.loads(call(*compared, "--json").stdout)
+    assert [(run["transport"], run["seed"]) for run in runs] == [(t, s) for t in ("phost", "ideal") for s in (1, 2, 3)]
+    assert columns(text, "Flows finished") == ["180 of 180"] * 2
+    means = [run["fct_us"]["mean"] for run in runs[:3]]
+    mean = statistics.mean(means)
+    # Student's t for two degrees of freedom is 4.303.
+    cell = columns(text, "Mean FCT (µs)")[0]
+    shown, half_width = (float(word.replace(",", "")) for word in cell.split(" ± "))
+    assert shown == pytest.approx(mean, rel=1e-3)
+    assert half_width == pytest.approx(4.303 * statistics.stdev(means) / 3**0.5, rel=1e-2)
+    swept = call("sweep", *words, "--vary", "transport.name=phost,ideal", "--out", tmp_path / "s").stdout
+    assert "Means of 3 seeds" in swept
+    row = columns(swept, "phost")
+    assert row[0] == "180 of 180"
+    assert row[3] == cell
+
+
+def test_one_seed_has_no_interval(scenario, tmp_path):
+    text = call("sweep", scenario, "--vary", "workload.load=0.2,0.4", "--out", tmp_path / "s").stdout
+    assert "±" not in text
+    assert columns(text, "0.2")[0] == "200 of 200"
+
+
+def test_rounds_may_be_anything_that_a_scenario_may_hold(scenario, tmp_path):
+    over = 'topology.host_rate=10Gb/s,"40Gb/s"'
+    words = ["compare", scenario, "--transports", "phost,ideal", "--set", "workload.flows=40", "--out", tmp_path / "t"]
+    assert "40Gb/s mean slowdown" in call(*words, "--over", over).stdout
+    assert {path.name for path in (tmp_path / "t").glob("*.png")} == {
+        "compare-10Gb-s.png",
+        "compare-40Gb-s.png",
+        "tournament.png",
+    }
+    call(*words, "--over", "workload.sizes={fixed='2kB'},{fixed='9kB'}", "--out", tmp_path / "u")
+    assert len(list((tmp_path / "u").glob("compare-*.png"))) == 2
 
 
 def test_sweep_tables_every_point_and_seed(scenario, tmp_path):

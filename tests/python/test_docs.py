@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,25 @@ def test_the_first_run_can_be_run(clone):
         else:
             assert result.exit_code == 0, result.output
     assert asked > 8
+
+
+def test_what_the_demo_says_to_try_next_works(clone):
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ndemo:")[2].partition("\n\n")[0]
+    commands = re.findall(r"@echo '  \$\(BIN\)/flowloom (.*)'", recipe)
+    assert len(commands) == 3
+    for command in commands:
+        result = CliRunner().invoke(app, shlex.split(command))
+        assert result.exit_code == 0, result.output
+        assert result.stdout.strip()
+
+
+def test_everybody_names_the_same_least_versions():
+    rust = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["rust-version"]
+    python = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"].removeprefix(
+        ">="
+    )
+    assert f"needs Rust ≥ {rust}, Python ≥ {python}" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"Rust {rust} or later, Python {python} or later" in FIRST_RUN
 
 
 def test_the_python_of_the_first_run_runs(clone, capsys):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from flowloom import ScenarioError
-from flowloom.metrics import METRICS, bin_label, evaluate, show, size
-from flowloom.stats import estimate
+from flowloom.metrics import METRICS, bin_label, evaluate, show, show_estimate, significant, size
+from flowloom.stats import Estimate, estimate
 
 SUMMARY = {
     "slowdown": {"mean": 1.5, "p99": 3.0, "by_size": [{"mean": 1.25}, {"mean": None}]},
@@ -57,6 +57,31 @@ def test_what_is_no_metric_is_told(expression, complaint):
     assert complaint in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "digits", "written"),
+    [
+        (1.5634, 3, "1.56"), (1.0, 3, "1.00"), (1.1, 3, "1.10"), (20.0, 3, "20.0"), (123.4, 3, "123"), (12345.6, 3, "12,346"),
+        (1e7, 4, "10,000,000"), (9.996, 3, "10.0"), (0.00012345, 3, "0.000123"), (-1.5, 2, "-1.5"), (0.0, 3, "0"),
+        (1e-30, 3, "0.000000000000"), (math.inf, 3, "inf"),
+    ],
+)  # fmt: skip
+def test_significant_digits_without_an_exponent(value, digits, written):
+    assert significant(value, digits) == written
+
+
+@pytest.mark.parametrize(
+    ("expression", "mean", "half_width", "written"),
+    [
+        ("slowdown.mean", 1.5634, 0.0312, "1.56 ± 0.03"), ("slowdown.mean", 1.5634, None, "1.56"),
+        ("fct_us.mean", 4574.4, 0.8, "4,574 ± 1"), ("slowdown.mean", 2.0, 12.34, "2.0 ± 12.3"),
+        ("drops.rate", 0.24615, 0.00411, "24.615% ± 0.411%"), ("packet_hops", 1234567.8, 12.3, "1,234,568 ± 12"),
+        ("nfct", math.nan, None, "-"),
+    ],
+)  # fmt: skip
+def test_means_and_their_intervals_end_at_the_same_place(expression, mean, half_width, written):
+    assert show_estimate(expression, Estimate(mean, half_width, 3)) == written
+
+
 def test_confidence_intervals_against_a_table():
     assert estimate([3.0]) == (3.0, None, 1)
     # Student's t for one degree of freedom and 95 % is 12.706; the standard error of (1, 3) is 1.
@@ -79,7 +104,7 @@ def test_numbers_as_people_write_them():
     assert bin_label({"above_bytes": 0, "up_to_bytes": 10_000}) == "up to 10 kB"
     assert bin_label({"above_bytes": 10_000, "up_to_bytes": None}) == "over 10 kB"
     assert show("drops.rate", 0.0123) == "1.230%"
-    assert show("packet_hops", 12345678.0) == "12345678"
+    assert show("packet_hops", 12345678.0) == "12,345,678"
     assert show("slowdown.mean", math.nan) == "-"
 
 

@@ -1,6 +1,9 @@
-//! Bad input to `flowloom-node` is named, and exits with 2.
+//! `flowloom-node` as it is called: bad input is named and exits with 2, help and version are there, the README's session works.
 
-use std::process::Command;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 const NODES: [&str; 2] = ["127.0.0.1:7000", "127.0.0.1:7001"];
 
@@ -32,4 +35,45 @@ fn bad_input_is_named() {
     assert!(refused(&["--me"]).contains("--me needs a value"));
     assert!(refused(&["--me", "0", "localhost"]).contains("\"localhost\" is no address"));
     assert!(refused(&["--me", "0", NODES[0]]).contains("1 nodes, but a network has 2 to 4096"));
+}
+
+#[test]
+fn help_and_version_have_two_names_each() {
+    let said = |option: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_flowloom-node")).arg(option).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(said("-h").contains("--me N"));
+    assert_eq!(said("-h"), said("--help"));
+    assert_eq!(said("-V"), concat!("flowloom-node ", env!("CARGO_PKG_VERSION"), "\n"));
+    assert_eq!(said("-V"), said("--version"));
+}
+
+#[test]
+fn the_first_session_of_the_readme_works() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("session-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(&readme, folder.join("README.md")).unwrap();
+    let text = fs::read_to_string(&readme).unwrap();
+    // All of 127/8 is this machine's: no other process has these addresses.
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    let mut commands = text.lines().filter_map(|line| line.strip_prefix("$ flowloom-node ")).map(|words| {
+        let words = words.replace("127.0.0.1:", &format!("127.{}.{b}.{c}:", a | 0x80));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowloom-node"));
+        command.args(words.split(' ')).current_dir(&folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    });
+    let mut receiver = commands.next().unwrap().spawn().unwrap();
+    let mut lines = BufReader::new(receiver.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("listening"));
+    assert!(commands.next().unwrap().status().unwrap().success());
+    assert!(commands.next().is_none());
+    drop(receiver.stdin.take()); // Ctrl-D
+    assert!(receiver.wait().unwrap().success());
+    let saved: Vec<_> = fs::read_dir(folder.join("received")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(saved.len(), 1);
+    assert_eq!(fs::read_to_string(&saved[0]).unwrap(), text);
+    fs::remove_dir_all(&folder).unwrap();
 }

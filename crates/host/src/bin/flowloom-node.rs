@@ -21,13 +21,15 @@ Runs node N of the network whose nodes, counted from 0, are at the given address
 transport and line rate. It ends when all it sends is acknowledged; with --save, not before its standard input ends (Ctrl-D).
 
   --send NODE:FILE      send a file to a node; any number of times
-  --save DIR            save what arrives as DIR/FLOW
+  --save DIR            save what arrives as DIR/FLOW; the directory is created
   --transport NAME      the transport (phost)
   --config TOML         its parameters, such as 'token_life_slots = 4.0'; the default is the paper's
   --line-rate RATE      of the emulated NICs (100Mb/s)
   --loss P              lose this share of what arrives (0)
   --duplicate P         let this share arrive twice (0)
   --reorder P           hold this share back for up to 2 ms (0)
+  -h, --help            print this and leave
+  -V, --version         print the version and leave
 ";
 
 const REORDER_DELAY_MAX: Duration = Duration::from_millis(2);
@@ -121,6 +123,9 @@ where
     let place = options.addresses.get(options.me.index()).copied();
     let place =
         place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("there is no node {}", options.me.0)))?;
+    if let Some(directory) = &options.save {
+        fs::create_dir_all(directory)?;
+    }
     let network = Faulty::new(Udp::bind(place)?, options.faults, u64::from(options.me.0));
     let mut node = Node::<T, _>::over(network, &config, &cluster, options.me)?;
     println!("listening at={place}");
@@ -167,11 +172,17 @@ fn dispatch(options: &Options) -> io::Result<()> {
 }
 
 fn main() -> ExitCode {
-    if std::env::args().len() < 2 || std::env::args().any(|argument| argument == "--help") {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let asked = |names: [&str; 2]| arguments.iter().any(|argument| names.contains(&argument.as_str()));
+    if arguments.is_empty() || asked(["-h", "--help"]) {
         print!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    let options = match parse(std::env::args().skip(1)) {
+    if asked(["-V", "--version"]) {
+        println!("flowloom-node {}", env!("CARGO_PKG_VERSION"));
+        return ExitCode::SUCCESS;
+    }
+    let options = match parse(arguments.into_iter()) {
         Ok(options) => options,
         Err(what) => {
             eprintln!("flowloom-node: {what}");
