@@ -55,7 +55,7 @@ $(CHECKED): $(VENV)/.requirements $(RUST_SOURCES)
 	@touch $@
 
 demo: $(RELEASE)
-	@$(BIN)/flowloom compare papers/phost/default.toml --transports phost,pfabric,fastpass --ideal --out results/demo
+	@$(BIN)/flowloom compare papers/phost/default.toml --transports phost,pfabric,fastpass --ideal --out results/demo --force
 
 test: $(CHECKED)
 	@echo '== cargo test'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from flowloom import signals
 from flowloom.cli import inspect, paper, running, thresholds
 
 app = typer.Typer(
@@ -33,4 +34,5 @@ def _top(version: bool = typer.Option(False, "--version", help="Print the versio
 
 def main() -> None:
     """Run the command line."""
+    signals.end_as_interrupt()
     app()

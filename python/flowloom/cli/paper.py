@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Jobs, Json
+from flowloom.cli.common import Force, Jobs, Json
 
 if TYPE_CHECKING:
     from flowloom.figures.schema import Figure
@@ -73,12 +73,16 @@ def run(
     scale: Annotated[str, typer.Option(help="quick: minutes; full: as the paper, hours.")] = "quick",
     jobs: Jobs = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where data and pictures go; results/PAPER/FIGURE by default.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where data and pictures go; by default results/PAPER/FIGURE, for scale full with -full."
+        ),
     ] = None,
     runs: Annotated[
         Path,
         typer.Option(metavar="DIR", help="Where finished runs are kept, to be shared by figures and later starts."),
     ] = Path("results/runs"),
+    force: Force = False,
 ) -> None:
     """Run a figure: its grid on all cores, its data and drawing, its claims into the ledger.
 
@@ -87,12 +91,12 @@ def run(
     from flowloom import progress
     from flowloom.claims.ledger import DIFFERS
     from flowloom.figures import catalogue, reader
-    from flowloom.figures.paper import run_figure
+    from flowloom.figures.paper import default_directory, run_figure
 
     figure = reader.read(catalogue.figure_path(name))
-    out = out or Path("results") / figure.name
+    out = out or default_directory(figure, scale)
     with common.resumable(runs), progress.reporter() as reporter:
-        outcome = run_figure(figure, scale, out=out, runs=runs, workers=jobs, reporter=reporter)
+        outcome = run_figure(figure, scale, out=out, runs=runs, workers=jobs, force=force, reporter=reporter)
     for claim in figure.claims:
         found = outcome.claims[claim.id]
         typer.echo(f"\n{claim.id} {found['verdict']}: {claim.says}")

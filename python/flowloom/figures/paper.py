@@ -7,14 +7,13 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flowloom import columns, provenance, storage
+from flowloom import columns, outputs, provenance
 from flowloom.claims import ledger
 from flowloom.figures.grid import Grid, expressions, plan
 from flowloom.figures.schema import Figure
 from flowloom.jobs import Store, run_jobs
+from flowloom.outputs import Output
 from flowloom.progress import Reporter
-
-MARKER = "data.parquet"
 
 
 class Outcome(NamedTuple):
@@ -26,6 +25,11 @@ class Outcome(NamedTuple):
     """What `ledger.evaluate` found, by claim."""
 
 
+def default_directory(figure: Figure, scale: str) -> Path:
+    """Give where a figure goes unless told otherwise: each scale has its own place, so that none replaces another."""
+    return Path("results") / (figure.name if scale == "quick" else f"{figure.name}-{scale}")
+
+
 def run_figure(
     figure: Figure,
     scale: str,
@@ -34,6 +38,7 @@ def run_figure(
     runs: Path,
     executor: Executor | None = None,
     workers: int | None = None,
+    force: bool = False,
     reporter: Reporter | None = None,
 ) -> Outcome:
     """Run a figure's grid, and write its data, its drawing and its claims' outcomes.
@@ -45,15 +50,29 @@ def run_figure(
         runs: Where finished runs are kept; figures that share runs share them here.
         executor: Where to run; by default as many processes as there are cores.
         workers: How many processes, instead of one per core.
+        force: Replace another figure, or another scale of it, in `out`. Files that Flowloom did not write stay.
         reporter: Is told how it goes.
 
     Raises:
-        ScenarioError: The figure or one of its scenarios is not valid; nothing has run then.
+        ScenarioError: The figure or one of its scenarios is not valid, or `out` holds something else; nothing has run then.
         RunError: Some runs failed; all others were made and kept.
     """
+    # A newer build draws the same figure again: of which build the data are, the commit in claims.json says.
+    with outputs.claim(out, outputs.FIGURE, f"{figure.name} {scale}", force=force) as output:
+        return _run(figure, scale, output, runs, executor, workers, reporter)
+
+
+def _run(
+    figure: Figure,
+    scale: str,
+    output: Output,
+    runs: Path,
+    executor: Executor | None,
+    workers: int | None,
+    reporter: Reporter | None,
+) -> Outcome:
     from flowloom.plots.figure import draw
 
-    storage.check_replaceable(out, marker=MARKER)
     planned = plan(figure, scale)
     made = run_jobs(
         [run.job for run in planned],
@@ -73,19 +92,18 @@ def run_figure(
         "commit": provenance.commit(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
-    with storage.whole_directory(out, marker=MARKER) as folder:
+    with output.replace({"figure": figure.name, "scale": scale, **about, "claims": claims}) as folder:
         _write_data(grid, folder)
         pictures = draw(grid, folder / figure.path.stem, _footnote(figure, scale, about))
-        storage.write_json(folder / "claims.json", {"figure": figure.name, "scale": scale, **about, "claims": claims})
     ledger.record(figure, scale, claims, about)
-    return Outcome(out, [out / picture.name for picture in pictures], claims)
+    return Outcome(output.shown, [output.shown / picture.name for picture in pictures], claims)
 
 
 def _write_data(grid: Grid, folder: Path) -> None:
     import pyarrow as pa
 
     table = pa.Table.from_pylist(grid.rows(expressions(grid.figure)))
-    columns.write(table, folder / MARKER)
+    columns.write(table, folder / "data.parquet")
     columns.write_csv(table, folder / "data.csv")
     # One file per recorded series, however many panels draw it.
     for panel in {panel.course: panel for panel in grid.figure.panels if panel.kind == "course"}.values():
