@@ -40,6 +40,8 @@ class Kind:
 
     about: str
     """What it holds, for messages."""
+    another: str
+    """What it holds if its key is another."""
     marker: str
     """The file whose presence says that a directory is one, in JSON or TOML; it is written last."""
     names: tuple[str, ...]
@@ -50,12 +52,15 @@ class Kind:
 
 RESULT = Kind(
     "the result of a run",
+    "the result of another scenario or seed",
     "provenance.json",
     ("summary.json", "scenario.toml", "flows.parquet", "flows.csv", "series/*.parquet"),
 )
-SWEEP = Kind("a sweep", "sweep.toml", ("sweep.parquet", "sweep.csv", "*.png", "*.svg"), inner="runs")
-FIGURE = Kind("a figure", "claims.json", ("data.parquet", "*.csv", "*.png", "*.svg"))
-THRESHOLDS = Kind("thresholds", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg"))
+SWEEP = Kind("a sweep", "another sweep", "sweep.toml", ("sweep.parquet", "sweep.csv", "*.png", "*.svg"), inner="runs")
+FIGURE = Kind("a figure", "another figure or scale", "claims.json", ("data.parquet", "*.csv", "*.png", "*.svg"))
+THRESHOLDS = Kind(
+    "thresholds", "the answer to another question", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg")
+)
 _KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS)
 
 
@@ -139,7 +144,7 @@ class Output:
             return None
         if found.get("engine", engine_id()) != engine_id():
             return f"it holds {self.kind.about} by another build of the simulator ({found.get('commit')}, {found.get('date')})"
-        return f"it holds {self.kind.about} of something else ({found.get('command') or found.get('key')})"
+        return f"it holds {self.kind.another} ({found.get('command') or found.get('key')})"
 
     def marker(self) -> Mapping[str, Any] | None:
         """Give what the marker says, None if there is none that can be read."""
