@@ -83,7 +83,7 @@ node: $(VENV)/.tools
 demo: $(RELEASE)
 	@echo '== 5,000 flows of Web Search at load 0.6 between 144 hosts, under three transports (about 20 s on two cores)'
 	@$(BIN)/flowloom compare papers/phost/default.toml --set workload.flows=5000 \
-	  --transports phost,pfabric,fastpass --ideal --out results/demo
+	  --transports phost,pfabric,fastpass --ideal --out results/demo --force
 	@echo
 	@echo 'What to try next (docs/first-run.md goes on from here):'
 	@echo '  $(BIN)/flowloom run examples/incast.toml --out results/incast'

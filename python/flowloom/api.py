@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
+from flowloom import outputs
 from flowloom.engine import Progress, simulate
 from flowloom.results import Results, load
 from flowloom.scenario import Scenario, Source
@@ -21,6 +22,7 @@ def run(
     /,
     *,
     out: str | os.PathLike[str] | None = None,
+    force: bool = False,
     progress: Progress | None = None,
     **overrides: Any,
 ) -> Results:
@@ -29,17 +31,21 @@ def run(
     Args:
         scenario: A path, a dict, TOML text or a Scenario.
         changes: Overrides with dotted keys: `{"workload.load": 0.8}`.
-        out: A directory to save the result in.
+        out: A directory to save the result in; it is tested before the run. See `Results.save`.
+        force: Replace the result of another scenario or build there.
         progress: Called about ten times a second with (share done, simulated seconds, packet-hops); may raise to stop.
         **overrides: Overrides with `__` for the dots: `workload__load=0.8`.
 
     Raises:
-        ScenarioError: The scenario is not valid.
+        ScenarioError: The scenario is not valid, or `out` holds something else.
         RunError: The simulation failed.
     """
-    results = simulate(Scenario.of(scenario).set(changes or {}).set(overrides), progress)
-    if out is not None:
-        results.save(out)
+    wanted = Scenario.of(scenario).set(changes or {}).set(overrides)
+    if out is None:
+        return simulate(wanted, progress)
+    with outputs.claim(out, outputs.RESULT, wanted.key(), force=force) as output:
+        results = simulate(wanted, progress)
+        results.write(output)
     return results
 
 
@@ -50,7 +56,8 @@ def compare(
     executor: Executor | None = None,
     workers: int | None = None,
     out: str | os.PathLike[str] | None = None,
+    force: bool = False,
 ) -> dict[str, Results]:
-    """Run several transports on the same scenario, that is on the same flows; give the results by transport."""
-    runs = sweep(scenario, {"transport.name": list(transports)}, executor=executor, workers=workers, out=out)
+    """Run several transports on the same scenario, that is on the same flows; give the results by transport. See `sweep`."""
+    runs = sweep(scenario, {"transport.name": list(transports)}, executor=executor, workers=workers, out=out, force=force)
     return {run.point["transport.name"]: run.results for run in runs}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import tomllib
@@ -34,7 +35,10 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
     wall_s = time.perf_counter() - begin
     summary = json.loads(outcome["summary"])
     resolved = outcome["scenario"]
-    record = provenance.record(seed_of(tomllib.loads(resolved)), summary.get("wall_s", wall_s), summary.get("peak_rss_mb"))
+    seed = seed_of(tomllib.loads(resolved))
+    record = provenance.record(seed, summary.get("wall_s", wall_s), summary.get("peak_rss_mb"))
+    with contextlib.suppress(OSError):  # a file that the scenario names was deleted meanwhile
+        record["key"] = scenario.key_of(resolved)
     return Results(
         summary,
         resolved,

@@ -8,10 +8,11 @@ from __future__ import annotations
 import csv
 import dataclasses
 import itertools
+import os
 from pathlib import Path
 from typing import NamedTuple
 
-from flowloom import storage
+from flowloom import outputs, storage
 from flowloom._native import ScenarioError
 from flowloom.figures.schema import suggestion
 
@@ -63,17 +64,19 @@ class Imported:
     usage: str
 
 
-def sizes(table: Path, out: Path, dialect: str | None) -> Imported:
+def sizes(table: Path, out: Path, dialect: str | None, *, force: bool = False) -> Imported:
     """Read a table and write it as a flow-size distribution.
 
     Args:
         table: The other tool's file.
         out: Where to write.
         dialect: As for `read`.
+        force: Replace what was imported there from another table.
 
     Raises:
-        ScenarioError: The file is no such table, or could be meant in several ways.
+        ScenarioError: The file is no such table, or could be meant in several ways; or `out` is something else.
     """
+    _check_out(out, table, force)
     found = read(table, dialect)
     write(out, found.points, f"{table.name}, read as {found.dialect}")
     return Imported(
@@ -81,10 +84,36 @@ def sizes(table: Path, out: Path, dialect: str | None) -> Imported:
     )
 
 
+_SOURCE = "# source: "
+"""What the first line of an imported table begins with; it goes on with the name of the other tool's file."""
+
+
+def _check_out(out: Path, table: Path, force: bool) -> None:
+    """Raise ScenarioError unless the table may be written there: to a new file, or over what was imported of this table."""
+    if not os.path.lexists(out):
+        return
+    if out.is_dir():
+        raise outputs.refusal(out, "it is a folder", "give a file")
+    if not out.exists():
+        raise outputs.refusal(out, f"it is a link to {out.readlink()}, which does not exist", "give another file")
+    if table.exists() and out.samefile(table):
+        raise outputs.refusal(out, "it is the table that is to be read", "give another file")
+    try:
+        with out.open(encoding="utf-8") as found:
+            first = found.readline(1000)
+    except (OSError, UnicodeDecodeError):
+        first = ""
+    if not first.startswith(_SOURCE):
+        raise outputs.refusal(out, "it was not written by Flowloom, and would be lost", "give another file, or move it")
+    if not first.startswith(f"{_SOURCE}{table.name}, ") and not force:
+        source = first.removeprefix(_SOURCE).strip()
+        raise outputs.refusal(out, f"it was imported of something else ({source})", "give another file, or --force")
+
+
 def write(out: Path, points: list[tuple[float, float]], source: str) -> None:
     """Write a distribution in the form that scenarios read."""
     with storage.whole_file(out) as fresh:
-        lines = [f"# source: {source}", "bytes,cumulative_probability"]
+        lines = [f"{_SOURCE}{source}", "bytes,cumulative_probability"]
         fresh.write_text("\n".join([*lines, *(f"{size:.10g},{share:.10g}" for size, share in points)]) + "\n", encoding="utf-8")
 
 

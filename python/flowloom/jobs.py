@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import multiprocessing
 import os
 import signal
 import sys
 import threading
+import time
 import types
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
-from flowloom import results
-from flowloom._native import RunError
+from flowloom import outputs, results, signals
+from flowloom._native import RunError, ScenarioError
 from flowloom.engine import simulate
 from flowloom.progress import Reporter, Silent
 from flowloom.results import Results
@@ -57,15 +60,26 @@ class Store:
         self.flows = flows
 
     def find(self, key: str) -> Results | None:
-        """Give the finished run, None if there is none that is whole."""
+        """Give the finished run, None if there is none.
+
+        Raises:
+            ScenarioError: There is one, and it is damaged.
+        """
         directory = self.folder / key
-        if not (directory / results.MARKER).exists() or (self.flows and not (directory / "flows.parquet").exists()):
+        if not directory.is_dir() or all(entry.name.startswith(".") for entry in directory.iterdir()):
             return None
-        return results.load(directory)
+        found = results.read(directory)
+        if not self.flows:
+            return found
+        if not (directory / "flows.parquet").exists():
+            return None
+        _ = found.flows  # reads all of it, which takes a hundredth of the time that making it did
+        return dataclasses.replace(found, _flows=None)
 
     def keep(self, key: str, run: Results) -> Results:
         """Save a run and give it as it is on disk, so that its flows need no memory."""
-        return results.load(run.save(self.folder / key, flows=self.flows))
+        with outputs.claim(self.folder / key, outputs.RESULT, key, stored=True) as output:
+            return results.read(run.write(output, flows=self.flows))
 
 
 def run_jobs(
@@ -95,15 +109,16 @@ def run_jobs(
     missing: dict[str, Job] = {}
     done: dict[str, Results] = {}
     for job in jobs:
-        found = store.find(job.key) if store and job.key not in done else None
+        found = _find(store, job, reporter) if store and job.key not in done and job.key not in missing else None
         if found is not None:
             done[job.key] = found
         elif job.key not in done:
             missing.setdefault(job.key, job)
     reporter.begin(len(missing), kept=len(done))
     failures: list[str] = []
+    # A run that is finished is also saved before an interrupt is heard.
     with (
-        _interrupt_between_steps() as step,
+        signals.held() as step,
         contextlib.closing(_outcomes(list(missing.values()), executor, workers, reporter, step)) as outcomes,
     ):
         for job, outcome in outcomes:
@@ -118,34 +133,12 @@ def run_jobs(
     return done
 
 
-@contextlib.contextmanager
-def _interrupt_between_steps() -> Iterator[Callable[[], None]]:
-    """Lend a function that raises KeyboardInterrupt if Ctrl-C was pressed since.
-
-    Python would raise it anywhere, also between taking a lock and remembering to give it back, and now and then that ended in a
-    deadlock with the pool. This way a run that is finished is also saved before the interrupt is heard. A second Ctrl-C
-    is Python's own.
-    """
-    pressed = False
-
-    def step() -> None:
-        if pressed:
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield step
-        return
-
-    def note(*_: object) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, note) or signal.default_int_handler
+def _find(store: Store, job: Job, reporter: Reporter) -> Results | None:
     try:
-        yield step
-    finally:
-        signal.signal(signal.SIGINT, before)
+        return store.find(job.key)
+    except ScenarioError as error:
+        reporter.warn(f"{error}; this run ({job.label}) is made anew")
+        return None
 
 
 def _outcomes(
@@ -168,6 +161,7 @@ def _collect(futures: dict[Future[Results], Job], step: Callable[[], None]) -> I
                 try:
                     yield job, future.result()
                 except BrokenProcessPool as error:
+                    step()  # a signal to all processes at once reaches this one too
                     raise RunError(
                         "a worker process died, perhaps for lack of memory; finished runs are kept: "
                         "start again with fewer workers (--jobs 1)"
@@ -190,16 +184,21 @@ class Stopped(Exception):  # noqa: N818, it is not an error
 
 
 class _LocalPool:
-    """Worker processes that report progress and stop within a tenth of a second when the block is left early."""
+    """Worker processes that report progress, stop within a tenth of a second when the block is left early, and end with us.
+
+    Nothing that a worker can be killed in the middle of keeps us waiting: locks that processes share would.
+    """
 
     def __init__(self, workers: int, reporter: Reporter) -> None:
         # Spawned, not forked: a forked child would inherit the threads' locks of NumPy and Arrow.
         context = multiprocessing.get_context("spawn")
         self._progress: Any = context.SimpleQueue()
-        self._stop = context.Event()
+        # Nothing is ever written to it: its end is the message, be it closed here or by the kernel after our death.
+        self._leash, self._held = context.Pipe(duplex=False)
         self._pool = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_set_up_worker, initargs=(self._progress, self._stop)
+            workers, mp_context=context, initializer=_set_up_worker, initargs=(self._progress, self._leash, os.getpid())
         )
+        self._ended = threading.Event()
         self._listener = threading.Thread(target=self._listen, args=(reporter,), daemon=True)
 
     def __enter__(self) -> _LocalPool:
@@ -216,31 +215,57 @@ class _LocalPool:
             sys.modules["__main__"] = main
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
+        self._held.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._progress.put(None)
-        self._listener.join()
+        self._leash.close()
+        self._ended.set()
+        self._listener.join(timeout=1)
 
     def _listen(self, reporter: Reporter) -> None:
-        while (message := self._progress.get()) is not None:
-            reporter.progress(*message)
+        while not self._ended.is_set():
+            if self._progress.empty():
+                self._ended.wait(0.05)
+            else:
+                reporter.progress(*self._progress.get())
 
 
-# A worker's ends of the two channels, set once when it starts.
+# What a worker reports with, and whether it is to stop; set once when it starts.
 _report: Callable[[tuple[str, str, float, float, int]], None]
-_stop_requested: Callable[[], bool]
+_stop = threading.Event()
 
 
-def _set_up_worker(progress: Any, stop: Any) -> None:
-    global _report, _stop_requested
-    _report, _stop_requested = progress.put, stop.is_set
+def _set_up_worker(progress: Any, leash: Connection, parent: int) -> None:
+    global _report
     # Ctrl-C reaches every process of the terminal; only the parent acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _die_with(parent)
+    threading.Thread(target=_watch, args=(leash, parent), daemon=True).start()
+    _report = progress.put
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel end this process when its parent ends, where it can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it ended before we had asked
+        os._exit(1)
+
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _watch(leash: Connection, parent: int) -> None:
+    """Wait until the other end of the leash is gone; then stop the run, or all, if there is no parent to give it to."""
+    leash.poll(None)
+    _stop.set()
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
 
 
 def _work(job: Job) -> Results:
     def progress(done: float, sim_s: float, packet_hops: int) -> None:
-        if _stop_requested():
+        if _stop.is_set():
             raise Stopped
         _report((job.key, job.label, done, sim_s, packet_hops))
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, storage
+from flowloom import columns, integrity, outputs, storage
 from flowloom._native import ScenarioError
+from flowloom.outputs import Output
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MARKER = "provenance.json"
+MARKER = outputs.RESULT.marker
 """The file whose presence says that a directory is a results directory."""
 
 # Differ from run to run, so they are kept apart from what is reproducible.
@@ -41,25 +41,25 @@ class Results:
         """A row per flow: id, src, dst, bytes, start, finish, optimum, slowdown, and so on (docs/data-dictionary.md).
 
         Raises:
-            ScenarioError: The run was saved without its flows.
+            ScenarioError: The run was saved without its flows, or their file is damaged.
         """
         if self._flows is None:
-            import pyarrow.parquet as pq
-
             path = self._saved("flows.parquet")
             if not path.exists():
                 raise ScenarioError(f"{self.directory} was saved without its flows")
-            self._flows = pq.read_table(path)
+            self._flows = integrity.read_table(path)
         return self._flows
 
     @property
     def series(self) -> dict[str, pa.Table]:
-        """Values over the course of the run, by name: `pending` and whatever else the run recorded."""
-        if self._series is None:
-            import pyarrow.parquet as pq
+        """Values over the course of the run, by name: `pending` and whatever else the run recorded.
 
+        Raises:
+            ScenarioError: A file of them is damaged.
+        """
+        if self._series is None:
             folder = self._saved("series")
-            self._series = {path.stem: pq.read_table(path) for path in sorted(folder.glob("*.parquet"))}
+            self._series = {path.stem: integrity.read_table(path) for path in sorted(folder.glob("*.parquet"))}
         return self._series
 
     def _saved(self, name: str) -> Path:
@@ -67,23 +67,25 @@ class Results:
             raise ScenarioError(f"this result has no {name}: it was neither simulated here nor loaded from a directory")
         return self.directory / name
 
-    def save(self, directory: str | os.PathLike[str], *, flows: bool = True, csv: bool = False, replace: bool = True) -> Path:
+    def save(self, directory: str | os.PathLike[str], *, flows: bool = True, csv: bool = False, force: bool = False) -> Path:
         """Write a results directory; it appears whole or not at all.
 
         Args:
-            directory: Is created; one that holds an earlier result is replaced, anything else is refused.
+            directory: Is created. One that holds the result of the same scenario and build is replaced.
             flows: Write `flows.parquet`, about 40 bytes for each flow.
             csv: Write `flows.csv` as well.
-            replace: Set to False to refuse even an earlier result.
+            force: Replace the result of another scenario or build too. Files that Flowloom did not write stay.
 
         Raises:
-            ScenarioError: The directory holds something else.
+            ScenarioError: The directory holds something else, or another process writes to it.
             OSError: The disk is full, or not ours to write.
         """
-        target = Path(directory)
-        if not replace and target.exists() and any(target.iterdir()):
-            raise ScenarioError(f"{target} already holds a result")
-        with storage.whole_directory(target, marker=MARKER) as folder:
+        with outputs.claim(directory, outputs.RESULT, self.provenance.get("key"), force=force) as output:
+            return self.write(output, flows=flows, csv=csv)
+
+    def write(self, output: Output, *, flows: bool = True, csv: bool = False) -> Path:
+        """Save into a directory that was claimed, perhaps before the run was made; see `save`."""
+        with output.replace(self.provenance) as folder:
             reproducible = {k: v for k, v in self.summary.items() if k not in OF_THE_MACHINE}
             storage.write_json(folder / "summary.json", reproducible)
             (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
@@ -95,10 +97,8 @@ class Results:
                 (folder / "series").mkdir()
                 for name, table in self.series.items():
                     columns.write(table, folder / "series" / f"{name}.parquet")
-            # Last, because it is what says that this is a result.
-            storage.write_json(folder / MARKER, self.provenance)
-        self.directory = target
-        return target
+        self.directory = output.shown
+        return output.shown
 
     def without_flows(self) -> Results:
         """Give a copy that forgets its flows, to keep thousands of runs in memory."""
@@ -106,26 +106,45 @@ class Results:
 
 
 def load(directory: str | os.PathLike[str]) -> Results:
-    """Read a results directory.
+    """Read the result of a simulation. Tables are read on first use; here only their ends are.
 
     Raises:
-        ScenarioError: There is no result, or only a part of one.
+        ScenarioError: There is no result, or a file of it is missing or damaged.
     """
-    folder = Path(directory)
-    try:
-        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        scenario = (folder / "scenario.toml").read_text(encoding="utf-8")
-        provenance = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ScenarioError(f"{folder} is not a results directory: {_reason(error)}") from error
+    found = read(Path(directory))
+    if not _simulated(found):
+        raise ScenarioError(f"{directory} holds the answer of a tool, not the result of a simulation")
+    return found
+
+
+def read(folder: Path) -> Results:
+    """Read a result of a simulation, or of a tool that a figure asks; see `load`."""
+    if not folder.is_dir():
+        raise ScenarioError(f"{folder} is not a results directory: it {'is a file' if folder.exists() else 'does not exist'}")
+    if not os.path.lexists(folder / MARKER):
+        raise ScenarioError(f"{folder} is not a results directory: {MARKER} is not in it")
+    provenance = integrity.read_json(folder / MARKER)
+    integrity.check_provenance(folder / MARKER, provenance)
+    # The manifest is of the directory, not of the result.
+    manifest = integrity.manifest(folder / MARKER, provenance.pop("files", []))
+    summary = integrity.read_json(folder / "summary.json")
+    scenario = integrity.read_text(folder / "scenario.toml")
     machine = {k: provenance[k] for k in OF_THE_MACHINE if k in provenance}
-    return Results(summary | machine, scenario, provenance, directory=folder)
+    found = Results(summary | machine, scenario, provenance, directory=folder)
+    if _simulated(found):
+        integrity.check_scenario(folder / "scenario.toml", scenario)
+        integrity.check_summary(folder / "summary.json", summary)
+        if "flows.parquet" in manifest or (folder / "flows.parquet").exists():
+            integrity.check_flows(folder / "flows.parquet", summary["flows"])
+    for name in manifest:
+        if name.startswith("series/"):
+            integrity.check_table(folder / name)
+    return found
 
 
-def _reason(error: OSError | ValueError) -> str:
-    if isinstance(error, OSError):
-        return f"{Path(error.filename or '').name}: {error.strerror}"
-    return f"a file in it is damaged ({error})"
+def _simulated(result: Results) -> bool:
+    # What a tool answers has no seed.
+    return result.provenance.get("seed") is not None
 
 
 def seed_of(scenario: Mapping[str, Any]) -> int | None:

@@ -69,7 +69,10 @@ class Scenario:
 
         That is the resolved scenario, the content of the files it names, and the simulator itself.
         """
-        resolved = self.resolve()
+        return self.key_of(self.resolve())
+
+    def key_of(self, resolved: str) -> str:
+        """Give `key` for what `resolve` gave before."""
         digest = hashlib.sha256(f"{engine_id()}\n{resolved}".encode())
         folder = Path(self.path).parent
         for name in sorted(named_files(tomllib.loads(resolved))):

@@ -1,58 +1,14 @@
-"""Directories that are either whole or not there."""
+"""Files that are either whole or not there, on the disk and not only in memory."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-import tempfile
-from collections.abc import Iterator
+import os
+import secrets
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-
-from flowloom._native import ScenarioError
-
-
-@contextlib.contextmanager
-def whole_directory(target: Path, *, marker: str) -> Iterator[Path]:
-    """Lend a new directory to fill, which takes the place of `target` only when the block ends well.
-
-    A full disk or an interrupt therefore leaves what was there before. A directory that exists is replaced only if it
-    is empty or holds `marker`, the file that says it is one of ours.
-
-    Raises:
-        ScenarioError: `target` exists and is something else.
-        OSError: The disk is full, or not ours to write.
-    """
-    check_replaceable(target, marker=marker)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
-    try:
-        yield fresh
-        fresh.chmod(0o755)
-        if target.exists():
-            old = fresh.with_name(fresh.name + ".old")
-            target.rename(old)
-            fresh.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            fresh.rename(target)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
-
-
-def check_replaceable(target: Path, *, marker: str) -> None:
-    """Raise ScenarioError if `target` is something that must not be overwritten."""
-    if not target.exists():
-        return
-    if not target.is_dir():
-        raise ScenarioError(f"cannot write results to {target}: it is a file; give a directory that is new or empty")
-    if any(target.iterdir()) and not (target / marker).exists():
-        raise ScenarioError(
-            f"cannot write results to {target}: it holds something else (there is no {marker} in it), "
-            "which would be lost; give a directory that is new or empty"
-        )
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -62,17 +18,46 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextlib.contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """Lend a new file's path, which takes the place of `target` only when the block ends well.
+    """Lend a new file's path, which takes the place of `target` only when the block ends well. A link is written through.
 
     Raises:
         OSError: The disk is full, or not ours to write.
     """
+    target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     # The suffix stays, because plotting libraries choose the format by it.
-    fresh = target.with_name(f".partial-{target.name}")
+    fresh = target.with_name(f".partial-{secrets.token_hex(4)}{target.suffix}")
     try:
         yield fresh
+        sync(fresh)
         fresh.replace(target)
+        sync(target.parent)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder's list of files, is on the disk: a rename can reach it before what is renamed."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def files_below(folder: Path, skip: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
+    """Give the paths, relative to a folder, of all below it that is no folder itself; links are not followed.
+
+    Args:
+        folder: Where to look. What must not be read is not looked into.
+        skip: Says which of the folder's own entries are left out.
+    """
+    with contextlib.suppress(PermissionError), os.scandir(folder) as found:
+        for entry in sorted(found, key=lambda entry: entry.name):
+            if skip(entry.name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from (f"{entry.name}/{name}" for name in files_below(Path(entry.path)))
+            else:
+                yield entry.name

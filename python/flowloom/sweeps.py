@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -11,17 +12,15 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, metrics, storage, toml
+from flowloom import columns, metrics, outputs, toml
 from flowloom.jobs import Job, Store, run_jobs
+from flowloom.outputs import Output
 from flowloom.progress import Reporter
 from flowloom.results import Results, seed_of
-from flowloom.scenario import Scenario, Source
+from flowloom.scenario import Scenario, Source, engine_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MARKER = "sweep.toml"
-"""The file whose presence says that a directory is a sweep's."""
 
 TABLE_METRICS = (
     "flows", "finished", "slowdown.mean", "slowdown.p50", "slowdown.p95", "slowdown.p99",
@@ -38,6 +37,8 @@ class Run:
     """The varied keys and their values; without the seed."""
     seed: int
     results: Results
+    key: str
+    """The name of its folder in `runs`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,13 +59,18 @@ class Sweep:
         return [(point, [run.results for run in runs]) for point, runs in groups]
 
     def table(self, names: Sequence[str] = TABLE_METRICS) -> pa.Table:
-        """Give a row per run: the varied keys, the seed, and the metrics of these names (see `flowloom explain`)."""
+        """Give a row per run.
+
+        The varied keys, the seed, the metrics of these names (see `flowloom explain`), and `run`, the name of the run's
+        folder in `runs`.
+        """
         import pyarrow as pa
 
         rows = []
         for run in self.runs:
             point = {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in run.point.items()}
-            rows.append(point | {"seed": run.seed} | {n: metrics.evaluate(n, run.results.summary) for n in names})
+            numbers = {n: metrics.evaluate(n, run.results.summary) for n in names}
+            rows.append(point | {"seed": run.seed} | numbers | {"run": run.key})
         return pa.Table.from_pylist(rows)
 
 
@@ -77,6 +83,7 @@ def sweep(
     workers: int | None = None,
     out: str | os.PathLike[str] | None = None,
     flows: bool = True,
+    force: bool = False,
     reporter: Reporter | None = None,
 ) -> Sweep:
     """Run a scenario at every combination of the axes' values.
@@ -89,37 +96,72 @@ def sweep(
             per core.
         workers: How many processes, instead of one per core.
         out: A directory to keep the runs in as they finish, with a table of all. A run that is there already, of the
-            same scenario and the same simulator, is not made again.
+            same scenario and the same simulator, is not made again. A table that is there is only replaced by one that has
+            all of its runs.
         flows: Keep each run's flow table in `out`.
+        force: Replace the table of another sweep too. Runs of it, and files that Flowloom did not write, stay.
         reporter: Is told how it goes.
 
     Raises:
-        ScenarioError: Some point is not valid; nothing has run then.
+        ScenarioError: Some point is not valid, or `out` holds something else; nothing has run then.
         RunError: Some runs failed; all others were made and kept.
     """
-    folder = Path(out) if out is not None else None
-    if folder:
-        storage.check_replaceable(folder, marker=MARKER)
     base = Scenario.of(scenario)
     plan = [
         (point, seed, Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed})))
         for point in _grid(axes)
         for seed in _seeds(base, point, seeds)
     ]
-    store = None
-    if folder:
-        store = Store(folder / "runs", flows=flows)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / MARKER).write_text(_describe(base, axes, seeds), encoding="utf-8")
-    made = run_jobs([job for _, _, job in plan], executor=executor, workers=workers, store=store, reporter=reporter)
-    done = Sweep([Run(point, seed, made[job.key]) for point, seed, job in plan])
-    if folder:
-        table = done.table()
-        with storage.whole_file(folder / "sweep.parquet") as path:
-            columns.write(table, path)
-        with storage.whole_file(folder / "sweep.csv") as path:
-            columns.write_csv(table, path)
+
+    def run(store: Store | None) -> Sweep:
+        made = run_jobs([job for _, _, job in plan], executor=executor, workers=workers, store=store, reporter=reporter)
+        return Sweep([Run(point, seed, made[job.key], job.key) for point, seed, job in plan])
+
+    if out is None:
+        return run(None)
+    with outputs.claim(out, outputs.SWEEP, force=force) as output:
+        about = _describe(base, axes, seeds)
+        if not force:
+            _check_table(output, about, {job.key for _, _, job in plan})
+        output.mark(about)
+        done = run(Store(output.shown / _RUNS, flows=flows))
+        with output.add() as folder:
+            table = done.table()
+            columns.write(table, folder / _TABLE)
+            columns.write_csv(table, folder / "sweep.csv")
     return done
+
+
+_TABLE, _RUNS = "sweep.parquet", "runs"
+
+
+@contextlib.contextmanager
+def added(out: Path) -> Iterator[Path]:
+    """Lend a folder for pictures of a sweep, which join its table when the block ends well."""
+    with outputs.claim(out, outputs.SWEEP, force=True) as output, output.add() as folder:
+        yield folder
+
+
+def _check_table(output: Output, about: Mapping[str, Any], keys: set[str]) -> None:
+    """Raise ScenarioError if the directory has a table with runs that a new one would not have."""
+    path = output.path / _TABLE
+    if not path.exists():
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        lost = set(pq.read_table(path, columns=["run"], partitioning=None)["run"].to_pylist()) - keys
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        # It is damaged. The same sweep may make it anew.
+        found = output.marker() or {}
+        lost = {key for key, value in about.items() if found.get(key) != value}
+    if lost:
+        raise outputs.refusal(
+            output.shown,
+            "it holds the table of another sweep, or of one by another build of the simulator",
+            "give another directory, or --force to replace the table (its runs are kept either way)",
+        )
 
 
 def label(point: Mapping[str, Any], seed: int | None) -> str:
@@ -140,6 +182,6 @@ def _seeds(base: Scenario, point: Mapping[str, Any], count: int) -> range:
     return range(first, first + count)
 
 
-def _describe(base: Scenario, axes: Mapping[str, Sequence[Any]], seeds: int) -> str:
-    about = {"scenario": base.path, "overrides": list(base.overrides), "seeds": seeds}
-    return toml.document(about | {"axes": {k: list(v) for k, v in axes.items()}})
+def _describe(base: Scenario, axes: Mapping[str, Sequence[Any]], seeds: int) -> dict[str, Any]:
+    about = {"scenario": base.path, "overrides": list(base.overrides), "seeds": seeds, "engine": engine_id()}
+    return about | {"axes": {k: list(v) for k, v in axes.items()}}

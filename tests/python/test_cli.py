@@ -292,7 +292,7 @@ def test_doctor_finds_what_was_set_up_and_not_used(scenario, tmp_path):
     call("run", scenario, "--out", tmp_path / "r", "--set", "workload.sizes={fixed='1kB'}")
     result = CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
     assert "note    phost sets data_priorities, but all data went in one class: class 0" in result
-    call("run", scenario, "--out", tmp_path / "r")
+    call("run", scenario, "--out", tmp_path / "r", "--force")
     result = CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
     assert "data_priorities" not in result
     assert re.search(r"ok +packets by priority: class 0 [\d.]+%, class 1 [\d.]+%, class 2 [\d.]+%", result)
@@ -301,7 +301,7 @@ def test_doctor_finds_what_was_set_up_and_not_used(scenario, tmp_path):
 def test_doctor_finds_classes_that_no_flow_reaches_and_marks_that_no_queue_makes(scenario, tmp_path):
     def notes(*settings: str) -> str:
         sets = [word for setting in ("workload.sizes={fixed='20kB'}", *settings) for word in ("--set", setting)]
-        call("run", scenario, "--out", tmp_path / "r", *sets)
+        call("run", scenario, "--out", tmp_path / "r", "--force", *sets)
         return CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
 
     # The default thresholds are a megabyte and more, and 36 kB never make a queue of 97.5 kB.

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from flowloom import signals
 from flowloom.cli import inspect, paper, running, thresholds
 
 app = typer.Typer(
@@ -51,4 +52,5 @@ def _top(
 
 def main() -> None:
     """Run the command line."""
+    signals.end_as_interrupt()
     app(prog_name="flowloom")  # also as `python -m flowloom`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypeVar
@@ -14,7 +15,7 @@ import typer
 P = ParamSpec("P")
 R = TypeVar("R")
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+FAILED, BAD_INPUT = 1, 2
 
 ScenarioFile = Annotated[str, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.", show_default=False)]
 Set = Annotated[
@@ -24,6 +25,10 @@ Set = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Override run.seed.", min=0)]
 Seeds = Annotated[int, typer.Option(metavar="N", help="Runs of each point, with seeds from run.seed on.", min=1)]
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Worker processes; one per core by default.", min=1)]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace in --out what Flowloom wrote for something else; other files stay."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout and nothing else there.")]
 
 
@@ -48,8 +53,8 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             raise  # whoever reads our output has seen enough
         except OSError as error:
             raise _end(_about(error), FAILED) from None
-        except KeyboardInterrupt:
-            raise _end("interrupted", INTERRUPTED) from None
+        except KeyboardInterrupt as stop:
+            raise _interrupted(stop) from None
 
     return wrapped
 
@@ -59,8 +64,17 @@ def resumable(runs: Path) -> Iterator[None]:
     """Say, when many runs are interrupted, that those which are finished are kept."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise _end(f"interrupted; finished runs are kept in {runs}: the same command goes on from there", INTERRUPTED) from None
+    except KeyboardInterrupt as stop:
+        raise _interrupted(stop, f"; finished runs are kept in {runs}: the same command goes on from there") from None
+
+
+def _interrupted(stop: KeyboardInterrupt, more: str = "") -> typer.Exit:
+    """Give the exit code that shells give for a signal: 130 for Ctrl-C, 143 for SIGTERM."""
+    from flowloom.signals import Terminated
+
+    if isinstance(stop, Terminated):
+        return _end(f"interrupted by {stop}{more}", 128 + stop.number)
+    return _end(f"interrupted{more}", 128 + signal.SIGINT)
 
 
 def _end(message: str, code: int) -> typer.Exit:

@@ -159,9 +159,10 @@ def import_sizes(
         str | None,
         typer.Option(help="bytes_probability, bytes_percent, packets_probability, ns2_bytes, ns2_packets, flows or histogram."),
     ] = None,
+    force: common.Force = False,
 ) -> None:
     """Convert a flow-size table, or make one of recorded flows, for workload.sizes = { cdf = "FILE.csv" }."""
     from flowloom import importing
 
-    made = importing.sizes(table, out, dialect)
+    made = importing.sizes(table, out, dialect, force=force)
     typer.echo(f"{out}: {made.points} points, mean {made.mean_bytes:,.0f} B, read as {made.dialect}\n{made.usage}")

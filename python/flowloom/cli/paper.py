@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Jobs, Json, Set
+from flowloom.cli.common import Force, Jobs, Json, Set
 
 if TYPE_CHECKING:
     from flowloom.figures.paper import Outcome
@@ -113,12 +113,16 @@ def run(
     sets: Set = None,
     jobs: Jobs = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where data and pictures go; results/PAPER/FIGURE by default.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where data and pictures go; by default results/PAPER/FIGURE, for scale full with -full."
+        ),
     ] = None,
     runs: Annotated[
         Path,
         typer.Option(metavar="DIR", help="Where finished runs are kept, to be shared by figures and later starts."),
     ] = Path("results/runs"),
+    force: Force = False,
 ) -> None:
     """Run figures: each one's grid on all cores, its data and drawing, its claims into the ledger.
 
@@ -145,7 +149,7 @@ def run(
     todo = list({figure.name: figure for figure in [*asked, *swept]}.values())
 
     def one(figure: Figure) -> None:
-        _run_one(figure, scale, changes, jobs, out, runs)
+        _run_one(figure, scale, changes, jobs, out, runs, force)
 
     with common.resumable(runs):
         if len(todo) == 1 and asked:
@@ -190,14 +194,16 @@ def _run_each(figures: list[Figure], scale: str, jobs: int | None, one: Callable
     return failed
 
 
-def _run_one(figure: Figure, scale: str, changes: dict[str, Any], jobs: int | None, out: Path | None, runs: Path) -> None:
+def _run_one(
+    figure: Figure, scale: str, changes: dict[str, Any], jobs: int | None, out: Path | None, runs: Path, force: bool
+) -> None:
     from flowloom import progress
     from flowloom.figures import catalogue
-    from flowloom.figures.paper import run_figure
+    from flowloom.figures.paper import default_directory, run_figure
 
-    out = out or Path("results") / (figure.name + ("-set" if changes else ""))
+    out = out or default_directory(figure, scale, changes)
     with progress.reporter() as reporter:
-        outcome = run_figure(figure, scale, out=out, runs=runs, changes=changes, workers=jobs, reporter=reporter)
+        outcome = run_figure(figure, scale, out=out, runs=runs, changes=changes, workers=jobs, force=force, reporter=reporter)
     _print_outcome(figure, outcome)
     if changes:
         typer.echo("not entered into the ledger, because of --set")

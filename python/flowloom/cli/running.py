@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Jobs, Json, ScenarioFile, Seed, Seeds, Set
+from flowloom.cli.common import Force, Jobs, Json, ScenarioFile, Seed, Seeds, Set
 
 if TYPE_CHECKING:
     from flowloom.results import Results
@@ -38,25 +39,24 @@ def run(
     seed: Seed = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save flows, summary, scenario and provenance here.")] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write flows.csv beside flows.parquet.")] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Simulate one scenario and print what came out."""
-    from flowloom import progress, storage
+    from flowloom import outputs, progress
     from flowloom.cli import tables
     from flowloom.engine import simulate
-    from flowloom.results import MARKER
 
     wanted = _scenario(scenario, set_, seed)
-    wanted.resolve()
-    if out:
-        storage.check_replaceable(out, marker=MARKER)
-    with progress.reporter() as reporter:
-        reporter.begin(1, kept=0)
-        name = Path(scenario).stem
-        results = simulate(wanted, lambda done, sim_s, hops: reporter.progress("run", name, done, sim_s, hops))
-        reporter.finished("run", name)
-    if out:
-        results.save(out, csv=csv)
+    key = wanted.key()
+    with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:
+        with progress.reporter() as reporter:
+            reporter.begin(1, kept=0)
+            name = Path(scenario).stem
+            results = simulate(wanted, lambda done, sim_s, hops: reporter.progress("run", name, done, sim_s, hops))
+            reporter.finished("run", name)
+        if output:
+            results.write(output, csv=csv)
     if json:
         common.print_json(results.summary)
     else:
@@ -74,12 +74,14 @@ def compare(
     seed: Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs, table and picture go.")] = Path("results/compare"),
     jobs: Jobs = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Run several transports on the same flows; print a table and draw a picture. With --over, hold a tournament of rounds."""
     from flowloom import progress, toml
     from flowloom.cli import tables
     from flowloom.plots.comparison import draw, draw_tournament
+    from flowloom.sweeps import added
     from flowloom.sweeps import sweep as run_sweep
 
     chosen = _every_transport() if transports == "all" else common.split_list(transports)
@@ -89,7 +91,7 @@ def compare(
     axes = ({key: values} if over else {}) | {"transport.name": names}
     with common.resumable(out / "runs"), progress.reporter() as reporter:
         begin = time.monotonic()
-        done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, reporter=reporter)
+        done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, force=force, reporter=reporter)
         took = time.monotonic() - begin
     if json:
         common.print_json([run.results.summary for run in done])
@@ -99,17 +101,18 @@ def compare(
         round_ = toml.value(point[key]).strip('"') if over else ""
         rounds.setdefault(round_, {})[point["transport.name"]] = results
     pictures = []
-    for round_, results_of in rounds.items():
-        stem = re.sub(r"[^\w.=+-]+", "-", f"compare-{round_}").strip("-")
-        title = Path(scenario).stem + (f", {round_}" if over else "")
-        pictures.append(draw(results_of, out / stem, title)[0])
-        if not over:
-            tables.print_comparison(results_of)
-    if over:
-        tables.print_tournament(rounds)
-        pictures.append(draw_tournament(rounds, tables.ranking(rounds), out / "tournament", Path(scenario).stem)[0])
+    with added(out) as folder:
+        for round_, results_of in rounds.items():
+            stem = re.sub(r"[^\w.=+-]+", "-", f"compare-{round_}").strip("-")
+            title = Path(scenario).stem + (f", {round_}" if over else "")
+            pictures.append(draw(results_of, folder / stem, title)[0])
+            if not over:
+                tables.print_comparison(results_of)
+        if over:
+            tables.print_tournament(rounds)
+            pictures.append(draw_tournament(rounds, tables.ranking(rounds), folder / "tournament", Path(scenario).stem)[0])
     typer.echo(f"{len(done)} runs in {took:.0f} s")
-    typer.echo(f"picture: {', '.join(map(str, pictures))}\nruns and their flows: {out / 'runs'}")
+    typer.echo(f"picture: {', '.join(str(out / picture.name) for picture in pictures)}\nruns and their flows: {out / 'runs'}")
 
 
 def sweep(
@@ -120,6 +123,7 @@ def sweep(
     seed: Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs and the table go.")] = Path("results/sweep"),
     jobs: Jobs = None,
+    force: Force = False,
     flows: Annotated[bool, typer.Option(help="Keep each run's flow table.")] = True,
     json: Json = False,
 ) -> None:
@@ -131,7 +135,7 @@ def sweep(
     axes = dict(_axis(text) for text in vary)
     base = _scenario(scenario, set_, seed)
     with common.resumable(out / "runs"), progress.reporter() as reporter:
-        done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, reporter=reporter)
+        done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, force=force, reporter=reporter)
     if json:
         common.print_json(done.table().to_pylist())
         return

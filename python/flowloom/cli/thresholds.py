@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Jobs, Json, Set
+from flowloom.cli.common import Force, Jobs, Json, Set
 
 if TYPE_CHECKING:
     from flowloom.demotion.analytic import Solution
     from flowloom.demotion.simulated import Found
+    from flowloom.outputs import Output
     from flowloom.scenario import Scenario
 
-_MARKER = "thresholds.toml"
 _PIAS = "pias/default.toml"
 
 _Sizes = Annotated[
@@ -75,10 +76,11 @@ def thresholds(
     runs: _Runs = Path("results/runs"),
     jobs: Jobs = None,
     out: _Out = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Find the demotion thresholds of PIAS for flow sizes and a load, ready to paste into a scenario."""
-    from flowloom import storage
+    from flowloom import outputs
     from flowloom._native import ScenarioError
     from flowloom.cli import threshold_tables as tables
     from flowloom.figures.schema import suggestion
@@ -91,21 +93,21 @@ def thresholds(
     if objective not in ("analytic", "simulated"):
         raise ScenarioError(f'no objective "{objective}": {suggestion(objective, ("analytic", "simulated"))}')
     loads = _loads(load, robust)
-    if out:
-        storage.check_replaceable(out, marker=_MARKER)
-    found: Solution | Found
-    if objective == "simulated":
-        if flows or histogram:
-            raise ScenarioError(
-                "a simulation draws its own sizes: make a table of these with `flowloom import` for --sizes FILE"
-            )
-        base = _scenario(scenario, set_, sizes, dialect)
-        found = _simulated(base, queues, metric, loads, over, reading, budget, runs, jobs)
-    else:
-        if scenario or set_:
-            raise ScenarioError("--scenario and --set are for --objective simulated; analytic thresholds know no scenario")
-        found = _analytic([(sizes, dialect), (flows, "flows"), (histogram, "histogram")], loads, queues, over, reading)
-    pictures = _save(found, out) if out else []
+    asked = (sizes, flows, histogram, dialect, loads, over, queues, reading, objective, scenario, set_, metric, budget)
+    with outputs.claim(out, outputs.THRESHOLDS, _key(asked), force=force) if out else contextlib.nullcontext() as output:
+        found: Solution | Found
+        if objective == "simulated":
+            if flows or histogram:
+                raise ScenarioError(
+                    "a simulation draws its own sizes: make a table of these with `flowloom import` for --sizes FILE"
+                )
+            base = _scenario(scenario, set_, sizes, dialect)
+            found = _simulated(base, queues, metric, loads, over, reading, budget, runs, jobs)
+        else:
+            if scenario or set_:
+                raise ScenarioError("--scenario and --set are for --objective simulated; analytic thresholds know no scenario")
+            found = _analytic([(sizes, dialect), (flows, "flows"), (histogram, "histogram")], loads, queues, over, reading)
+        pictures = _save(found, output) if output else []
     if json:
         common.print_json(found.as_json())
         return
@@ -185,15 +187,28 @@ def _simulated(
         )  # fmt: skip
 
 
-def _save(found: Solution | Found, out: Path) -> list[Path]:
+def _key(asked: tuple[object, ...]) -> str:
+    """Name a question: a hash of the arguments, of the files they name, and of the build."""
+    import hashlib
+
+    from flowloom.scenario import engine_id
+
+    digest = hashlib.sha256(f"{engine_id()}\n{asked}".encode())
+    for word in asked:
+        if isinstance(word, str | Path) and Path(word).is_file():
+            digest.update(Path(word).read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def _save(found: Solution | Found, output: Output) -> list[Path]:
     from flowloom import storage
     from flowloom.plots.thresholds import draw
 
-    with storage.whole_directory(out, marker=_MARKER) as folder:
-        (folder / _MARKER).write_text(found.snippet, encoding="utf-8")
+    with output.replace({}) as folder:
         storage.write_json(folder / "thresholds.json", found.as_json())
+        (folder / "thresholds.toml").write_text(found.snippet, encoding="utf-8")
         drawn = draw(found.sizes, found.sets, folder / "thresholds", found.about)
-    return [out / picture.name for picture in drawn]
+    return [output.shown / picture.name for picture in drawn]
 
 
 def _print_published(table: str | None, load: float | None, json: bool) -> None:

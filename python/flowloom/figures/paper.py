@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flowloom import columns, provenance, storage, toml
+from flowloom import columns, outputs, provenance, toml
 from flowloom.claims import digests, ledger
 from flowloom.claims.digests import Digests
 from flowloom.claims.intervals import UNDECIDED
@@ -16,9 +16,8 @@ from flowloom.figures.catalogue import keeps_ledger
 from flowloom.figures.grid import Grid, expressions, plan
 from flowloom.figures.schema import Figure
 from flowloom.jobs import Store, run_jobs
+from flowloom.outputs import Output
 from flowloom.progress import Reporter
-
-MARKER = "data.parquet"
 
 
 class Outcome(NamedTuple):
@@ -32,6 +31,11 @@ class Outcome(NamedTuple):
     """What `ledger.evaluate` found, by claim."""
 
 
+def default_directory(figure: Figure, scale: str, changes: Mapping[str, Any]) -> Path:
+    """Give where a figure goes unless told otherwise: each scale has its own place, so that none replaces another."""
+    return Path("results") / (figure.name + ("" if scale == "quick" else f"-{scale}") + ("-set" if changes else ""))
+
+
 def run_figure(
     figure: Figure,
     scale: str,
@@ -41,6 +45,7 @@ def run_figure(
     changes: Mapping[str, Any] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
+    force: bool = False,
     reporter: Reporter | None = None,
 ) -> Outcome:
     """Run a figure's grid, and write its data, its drawing and its claims' outcomes.
@@ -55,15 +60,30 @@ def run_figure(
         changes: Scenario keys that win over those of the figure. With any, nothing is entered into the ledger.
         executor: Where to run; by default as many processes as there are cores.
         workers: How many processes, instead of one per core.
+        force: Replace another figure, or another scale of it, in `out`. Files that Flowloom did not write stay.
         reporter: Is told how it goes.
 
     Raises:
-        ScenarioError: The figure or one of its scenarios is not valid; nothing has run then.
+        ScenarioError: The figure or one of its scenarios is not valid, or `out` holds something else; nothing has run then.
         RunError: Some runs failed; all others were made and kept.
     """
+    # A newer build draws the same figure again: of which build the data are, the commit in claims.json says.
+    with outputs.claim(out, outputs.FIGURE, f"{figure.name} {scale}", force=force) as output:
+        return _run(figure, scale, output, runs, changes or {}, executor, workers, reporter)
+
+
+def _run(
+    figure: Figure,
+    scale: str,
+    output: Output,
+    runs: Path,
+    changes: Mapping[str, Any],
+    executor: Executor | None,
+    workers: int | None,
+    reporter: Reporter | None,
+) -> Outcome:
     from flowloom.plots.figure import draw
 
-    storage.check_replaceable(out, marker=MARKER)
     planned = plan(figure, scale, changes=changes)
     # Before the runs, which may take hours in which someone may edit the scenarios.
     now = {} if changes or not figure.claims else digests.today([(figure, scale)])
@@ -90,20 +110,19 @@ def run_figure(
         **(today._asdict() if isinstance(today, Digests) else {}),
         **({"set": {key: toml.value(value) for key, value in changes.items()}} if changes else {}),
     }
-    with storage.whole_directory(out, marker=MARKER) as folder:
+    with output.replace({"figure": figure.name, "scale": scale, **about, "claims": claims}) as folder:
         _write_data(grid, folder)
         pictures = draw(grid, folder / figure.path.stem, _footnote(figure, scale, about))
-        storage.write_json(folder / "claims.json", {"figure": figure.name, "scale": scale, **about, "claims": claims})
     if not changes and keeps_ledger(figure.path):
         ledger.record(figure, scale, claims, about)
-    return Outcome(out, [out / picture.name for picture in pictures], seeds, claims)
+    return Outcome(output.shown, [output.shown / picture.name for picture in pictures], seeds, claims)
 
 
 def _write_data(grid: Grid, folder: Path) -> None:
     import pyarrow as pa
 
     table = pa.Table.from_pylist(grid.rows(expressions(grid.figure)))
-    columns.write(table, folder / MARKER)
+    columns.write(table, folder / "data.parquet")
     columns.write_csv(table, folder / "data.csv")
     # One file per recorded series, however many panels draw it.
     for panel in {panel.course: panel for panel in grid.figure.panels if panel.kind == "course"}.values():

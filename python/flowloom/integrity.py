@@ -1,0 +1,182 @@
+"""Whether the files of a saved result are what they should be; if not, which file is damaged, and how."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from flowloom import columns
+from flowloom._native import ScenarioError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_COUNT = (int,)
+_NUMBER = (int, float, type(None))
+_TEXT = (str,)
+_SPREAD = {"mean": _NUMBER, "p50": _NUMBER, "p95": _NUMBER, "p99": _NUMBER}
+_BIN = _SPREAD | {"above_bytes": _NUMBER, "up_to_bytes": _NUMBER, "flows": _COUNT, "finished": _COUNT}
+_BY_SIZE = _SPREAD | {"by_size": [_BIN]}
+_ANY = "*"
+"""Stands for every key of a table whose keys are not known beforehand."""
+
+# The part of docs/data-dictionary.md that tables, pictures, `explain` and `doctor` stand on.
+_SUMMARY = {
+    "transport": _TEXT, "seed": _COUNT, "flows": _COUNT, "finished": _COUNT, "not_started": _COUNT,
+    "slowdown": _BY_SIZE, "fct_us": _BY_SIZE, "nfct": _NUMBER, "goodput_gbps": _NUMBER, "deadlines_met": _NUMBER,
+    "drops": {"total": _COUNT, "data": _COUNT, "rate": _NUMBER, "by_hop": {_ANY: _COUNT}, "by_reason": {_ANY: _COUNT}},
+    "marks": _COUNT, "trims": _COUNT, "retransmissions": _COUNT, "timeouts": _COUNT, "second_timeouts": _COUNT,
+    "queueing_us_mean": _NUMBER, "queue": {_ANY: {"peak_bytes": _NUMBER, "wait_us_mean": _NUMBER}},
+    "sent_by_class": [_COUNT], "packet_hops": _COUNT, "sim_s": _NUMBER,
+}  # fmt: skip
+_PROVENANCE = {"engine": _TEXT, "command": _TEXT, "date": _TEXT, "wall_s": _NUMBER}
+_SCENARIO = {"run": {"seed": _COUNT}, "topology": {}, "workload": {}, "transport": {"name": _TEXT}}
+
+
+def damaged(path: Path, how: str) -> ScenarioError:
+    """Make the error that says so."""
+    return ScenarioError(f"{path} is damaged: {how}")
+
+
+def read_text(path: Path) -> str:
+    """Read a text file of a result.
+
+    Raises:
+        ScenarioError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        how = "it is missing" if isinstance(error, FileNotFoundError) else f"it cannot be read ({error.strerror})"
+        raise damaged(path, how) from error
+    except UnicodeDecodeError:
+        raise damaged(path, "it is not UTF-8 text") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object of a result.
+
+    Raises:
+        ScenarioError: It cannot be read, or is no object.
+    """
+    try:
+        found = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, f"it is not JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise damaged(path, "it is not a JSON object")
+    return found
+
+
+def manifest(path: Path, found: Any) -> list[str]:
+    """Give the names of a result's files, as its marker lists them.
+
+    Raises:
+        ScenarioError: It is no list of names, or a name leads out of the directory.
+    """
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise damaged(path, "files is not a list of names")
+    for name in found:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise damaged(path, f"files names {name}, which is outside")
+    return found
+
+
+def check_provenance(path: Path, found: Mapping[str, Any]) -> None:
+    """Raise ScenarioError if provenance lacks what others rely on."""
+    _check(path, found, _PROVENANCE, "")
+
+
+def check_summary(path: Path, found: Mapping[str, Any]) -> None:
+    """Raise ScenarioError if a simulation's summary lacks what others rely on, or has it in another form."""
+    _check(path, found, _SUMMARY, "")
+
+
+def check_scenario(path: Path, text: str) -> None:
+    """Raise ScenarioError if a text is no resolved scenario."""
+    if not text.strip():
+        raise damaged(path, "it is empty")
+    try:
+        found = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise damaged(path, f"it is not TOML ({error})") from None
+    _check(path, found, _SCENARIO, "")
+
+
+def _check(path: Path, found: Any, shape: Any, at: str) -> None:
+    if isinstance(shape, tuple):
+        if isinstance(found, bool) or not isinstance(found, shape):
+            raise damaged(path, f"{at} is {_kind(found)}")
+    elif isinstance(shape, list):
+        if not isinstance(found, list):
+            raise damaged(path, f"{at} is {_kind(found)}, not a list")
+        for number, entry in enumerate(found):
+            _check(path, entry, shape[0], f"{at}[{number}]")
+    elif not isinstance(found, Mapping):
+        raise damaged(path, f"{at} is {_kind(found)}, not a table")
+    else:
+        for key in found if _ANY in shape else shape:
+            place = f"{at}.{key}".lstrip(".")
+            if key not in found:
+                raise damaged(path, f'it has no "{place}"')
+            _check(path, found[key], shape.get(key, shape.get(_ANY)), place)
+
+
+def _kind(found: Any) -> str:
+    if found is None:
+        return "null"
+    kinds = {"dict": "a table", "list": "a list", "str": "a text", "bool": "true or false", "float": "a fraction"}
+    return kinds.get(type(found).__name__, "a number")
+
+
+def read_table(path: Path) -> pa.Table:
+    """Read a Parquet file of a result.
+
+    Raises:
+        ScenarioError: It is missing or damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path, page_checksum_verification=True, partitioning=None)
+    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
+        raise damaged(path, _parquet(path, error)) from error
+
+
+def check_table(path: Path) -> None:
+    """Raise ScenarioError if the end of a Parquet file is not that of one; its data are not read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        pq.read_metadata(path)
+    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
+        raise damaged(path, _parquet(path, error)) from error
+
+
+def check_flows(path: Path, rows: int) -> None:
+    """Raise ScenarioError if a Parquet file is not the flow table of a run with so many flows; its data are not read."""
+    import pyarrow.parquet as pq
+
+    check_table(path)
+    schema, found = pq.read_schema(path), pq.read_metadata(path).num_rows
+    for name, column in columns.FLOWS.items():
+        if name not in schema.names:
+            raise damaged(path, f'it is no flow table: it has no column "{name}"')
+        if (kind := str(schema.field(name).type).replace("double", "float64")) != column.type:
+            raise damaged(path, f'it is no flow table: the column "{name}" is of type {kind}, not {column.type}')
+    if found != rows:
+        raise damaged(path, f"it has {found} flows, and summary.json says {rows}")
+
+
+def _parquet(path: Path, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "it is missing"
+    if path.is_dir():
+        return "it is a folder"
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return f"it is not a whole Parquet file ({reason})"

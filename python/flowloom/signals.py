@@ -1,0 +1,68 @@
+"""Signals that end the program: SIGTERM and SIGHUP act as Ctrl-C does, and none cuts a step in two."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, NoReturn
+
+_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal other than Ctrl-C's asked the program to end."""
+
+    def __init__(self, number: int) -> None:
+        """Remember which signal it was."""
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def end_as_interrupt() -> None:
+    """Make SIGTERM and SIGHUP raise `Terminated`, unless whoever started the program chose otherwise (nohup does)."""
+    for number in _ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _terminate)
+
+
+def _terminate(number: int, _: FrameType | None) -> NoReturn:
+    raise Terminated(number)
+
+
+@contextlib.contextmanager
+def held() -> Iterator[Callable[[], None]]:
+    """Hold signals back until the block ends; lend a function that delivers those that came so far.
+
+    Python would raise KeyboardInterrupt anywhere: between two renames that belong together, or between taking a lock and
+    remembering to give it back, which now and then ended in a deadlock with the pool of workers. The second signal of a
+    kind is not held back. Only the main thread handles signals, so that elsewhere nothing needs to be done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+    came: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        signal.signal(number, handlers[number])
+
+    def deliver() -> None:
+        while came:
+            number = came.pop()
+            handlers[number](number, None)
+
+    for number in _ENDING:
+        handler = signal.getsignal(number)
+        if callable(handler):
+            handlers[number] = handler
+            signal.signal(number, note)
+    try:
+        yield deliver
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        deliver()

@@ -1,0 +1,83 @@
+"""Starts the command line in milliseconds: a process that has imported everything forks for each call.
+
+Each line of its stdin is a JSON list, the arguments; it answers with the child's process id, and when that has ended with its
+exit code (negative: the signal that killed it). Children have a process group of their own, and write stderr to the file that
+the environment variable NURSERY_STDERR names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+
+class Nursery:
+    """The other end: starts the process, and calls in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stderr = folder / "stderr.txt"
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"NURSERY_STDERR": str(self.stderr)},
+        )
+        assert self._process.stdout.readline() == "ready\n"
+
+    def start(self, *words: object) -> int:
+        """Start a command and give its process id."""
+        print(json.dumps([str(word) for word in words]), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the command; give its exit code and stderr."""
+        return int(self._process.stdout.readline()), self.stderr.read_text()
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def serve() -> None:
+    import pyarrow.csv
+    import pyarrow.parquet  # noqa: F401
+
+    from flowloom import api, cli, provenance
+    from flowloom.cli import tables  # noqa: F401
+
+    provenance.commit()
+    api.run("[topology]\nkind = 'single_switch'\n[workload]\nflows = 10\n")
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if (child := os.fork()) == 0:
+            os.setpgid(0, 0)
+            _run(cli.main, json.loads(line))
+        print(child, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def _run(main, words) -> None:
+    code = 1
+    try:
+        for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY)):
+            os.dup2(os.open(os.devnull, mode), number)
+        os.dup2(os.open(os.environ["NURSERY_STDERR"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 2)
+        sys.argv = ["flowloom", *words]
+        main()
+    except SystemExit as left:
+        code = left.code or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    serve()
