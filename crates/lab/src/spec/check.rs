@@ -6,7 +6,7 @@
 use serde_json::Value as Schema;
 use toml::{Table, Value};
 
-use super::quantity::check_format;
+use super::quantity::check_quantity;
 use super::toml_text::TomlText;
 use crate::ScenarioError;
 use crate::error::suggestion;
@@ -67,7 +67,7 @@ impl Checker {
     }
 
     fn text(&mut self, key: &str, schema: &Schema, value: &Value) {
-        let quantity = |text: &str| schema["format"].as_str().and_then(|format| check_format(format, text));
+        let quantity = |text: &str| check_quantity(schema, text);
         let result = match value {
             Value::String(text) => quantity(text).unwrap_or(Ok(())),
             // A bare number is told which unit it lacks.
@@ -237,8 +237,8 @@ fn expected(schema: &Schema) -> String {
     let example = if example.is_null() { String::new() } else { format!(", such as {example}") };
     match type_of(schema) {
         "string" => match schema["format"].as_str().and_then(|format| format.strip_prefix("quantity-")) {
-            Some("bytes") => format!("a number of bytes{example}"),
-            Some(quantity) => format!("a {quantity}{example}"),
+            Some("bytes") => format!("a number of bytes{}{example}", expected_span(schema)),
+            Some(quantity) => format!("a {quantity}{}{example}", expected_span(schema)),
             None => format!("a text{example}"),
         },
         "integer" => format!("a whole number{}{example}", expected_range(schema)),
@@ -261,6 +261,14 @@ fn expected_range(schema: &Schema) -> String {
     let bounds = [bound("minimum", "at least"), bound("exclusiveMinimum", "above"), bound("maximum", "at most")];
     let bounds: Vec<String> = bounds.into_iter().flatten().collect();
     if bounds.is_empty() { String::new() } else { format!(" {}", bounds.join(" and ")) }
+}
+
+/// The range of a quantity.
+fn expected_span(schema: &Schema) -> String {
+    match (schema["x-min"].as_str(), schema["x-max"].as_str()) {
+        (Some(least), Some(most)) => format!(" from {least} to {most}"),
+        _ => String::new(),
+    }
 }
 
 fn expected_table(schema: &Schema) -> String {
