@@ -310,6 +310,14 @@ where
                     "conservation violated: flow {flow:?} put {put_in} bytes in, {accounted} are accounted for: {record:?}"
                 ));
             }
+            let again = self.plane.received_again == Some(flow.id) || record.delivered_bytes > flow.size.get();
+            if record.received != Time::MAX && again {
+                return Err(format!(
+                    "conservation violated: flow {} of {} was received at {} and then once more, in part or as a whole: its receiver had \
+                     forgotten it when a late packet came. Receivers must remember finished flows for longer (time_wait)",
+                    flow.id.0, flow.size, record.received
+                ));
+            }
             if record.received != Time::MAX && record.delivered_bytes != flow.size.get() {
                 return Err(format!("conservation violated: flow {flow:?} is complete with {record:?}"));
             }

@@ -98,8 +98,9 @@ pub struct Config {
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "1TB"))]
     pub old: Bytes,
-    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them (60 s in Linux).
-    /// Longer than a duplicate can starve in a port: under priorities and at high load, many seconds.
+    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them (60 s in Linux,
+    /// where a later one is answered with a reset). Many times `rto_max`, since as many losses in a row must do no harm, and longer than a
+    /// duplicate can starve in a port.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100000s"))]
     pub time_wait: Duration,
@@ -136,7 +137,7 @@ impl Default for Config {
             weight_min: 0.125,
             young: Bytes::new(200 * 1024),
             old: Bytes::new(1024 * 1024),
-            time_wait: Duration::from_ms(60_000),
+            time_wait: Duration::from_ms(1_000_000),
             port: EcnConfig::default(),
             nic: EcnConfig::default(),
         }
