@@ -23,7 +23,7 @@ pub use flow::{Event, Flow, FlowId};
 pub use memory::Memory;
 pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, Switching};
 pub use packet::{Ecn, Packet};
-pub use pool::{Fifo, PacketId, Pool};
+pub use pool::{Fifo, PacketId, Pool, PoolFull};
 pub use port::{Dequeue, Discipline, DropReason, Effects, PortCall, PortNumber};
 pub use transport::{Nic, Placement, PortSite, Site, Transport};
 pub use units::{Bytes, Duration, Rate, Time};

@@ -31,6 +31,17 @@ struct Slot<H> {
     packet: Packet<H>,
 }
 
+/// Unwinds from [`Pool::insert`] when there is no room for another packet: the scenario asks for more than memory holds, and no caller
+/// on the way of a packet could do anything about it. Whoever runs the simulator catches it.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolFull;
+
+#[cold]
+#[inline(never)]
+fn full() -> ! {
+    std::panic::resume_unwind(Box::new(PoolFull))
+}
+
 /// The arena of all packets in flight or queued.
 pub struct Pool<H> {
     slots: Vec<Slot<H>>,
@@ -51,13 +62,15 @@ impl<H> Pool<H> {
     /// Takes a packet in and names it.
     ///
     /// # Panics
-    /// Where there are [`Pool::PACKETS_MAX`] packets.
+    /// Where there are [`Pool::PACKETS_MAX`] packets; the payload is [`PoolFull`].
     #[inline]
     pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
         self.live += 1;
         let slot = Slot { next: PacketId::NONE, live: true, packet };
         if self.free.is_none() {
-            assert!(self.slots.len() < Self::PACKETS_MAX, "fewer than {} packets are on their way at once", Self::PACKETS_MAX);
+            if self.slots.len() >= Self::PACKETS_MAX {
+                full();
+            }
             self.slots.push(slot);
             PacketId(self.slots.len() as u32 - 1)
         } else {

@@ -6,7 +6,10 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// An instant, in integer picoseconds since the start of the run (sim) or of the process (host).
-/// The range is 213 days.
+///
+/// The range is 213 days. A run ends at [`Time::LAST`] at the latest, and no configuration, link or flow brings in a span longer than
+/// [`Duration::LONGEST`], which is a tenth of that. So an instant of a run plus several spans stays within the range, and the sums that are
+/// made for every packet are checked in debug builds only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
@@ -25,6 +28,8 @@ pub struct Bytes(u64);
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
+    /// The last instant of a run: 10^7 s, or 115 days.
+    pub const LAST: Time = Time(10_000_000 * PS_PER_S);
     /// Later than any instant of a run; stands for "never".
     pub const MAX: Time = Time(u64::MAX);
 
@@ -49,6 +54,8 @@ impl Time {
 impl Duration {
     /// No time at all.
     pub const ZERO: Duration = Duration(0);
+    /// The longest span that a run's input may bring in: 10^6 s, or eleven days.
+    pub const LONGEST: Duration = Duration(1_000_000 * PS_PER_S);
     /// Longer than any run.
     pub const MAX: Duration = Duration(u64::MAX);
 
@@ -68,9 +75,13 @@ impl Duration {
     pub const fn from_ms(ms: u64) -> Duration {
         Duration(ms * 1_000_000_000)
     }
-    /// A span of `s` seconds, rounded to the nearest picosecond; negative and NaN become zero.
-    pub fn from_secs_f64(s: f64) -> Duration {
-        Duration((s * PS_PER_S as f64).round() as u64)
+    /// A span of `s` seconds, rounded to the nearest picosecond; `None` if it is negative, NaN or longer than [`Duration::LONGEST`].
+    pub fn checked_from_secs_f64(s: f64) -> Option<Duration> {
+        Duration::checked_from_f64(s * PS_PER_S as f64)
+    }
+    fn checked_from_f64(ps: f64) -> Option<Duration> {
+        let longest = Duration::LONGEST.0 as f64;
+        (0.0..=longest).contains(&ps).then(|| Duration(ps.round() as u64))
     }
     /// Picoseconds.
     pub const fn as_ps(self) -> u64 {
@@ -84,9 +95,21 @@ impl Duration {
     pub fn as_us_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// This span times a non-negative factor, rounded to the nearest picosecond.
+    /// This span times a factor, rounded to the nearest picosecond; `None` if that is negative, NaN or longer than
+    /// [`Duration::LONGEST`].
+    pub fn checked_scale(self, factor: f64) -> Option<Duration> {
+        Duration::checked_from_f64(self.0 as f64 * factor)
+    }
+    /// As [`checked_scale`](Duration::checked_scale), where the product is known to be in range.
+    ///
+    /// # Panics
+    /// Where it is not.
     pub fn scale(self, factor: f64) -> Duration {
-        Duration((self.0 as f64 * factor).round() as u64)
+        self.checked_scale(factor).unwrap_or_else(|| panic!("{self} times {factor} is no span of a run"))
+    }
+    /// This span `n` times; `None` if that is longer than [`Duration::LONGEST`].
+    pub fn checked_mul(self, n: u64) -> Option<Duration> {
+        self.0.checked_mul(n).map(Duration).filter(|product| *product <= Duration::LONGEST)
     }
 }
 
@@ -106,19 +129,37 @@ impl Rate {
     /// How long `bytes` take at this rate, rounded up to a whole picosecond.
     ///
     /// # Panics
-    /// Where the rate is zero.
+    /// Where the rate is zero, or the time is beyond the range of a [`Duration`].
     #[inline]
     pub fn transmit_time(self, bytes: Bytes) -> Duration {
         // 2 MB is the most that fits in 64 bits; only closed forms ask for more.
         if bytes.0 < 2_000_000 {
             Duration((bytes.0 * 8 * PS_PER_S).div_ceil(self.0))
         } else {
-            Duration((u128::from(bytes.0) * 8 * u128::from(PS_PER_S)).div_ceil(u128::from(self.0)) as u64)
+            self.transmit_time_of_many(bytes)
         }
     }
+    #[inline(never)]
+    fn transmit_time_of_many(self, bytes: Bytes) -> Duration {
+        Duration(u64::try_from(self.transmit_ps(bytes)).expect("a transfer takes less than 213 days"))
+    }
+    /// The same for any number of bytes; `None` if that takes longer than [`Duration::LONGEST`].
+    ///
+    /// # Panics
+    /// Where the rate is zero.
+    pub fn checked_transmit_time(self, bytes: Bytes) -> Option<Duration> {
+        u64::try_from(self.transmit_ps(bytes)).ok().map(Duration).filter(|time| *time <= Duration::LONGEST)
+    }
+    fn transmit_ps(self, bytes: Bytes) -> u128 {
+        (u128::from(bytes.0) * 8 * u128::from(PS_PER_S)).div_ceil(u128::from(self.0))
+    }
     /// How many whole bytes fit into `span` at this rate.
+    ///
+    /// # Panics
+    /// Where they are 2^64 or more.
     pub fn bytes_in(self, span: Duration) -> Bytes {
-        Bytes((u128::from(self.0) * u128::from(span.0) / (8 * u128::from(PS_PER_S))) as u64)
+        let bytes = u128::from(self.0) * u128::from(span.0) / (8 * u128::from(PS_PER_S));
+        Bytes(u64::try_from(bytes).expect("fewer than 2^64 bytes"))
     }
 }
 
@@ -142,6 +183,7 @@ impl Bytes {
 
 impl Add<Duration> for Time {
     type Output = Time;
+    /// Without a check in release builds: see [`Time`] for why the sum is in range.
     #[inline]
     fn add(self, span: Duration) -> Time {
         Time(self.0 + span.0)
@@ -269,6 +311,34 @@ mod tests {
         assert_eq!(Rate::from_bps(3).transmit_time(Bytes::new(1)), Duration::from_ps(2_666_666_666_667));
         // 1 GB at 10 Gb/s is 0.8 s; the value crosses the 64-bit product.
         assert_eq!(Rate::from_gbps(10).transmit_time(Bytes::new(1_000_000_000)), Duration::from_ms(800));
+    }
+
+    #[test]
+    fn what_input_decides_is_checked() {
+        let second = Duration::from_ms(1000);
+        assert_eq!(second.checked_scale(1e6), Some(Duration::LONGEST));
+        assert_eq!(Duration::LONGEST.checked_scale(0.5), Duration::checked_from_secs_f64(5e5));
+        for factor in [1.000_001e6, 1e15, f64::MAX, f64::INFINITY, f64::NAN, -1e-6] {
+            assert_eq!(second.checked_scale(factor), None, "{factor}");
+            assert_eq!(Duration::checked_from_secs_f64(factor), None, "{factor}");
+        }
+        assert_eq!(second.checked_mul(1_000_000), Some(Duration::LONGEST));
+        assert_eq!(second.checked_mul(1_000_001), None);
+        assert_eq!(second.checked_mul(u64::MAX), None);
+        assert_eq!(Rate::from_bps(8).checked_transmit_time(Bytes::new(1_000_000)), Some(Duration::LONGEST));
+        assert_eq!(Rate::from_bps(8).checked_transmit_time(Bytes::new(u64::MAX)), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "is no span of a run")]
+    fn a_product_out_of_range_does_not_saturate() {
+        let _ = Duration::from_us(10).scale(1e15);
+    }
+
+    /// The promise that unchecked sums rest on: the last instant of a run plus eight of the longest spans.
+    #[test]
+    fn an_instant_plus_several_spans_is_in_range() {
+        assert!(Time::LAST.0.checked_add(8 * Duration::LONGEST.0).is_some());
     }
 
     #[test]

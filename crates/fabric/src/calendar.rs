@@ -160,6 +160,15 @@ impl Calendar {
         Some((time, source, event as Payload & ((1 << PAYLOAD_BITS) - 1)))
     }
 
+    /// When the earliest event is due.
+    pub fn next_time(&mut self) -> Option<Time> {
+        if self.left == 0 && !self.turn() {
+            return None;
+        }
+        let offset = self.current[self.left - 1] >> (SOURCE_BITS + PAYLOAD_BITS);
+        Some(Time::from_ps((self.cursor << self.width_bits) | offset))
+    }
+
     /// Moves on to what comes next, in this bucket or another; false if there is nothing.
     #[inline]
     fn turn(&mut self) -> bool {
@@ -283,6 +292,8 @@ mod tests {
         let mut calendar = Calendar::new(Duration::from_us(16), 100);
         calendar.schedule(Time::from_ps(10), 1, 7);
         assert_eq!(calendar.pop(Time::from_ps(9)), None);
+        assert_eq!(calendar.next_time(), Some(Time::from_ps(10)));
         assert_eq!(calendar.pop(Time::from_ps(10)), Some((Time::from_ps(10), 1, 7)));
+        assert_eq!(calendar.next_time(), None);
     }
 }

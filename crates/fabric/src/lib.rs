@@ -20,4 +20,4 @@ pub use followers::Successor;
 pub use observer::{Observer, Pending};
 pub use report::{CLASSES, FlowRecord, PortCounters, Report, SentCounters};
 pub use routing::{Origin, Routes, Routing};
-pub use sim::{Sim, SimSetup};
+pub use sim::{Sim, SimSetup, Vitals};

@@ -1,8 +1,8 @@
 //! The data plane: links, ports and routes, and the events that move packets over them. It knows no protocol.
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, DropReason, Duration, Effects, Event, LinkId, Network, NodeId, NodeKind, Packet, PacketId,
-    Pool, PortCall, PortNumber, Rate, Switching, Time,
+    Bytes, Dequeue, Discipline, DropReason, Duration, Effects, Event, FlowId, LinkId, Network, NodeId, NodeKind, Packet,
+    PacketId, Pool, PortCall, PortNumber, Rate, Switching, Time,
 };
 
 use crate::calendar::Calendar;
@@ -170,6 +170,8 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
     pub data_packets: u64,
     /// Flows whose sources do not know yet that they are complete.
     pub unacknowledged: usize,
+    /// A flow that its receiver reported complete a second time, which ends the run in an error.
+    pub received_again: Option<FlowId>,
     pub followers: Followers,
     /// When each node's timer event is due, [`Time::MAX`] if none is pending. An event at any other time is stale.
     timers: Vec<Time>,
@@ -197,6 +199,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             records: vec![FlowRecord::NEW; flows],
             data_packets: 0,
             unacknowledged: flows,
+            received_again: None,
             followers: Followers::default(),
             timers: vec![Time::MAX; network.len()],
             egress_ports,
@@ -487,7 +490,10 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             Event::Delivered { flow, bytes, .. } => self.records[flow.0 as usize].delivered_bytes += bytes.get(),
             Event::Received { flow } => {
                 let record = &mut self.records[flow.0 as usize];
-                assert_eq!(record.received, Time::MAX, "{flow:?} is received once");
+                if record.received != Time::MAX {
+                    self.received_again = Some(flow);
+                    return;
+                }
                 record.received = self.link_layer.now;
                 if let Some(next) = self.followers.of(flow) {
                     let at = self.link_layer.now + next.think;

@@ -27,8 +27,23 @@ pub struct SimSetup {
     pub routing: Routing,
     /// Every random stream is derived from it.
     pub seed: u64,
-    /// No event after this instant is handled.
+    /// No event after this instant is handled; none after [`Time::LAST`] is in any case.
     pub time_limit: Time,
+}
+
+/// Where a run stands, for whoever watches over it between steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Vitals {
+    /// When the last event was handled.
+    pub now: Time,
+    /// Events handled.
+    pub events: u64,
+    /// Flows that were handed to their sources and are not acknowledged.
+    pub open: usize,
+    /// Flows that are acknowledged.
+    pub finished: usize,
+    /// When a flow was last opened while no other was, and after how many events.
+    pub busy_since: (Time, u64),
 }
 
 /// Who lives on a node.
@@ -49,7 +64,14 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     /// So many of the flows have a start of their own; the others wait.
     arrivals: usize,
     next_flow: usize,
+    /// Flows that were handed to their sources.
+    opened: usize,
+    busy_since: (Time, u64),
     time_limit: Time,
+    /// No event after this instant is handled in this step; the time limit, or earlier.
+    pause: Time,
+    /// How long after the first of the open flows was opened the next pause is.
+    patience: Option<Duration>,
     events: u64,
 }
 
@@ -116,7 +138,22 @@ where
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
         let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
-        let mut sim = Sim { plane, hosts, controls, residents, flows, arrivals, next_flow: 0, time_limit, events: 0 };
+        let time_limit = time_limit.min(Time::LAST);
+        let mut sim = Sim {
+            plane,
+            hosts,
+            controls,
+            residents,
+            flows,
+            arrivals,
+            next_flow: 0,
+            opened: 0,
+            busy_since: (Time::ZERO, 0),
+            time_limit,
+            pause: time_limit,
+            patience: None,
+            events: 0,
+        };
         sim.schedule_next_flow();
         sim
     }
@@ -138,14 +175,39 @@ where
         self
     }
 
-    /// Handles up to `budget` events; false when the run is over: every flow acknowledged, nothing left to happen, or the
-    /// time limit reached.
+    /// Pauses the run each time flows have been open for this long, unless [`Sim::pause_at`] says otherwise meanwhile.
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
+        self
+    }
+
+    /// Pauses the run after all events up to `at`, unless all flows finish and others are opened before.
+    pub fn pause_at(&mut self, at: Time) {
+        self.pause = at.min(self.time_limit);
+    }
+
+    /// When the next pause is, or the time limit.
+    pub fn pause(&self) -> Time {
+        self.pause
+    }
+
+    /// Whether nothing more happens: every flow is acknowledged, no event is left, or the time limit is reached.
+    pub fn is_over(&mut self) -> bool {
+        self.plane.unacknowledged == 0 || self.next_event().is_none_or(|next| next > self.time_limit)
+    }
+
+    /// When the next event is due, be it after the time limit.
+    pub fn next_event(&mut self) -> Option<Time> {
+        self.plane.link_layer.calendar.next_time()
+    }
+
+    /// Handles up to `budget` events; false when the run is over ([`Sim::is_over`]) or pauses.
     pub fn step(&mut self, budget: u64) -> bool {
         for _ in 0..budget {
             if self.plane.unacknowledged == 0 {
                 return false;
             }
-            let Some((now, source, payload)) = self.plane.link_layer.calendar.pop(self.time_limit) else {
+            let Some((now, source, payload)) = self.plane.link_layer.calendar.pop(self.pause) else {
                 return false;
             };
             self.plane.link_layer.now = now;
@@ -180,6 +242,18 @@ where
         let done = self.flows.len() - self.plane.unacknowledged;
         let share = if self.flows.is_empty() { 1.0 } else { done as f64 / self.flows.len() as f64 };
         (share, self.plane.link_layer.now, self.plane.link_layer.packet_hops)
+    }
+
+    /// Where the run stands.
+    pub fn vitals(&self) -> Vitals {
+        let finished = self.flows.len() - self.plane.unacknowledged;
+        let (now, events) = (self.plane.link_layer.now, self.events);
+        Vitals { now, events, open: self.opened - finished, finished, busy_since: self.busy_since }
+    }
+
+    /// Payload bytes that receivers have reported as new, of all flows: a sum over their records.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.plane.records.iter().map(|record| record.delivered_bytes).sum()
     }
 
     /// Ends the run.
@@ -234,6 +308,14 @@ where
                     "conservation violated: flow {flow:?} put {put_in} bytes in, {accounted} are accounted for: {record:?}"
                 ));
             }
+            let again = self.plane.received_again == Some(flow.id) || record.delivered_bytes > flow.size.get();
+            if record.received != Time::MAX && again {
+                return Err(format!(
+                    "conservation violated: flow {} of {} was received at {} and then once more, in part or as a whole: its receiver had \
+                     forgotten it when a late packet came. Receivers must remember finished flows for longer (time_wait)",
+                    flow.id.0, flow.size, record.received
+                ));
+            }
             if record.received != Time::MAX && record.delivered_bytes != flow.size.get() {
                 return Err(format!("conservation violated: flow {flow:?} is complete with {record:?}"));
             }
@@ -265,6 +347,13 @@ where
         let now = self.plane.link_layer.now;
         self.flows[index].start = now;
         let flow = self.flows[index];
+        if self.vitals().open == 0 {
+            self.busy_since = (now, self.events);
+            if let Some(patience) = self.patience {
+                self.pause_at(now + patience);
+            }
+        }
+        self.opened += 1;
         self.plane.link_layer.observer.flow_opened(now, &flow);
         let host = &mut self.hosts[flow.src.index()];
         host.open(now, &flow);

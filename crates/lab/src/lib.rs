@@ -7,6 +7,7 @@ mod custom;
 mod error;
 mod files;
 pub mod ideal;
+mod limits;
 pub mod metrics;
 mod plan;
 pub mod random;
@@ -15,6 +16,7 @@ mod run;
 mod solo;
 pub mod spec;
 pub mod tables;
+mod watchdog;
 pub mod workload;
 
 pub use catalogue::catalogue;

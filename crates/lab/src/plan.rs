@@ -8,7 +8,7 @@ use crate::custom;
 use crate::error::suggestion;
 use crate::spec::{self, Metrics, Quantity, Scenario, SharingMode, SwitchingMode, Topology};
 use crate::workload::{self, Workload};
-use crate::{ScenarioError, registry};
+use crate::{ScenarioError, limits, registry};
 
 /// Everything a run needs, checked.
 #[derive(Clone)]
@@ -23,8 +23,10 @@ pub struct Plan {
     pub memory: Memory,
     /// The choice among equal paths.
     pub routing: Routing,
-    /// No event after this instant is handled.
+    /// No event after this instant is handled; [`Time::LAST`] where the scenario says nothing.
     pub time_limit: Time,
+    /// How long a run may make no progress, if the scenario says so.
+    pub stall_limit: Option<Duration>,
     /// What goes wrong, by the directed link's index; empty where nothing does.
     pub faults: Vec<Vec<Fault>>,
     /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
@@ -54,12 +56,13 @@ impl Plan {
         let wire = spec.fabric.wire.profile();
         let network = network(scenario, &wire)?;
         let Workload { flows, successors } = flows(scenario, &network, &wire)?;
-        Ok(Plan {
+        let plan = Plan {
             seed: spec.run.seed,
             wire,
             memory: memory(spec, &wire)?,
             routing: spec.fabric.routing.into(),
             time_limit: time_limit(spec.run.time_limit)?,
+            stall_limit: spec.run.stall_limit.map(|limit| limit.0),
             faults: faults(&spec.faults, &network)?,
             flows,
             successors,
@@ -67,7 +70,9 @@ impl Plan {
             parameters: spec.transport.parameters.get(&spec.transport.name).cloned().unwrap_or_default(),
             metrics: metrics(&spec.metrics)?,
             network,
-        })
+        };
+        limits::check_plan(&plan)?;
+        Ok(plan)
     }
 
     /// What the simulator needs besides a transport and the flows.
@@ -139,8 +144,11 @@ fn time_limit(limit: Option<Quantity<Duration>>) -> Result<Time, ScenarioError> 
         Some(limit) if limit.0 == Duration::ZERO => {
             Err(ScenarioError::at_key("run.time_limit", "found 0; the limit is above zero"))
         }
+        Some(limit) if limit.0 > Time::LAST - Time::ZERO => {
+            Err(ScenarioError::at_key("run.time_limit", format!("found {}; a run lasts at most {}", limit.0, Time::LAST)))
+        }
         Some(limit) => Ok(Time::ZERO + limit.0),
-        None => Ok(Time::MAX),
+        None => Ok(Time::LAST),
     }
 }
 
@@ -170,6 +178,7 @@ fn network(scenario: &Scenario, wire: &WireProfile) -> Result<Network, ScenarioE
     };
     let network = build(&scenario.spec.topology, scenario, switching)?;
     network.check().map_err(|error| ScenarioError::at_key("topology", error.to_string()))?;
+    limits::check_network(&network, wire, scenario.spec.fabric.buffer.0)?;
     Ok(network)
 }
 

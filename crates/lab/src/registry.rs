@@ -1,7 +1,7 @@
 //! What can run, by name: every transport, and the oracle. Their types end here.
 
-use flowloom_core::Transport;
-use flowloom_transports::{Checked, for_each_transport};
+use flowloom_core::{Duration, Transport};
+use flowloom_transports::{Checked, Conditions, for_each_transport};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -22,6 +22,9 @@ pub struct Entry {
     pub schema: fn(&mut SchemaGenerator) -> Schema,
     /// Fills in the defaults of its parameters.
     pub resolve: fn(&toml::Table) -> Result<toml::Table, BadParameter>,
+    /// Says what is wrong with the parameters, which have been resolved, in a scenario like this; otherwise, how long a flow may be
+    /// silent before it tries again.
+    pub longest_pause: fn(&toml::Table, &Conditions<'_>) -> Result<Duration, BadParameter>,
     /// Whether it can run flows that wait for others.
     pub closed_loops: bool,
     /// Runs the plan's flows with the plan's parameters, which have been resolved.
@@ -66,6 +69,7 @@ impl Entry {
             shares_memory: T::SHARES_MEMORY,
             schema: T::Config::json_schema,
             resolve: resolve::<T::Config>,
+            longest_pause: longest_pause::<T::Config>,
             closed_loops: true,
             run: simulate::<T>,
         }
@@ -77,6 +81,7 @@ impl Entry {
         shares_memory: true, // it knows no memory
         schema: Oracle::json_schema,
         resolve: resolve::<Oracle>,
+        longest_pause: longest_pause::<Oracle>,
         closed_loops: false,
         run: oracle,
     };
@@ -84,11 +89,27 @@ impl Entry {
 
 fn resolve<C: Serialize + DeserializeOwned + Checked>(given: &toml::Table) -> Result<toml::Table, BadParameter> {
     let config: C = given.clone().try_into().map_err(|error| culprit::<C>(given, &error))?;
-    config.check().map_err(|message| match message.split_once(": ") {
-        Some((key, rest)) => BadParameter { key: Some(key.to_owned()), message: rest.to_owned() },
-        None => BadParameter { key: None, message },
-    })?;
+    config.check().map_err(BadParameter::from)?;
     Ok(toml::Table::try_from(config).expect("parameters are written as TOML"))
+}
+
+impl From<String> for BadParameter {
+    /// From a sentence that starts with the key's name.
+    fn from(message: String) -> BadParameter {
+        match message.split_once(": ") {
+            Some((key, rest)) => BadParameter { key: Some(key.to_owned()), message: rest.to_owned() },
+            None => BadParameter { key: None, message },
+        }
+    }
+}
+
+fn longest_pause<C: DeserializeOwned + Checked>(
+    resolved: &toml::Table,
+    conditions: &Conditions<'_>,
+) -> Result<Duration, BadParameter> {
+    let config: C = resolved.clone().try_into().expect("parameters were resolved");
+    config.check_under(conditions)?;
+    Ok(config.longest_pause(conditions))
 }
 
 /// The key that is wrong on its own: parameters all have defaults, so each can be read alone.

@@ -1,8 +1,9 @@
 //! From a plan to results.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
-use flowloom_core::{Time, Transport};
+use flowloom_core::{Pool, PoolFull, Time, Transport};
 use flowloom_fabric::{Faulty, Observer, Pending, Report, Sim};
 use serde::de::DeserializeOwned;
 
@@ -10,14 +11,13 @@ use crate::ideal::{self, Oracle};
 use crate::metrics::{self, Row, RunInfo, Series, Summary, pending_share};
 use crate::plan::Plan;
 use crate::spec::{Optimum, Scenario};
+use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, registry, solo};
 
 /// Told the share of flows done, the simulated present and the packet-hops so far, every few milliseconds; the run goes on
 /// for as long as it returns true.
 pub type Progress<'a> = dyn FnMut(f64, Time, u64) -> bool + 'a;
 
-/// Events between two calls of [`Progress`]: some ten milliseconds of work.
-const EVENTS_PER_STEP: u64 = 200_000;
 /// Points of the pending-share series.
 const PENDING_SAMPLES: u64 = 200;
 
@@ -28,7 +28,7 @@ pub enum RunError {
     Scenario(ScenarioError),
     /// [`Progress`] returned false.
     Stopped,
-    /// The simulator is at fault.
+    /// It makes no progress, or the simulator cannot go on.
     Failed(String),
 }
 
@@ -61,7 +61,8 @@ pub struct Ran {
 /// Runs a scenario.
 ///
 /// # Errors
-/// Where the scenario cannot be planned, the run was stopped, or its books do not balance.
+/// Where the scenario cannot be planned, the run was stopped, makes no progress or needs more memory than there is, or its books do not
+/// balance.
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
     let begin = Instant::now();
     let plan = Plan::new(scenario)?;
@@ -125,15 +126,44 @@ where
     P: flowloom_core::Discipline<T::Header, Shared = <T::Port as flowloom_core::Discipline<T::Header>>::Shared>,
     Pending: Observer<T::Header>,
 {
-    let mut sim = sim.with_successors(plan.successors.clone());
-    while sim.step(EVENTS_PER_STEP) {
+    let mut watchdog = Watchdog::new(plan)?;
+    let mut sim = sim.with_successors(plan.successors.clone()).with_patience(watchdog.patience());
+    loop {
+        let going = take_steps(|| sim.step(EVENTS_PER_LOOK - sim.vitals().events % EVENTS_PER_LOOK))?;
+        if !going && sim.is_over() {
+            break;
+        }
         let (done, now, packet_hops) = sim.progress();
         if !progress(done, now, packet_hops) {
             return Err(RunError::Stopped);
         }
+        match watchdog.look(if going { now } else { sim.pause() }, &sim.vitals(), || sim.delivered_bytes()) {
+            Look::GoOn(until) => sim.pause_at(until),
+            Look::Stop(stall) => {
+                let (report, _) = sim.finish().map_err(RunError::Failed)?;
+                return Err(RunError::Failed(stall.explain(plan, &report)));
+            }
+        }
     }
+    let (open, next_event) = (sim.vitals().open, sim.next_event());
     let (report, pending) = sim.finish().map_err(RunError::Failed)?;
+    if open > 0 && plan.time_limit == Time::LAST {
+        return Err(RunError::Failed(Stall::at_end(&report, next_event).explain(plan, &report)));
+    }
     Ok(Ran { report, pending: pending.samples().to_vec() })
+}
+
+/// Runs a part of a run, in which packets may get more than the pool holds.
+fn take_steps(steps: impl FnOnce() -> bool) -> Result<bool, RunError> {
+    catch_unwind(AssertUnwindSafe(steps)).map_err(|payload| match payload.downcast::<PoolFull>() {
+        Ok(_) => {
+            let most = Pool::<()>::PACKETS_MAX;
+            RunError::Failed(format!(
+                "{most} packets are on their way at once, the most there can be; lower windows or fabric.buffer"
+            ))
+        }
+        Err(payload) => resume_unwind(payload),
+    })
 }
 
 /// Runs the oracle.

@@ -37,7 +37,7 @@ pub(crate) fn optima(plan: &Plan, entry: &Entry) -> Result<Vec<Duration>, RunErr
     }
     let mut patience = PATIENCE;
     for _ in 0..DOUBLINGS_MAX {
-        let flows = one_by_one(&examples, patience);
+        let Some(flows) = one_by_one(&examples, patience) else { break };
         if let Some(times) = alone(plan, entry, flows)? {
             return Ok(class_of.into_iter().map(|class| times[class]).collect());
         }
@@ -49,20 +49,24 @@ pub(crate) fn optima(plan: &Plan, entry: &Entry) -> Result<Vec<Duration>, RunErr
     )))
 }
 
-fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Vec<Flow> {
+/// The flows, each well after the last; `None` if they do not fit into a run.
+fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Option<Vec<Flow>> {
     let mut start = Time::ZERO;
     let mut flows = Vec::with_capacity(examples.len());
     for (index, (flow, line_rate)) in examples.iter().enumerate() {
         flows.push(Flow { id: FlowId(index as u32), start, deadline: None, ..*flow });
-        start = start + *line_rate * patience + PAUSE * patience;
+        start = start + line_rate.checked_mul(patience)? + PAUSE * patience;
+        if start > Time::LAST {
+            return None;
+        }
     }
-    flows
+    Some(flows)
 }
 
 /// How long each of the flows took; `None` if one of them was not alone.
 fn alone(plan: &Plan, entry: &Entry, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunError> {
     let faults = vec![Vec::new(); plan.faults.len()];
-    let solo = Plan { flows, successors: Vec::new(), faults, time_limit: Time::MAX, ..plan.clone() };
+    let solo = Plan { flows, successors: Vec::new(), faults, time_limit: Time::LAST, ..plan.clone() };
     let ran = (entry.run)(&solo, &mut |_, _, _| true)?;
     let next_starts = solo.flows.iter().skip(1).map(|flow| flow.start).chain([Time::MAX]);
     let apart = ran.report.records.iter().zip(next_starts).all(|(record, next)| record.acknowledged < next);

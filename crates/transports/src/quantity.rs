@@ -20,7 +20,8 @@
 //! assert!(toml::from_str::<Config>("rto = 45").is_err_and(|error| error.to_string().contains("say the unit")));
 //! ```
 //!
-//! For an optional field, `quantity::duration::option` and so on, with `#[serde(default)]` beside it.
+//! For an optional field, `quantity::duration::option` and so on, with `#[serde(default)]` beside it. Every field has a range, which the
+//! scenario's reader enforces and the reference shows: `extend("x-min" = "1us", "x-max" = "100s")` beside `schema_with`.
 
 use flowloom_core::{Bytes, Duration, Rate};
 use schemars::{Schema, SchemaGenerator, json_schema};

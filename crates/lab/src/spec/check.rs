@@ -6,7 +6,7 @@
 use serde_json::{Number, Value as Schema};
 use toml::{Table, Value};
 
-use super::quantity::check_format;
+use super::quantity::check_quantity;
 use super::toml_text::TomlText;
 use crate::ScenarioError;
 use crate::error::{shown, suggestion};
@@ -67,7 +67,7 @@ impl Checker {
     }
 
     fn text(&mut self, key: &str, schema: &Schema, value: &Value) {
-        let quantity = |text: &str| schema["format"].as_str().and_then(|format| check_format(format, text));
+        let quantity = |text: &str| check_quantity(schema, text);
         let result = match value {
             // No quantity is so long; the generic message shows its ends.
             Value::String(text) if text.len() > 80 && schema["format"].is_string() => Err(String::new()),
@@ -239,8 +239,8 @@ fn expected(schema: &Schema) -> String {
     let example = if example.is_null() { String::new() } else { format!(", such as {example}") };
     match type_of(schema) {
         "string" => match schema["format"].as_str().and_then(|format| format.strip_prefix("quantity-")) {
-            Some("bytes") => format!("a number of bytes{example}"),
-            Some(quantity) => format!("a {quantity}{example}"),
+            Some("bytes") => format!("a number of bytes{}{example}", expected_span(schema)),
+            Some(quantity) => format!("a {quantity}{}{example}", expected_span(schema)),
             None => format!("a text{example}"),
         },
         "integer" => format!("a whole number{}{example}", expected_range(schema)),
@@ -290,6 +290,14 @@ fn most(schema: &Schema) -> Option<Number> {
         _ => None,
     };
     schema["maximum"].as_number().cloned().or(of_type)
+}
+
+/// The range of a quantity.
+fn expected_span(schema: &Schema) -> String {
+    match (schema["x-min"].as_str(), schema["x-max"].as_str()) {
+        (Some(least), Some(most)) => format!(" from {least} to {most}"),
+        _ => String::new(),
+    }
 }
 
 fn expected_table(schema: &Schema) -> String {

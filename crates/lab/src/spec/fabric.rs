@@ -17,11 +17,17 @@ pub struct Run {
     /// Stop at this simulated time even if flows are unfinished. Without it, the run ends when all flows have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<Quantity<Duration>>,
+    /// Stop with an error that says why, once flows have been open for this simulated time and no byte was delivered and no flow
+    /// finished. Without it: 10 s, or four times the transport's longest pause before it tries again if that is more, and as long
+    /// as links are down on top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1us", "x-max" = "1000000s"))]
+    pub stall_limit: Option<Quantity<Duration>>,
 }
 
 impl Default for Run {
     fn default() -> Run {
-        Run { seed: 1, time_limit: None }
+        Run { seed: 1, time_limit: None, stall_limit: None }
     }
 }
 

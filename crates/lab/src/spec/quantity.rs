@@ -41,20 +41,22 @@ unit!(Duration, duration, "200ns", parse_duration, print_duration);
 unit!(Rate, rate, "10Gb/s", parse_rate, print_rate);
 unit!(Bytes, bytes, "36kB", parse_bytes, print_bytes);
 
-/// Whether `text` is right for a schema's `format`; `None` if that is no quantity's.
-pub(super) fn check_format(format: &str, text: &str) -> Option<Result<(), String>> {
-    match format {
-        Duration::FORMAT => Some(Duration::parse(text).map(drop)),
-        Bytes::FORMAT => Some(Bytes::parse(text).map(drop)),
-        Rate::FORMAT => Some(Rate::parse(text).and_then(|rate| {
-            if rate == Rate::default() {
-                Err(format!("\"{text}\" is no rate to send at; it must be above zero"))
-            } else {
-                Ok(())
-            }
-        })),
-        _ => None,
-    }
+/// Whether `text` is right for the schema of a quantity: its unit, and its range (`x-min` to `x-max`), about which the message is empty.
+/// `None` if the schema is no quantity's.
+pub(super) fn check_quantity(schema: &serde_json::Value, text: &str) -> Option<Result<(), String>> {
+    let parse = match schema["format"].as_str()? {
+        Duration::FORMAT => |text: &str| Duration::parse(text).map(Duration::as_ps),
+        Bytes::FORMAT => |text: &str| Bytes::parse(text).map(Bytes::get),
+        Rate::FORMAT => |text: &str| match Rate::parse(text)?.as_bps() {
+            0 => Err(format!("\"{text}\" is no rate to send at; it must be above zero")),
+            rate => Ok(rate),
+        },
+        _ => return None,
+    };
+    let bound = |name: &str| schema[name].as_str().map(|text| parse(text).expect("the bounds of a schema are quantities"));
+    let inside =
+        |value: u64| bound("x-min").is_none_or(|least| value >= least) && bound("x-max").is_none_or(|most| value <= most);
+    Some(parse(text).and_then(|value| if inside(value) { Ok(()) } else { Err(String::new()) }))
 }
 
 impl<T: Unit> Serialize for Quantity<T> {

@@ -35,7 +35,7 @@ fn defaults_are_those_of_the_phost_paper() {
     assert_eq!(spec.fabric.buffer, Quantity(Bytes::new(36_864)));
     let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload else { panic!("{:?}", spec.workload) };
     assert_eq!((poisson.load_link, poisson.matrix, &poisson.deadline), (LoadLink::Host, MatrixKind::AllToAll, &None));
-    assert_eq!(spec.run, Run { seed: 1, time_limit: None });
+    assert_eq!(spec.run, Run::default());
     assert_eq!(spec.metrics.size_bins.len(), 4);
 }
 
@@ -288,7 +288,10 @@ fn transport() -> impl Strategy<Value = TransportSpec> {
 }
 
 fn spec() -> impl Strategy<Value = Spec> {
-    let run = (0u64..=i64::MAX as u64, option::of(duration())).prop_map(|(seed, time_limit)| Run { seed, time_limit });
+    let run =
+        (0u64..=i64::MAX as u64, option::of(duration()), option::of(1u64..1 << 59)).prop_map(|(seed, time_limit, stall_us)| {
+            Run { seed, time_limit, stall_limit: stall_us.map(|ps| Quantity(Duration::from_ps(ps.max(1_000_000)))) }
+        });
     let ends = prop::sample::select(vec![FctEnd::Receiver, FctEnd::Sender]);
     let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Solo]);
     let metrics = (ends, optima, duration(), vec(bytes(), 0..5))

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use flowloom_core::{Duration, Flow, NodeId, Time};
+use flowloom_core::{Flow, NodeId, Time};
 use flowloom_fabric::seed::Purpose;
 
 use super::load::total_bytes_per_second;
@@ -46,13 +46,16 @@ impl ArrivalProcess {
         }
     }
 
-    fn gap(&mut self) -> Duration {
-        exponential_gap(&mut self.arrivals, self.mean_gap_ps)
+    fn next_start(&mut self, last: Time) -> Time {
+        next_start(last, &mut self.arrivals, self.mean_gap_ps)
     }
 }
 
-pub(super) fn exponential_gap(stream: &mut Stream, mean_ps: f64) -> Duration {
-    Duration::from_ps((stream.exponential() * mean_ps).round() as u64)
+/// The start after `last` in a Poisson process. It may saturate, and is then later than any run: a host that seldom sends may have its
+/// first flow so late.
+pub(super) fn next_start(last: Time, stream: &mut Stream, mean_gap_ps: f64) -> Time {
+    let gap_ps = (stream.exponential() * mean_gap_ps).round() as u64;
+    Time::from_ps(last.as_ps().saturating_add(gap_ps))
 }
 
 /// The first `flows` flows of independent Poisson processes, one for each matrix and source, merged in order of (start, matrix,
@@ -72,14 +75,14 @@ pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>
             |(host, weight): (u32, &f64)| ArrivalProcess::new(host, matrix, PS_PER_S / (weight * flows_per_s), context.seed);
         sources.extend(sending.map(source));
     }
-    let first = |(index, source): (usize, &mut ArrivalProcess)| Reverse((Time::ZERO + source.gap(), index));
+    let first = |(index, source): (usize, &mut ArrivalProcess)| Reverse((source.next_start(Time::ZERO), index));
     let mut next: BinaryHeap<Reverse<(Time, usize)>> = sources.iter_mut().enumerate().map(first).collect();
     let mut flows = FlowList::with_capacity(spec.flows);
     for _ in 0..spec.flows {
         let mut earliest = next.peek_mut().expect("some host sends");
         let Reverse((start, index)) = *earliest;
         let source = &mut sources[index];
-        *earliest = Reverse((start + source.gap(), index));
+        *earliest = Reverse((source.next_start(start), index));
         drop(earliest);
         let part = &traffic[source.matrix];
         let (tenant, size) = part.draw(&mut source.sizes);

@@ -17,17 +17,25 @@ pub(super) fn assign(flows: &mut [Flow], spec: &Deadline, context: &Context<'_>)
     let mut streams: Vec<Stream> = (0..context.network.hosts() as u64).map(stream).collect();
     let mut alone = Alone::new(context.network, context.wire);
     for flow in flows {
-        let span = draw(spec, &mut streams[flow.src.index()]).max(alone.received(flow).scale(floor));
-        flow.deadline = Some(flow.start + span);
+        let least = alone.received(flow).checked_scale(floor).ok_or_else(|| too_late("floor", flow))?;
+        let drawn = draw(spec, &mut streams[flow.src.index()]).map_err(|key| too_late(key, flow))?;
+        flow.deadline = Some(flow.start + drawn.max(least));
     }
     Ok(())
 }
 
-fn draw(spec: &Deadline, stream: &mut Stream) -> Duration {
+/// The span, or the key that makes it longer than a run's spans.
+fn draw(spec: &Deadline, stream: &mut Stream) -> Result<Duration, &'static str> {
     match spec {
-        Deadline::Exponential(spec) => spec.mean.0.scale(stream.exponential()),
-        Deadline::Uniform(spec) => spec.min.0 + (spec.max.0 - spec.min.0).scale(stream.unit()),
+        Deadline::Exponential(spec) => spec.mean.0.checked_scale(stream.exponential()).ok_or("mean"),
+        Deadline::Uniform(spec) if spec.max.0 > Duration::LONGEST => Err("max"),
+        Deadline::Uniform(spec) => Ok(spec.min.0 + (spec.max.0 - spec.min.0).scale(stream.unit())),
     }
+}
+
+fn too_late(key: &str, flow: &Flow) -> ScenarioError {
+    let message = format!("a flow of {} would have more than {} until its deadline; give less", flow.size, Duration::LONGEST);
+    ScenarioError::at_key(format!("workload.deadline.{key}"), message)
 }
 
 /// The floor, if the rest makes sense.

@@ -3,7 +3,7 @@
 use flowloom_core::{Bytes, Duration, Flow, NodeId, Time};
 use flowloom_fabric::seed::Purpose;
 
-use super::arrivals::{FLOWS_MAX, PS_PER_S, check_length, exponential_gap};
+use super::arrivals::{FLOWS_MAX, PS_PER_S, check_length, next_start};
 use super::hosts::find_host;
 use super::load::total_bytes_per_second;
 use super::matrix::Matrix;
@@ -102,7 +102,7 @@ impl RequestClock {
                 start
             }
             RequestClock::Poisson { last, mean_gap_ps, arrivals } => {
-                *last += exponential_gap(arrivals, *mean_gap_ps);
+                *last = next_start(*last, arrivals, *mean_gap_ps);
                 *last
             }
         }

@@ -35,8 +35,8 @@ use std::path::Path;
 use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
 use flowloom_fabric::Successor;
 
-use crate::ScenarioError;
 use crate::spec::{self, WorkloadKind, WorkloadSpec};
+use crate::{ScenarioError, limits};
 
 pub use sizes::distribution;
 
@@ -85,9 +85,14 @@ fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Workload, Scena
         WorkloadKind::Incast(incast) => incast::flows(incast, context)?,
         WorkloadKind::Permutation(permutation) => arrivals::permutation(permutation, context)?,
         WorkloadKind::Burst(burst) => arrivals::burst(burst, context)?,
-        WorkloadKind::ClosedLoop(closed_loop) => return closed_loop::workload(closed_loop, context),
+        WorkloadKind::ClosedLoop(closed_loop) => {
+            let workload = closed_loop::workload(closed_loop, context)?;
+            limits::check_flows(&workload.flows, context.network, context.wire)?;
+            return Ok(workload);
+        }
         WorkloadKind::Trace(trace) => trace::read(&trace.file, context)?,
     };
+    limits::check_flows(&flows, context.network, context.wire)?;
     if let Some(deadline) = kind.deadline() {
         deadlines::assign(&mut flows, deadline, context)?;
     }

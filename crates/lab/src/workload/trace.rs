@@ -100,8 +100,8 @@ impl<'a> Row<'a> {
     fn instant(&self, column: &str) -> Result<Option<Time>, String> {
         let Some(cell) = self.get(column) else { return Ok(None) };
         let seconds = f64::from_str(cell).ok().filter(|seconds| (0.0..=TIME_S_MAX).contains(seconds));
-        match seconds {
-            Some(seconds) => Ok(Some(Time::ZERO + Duration::from_secs_f64(seconds))),
+        match seconds.and_then(Duration::checked_from_secs_f64) {
+            Some(since_start) => Ok(Some(Time::ZERO + since_start)),
             None => Err(format!("{column} is \"{}\"; it is a number of seconds from 0 to {TIME_S_MAX}", shown(cell))),
         }
     }

@@ -2,6 +2,7 @@
 
 use flowloom_core::{Duration, Endpoint, Event, Flow, NodeId, Packet, Site, Time};
 
+use super::config::Spans;
 use super::header::Slots;
 use super::matching::Matching;
 use super::{Config, Header};
@@ -23,11 +24,16 @@ pub struct Arbiter {
 
 impl Arbiter {
     /// An arbiter for all hosts of the site's network.
+    ///
+    /// # Panics
+    /// As [`Host::new`](super::Host::new).
     pub fn new(config: &Config, site: &Site<'_>) -> Arbiter {
+        let rate = site.network.host_rate(NodeId(0));
+        let spans = Spans::new(config, rate, site.network, &site.wire).expect("the configuration suits the network");
         Arbiter {
             framing: Framing::new(site.node, &site.wire),
             matching: Matching::new(config.policy, site.network.hosts()),
-            epoch: config.epoch(site.network.host_rate(NodeId(0)), &site.wire),
+            epoch: spans.epoch,
             slots: config.epoch_slots as usize,
             next: None,
             schedules: vec![Slots::EMPTY; site.network.hosts()],
@@ -70,7 +76,7 @@ impl Endpoint for Arbiter {
             return;
         }
         let epoch = now.as_ps() / self.epoch.as_ps() + 1;
-        self.schedule(epoch as u32);
+        self.schedule(epoch as u32); // hosts know the rest
         self.next = (!self.matching.is_empty()).then(|| beginning(epoch, self.epoch));
     }
 

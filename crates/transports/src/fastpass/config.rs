@@ -1,11 +1,11 @@
 //! Parameters of Fastpass.
 
-use flowloom_core::{Duration, Rate, WireProfile};
+use flowloom_core::{Duration, Network, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::MOST_SLOTS;
-use crate::Checked;
+use crate::{Checked, Conditions, check_deadline, span_of};
 
 /// Which flow the arbiter serves first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -32,9 +32,11 @@ pub enum ScheduleStart {
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Packets that one schedule grants at most, 1 to 8 (pHost paper §4.1: 8).
+    #[schemars(range(min = 1, max = 8))]
     pub epoch_slots: u32,
     /// What an epoch lasts beyond its packets, in slots; leaves room for control packets (0.5 in the simulator behind the pHost
     /// paper's figures, so that an epoch is 10.2 µs at 10 Gb/s).
+    #[schemars(range(min = 0, max = 1e6))]
     pub epoch_slack_slots: f64,
     /// Which flow the arbiter serves first: `srpt`, or `deadline` for the pHost paper's figure 5(c).
     pub policy: Policy,
@@ -42,14 +44,17 @@ pub struct Config {
     pub schedule_start: ScheduleStart,
     /// How long a sender waits for acknowledgements after its last granted packet before it requests the rest anew, in epochs
     /// (1 in that simulator); never less than two round trips.
+    #[schemars(range(min = 0, max = 1e6))]
     pub ack_wait_epochs: f64,
     /// How long a sender waits for a grant before it repeats its request, in epochs, besides two round trips; doubles up to
     /// eightfold. Ours: that simulator loses no control packet.
+    #[schemars(range(min = 2, max = 1e6))]
     pub request_timeout_epochs: f64,
     /// Whether a full port drops data to make room for control packets (so in that simulator), instead of whatever arrives.
     pub push_out: bool,
     /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates, in longest pauses between two requests
     /// since the last of them: as many losses in a row do no harm.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub time_wait_requests: u32,
 }
 
@@ -65,13 +70,6 @@ impl Default for Config {
             push_out: true,
             time_wait_requests: 12,
         }
-    }
-}
-
-impl Config {
-    /// What an epoch lasts where hosts send at `rate`.
-    pub fn epoch(&self, rate: Rate, wire: &WireProfile) -> Duration {
-        rate.transmit_time(wire.full).scale(f64::from(self.epoch_slots) + self.epoch_slack_slots)
     }
 }
 
@@ -98,17 +96,81 @@ impl Checked for Config {
         }
         Ok(())
     }
+
+    fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
+        for rate in conditions.host_rates() {
+            Spans::new(self, rate, conditions.network, &conditions.wire)?;
+        }
+        if self.policy == Policy::Deadline {
+            check_deadline("policy", conditions.last_deadline)?;
+        }
+        Ok(())
+    }
+
+    fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
+        let [slowest, _] = conditions.host_rates();
+        Spans::new(self, slowest, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.longest_pause)
+    }
+}
+
+/// How often the pause between two requests doubles: flows that wait their turn for long must not fill the arbiter's link.
+pub(super) const MOST_DOUBLINGS: u8 = 3;
+
+/// The configuration's times, where hosts send at one rate over one network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spans {
+    pub epoch: Duration,
+    /// From the last granted packet to the request for what is not acknowledged.
+    pub ack_wait: Duration,
+    /// The first pause between two requests.
+    pub request_timeout: Duration,
+    /// The longest pause between two requests.
+    pub longest_pause: Duration,
+    /// How long a receiver remembers a flow.
+    pub time_wait: Duration,
+}
+
+impl Spans {
+    /// # Errors
+    /// Where a span is none that a run can have, with the key that makes it so.
+    pub fn new(config: &Config, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
+        let slot = rate.transmit_time(wire.full);
+        let slots = f64::from(config.epoch_slots) + config.epoch_slack_slots;
+        let epoch = span_of("epoch_slack_slots", slot.checked_scale(slots))?;
+        let round_trips = network.base_rtt(wire) * 2;
+        let ack_wait = epoch.checked_scale(config.ack_wait_epochs).map(|wait| wait.max(round_trips));
+        let request_timeout = epoch.checked_scale(config.request_timeout_epochs).map(|wait| wait + round_trips);
+        let request_timeout = span_of("request_timeout_epochs", request_timeout)?;
+        let longest_pause = span_of("request_timeout_epochs", request_timeout.checked_mul(1 << MOST_DOUBLINGS))?;
+        Ok(Spans {
+            epoch,
+            ack_wait: span_of("ack_wait_epochs", ack_wait)?,
+            request_timeout,
+            longest_pause,
+            time_wait: span_of("time_wait_requests", longest_pause.checked_mul(u64::from(config.time_wait_requests)))?,
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use flowloom_core::{NodeId, Switching};
+
     use super::*;
     use crate::trial::{default_text, refused};
 
     #[test]
     fn an_epoch_is_eight_and_a_half_packets() {
-        let epoch = Config::default().epoch(Rate::from_gbps(10), &WireProfile::IP_1500);
-        assert_eq!(epoch, Duration::from_ns(10_200));
+        let rate = Rate::from_gbps(10);
+        let mut network = Network::new(2, Switching::StoreAndForward);
+        let switch = network.add_switch(1, "switch", "s");
+        for host in [0, 1].map(NodeId) {
+            network.connect(host, switch, rate, Duration::ZERO);
+        }
+        let epoch = |config: &Config| Spans::new(config, rate, &network, &WireProfile::IP_1500).map(|spans| spans.epoch);
+        assert_eq!(epoch(&Config::default()), Ok(Duration::from_ns(10_200)));
+        let endless = Config { epoch_slack_slots: 1e12, ..Config::default() };
+        assert!(epoch(&endless).unwrap_err().starts_with("epoch_slack_slots: it makes more than 1000000s"));
     }
 
     #[test]

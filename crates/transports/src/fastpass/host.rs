@@ -2,6 +2,7 @@
 
 use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
+use super::config::Spans;
 use super::sender::Sender;
 use super::{Config, Header};
 use crate::toolkit::{Arrival, Framing, Outbox, Reassembly};
@@ -19,11 +20,13 @@ impl Host {
     /// A host without flows.
     ///
     /// # Panics
-    /// Where the network has no control host.
+    /// Where the network has no control host, or the configuration makes no sense on it ([`Checked::check_under`](crate::Checked::check_under)).
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &site.wire);
-        let sender = Sender::new(config, site, framing);
-        let receiver = Reassembly::new(sender.longest_pause() * u64::from(config.time_wait_requests));
+        let spans =
+            Spans::new(config, site.line_rate(), site.network, &site.wire).expect("the configuration suits the network");
+        let sender = Sender::new(config, site, &spans, framing);
+        let receiver = Reassembly::new(spans.time_wait);
         Host { sender, receiver, framing, out: Outbox::default() }
     }
 }

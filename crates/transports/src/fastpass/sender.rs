@@ -5,12 +5,10 @@ use std::collections::VecDeque;
 use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Site, Time};
 
 use super::arbiter::beginning;
+use super::config::{MOST_DOUBLINGS, Spans};
 use super::header::Slots;
 use super::{Config, Header, ScheduleStart};
 use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
-
-/// How often the pause between two requests doubles: flows that wait their turn for long must not fill the arbiter's link.
-const MOST_DOUBLINGS: u8 = 3;
 
 /// One flow that is being sent. Packets are numbered from 0.
 struct Sending {
@@ -59,7 +57,7 @@ pub(super) struct Sender {
     flows: FlowTable<Sending>,
     /// By slot of `flows`.
     timers: IndexedHeap<Time>,
-    last_epoch: Option<u32>,
+    last_epoch: Option<u64>,
     /// Slots to come, in order of time.
     coming: VecDeque<(Time, FlowId)>,
     /// Slots whose time has come, and whose packet waits for the NIC.
@@ -69,28 +67,21 @@ pub(super) struct Sender {
 impl Sender {
     /// # Panics
     /// Where the network has no control host.
-    pub(super) fn new(config: &Config, site: &Site<'_>, framing: Framing) -> Sender {
-        let epoch = config.epoch(site.line_rate(), &site.wire);
-        let round_trip = site.network.base_rtt(&site.wire);
+    pub(super) fn new(config: &Config, site: &Site<'_>, spans: &Spans, framing: Framing) -> Sender {
         Sender {
             framing,
             arbiter: site.network.control_host().expect("Fastpass has an arbiter"),
-            epoch,
+            epoch: spans.epoch,
             slots: config.epoch_slots,
             start: config.schedule_start,
-            ack_wait: epoch.scale(config.ack_wait_epochs).max(round_trip * 2),
-            request_timeout: epoch.scale(config.request_timeout_epochs) + round_trip * 2,
+            ack_wait: spans.ack_wait,
+            request_timeout: spans.request_timeout,
             flows: FlowTable::default(),
             timers: IndexedHeap::default(),
             last_epoch: None,
             coming: VecDeque::new(),
             ready: VecDeque::new(),
         }
-    }
-
-    /// The longest pause between two requests of a flow.
-    pub(super) fn longest_pause(&self) -> Duration {
-        self.request_timeout * (1 << MOST_DOUBLINGS)
     }
 
     pub(super) fn open(&mut self, now: Time, flow: &Flow, out: &mut Outbox<Header>) {
@@ -131,12 +122,13 @@ impl Sender {
 
     /// Notes when each granted slot comes. A schedule that is no newer than the last is a duplicate, or too late.
     pub(super) fn handle_schedule(&mut self, now: Time, epoch: u32, slots: &Slots, out: &mut Outbox<Header>) {
+        let epoch = unfold(epoch, now.as_ps() / self.epoch.as_ps());
         if self.last_epoch.is_some_and(|last| epoch <= last) {
             return;
         }
         self.last_epoch = Some(epoch);
         let start = match self.start {
-            ScheduleStart::Epoch => now.max(beginning(u64::from(epoch), self.epoch)),
+            ScheduleStart::Epoch => now.max(beginning(epoch, self.epoch)),
             ScheduleStart::Arrival => now,
         };
         let mut unknown = None;
@@ -225,9 +217,27 @@ impl Sender {
     }
 }
 
+/// The epoch of which a header carries the low 32 bits: the one of this ending that is nearest to the present one.
+fn unfold(low_bits: u32, present: u64) -> u64 {
+    let ahead = low_bits.wrapping_sub(present as u32).cast_signed();
+    present.checked_add_signed(i64::from(ahead)).unwrap_or(u64::from(low_bits))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn epochs_go_on_when_a_header_starts_again_from_zero() {
+        const TURN: u64 = 1 << 32;
+        for present in [0, 1, 7, TURN - 1, TURN, 5 * TURN + 3] {
+            for epoch in present.saturating_sub(3)..present + 3 {
+                assert_eq!(unfold(epoch as u32, present), epoch);
+            }
+        }
+        // Nothing on a real network may panic.
+        assert_eq!(unfold(u32::MAX, 0), u64::from(u32::MAX));
+    }
 
     #[test]
     fn a_flow_takes_little_memory() {

@@ -4,30 +4,33 @@ use flowloom_core::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Checked, pfabric, quantity};
+use crate::{Checked, Conditions, pfabric, quantity};
 
 /// Parameters of LAS; what they mean is pFabric's. The defaults are those of the PIAS paper, §V-C.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Packets a flow may send before the first acknowledgement (PIAS paper §V-C: 70, the bandwidth-delay product).
+    #[schemars(range(min = 1, max = 65536))]
     pub initial_window: u32,
     /// The most packets a flow may have unacknowledged (139: one less than a port holds, as in the PIAS authors' simulator).
+    #[schemars(range(min = 1, max = 65536))]
     pub max_window: u32,
     /// Retransmission timeout, fixed (PIAS paper §V-C: 250 µs, three round trips).
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub rto: Duration,
     /// Consecutive timeouts after which a flow sends only a header per timeout until it is answered; 0 means never (5 in the PIAS
     /// authors' simulator).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub probe_after: u32,
     /// The most that a port holds, if it has more memory (PIAS paper §V-C: 210 kB, two bandwidth-delay products).
     #[serde(with = "quantity::bytes")]
-    #[schemars(schema_with = "quantity::bytes::schema")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "2GB"))]
     pub port_most: Bytes,
     /// How long a receiver remembers a finished flow; counted from the last of its duplicates.
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100000s"))]
     pub time_wait: Duration,
 }
 
@@ -63,5 +66,11 @@ impl Config {
 impl Checked for Config {
     fn check(&self) -> Result<(), String> {
         self.pfabric().check()
+    }
+    fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
+        self.pfabric().check_under(conditions)
+    }
+    fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
+        self.pfabric().longest_pause(conditions)
     }
 }

@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Checked, quantity};
+use crate::{Checked, Conditions, check_deadline, quantity};
 
 /// What the priority number of a data packet means; smaller is better.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -24,16 +24,19 @@ pub enum Priority {
 pub struct Config {
     /// Packets a flow may send before the first acknowledgement; about the bandwidth-delay product (pHost paper §4.1: 12; PASE
     /// table 3: 38; PIAS: 70).
+    #[schemars(range(min = 1, max = 65536))]
     pub initial_window: u32,
     /// The most packets a flow may have unacknowledged (15 in the simulator behind the pHost paper's figures).
+    #[schemars(range(min = 1, max = 65536))]
     pub max_window: u32,
     /// Retransmission timeout, fixed: no estimator, no back-off. About three round trips, and more than a full buffer takes to
     /// drain (pHost paper §4.1: 45 µs; PASE table 3: 1 ms; PIAS: 250 µs).
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub rto: Duration,
     /// Consecutive timeouts after which a flow sends only a header per timeout until it is answered; 0 means never (5 in the
     /// PIAS authors' simulator; the pHost authors' has no probes).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub probe_after: u32,
     /// Whether a selective acknowledgement alone, behind a hole, lets the flow send on. In the simulators of both papers only a
     /// cumulative advance does.
@@ -42,12 +45,12 @@ pub struct Config {
     pub priority: Priority,
     /// The most that a port holds, if it has more memory: pFabric is made for two bandwidth-delay products (PIAS §V-C: 210 kB).
     #[serde(with = "quantity::bytes::option", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "quantity::bytes::schema")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "2GB"))]
     pub port_most: Option<Bytes>,
     /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them. Many
     /// times `rto`, since as many losses in a row must do no harm, and longer than a duplicate can starve in a port.
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100000s"))]
     pub time_wait: Duration,
 }
 
@@ -90,6 +93,21 @@ impl Checked for Config {
             return Err(format!("time_wait: found {wait}; it must be at least rto = {rto}, such as \"100ms\""));
         }
         Ok(())
+    }
+
+    fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
+        let full = conditions.wire.full;
+        if let Some(most) = self.port_most.filter(|most| *most < full) {
+            return Err(format!("port_most: found {most}; a port holds at least one full packet, {full}"));
+        }
+        if self.priority == Priority::Deadline {
+            check_deadline("priority", conditions.last_deadline)?;
+        }
+        Ok(())
+    }
+
+    fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
+        self.rto
     }
 }
 

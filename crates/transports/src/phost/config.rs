@@ -1,9 +1,10 @@
 //! Parameters of pHost, each with where it comes from.
 
+use flowloom_core::{Bytes, Duration, Network, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Checked;
+use crate::{Checked, Conditions, span_of};
 
 /// Which flows may start without a token from their receiver (§3.2 says "8 per flow"; the authors' simulator gives them to
 /// short flows only).
@@ -46,6 +47,7 @@ pub enum Policy {
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Free tokens per flow, in packets (§4.1: 8, the bandwidth-delay product).
+    #[schemars(range(min = 0, max = 4096))]
     pub free_tokens: u32,
     /// Which flows get free tokens.
     pub free_token_rule: FreeTokenRule,
@@ -55,20 +57,27 @@ pub struct Config {
     /// full packet's time, and tokens, requests and acknowledgements come on top: busy links are asked for more than they carry.
     pub slot_with_token: bool,
     /// A token is good for this many slots after its arrival at the sender (§3.1: 1.5).
+    #[schemars(range(min = 0.001, max = 1e6))]
     pub token_life_slots: f64,
     /// A flow with this many unanswered tokens is downgraded: it gets no tokens for a while. The default is a bandwidth-delay product
     /// (§3.2, §4.1: 8), as in the authors' simulator; the text says that the count "exceeds" it, which would be 9 here.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub downgrade_threshold: u32,
     /// A downgraded flow may have tokens again this many slots after its last one (§4.1: 24, three round trips).
+    #[schemars(range(min = 0.001, max = 1e6))]
     pub downgrade_slots: f64,
     /// How many tokens it may then have before it is downgraded again.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub downgrade_retry_tokens: u32,
     /// When every packet has had a token, the missing ones get another this many slots after the last (§3.4 "or timeout";
     /// 9 in the authors' simulator).
+    #[schemars(range(min = 0.001, max = 1e6))]
     pub reissue_slots: f64,
     /// The same for flows sent wholly on free tokens, in slots per free token.
+    #[schemars(range(min = 0.001, max = 1e6))]
     pub free_reissue_slots: f64,
     /// Flows of at most this many packets are short: class 1 instead of 2 (§3.3, whose limit is not given; the free-token limit).
+    #[schemars(range(min = 0, max = 1_000_000_000))]
     pub short_flow_packets: u32,
     /// The policy at both ends.
     pub policy: Policy,
@@ -79,6 +88,7 @@ pub struct Config {
     pub push_out: bool,
     /// An RTS is repeated when nothing was heard for this many base round trips, and then at twice the interval each time. The
     /// paper does not say what happens when an RTS or the final ACK is lost.
+    #[schemars(range(min = 0.1, max = 1e6))]
     pub rts_retry_rtts: f64,
 }
 
@@ -121,5 +131,71 @@ impl Checked for Config {
             return Err(format!("downgrade_retry_tokens: found {found}; it must be from 1 to downgrade_threshold = {most}"));
         }
         Ok(())
+    }
+
+    fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
+        conditions
+            .host_rates()
+            .into_iter()
+            .try_for_each(|rate| Spans::new(self, rate, conditions.network, &conditions.wire).map(drop))
+    }
+
+    fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
+        let [slowest, _] = conditions.host_rates();
+        Spans::new(self, slowest, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.longest_pause())
+    }
+}
+
+/// Request intervals double up to so many times.
+pub(super) const RETRY_DOUBLINGS_MAX: u32 = 6;
+/// So many requests in a row are never all lost.
+const SILENT_RETRIES: u64 = 16;
+
+/// The configuration's times, where hosts send at one rate over one network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spans {
+    /// A token's worth: that of a full packet even where the packet is shorter.
+    pub slot: Duration,
+    pub token_life: Duration,
+    pub downgrade: Duration,
+    pub reissue: Duration,
+    /// Per free token.
+    pub free_reissue: Duration,
+    /// The first interval between two requests.
+    pub retry: Duration,
+    /// How long after a flow's end its receiver must remember it: a sender that has not heard the end repeats its request at
+    /// intervals, and so many repetitions are not all lost. Twice the longest interval was too short at 28 % loss.
+    pub time_wait: Duration,
+    /// What all free tokens of a flow take.
+    free: Duration,
+}
+
+impl Spans {
+    /// # Errors
+    /// Where a span is none that a run can have, with the key that makes it so.
+    pub fn new(config: &Config, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
+        let control = if config.slot_with_token { wire.control } else { Bytes::ZERO };
+        let slot = rate.transmit_time(wire.full + control);
+        let slots = |key: &str, slots: f64| span_of(key, slot.checked_scale(slots));
+        let free_reissue = slots("free_reissue_slots", config.free_reissue_slots)?;
+        let free_tokens = u64::from(config.free_tokens.max(1));
+        span_of("free_reissue_slots", free_reissue.checked_mul(free_tokens))?;
+        let retry = span_of("rts_retry_rtts", network.base_rtt(wire).checked_scale(config.rts_retry_rtts))?;
+        Ok(Spans {
+            slot,
+            token_life: slots("token_life_slots", config.token_life_slots)?,
+            downgrade: slots("downgrade_slots", config.downgrade_slots)?,
+            reissue: slots("reissue_slots", config.reissue_slots)?,
+            free_reissue,
+            retry,
+            time_wait: span_of("rts_retry_rtts", retry.checked_mul(SILENT_RETRIES << RETRY_DOUBLINGS_MAX))?,
+            free: span_of("free_tokens", slot.checked_mul(free_tokens))?,
+        })
+    }
+
+    /// The longest that a flow may be silent before one of its ends tries again.
+    fn longest_pause(&self) -> Duration {
+        let requests = self.retry * (1 << RETRY_DOUBLINGS_MAX);
+        requests.max(self.reissue).max(self.downgrade).max(self.free_reissue).max(self.token_life) + self.free
     }
 }

@@ -1,8 +1,8 @@
 //! A pHost node: a sender and a receiver behind one NIC.
 
-use flowloom_core::{Bytes, Duration, Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
-use super::config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
+use super::config::{Config, FreeTokenAccount, FreeTokenRule, Policy, Spans};
 use super::header::Header;
 use super::receiver::{Receiver, Request};
 use super::sender::Sender;
@@ -11,12 +11,7 @@ use crate::toolkit::{Framing, Outbox};
 /// The configuration in the units of one node.
 pub(super) struct Rules {
     pub framing: Framing,
-    pub slot: Duration,
-    pub token_life: Duration,
-    pub downgrade: Duration,
-    pub reissue: Duration,
-    pub free_reissue: Duration,
-    pub retry: Duration,
+    pub spans: Spans,
     pub downgrade_threshold: u32,
     pub downgrade_retry: u32,
     pub policy: Policy,
@@ -29,17 +24,10 @@ pub(super) struct Rules {
 
 impl Rules {
     fn new(config: &Config, site: &Site<'_>) -> Rules {
-        // A token slot is that of a full packet even where the packet is shorter.
-        let control = if config.slot_with_token { site.wire.control } else { Bytes::ZERO };
-        let slot = site.line_rate().transmit_time(site.wire.full + control);
+        let spans = Spans::new(config, site.line_rate(), site.network, &site.wire);
         Rules {
             framing: Framing::new(site.node, &site.wire),
-            slot,
-            token_life: slot.scale(config.token_life_slots),
-            downgrade: slot.scale(config.downgrade_slots),
-            reissue: slot.scale(config.reissue_slots),
-            free_reissue: slot.scale(config.free_reissue_slots),
-            retry: site.network.base_rtt(&site.wire).scale(config.rts_retry_rtts),
+            spans: spans.expect("the configuration suits the network"),
             downgrade_threshold: config.downgrade_threshold,
             downgrade_retry: config.downgrade_retry_tokens,
             policy: config.policy,

@@ -5,7 +5,6 @@ use flowloom_core::{Bytes, Event, FlowId, NodeId, Packet, Time};
 use super::config::{FreeTokenAccount, Policy};
 use super::header::Header;
 use super::host::{Rules, count};
-use super::sender::Sender;
 use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RangeSet, TimeWait};
 
 /// Why a pending flow gets no tokens now.
@@ -90,7 +89,7 @@ impl Receiver {
             ready: vec![IndexedHeap::default()],
             by_tenant: rules.policy == Policy::TenantFair,
             paused: IndexedHeap::default(),
-            finished: TimeWait::new(Sender::silence_max(rules)),
+            finished: TimeWait::new(rules.spans.time_wait),
             served: Vec::new(),
             next_token: Time::ZERO,
             hold_until: Time::ZERO,
@@ -144,14 +143,15 @@ impl Receiver {
                 last_token: now,
             },
         );
-        let room = rules.slot * u64::from(free);
+        let room = rules.spans.slot * u64::from(free);
         self.hold_until = match rules.free_token_account {
             FreeTokenAccount::SetByShort if free == 0 => self.hold_until,
             FreeTokenAccount::Set | FreeTokenAccount::SetByShort => now + room,
-            FreeTokenAccount::Add => self.hold_until.max(now) + room,
+            // Many flows add up; what is beyond the last instant of a run is all one.
+            FreeTokenAccount::Add => self.hold_until.max(now).min(Time::LAST) + room,
         };
         if free == packets {
-            self.pause(slot, Pause::Waiting, now + rules.free_reissue * u64::from(free));
+            self.pause(slot, Pause::Waiting, now + rules.spans.free_reissue * u64::from(free));
         } else {
             self.resume(slot, rules);
         }
@@ -254,7 +254,7 @@ impl Receiver {
             && until <= now
         {
             let flow = &mut self.flows[slot];
-            let again = flow.last_token + rules.downgrade;
+            let again = flow.last_token + rules.spans.downgrade;
             if flow.pause == Pause::Waiting {
                 flow.goal = flow.issued + flow.remaining();
                 if flow.unanswered() >= rules.downgrade_threshold && again > now {
@@ -290,7 +290,7 @@ impl Receiver {
         }
         self.unpause(now, rules);
         let Some(slot) = self.pick() else { return };
-        self.next_token = now + rules.slot;
+        self.next_token = now + rules.spans.slot;
         let flow = &mut self.flows[slot];
         let packet = flow.next_packet();
         flow.issued += 1;
@@ -300,9 +300,9 @@ impl Receiver {
         let (src, issued, goal, unanswered) = (flow.src, flow.issued, flow.goal, flow.unanswered());
         out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), src, header));
         if issued >= goal {
-            self.pause(slot, Pause::Waiting, now + rules.reissue);
+            self.pause(slot, Pause::Waiting, now + rules.spans.reissue);
         } else if unanswered >= rules.downgrade_threshold {
-            self.pause(slot, Pause::Downgraded, now + rules.downgrade);
+            self.pause(slot, Pause::Downgraded, now + rules.spans.downgrade);
         }
     }
 

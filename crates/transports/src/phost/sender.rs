@@ -1,16 +1,11 @@
 //! pHost's sending side (§3.1, Algorithm 1): requests, tokens in hand, and which of them to use next.
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Packet, Time};
+use flowloom_core::{Bytes, Flow, FlowId, NodeId, Packet, Time};
 
-use super::config::{FreeTokenRule, Policy};
+use super::config::{FreeTokenRule, Policy, RETRY_DOUBLINGS_MAX};
 use super::header::Header;
 use super::host::{Rules, count};
 use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RangeSet};
-
-/// Request intervals double up to this many times the first one.
-const RETRY_DOUBLINGS_MAX: u32 = 6;
-/// So many requests in a row are never all lost.
-const SILENT_RETRIES: u64 = 16;
 
 /// A flow that this node sends.
 struct Sending {
@@ -52,12 +47,6 @@ impl Sender {
         Sender { flows: FlowTable::default(), tokens: Vec::new(), retries: IndexedHeap::default(), served: Vec::new() }
     }
 
-    /// How long after a flow's end its receiver must remember it: a sender that has not heard the end repeats its request at
-    /// intervals, and so many repetitions are not all lost. Twice the longest interval was too short at 28 % loss.
-    pub fn silence_max(rules: &Rules) -> Duration {
-        rules.retry * (SILENT_RETRIES << RETRY_DOUBLINGS_MAX)
-    }
-
     pub fn open(&mut self, now: Time, flow: &Flow, rules: &Rules, out: &mut Outbox<Header>) {
         let packets = rules.framing.packets(flow.size);
         let slot = self.flows.insert(
@@ -77,10 +66,10 @@ impl Sender {
         );
         self.request(slot, rules, out);
         let free = rules.free_tokens(packets);
-        let free_slots = rules.slot * u64::from(free);
+        let free_slots = rules.spans.slot * u64::from(free);
         // What free tokens send takes its time before anything can come back.
-        self.retries.set(slot, now + rules.retry + free_slots);
-        let expires = now + free_slots + rules.token_life;
+        self.retries.set(slot, now + rules.spans.retry + free_slots);
+        let expires = now + free_slots + rules.spans.token_life;
         let class = rules.data_class(packets);
         self.tokens.extend((0..free).map(|packet| Token { flow: slot, packet, serial: packet + 1, class, expires }));
     }
@@ -101,7 +90,7 @@ impl Sender {
         }
         sending.remaining = remaining;
         sending.last_heard = now;
-        self.tokens.push(Token { flow: slot, packet, serial, class, expires: now + rules.token_life });
+        self.tokens.push(Token { flow: slot, packet, serial, class, expires: now + rules.spans.token_life });
     }
 
     /// The receiver has it all. Says whether that is news.
@@ -174,14 +163,14 @@ impl Sender {
             && at <= now
         {
             let flow = &mut self.flows[slot];
-            let quiet_until = flow.last_heard + rules.retry;
+            let quiet_until = flow.last_heard + rules.spans.retry;
             if quiet_until > now {
                 flow.doublings = 0;
                 self.retries.set(slot, quiet_until);
                 continue;
             }
             flow.doublings = (flow.doublings + 1).min(RETRY_DOUBLINGS_MAX);
-            self.retries.set(slot, now + rules.retry * (1 << flow.doublings));
+            self.retries.set(slot, now + rules.spans.retry * (1 << flow.doublings));
             self.request(slot, rules, out);
         }
     }

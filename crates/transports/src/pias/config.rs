@@ -1,13 +1,15 @@
 //! Parameters of PIAS.
 
 use flowloom_core::{Bytes, Duration};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::optimum::Reading;
 use crate::tcp::controllers::Kind;
-use crate::{Checked, quantity, tcp};
+use crate::{Checked, Conditions, quantity, tcp};
 
+/// The shortest period: each costs a packet from every host and a search for thresholds.
+const PERIOD_MIN: Duration = Duration::from_us(10);
 /// Most classes that a port has, less one.
 pub const MOST_THRESHOLDS: usize = 7;
 
@@ -18,11 +20,12 @@ pub struct Config {
     /// Demotion thresholds, ascending, at most 7: a packet is in the class of the first one that its offset in the flow does not exceed,
     /// and in the last class beyond all. None makes one class. `flowloom thresholds` finds them.
     #[serde(with = "quantity::bytes::list")]
-    #[schemars(schema_with = "quantity::bytes::list::schema", length(max = 7))]
+    #[schemars(schema_with = "thresholds_schema", length(max = 7))]
     pub thresholds: Vec<Bytes>,
     /// What sizes the window: `newreno`, `dctcp` (the paper's), `d2tcp`, `l2dct` or `ecn_star`.
     pub controller: Kind,
     /// A flow that times out so many times in a row counts as new (§III-B3: 2; the authors' kernel module: 3; their simulator: never, 0).
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub aging: u32,
     /// TCP underneath.
     pub tcp: tcp::Config,
@@ -36,17 +39,24 @@ pub struct Config {
 pub struct Update {
     /// How often; 0 means never.
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "100000s"))]
     pub period: Duration,
     /// From the hosts' reports until the new thresholds leave: collecting and computing.
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "100000s"))]
     pub delay: Duration,
     /// Weight of the latest period against all before it: 1 forgets at once.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub smoothing: f64,
     /// What the new thresholds minimise: `exact` or `per_packet`. The first does better in simulation, see `flowloom thresholds`.
     pub reading: Reading,
+}
+
+fn thresholds_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut one = quantity::bytes::schema(generator);
+    one.insert("x-min".to_owned(), "1B".into());
+    one.insert("x-max".to_owned(), "1TB".into());
+    json_schema!({ "type": "array", "items": one })
 }
 
 impl Default for Config {
@@ -88,10 +98,17 @@ impl Checked for Config {
             return Err(format!("thresholds: they are above 0 and ascend, {right}"));
         }
         let Update { period, delay, .. } = self.update;
+        if period != Duration::ZERO && period < PERIOD_MIN {
+            return Err(format!("update.period: found {period}; it is 0 or at least {PERIOD_MIN}"));
+        }
         if period != Duration::ZERO && (delay == Duration::ZERO || delay >= period) {
             return Err(format!("update.delay: found {delay}; it is above 0 and below update.period = {period}"));
         }
         self.tcp.check().map_err(|why| format!("tcp.{why}"))
+    }
+
+    fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
+        self.tcp.longest_pause(conditions)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The central entity: collects what hosts report, and distributes thresholds (§III-B1).
 
-use flowloom_core::{Bytes, Endpoint, Event, Flow, FlowId, NodeId, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, NodeId, Packet, Site, Time};
 
 use super::config::{MOST_THRESHOLDS, Update};
 use super::optimum::thresholds;
@@ -34,14 +34,14 @@ impl Controller {
     pub fn new(config: &Config, site: &Site<'_>) -> Controller {
         let update = config.update.clone();
         let hosts = site.network.hosts() as u32;
-        let rate = |host| site.network.host_rate(NodeId(host)).bytes_in(update.period);
-        let capacity = (0..hosts).map(rate).fold(Bytes::ZERO, |sum, bytes| sum + bytes);
+        let bytes = |host| site.network.host_rate(NodeId(host)).bytes_in(update.period).get() as f64;
+        let capacity = (0..hosts).map(bytes).sum();
         Controller {
             framing: Framing::new(site.node, &site.wire),
             next: Time::ZERO + update.period + update.delay,
             update,
             hosts,
-            capacity: capacity.get() as f64,
+            capacity,
             reported: Sizes::default(),
             traffic: Sizes::default(),
             begun: false,

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::disciplines::EcnConfig;
-use crate::{Checked, quantity};
+use crate::{Checked, Conditions, quantity};
 
 /// Whether duplicate acknowledgements say that a packet is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -76,22 +76,25 @@ pub enum RtoRule {
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Packets a new connection may send before the first acknowledgement (PIAS §V-C: 70, the bandwidth-delay product; its testbed: 10).
+    #[schemars(range(min = 1, max = 65536))]
     pub initial_window: u32,
     /// The most packets a flow may have unacknowledged (239 in the PIAS authors' simulator: one less than a port holds).
+    #[schemars(range(min = 1, max = 65536))]
     pub max_window: u32,
     /// The fewest packets that a mark leaves to the window (1 in ns-2, 2 in Linux).
+    #[schemars(range(min = 1, max = 65536))]
     pub min_window: u32,
     /// The least retransmission timeout (PIAS §V-C: 2 ms; its testbed and the PASE paper: 10 ms; Linux: 200 ms; RFC 6298: 1 s).
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub rto_min: Duration,
     /// The timeout before the first round-trip time is known (2 ms in the PIAS authors' simulator; RFC 6298: 1 s).
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub rto_initial: Duration,
     /// The most that consecutive timeouts double it to (RFC 6298: 60 s or more).
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub rto_max: Duration,
     /// How the timeout follows from round-trip times: `rfc6298`, `linux` (which adds `rto_min` to the smoothed round-trip time instead of
     /// taking the larger one) or `fixed` (always `rto_min`, without back-off: the PIAS authors' simulator).
@@ -102,18 +105,21 @@ pub struct Config {
     /// Whether duplicate acknowledgements say that a packet is lost: `auto` (not under packet spraying), `on` or `off`.
     pub fast_retransmit: FastRetransmit,
     /// How many duplicate acknowledgements, or packets selectively acknowledged beyond a missing one, say that it is lost.
+    #[schemars(range(min = 1, max = 65536))]
     pub dup_ack_threshold: u32,
     /// Whether receivers acknowledge selectively and senders recover by that (RFC 6675); otherwise by partial acknowledgements alone
     /// (RFC 6582).
     pub sack: bool,
     /// A receiver acknowledges every so many packets in order (1 in data-center simulations; RFC 5681: 2). What is out of order, or
     /// completes a flow, is acknowledged at once.
+    #[schemars(range(min = 1, max = 65536))]
     pub ack_every: u32,
     /// The longest that an acknowledgement waits for further packets, if `ack_every` is above 1.
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "1000s"))]
     pub ack_delay: Duration,
     /// Connections that each pair of hosts has from the start (PIAS §V-A: 5; its simulator: 1). More are opened when all are busy.
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub connections: u32,
     /// Whether a connection, with its window, serves one flow after the other (PIAS §V); if not, each flow opens one of its own.
     pub persistent: bool,
@@ -136,29 +142,30 @@ pub struct Config {
     #[schemars(range(min = 0, max = 1))]
     pub initial_alpha: f64,
     /// The least urgency of a flow with a deadline: far ones back off as if more packets were marked (d2tcp: 0.5).
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 1000))]
     pub urgency_min: f64,
     /// The most urgency of a flow with a deadline (d2tcp: 2).
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 1000))]
     pub urgency_max: f64,
     /// Weight of a flow that has sent less than `young` (l2dct: 2.5).
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 1000))]
     pub weight_max: f64,
     /// Weight of a flow that has sent more than `old` (l2dct: 0.125).
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 1000))]
     pub weight_min: f64,
     /// Up to here a flow has `weight_max` (l2dct: 200 KiB).
     #[serde(with = "quantity::bytes")]
-    #[schemars(schema_with = "quantity::bytes::schema")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "0B", "x-max" = "1TB"))]
     pub young: Bytes,
     /// From here on it has `weight_min` (l2dct: 1 MiB); between, the weight falls linearly.
     #[serde(with = "quantity::bytes")]
-    #[schemars(schema_with = "quantity::bytes::schema")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "1TB"))]
     pub old: Bytes,
-    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them (60 s in Linux).
-    /// Longer than a duplicate can starve in a port: under priorities and at high load, many seconds.
+    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them (60 s in Linux,
+    /// where a later one is answered with a reset). Many times `rto_max`, since as many losses in a row must do no harm, and longer than a
+    /// duplicate can starve in a port.
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100000s"))]
     pub time_wait: Duration,
     /// Ports of switches.
     pub port: EcnConfig,
@@ -196,7 +203,7 @@ impl Default for Config {
             weight_min: 0.125,
             young: Bytes::new(200 * 1024),
             old: Bytes::new(1024 * 1024),
-            time_wait: Duration::from_ms(60_000),
+            time_wait: Duration::from_ms(1_000_000),
             port: EcnConfig::default(),
             nic: EcnConfig::default(),
         }
@@ -213,6 +220,10 @@ impl Checked for Config {
         self.check_controllers()?;
         self.port.check().map_err(|why| format!("port.{why}"))?;
         self.nic.check().map_err(|why| format!("nic.{why}"))
+    }
+
+    fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
+        self.rto_max.max(self.rto_min).max(self.ack_delay)
     }
 }
 

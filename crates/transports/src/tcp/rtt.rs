@@ -52,6 +52,7 @@ impl RttEstimator {
             RtoRule::Rfc6298 => (self.smoothed + self.variation * 4).max(config.rto_min),
             RtoRule::Linux => self.smoothed + (self.variation * 4).max(config.rto_min),
         };
+        // It may saturate: `rto_max` is less.
         let backed_off = base.as_ps().saturating_mul(1 << self.backoff);
         Duration::from_ps(backed_off).min(config.rto_max)
     }

@@ -95,7 +95,7 @@ fn poisson(sizes: &Cdf, rate: f64, replication: u64) -> Vec<Flow> {
     let mut draws = Stream::new(1, Purpose::Sizes, replication);
     let mut now = Time::ZERO;
     let next = |id| {
-        now += Duration::from_secs_f64(gaps.exponential() / rate);
+        now += Duration::checked_from_secs_f64(gaps.exponential() / rate).expect("a short gap");
         flow(id, 0, 1, sizes.sample(draws.unit()).get(), now)
     };
     (0..FLOWS).map(next).collect()

@@ -47,7 +47,7 @@ pub struct EcnConfig {
     /// An ECN-capable packet is marked where, with itself, more than this is queued (PIAS paper, §V-C: 65 packets; §V-A, at
     /// 1 Gb/s: 20 kB).
     #[serde(with = "quantity::bytes")]
-    #[schemars(schema_with = "quantity::bytes::schema")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "4GB"))]
     pub mark_above: Bytes,
     /// When packets are marked: at `enqueue`, for the queue that a packet joins, or at `dequeue`, for the queue that it leaves behind.
     /// The packet itself counts in both cases.

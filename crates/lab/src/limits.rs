@@ -1,0 +1,105 @@
+//! What a run's clock and counters can hold, checked before it starts. The sums in a run are then in range, as [`Time`] explains.
+
+use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, NodeId, Rate, Time, WireProfile};
+use flowloom_fabric::Fault;
+use flowloom_transports::Conditions;
+
+use crate::ScenarioError;
+use crate::plan::Plan;
+use crate::registry::{self, BadParameter};
+
+/// A byte on a faster link would take less than a picosecond.
+const RATE_MAX: Rate = Rate::from_gbps(1_000_000);
+
+/// A round trip over full ports is a span of a run.
+pub(crate) fn check_network(network: &Network, wire: &WireProfile, buffer: Bytes) -> Result<(), ScenarioError> {
+    let hops = network.distances(NodeId(0)).into_iter().filter(|hops| *hops < u32::MAX).max().unwrap_or(1);
+    // There and back, and any two nodes are at most twice as far apart as the first one and the farthest.
+    let longest = Duration::LONGEST / (4 * u64::from(hops.max(1)));
+    for (index, link) in (0..).zip(network.links()) {
+        let wrong = |key: &str, what: String| Err(ScenarioError::at_key(key, format!("link {}: {what}", name(network, index))));
+        if link.rate > RATE_MAX {
+            return wrong("topology", format!("found a rate of {}; the most is {RATE_MAX}", link.rate));
+        }
+        let [packet, queue] = [wire.full, buffer].map(|bytes| link.rate.checked_transmit_time(bytes).unwrap_or(Duration::MAX));
+        if link.delay > longest || packet > longest {
+            let found = format!("found {} and a delay of {}", link.rate, link.delay);
+            return wrong("topology", format!("{found}; a packet is over a link in at most {longest} here"));
+        }
+        if queue > longest {
+            let found = format!("{buffer} take {} at {}", seconds(link.rate, buffer), link.rate);
+            return wrong("fabric.buffer", format!("{found}; a full port is empty after at most {longest} here"));
+        }
+    }
+    Ok(())
+}
+
+fn name(network: &Network, link: u32) -> String {
+    let Link { from, to, .. } = *network.link(LinkId(link));
+    format!("{}-{}", network.node(from).name, network.node(to).name)
+}
+
+fn seconds(rate: Rate, bytes: Bytes) -> String {
+    format!("{:.3e} s", bytes.get() as f64 * 8.0 / rate.as_bps() as f64)
+}
+
+/// Flows start within a run, have fewer packets than can be counted, and take no longer than a run's longest span over any link.
+pub(crate) fn check_flows(flows: &[Flow], network: &Network, wire: &WireProfile) -> Result<(), ScenarioError> {
+    let wrong = |message: String| Err(ScenarioError::at_key("workload", message));
+    let starts = flows.iter().map(|flow| flow.start).filter(|start| *start < Time::MAX);
+    if let Some(last) = starts.max().filter(|last| *last > Time::LAST) {
+        return wrong(format!("a flow would start at {last}; a run lasts at most {}", Time::LAST));
+    }
+    let Some(largest) = flows.iter().map(|flow| flow.size).max() else { return Ok(()) };
+    if largest.pieces(wire.payload()) >= u64::from(u32::MAX) {
+        return wrong(format!("found a flow of {largest}; the most is 2^32 - 2 packets"));
+    }
+    let slowest = network.links().iter().map(|link| link.rate).min().expect("a checked network has links");
+    let bytes = wire.flow_wire_bytes(largest);
+    if slowest.checked_transmit_time(bytes).is_none() {
+        let time = seconds(slowest, bytes);
+        return wrong(format!("a flow of {largest} takes {time} over a link of {slowest}; the most is {}", Duration::LONGEST));
+    }
+    Ok(())
+}
+
+/// What remains to check of a plan: faults, the transport's parameters on this network, and the oracle's busy periods.
+pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
+    let too_long = |fault: &Fault| matches!(fault, Fault::Reorder(_, delay) if *delay > Duration::LONGEST);
+    if plan.faults.iter().flatten().any(too_long) {
+        return Err(ScenarioError::at_key("fault", format!("packets are held back for at most {}", Duration::LONGEST)));
+    }
+    longest_pause(plan)?;
+    let bytes = plan.flows.iter().map(|flow| plan.wire.flow_wire_bytes(flow.size).get()).try_fold(0, u64::checked_add);
+    if bytes.is_none() {
+        return Err(ScenarioError::at_key("workload", "all flows together are more than 2^64 bytes"));
+    }
+    if plan.transport == "ideal" {
+        // It works through all flows, however long that takes.
+        let slowest = plan.network.links().iter().map(|link| link.rate).min().expect("a checked network has links");
+        let time = bytes.and_then(|bytes| slowest.checked_transmit_time(Bytes::new(bytes)));
+        if time.is_none() {
+            let message = format!("all flows together take more than {} over a link of {slowest}", Duration::LONGEST);
+            return Err(ScenarioError::at_key("workload", message));
+        }
+    }
+    Ok(())
+}
+
+/// The longest that a flow of the plan's transport may be silent before it tries again.
+///
+/// # Errors
+/// Where the transport's parameters make no sense in this plan.
+pub(crate) fn longest_pause(plan: &Plan) -> Result<Duration, ScenarioError> {
+    let entry = registry::entry(&plan.transport).expect("the scenario was checked");
+    let conditions = Conditions {
+        network: &plan.network,
+        wire: plan.wire,
+        buffer: plan.memory.bytes(),
+        last_deadline: plan.flows.iter().filter_map(|flow| flow.deadline).max(),
+    };
+    (entry.longest_pause)(&plan.parameters, &conditions).map_err(|BadParameter { key, message }| {
+        let below = key.map_or(String::new(), |key| format!(".{key}"));
+        ScenarioError::at_key(format!("transport.{}{below}", plan.transport), message)
+    })
+}

@@ -1,0 +1,292 @@
+//! Ends a run that makes no progress, and says why.
+//!
+//! Progress is a byte that a receiver reports as new, or a flow that finishes. A run that makes none while flows are open either waits,
+//! so that simulated time passes, or does much in little time. There is a limit to both. The watchdog looks at the run between steps and
+//! costs nothing on the way of a packet; it looks at fixed counts of events and at fixed simulated instants, so that a scenario always
+//! stops at the same event.
+
+use flowloom_core::{DropReason, Duration, LinkId, Time};
+use flowloom_fabric::{Fault, FlowRecord, Report, Vitals};
+use flowloom_transports::quantity;
+
+use crate::ScenarioError;
+use crate::limits::longest_pause;
+use crate::plan::Plan;
+
+/// Events between two looks: some ten milliseconds of work.
+pub(crate) const EVENTS_PER_LOOK: u64 = 200_000;
+/// The least limit of simulated time, unless the scenario sets one.
+const PATIENCE_MIN: Duration = Duration::from_ms(10_000);
+/// So many tries of a transport fit into it.
+const TRIES: u64 = 4;
+/// Events without progress: a million, and so many for each link. A large network does more before its first byte arrives.
+const EVENTS_MIN: u64 = 1_000_000;
+const EVENTS_PER_LINK: u64 = 1_000;
+/// So many times more where no flow is open: control nodes with timers may wait for the next flow for long.
+const IDLE_FACTOR: u64 = 100;
+/// Flows and links that a message names.
+const EXAMPLES: usize = 5;
+
+/// When the run last made progress, as far as the watchdog has seen.
+struct Mark {
+    at: Time,
+    events: u64,
+    finished: usize,
+    /// Unknown where a flow had just finished, which is progress enough.
+    delivered_bytes: Option<u64>,
+}
+
+/// Watches one run.
+pub(crate) struct Watchdog {
+    patience: Duration,
+    events_max: u64,
+    mark: Mark,
+}
+
+/// What a look at the run gave.
+pub(crate) enum Look {
+    /// It goes on; the next look is at this instant, or earlier.
+    GoOn(Time),
+    /// It makes no progress.
+    Stop(Stall),
+}
+
+/// A run without progress.
+pub(crate) struct Stall {
+    /// From when on, and until when.
+    span: (Time, Time),
+    events: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Simulated time passed.
+    Wait,
+    /// Much was done in little simulated time.
+    Storm,
+    /// No event was left.
+    Deadlock,
+    /// The last instant of a run was reached.
+    ClockEnd,
+}
+
+impl Watchdog {
+    /// # Errors
+    /// Where the transport's parameters make no sense in this plan.
+    pub fn new(plan: &Plan) -> Result<Watchdog, ScenarioError> {
+        let patience = match plan.stall_limit {
+            Some(limit) => limit,
+            None => (longest_pause(plan)? * TRIES).max(PATIENCE_MIN) + longest_outage(plan),
+        };
+        let events_max = EVENTS_MIN + EVENTS_PER_LINK * plan.network.links().len() as u64;
+        Ok(Watchdog { patience, events_max, mark: Mark { at: Time::ZERO, events: 0, finished: 0, delivered_bytes: Some(0) } })
+    }
+
+    /// How long a run may make no progress.
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Looks at the run at the instant `at`, up to which everything has happened. `delivered_bytes` is asked for where no flow has
+    /// finished in a while.
+    pub fn look(&mut self, at: Time, vitals: &Vitals, delivered_bytes: impl FnOnce() -> u64) -> Look {
+        let Vitals { events, open, finished, busy_since, .. } = *vitals;
+        if finished != self.mark.finished {
+            return self.set_mark(at, vitals, None);
+        }
+        if open == 0 {
+            let storm = events - self.mark.events > IDLE_FACTOR * self.events_max;
+            return if storm {
+                self.stop(self.mark.at, at, events - self.mark.events, Kind::Storm)
+            } else {
+                Look::GoOn(Time::MAX)
+            };
+        }
+        let (since, events_since) = (self.mark.at.max(busy_since.0), self.mark.events.max(busy_since.1));
+        let kind = match (at - since >= self.patience, events - events_since >= self.events_max) {
+            (true, _) => Kind::Wait,
+            (_, true) => Kind::Storm,
+            _ => return Look::GoOn(since + self.patience),
+        };
+        let delivered_bytes = delivered_bytes();
+        if self.mark.delivered_bytes == Some(delivered_bytes) {
+            return self.stop(since, at, events - events_since, kind);
+        }
+        self.set_mark(at, vitals, Some(delivered_bytes))
+    }
+
+    fn set_mark(&mut self, at: Time, vitals: &Vitals, delivered_bytes: Option<u64>) -> Look {
+        self.mark = Mark { at, events: vitals.events, finished: vitals.finished, delivered_bytes };
+        Look::GoOn(if vitals.open == 0 { Time::MAX } else { at + self.patience })
+    }
+
+    fn stop(&self, since: Time, at: Time, events: u64, kind: Kind) -> Look {
+        Look::Stop(Stall { span: (since, at), events, kind })
+    }
+}
+
+/// The longest that a link is down.
+fn longest_outage(plan: &Plan) -> Duration {
+    let outage = |fault: &Fault| match *fault {
+        Fault::Down(from, to) => to.saturating_since(from).min(Duration::LONGEST),
+        _ => Duration::ZERO,
+    };
+    plan.faults.iter().flatten().map(outage).max().unwrap_or_default()
+}
+
+impl Stall {
+    /// The run is over, though it has no limit of time and flows are open.
+    pub fn at_end(report: &Report, next_event: Option<Time>) -> Stall {
+        let kind = if next_event.is_some() { Kind::ClockEnd } else { Kind::Deadlock };
+        Stall { span: (report.end, report.end), events: 0, kind }
+    }
+
+    /// What to tell the user: which flows are open, where packets were dropped, and which keys are likely at fault.
+    pub fn explain(&self, plan: &Plan, report: &Report) -> String {
+        let open: Vec<usize> =
+            (0..report.flows.len()).filter(|index| report.records[*index].acknowledged == Time::MAX).collect();
+        let drops = worst_links(report);
+        let mut lines = vec![
+            self.headline(open.len()),
+            format!("open: {}", few(&open, |index| describe(report, *index))),
+            match drops[..] {
+                [] => "dropped: nothing".to_owned(),
+                _ => format!("dropped: {}", few(&drops, |drop| describe_drop(report, drop))),
+            },
+        ];
+        let keys = self.likely_keys(plan, &drops);
+        if !keys.is_empty() {
+            lines.push(format!("likely: {}", few(&keys, String::clone)));
+        }
+        lines.join("\n  ")
+    }
+
+    fn headline(&self, open: usize) -> String {
+        let (since, until) = self.span;
+        let flows = if open == 1 { "1 flow is open".to_owned() } else { format!("{open} flows are open") };
+        match self.kind {
+            Kind::Wait => format!(
+                "no progress: {flows}, but no byte was delivered and no flow finished from {since} to {until} of simulated time \
+                 (run.stall_limit)"
+            ),
+            Kind::Storm => format!(
+                "no progress: {flows}, but no byte was delivered and no flow finished in {} events, from {since} to {until} of \
+                 simulated time",
+                self.events
+            ),
+            Kind::ClockEnd => format!("{flows} at the end of the simulator's clock, after {} of simulated time", Time::LAST),
+            Kind::Deadlock => format!("no progress: {flows}, but nothing is left to happen after {until} of simulated time"),
+        }
+    }
+
+    fn likely_keys(&self, plan: &Plan, drops: &[Drops]) -> Vec<String> {
+        let mut keys = Vec::new();
+        match drops.first() {
+            Some((link, DropReason::Lost | DropReason::Corrupted, _)) => {
+                let probability = probability(plan, *link);
+                keys.push(format!("fault.probability: packets are lost there with a probability of {probability}; lower it"));
+            }
+            Some((_, DropReason::LinkDown, _)) => {
+                keys.push("fault.from, fault.to: links are down; shorten that, or raise run.stall_limit".to_owned());
+            }
+            Some((_, DropReason::Overflow | DropReason::PushedOut | DropReason::Expired, _)) => {
+                keys.push(format!(
+                    "fabric.buffer: {} are too few for what arrives; raise it, or lower windows",
+                    plan.memory.bytes()
+                ));
+            }
+            Some((_, DropReason::Unclaimed, _)) | None => {}
+        }
+        let round_trip = plan.network.base_rtt(&plan.wire);
+        for (key, span) in short_spans(plan, round_trip) {
+            keys.push(format!("{key} = {span}: it is less than a round trip, {round_trip}; raise it"));
+        }
+        if self.kind == Kind::Wait && keys.is_empty() {
+            keys.push(format!("transport.{}: its timers wait for long; lower them, or raise run.stall_limit", plan.transport));
+        }
+        keys
+    }
+}
+
+/// The first of a list, and how many more there are.
+fn few<T>(list: &[T], describe: impl Fn(&T) -> String) -> String {
+    let mut texts: Vec<String> = list.iter().take(EXAMPLES).map(describe).collect();
+    if list.len() > EXAMPLES {
+        texts.push(format!("and {} more", list.len() - EXAMPLES));
+    }
+    texts.join("; ")
+}
+
+fn describe(report: &Report, index: usize) -> String {
+    let (flow, record) = (&report.flows[index], &report.records[index]);
+    let FlowRecord { delivered_bytes, dropped_packets, timeouts, received, .. } = *record;
+    let name = |node| &report.network.node(node).name;
+    let state = if received == Time::MAX {
+        format!("{delivered_bytes} of {} bytes delivered", flow.size.get())
+    } else {
+        "all delivered, but its source does not know".to_owned()
+    };
+    format!(
+        "flow {} from {} to {} ({state}, {dropped_packets} data packets dropped, {timeouts} timeouts)",
+        flow.id.0,
+        name(flow.src),
+        name(flow.dst)
+    )
+}
+
+/// Where packets were dropped, why, and how many.
+type Drops = (LinkId, DropReason, u64);
+
+fn describe_drop(report: &Report, (link, reason, packets): &Drops) -> String {
+    let link = report.network.link(*link);
+    let name = |node| &report.network.node(node).name;
+    let reason = reason.name().replace('_', " ");
+    format!("{packets} packets at {}-{} ({reason})", name(link.from), name(link.to))
+}
+
+/// The worst first.
+fn worst_links(report: &Report) -> Vec<Drops> {
+    let links = (0..).map(LinkId).zip(&report.ports);
+    let mut drops: Vec<Drops> = links
+        .flat_map(|(link, port)| {
+            let reasons = DropReason::ALL.into_iter().zip(port.dropped_packets);
+            reasons.map(move |(reason, packets)| (link, reason, packets))
+        })
+        .filter(|(.., packets)| *packets > 0)
+        .collect();
+    drops.sort_by_key(|(link, reason, packets)| (std::cmp::Reverse(*packets), *link, *reason));
+    drops
+}
+
+/// The largest probability with which faults take packets on a link.
+fn probability(plan: &Plan, link: LinkId) -> f64 {
+    let faults = plan.faults.get(link.index()).into_iter().flatten();
+    let probabilities = faults.filter_map(|fault| match *fault {
+        Fault::Loss(probability) | Fault::Corrupt(probability) => Some(probability),
+        _ => None,
+    });
+    probabilities.fold(0.0, f64::max)
+}
+
+/// The transport's spans that are above zero and below `most`, by key.
+fn short_spans(plan: &Plan, most: Duration) -> Vec<(String, Duration)> {
+    fn walk(path: &str, table: &toml::Table, most: Duration, found: &mut Vec<(String, Duration)>) {
+        for (name, value) in table {
+            let key = format!("{path}.{name}");
+            match value {
+                toml::Value::Table(inner) => walk(&key, inner, most, found),
+                toml::Value::String(text) => found.extend(
+                    quantity::parse_duration(text)
+                        .ok()
+                        .filter(|span| *span > Duration::ZERO && *span < most)
+                        .map(|span| (key, span)),
+                ),
+                _ => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&format!("transport.{}", plan.transport), &plan.parameters, most, &mut found);
+    found
+}

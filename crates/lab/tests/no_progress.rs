@@ -1,0 +1,119 @@
+//! A run that makes no progress is stopped and says why; one that only waits is not.
+
+use flowloom_lab::spec::Scenario;
+use flowloom_lab::{Outcome, RunError, run};
+
+const SCENARIO: &str = r#"
+[topology]
+kind = "single_switch"
+hosts = 3
+[workload]
+kind = "permutation"
+sizes = { fixed = "100kB" }
+[transport]
+name = "tcp"
+"#;
+
+fn attempt(more: &str, overrides: &[&str]) -> Result<Outcome, String> {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let scenario =
+        Scenario::load(&format!("{SCENARIO}{more}"), "scenario.toml", &overrides).map_err(|error| error.to_string())?;
+    run(&scenario, &mut |_, _, _| true).map_err(|error| match error {
+        RunError::Scenario(error) => error.to_string(),
+        RunError::Failed(message) => message,
+        RunError::Stopped => panic!("nobody stopped it"),
+    })
+}
+
+fn diagnosis(more: &str, overrides: &[&str]) -> String {
+    attempt(more, overrides).map(drop).expect_err("a run without progress")
+}
+
+const TRANSPORTS: [&str; 10] = ["tcp", "dctcp", "d2tcp", "l2dct", "ecn_star", "pias", "las", "pfabric", "phost", "fastpass"];
+
+fn loss(place: &str) -> String {
+    format!("[[fault]]\nkind = \"loss\"\nwhere = \"{place}\"\nprobability = 1.0\n")
+}
+
+#[test]
+fn where_every_packet_is_lost_the_fault_is_named() {
+    for name in TRANSPORTS {
+        let message = diagnosis(&loss("all"), &[&format!("transport.name={name}")]);
+        assert!(message.starts_with("no progress: 3 flows are open, but no byte was delivered"), "{name}: {message}");
+        assert!(message.contains("flow 0 from h0 to h"), "{name}: {message}");
+        assert!(message.contains("0 of 100000 bytes delivered"), "{name}: {message}");
+        assert!(message.contains("packets at h0-") && message.contains("(lost)"), "{name}: {message}");
+        assert!(
+            message.contains("likely: fault.probability: packets are lost there with a probability of 1"),
+            "{name}: {message}"
+        );
+        assert!(message.lines().count() <= 4, "{name}: {message}");
+    }
+}
+
+/// All bytes arrive, but no acknowledgement does.
+#[test]
+fn a_source_that_is_never_told_is_no_progress_either() {
+    for name in ["tcp", "pfabric"] {
+        let burst = "workload={ kind = \"burst\", flows = 1, sizes = { fixed = \"3kB\" }, matrix = \"many_to_one\" }";
+        let message = diagnosis(&loss("s0-h1"), &[&format!("transport.name={name}"), burst]);
+        assert!(message.starts_with("no progress: 1 flow is open"), "{name}: {message}");
+        assert!(message.contains("all delivered, but its source does not know"), "{name}: {message}");
+    }
+}
+
+#[test]
+fn the_stall_limit_can_be_set_and_the_stop_is_always_the_same() {
+    let set = diagnosis(&loss("all"), &["run.stall_limit=3s"]);
+    assert!(set.contains("from 0ps to 3s of simulated time (run.stall_limit)"), "{set}");
+    assert_eq!(set, diagnosis(&loss("all"), &["run.stall_limit=3s"]));
+    let error = diagnosis("", &["run.stall_limit=1ps"]);
+    assert!(error.contains("run.stall_limit: found the text \"1ps\", expected a duration from 1us to 1000000s"), "{error}");
+}
+
+/// Retransmissions every microsecond over a path of a second: no byte can arrive before millions of them.
+#[test]
+fn timers_shorter_than_a_round_trip_are_named() {
+    let message = diagnosis(
+        "",
+        &["topology.delay=1s", "transport.name=pfabric", "transport.pfabric.rto=1us", "transport.pfabric.probe_after=0"],
+    );
+    assert!(
+        message.contains("events") && message.contains("transport.pfabric.rto = 1us: it is less than a round trip"),
+        "{message}"
+    );
+}
+
+/// A port that holds a packet less than a full one never lets one through.
+#[test]
+fn ports_smaller_than_a_packet_are_refused() {
+    for name in ["las", "pfabric"] {
+        let message = diagnosis("", &[&format!("transport.name={name}"), &format!("transport.{name}.port_most=1499B")]);
+        let expected = format!("transport.{name}.port_most: found 1.499kB; a port holds at least one full packet, 1.5kB");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
+/// Nothing is delivered for half a minute, longer than the least limit: the transport waits ever longer, and so does the watchdog.
+#[test]
+fn waiting_is_no_stall() {
+    let down = "[[fault]]\nkind = \"link_down\"\nwhere = \"all\"\nfrom = \"20us\"\nto = \"35s\"\n";
+    for name in TRANSPORTS {
+        let outcome = attempt(down, &[&format!("transport.name={name}")]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(outcome.summary.finished, 3, "{name}");
+    }
+    let back_off = "[[fault]]\nkind = \"loss\"\nwhere = \"all\"\nprobability = 0.7\n";
+    let outcome = attempt(back_off, &["workload.sizes={ fixed = \"10kB\" }"]).expect("back-off ends");
+    assert_eq!(outcome.summary.finished, 3);
+}
+
+/// No flow is open for a thousand seconds, then one is.
+#[test]
+fn an_idle_network_makes_no_stall() {
+    for name in TRANSPORTS {
+        let sparse = "workload={ kind = \"incast\", senders = 1, bytes = \"3kB\", requests = 3, period = \"1000s\" }";
+        let outcome =
+            attempt("", &[&format!("transport.name={name}"), sparse]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(outcome.summary.finished, 3, "{name}");
+    }
+}
