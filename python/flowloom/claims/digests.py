@@ -1,9 +1,9 @@
 """What a ledger entry stands on, as two digests: what was asked, and how the simulator behaves when asked it.
 
-`inputs` covers every resolved scenario of a figure and its checks. `behaviour` covers each flow of short probe runs of the
-figure's own scenarios: a change of a transport, a queue discipline or a workload shows, and a change of code that alters no
-packet does not. A probe run is too short to show everything: what happens only late in a run, or only at many hosts, can
-change unseen.
+`inputs` covers what a figure's scenarios say and its checks. `behaviour` covers each flow of short probe runs of the figure's
+own scenarios: a change of a transport, a default, a queue discipline or a workload shows; a change of code that alters no
+packet, or a new parameter whose default is what was so before, does not. A probe run is too short to show everything: what
+happens only late in a run, or only at many hosts, can change unseen.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ _SMALL = {"racks": 2, "hosts_per_rack": 6}
 """A probe's fabric is small, so that the same number of packets takes longer, and more happens to each flow."""
 _HOPS = 100_000
 """About how many packet-hops a probe takes: a few hundredths of a second."""
+_FLOW = ("id", "src", "dst", "bytes", "start", "finish", "optimum", "deadline", "tenant", "retransmissions")
+"""The columns of the flow table that are compared; a column that is added does not make an entry stale."""
 _WATCHED = ("packet_hops", "data_packets", "drops.total", "marks", "retransmissions", "queueing_us_mean")
 """Besides what the figure asks: these move with every packet, also with those of flows that a probe does not see the end of."""
 _ENGINES_KEPT = 8
@@ -130,13 +132,8 @@ class _Asked:
 
     def prepare(self) -> None:
         """Check what is asked, and lay out the probe runs."""
-        if self.figure.tool:
-            resolved: list[Any] = self.tables
-        else:
-            resolved = [
-                [tomllib.loads(self._scenario(_less(t)).resolve()), list(amounts(t.get("workload", {})))] for t in self.tables
-            ]
-        self.inputs = _hash(_VERSION, sorted(map(_plain, resolved)), _files(self.figure, self.tables), _checks(self.figure))
+        said = [t if self.figure.tool else _of_its_transport(t) for t in self.tables]
+        self.inputs = _hash(_VERSION, sorted(map(_plain, said)), _files(self.figure, self.tables), _checks(self.figure))
         self.probes = [self._probe(s, t) for s, t in zip(self.settings, self.tables, strict=True) if self._probed(s)]
 
     def _probed(self, setting: Setting) -> bool:
@@ -172,6 +169,13 @@ class _Asked:
             assert isinstance(answer, _Answer)
             lines.append([answer.flows, [_number(e, answer.summary) for e in wanted]])
         return _hash(_VERSION, sorted(map(_plain, lines)))
+
+
+def _of_its_transport(table: Table) -> Table:
+    """Give a scenario without the parameters of transports that it does not run."""
+    transports = table.get("transport", {})
+    name = transports.get("name")
+    return table | {"transport": {k: v for k, v in transports.items() if k in ("name", name)}}
 
 
 def _ends(values: Sequence[Any], last_only: bool) -> Sequence[Any]:
@@ -273,9 +277,7 @@ def _observe(scenario: Scenario) -> _Answer:
 
 def _flows_digest(flows: Mapping[str, Any]) -> str:
     digest = hashlib.sha256()
-    for name in sorted(flows):
-        if name == "slowdown":
-            continue  # of the others
+    for name in filter(flows.__contains__, _FLOW):
         column = np.asarray(flows[name])
         if column.dtype.kind == "f":
             # Times, in whole picoseconds as the simulator has them; -1 where there is none.
