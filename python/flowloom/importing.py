@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from flowloom import storage
 from flowloom._native import ScenarioError
-from flowloom.figures.schema import suggestion
+from flowloom.words import suggestion
 
 _PACKET_BYTES = 1460.0
 

@@ -26,6 +26,9 @@ class Reporter(Protocol):
     def failed(self, key: str, label: str) -> None:
         """A run has failed; why is said at the end."""
 
+    def warn(self, text: str) -> None:
+        """Runs that are about to be made will not show what they seem to."""
+
 
 class Silent:
     """Says nothing."""
@@ -34,6 +37,7 @@ class Silent:
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None: ...
     def finished(self, key: str, label: str) -> None: ...
     def failed(self, key: str, label: str) -> None: ...
+    def warn(self, text: str) -> None: ...
     def __enter__(self) -> Self:
         return self
 
@@ -136,6 +140,9 @@ class Plain:
             self._tally.end(key)
             self._say(f"failed: {label}")
 
+    def warn(self, text: str) -> None:
+        self._say(f"warning: {text}")
+
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
@@ -196,6 +203,9 @@ class Bars:
 
     def failed(self, key: str, label: str) -> None:
         self._end(key)
+
+    def warn(self, text: str) -> None:
+        self._bars.console.print(f"warning: {text}", markup=False, highlight=False)
 
     def _end(self, key: str) -> None:
         with self._tally.lock:

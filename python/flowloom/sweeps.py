@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,17 +12,22 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, metrics, storage, toml
+from flowloom import columns, diagnosis, metrics, storage, toml
+from flowloom._native import ScenarioError
 from flowloom.jobs import Job, Store, run_jobs
-from flowloom.progress import Reporter
+from flowloom.progress import Reporter, Silent
 from flowloom.results import Results, seed_of
 from flowloom.scenario import Scenario, Source
+from flowloom.words import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MARKER = "sweep.toml"
 """The file whose presence says that a directory is a sweep's."""
+
+RUNS_MOST = 100_000
+"""A sweep has no more runs: it would take days, and a slip in a number of seeds would fill the memory."""
 
 TABLE_METRICS = (
     "flows", "finished", "slowdown.mean", "slowdown.p50", "slowdown.p95", "slowdown.p99",
@@ -38,6 +44,13 @@ class Run:
     """The varied keys and their values; without the seed."""
     seed: int
     results: Results
+    key: str
+    """The name of its folder in `runs`."""
+
+    @property
+    def label(self) -> str:
+        """Its name for people, without the seed."""
+        return label(self.point, None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,13 +66,19 @@ class Sweep:
         return len(self.runs)
 
     def table(self, names: Sequence[str] = TABLE_METRICS) -> pa.Table:
-        """Give a row per run: the varied keys, the seed, and the metrics of these names (see `flowloom explain`)."""
+        """Give a row per run.
+
+        The varied keys, the seed, the metrics of these names (see `flowloom explain`), `run`, the name of the run's folder in `runs`,
+        and `warnings`, the flags of `Results.warnings`.
+        """
         import pyarrow as pa
 
         rows = []
         for run in self.runs:
             point = {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in run.point.items()}
-            rows.append(point | {"seed": run.seed} | {n: metrics.evaluate(n, run.results.summary) for n in names})
+            numbers = {n: metrics.evaluate(n, run.results.summary) for n in names}
+            warned = ", ".join(found.flag for found in run.results.warnings)
+            rows.append(point | {"seed": run.seed} | numbers | {"run": run.key, "warnings": warned})
         return pa.Table.from_pylist(rows)
 
 
@@ -89,25 +108,33 @@ def sweep(
         reporter: Is told how it goes.
 
     Raises:
-        ScenarioError: Some point is not valid; nothing has run then.
+        ScenarioError: Some point is not valid, or an axis has no values; nothing has run then.
         RunError: Some runs failed; all others were made and kept.
     """
     folder = Path(out) if out is not None else None
     if folder:
         storage.check_replaceable(folder, marker=MARKER)
     base = Scenario.of(scenario)
-    plan = [
-        (point, seed, Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed})))
-        for point in _grid(axes)
-        for seed in _seeds(base, point, seeds)
-    ]
+    _check_grid(axes, seeds)
+    reporter = reporter or Silent()
+    plan, foreseen = [], []
+    for point in _grid(axes):
+        # Resolving the point finds its mistakes before anything runs, and tells the seed that the scenario sets.
+        resolved = base.set(point).resolve()
+        foreseen.append((label(point, None), diagnosis.foreseen(resolved)))
+        first = seed_of(tomllib.loads(resolved)) or 0
+        for seed in range(first, first + seeds):
+            job = Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed}))
+            plan.append((point, seed, job))
+    for line in diagnosis.grouped(foreseen):
+        reporter.warn(line)
     store = None
     if folder:
         store = Store(folder / "runs", flows=flows)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MARKER).write_text(_describe(base, axes, seeds), encoding="utf-8")
     made = run_jobs([job for _, _, job in plan], executor=executor, workers=workers, store=store, reporter=reporter)
-    done = Sweep([Run(point, seed, made[job.key]) for point, seed, job in plan])
+    done = Sweep([Run(point, seed, made[job.key], job.key) for point, seed, job in plan])
     if folder:
         table = done.table()
         with storage.whole_file(folder / "sweep.parquet") as path:
@@ -128,11 +155,18 @@ def _grid(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(axes, values, strict=True))
 
 
-def _seeds(base: Scenario, point: Mapping[str, Any], count: int) -> range:
-    # Resolving the point finds its mistakes before anything runs, and tells the seed that the scenario sets.
-    first = seed_of(tomllib.loads(base.set(point).resolve()))
-    first = 1 if first is None else first
-    return range(first, first + count)
+def _check_grid(axes: Mapping[str, Sequence[Any]], seeds: int) -> None:
+    for key, values in axes.items():
+        if isinstance(values, str) or not len(values):
+            found = f'the text "{shown(values)}"' if isinstance(values, str) else "no values"
+            raise ScenarioError(f"{shown(key)}: found {found}; an axis is a list of values, such as [0.5, 0.8]")
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
+        raise ScenarioError(f"seeds: found {shown(repr(seeds))}; it is a whole number of runs for each point, at least 1")
+    if seeds > 1 and "run.seed" in axes:
+        raise ScenarioError("run.seed is an axis, so its values are the seeds; leave seeds at 1")
+    runs = seeds * math.prod(len(values) for values in axes.values())
+    if runs > RUNS_MOST:
+        raise ScenarioError(f"the sweep has {runs} runs; the limit is {RUNS_MOST}")
 
 
 def _describe(base: Scenario, axes: Mapping[str, Sequence[Any]], seeds: int) -> str:

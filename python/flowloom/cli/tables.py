@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flowloom import metrics
+import typer
+
+from flowloom import diagnosis, metrics
 from flowloom.cli.common import print_table
 from flowloom.plots.style import transport_label
 from flowloom.results import Results
@@ -33,6 +35,18 @@ def print_run(results: Results) -> None:
     title = f"{name}, seed {seed}: {summary['finished']} of {summary['flows']} flows finished"
     print_table(["", ""], [(metrics.label(m), _shown(m, summary)) for m in _RUN], right=(1,), title=title)
     print_sizes({summary["transport"]: results})
+    for line in diagnosis.grouped([(name, results.warnings)]):
+        typer.echo(f"warning: {line}")
+
+
+def print_warnings(sweep: Sweep, *, err: bool = False) -> None:
+    """Print what keeps the numbers of a sweep from meaning what they seem to: the footnotes of its table's flags."""
+    for line in diagnosis.grouped((run.label, run.results.warnings) for run in sweep):
+        typer.echo(f"warning: {line}", err=err)
+
+
+def _flags(*results: Results) -> str:
+    return ", ".join(dict.fromkeys(found.flag for result in results for found in result.warnings))
 
 
 def print_comparison(results: Mapping[str, Results]) -> None:
@@ -40,7 +54,8 @@ def print_comparison(results: Mapping[str, Results]) -> None:
     head = ["", *(transport_label(name) for name in results)]
     rows = [[metrics.label(m), *(_shown(m, r.summary) for r in results.values())] for m in _COMPARISON]
     finished = ["Flows finished", *(f"{r.summary['finished']} of {r.summary['flows']}" for r in results.values())]
-    print_table(head, [finished, *rows], right=range(1, len(head)))
+    warned = ["Warnings", *map(_flags, results.values())]
+    print_table(head, [finished, *rows, *([warned] if any(warned[1:]) else [])], right=range(1, len(head)))
     print_sizes(results)
 
 
@@ -57,12 +72,16 @@ def ranking(rounds: Mapping[Any, Mapping[str, Results]]) -> list[str]:
 
 def print_tournament(rounds: Mapping[Any, Mapping[str, Results]]) -> None:
     """Print a row per transport, the best first, with a few numbers of each round."""
-    head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND)]
+    head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
     rows = [
-        [transport_label(name), *(_shown(m, results[name].summary) for results in rounds.values() for m in _ROUND)]
+        [
+            transport_label(name),
+            *(_shown(m, results[name].summary) for results in rounds.values() for m in _ROUND),
+            _flags(*(results[name] for results in rounds.values())),
+        ]
         for name in ranking(rounds)
     ]
-    print_table(head, rows, right=range(1, len(head)), title="Tournament, by the geometric mean of mean slowdowns")
+    print_table(head, rows, right=range(1, len(head) - 1), title="Tournament, by the geometric mean of mean slowdowns")
 
 
 def print_sizes(results: Mapping[str, Results]) -> None:
@@ -86,7 +105,7 @@ def _number(value: float | None) -> float:
 def print_sweep(sweep: Sweep) -> None:
     """Print a row per run."""
     rows = sweep.table(_SWEEP).to_pylist()
-    keys = [k for k in rows[0] if k not in _SWEEP]
-    head = [*keys, *(metrics.label(m) for m in _SWEEP)]
-    body = [[*(str(row[k]) for k in keys), *(metrics.show(m, row[m]) for m in _SWEEP)] for row in rows]
-    print_table(head, body, right=range(len(keys), len(head)))
+    keys = [k for k in rows[0] if k not in (*_SWEEP, "run", "warnings")]
+    head = [*keys, *(metrics.label(m) for m in _SWEEP), "warnings"]
+    body = [[*(str(row[k]) for k in keys), *(metrics.show(m, row[m]) for m in _SWEEP), row["warnings"]] for row in rows]
+    print_table(head, body, right=range(len(keys), len(head) - 1))

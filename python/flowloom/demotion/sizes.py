@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowloom import _native, engine, importing
-from flowloom.figures.schema import suggestion
+from flowloom.words import suggestion
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from flowloom._native import ScenarioError
-from flowloom.figures.schema import suggestion
+from flowloom.words import suggestion
 
 
 def papers_folder() -> Path:

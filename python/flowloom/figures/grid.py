@@ -10,12 +10,13 @@ from typing import Any
 from flowloom import metrics, toml
 from flowloom._native import ScenarioError
 from flowloom.engine import simulate
-from flowloom.figures.schema import Axis, Figure, suggestion
+from flowloom.figures.schema import Axis, Figure
 from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Job
 from flowloom.results import Results
 from flowloom.scenario import Scenario
 from flowloom.stats import Estimate, estimate
+from flowloom.words import suggestion
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from flowloom import provenance, toml
 from flowloom._native import ScenarioError
-from flowloom.figures.schema import suggestion
+from flowloom.words import suggestion
 from flowloom.results import Results
 from flowloom.scenario import engine_id
 

@@ -110,11 +110,15 @@ def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> N
     below.get_title().set_color("#666666")
 
 
+PICTURES = (".png", ".svg")
+"""The suffixes of the files that `save` writes."""
+
+
 def save(drawing: Canvas, stem: Any) -> list[Any]:
     """Write PNG and SVG beside each other; nothing in them depends on the time of day."""
     from pathlib import Path
 
-    pictures = [Path(f"{stem}.png"), Path(f"{stem}.svg")]
+    pictures = [Path(f"{stem}{suffix}") for suffix in PICTURES]
     drawing.savefig(pictures[0], dpi=150, metadata={"Software": "Flowloom"})
     drawing.savefig(pictures[1], metadata={"Date": None, "Creator": "Flowloom"})
     return pictures
