@@ -119,7 +119,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _merged(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:
-    """What a run showed takes the place of what was foreseen of it."""
+    """Let what a run showed take the place of what was foreseen of it."""
     seen = list(after)
     return [*(f for f in before if f.flag not in {finding.flag for finding in seen}), *seen]
 
@@ -140,8 +140,8 @@ def _foreseen(spec: Mapping[str, Any]) -> Iterator[Finding]:
     if sum(loads) > 1:
         yield Finding(
             "problem",
-            f"the loads of the workload's parts add up to {sum(loads):.4g}: if they share their busiest link, more is offered than it "
-            "carries, and slowdowns depend on the length of the run",
+            f"the loads of the workload's parts add up to {sum(loads):.4g}: if they share their busiest link, more is offered "
+            "than it carries, and slowdowns depend on the length of the run",
             "load above 1",
         )
 
@@ -237,16 +237,17 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
         f"held {longest / 1000:g}kB"
     )
     if (reach := _reach(spec, port)) <= _bytes(port["mark_above"]):
-        text += f" of at most {reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']}); raise fabric.buffer, or lower mark_above"
-        yield Finding("problem", text, NO_MARKS)
+        room = f"of at most {reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
+        yield Finding("problem", f"{text} {room}; raise fabric.buffer, or lower mark_above", NO_MARKS)
     else:
         yield Finding("note", f"{text}; lower mark_above, if there should be marks at this load", NO_MARKS)
 
 
 def _marking_port(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The settings of switches' ports, if they are to mark for the transport that runs; PIAS has TCP's in a table of their own."""
+    """Give the settings of switches' ports, None if they are not to mark for the transport that runs."""
     name = spec["transport"]["name"]
     settings = spec["transport"].get(name, {})
+    # PIAS has TCP's settings in a table of their own.
     port: Mapping[str, Any] = settings.get("tcp", settings).get("port", {})
     # TCP's own packets are not ECN-capable, whatever ports do.
     return None if name == "tcp" or port.get("ecn", "off") == "off" else port
@@ -257,14 +258,14 @@ def _over_newreno(spec: Mapping[str, Any]) -> bool:
 
 
 def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:
-    """The most bytes that can be in the queue which a switch's port compares with its marking threshold."""
+    """Give the most bytes that can be in the queue which a switch's port compares with its marking threshold."""
     fabric, name = spec["fabric"], spec["transport"]["name"]
     classes = len(spec["transport"][name].get("thresholds", [])) + 1
     queues = 1 if port["ecn"] == "queue" else classes
     memory = _bytes(fabric["buffer"])
     if fabric["sharing"] == "switch":
-        # A queue takes a packet in while it is shorter than alpha times what is free, so alone it ends at alpha/(1 + alpha) of the
-        # memory and at most one packet above; the next one, at this share of what the first has left.
+        # A queue takes a packet in while it is shorter than alpha times what is free, so alone it ends at alpha/(1 + alpha) of
+        # the memory and at most one packet above; the next one, at this share of what the first has left.
         alpha = fabric.get("alpha", 1.0)
         return float(min(memory, memory * (1 - (1 + alpha) ** -queues) + queues * _PACKET_MOST))
     return float(memory * (queues if port["split"] == "per_class" else 1))

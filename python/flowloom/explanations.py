@@ -71,12 +71,12 @@ def _of_runs(directory: Path, table: str, runs: Path | None) -> str:
 
     path = directory / table
     if not path.exists():
-        kept = sorted(folder.name for folder in runs.iterdir() if (folder / results.MARKER).exists()) if runs and runs.is_dir() else []
+        kept = sorted(marker.parent for marker in runs.glob(f"*/{results.MARKER}")) if runs else []
         lines = [f"{directory} is a sweep that has not ended: {len(kept)} runs are kept. The same command goes on from there."]
-        return "\n".join([*lines, *(f"flowloom explain {runs}/{name}" for name in kept[:_RUNS_MOST])])
+        return "\n".join([*lines, *(f"  flowloom explain {folder}" for folder in kept[:_RUNS_MOST])])
     try:
         rows = pq.read_table(path).to_pylist()
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         raise ScenarioError(f"{path} is damaged: {shown(error)}") from error
     if not rows or "run" not in rows[0]:
         raise ScenarioError(f"{path} does not say which runs it is made of; make it anew with the same command")

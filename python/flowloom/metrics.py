@@ -26,11 +26,11 @@ def evaluate(expression: str, summary: Mapping[str, Any]) -> float:
     tree = _parse(expression)
     value = _value(tree, summary, expression)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _bad(expression, f"is not a number: it is {_kind(value)}")
+        raise _bad(expression, f"it is not a number but {_kind(value)}")
     try:
         return float(value)
     except OverflowError:
-        raise _bad(expression, "is larger than any number that can be written") from None
+        raise _bad(expression, "the value is larger than any number that can be written") from None
 
 
 def paths(expression: str) -> list[tuple[str | int, ...]]:
@@ -66,22 +66,22 @@ def _path(node: ast.expr, expression: str) -> tuple[str | int, ...]:
     return (node.id, *reversed(backwards))
 
 
-_GRAMMAR = "can hold only paths such as slowdown.by_size[0].mean, numbers, + - * / and parentheses"
+_GRAMMAR = "only paths such as slowdown.by_size[0].mean, numbers, + - * / and parentheses can be used"
 # Deeper nesting, and longer sums, would overflow the stack of the parser or of the walk.
 _EXPRESSION_MOST = 500
 
 
 def _parse(expression: str) -> ast.expr:
     if len(expression) > _EXPRESSION_MOST:
-        raise _bad(expression, f"has more than {_EXPRESSION_MOST} characters")
+        raise _bad(expression, f"it has more than {_EXPRESSION_MOST} characters")
     try:
         return ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _bad(expression, f"is not an expression: {getattr(error, 'msg', error)}") from error
+        raise _bad(expression, f"it is not an expression: {getattr(error, 'msg', error)}") from error
 
 
 def _bad(expression: str, why: str) -> ScenarioError:
-    return ScenarioError(f"metric `{shown(expression)}` {why}")
+    return ScenarioError(f"metric `{shown(expression)}`: {why}")
 
 
 def _value(node: ast.expr, summary: Mapping[str, Any], expression: str) -> Any:
@@ -98,13 +98,13 @@ def _value(node: ast.expr, summary: Mapping[str, Any], expression: str) -> Any:
             a, b = (_value(side, summary, expression) for side in (left, right))
             for side in (a, b):
                 if not isinstance(side, int | float):
-                    raise _bad(expression, f"calculates with {_kind(side)}")
+                    raise _bad(expression, f"it calculates with {_kind(side)}")
             if isinstance(op, ast.Div) and b == 0:
                 return math.nan
             try:
                 return _OPERATORS[type(op)](a, b)
             except OverflowError:
-                raise _bad(expression, "is larger than any number that can be written") from None
+                raise _bad(expression, "the value is larger than any number that can be written") from None
     raise _bad(expression, _GRAMMAR)
 
 
@@ -113,15 +113,15 @@ def _item(holder: Any, name: str | int, expression: str) -> Any:
         return holder
     if isinstance(holder, list) and isinstance(name, int):
         if not 0 <= name < len(holder):
-            raise _bad(expression, f"asks for entry {name}, but there are {len(holder)}, counted from 0")
+            raise _bad(expression, f"there are {len(holder)} entries, counted from 0")
         found = holder[name]
     elif isinstance(holder, Mapping):
         if name not in holder:
             names = [str(key) for key in holder]
-            raise _bad(expression, f'asks for "{shown(name)}", which the summary does not have: {suggestion(str(name), names)}')
+            raise _bad(expression, f'the summary has no "{shown(name)}": {suggestion(str(name), names)}')
         found = holder[name]
     else:
-        raise _bad(expression, f'asks {_kind(holder)} for "{shown(name)}"')
+        raise _bad(expression, f'"{shown(name)}" is asked of {_kind(holder)}')
     return math.nan if found is None else found
 
 
@@ -156,8 +156,8 @@ METRICS = {
     ),
     "slowdown.by_size": Metric(
         "Slowdown by flow size",
-        "A list with an entry for each range of flow sizes (metrics.size_bins), the smallest first: `slowdown.by_size[0].mean`. Each has "
-        "above_bytes, up_to_bytes, flows, finished, mean, p50, p95 and p99.",
+        "A list with an entry for each range of flow sizes (metrics.size_bins), the smallest first: "
+        "`slowdown.by_size[0].mean`. Each has above_bytes, up_to_bytes, flows, finished, mean, p50, p95 and p99.",
     ),
     "slowdown.mean": Metric("Mean slowdown", "Mean over finished flows, each counting once: the many short flows dominate."),
     "slowdown.p50": Metric("Median slowdown", "Half of the finished flows did at least this well."),
@@ -193,15 +193,18 @@ METRICS = {
         "Packets dropped by hop",
         "Where packets were lost: a hop is named by the tiers it joins, in the direction of travel.",
     ),
-    "drops.by_reason": Metric("Packets dropped by reason", "Why packets were lost: overflow, pushed_out, expired, lost and so on."),
+    "drops.by_reason": Metric(
+        "Packets dropped by reason", "Why packets were lost: overflow, pushed_out, expired, lost and so on."
+    ),
     "queueing_us_mean": Metric("Mean queueing (µs)", "How long a packet waits in queues on its whole way, by Little's law."),
     "queue": Metric(
         "Queues by hop",
-        "Of the ports of each kind of hop: mean_bytes, peak_bytes and wait_us_mean, as in `queue[\"leaf-host\"].peak_bytes`.",
+        'Of the ports of each kind of hop: mean_bytes, peak_bytes and wait_us_mean, as in `queue["leaf-host"].peak_bytes`.',
     ),
     "utilisation": Metric(
         "Utilisation by hop",
-        "Wire bytes sent over what the links of a kind of hop could send in the active interval: mean, and max of the busiest link.",
+        "Wire bytes sent over what the links of a kind of hop could send in the active interval: mean over them, and max of "
+        "the busiest one.",
     ),
     "retransmissions": Metric("Retransmissions", "Data packets that were sent again.", "d"),
     "timeouts": Metric("Timeouts", "How often retransmission timers of senders expired.", "d"),
@@ -243,7 +246,9 @@ METRICS = {
 
 _MEMBERS = {
     "by_size.above_bytes": Metric("Lower edge of the range (B)", "The range's flows are larger than this."),
-    "by_size.up_to_bytes": Metric("Upper edge of the range (B)", "The range's flows are no larger than this; none if it is open."),
+    "by_size.up_to_bytes": Metric(
+        "Upper edge of the range (B)", "The range's flows are no larger than this; there is none in the last range."
+    ),
     "queue.mean_bytes": Metric("Mean queue (B)", "Bytes queued at a port, averaged over time and ports."),
     "queue.peak_bytes": Metric("Longest queue (B)", "The most bytes that were ever queued at one port."),
     "queue.wait_us_mean": Metric("Mean wait (µs)", "How long a packet waits at this kind of hop."),

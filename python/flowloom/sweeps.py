@@ -68,8 +68,8 @@ class Sweep:
     def table(self, names: Sequence[str] = TABLE_METRICS) -> pa.Table:
         """Give a row per run.
 
-        The varied keys, the seed, the metrics of these names (see `flowloom explain`), `run`, the name of the run's folder in `runs`,
-        and `warnings`, the flags of `Results.warnings`.
+        It has the varied keys, the seed, the metrics of these names (see `flowloom explain`), `run`, the name of the run's
+        folder in `runs`, and `warnings`, the flags of `Results.warnings`.
         """
         import pyarrow as pa
 

@@ -7,17 +7,19 @@ from collections.abc import Collection
 
 VALUE_MOST = 80
 """Characters that a message shows at most of a value, a key or a line."""
-MESSAGE_MOST = 2000
-"""Characters of a whole message, with the lists of what would be right."""
 
 
-def shown(text: object, most: int = VALUE_MOST) -> str:
-    """Write a value as a message shows it."""
-    whole = str(text)
-    if len(whole) > most:
-        tail = most // 3
-        whole = f"{whole[: most - tail]}… ({len(whole)} characters) …{whole[-tail:]}"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in whole)
+def elided(text: str, most: int) -> str:
+    """Give a text, or its beginning and its end if it has more than `most` characters."""
+    if len(text) <= most:
+        return text
+    tail = most // 3
+    return f"{text[: most - tail]}… ({len(text)} characters) …{text[-tail:]}"
+
+
+def shown(value: object, most: int = VALUE_MOST) -> str:
+    """Write a value as a message shows it, on one line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in elided(str(value), most))
 
 
 def suggestion(word: str, valid: Collection[str]) -> str:

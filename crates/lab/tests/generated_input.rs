@@ -57,7 +57,7 @@ impl Count {
                 steps < STEPS_MOST
             })
         });
-        let what = || format!("{:.300}\n{overrides:.300?}", text);
+        let what = || format!("{text:.300}\n{}", overrides.iter().map(|text| format!("{text:.300}")).collect::<Vec<_>>().join("\n"));
         match result {
             Ok(outcome) => {
                 assert_eq!(outcome.rows.len(), outcome.summary.flows, "{}", what());
@@ -173,7 +173,7 @@ fn every_parameter_of_the_wrong_type() {
     for transport in ["phost", "pfabric", "pias", "dctcp", "las", "fastpass", "ideal"] {
         let name = format!("transport.name={transport}");
         let mut all = Vec::new();
-        let resolved = Scenario::load(SWITCH, "scenario.toml", &[name.clone()]).unwrap().spec.to_toml();
+        let resolved = Scenario::load(SWITCH, "scenario.toml", std::slice::from_ref(&name)).unwrap().spec.to_toml();
         let table: Table = toml::from_str(&resolved).unwrap();
         keys(table["transport"][transport].as_table().unwrap(), "", &mut all);
         for key in all {

@@ -121,7 +121,9 @@ def _show_topology(entry: dict[str, Any]) -> None:
 
 
 def explain(
-    what: Annotated[str, typer.Argument(metavar="METRIC|DIR", help="A number's name (slowdown.by_size[0].mean), or a results directory.")],
+    what: Annotated[
+        str, typer.Argument(metavar="METRIC|DIR", help="A number's name (slowdown.by_size[0].mean), or a results directory.")
+    ],
 ) -> None:
     """Say what a number means; or, of a result, what dominated completion times; or, of a comparison, where its runs are."""
     from flowloom import explanations

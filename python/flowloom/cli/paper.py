@@ -99,6 +99,8 @@ def run(
         for check in found["checks"]:
             mark = "holds  " if check["holds"] else DIFFERS
             typer.echo(f"  {mark} {check['measured']}   [{check['band']}]")
+    for line in outcome.warnings:
+        typer.echo(f"\nwarning: {line}")
     typer.echo(f"\npicture: {outcome.pictures[0]}\ndata: {out / 'data.csv'}")
 
 

@@ -134,7 +134,7 @@ def sweep(
     axes: dict[str, list[Any]] = {}
     for key, values in map(_axis, vary):
         if key in axes:
-            raise ScenarioError(f"--vary {shown(key)} is given twice; give all its values at once: --vary {shown(key)}=V1,V2,...")
+            raise ScenarioError(f"--vary {shown(key)} is given twice; give all its values at once, like --vary KEY=V1,V2")
         axes[key] = values
     base = _scenario(scenario, set_, seed)
     with common.resumable(out / "runs"), progress.reporter() as reporter:
@@ -154,14 +154,15 @@ def _transports(text: str, ideal: bool) -> list[str]:
     from flowloom.engine import catalogue
     from flowloom.words import shown, suggestion
 
-    known = [transport["name"] for transport in catalogue()["transports"]]
+    known = ["all", *(transport["name"] for transport in catalogue()["transports"])]
     chosen = common.split_list(text)
     if not chosen:
         raise ScenarioError("--transports is empty: give names, like --transports phost,pfabric, or `all`")
     for name in chosen:
-        if name not in ("all", *known):
-            raise ScenarioError(f'--transports {shown(text)}: "{shown(name)}" is no transport; {suggestion(name, ["all", *known])}')
-    names = [each for name in chosen for each in ([k for k in known if k != "ideal"] if name == "all" else [name])]
+        if name not in known:
+            raise ScenarioError(f'--transports {shown(text)}: "{shown(name)}" is no transport; {suggestion(name, known)}')
+    every = [name for name in known if name not in ("all", "ideal")]
+    names = [each for name in chosen for each in (every if name == "all" else [name])]
     return list(dict.fromkeys(names + (["ideal"] if ideal else [])))
 
 

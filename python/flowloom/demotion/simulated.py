@@ -285,3 +285,6 @@ class _Whole:
 
     def failed(self, key: str, label: str) -> None:
         self._reporter.failed(key, label)
+
+    def warn(self, text: str) -> None:
+        self._reporter.warn(text)

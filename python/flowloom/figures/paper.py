@@ -24,6 +24,8 @@ class Outcome(NamedTuple):
     pictures: list[Path]
     claims: dict[str, dict[str, Any]]
     """What `ledger.evaluate` found, by claim."""
+    warnings: list[str]
+    """What keeps the runs' numbers from meaning what they seem to, for people."""
 
 
 def run_figure(
@@ -78,7 +80,7 @@ def run_figure(
         pictures = draw(grid, folder / figure.path.stem, _footnote(figure, scale, about))
         storage.write_json(folder / "claims.json", {"figure": figure.name, "scale": scale, **about, "claims": claims})
     ledger.record(figure, scale, claims, about)
-    return Outcome(out, [out / picture.name for picture in pictures], claims)
+    return Outcome(out, [out / picture.name for picture in pictures], claims, grid.warnings())
 
 
 def _write_data(grid: Grid, folder: Path) -> None:
