@@ -133,7 +133,7 @@ def _foreseen(spec: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "problem",
             f"switches mark above {port['mark_above']}, and no queue can be longer than {reach / 1000:.4g}kB "
-            f"(fabric.buffer = {spec['fabric']['buffer']}): no packet will be marked; raise fabric.buffer, or lower mark_above",
+            f"(fabric.buffer = {spec['fabric']['buffer']}): no switch will mark; raise fabric.buffer or lower mark_above",
             NO_MARKS,
         )
     loads = [part["load"] for part in spec["workload"].get("part", []) if "load" in part]
@@ -148,7 +148,8 @@ def _foreseen(spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _finished(result.summary)
-    yield from _stable(result)
+    if _arrives_over_time(spec["workload"]):
+        yield from _stable(result)
     yield from _enough(result.summary)
     yield from _mechanisms(result.summary, spec)
 
@@ -167,6 +168,15 @@ def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
             "note",
             f"{summary['not_started']} flows had not started when the run ended, and are in no number of it",
         )
+
+
+def _arrives_over_time(workload: Mapping[str, Any]) -> bool:
+    """Whether flows come at a pace of their own, so that a backlog can grow; a burst is all backlog."""
+    kind = workload["kind"]
+    return kind in ("poisson", "mix", "trace") or (kind == "incast" and workload["requests"] >= _REQUESTS_LEAST)
+
+
+_REQUESTS_LEAST = 20
 
 
 def _stable(result: Results) -> Iterator[Finding]:
@@ -238,7 +248,7 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
     )
     if (reach := _reach(spec, port)) <= _bytes(port["mark_above"]):
         room = f"of at most {reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
-        yield Finding("problem", f"{text} {room}; raise fabric.buffer, or lower mark_above", NO_MARKS)
+        yield Finding("problem", f"{text} {room}; raise fabric.buffer or lower mark_above", NO_MARKS)
     else:
         yield Finding("note", f"{text}; lower mark_above, if there should be marks at this load", NO_MARKS)
 

@@ -9,7 +9,7 @@ import csv
 import dataclasses
 import itertools
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowloom import storage
 from flowloom._native import ScenarioError
@@ -207,10 +207,15 @@ def _logged_sizes(table: Path) -> list[float]:
             raise ScenarioError(f"{table}:{reader.line_num}: not a row of a CSV file: {error}") from error
     if found is None:
         raise ScenarioError(f"{table}: a log of flows needs a column called bytes; it has {shown(', '.join(names), 200)}")
+    return [_number(table, row, size) for row, size in enumerate(found, 1)]
+
+
+def _number(table: Path, row: int, value: Any) -> float:
     try:
-        return [float(size) for size in found]
-    except (TypeError, ValueError) as error:
-        raise ScenarioError(f"{table}: a value of the column bytes is no number ({shown(error)})") from error
+        return float(value)
+    except (TypeError, ValueError):
+        what = "nothing" if value is None else f'"{shown(value)}"'
+        raise ScenarioError(f"{table}, row {row}: {what} in the column bytes is no number") from None
 
 
 def _steps(table: Path, found: list[float]) -> list[tuple[float, float]]:

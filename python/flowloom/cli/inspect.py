@@ -128,7 +128,14 @@ def explain(
     """Say what a number means; or, of a result, what dominated completion times; or, of a comparison, where its runs are."""
     from flowloom import explanations
 
-    typer.echo(explanations.of_directory(Path(what)) if Path(what).is_dir() else explanations.of_metric(what))
+    typer.echo(explanations.of_directory(Path(what)) if _is_directory(what) else explanations.of_metric(what))
+
+
+def _is_directory(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
+    except OSError:  # the name is longer than names can be
+        return False
 
 
 def doctor(
@@ -141,7 +148,7 @@ def doctor(
 
     if what is None:
         findings = diagnosis.of_installation()
-    elif Path(what).is_dir():
+    elif _is_directory(what):
         findings = diagnosis.of_result(results.load(what))
     else:
         findings = diagnosis.of_scenario(Path(what))

@@ -99,8 +99,10 @@ def run(
         for check in found["checks"]:
             mark = "holds  " if check["holds"] else DIFFERS
             typer.echo(f"  {mark} {check['measured']}   [{check['band']}]")
+    if outcome.warnings:
+        typer.echo("")
     for line in outcome.warnings:
-        typer.echo(f"\nwarning: {line}")
+        typer.echo(f"warning: {line}")
     typer.echo(f"\npicture: {outcome.pictures[0]}\ndata: {out / 'data.csv'}")
 
 

@@ -35,8 +35,8 @@ def print_run(results: Results) -> None:
     title = f"{name}, seed {seed}: {summary['finished']} of {summary['flows']} flows finished"
     print_table(["", ""], [(metrics.label(m), _shown(m, summary)) for m in _RUN], right=(1,), title=title)
     print_sizes({summary["transport"]: results})
-    for line in diagnosis.grouped([(name, results.warnings)]):
-        typer.echo(f"warning: {line}")
+    for found in results.warnings:
+        typer.echo(f"warning: {found.flag}: {found.text}")
 
 
 def print_warnings(sweep: Sweep, *, err: bool = False) -> None:
