@@ -57,7 +57,8 @@ impl Count {
                 steps < STEPS_MOST
             })
         });
-        let what = || format!("{text:.300}\n{}", overrides.iter().map(|text| format!("{text:.300}")).collect::<Vec<_>>().join("\n"));
+        let what =
+            || format!("{text:.300}\n{}", overrides.iter().map(|text| format!("{text:.300}")).collect::<Vec<_>>().join("\n"));
         match result {
             Ok(outcome) => {
                 assert_eq!(outcome.rows.len(), outcome.summary.flows, "{}", what());
