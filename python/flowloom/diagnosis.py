@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import platform
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flowloom import _native, engine, metrics, results
-from flowloom.results import Results
+from flowloom import _native, metrics
 from flowloom.scenario import Scenario
+
+if TYPE_CHECKING:
+    from flowloom.results import Results
 
 
 class Finding(NamedTuple):
@@ -19,12 +21,15 @@ class Finding(NamedTuple):
     level: str
     """`ok`, `note` (worth knowing), or `problem` (the numbers do not mean what they seem to)."""
     text: str
+    flag: str = ""
+    """Its short name, if it is a warning: tables show it beside the run's numbers. Empty otherwise."""
 
 
 def of_installation() -> list[Finding]:
     """Check that the package can do its work."""
     from importlib.metadata import version
 
+    from flowloom import engine
     from flowloom.figures import catalogue
     from flowloom.jobs import cores
     from flowloom.provenance import commit
@@ -71,29 +76,93 @@ def of_scenario(path: Path) -> list[Finding]:
     workload = tomllib.loads(scenario.resolve()).get("workload", {})
     counts = {"workload.flows": workload} | {f"workload.part.{i}.flows": p for i, p in enumerate(workload.get("part", []))}
     scenario = scenario.set({key: 2000 for key, part in counts.items() if part.get("flows", 0) > 2000})
-    return [Finding("ok", f"{path} is valid"), *_examine(simulate(scenario))]
+    return [Finding("ok", f"{path} is valid"), *of_result(simulate(scenario))]
 
 
-def of_result(directory: Path) -> list[Finding]:
-    """Examine a results directory.
-
-    Raises:
-        ScenarioError: It is none.
-    """
-    return list(_examine(results.load(directory)))
-
-
-def _examine(result: Results) -> list[Finding]:
+def of_result(result: Results) -> list[Finding]:
+    """Examine a result."""
     spec = tomllib.loads(result.scenario)
-    found = [
-        *_finished(result.summary),
-        *_stable(result),
-        *_enough(result.summary),
-        *_mechanisms(result.summary, spec),
-    ]
+    found = [*_merged(_foreseen(spec), _observed(result, spec))]
     if sum(result.summary["sent_by_class"]):
         found.append(Finding("ok", f"packets by priority: {_shares(result.summary)}"))
     return found if found else [Finding("ok", "all flows finished, and the network kept up")]
+
+
+def warnings(result: Results) -> list[Finding]:
+    """Say what keeps a result from meaning what it seems to: findings with a flag. Answers of tools have none."""
+    if "transport" not in result.summary:
+        return []
+    spec = tomllib.loads(result.scenario)
+    return [finding for finding in _merged(_foreseen(spec), _observed(result, spec)) if finding.flag]
+
+
+def foreseen(resolved: str) -> list[Finding]:
+    """Give the warnings that a resolved scenario deserves before it has run."""
+    return list(_foreseen(tomllib.loads(resolved)))
+
+
+def grouped(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[str]:
+    """Write the warnings of many runs as a few lines, each with the labels of the runs that it is about.
+
+    Runs with the same warning share a line. Of warnings that differ only in their numbers, the first few lines are written.
+    """
+    labels: dict[tuple[str, str], list[str]] = {}
+    for label, findings in runs:
+        for finding in findings:
+            known = labels.setdefault((finding.flag, finding.text), [])
+            if label not in known:
+                known.append(label)
+    lines: list[str] = []
+    for flag in dict.fromkeys(flag for flag, _ in labels):
+        alike = [(text, names) for (other, text), names in labels.items() if other == flag]
+        lines += [f"{flag} ({_some(names)}): {text}" for text, names in alike[:_ALIKE_MOST]]
+        if rest := sum(len(names) for _, names in alike[_ALIKE_MOST:]):
+            lines.append(f"{flag}: likewise {rest} more")
+    return lines
+
+
+_ALIKE_MOST, _NAMES_MOST = 3, 6
+
+
+def _some(names: Sequence[str]) -> str:
+    left_out = len(names) - _NAMES_MOST
+    return "; ".join(names[:_NAMES_MOST]) + (f" and {left_out} more" if left_out > 0 else "")
+
+
+def _merged(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:
+    """Let what a run showed take the place of what was foreseen of it."""
+    seen = list(after)
+    return [*(f for f in before if f.flag not in {finding.flag for finding in seen}), *seen]
+
+
+NO_MARKS = "no marks"
+
+
+def _foreseen(spec: Mapping[str, Any]) -> Iterator[Finding]:
+    port = _marking_port(spec)
+    if port and not _over_newreno(spec) and (reach := _reach(spec, port)) <= _bytes(port["mark_above"]):
+        yield Finding(
+            "problem",
+            f"switches mark above {port['mark_above']}, and no queue can be longer than {reach / 1000:.4g}kB "
+            f"(fabric.buffer = {spec['fabric']['buffer']}): no switch will mark; raise fabric.buffer or lower mark_above",
+            NO_MARKS,
+        )
+    loads = [part["load"] for part in spec["workload"].get("part", []) if "load" in part]
+    if sum(loads) > 1:
+        yield Finding(
+            "problem",
+            f"the loads of the workload's parts add up to {sum(loads):.4g}: if they share their busiest link, more is offered "
+            "than it carries, and slowdowns depend on the length of the run",
+            "load above 1",
+        )
+
+
+def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
+    yield from _finished(result.summary)
+    if _arrives_over_time(spec["workload"]):
+        yield from _stable(result)
+    yield from _enough(result.summary)
+    yield from _mechanisms(result.summary, spec)
 
 
 def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
@@ -103,9 +172,22 @@ def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
             "problem",
             f"{missing} of {summary['flows']} flows did not finish and are missing from every slowdown and FCT, which "
             "therefore look better than they are; raise or remove run.time_limit",
+            "unfinished",
         )
     if summary["not_started"]:
-        yield Finding("note", f"{summary['not_started']} flows had not started when the run ended, and are in no number of it")
+        yield Finding(
+            "note",
+            f"{summary['not_started']} flows had not started when the run ended, and are in no number of it",
+        )
+
+
+def _arrives_over_time(workload: Mapping[str, Any]) -> bool:
+    """Whether flows come at a pace of their own, so that a backlog can grow; a burst is all backlog."""
+    kind = workload["kind"]
+    return kind in ("poisson", "mix", "trace") or (kind == "incast" and workload["requests"] >= _REQUESTS_LEAST)
+
+
+_REQUESTS_LEAST = 20
 
 
 def _stable(result: Results) -> Iterator[Finding]:
@@ -121,6 +203,7 @@ def _stable(result: Results) -> Iterator[Finding]:
             "problem",
             f"the backlog at the sources grew from {early:.1%} to {late:.1%} of all bytes while flows arrived: the network "
             "does not keep up with the load (or the run is too short to tell), so slowdowns depend on the length of the run",
+            "backlog grows",
         )
 
 
@@ -139,40 +222,86 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     name = summary["transport"]
     settings = spec.get("transport", {}).get(name, {})
     yield from _classes(summary, name, settings)
-    yield from _marking(summary, name, settings)
-    if spec.get("fault") and not any(summary["drops"]["by_reason"].get(r) for r in ("lost", "corrupted", "link_down")):
-        yield Finding("note", "faults are configured, but no packet was lost to one")
+    yield from _marking(summary, spec)
+    losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down")]
+    if losing and not any(summary["drops"]["by_reason"].get(r) for r in ("lost", "corrupted", "link_down")):
+        yield Finding("note", "faults are configured, but no packet was lost to one", "no fault")
     workload = spec.get("workload", {})
     if any(part.get("deadline") for part in (workload, *workload.get("part", []))) and summary["deadlines_met"] is None:
-        yield Finding("note", "workload.deadline is set, but no flow had a deadline")
+        yield Finding("note", "workload.deadline is set, but no flow had a deadline", "no deadlines")
 
 
 def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
+    flag = "unused classes"
     used = [number for number, packets in enumerate(summary["sent_by_class"]) if packets]
     wanted = {key: value for key in ("classes", "queues", "priorities") if isinstance(value := settings.get(key), int)}
     if thresholds := settings.get("thresholds"):
         wanted["classes"] = len(thresholds) + 1
     for key, count in wanted.items():
         if used and len(used) < count:
-            yield Finding("note", f"{name} sets up {count} {key}, but packets went in {len(used)}: {_shares(summary)}")
+            yield Finding("note", f"{name} sets up {count} {key}, but packets went in {len(used)}: {_shares(summary)}", flag)
     if settings.get("data_priorities") and len(used) < 3:
-        yield Finding("note", f"{name} sets data_priorities, but all data went in one class: {_shares(summary)}")
+        yield Finding("note", f"{name} sets data_priorities, but all data went in one class: {_shares(summary)}", flag)
 
 
-def _marking(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find ports that are to mark and did not; PIAS has TCP's settings in a table of their own."""
-    port = settings.get("tcp", settings).get("port", {})
-    if summary["marks"] or port.get("ecn", "off") == "off" or name == "tcp":
+def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find switches that are to mark and did not."""
+    port = _marking_port(spec)
+    if summary["marks"] or port is None:
         return
-    if settings.get("controller") == "newreno":
-        yield Finding("note", f"{name} runs over newreno, whose packets are not ECN-capable: none was marked")
+    if _over_newreno(spec):
+        yield Finding("note", f"{summary['transport']} runs over newreno, whose packets are not ECN-capable: none was marked")
         return
     longest = max((hop["peak_bytes"] for hop in summary["queue"].values()), default=0)
-    yield Finding(
-        "note",
-        f"{name} answers marks, but no packet was marked: switches mark above {port['mark_above']}, and the longest queue "
-        f"held {longest / 1000:g}kB; raise fabric.buffer, if it holds less, or lower mark_above",
+    text = (
+        f"packets are ECN-capable, but no packet was marked: switches mark above {port['mark_above']}, and the longest queue "
+        f"held {longest / 1000:g}kB"
     )
+    if (reach := _reach(spec, port)) <= _bytes(port["mark_above"]):
+        room = f"of at most {reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
+        yield Finding("problem", f"{text} {room}; raise fabric.buffer or lower mark_above", NO_MARKS)
+    else:
+        yield Finding("note", f"{text}; lower mark_above, if there should be marks at this load", NO_MARKS)
+
+
+def _marking_port(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Give the settings of switches' ports, None if they are not to mark for the transport that runs."""
+    name = spec["transport"]["name"]
+    settings = spec["transport"].get(name, {})
+    # PIAS has TCP's settings in a table of their own.
+    port: Mapping[str, Any] = settings.get("tcp", settings).get("port", {})
+    # TCP's own packets are not ECN-capable, whatever ports do.
+    return None if name == "tcp" or port.get("ecn", "off") == "off" else port
+
+
+def _over_newreno(spec: Mapping[str, Any]) -> bool:
+    return bool(spec["transport"][spec["transport"]["name"]].get("controller") == "newreno")
+
+
+def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:
+    """Give the most bytes that can be in the queue which a switch's port compares with its marking threshold."""
+    fabric, name = spec["fabric"], spec["transport"]["name"]
+    classes = len(spec["transport"][name].get("thresholds", [])) + 1
+    queues = 1 if port["ecn"] == "queue" else classes
+    memory = _bytes(fabric["buffer"])
+    if fabric["sharing"] == "switch":
+        # A queue takes a packet in while it is shorter than alpha times what is free, so alone it ends at alpha/(1 + alpha) of
+        # the memory and at most one packet above; the next one, at this share of what the first has left.
+        alpha = fabric.get("alpha", 1.0)
+        return float(min(memory, memory * (1 - (1 + alpha) ** -queues) + queues * _PACKET_MOST))
+    return float(memory * (queues if port["split"] == "per_class" else 1))
+
+
+# The largest packet of all wire formats.
+_PACKET_MOST = 1538
+
+_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def _bytes(quantity: str) -> float:
+    """Read a number of bytes as a resolved scenario writes it."""
+    number = quantity.rstrip("kMGTB")
+    return float(number) * _UNITS[quantity[len(number) :]]
 
 
 def _shares(summary: Mapping[str, Any]) -> str:

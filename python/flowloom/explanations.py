@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, metrics, results
+from flowloom import columns, integrity, metrics, outputs, results
 from flowloom._native import ScenarioError
 from flowloom.results import Results
+from flowloom.words import shown, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,29 +18,84 @@ if TYPE_CHECKING:
 def of_metric(name: str) -> str:
     """Say what a number in a summary, or a column of the flow table, means and how it is computed.
 
+    Args:
+        name: `slowdown.mean`, `finish`, or an expression over a summary, `slowdown.by_size[0].mean / slowdown.mean`.
+
     Raises:
         ScenarioError: There is no such number.
     """
-    if name in metrics.METRICS:
-        metric = metrics.METRICS[name]
-        inside = [key for key in metrics.METRICS if key.startswith(name + ".")]
-        return f"{name}: {metric.label}\n{metric.about}" + (f"\nSee also {', '.join(inside)}." if inside else "")
-    if name in columns.FLOWS:
+    if name in columns.FLOWS and name not in metrics.METRICS:
         column = columns.FLOWS[name]
         return f"{name}: a column of flows.parquet" + (f" ({column.unit})" if column.unit else "") + f"\n{column.about}"
     known = [*metrics.METRICS, *columns.FLOWS]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f'did you mean "{near[0]}"?' if near else f"there are {', '.join(known)}"
-    raise ScenarioError(f'no result is called "{name}", and it is no results directory: {hint}')
+    if name.isidentifier() and name not in known:
+        raise ScenarioError(f'no result is called "{shown(name)}", and it is no results directory: {suggestion(name, known)}')
+    return "\n".join(dict.fromkeys(_of_path(path, known) for path in metrics.paths(name)))
 
 
-def of_result(directory: Path) -> str:
-    """Say in sentences what a result's numbers are, and what dominated its completion times.
+def _of_path(path: tuple[str | int, ...], known: list[str]) -> str:
+    name = str(path[0]) + "".join(_step(part) for part in path[1:])
+    found = metrics.explain(path)
+    if found is None:
+        raise ScenarioError(f'no result is called "{shown(name)}", and it is no results directory: {suggestion(name, known)}')
+    inside = [key for key in metrics.METRICS if key.startswith(name + ".")]
+    only = f" Counts only {' and '.join(found.only)}." if found.only else ""
+    return f"{name}: {found.metric.label}\n{found.metric.about}{only}" + (f"\nSee also {', '.join(inside)}." if inside else "")
+
+
+def _step(part: str | int) -> str:
+    if isinstance(part, int):
+        return f"[{part}]"
+    return f".{part}" if part.isidentifier() else f'["{part}"]'
+
+
+def of_directory(directory: Path) -> str:
+    """Say in sentences what a result's numbers are; of the directory of a comparison, a sweep or a figure, which runs it has.
 
     Raises:
-        ScenarioError: It is no results directory.
+        ScenarioError: It is neither.
     """
+    for marker, table, runs in (
+        (outputs.SWEEP.marker, "sweep.parquet", directory / "runs"),
+        (outputs.FIGURE.marker, "data.parquet", None),
+    ):
+        if (directory / marker).exists() and not (directory / results.MARKER).exists():
+            return _of_runs(directory, table, runs)
     return "\n".join(_paragraphs(results.load(directory)))
+
+
+_RUNS_MOST = 40
+
+
+def _of_runs(directory: Path, table: str, runs: Path | None) -> str:
+    """Point to the runs that a table is made of."""
+    path = directory / table
+    if not path.exists():
+        kept = sorted(marker.parent for marker in runs.glob(f"*/{results.MARKER}")) if runs else []
+        lines = [f"{directory} is a sweep that has not ended: {len(kept)} runs are kept. The same command goes on from there."]
+        return "\n".join([*lines, *(f"  flowloom explain {folder}" for folder in kept[:_RUNS_MOST])])
+    rows = integrity.read_table(path).to_pylist()
+    if not rows or "run" not in rows[0]:
+        raise ScenarioError(f"{path} does not say which runs it is made of; make it anew with the same command")
+    lines = [f"{directory} holds the numbers of {len(rows)} runs. What one of them says:"]
+    for row in rows[:_RUNS_MOST]:
+        what = ", ".join(f"{name} {value}" for name, value in row.items() if _is_key(name, value))
+        mean = f", mean slowdown {row['slowdown.mean']:.3g}" if isinstance(row.get("slowdown.mean"), float) else ""
+        warned = f" [{row['warnings']}]" if row.get("warnings") else ""
+        lines.append(f"  flowloom explain {runs or 'results/runs'}/{row['run']}   {what}{mean}{warned}")
+    if len(rows) > _RUNS_MOST:
+        lines.append(f"  and {len(rows) - _RUNS_MOST} more, in the column `run` of {path.with_suffix('.csv')}")
+    return "\n".join(lines)
+
+
+def _is_key(name: str, value: Any) -> bool:
+    """Whether a column says which run a row is; metrics are floats, also those that count."""
+    if name in ("run", "warnings", "tuning", "shown"):
+        return False
+    try:
+        return not (isinstance(value, float) and any(metrics.explain(path) for path in metrics.paths(name)))
+    except ScenarioError:
+        return True
 
 
 def _paragraphs(result: Results) -> list[str]:

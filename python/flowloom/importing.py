@@ -10,13 +10,15 @@ import dataclasses
 import itertools
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowloom import outputs, storage
 from flowloom._native import ScenarioError
-from flowloom.figures.schema import suggestion
+from flowloom.words import shown, suggestion
 
 _PACKET_BYTES = 1460.0
+BYTES_MOST = 1e15
+"""Bytes of the largest flow, as in the simulator."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +132,7 @@ def read(table: Path, dialect: str | None) -> Table:
         ScenarioError: The file is no such table, or could be meant in several ways.
     """
     if dialect not in (None, FLOWS, HISTOGRAM, *DIALECTS):
-        raise ScenarioError(f'unknown dialect "{dialect}": {suggestion(str(dialect), [*DIALECTS, FLOWS, HISTOGRAM])}')
+        raise ScenarioError(f'unknown dialect "{shown(dialect)}": {suggestion(str(dialect), [*DIALECTS, FLOWS, HISTOGRAM])}')
     if dialect == FLOWS:
         return Table(_steps(table, _logged_sizes(table)), FLOWS)
     text = _text(table)
@@ -141,7 +143,9 @@ def read(table: Path, dialect: str | None) -> Table:
 
 def _text(table: Path) -> str:
     try:
-        return table.read_text(encoding="utf-8")
+        if table.exists() and not (table.is_file() or table.is_dir()):  # reading a device or a pipe may never end
+            raise ScenarioError(f"cannot read {table}: it is not a regular file")
+        return table.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ScenarioError(f"cannot read {table}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -158,7 +162,7 @@ def _rows(table: Path, text: str) -> list[tuple[int, list[float]]]:
             rows.append((number, [float(word) for word in words]))
         except ValueError:
             if rows:
-                raise ScenarioError(f"{table}:{number}: not a row of numbers: {line.strip()}") from None
+                raise ScenarioError(f"{table}:{number}: not a row of numbers: {shown(line.strip())}") from None
     if not rows:
         raise ScenarioError(f"{table} holds no rows of numbers")
     return rows
@@ -184,7 +188,8 @@ def _points(table: Path, rows: list[tuple[int, list[float]]], name: str) -> list
         size, share = row[0] * dialect.unit_bytes, row[-1] / dialect.whole
         if points and (size < points[-1][0] or share < points[-1][1]):
             raise ScenarioError(f"{table}:{number}: sizes and shares must not fall from row to row")
-        if size < 0 or not 0 <= share <= 1:
+        # NaN lies nowhere, so it ends here.
+        if not 0 <= size <= BYTES_MOST or not 0 <= share <= 1:
             raise ScenarioError(f"{table}:{number}: {row[0]:g} at {row[-1]:g} is no point of a distribution in {name}")
         points.append((size, share))
     if points[-1][1] != 1.0:
@@ -198,8 +203,10 @@ def _of_histogram(table: Path, rows: list[tuple[int, list[float]]]) -> list[tupl
         if len(row) != 2:
             raise ScenarioError(f"{table}:{number}: a histogram has 2 columns, bytes and count; this row has {len(row)}")
         edge, count = row
-        if edge <= edges[-1]:
-            raise ScenarioError(f"{table}:{number}: the edge {edge:g} does not lie above the one before it, {edges[-1]:g}")
+        if not edges[-1] < edge <= BYTES_MOST:
+            raise ScenarioError(
+                f"{table}:{number}: the edge {edge:g} does not lie above the one before it, {edges[-1]:g}, or is too large"
+            )
         if not 0 <= count < float("inf"):
             raise ScenarioError(f"{table}:{number}: {row[1]:g} is no number of flows")
         edges.append(edge)
@@ -218,25 +225,33 @@ def _logged_sizes(table: Path) -> list[float]:
         try:
             names = pq.read_schema(table).names
             found = pq.read_table(table, columns=["bytes"])["bytes"].to_pylist() if "bytes" in names else None
-        except (OSError, pa.ArrowInvalid) as error:
-            raise ScenarioError(f"cannot read {table}: {error}") from error
+        except (OSError, pa.ArrowException) as error:
+            raise ScenarioError(f"cannot read {table}: {shown(error, 200)}") from error
     else:
         reader = csv.DictReader(_text(table).splitlines())
-        names = list(reader.fieldnames or ())
-        found = [row["bytes"] for row in reader] if "bytes" in names else None
+        try:
+            names = list(reader.fieldnames or ())
+            found = [row["bytes"] for row in reader] if "bytes" in names else None
+        except csv.Error as error:
+            raise ScenarioError(f"{table}:{reader.line_num}: not a row of a CSV file: {error}") from error
     if found is None:
-        raise ScenarioError(f"{table}: a log of flows needs a column called bytes; it has {', '.join(names)}")
+        raise ScenarioError(f"{table}: a log of flows needs a column called bytes; it has {shown(', '.join(names), 200)}")
+    return [_number(table, row, size) for row, size in enumerate(found, 1)]
+
+
+def _number(table: Path, row: int, value: Any) -> float:
     try:
-        return [float(size) for size in found]
-    except (TypeError, ValueError) as error:
-        raise ScenarioError(f"{table}: a value of the column bytes is no number ({error})") from error
+        return float(value)
+    except (TypeError, ValueError):
+        what = "nothing" if value is None else f'"{shown(value)}"'
+        raise ScenarioError(f"{table}, row {row}: {what} in the column bytes is no number") from None
 
 
 def _steps(table: Path, found: list[float]) -> list[tuple[float, float]]:
     if not found:
         raise ScenarioError(f"{table} holds no flows")
     for size in found:
-        if not 0 <= size < float("inf"):
+        if not 0 <= size <= BYTES_MOST:
             raise ScenarioError(f"{table}: {size:g} bytes is no size of a flow")
     steps: list[tuple[float, float]] = []
     for number, size in enumerate(sorted(found), 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 import operator
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 from flowloom._native import ScenarioError
 from flowloom.stats import Estimate
+from flowloom.words import shown, suggestion
 
 _DECIMALS_MAX = 12
 """What is smaller than this many decimals show is written as zero."""
@@ -26,14 +26,65 @@ def evaluate(expression: str, summary: Mapping[str, Any]) -> float:
     Raises:
         ScenarioError: The expression is malformed, or names what the summary does not have.
     """
-    try:
-        tree = ast.parse(expression, mode="eval").body
-    except SyntaxError as error:
-        raise ScenarioError(f"metric `{expression}`: {error.msg}") from error
+    tree = _parse(expression)
     value = _value(tree, summary, expression)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ScenarioError(f"metric `{expression}` is not a number: it is {_kind(value)}")
-    return float(value)
+        raise _bad(expression, f"it is not a number but {_kind(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise _bad(expression, "the value is larger than any number that can be written") from None
+
+
+def paths(expression: str) -> list[tuple[str | int, ...]]:
+    """Give the paths in an expression: `slowdown.by_size[0].mean` is `("slowdown", "by_size", 0, "mean")`.
+
+    Raises:
+        ScenarioError: The expression is malformed.
+    """
+    found: list[tuple[str | int, ...]] = []
+    pending = [_parse(expression)]
+    while pending:
+        match pending.pop():
+            case ast.Constant(value=int() | float()):
+                pass
+            case ast.BinOp(left=left, right=right):
+                pending += [right, left]
+            case node:
+                found.append(_path(node, expression))
+    return found
+
+
+def _path(node: ast.expr, expression: str) -> tuple[str | int, ...]:
+    backwards: list[str | int] = []
+    while not isinstance(node, ast.Name):
+        match node:
+            case ast.Attribute(value=inner, attr=name):
+                backwards.append(name)
+            case ast.Subscript(value=inner, slice=ast.Constant(value=str() | int() as name)):
+                backwards.append(name)
+            case _:
+                raise _bad(expression, _GRAMMAR)
+        node = inner
+    return (node.id, *reversed(backwards))
+
+
+_GRAMMAR = "only paths such as slowdown.by_size[0].mean, numbers, + - * / and parentheses can be used"
+# Deeper nesting, and longer sums, would overflow the stack of the parser or of the walk.
+_EXPRESSION_MOST = 500
+
+
+def _parse(expression: str) -> ast.expr:
+    if len(expression) > _EXPRESSION_MOST:
+        raise _bad(expression, f"it has more than {_EXPRESSION_MOST} characters")
+    try:
+        return ast.parse(expression, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise _bad(expression, f"it is not an expression: {getattr(error, 'msg', error)}") from error
+
+
+def _bad(expression: str, why: str) -> ScenarioError:
+    return ScenarioError(f"metric `{shown(expression)}`: {why}")
 
 
 def _value(node: ast.expr, summary: Mapping[str, Any], expression: str) -> Any:
@@ -47,9 +98,17 @@ def _value(node: ast.expr, summary: Mapping[str, Any], expression: str) -> Any:
         case ast.Subscript(value=inner, slice=ast.Constant(value=str() | int() as name)):
             return _item(_value(inner, summary, expression), name, expression)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            a, b = _value(left, summary, expression), _value(right, summary, expression)
-            return math.nan if isinstance(op, ast.Div) and b == 0 else _OPERATORS[type(op)](a, b)
-    raise ScenarioError(f"metric `{expression}`: only paths, numbers, + - * / and parentheses can be used")
+            a, b = (_value(side, summary, expression) for side in (left, right))
+            for side in (a, b):
+                if not isinstance(side, int | float):
+                    raise _bad(expression, f"it calculates with {_kind(side)}")
+            if isinstance(op, ast.Div) and b == 0:
+                return math.nan
+            try:
+                return _OPERATORS[type(op)](a, b)
+            except OverflowError:
+                raise _bad(expression, "the value is larger than any number that can be written") from None
+    raise _bad(expression, _GRAMMAR)
 
 
 def _item(holder: Any, name: str | int, expression: str) -> Any:
@@ -57,21 +116,20 @@ def _item(holder: Any, name: str | int, expression: str) -> Any:
         return holder
     if isinstance(holder, list) and isinstance(name, int):
         if not 0 <= name < len(holder):
-            raise ScenarioError(f"metric `{expression}`: there are {len(holder)} entries, counted from 0")
+            raise _bad(expression, f"there are {len(holder)} entries, counted from 0")
         found = holder[name]
     elif isinstance(holder, Mapping):
         if name not in holder:
-            near = difflib.get_close_matches(str(name), list(holder), 1)
-            hint = f'did you mean "{near[0]}"?' if near else f"there are {', '.join(map(str, holder))}"
-            raise ScenarioError(f'metric `{expression}`: the summary has no "{name}": {hint}')
+            names = [str(key) for key in holder]
+            raise _bad(expression, f'the summary has no "{shown(name)}": {suggestion(str(name), names)}')
         found = holder[name]
     else:
-        raise ScenarioError(f'metric `{expression}`: "{name}" is asked of {_kind(holder)}')
+        raise _bad(expression, f'"{shown(name)}" is asked of {_kind(holder)}')
     return math.nan if found is None else found
 
 
 def _kind(value: Any) -> str:
-    kinds = {"dict": "a group of values", "list": "a list", "str": "a text"}
+    kinds = {"dict": "a group of values", "list": "a list, whose entries are [0], [1] and so on", "str": "a text"}
     return kinds.get(type(value).__name__, "a single value")
 
 
@@ -99,6 +157,11 @@ METRICS = {
         "A flow's completion time divided by what it takes alone in the network (metrics.optimum says how that is known). "
         "1 is the best there is. `by_size` has it for each range of flow sizes.",
     ),
+    "slowdown.by_size": Metric(
+        "Slowdown by flow size",
+        "A list with an entry for each range of flow sizes (metrics.size_bins), the smallest first: "
+        "`slowdown.by_size[0].mean`. Each has above_bytes, up_to_bytes, flows, finished, mean, p50, p95 and p99.",
+    ),
     "slowdown.mean": Metric("Mean slowdown", "Mean over finished flows, each counting once: the many short flows dominate."),
     "slowdown.p50": Metric("Median slowdown", "Half of the finished flows did at least this well."),
     "slowdown.p95": Metric("95th-percentile slowdown", "One finished flow in twenty did worse."),
@@ -109,6 +172,7 @@ METRICS = {
         "at the receiver or the final acknowledgement at the sender; metrics.request_delay is added. `by_size` has it for each "
         "range of flow sizes.",
     ),
+    "fct_us.by_size": Metric("FCT by flow size (µs)", "As slowdown.by_size, of completion times."),
     "fct_us.mean": Metric("Mean FCT (µs)", "Mean over finished flows: dominated by the few long ones.", ".4g"),
     "fct_us.p50": Metric("Median FCT (µs)", "Half of the finished flows took no longer.", ".4g"),
     "fct_us.p95": Metric("95th-percentile FCT (µs)", "One finished flow in twenty took longer.", ".4g"),
@@ -126,22 +190,42 @@ METRICS = {
     "deadlines_met": Metric("Deadlines met", "Share of the flows with a deadline that finished by it.", ".1%"),
     "drops": Metric("Drops", "Packets lost at ports and on links; a trimmed packet is not lost."),
     "drops.total": Metric("Packets dropped", "Data and control packets lost.", "d"),
+    "drops.data": Metric("Data packets dropped", "Data packets lost.", "d"),
     "drops.rate": Metric("Drop rate", "Data packets lost over data packets sent, every transmission counted.", ".3%"),
     "drops.by_hop": Metric(
         "Packets dropped by hop",
         "Where packets were lost: a hop is named by the tiers it joins, in the direction of travel.",
     ),
+    "drops.by_reason": Metric(
+        "Packets dropped by reason", "Why packets were lost: overflow, pushed_out, expired, lost and so on."
+    ),
     "queueing_us_mean": Metric("Mean queueing (µs)", "How long a packet waits in queues on its whole way, by Little's law."),
+    "queue": Metric(
+        "Queues by hop",
+        'Of the ports of each kind of hop: mean_bytes, peak_bytes and wait_us_mean, as in `queue["leaf-host"].peak_bytes`.',
+    ),
+    "utilisation": Metric(
+        "Utilisation by hop",
+        "Wire bytes sent over what the links of a kind of hop could send in the active interval: mean over them, and max of "
+        "the busiest one.",
+    ),
     "retransmissions": Metric("Retransmissions", "Data packets that were sent again.", "d"),
     "timeouts": Metric("Timeouts", "How often retransmission timers of senders expired.", "d"),
     "second_timeouts": Metric("Second timeouts", "Of the timeouts, the second of consecutive ones.", "d"),
     "data_packets": Metric("Data packets", "Data packets that left their sources, every transmission counted.", "d"),
     "marks": Metric("ECN marks", "Packets marked with congestion experienced, once for each port that did.", "d"),
     "trims": Metric("Packets trimmed", "Packets that lost their payload and kept their header.", "d"),
+    "requests": Metric("Requests", "Sets of flows (coflows) that are of use only together; none if no flow belongs to one."),
     "requests.completion_us.mean": Metric(
         "Mean request completion (µs)",
         "From the first flow's start to the last flow's end of a request (coflow); metrics.request_delay is added.",
         ".4g",
+    ),
+    "requests.completion_us.p50": Metric(
+        "Median request completion (µs)", "Half of the finished requests took no longer.", ".4g"
+    ),
+    "requests.completion_us.p95": Metric(
+        "95th-percentile request completion (µs)", "One finished request in twenty took longer.", ".4g"
     ),
     "requests.completion_us.p99": Metric(
         "99th-percentile request completion (µs)", "One finished request in a hundred took longer.", ".4g"
@@ -161,6 +245,59 @@ METRICS = {
     "transport": Metric("Transport", "The scheme that ran."),
     "seed": Metric("Seed", "Every random choice follows from it: the same scenario and seed give the same bytes."),
 }
+
+
+_MEMBERS = {
+    "by_size.above_bytes": Metric("Lower edge of the range (B)", "The range's flows are larger than this."),
+    "by_size.up_to_bytes": Metric(
+        "Upper edge of the range (B)", "The range's flows are no larger than this; there is none in the last range."
+    ),
+    "queue.mean_bytes": Metric("Mean queue (B)", "Bytes queued at a port, averaged over time and ports."),
+    "queue.peak_bytes": Metric("Longest queue (B)", "The most bytes that were ever queued at one port."),
+    "queue.wait_us_mean": Metric("Mean wait (µs)", "How long a packet waits at this kind of hop."),
+    "utilisation.mean": Metric("Mean utilisation", "Wire bytes sent over what the links could send, averaged over the links."),
+    "utilisation.max": Metric("Highest utilisation", "Wire bytes sent over what the link could send, of the busiest link."),
+}
+"""What groups hold that are counted or named by the run: `queue` by hop, `by_size` by number."""
+
+_SELECTED = {
+    "by_size": "the flows of size range {} (range 0 has the smallest)",
+    "tenants": "the flows of tenant {}",
+    "by_hop": "the hop {}",
+    "by_reason": "what was lost for the reason {}",
+    "queue": "the ports of the hop {}",
+    "utilisation": "the links of the hop {}",
+    "sent_by_class": "class {}",
+}
+"""By group: what is said of one of its members."""
+
+
+class Explained(NamedTuple):
+    """What a path in a summary means."""
+
+    metric: Metric
+    only: tuple[str, ...]
+    """What it is restricted to: `the hop host-leaf`."""
+
+
+def explain(path: tuple[str | int, ...]) -> Explained | None:
+    """Say what a path in a summary means; None if summaries have no such path."""
+    names: list[str] = []
+    only: list[str] = []
+    group = ""
+    for part in path:
+        if group and (isinstance(part, int) == (group in ("by_size", "sent_by_class"))):
+            only.append(_SELECTED[group].format(part))
+            group = ""
+        elif group or isinstance(part, int):
+            return None
+        else:
+            names.append(part)
+            group = part if part in _SELECTED else ""
+    for name in (".".join(names), ".".join(names[-2:]), ".".join(n for n in names if only and n not in ("by_size", "tenants"))):
+        if metric := METRICS.get(name) or (_MEMBERS.get(name) if only else None):
+            return Explained(metric, tuple(only))
+    return None
 
 
 def label(expression: str) -> str:

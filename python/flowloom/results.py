@@ -15,6 +15,8 @@ from flowloom.outputs import Output
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from flowloom.diagnosis import Finding
+
 MARKER = outputs.RESULT.marker
 """The file whose presence says that a directory is a results directory."""
 
@@ -27,7 +29,7 @@ class Results:
     """What a run leaves behind. Tables of a saved run are read on first use."""
 
     summary: dict[str, Any]
-    """The numbers that `flowloom run --json` prints."""
+    """The numbers that `flowloom run --json` prints, without the warnings."""
     scenario: str
     """The resolved scenario, as TOML."""
     provenance: dict[str, Any]
@@ -61,6 +63,20 @@ class Results:
             folder = self._saved("series")
             self._series = {path.stem: integrity.read_table(path) for path in sorted(folder.glob("*.parquet"))}
         return self._series
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """What keeps the numbers from meaning what they seem to: unfinished flows, a growing backlog, marks that never came.
+
+        Each has a `flag`, the short name that tables show, and a `text`; none is good news.
+        """
+        from flowloom import diagnosis
+
+        return diagnosis.warnings(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the summary with its `warnings`, as `flowloom run --json` prints it."""
+        return self.summary | {"warnings": [{"flag": found.flag, "text": found.text} for found in self.warnings]}
 
     def _saved(self, name: str) -> Path:
         if self.directory is None:

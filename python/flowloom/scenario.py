@@ -6,15 +6,22 @@ import dataclasses
 import functools
 import hashlib
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from flowloom import _native, toml
+from flowloom.words import shown
 
 Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Scenario"
 """What a scenario can be given as: a path, TOML text, a dict, or one already read."""
+
+SIZE_MOST = 64_000_000
+"""Bytes of the largest scenario file: what is longer is a mistake, and reading a device would never end."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Scenario keys that name a file, whose content is part of what the run depends on.
 _FILE_KEYS = frozenset({"file", "cdf"})
@@ -30,6 +37,12 @@ class Scenario:
     overrides: tuple[str, ...] = ()
     """`key.path=value`, later ones win."""
 
+    def __post_init__(self) -> None:
+        """Refuse what is not Unicode: the command line hands over other bytes as lone surrogates, which no TOML can hold."""
+        for what in (self.path, *self.overrides, self.text):
+            if not what.isascii() and _SURROGATE.search(what):
+                raise _native.ScenarioError(f"{shown(what)}: this is not UTF-8 text")
+
     @classmethod
     def of(cls, source: Source) -> Scenario:
         """Make one of a path, a dict, TOML text (anything with a line break or a `=`), or another Scenario.
@@ -40,20 +53,26 @@ class Scenario:
         if isinstance(source, Scenario):
             return source
         if isinstance(source, Mapping):
-            return cls(toml.document(source))
+            return cls(_written(toml.document, source))
         if isinstance(source, str) and ("\n" in source or "=" in source):
             return cls(source)
         path = Path(source)
         try:
-            return cls(path.read_text(encoding="utf-8"), str(path))
+            with path.open("rb") as file:
+                read = file.read(SIZE_MOST + 1)
+            if len(read) > SIZE_MOST:
+                raise _native.ScenarioError(f"{path} is not a scenario: it has more than {SIZE_MOST / 1e6:g} MB")
+            return cls(read.decode(), str(path))
         except OSError as error:
-            raise _native.ScenarioError(f"cannot read the scenario {path}: {error.strerror}") from error
+            raise _native.ScenarioError(f"cannot read the scenario {shown(path, 200)}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise _native.ScenarioError(f"{path} is not a scenario: it is not UTF-8 text") from error
+        except ValueError as error:  # a NUL in the name
+            raise _native.ScenarioError(f"cannot read the scenario {shown(path, 200)}: {error}") from error
 
     def set(self, changes: Mapping[str, Any]) -> Scenario:
         """Add overrides; keys are dotted (`workload.load`) or joined with `__`. A dict replaces the whole table it names."""
-        added = tuple(f"{key.replace('__', '.')}={toml.value(value)}" for key, value in changes.items())
+        added = tuple(f"{key.replace('__', '.')}={_written(toml.value, value)}" for key, value in changes.items())
         return dataclasses.replace(self, overrides=self.overrides + added)
 
     def resolve(self) -> str:
@@ -79,6 +98,15 @@ class Scenario:
             digest.update(f"\n{name}\n".encode())
             digest.update((folder / name).read_bytes())
         return digest.hexdigest()[:20]
+
+
+def _written(write: Callable[[Any], str], value: Any) -> str:
+    try:
+        return write(value)
+    except RecursionError:
+        raise _native.ScenarioError("the scenario is nested too deeply, or holds itself") from None
+    except ValueError as error:  # a whole number of thousands of digits
+        raise _native.ScenarioError(shown(error, 200)) from error
 
 
 def named_files(table: Any) -> Iterator[str]:

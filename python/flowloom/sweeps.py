@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,15 +13,20 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, metrics, outputs, toml
+from flowloom import columns, diagnosis, metrics, outputs, toml
+from flowloom._native import ScenarioError
 from flowloom.jobs import Job, Store, run_jobs
 from flowloom.outputs import Output
-from flowloom.progress import Reporter
+from flowloom.progress import Reporter, Silent
 from flowloom.results import Results, seed_of
 from flowloom.scenario import Scenario, Source, engine_id
+from flowloom.words import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+RUNS_MOST = 100_000
+"""A sweep has no more runs: it would take days, and a slip in a number of seeds would fill the memory."""
 
 TABLE_METRICS = (
     "flows", "finished", "slowdown.mean", "slowdown.p50", "slowdown.p95", "slowdown.p99",
@@ -39,6 +45,11 @@ class Run:
     results: Results
     key: str
     """The name of its folder in `runs`."""
+
+    @property
+    def label(self) -> str:
+        """Its name for people, without the seed."""
+        return label(self.point, None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +72,8 @@ class Sweep:
     def table(self, names: Sequence[str] = TABLE_METRICS) -> pa.Table:
         """Give a row per run.
 
-        The varied keys, the seed, the metrics of these names (see `flowloom explain`), and `run`, the name of the run's
-        folder in `runs`.
+        It has the varied keys, the seed, the metrics of these names (see `flowloom explain`), `run`, the name of the run's
+        folder in `runs`, and `warnings`, the flags of `Results.warnings`.
         """
         import pyarrow as pa
 
@@ -70,7 +81,8 @@ class Sweep:
         for run in self.runs:
             point = {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in run.point.items()}
             numbers = {n: metrics.evaluate(n, run.results.summary) for n in names}
-            rows.append(point | {"seed": run.seed} | numbers | {"run": run.key})
+            warned = ", ".join(found.flag for found in run.results.warnings)
+            rows.append(point | {"seed": run.seed} | numbers | {"run": run.key, "warnings": warned})
         return pa.Table.from_pylist(rows)
 
 
@@ -103,15 +115,23 @@ def sweep(
         reporter: Is told how it goes.
 
     Raises:
-        ScenarioError: Some point is not valid, or `out` holds something else; nothing has run then.
+        ScenarioError: Some point is not valid, an axis has no values, or `out` holds something else; nothing has run then.
         RunError: Some runs failed; all others were made and kept.
     """
     base = Scenario.of(scenario)
-    plan = [
-        (point, seed, Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed})))
-        for point in _grid(axes)
-        for seed in _seeds(base, point, seeds)
-    ]
+    _check_grid(axes, seeds)
+    reporter = reporter or Silent()
+    plan, foreseen = [], []
+    for point in _grid(axes):
+        # Resolving the point finds its mistakes before anything runs, and tells the seed that the scenario sets.
+        resolved = base.set(point).resolve()
+        foreseen.append((label(point, None), diagnosis.foreseen(resolved)))
+        first = seed_of(tomllib.loads(resolved)) or 0
+        for seed in range(first, first + seeds):
+            job = Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed}))
+            plan.append((point, seed, job))
+    for line in diagnosis.grouped(foreseen):
+        reporter.warn(line)
 
     def run(store: Store | None) -> Sweep:
         made = run_jobs([job for _, _, job in plan], executor=executor, workers=workers, store=store, reporter=reporter)
@@ -175,11 +195,18 @@ def _grid(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(axes, values, strict=True))
 
 
-def _seeds(base: Scenario, point: Mapping[str, Any], count: int) -> range:
-    # Resolving the point finds its mistakes before anything runs, and tells the seed that the scenario sets.
-    first = seed_of(tomllib.loads(base.set(point).resolve()))
-    first = 1 if first is None else first
-    return range(first, first + count)
+def _check_grid(axes: Mapping[str, Sequence[Any]], seeds: int) -> None:
+    for key, values in axes.items():
+        if isinstance(values, str) or not len(values):
+            found = f'the text "{shown(values)}"' if isinstance(values, str) else "no values"
+            raise ScenarioError(f"{shown(key)}: found {found}; an axis is a list of values, such as [0.5, 0.8]")
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
+        raise ScenarioError(f"seeds: found {shown(repr(seeds))}; it is a whole number of runs for each point, at least 1")
+    if seeds > 1 and "run.seed" in axes:
+        raise ScenarioError("run.seed is an axis, so its values are the seeds; leave seeds at 1")
+    runs = seeds * math.prod(len(values) for values in axes.values())
+    if runs > RUNS_MOST:
+        raise ScenarioError(f"the sweep has {runs} runs; the limit is {RUNS_MOST}")
 
 
 def _describe(base: Scenario, axes: Mapping[str, Sequence[Any]], seeds: int) -> dict[str, Any]:

@@ -57,7 +57,8 @@ impl Count {
                 steps < STEPS_MOST
             })
         });
-        let what = || format!("{:.300}\n{overrides:.300?}", text);
+        let what =
+            || format!("{text:.300}\n{}", overrides.iter().map(|text| format!("{text:.300}")).collect::<Vec<_>>().join("\n"));
         match result {
             Ok(outcome) => {
                 assert_eq!(outcome.rows.len(), outcome.summary.flows, "{}", what());
@@ -133,7 +134,7 @@ fn values() -> Vec<String> {
     .map(str::to_owned)
     .to_vec();
     values.push(format!("\"{long}\""));
-    values.push(format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000)));
+    values.push(format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000)));
     values
 }
 
@@ -173,7 +174,7 @@ fn every_parameter_of_the_wrong_type() {
     for transport in ["phost", "pfabric", "pias", "dctcp", "las", "fastpass", "ideal"] {
         let name = format!("transport.name={transport}");
         let mut all = Vec::new();
-        let resolved = Scenario::load(SWITCH, "scenario.toml", &[name.clone()]).unwrap().spec.to_toml();
+        let resolved = Scenario::load(SWITCH, "scenario.toml", std::slice::from_ref(&name)).unwrap().spec.to_toml();
         let table: Table = toml::from_str(&resolved).unwrap();
         keys(table["transport"][transport].as_table().unwrap(), "", &mut all);
         for key in all {
@@ -192,7 +193,7 @@ fn texts() {
     let mut count = Count::default();
     let place = ["scenario.toml: ", "scenario.toml:"];
     let mut case = |text: &str| count.case(Path::new(""), text, &[], &place);
-    for cut in (0..SWITCH.len()).step_by(5) {
+    for cut in (0..SWITCH.len()).step_by(3) {
         case(&SWITCH[..cut]);
     }
     for (index, line) in SWITCH.lines().enumerate().filter(|(_, line)| !line.is_empty()) {

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import contextlib
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from flowloom import signals
 from flowloom.cli import inspect, paper, running, thresholds
+from flowloom.words import shown
+
+
+class _Commands(TyperGroup):
+    """The commands; what is wrong with the words of a command line is told without repeating all of a long one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with _short_errors():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _short_errors():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _short_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # Usage errors are known by what they have: typer brings a parser, with its classes, of its own.
+        problem: Any = error
+        if hasattr(problem, "format_message"):
+            problem.message = shown(problem.message, 400)
+        raise
+
 
 app = typer.Typer(
+    cls=_Commands,
     name="flowloom",
     help="Data-center transports on the same fabric, workloads and metrics: run, compare, sweep, and get papers' figures back.",
     no_args_is_help=True,

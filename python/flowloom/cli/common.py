@@ -16,6 +16,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 FAILED, BAD_INPUT = 1, 2
+MESSAGE_MOST = 2500
+"""Characters of the longest message, with its lists of what would be right."""
 
 ScenarioFile = Annotated[str, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.", show_default=False)]
 Set = Annotated[
@@ -78,7 +80,9 @@ def _interrupted(stop: KeyboardInterrupt, more: str = "") -> typer.Exit:
 
 
 def _end(message: str, code: int) -> typer.Exit:
-    typer.echo(message, err=True)
+    from flowloom.words import elided
+
+    typer.echo(elided(message, MESSAGE_MOST), err=True)
     return typer.Exit(code)
 
 
@@ -90,11 +94,12 @@ def _about(error: OSError) -> str:
 def overrides(pairs: Sequence[str] | None, seed: int | None) -> tuple[str, ...]:
     """Check the form of --set; what the keys mean is for the simulator to say."""
     from flowloom._native import ScenarioError
+    from flowloom.words import shown
 
     for pair in pairs or ():
         key, equals, _ = pair.partition("=")
         if not equals or not key.strip():
-            raise ScenarioError(f"--set {pair}: give a key and a value, like --set workload.load=0.8")
+            raise ScenarioError(f"--set {shown(pair)}: give a key and a value, like --set workload.load=0.8")
     return (*(pairs or ()), *(() if seed is None else (f"run.seed={seed}",)))
 
 
@@ -122,7 +127,7 @@ def parse_value(text: str) -> Any:
 
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 

@@ -25,12 +25,12 @@ def list_all(
     """List what there is: transports, workloads, topologies, figures."""
     from flowloom import engine, metrics
     from flowloom._native import ScenarioError
-    from flowloom.figures.schema import suggestion
+    from flowloom.words import shown, suggestion
 
     catalogue = engine.catalogue()
     kinds = ("transports", "workloads", "topologies", "wires", "figures")
     if kind not in (None, *kinds):
-        raise ScenarioError(f'no "{kind}" to list: {suggestion(str(kind), kinds)}')
+        raise ScenarioError(f'no "{shown(kind)}" to list: {suggestion(str(kind), kinds)}')
     for section in kinds:
         if kind not in (None, section):
             continue
@@ -66,19 +66,24 @@ def show(
     """Show a transport's parameters, a workload's sizes, a figure, or a scenario with all its defaults."""
     from flowloom import engine
     from flowloom._native import ScenarioError
-    from flowloom.figures.schema import suggestion
+    from flowloom.plots.style import PICTURES
+    from flowloom.words import shown, suggestion
 
+    if plot and plot.suffix not in PICTURES:
+        raise ScenarioError(f"--plot {shown(plot)}: a picture is a {' or a '.join(PICTURES)} file")
     catalogue = engine.catalogue()
     found = {entry["name"]: (kind, entry) for kind in ("transports", "workloads", "topologies") for entry in catalogue[kind]}
+    if plot and found.get(name, ("", {}))[0] != "workloads":
+        raise ScenarioError(f"--plot draws a workload's distribution, and {shown(name)} is no workload; leave --plot out")
     if name in found:
         kind, entry = found[name]
         {"transports": _show_transport, "workloads": _show_workload, "topologies": _show_topology}[kind](entry)
-        if plot and kind == "workloads":
+        if plot:
             from flowloom.demotion.sizes import Sizes
             from flowloom.plots.sizes import draw
 
             drawn = draw(Sizes.through(name, entry["points"]), plot.with_suffix(""), f"{name}: {entry['about']}")
-            typer.echo(f"picture: {drawn[0]}")
+            typer.echo(f"picture: {next(picture for picture in drawn if picture.suffix == plot.suffix)}")
     elif "/" in name and not name.endswith(".toml"):
         from flowloom.cli.paper import print_figure
         from flowloom.figures import catalogue as figures
@@ -90,7 +95,7 @@ def show(
 
         typer.echo(Scenario.of(Path(name)).resolve().rstrip())
     else:
-        raise ScenarioError(f'nothing is called "{name}": {suggestion(name, found)}; `flowloom list` lists all')
+        raise ScenarioError(f'nothing is called "{shown(name)}": {suggestion(name, found)}; `flowloom list` lists all')
 
 
 def _show_transport(entry: dict[str, Any]) -> None:
@@ -122,12 +127,21 @@ def _show_topology(entry: dict[str, Any]) -> None:
 
 
 def explain(
-    what: Annotated[str, typer.Argument(metavar="METRIC|DIR", help="A number's name (slowdown.mean), or a results directory.")],
+    what: Annotated[
+        str, typer.Argument(metavar="METRIC|DIR", help="A number's name (slowdown.by_size[0].mean), or a results directory.")
+    ],
 ) -> None:
-    """Say what a number means; or, of a result, what the numbers say and what dominated completion times."""
+    """Say what a number means; or, of a result, what dominated completion times; or, of a comparison, where its runs are."""
     from flowloom import explanations
 
-    typer.echo(explanations.of_result(Path(what)) if Path(what).is_dir() else explanations.of_metric(what))
+    typer.echo(explanations.of_directory(Path(what)) if _is_directory(what) else explanations.of_metric(what))
+
+
+def _is_directory(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
+    except OSError:  # the name is longer than names can be
+        return False
 
 
 def doctor(
@@ -136,12 +150,12 @@ def doctor(
     ] = None,
 ) -> None:
     """Check the installation, a scenario, or a result: what was set up and not used, what is unstable or unfinished."""
-    from flowloom import diagnosis
+    from flowloom import diagnosis, results
 
     if what is None:
         findings = diagnosis.of_installation()
-    elif Path(what).is_dir():
-        findings = diagnosis.of_result(Path(what))
+    elif _is_directory(what):
+        findings = diagnosis.of_result(results.load(what))
     else:
         findings = diagnosis.of_scenario(Path(what))
     for finding in findings:

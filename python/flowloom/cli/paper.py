@@ -218,6 +218,10 @@ def _print_outcome(figure: Figure, outcome: Outcome) -> None:
         typer.echo(f"\n{claim.id} {found['verdict']}, {_seeds(outcome.seeds)}: {claim.says}")
         for check in found["checks"]:
             _print_check(check)
+    if outcome.warnings:
+        typer.echo("")
+    for line in outcome.warnings:
+        typer.echo(f"warning: {line}")
     typer.echo(f"\npicture: {outcome.pictures[0]}\ndata: {outcome.directory / 'data.csv'}")
 
 

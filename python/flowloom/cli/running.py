@@ -43,14 +43,19 @@ def run(
     json: Json = False,
 ) -> None:
     """Simulate one scenario and print what came out."""
-    from flowloom import outputs, progress
+    from flowloom import diagnosis, outputs, progress
+    from flowloom._native import ScenarioError
     from flowloom.cli import tables
     from flowloom.engine import simulate
 
+    if csv and not out:
+        raise ScenarioError("--csv writes flows.csv into the directory of --out: give --out DIR as well")
     wanted = _scenario(scenario, set_, seed)
     key = wanted.key()
     with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:
         with progress.reporter() as reporter:
+            for finding in diagnosis.foreseen(wanted.resolve()):
+                reporter.warn(f"{finding.flag}: {finding.text}")
             reporter.begin(1, kept=0)
             name = Path(scenario).stem
             results = simulate(wanted, lambda done, sim_s, hops: reporter.progress("run", name, done, sim_s, hops))
@@ -58,7 +63,7 @@ def run(
         if output:
             results.write(output, csv=csv)
     if json:
-        common.print_json(results.summary)
+        common.print_json(results.as_json())
     else:
         tables.print_run(results)
         typer.echo(f"saved in {out}" if out else "not saved: give --out DIR to keep the flows")
@@ -79,14 +84,17 @@ def compare(
 ) -> None:
     """Run several transports on the same flows; print a table and draw a picture. With --over, hold a tournament of rounds."""
     from flowloom import progress, toml
+    from flowloom._native import ScenarioError
     from flowloom.cli import tables
     from flowloom.plots.comparison import draw, draw_tournament
     from flowloom.sweeps import added
     from flowloom.sweeps import sweep as run_sweep
+    from flowloom.words import shown
 
-    chosen = _every_transport() if transports == "all" else common.split_list(transports)
-    names = list(dict.fromkeys(chosen + (["ideal"] if ideal else [])))
+    names = _transports(transports, ideal)
     key, values = _axis(over, "--over") if over else ("", [])
+    if key == "transport.name":
+        raise ScenarioError(f"--over {shown(over)}: --transports says which transports run; vary another key")
     base = _scenario(scenario, set_, seed)
     axes = ({key: values} if over else {}) | {"transport.name": names}
     with common.resumable(out / "runs"), progress.reporter() as reporter:
@@ -94,7 +102,8 @@ def compare(
         done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, force=force, reporter=reporter)
         took = time.monotonic() - begin
     if json:
-        common.print_json([run.results.summary for run in done])
+        common.print_json([run.results.as_json() for run in done])
+        tables.print_warnings(done, err=True)
         return
     rounds: dict[str, dict[str, list[Results]]] = {}
     for point, results in done.points():
@@ -111,6 +120,7 @@ def compare(
         if over:
             tables.print_tournament(rounds)
             pictures.append(draw_tournament(rounds, tables.ranking(rounds), folder / "tournament", Path(scenario).stem)[0])
+    tables.print_warnings(done)
     typer.echo(f"{len(done)} runs in {took:.0f} s")
     typer.echo(f"picture: {', '.join(str(out / picture.name) for picture in pictures)}\nruns and their flows: {out / 'runs'}")
 
@@ -129,31 +139,52 @@ def sweep(
 ) -> None:
     """Run every combination of the varied keys. Interrupted, it goes on where it stopped when started again."""
     from flowloom import progress
+    from flowloom._native import ScenarioError
     from flowloom.cli import tables
     from flowloom.sweeps import sweep as run_sweep
+    from flowloom.words import shown
 
-    axes = dict(_axis(text) for text in vary)
+    axes: dict[str, list[Any]] = {}
+    for key, values in map(_axis, vary):
+        if key in axes:
+            raise ScenarioError(f"--vary {shown(key)} is given twice; give all its values at once, like --vary KEY=V1,V2")
+        axes[key] = values
     base = _scenario(scenario, set_, seed)
     with common.resumable(out / "runs"), progress.reporter() as reporter:
         done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, force=force, reporter=reporter)
     if json:
         common.print_json(done.table().to_pylist())
+        tables.print_warnings(done, err=True)
         return
     tables.print_sweep(done)
+    tables.print_warnings(done)
     typer.echo(f"table: {out / 'sweep.csv'}\nruns: {out / 'runs'}")
 
 
-def _every_transport() -> list[str]:
+def _transports(text: str, ideal: bool) -> list[str]:
+    """Read --transports: names, of which `all` stands for every transport but the bound."""
+    from flowloom._native import ScenarioError
     from flowloom.engine import catalogue
+    from flowloom.words import shown, suggestion
 
-    return [transport["name"] for transport in catalogue()["transports"] if transport["name"] != "ideal"]
+    known = ["all", *(transport["name"] for transport in catalogue()["transports"])]
+    chosen = common.split_list(text)
+    if not chosen:
+        raise ScenarioError("--transports is empty: give names, like --transports phost,pfabric, or `all`")
+    for name in chosen:
+        if name not in known:
+            raise ScenarioError(f'--transports {shown(text)}: "{shown(name)}" is no transport; {suggestion(name, known)}')
+    every = [name for name in known if name not in ("all", "ideal")]
+    names = [each for name in chosen for each in (every if name == "all" else [name])]
+    return list(dict.fromkeys(names + (["ideal"] if ideal else [])))
 
 
 def _axis(text: str, option: str = "--vary") -> tuple[str, list[Any]]:
     from flowloom._native import ScenarioError
+    from flowloom.words import shown
 
     key, equals, values = text.partition("=")
     found = [common.parse_value(value) for value in common.split_list(values)]
-    if not equals or not found:
-        raise ScenarioError(f"{option} {text}: give a key and its values, like {option} workload.load=0.5,0.6,0.7")
+    if not equals or not key.strip() or not found:
+        raise ScenarioError(f"{option} {shown(text)}: give a key and its values, like {option} workload.load=0.5,0.6,0.7")
     return key.strip(), found

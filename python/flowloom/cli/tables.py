@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from flowloom import metrics
+import typer
+
+from flowloom import diagnosis, metrics
 from flowloom.cli.common import print_table
 from flowloom.plots.style import transport_label
 from flowloom.results import Results
@@ -52,6 +54,18 @@ def print_run(results: Results) -> None:
     title = f"{name}, seed {seed}: {_finished([results])} flows finished"
     print_table(["", ""], [(metrics.label(m), _shown(m, [results])) for m in _RUN], right=(1,), title=title)
     print_sizes({results.summary["transport"]: [results]})
+    for found in results.warnings:
+        typer.echo(f"warning: {found.flag}: {found.text}")
+
+
+def print_warnings(sweep: Sweep, *, err: bool = False) -> None:
+    """Print what keeps the numbers of a sweep from meaning what they seem to: the footnotes of its table's flags."""
+    for line in diagnosis.grouped((run.label, run.results.warnings) for run in sweep):
+        typer.echo(f"warning: {line}", err=err)
+
+
+def _flags(*results: Results) -> str:
+    return ", ".join(dict.fromkeys(found.flag for result in results for found in result.warnings))
 
 
 def print_comparison(results: Mapping[str, Seeds]) -> None:
@@ -60,7 +74,8 @@ def print_comparison(results: Mapping[str, Seeds]) -> None:
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in _COMPARISON]
     finished = ["Flows finished", *(_finished(seeds) for seeds in results.values())]
     title = _averaged(len(next(iter(results.values()))))
-    print_table(head, [finished, *rows], right=range(1, len(head)), title=title)
+    warned = ["Warnings", *(_flags(*seeds) for seeds in results.values())]
+    print_table(head, [finished, *rows, *([warned] if any(warned[1:]) else [])], right=range(1, len(head)), title=title)
     print_sizes(results)
 
 
@@ -74,12 +89,16 @@ def ranking(rounds: Mapping[Any, Mapping[str, Seeds]]) -> list[str]:
 
 def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
     """Print a row per transport, the best first, with a few numbers of each round."""
-    head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND)]
+    head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
     rows = [
-        [transport_label(name), *(_shown(m, results[name]) for results in rounds.values() for m in _ROUND)]
+        [
+            transport_label(name),
+            *(_shown(m, results[name]) for results in rounds.values() for m in _ROUND),
+            _flags(*(run for results in rounds.values() for run in results[name])),
+        ]
         for name in ranking(rounds)
     ]
-    print_table(head, rows, right=range(1, len(head)), title="Tournament, by the geometric mean of mean slowdowns")
+    print_table(head, rows, right=range(1, len(head) - 1), title="Tournament, by the geometric mean of mean slowdowns")
 
 
 def print_sizes(results: Mapping[str, Seeds]) -> None:
@@ -109,9 +128,9 @@ def print_sweep(sweep: Sweep) -> None:
     """Print a row per point: the varied keys, and the means over its seeds."""
     points = sweep.points()
     keys = list(points[0][0])
-    head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in _SWEEP)]
+    head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in _SWEEP), "warnings"]
     body = [
-        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP)]
+        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP), _flags(*seeds)]
         for point, seeds in points
     ]
-    print_table(head, body, right=range(len(keys), len(head)), title=_averaged(len(points[0][1])))
+    print_table(head, body, right=range(len(keys), len(head) - 1), title=_averaged(len(points[0][1])))

@@ -83,7 +83,7 @@ def thresholds(
     from flowloom import outputs
     from flowloom._native import ScenarioError
     from flowloom.cli import threshold_tables as tables
-    from flowloom.figures.schema import suggestion
+    from flowloom.words import suggestion
 
     if published:
         _print_published(table or sizes, load, json)

@@ -15,7 +15,7 @@ from flowloom.demotion import model, published
 from flowloom.demotion.sizes import PACKET_BYTES, Floats, Sizes
 from flowloom.demotion.snippet import snippet
 from flowloom.demotion.solver import minimise
-from flowloom.figures.schema import suggestion
+from flowloom.words import suggestion
 
 
 @dataclasses.dataclass(frozen=True)

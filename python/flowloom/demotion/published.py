@@ -8,7 +8,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from flowloom._native import ScenarioError
-from flowloom.figures.schema import suggestion
+from flowloom.words import suggestion
 
 _FILE = "pias_published.csv"
 

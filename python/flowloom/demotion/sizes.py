@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowloom import _native, engine, importing
-from flowloom.figures.schema import suggestion
+from flowloom.words import shown, suggestion
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -65,7 +65,9 @@ class Sizes:
             return cls.through(str(source), tables[source])
         path = Path(source)
         if dialect is None and not path.exists():
-            raise _native.ScenarioError(f'no flow-size table "{source}", and no such file: {suggestion(str(source), tables)}')
+            raise _native.ScenarioError(
+                f'no flow-size table "{shown(source)}", and no such file: {suggestion(str(source), tables)}'
+            )
         return cls.through(path.name, importing.read(path, dialect).points)
 
     @property

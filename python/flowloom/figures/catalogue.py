@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from flowloom._native import ScenarioError
-from flowloom.figures.schema import suggestion
+from flowloom.words import suggestion
 
 _INSTALLED = Path(__file__).resolve().parents[1] / "papers"
 """The papers that come with the package; in a checkout, a link to its own."""

@@ -7,15 +7,16 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from flowloom import metrics, toml
+from flowloom import diagnosis, metrics, toml
 from flowloom._native import ScenarioError
 from flowloom.engine import simulate
-from flowloom.figures.schema import Axis, Figure, suggestion
+from flowloom.figures.schema import Axis, Figure
 from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Job
 from flowloom.results import Results
 from flowloom.scenario import Scenario
 from flowloom.stats import Estimate, estimate
+from flowloom.words import suggestion
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,8 +206,14 @@ class Grid:
             extra: dict[str, Any] = {"seed": run.seed, "run": run.job.key}
             if self.figure.tunes:
                 extra |= {"tuning": toml.value(run.tuning), "shown": self.chosen(run)}
-            rows.append(point | extra | {e: metrics.evaluate(e, self.made[run.job.key].summary) for e in expressions})
+            numbers = {e: metrics.evaluate(e, self.made[run.job.key].summary) for e in expressions}
+            warned = ", ".join(found.flag for found in self.made[run.job.key].warnings)
+            rows.append(point | extra | numbers | {"warnings": warned})
         return rows
+
+    def warnings(self) -> list[str]:
+        """Say what keeps the numbers of the runs that are shown from meaning what they seem to."""
+        return diagnosis.grouped((run.job.label, self.made[run.job.key].warnings) for run in self.runs if self.chosen(run))
 
     def course_rows(self, series: str, x: str, y: str) -> list[dict[str, Any]]:
         """Give a row per run and recorded instant."""

@@ -29,6 +29,8 @@ class Outcome(NamedTuple):
     """How many there were in the end."""
     claims: dict[str, dict[str, Any]]
     """What `ledger.evaluate` found, by claim."""
+    warnings: list[str]
+    """What keeps the runs' numbers from meaning what they seem to, for people."""
 
 
 def default_directory(figure: Figure, scale: str, changes: Mapping[str, Any]) -> Path:
@@ -115,7 +117,7 @@ def _run(
         pictures = draw(grid, folder / figure.path.stem, _footnote(figure, scale, about))
     if not changes and keeps_ledger(figure.path):
         ledger.record(figure, scale, claims, about)
-    return Outcome(output.shown, [output.shown / picture.name for picture in pictures], seeds, claims)
+    return Outcome(output.shown, [output.shown / picture.name for picture in pictures], seeds, claims, grid.warnings())
 
 
 def _write_data(grid: Grid, folder: Path) -> None:

@@ -22,10 +22,10 @@ from flowloom.figures.schema import (
     Scale,
     Tune,
     Where,
-    suggestion,
 )
 from flowloom.figures.tools import TOOLS
 from flowloom.metrics import label
+from flowloom.words import suggestion
 
 _PANEL_KINDS = ("bars", "lines", "course")
 _OF_EVERY_CHECK = ("kind", "paper", "given")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -133,9 +131,3 @@ class Figure:
     def axis(self, name: str) -> Axis:
         """Give the axis of this name."""
         return next(axis for axis in self.axes if axis.name == name)
-
-
-def suggestion(word: str, valid: Collection[str]) -> str:
-    """Give what follows "unknown …": the nearest valid word, or all of them."""
-    near = difflib.get_close_matches(word, list(valid), 1)
-    return f'did you mean "{near[0]}"?' if near else f"there are {', '.join(valid)}"

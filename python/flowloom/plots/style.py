@@ -174,12 +174,16 @@ def from_one(axis: Any, top: float) -> None:
     logarithmic(axis)
 
 
+PICTURES = (".png", ".svg")
+"""The suffixes of the files that `save` writes."""
+
+
 def save(drawing: Canvas, stem: Any) -> list[Any]:
     """Write PNG and SVG beside each other; nothing in them depends on the time of day."""
     from pathlib import Path
 
     fit(drawing)
-    pictures = [Path(f"{stem}.png"), Path(f"{stem}.svg")]
+    pictures = [Path(f"{stem}{suffix}") for suffix in PICTURES]
     drawing.savefig(pictures[0], dpi=150, metadata={"Software": "Flowloom"})
     drawing.savefig(pictures[1], metadata={"Date": None, "Creator": "Flowloom"})
     return pictures

@@ -1,0 +1,182 @@
+"""A run whose scheme could not work as configured says so: before it runs, in its table, its JSON, and the API."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import pytest
+
+import flowloom
+from conftest import SMALL
+from flowloom import diagnosis
+from flowloom.diagnosis import Finding
+from test_cli import call
+
+INCAST = """\
+[topology]
+kind = "single_switch"
+hosts = 9
+host_rate = "10Gb/s"
+delay = "200ns"
+
+[fabric]
+buffer = "150kB"
+
+[workload]
+kind = "incast"
+senders = 8
+bytes = "4MB"
+requests = 1
+period = "1s"
+receiver = 0
+
+[transport]
+name = "dctcp"
+"""
+
+
+def flags(results) -> list[str]:
+    return [found.flag for found in results.warnings]
+
+
+def row(text: str, name: str) -> list[str]:
+    (line,) = re.findall(rf"^{name} .*$", text, re.M)
+    return re.split(r" {2,}", line.strip())
+
+
+def test_a_comparison_without_marks_says_so_in_the_table(scenario, tmp_path):
+    words = [
+        "compare",
+        scenario,
+        "--transports",
+        "tcp,dctcp,d2tcp,ecn_star",
+        "--set",
+        "workload.flows=60",
+        "--out",
+        tmp_path / "c",
+    ]
+    made = call(*words)
+    # The defect: all four are the same, since ports hold less than they would mark above.
+    (_, *means) = row(made.stdout, "Mean slowdown")
+    assert len(set(means)) == 1
+    assert row(made.stdout, "Warnings") == ["Warnings", "no marks", "no marks", "no marks"]
+    assert made.stdout.count("no marks (dctcp; d2tcp; ecn_star): ") == 1
+    (told,) = re.findall(r"warning: no marks \(dctcp; d2tcp; ecn_star\): .*", made.stderr)
+    assert "fabric.buffer = 36.864kB" in told and "mark above 97.5kB" in told
+    assert made.stderr.index(told) < made.stderr.index("runs to make")
+    as_json = call(*words, "--json")
+    runs = json.loads(as_json.stdout)
+    assert [[found["flag"] for found in run["warnings"]] for run in runs] == [[], *[["no marks"]] * 3]
+    assert "no marks" in as_json.stderr
+    # A buffer with room for marks: they differ, and nothing is warned of.
+    text = call(*words, "--set", "fabric.buffer=200kB", "--set", "workload.sizes={fixed='1MB'}").stdout
+    assert "no marks" not in text
+    assert len(set(row(text, "Mean slowdown")[1:])) > 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "reach"),
+    [
+        ({}, 150_000),
+        ({"fabric.sharing": "switch"}, 150_000 / 2 + 1538),
+        ({"fabric.sharing": "switch", "fabric.alpha": 0.25}, 150_000 / 5 + 1538),
+        ({"fabric.sharing": "switch", "fabric.alpha": 100}, 150_000),
+    ],
+)
+def test_the_threshold_that_is_foreseen_to_be_out_of_reach_is(settings, reach):
+    def marks(above: float) -> tuple[int, bool]:
+        results = flowloom.run(
+            INCAST, settings | {"transport.dctcp.port.mark_above": f"{round(above)}B", "transport.dctcp.nic.ecn": "off"}
+        )
+        foreseen = [found.flag for found in diagnosis.foreseen(results.scenario)] == ["no marks"]
+        assert flags(results) == (["no marks"] if results.summary["marks"] == 0 else [])
+        return results.summary["marks"], foreseen
+
+    assert marks(reach) == (0, True)
+    marked, foreseen = marks(reach - 2 * 1538)
+    assert marked > 0 and not foreseen
+
+
+def test_tcp_and_newreno_are_not_expected_to_be_marked():
+    for changes in ({"transport.name": "tcp"}, {"transport.name": "pias", "transport.pias.controller": "newreno"}):
+        results = flowloom.run(SMALL, changes)
+        assert "no marks" not in flags(results)
+
+
+def test_one_run_warns_before_and_after(scenario, tmp_path):
+    made = call("run", scenario, "--set", "transport.name=dctcp", "--set", "run.time_limit=200us")
+    assert re.search(r"^warning: no marks: ", made.stderr, re.M)
+    assert re.search(r"^warning: unfinished: \d of \d+ flows did not finish", made.stdout, re.M)
+    summary = json.loads(call("run", scenario, "--json").stdout)
+    assert summary["warnings"] == []
+
+
+def test_a_sweep_has_flags_and_the_run_of_each_row(scenario, tmp_path):
+    out = tmp_path / "s"
+    words = ["sweep", scenario, "--vary", "transport.name=phost,dctcp", "--set", "workload.flows=50", "--out", out]
+    text = call(*words).stdout
+    assert re.search(r"^dctcp .* no marks$", text, re.M)
+    with (out / "sweep.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [r["warnings"] for r in rows] == ["", "no marks"]
+    for r in rows:
+        kept = json.loads((out / "runs" / r["run"] / "summary.json").read_text())
+        assert kept["transport"] == r["transport.name"]
+        assert float(r["slowdown.mean"]) == kept["slowdown"]["mean"]
+    found = call(*words, "--json")
+    assert [r["run"] for r in json.loads(found.stdout)] == [r["run"] for r in rows]
+    assert "warning: no marks (dctcp)" in found.stderr
+    explained = call("explain", out).stdout
+    for r in rows:
+        (line,) = [line for line in explained.splitlines() if r["run"] in line]
+        _, command, directory = line.split("   ")[0].split()
+        assert command == "explain" and f"transport.name {r['transport.name']}" in line
+        assert f"{r['transport.name']}, seed 1" in call("explain", directory).stdout.lower()
+    (out / "sweep.parquet").unlink()
+    assert "has not ended: 2 runs" in call("explain", out).stdout
+    (out / "sweep.parquet").write_text("no Parquet")
+    assert "is damaged" in call("explain", out, code=2).stderr
+
+
+def test_a_load_that_the_network_cannot_carry(tmp_path):
+    part = '[[workload.part]]\nname = "{}"\nkind = "poisson"\nsizes = {{ fixed = "100kB" }}\nload = 0.7\nflows = 300\n'
+    head, _, _ = SMALL.partition("[workload]")
+    mix = f'{head}[workload]\nkind = "mix"\n{part.format("a")}{part.format("b")}[transport]\nname = "phost"\n'
+    changes = {"transport.phost.data_priorities": False}
+    assert flags(flowloom.run(mix, changes)) == ["load above 1", "backlog grows"]
+    assert flags(flowloom.run(mix.replace("0.7", "0.3"), changes)) == []
+    burst = f'{head}[workload]\nkind = "burst"\nsizes = {{ fixed = "100kB" }}\nflows = 300\n[transport]\nname = "phost"\n'
+    assert flags(flowloom.run(burst, changes)) == []
+
+
+def test_a_tournament_flags_its_rows(scenario, tmp_path):
+    made = call("compare", scenario, "--transports", "phost,dctcp", "--over", "workload.load=0.2,0.4", "--out", tmp_path / "t")
+    assert re.search(r"^DCTCP .* no marks$", made.stdout, re.M)
+    assert "no marks (load 0.2, dctcp; load 0.4, dctcp)" in made.stdout
+
+
+def test_a_figure_warns_and_its_data_say_of_which_runs(papers, tmp_path):
+    figure = papers / "fig1.toml"
+    figure.write_text(
+        figure.read_text().replace('["phost", "pfabric", "ideal"]', '["phost", "dctcp", "ideal"]').replace("pfabric", "dctcp")
+    )
+    text = call("paper", "run", "tiny/fig1", "--jobs", 2).stdout
+    assert "warning: no marks (load 0.3, dctcp, seed 1; " in text
+    with (tmp_path / "results/tiny/fig1/data.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {r["transport"] for r in rows if "no marks" in r["warnings"]} == {"dctcp"}
+    assert rows[0]["run"] in call("explain", tmp_path / "results/tiny/fig1").stdout
+
+
+def test_warnings_of_many_runs_are_few_lines():
+    many = [(f"run {n}", [Finding("problem", f"{n} flows", "unfinished")]) for n in range(9)]
+    same = [(f"run {n}", [Finding("note", "none came", "no marks")]) for n in range(9)]
+    assert diagnosis.grouped([*many, *same]) == [
+        "unfinished (run 0): 0 flows",
+        "unfinished (run 1): 1 flows",
+        "unfinished (run 2): 2 flows",
+        "unfinished: likewise 6 more",
+        "no marks (run 0; run 1; run 2; run 3; run 4; run 5 and 3 more): none came",
+    ]
