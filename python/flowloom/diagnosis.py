@@ -69,7 +69,7 @@ def of_result(directory: Path) -> list[Finding]:
     Raises:
         ScenarioError: It is none.
     """
-    return list(_examine(results.load(directory)))
+    return list(_examine(results.load(directory, whole=True)))
 
 
 def _examine(result: Results) -> list[Finding]:

@@ -40,7 +40,7 @@ def of_result(directory: Path) -> str:
     Raises:
         ScenarioError: It is no results directory.
     """
-    return "\n".join(_paragraphs(results.load(directory)))
+    return "\n".join(_paragraphs(results.load(directory, whole=True)))
 
 
 def _paragraphs(result: Results) -> list[str]:

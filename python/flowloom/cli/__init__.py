@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
 from flowloom import signals
@@ -34,5 +36,8 @@ def _top(version: bool = typer.Option(False, "--version", help="Print the versio
 
 def main() -> None:
     """Run the command line."""
-    signals.end_as_interrupt()
-    app()
+    signals.raise_ended()
+    try:
+        app()
+    except signals.Ended as stop:  # before a command began, or after it ended
+        sys.exit(128 + stop.number)
