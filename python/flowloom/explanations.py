@@ -61,7 +61,7 @@ def of_directory(directory: Path) -> str:
     ):
         if (directory / marker).exists() and not (directory / results.MARKER).exists():
             return _of_runs(directory, table, runs)
-    return "\n".join(_paragraphs(results.load(directory)))
+    return "\n".join(_paragraphs(results.load(directory, whole=True)))
 
 
 _RUNS_MOST = 40

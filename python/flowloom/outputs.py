@@ -88,16 +88,15 @@ def claim(
             output.check()
     except (OSError, ValueError) as error:
         raise _unwritable(shown, error) from error
-    with contextlib.ExitStack() as stack:
-        try:
-            _make_and_lock(output.path, stored, stack)
-            output.recover()
-            output.check()
-        except HeldError as error:
-            raise refusal(shown, f"another run writes to it: {error}", "wait, or give another directory") from None
-        except OSError as error:
-            raise _unwritable(shown, error) from error
+    stack = contextlib.ExitStack()
+    try:
+        # A signal that comes while the directory is taken, or given back, is heard afterwards.
+        with signals.held():
+            output._take(stack)
         yield output
+    finally:
+        with signals.held():
+            stack.close()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +111,17 @@ class Output:
     key: str | None
     force: bool
     stored: bool
+
+    def _take(self, stack: contextlib.ExitStack) -> None:
+        try:
+            _make_and_lock(self.path, self.stored, stack)
+            stack.callback(self.recover)
+            self.recover()
+            self.check()
+        except HeldError as error:
+            raise refusal(self.shown, f"another run writes to it: {error}", "wait, or give another directory") from None
+        except OSError as error:
+            raise _unwritable(self.shown, error) from error
 
     def check(self) -> None:
         """Raise ScenarioError unless all that writing would replace may be replaced."""
@@ -182,7 +192,9 @@ class Output:
         for name in names:
             for place in (name, *map(str, Path(name).parents[:-1])):
                 found = self.path / place
-                if place not in ours and os.path.lexists(found) and not (place != name and _is_folder(found)):
+                # A folder of ours goes into a folder that is there, and a file of ours takes the place of an empty one.
+                harmless = _is_folder(found) and (place != name or not any(found.iterdir()))
+                if place not in ours and os.path.lexists(found) and not harmless:
                     why = f"{place} in it was not written by Flowloom, and would be lost"
                     raise refusal(self.shown, why, "move it, or give another directory")
 
@@ -269,14 +281,9 @@ class Output:
 
     @contextlib.contextmanager
     def _staging(self) -> Iterator[Path]:
+        """Lend a folder for work that is not finished; if it does not come to its end, `recover` undoes it."""
         staging = Path(tempfile.mkdtemp(prefix=f"{_OURS}-", dir=self.path))
-        try:
-            yield staging
-        except BaseException:
-            # Should this fail as well, what is in there stays for whoever claims the directory next.
-            self._restore(staging)
-            shutil.rmtree(staging, ignore_errors=True)
-            raise
+        yield staging
         shutil.rmtree(staging, ignore_errors=True)
 
     def unfinished(self) -> list[Path]:
@@ -284,7 +291,7 @@ class Output:
         return [path for path in self.path.glob(f"{_OURS}-*") if path.is_dir()] if self.path.is_dir() else []
 
     def recover(self) -> None:
-        """Put back what a killed process had taken away, and clean up after it. Only for who holds the directory."""
+        """Undo work that did not come to its end, of this process or of one that was killed, and clean up after it."""
         for staging in self.unfinished():
             self._restore(staging)
             shutil.rmtree(staging, ignore_errors=True)
@@ -362,6 +369,8 @@ def _move(name: str, source: Path, target: Path) -> None:
     if not os.path.lexists(source / name):
         return
     (target / name).parent.mkdir(parents=True, exist_ok=True)
+    if _is_folder(target / name):
+        _remove_empty(target / name)
     (source / name).replace(target / name)
     if (parent := (source / name).parent) != source:
         _remove_empty(parent)

@@ -121,19 +121,24 @@ class Results:
         return dataclasses.replace(self, _flows=None)
 
 
-def load(directory: str | os.PathLike[str]) -> Results:
-    """Read the result of a simulation. Tables are read on first use; here only their ends are.
+def load(directory: str | os.PathLike[str], *, whole: bool = False) -> Results:
+    """Read the result of a simulation.
+
+    Args:
+        directory: Where it was saved.
+        whole: Read the tables at once, which finds all damage. By default each is read on first use, and only the end of its
+            file now.
 
     Raises:
         ScenarioError: There is no result, or a file of it is missing or damaged.
     """
-    found = read(Path(directory))
+    found = read(Path(directory), whole=whole)
     if not _simulated(found):
         raise ScenarioError(f"{directory} holds the answer of a tool, not the result of a simulation")
     return found
 
 
-def read(folder: Path) -> Results:
+def read(folder: Path, *, whole: bool = False) -> Results:
     """Read a result of a simulation, or of a tool that a figure asks; see `load`."""
     if not folder.is_dir():
         raise ScenarioError(f"{folder} is not a results directory: it {'is a file' if folder.exists() else 'does not exist'}")
@@ -155,6 +160,9 @@ def read(folder: Path) -> Results:
     for name in manifest:
         if name.startswith("series/"):
             integrity.check_table(folder / name)
+    if whole:
+        found._series = found.series
+        found._flows = found.flows if (folder / "flows.parquet").exists() else None
     return found
 
 

@@ -1,4 +1,4 @@
-"""Signals that end the program: SIGTERM and SIGHUP act as Ctrl-C does, and none cuts a step in two."""
+"""Signals that end the program: on the command line SIGTERM and SIGHUP act as Ctrl-C does; none cuts a step in two."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 _ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-class Terminated(KeyboardInterrupt):
-    """A signal other than Ctrl-C's asked the program to end."""
+class Ended(BaseException):
+    """A signal asked the command line to end. Not a KeyboardInterrupt, which libraries catch and give names of their own."""
 
     def __init__(self, number: int) -> None:
         """Remember which signal it was."""
@@ -21,15 +21,15 @@ class Terminated(KeyboardInterrupt):
         self.number = number
 
 
-def end_as_interrupt() -> None:
-    """Make SIGTERM and SIGHUP raise `Terminated`, unless whoever started the program chose otherwise (nohup does)."""
+def raise_ended() -> None:
+    """Make Ctrl-C, SIGTERM and SIGHUP raise `Ended`, unless whoever started the program ignores them, as nohup does."""
     for number in _ENDING:
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _terminate)
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _raise_ended)
 
 
-def _terminate(number: int, _: FrameType | None) -> NoReturn:
-    raise Terminated(number)
+def _raise_ended(number: int, _: FrameType | None) -> NoReturn:
+    raise Ended(number)
 
 
 @contextlib.contextmanager

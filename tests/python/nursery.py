@@ -48,11 +48,12 @@ def serve() -> None:
     import pyarrow.csv
     import pyarrow.parquet  # noqa: F401
 
+    from conftest import SMALL
     from flowloom import api, cli, provenance
     from flowloom.cli import tables  # noqa: F401
 
     provenance.commit()
-    api.run("[topology]\nkind = 'single_switch'\n[workload]\nflows = 10\n")
+    api.run(SMALL)
     print("ready", flush=True)
     for line in sys.stdin:
         if (child := os.fork()) == 0:

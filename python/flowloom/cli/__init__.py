@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -82,5 +83,8 @@ def _top(
 
 def main() -> None:
     """Run the command line."""
-    signals.end_as_interrupt()
-    app(prog_name="flowloom")  # also as `python -m flowloom`
+    signals.raise_ended()
+    try:
+        app(prog_name="flowloom")  # also as `python -m flowloom`
+    except signals.Ended as stop:  # before a command began, or after it ended
+        sys.exit(128 + stop.number)

@@ -12,6 +12,8 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from flowloom.signals import Ended
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -55,7 +57,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             raise  # whoever reads our output has seen enough
         except OSError as error:
             raise _end(_about(error), FAILED) from None
-        except KeyboardInterrupt as stop:
+        except (KeyboardInterrupt, Ended) as stop:
             raise _interrupted(stop) from None
 
     return wrapped
@@ -66,17 +68,15 @@ def resumable(runs: Path) -> Iterator[None]:
     """Say, when many runs are interrupted, that those which are finished are kept."""
     try:
         yield
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, Ended) as stop:
         raise _interrupted(stop, f"; finished runs are kept in {runs}: the same command goes on from there") from None
 
 
-def _interrupted(stop: KeyboardInterrupt, more: str = "") -> typer.Exit:
-    """Give the exit code that shells give for a signal: 130 for Ctrl-C, 143 for SIGTERM."""
-    from flowloom.signals import Terminated
-
-    if isinstance(stop, Terminated):
-        return _end(f"interrupted by {stop}{more}", 128 + stop.number)
-    return _end(f"interrupted{more}", 128 + signal.SIGINT)
+def _interrupted(stop: KeyboardInterrupt | Ended, more: str = "") -> typer.Exit:
+    """Give the exit code that shells give for a signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
+    number = stop.number if isinstance(stop, Ended) else signal.SIGINT
+    by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
+    return _end(f"interrupted{by}{more}", 128 + number)
 
 
 def _end(message: str, code: int) -> typer.Exit:

@@ -155,7 +155,7 @@ def doctor(
     if what is None:
         findings = diagnosis.of_installation()
     elif _is_directory(what):
-        findings = diagnosis.of_result(results.load(what))
+        findings = diagnosis.of_result(results.load(what, whole=True))
     else:
         findings = diagnosis.of_scenario(Path(what))
     for finding in findings:

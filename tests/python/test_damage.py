@@ -1,0 +1,461 @@
+"""Generated damage and signals: each ends in an error that names the file, or in a whole result."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import flowloom
+from conftest import SMALL
+from flowloom import ScenarioError, integrity
+from flowloom.cli import app
+from flowloom.progress import Silent
+from flowloom.results import MARKER
+from nursery import Nursery
+
+COUNTED: dict[str, int] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def count_is_printed(pytestconfig):
+    yield
+    words = ", ".join(f"{count} {what}" for what, count in COUNTED.items())
+    reporter = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+    reporter.write_line(f"\n{sum(COUNTED.values())} generated cases of damage and signals: {words}")
+
+
+class Damage(NamedTuple):
+    """Something done to one file of a result."""
+
+    name: str
+    how: str
+    content: bytes | None
+    """None deletes it; b"/" makes it a folder."""
+
+    def do(self, folder: Path) -> None:
+        path = folder / self.name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        if self.content == b"/":
+            path.mkdir()
+        elif self.content is not None:
+            path.write_bytes(self.content)
+
+
+def parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+def paths_of(value, path=()):
+    """Give the way to every value of a JSON document."""
+    yield path
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from paths_of(inner, (*path, key))
+
+
+def changed(document, path, value=None, *, drop=False):
+    document = copy.deepcopy(document)
+    *ways, last = path
+    place = document
+    for way in ways:
+        place = place[way]
+    if drop:
+        del place[last]
+    else:
+        place[last] = value
+    return json.dumps(document).encode()
+
+
+def damages(folder: Path) -> list[Damage]:
+    """Give damages of which each leaves something that is no result."""
+    draw = random.Random(9)
+    found = []
+    for name in ("summary.json", "scenario.toml", "flows.parquet", "series/pending.parquet", MARKER):
+        whole = (folder / name).read_bytes()
+        cuts = sorted({1, len(whole) // 2, *(draw.randrange(1, len(whole) - 4) for _ in range(3))})
+        if name == "scenario.toml":  # half a TOML file may well be TOML: cut it inside a value
+            cuts = [at + 2 for at in (m.end() for m in re.finditer(rb" = ", whole)) if whole[at : at + 1] == b'"'][:5]
+        found += [Damage(name, f"cut at {at}", whole[:at]) for at in cuts]
+        found += [
+            Damage(name, "empty", b""),
+            Damage(name, "deleted", None),
+            Damage(name, "a folder", b"/"),
+            Damage(name, "noise", draw.randbytes(500)),
+            Damage(name, "not UTF-8", b"\xff\xfe" + whole),
+            Damage(name, "zeros", bytes(len(whole))),
+        ]
+    for name in ("summary.json", MARKER):
+        document = json.loads((folder / name).read_text())
+        texts = ["{}", "[]", "null", "3", '"text"', "[" * 100_000, '{"a":' * 100_000, "{} {}"]
+        found += [Damage(name, text[:8], text.encode()) for text in texts]
+        needed = [p for p in paths_of(document) if p and p[0] in integrity._PROVENANCE | {"files": 0} | integrity._SUMMARY]
+        for path in draw.sample(
+            [p for p in needed if isinstance(p[-1], str) and _is_needed(name, p)], 5 if name == MARKER else 30
+        ):
+            if path != ("files",):
+                found.append(Damage(name, f"without {path}", changed(document, path, drop=True)))
+            found.append(Damage(name, f"{path} is a list", changed(document, path, [[1]])))
+            found.append(Damage(name, f"{path} is true", changed(document, path, True)))
+    document = json.loads((folder / MARKER).read_text())
+    for names in ([1], ["../x"], ["/etc/passwd"], "flows.parquet", ["series/lost.parquet"]):
+        found.append(Damage(MARKER, f"lists {names}", changed(document, ("files",), names)))
+    for text in (
+        "[run]",
+        "[transport]",
+        "transport = 3",
+        '[run]\nseed = 1\n[transport]\nname = "phost"',
+        "a = 1\na = 2",
+        "a" * 1000,
+    ):
+        found.append(Damage("scenario.toml", text[:20], text.encode()))
+    flows = pq.read_table(folder / "flows.parquet")
+    tables = {"one column": flows.select(["id"]), "fewer rows": flows.slice(0, 10), "no rows": flows.slice(0, 0)}
+    tables |= {f"without {name}": flows.drop_columns([name]) for name in flows.column_names}
+    tables |= {
+        f"{name} as text": flows.set_column(index, name, flows[name].cast("string"))
+        for index, name in enumerate(flows.column_names)
+    }
+    tables["foreign"] = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    found += [Damage("flows.parquet", how, parquet(table)) for how, table in tables.items()]
+    found.append(Damage("flows.parquet", "CSV", b"id,src,dst\n0,1,2\n"))
+    found += [Damage("series", "a file", b"junk"), Damage("series", "deleted", None), Damage("series", "empty folder", b"/")]
+    return found
+
+
+def _is_needed(name: str, path) -> bool:
+    """Say whether a result without this key is damaged; names of hops and reasons are not known beforehand."""
+    shape = integrity._SUMMARY if name == "summary.json" else integrity._PROVENANCE | {"files": ["names"]}
+    for key in path:
+        if isinstance(shape, list):
+            shape = shape[0]
+        elif isinstance(shape, dict) and key in shape:
+            shape = shape[key]
+        else:
+            return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return flowloom.run(SMALL).save(tmp_path_factory.mktemp("whole") / "r")
+
+
+def complaint(call) -> str | None:
+    """Give the message of an error that is named; any other error fails."""
+    try:
+        call()
+    except ScenarioError as error:
+        return str(error)
+    return None
+
+
+def everything_of(folder):
+    found = flowloom.load(folder)
+    return found.flows, found.series
+
+
+def test_damaged_results_are_named(whole, tmp_path):
+    cases = damages(whole)
+    for case in cases:
+        folder = tmp_path / "r"
+        shutil.copytree(whole, folder)
+        case.do(folder)
+        message = complaint(lambda folder=folder: everything_of(folder))
+        assert message, case[:2]
+        named = "series/lost.parquet" if "lost" in case.how else case.name.partition("/")[0]
+        assert named in message, (case[:2], message)
+        assert str(folder) in message, (case[:2], message)
+        assert len(message) < 400, (case[:2], message)
+        for command in ("explain", "doctor"):
+            done = CliRunner().invoke(app, [command, str(folder)])
+            assert done.exit_code == 2, (case[:2], done.output, done.exception)
+            assert isinstance(done.exception, SystemExit), (case[:2], done.exception)
+            assert done.stderr == f"error: {message}\n", (case[:2], done.stderr)
+        shutil.rmtree(folder)
+    COUNTED["damaged results"] = len(cases)
+
+
+def test_flipped_bits_are_harmless_or_named(whole, tmp_path):
+    draw = random.Random(4)
+    flows, series = everything_of(whole)
+    named = 0
+    names = ["flows.parquet"] * 60 + ["series/pending.parquet"] * 20 + ["summary.json", "scenario.toml", MARKER] * 20
+    folder = tmp_path / "r"
+    shutil.copytree(whole, folder)
+    for name in names:
+        data = bytearray((whole / name).read_bytes())
+        data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        (folder / name).write_bytes(data)
+        try:
+            found, courses = everything_of(folder)
+        except ScenarioError as error:
+            named += 1
+            assert (str(folder / name) if name != MARKER else str(folder)) in str(error)  # the manifest names others
+            assert CliRunner().invoke(app, ["explain", str(folder)]).exit_code == 2
+        else:
+            # What is read is right, whatever was flipped: JSON and TOML have no checksums, but tables have.
+            assert found.equals(flows)
+            assert courses["pending"].equals(series["pending"])
+            for command in ("explain", "doctor"):
+                done = CliRunner().invoke(app, [command, str(folder)])
+                assert isinstance(done.exception, SystemExit | None), (name, done.exception)
+        (folder / name).write_bytes((whole / name).read_bytes())
+    assert named > len(names) / 3
+    COUNTED["flipped bits"] = len(names)
+
+
+class Heard(Silent):
+    """Remembers what it is warned of."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def sweep(out, reporter=None):
+    with ThreadPoolExecutor(1) as executor:
+        return flowloom.sweep(SMALL, {"workload.flows": [200]}, executor=executor, out=out, reporter=reporter)
+
+
+def test_a_sweep_makes_damaged_runs_anew_and_says_so(tmp_path):
+    out = tmp_path / "s"
+    (run,) = sweep(out)
+    folder = out / "runs" / run.key
+    cases = damages(folder)[::3]
+    for case in cases:
+        case.do(folder)
+        heard = Heard()
+        (again,) = sweep(out, heard)
+        assert len(heard.warnings) == 1, (case[:2], heard.warnings)
+        assert "is made anew" in heard.warnings[0]
+        assert case.name.partition("/")[0] in heard.warnings[0]
+        assert again.results.flows.equals(run.results.flows)
+        assert everything_of(folder)
+    heard = Heard()
+    sweep(out, heard)
+    assert not heard.warnings
+    COUNTED["damaged runs of a sweep"] = len(cases)
+
+
+def test_the_command_says_on_stderr_what_is_made_anew(scenario, tmp_path):
+    words = ["sweep", str(scenario), "--vary", "workload.load=0.3", "--jobs", "1", "--out", str(tmp_path / "s")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    (run,) = (tmp_path / "s" / "runs").iterdir()
+    (run / "summary.json").write_text("{}")
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0
+    assert f'warning: {run}/summary.json is damaged: it has no "transport"; this run (load 0.3) is made anew' in done.stderr
+
+
+# Signals
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory):
+    found = Nursery(tmp_path_factory.mktemp("nursery"))
+    yield found
+    found.close()
+
+
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGKILL: -9}
+
+
+def send(nursery, words, number, after_s) -> tuple[int, str]:
+    """Start a command, and send its processes a signal after a while."""
+    child = nursery.start(*words)
+    time.sleep(after_s)
+    with contextlib.suppress(ProcessLookupError):  # it has ended, or has not begun
+        os.killpg(child, number)
+    code, stderr = nursery.end()
+    assert "Traceback" not in stderr, stderr
+    return code, stderr
+
+
+def duration_of(nursery, words) -> float:
+    begin = time.monotonic()
+    nursery.start(*words)
+    code, stderr = nursery.end()
+    assert code == 0, stderr
+    return time.monotonic() - begin
+
+
+def unfinished(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob(".*") if path.name.startswith((".flowloom", ".partial"))]
+
+
+def test_signals_at_random_moments_of_a_run(nursery, scenario, tmp_path):
+    draw = random.Random(1)
+    out = tmp_path / "r"
+    words = ["run", scenario, "--csv", "--out", out]
+    typical_s = duration_of(nursery, words)
+    expected = everything_of(out)[0]
+    cases = [number for number in CODES for _ in range(15)]
+    ends = {}
+    for turn, number in enumerate(cases):
+        fresh = turn % 2 == 0
+        if fresh:
+            shutil.rmtree(out, ignore_errors=True)
+        elif not out.exists():
+            duration_of(nursery, words)
+        code, stderr = send(nursery, words, number, draw.uniform(0, 1.2 * typical_s))
+        # A signal that comes before the program can hear it acts as it does on any program.
+        assert code in (0, CODES[number], -number), (code, stderr)
+        ends[code] = ends.get(code, 0) + 1
+        message = complaint(lambda: everything_of(out))
+        if message is None:
+            assert everything_of(out)[0].equals(expected)
+        else:
+            assert "is not a results directory" in message
+            assert code != 0
+            assert fresh or number == signal.SIGKILL, "a result that was there is lost"
+        if number != signal.SIGKILL:
+            assert not out.exists() or not unfinished(out)
+        else:
+            assert duration_of(nursery, words)
+            assert everything_of(out)[0].equals(expected)
+            assert not unfinished(out)
+    assert set(CODES.values()) <= ends.keys(), ends
+    COUNTED["signals to a run"] = len(cases)
+
+
+def test_signals_at_random_moments_of_a_sweep(nursery, scenario, tmp_path):
+    draw = random.Random(2)
+    out = tmp_path / "s"
+    words = ["sweep", scenario, "--vary", "workload.load=0.2,0.3,0.4", "--jobs", 1, "--out", out]
+    typical_s = duration_of(nursery, words)
+    expected = (out / "sweep.csv").read_bytes()
+    cases = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL] * 3
+    for number in cases:
+        shutil.rmtree(out, ignore_errors=True)
+        code, stderr = send(nursery, words, number, draw.uniform(0, 1.1 * typical_s))
+        assert code in (0, CODES[number], -number), (code, stderr)
+        for run in (out / "runs").glob("*"):
+            message = complaint(lambda run=run: everything_of(run))
+            assert message is None or "is not a results directory" in message
+            assert message is None or number == signal.SIGKILL
+        if (out / "sweep.csv").exists():
+            assert (out / "sweep.csv").read_bytes() == expected
+        if number != signal.SIGKILL and code != 0:
+            assert not unfinished(out) if out.exists() else True
+            assert code != CODES[number] or "finished runs are kept" in stderr or not (out / "runs").exists(), stderr
+    assert duration_of(nursery, words)
+    assert (out / "sweep.csv").read_bytes() == expected
+    COUNTED["signals to a sweep"] = len(cases)
+
+
+LONG = "workload.flows=300001,300002"
+
+
+def children_of(parent: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(status.parent.name))
+    return found
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def eventually(condition) -> bool:
+    deadline = time.monotonic() + 60
+    while not (found := condition()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return bool(found)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGABRT, signal.SIGINT])
+def test_workers_end_with_their_parent_whatever_kills_it(nursery, scenario, tmp_path, number):
+    parent = nursery.start("sweep", scenario, "--vary", LONG, "--jobs", 2, "--out", tmp_path / "s")
+
+    def working() -> list[int]:
+        # Workers and the tracker of multiprocessing; a worker that simulates has used the processor for a while.
+        return [child for child in children_of(parent) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+    assert eventually(lambda: len(working()) == 2)
+    workers = working()
+    os.kill(parent, number)  # the parent alone
+    code, stderr = nursery.end()
+    assert code in (CODES.get(number, -number), -number), stderr
+    assert eventually(lambda: not any(map(is_alive, workers)))
+
+
+WATCHED = """
+import multiprocessing, os, sys, time
+from flowloom import jobs
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    leash, held = context.Pipe(duplex=False)
+    child = context.Process(target=jobs._watch, args=(leash, os.getpid()))
+    child.start()
+    print(child.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_workers_notice_a_dead_parent_where_the_kernel_does_not_tell_them(tmp_path):
+    (tmp_path / "parent.py").write_text(WATCHED)
+    parent = subprocess.Popen([sys.executable, tmp_path / "parent.py"], stdout=subprocess.PIPE, text=True)
+    worker = int(parent.stdout.readline())
+    assert is_alive(worker)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert eventually(lambda: not is_alive(worker))
+
+
+def test_a_worker_that_is_killed_ends_the_sweep_with_advice(nursery, scenario, tmp_path):
+    parent = nursery.start("sweep", scenario, "--vary", LONG, "--jobs", 2, "--out", tmp_path / "s")
+    assert eventually(lambda: [c for c in children_of(parent) if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()])
+    worker = next(c for c in children_of(parent) if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes())
+    os.kill(worker, signal.SIGKILL)
+    code, stderr = nursery.end()
+    assert code == 1
+    assert "a worker process died" in stderr
+    assert not unfinished(tmp_path)
+
+
+def test_a_signal_that_was_ignored_from_the_start_stays_ignored(scenario, tmp_path):
+    shell = (
+        f"trap '' HUP TERM; exec {sys.executable} -m flowloom run {scenario} --set workload.flows=20000 --out {tmp_path / 'r'}"
+    )
+    child = subprocess.Popen(["sh", "-c", shell], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.7)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        child.send_signal(number)
+    assert child.wait() == 0
+    assert tomllib.loads((tmp_path / "r" / "scenario.toml").read_text())["workload"]["flows"] == 20000
