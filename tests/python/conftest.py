@@ -73,7 +73,7 @@ check = [{ kind = "level", metric = "slowdown.mean", where = { transport = "phos
 @pytest.fixture(autouse=True)
 def cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the digests of a test away from the user's cache, and from those of other tests."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

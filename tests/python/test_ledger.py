@@ -40,7 +40,7 @@ def test_the_same_figure_has_the_same_digests(papers, monkeypatch, tmp_path):
     first = now(papers)
     assert isinstance(first, Digests)
     assert first.inputs != first.behaviour
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "another"))
     assert now(papers) == first
 
 
@@ -88,9 +88,9 @@ def test_what_a_file_holds_counts(papers):
 
 def test_a_simulator_that_behaves_otherwise_shows(papers, fake, monkeypatch, tmp_path):
     before = now(papers)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "another"))
     assert now(papers) == before
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a third"))
+    monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "a third"))
     monkeypatch.setitem(fake.PACE, "pfabric", 1.0200001)
     after = now(papers)
     assert after.inputs == before.inputs
@@ -113,7 +113,7 @@ def test_a_cache_that_cannot_be_read_or_written_is_done_without(papers, fake, mo
     damaged.write_text("{")
     assert now(papers) == before
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "file"))
     assert now(papers) == before
 
 
@@ -151,7 +151,7 @@ def test_an_entry_is_stale_once_its_figure_or_the_simulator_has_changed(papers, 
     rewrite(papers / "fig1.toml", "at_most = 0.6", "at_most = 0.5")
     assert not entry(papers)["stale"]
     monkeypatch.setitem(fake.PACE, "ideal", 0.91)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "another"))
     assert "behaves differently" in entry(papers)["parts"][0]["stale_because"]
     assert ledger.fresh([figure], "quick") == set()
 
@@ -170,7 +170,7 @@ def test_what_cannot_be_compared_is_stale_and_says_why(papers, fake, monkeypatch
     assert "cannot read the scenario" in entry(papers)["parts"][0]["stale_because"]
     (papers / "default.toml").write_text(SMALL)
     monkeypatch.setattr(_native, "run", lambda *_: 1 / 0)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "another"))
     assert "division by zero" in entry(papers)["parts"][0]["stale_because"]
     for key in ("inputs", "behaviour"):
         del written["tiny/1"]["fig1"]["quick"][key]

@@ -84,7 +84,7 @@ def _judge(values: Sequence[Value], band: Band, what: str, measured: str | None 
     decisive = max((v for v, each in zip(values, verdicts, strict=True) if each == verdict), key=lambda v: band.beyond(v.span))
     if measured is None:
         measured = summarise(values)
-        if verdict != HOLDS and decisive.span.known and str(decisive) not in measured:
+        if len(values) > 1 and verdict != HOLDS and decisive.span.known and str(decisive) not in measured:
             measured += f"; {verdict} at {decisive}"
     return Outcome(verdict, measured, f"{what} {band}", decisive.span)
 

@@ -335,6 +335,8 @@ class _Cache:
 
 
 def _cache_folder() -> Path:
+    if named := os.environ.get("FLOWLOOM_CACHE"):
+        return Path(named)
     if named := os.environ.get("XDG_CACHE_HOME"):
         return Path(named) / "flowloom"
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "flowloom"
