@@ -16,6 +16,7 @@ from flowloom.demotion.sizes import PACKET_BYTES, Floats, Sizes
 from flowloom.demotion.snippet import snippet
 from flowloom.demotion.solver import minimise
 from flowloom.figures.schema import suggestion
+from flowloom.metrics import significant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +79,8 @@ class Solution:
     def about(self) -> str:
         """Say in a line what these thresholds are for."""
         loads = ", ".join(f"{at.load:g}" for at in self.loads)
-        return f"{self.sizes.name}, load {loads}, at most {self.queues} queues, reading {self.reading}: {self.objective:.4g}"
+        objective = significant(self.objective, 4)
+        return f"{self.sizes.name}, load {loads}, at most {self.queues} queues, reading {self.reading}: {objective}"
 
     @property
     def snippet(self) -> str:
