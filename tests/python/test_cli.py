@@ -146,7 +146,7 @@ def columns(text: str, first: str) -> list[str]:
 
 
 def test_several_seeds_are_averaged_with_their_interval(scenario, tmp_path):
-    words = [scenario, "--seeds", 3, "--set", "workload.flows=60"]
+    words = [scenario, "--seeds", 3, "--set", "workload.flows=60", "--jobs", 1]
     compared = ["compare", *words, "--transports", "phost,ideal", "--out", tmp_path / "c"]
     text = call(*compared).stdout
     runs = json.loads(call(*compared, "--json").stdout)
@@ -174,7 +174,18 @@ def test_one_seed_has_no_interval(scenario, tmp_path):
 
 def test_rounds_may_be_anything_that_a_scenario_may_hold(scenario, tmp_path):
     over = 'topology.host_rate=10Gb/s,"40Gb/s"'
-    words = ["compare", scenario, "--transports", "phost,ideal", "--set", "workload.flows=40", "--out", tmp_path / "t"]
+    words = [
+        "compare",
+        scenario,
+        "--transports",
+        "phost,ideal",
+        "--set",
+        "workload.flows=40",
+        "--out",
+        tmp_path / "t",
+        "--jobs",
+        1,
+    ]
     assert "40Gb/s mean slowdown" in call(*words, "--over", over).stdout
     assert {path.name for path in (tmp_path / "t").glob("*.png")} == {
         "compare-10Gb-s.png",

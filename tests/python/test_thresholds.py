@@ -516,8 +516,8 @@ def test_the_command_searches_by_simulation(bowl, tmp_path, monkeypatch):
     words = ["thresholds", "--objective", "simulated", "--scenario", "s.toml", "--queues", 3, "--budget", 150]
     text = call(*words, "--out", "t").stdout
     assert "better than the analytic one, significantly" in text
-    assert re.search(r"^found +3 +[\d.]+ +-[\d.]+ ± [\d.]+$", text, re.M)
-    assert re.search(r"^analytic, exact +\d +[\d.]+ +0$", text, re.M)
+    assert re.search(r"^found +3 +[\d.,]+ +-[\d.,]+ ± [\d.,]+$", text, re.M)
+    assert re.search(r"^analytic, exact +\d +[\d.,]+ +0$", text, re.M)
     assert tomllib.loads((tmp_path / "t/thresholds.toml").read_text())["transport"]["pias"]["thresholds"]
     assert (tmp_path / "t/thresholds.png").exists()
     found = json.loads(call(*words, "--json").stdout)

@@ -81,11 +81,15 @@ def _print_simulated(found: Found) -> None:
     rows = []
     for each in found.compared:
         numbers = [significant(value.mean, 5) for value in each.values] + [f"{ratio:.3f}" for ratio in each.ratios]
-        rows.append([each.name, str(len(each.thresholds) + 1), *numbers, spread(each.difference, 4, sign="+")])
+        rows.append([each.name, str(len(each.thresholds) + 1), *numbers, _difference(each.difference)])
     seeds = found.compared[0].difference.n
     title = f"Over {seeds} seeds that the search has not seen; differences paired by seed, with 95 % confidence"
     print_table(head, rows, right=range(1, len(head)), title=title)
     typer.echo(f"{_verdict(found.compared[0].difference)}\n{found.runs} runs, {found.rounds} rounds, {found.seconds:.0f} s\n")
+
+
+def _difference(difference: Estimate) -> str:
+    return "0" if difference.mean == 0 else spread(difference, 4, sign="+")
 
 
 def _verdict(difference: Estimate) -> str:

@@ -15,6 +15,7 @@ from flowloom.demotion import model, published
 from flowloom.demotion.sizes import PACKET_BYTES, Floats, Sizes
 from flowloom.demotion.snippet import snippet
 from flowloom.demotion.solver import minimise
+from flowloom.metrics import significant
 from flowloom.words import suggestion
 
 
@@ -80,7 +81,8 @@ class Solution:
     def about(self) -> str:
         """Say in a line what these thresholds are for."""
         loads = ", ".join(f"{at.load:g}" for at in self.loads)
-        return f"{self.sizes.name}, load {loads}, at most {self.queues} queues, reading {self.reading}: {self.objective:.4g}"
+        objective = significant(self.objective, 4)
+        return f"{self.sizes.name}, load {loads}, at most {self.queues} queues, reading {self.reading}: {objective}"
 
     @property
     def snippet(self) -> str:

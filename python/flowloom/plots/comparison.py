@@ -58,8 +58,14 @@ def draw_tournament(
             found = [estimate([run.summary["slowdown"][word] for run in seeds[name]]) for seeds in rounds.values()]
             members.append(bars.Member(style.transport(name), [e.mean for e in found], [e.half_width or 0 for e in found]))
         top = 1.05 * max(h + w for m in members for h, w in zip(m.heights, m.half_widths, strict=True))
-        handles |= bars.draw(spot, members, list(rounds), log=top > style.LINEAR_MOST, base=1.0)
+        log = top > style.LINEAR_MOST
+        for label, handle in bars.draw(spot, members, list(rounds), log=log, base=1.0).items():
+            # Where one side has bars and the other dots, the legend shows both.
+            shown = handles.setdefault(label, ())
+            handles[label] = shown if type(handle) in map(type, shown) else (*shown, handle)
         style.from_one(spot.yaxis, top)
+        if not log:
+            spot.set_ylim(1, top)
         spot.set(ylabel="Slowdown", title=text)
     style.heading(drawing, f"{title}: {_HEADING}")
     style.legend(drawing, handles)

@@ -123,14 +123,17 @@ def heading(drawing: Canvas, text: str) -> None:
 def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> None:
     """Put the legend below the axes, where it never covers data, with a line of small print.
 
-    It has as many columns as the drawing is wide enough for.
+    It has as many columns as the drawing is wide enough for. A handle may be a tuple of several, shown beside each other.
     """
+    from matplotlib.legend_handler import HandlerTuple
+
     for columns in range(min(len(handles), 6) or 1, 0, -1):
         below = drawing.legend(
             handles.values(),
             handles.keys(),
             loc="outside lower center",
             ncols=columns,
+            handler_map={tuple: HandlerTuple(ndivide=None)},
             title=small_print or None,
             title_fontsize=7,
         )
