@@ -58,6 +58,17 @@ pub enum TimeoutAfterCut {
     Keep,
 }
 
+/// What the weight of an L2DCT flow bears on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightOn {
+    /// The window grows by w/w_max packets per round trip, and a mark costs half of α^w (the L2DCT paper).
+    GrowthAndCuts,
+    /// The window grows by one packet per round trip at every age; a mark costs half of α^w (in effect, the PIAS authors' simulator,
+    /// which grows the window by whichever of the two laws is first to allow it).
+    Cuts,
+}
+
 /// How the retransmission timeout follows from measured round-trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -161,6 +172,8 @@ pub struct Config {
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "1TB"))]
     pub old: Bytes,
+    /// What a flow's weight bears on (l2dct): `growth_and_cuts` (the L2DCT paper) or `cuts` (in effect, the PIAS authors' simulator).
+    pub weight_on: WeightOn,
     /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them (60 s in Linux,
     /// where a later one is answered with a reset). Many times `rto_max`, since as many losses in a row must do no harm, and longer than a
     /// duplicate can starve in a port.
@@ -203,6 +216,7 @@ impl Default for Config {
             weight_min: 0.125,
             young: Bytes::new(200 * 1024),
             old: Bytes::new(1024 * 1024),
+            weight_on: WeightOn::GrowthAndCuts,
             time_wait: Duration::from_ms(1_000_000),
             port: EcnConfig::default(),
             nic: EcnConfig::default(),

@@ -14,7 +14,7 @@ mod tests;
 
 use flowloom_core::{Nic, NoControl, NodeKind, PortSite, Site, Transport};
 
-pub use config::{Config, FastRetransmit, MarkedGrowth, Reuse, RtoRule, TimeoutAfterCut};
+pub use config::{Config, FastRetransmit, MarkedGrowth, Reuse, RtoRule, TimeoutAfterCut, WeightOn};
 use controllers::Kind;
 pub use header::{Blocks, Header, MOST_BLOCKS};
 pub use host::Host;

@@ -2,10 +2,11 @@
 
 use super::dctcp::{Dctcp, DctcpVariant};
 use super::{Config, Progress};
+use crate::tcp::WeightOn;
 
 /// L2DCT (A. Munir et al., *Minimizing Flow Completion Times in Data Centers*, INFOCOM 2013): a flow's weight w falls with the bytes it
-/// has sent. The penalty is α^w, and in congestion avoidance the window grows by w/w_max packets per round trip. What counts is the bytes of
-/// the flow, not of the connection.
+/// has sent. The penalty is α^w, and in congestion avoidance the window grows by w/w_max packets per round trip, or by one: see [`WeightOn`].
+/// What counts is the bytes of the flow, not of the connection.
 pub type L2dct = Dctcp<Youth>;
 
 /// What tells L2DCT from DCTCP.
@@ -24,7 +25,10 @@ impl DctcpVariant for Youth {
         libm::pow(alpha, weight(config, progress.sent_bytes))
     }
     fn growth(config: &Config, sent_bytes: u64) -> f64 {
-        weight(config, sent_bytes) / config.weight_max
+        match config.weight_on {
+            WeightOn::GrowthAndCuts => weight(config, sent_bytes) / config.weight_max,
+            WeightOn::Cuts => 1.0,
+        }
     }
 }
 
@@ -49,6 +53,8 @@ mod tests {
         let controller = L2dct::new(&config);
         assert!((controller.growth(&config, 0) - 1.0).abs() < 1e-12);
         assert!((controller.growth(&config, 1 << 30) - 0.05).abs() < 1e-12);
+        let cuts = Config { weight_on: WeightOn::Cuts, ..config.clone() };
+        assert!((controller.growth(&cuts, 1 << 30) - 1.0).abs() < 1e-12);
         let keeps = |sent_bytes| {
             let (now, rtt) = (flowloom_core::Time::ZERO, flowloom_core::Duration::from_us(100));
             let progress = Progress { now, window: 10.0, sent_bytes, left_bytes: 1, packet_bytes: 1460, rtt, deadline: None };
