@@ -171,7 +171,7 @@ def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "problem",
             f"{missing} of {summary['flows']} flows did not finish and are missing from every slowdown and FCT, which "
-            "therefore look better than they are; raise or remove run.time_limit",
+            f"therefore look better than they are; raise or remove run.time_limit{_losses(summary)}",
             "unfinished",
         )
     if summary["not_started"]:
@@ -188,6 +188,15 @@ def _arrives_over_time(workload: Mapping[str, Any]) -> bool:
 
 
 _REQUESTS_LEAST = 20
+
+
+def _losses(summary: Mapping[str, Any]) -> str:
+    """Say where most packets were dropped and why, if any were."""
+    drops = summary["drops"]
+    if not drops["total"]:
+        return ""
+    hop, reason = (max(drops[key], key=drops[key].__getitem__) for key in ("by_hop", "by_reason"))
+    return f"; {drops['total']} packets were dropped, most of them at {hop}, and most as {reason}"
 
 
 def _stable(result: Results) -> Iterator[Finding]:

@@ -177,7 +177,7 @@ def _type(schema: Schema) -> str:
         count = f"{schema['minItems']} " if "minItems" in schema and schema["minItems"] == schema.get("maxItems") else ""
         return f"list of {count}{_type(schema['items'])}"
     if name == "string":
-        return _FORMATS.get(schema.get("format", ""), "text")
+        return ", ".join([_FORMATS.get(schema.get("format", ""), "text"), *_span(schema)])
     if name == "boolean":
         return "`true` or `false`"
     return ", ".join([name, *_bounds(schema)])
@@ -198,6 +198,12 @@ def _bounds(schema: Schema) -> Iterator[str]:
         yield f"above {above}"
     if most is not None and most < 2**32:
         yield f"at most {most}"
+
+
+def _span(schema: Schema) -> Iterator[str]:
+    """Give the range of a quantity."""
+    if "x-min" in schema and "x-max" in schema:
+        yield f"{schema['x-min']} to {schema['x-max']}"
 
 
 def _default(key: str, schema: Schema, needed: Iterable[str]) -> str:

@@ -1,5 +1,8 @@
 //! Injected faults, as a wrapper around a port's discipline: what a port without faults runs is not touched.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use flowloom_core::{Dequeue, Discipline, DropReason, Duration, PacketId, PortCall, PortNumber, PortSite, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -26,15 +29,16 @@ pub struct Faulty<P> {
     inner: P,
     faults: Vec<Fault>,
     random: Xoshiro256PlusPlus,
-    /// Held-back packets, when they go on and where they came in, latest first.
-    held: Vec<(Time, PacketId, PortNumber)>,
+    /// Held-back packets: when they go on, in which order they came, and where they came in.
+    held: BinaryHeap<Reverse<(Time, u64, PacketId, PortNumber)>>,
+    held_ever: u64,
 }
 
 impl<P> Faulty<P> {
     /// `inner` with `faults`, whose randomness is the link's own.
     pub fn new(inner: P, site: &PortSite<'_>, faults: Vec<Fault>, seed: u64) -> Faulty<P> {
         let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
-        Faulty { inner, faults, random, held: Vec::new() }
+        Faulty { inner, faults, random, held: BinaryHeap::new(), held_ever: 0 }
     }
 
     fn happens(&mut self, probability: f64) -> bool {
@@ -47,8 +51,8 @@ impl<P> Faulty<P> {
     }
 
     fn hold(&mut self, until: Time, id: PacketId, ingress: PortNumber) {
-        let place = self.held.partition_point(|(time, ..)| *time > until);
-        self.held.insert(place, (until, id, ingress));
+        self.held_ever += 1;
+        self.held.push(Reverse((until, self.held_ever, id, ingress)));
     }
 
     /// When the link comes up again, if it is down now.
@@ -93,14 +97,17 @@ impl<H: Copy, P: Discipline<H>> Discipline<H> for Faulty<P> {
             return Dequeue::ClosedUntil(up);
         }
         let ingress = call.ingress;
-        while let Some((_, id, came_in)) = self.held.pop_if(|(time, ..)| *time <= call.now) {
+        while let Some(Reverse((time, _, id, came_in))) = self.held.peek().copied()
+            && time <= call.now
+        {
+            self.held.pop();
             call.ingress = came_in;
             self.inner.enqueue(call, id);
         }
         call.ingress = ingress;
-        match (self.inner.dequeue(call), self.held.last()) {
-            (Dequeue::Idle, Some((time, ..))) => Dequeue::NotBefore(*time),
-            (Dequeue::NotBefore(other), Some((time, ..))) => Dequeue::NotBefore(other.min(*time)),
+        match (self.inner.dequeue(call), self.held.peek()) {
+            (Dequeue::Idle, Some(Reverse((time, ..)))) => Dequeue::NotBefore(*time),
+            (Dequeue::NotBefore(other), Some(Reverse((time, ..)))) => Dequeue::NotBefore(other.min(*time)),
             (choice, _) => choice,
         }
     }

@@ -126,7 +126,7 @@ where
     P: flowloom_core::Discipline<T::Header, Shared = <T::Port as flowloom_core::Discipline<T::Header>>::Shared>,
     Pending: Observer<T::Header>,
 {
-    let mut watchdog = Watchdog::new(plan)?;
+    let mut watchdog = Watchdog::new(plan);
     let mut sim = sim.with_successors(plan.successors.clone()).with_patience(watchdog.patience());
     loop {
         let going = take_steps(|| sim.step(EVENTS_PER_LOOK - sim.vitals().events % EVENTS_PER_LOOK))?;

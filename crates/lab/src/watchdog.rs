@@ -9,7 +9,6 @@ use flowloom_core::{DropReason, Duration, LinkId, Time};
 use flowloom_fabric::{Fault, FlowRecord, Report, Vitals};
 use flowloom_transports::quantity;
 
-use crate::ScenarioError;
 use crate::limits::longest_pause;
 use crate::plan::Plan;
 
@@ -17,13 +16,15 @@ use crate::plan::Plan;
 pub(crate) const EVENTS_PER_LOOK: u64 = 200_000;
 /// The least limit of simulated time, unless the scenario sets one.
 const PATIENCE_MIN: Duration = Duration::from_ms(10_000);
-/// So many tries of a transport fit into it.
-const TRIES: u64 = 4;
-/// Events without progress: a million, and so many for each link. A large network does more before its first byte arrives.
-const EVENTS_MIN: u64 = 1_000_000;
-const EVENTS_PER_LINK: u64 = 1_000;
-/// So many times more where no flow is open: control nodes with timers may wait for the next flow for long.
-const IDLE_FACTOR: u64 = 100;
+/// So many tries of a transport fit into it: of a few, all may be lost where most packets are.
+const TRIES: u64 = 100;
+/// Events without progress, for each host; and the least and the most for all.
+const EVENTS_PER_HOST: u64 = 1_000_000;
+const EVENTS_MIN: u64 = 2_000_000;
+const EVENTS_MAX: u64 = 1_000_000_000;
+/// So many times more while links are down, when transports try in vain for long, and where no flow is open: control nodes with timers
+/// may wait for the next one for long.
+const WAITING_FACTOR: u64 = 20;
 /// Flows and links that a message names.
 const EXAMPLES: usize = 5;
 
@@ -40,6 +41,8 @@ struct Mark {
 pub(crate) struct Watchdog {
     patience: Duration,
     events_max: u64,
+    /// From the first instant at which a link goes down to the last one at which one comes up.
+    outage: (Time, Time),
     mark: Mark,
 }
 
@@ -72,15 +75,14 @@ enum Kind {
 }
 
 impl Watchdog {
-    /// # Errors
-    /// Where the transport's parameters make no sense in this plan.
-    pub fn new(plan: &Plan) -> Result<Watchdog, ScenarioError> {
-        let patience = match plan.stall_limit {
-            Some(limit) => limit,
-            None => (longest_pause(plan)? * TRIES).max(PATIENCE_MIN) + longest_outage(plan),
-        };
-        let events_max = EVENTS_MIN + EVENTS_PER_LINK * plan.network.links().len() as u64;
-        Ok(Watchdog { patience, events_max, mark: Mark { at: Time::ZERO, events: 0, finished: 0, delivered_bytes: Some(0) } })
+    /// For a run of this plan.
+    pub fn new(plan: &Plan) -> Watchdog {
+        Watchdog {
+            patience: plan.stall_limit.unwrap_or_else(|| patience(plan)),
+            events_max: (EVENTS_PER_HOST * plan.network.hosts() as u64).clamp(EVENTS_MIN, EVENTS_MAX),
+            outage: outages(plan).fold((Time::MAX, Time::ZERO), |all, (from, to)| (all.0.min(from), all.1.max(to))),
+            mark: Mark { at: Time::ZERO, events: 0, finished: 0, delivered_bytes: Some(0) },
+        }
     }
 
     /// How long a run may make no progress.
@@ -96,7 +98,7 @@ impl Watchdog {
             return self.set_mark(at, vitals, None);
         }
         if open == 0 {
-            let storm = events - self.mark.events > IDLE_FACTOR * self.events_max;
+            let storm = events - self.mark.events > WAITING_FACTOR * self.events_max;
             return if storm {
                 self.stop(self.mark.at, at, events - self.mark.events, Kind::Storm)
             } else {
@@ -104,7 +106,9 @@ impl Watchdog {
             };
         }
         let (since, events_since) = (self.mark.at.max(busy_since.0), self.mark.events.max(busy_since.1));
-        let kind = match (at - since >= self.patience, events - events_since >= self.events_max) {
+        let waits = self.outage.0 < at && since < self.outage.1;
+        let events_max = self.events_max * if waits { WAITING_FACTOR } else { 1 };
+        let kind = match (at - since >= self.patience, events - events_since >= events_max) {
             (true, _) => Kind::Wait,
             (_, true) => Kind::Storm,
             _ => return Look::GoOn(since + self.patience),
@@ -126,13 +130,24 @@ impl Watchdog {
     }
 }
 
-/// The longest that a link is down.
+/// How long a run may make no progress where the scenario does not say.
+fn patience(plan: &Plan) -> Duration {
+    let round_trip = plan.network.base_rtt(&plan.wire);
+    let pause = longest_pause(plan).expect("the plan was checked").max(round_trip);
+    let tries = pause.checked_mul(TRIES).unwrap_or(Duration::LONGEST);
+    tries.max(PATIENCE_MIN) + longest_outage(plan)
+}
+
+/// When links go down and come up again.
+fn outages(plan: &Plan) -> impl Iterator<Item = (Time, Time)> {
+    plan.faults.iter().flatten().filter_map(|fault| match *fault {
+        Fault::Down(from, to) => Some((from, to)),
+        _ => None,
+    })
+}
+
 fn longest_outage(plan: &Plan) -> Duration {
-    let outage = |fault: &Fault| match *fault {
-        Fault::Down(from, to) => to.saturating_since(from).min(Duration::LONGEST),
-        _ => Duration::ZERO,
-    };
-    plan.faults.iter().flatten().map(outage).max().unwrap_or_default()
+    outages(plan).map(|(from, to)| to.saturating_since(from).min(Duration::LONGEST)).max().unwrap_or_default()
 }
 
 impl Stall {
@@ -147,18 +162,15 @@ impl Stall {
         let open: Vec<usize> =
             (0..report.flows.len()).filter(|index| report.records[*index].acknowledged == Time::MAX).collect();
         let drops = worst_links(report);
-        let mut lines = vec![
+        let lines = [
             self.headline(open.len()),
             format!("open: {}", few(&open, |index| describe(report, *index))),
             match drops[..] {
-                [] => "dropped: nothing".to_owned(),
-                _ => format!("dropped: {}", few(&drops, |drop| describe_drop(report, drop))),
+                [] => "dropped packets: none".to_owned(),
+                _ => format!("dropped packets: {}", few(&drops, |drop| describe_drop(report, drop))),
             },
+            format!("likely: {}", few(&self.likely_keys(plan, &drops), String::clone)),
         ];
-        let keys = self.likely_keys(plan, &drops);
-        if !keys.is_empty() {
-            lines.push(format!("likely: {}", few(&keys, String::clone)));
-        }
         lines.join("\n  ")
     }
 
@@ -180,30 +192,32 @@ impl Stall {
         }
     }
 
+    /// What to change, each with what it is now.
     fn likely_keys(&self, plan: &Plan, drops: &[Drops]) -> Vec<String> {
         let mut keys = Vec::new();
         match drops.first() {
             Some((link, DropReason::Lost | DropReason::Corrupted, _)) => {
-                let probability = probability(plan, *link);
-                keys.push(format!("fault.probability: packets are lost there with a probability of {probability}; lower it"));
+                keys.push(format!("lower fault.probability ({})", probability(plan, *link)));
             }
-            Some((_, DropReason::LinkDown, _)) => {
-                keys.push("fault.from, fault.to: links are down; shorten that, or raise run.stall_limit".to_owned());
-            }
+            Some((_, DropReason::LinkDown, _)) => keys.push("bring links up earlier (fault.to)".to_owned()),
             Some((_, DropReason::Overflow | DropReason::PushedOut | DropReason::Expired, _)) => {
-                keys.push(format!(
-                    "fabric.buffer: {} are too few for what arrives; raise it, or lower windows",
-                    plan.memory.bytes()
-                ));
+                keys.push(format!("raise fabric.buffer ({}), or let the transport send less at once", plan.memory.bytes()));
             }
             Some((_, DropReason::Unclaimed, _)) | None => {}
         }
         let round_trip = plan.network.base_rtt(&plan.wire);
-        for (key, span) in short_spans(plan, round_trip) {
-            keys.push(format!("{key} = {span}: it is less than a round trip, {round_trip}; raise it"));
+        if self.kind == Kind::Storm {
+            let raise = |(key, span)| format!("raise {key} ({span}, less than a round trip of {round_trip})");
+            keys.extend(short_timeouts(plan, round_trip).into_iter().map(raise));
         }
-        if self.kind == Kind::Wait && keys.is_empty() {
-            keys.push(format!("transport.{}: its timers wait for long; lower them, or raise run.stall_limit", plan.transport));
+        if let Some(limit) = plan.stall_limit.filter(|limit| self.kind == Kind::Wait && *limit < patience(plan)) {
+            keys.push(format!(
+                "raise run.stall_limit ({limit}, less than {}, its value here where it is not set)",
+                patience(plan)
+            ));
+        }
+        if keys.is_empty() {
+            keys.push(format!("look at the timeouts of transport.{}", plan.transport));
         }
         keys
     }
@@ -242,7 +256,7 @@ fn describe_drop(report: &Report, (link, reason, packets): &Drops) -> String {
     let link = report.network.link(*link);
     let name = |node| &report.network.node(node).name;
     let reason = reason.name().replace('_', " ");
-    format!("{packets} packets at {}-{} ({reason})", name(link.from), name(link.to))
+    format!("{packets} at {}-{} ({reason})", name(link.from), name(link.to))
 }
 
 /// The worst first.
@@ -269,19 +283,17 @@ fn probability(plan: &Plan, link: LinkId) -> f64 {
     probabilities.fold(0.0, f64::max)
 }
 
-/// The transport's spans that are above zero and below `most`, by key.
-fn short_spans(plan: &Plan, most: Duration) -> Vec<(String, Duration)> {
+/// The transport's timeouts below `most`, by key.
+fn short_timeouts(plan: &Plan, most: Duration) -> Vec<(String, Duration)> {
     fn walk(path: &str, table: &toml::Table, most: Duration, found: &mut Vec<(String, Duration)>) {
         for (name, value) in table {
             let key = format!("{path}.{name}");
             match value {
                 toml::Value::Table(inner) => walk(&key, inner, most, found),
-                toml::Value::String(text) => found.extend(
-                    quantity::parse_duration(text)
-                        .ok()
-                        .filter(|span| *span > Duration::ZERO && *span < most)
-                        .map(|span| (key, span)),
-                ),
+                toml::Value::String(text) if name.starts_with("rto") => {
+                    let span = quantity::parse_duration(text).ok().filter(|span| *span < most);
+                    found.extend(span.map(|span| (key, span)));
+                }
                 _ => {}
             }
         }

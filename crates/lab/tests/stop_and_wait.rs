@@ -6,7 +6,7 @@ use flowloom_fabric::{Faulty, Report, Routing, Sim, SimSetup};
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Plan, metrics};
 // What the example finds as `crate::…` in the crate of transports.
-use flowloom_transports::{Checked, disciplines, quantity, toolkit};
+use flowloom_transports::{Checked, Conditions, disciplines, quantity, toolkit};
 
 #[path = "../../transports/src/trial.rs"]
 mod trial;

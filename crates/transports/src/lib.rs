@@ -69,9 +69,9 @@ pub trait Checked {
 /// The span that `key` makes, if it is one that a run can have.
 fn span_of(key: &str, span: Option<Duration>) -> Result<Duration, String> {
     match span {
-        Some(Duration::ZERO) => Err(format!("{key}: it makes less than a picosecond here; give more")),
+        Some(Duration::ZERO) => Err(format!("{key}: what follows from it on this network is less than a picosecond; raise it")),
         Some(span) => Ok(span),
-        None => Err(format!("{key}: it makes more than {} here; give less", Duration::LONGEST)),
+        None => Err(format!("{key}: what follows from it on this network is more than {}; lower it", Duration::LONGEST)),
     }
 }
 

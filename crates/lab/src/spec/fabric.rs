@@ -18,7 +18,7 @@ pub struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<Quantity<Duration>>,
     /// Stop with an error that says why, once flows have been open for this simulated time and no byte was delivered and no flow
-    /// finished. Without it: 10 s, or four times the transport's longest pause before it tries again if that is more, and as long
+    /// finished. Without it: 10 s, or a hundred times the transport's longest pause between two tries if that is more, and as long
     /// as links are down on top.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-min" = "1us", "x-max" = "1000000s"))]

@@ -36,7 +36,7 @@ pub struct Config {
     pub epoch_slots: u32,
     /// What an epoch lasts beyond its packets, in slots; leaves room for control packets (0.5 in the simulator behind the pHost
     /// paper's figures, so that an epoch is 10.2 µs at 10 Gb/s).
-    #[schemars(range(min = 0, max = 1e6))]
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub epoch_slack_slots: f64,
     /// Which flow the arbiter serves first: `srpt`, or `deadline` for the pHost paper's figure 5(c).
     pub policy: Policy,
@@ -44,11 +44,11 @@ pub struct Config {
     pub schedule_start: ScheduleStart,
     /// How long a sender waits for acknowledgements after its last granted packet before it requests the rest anew, in epochs
     /// (1 in that simulator); never less than two round trips.
-    #[schemars(range(min = 0, max = 1e6))]
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub ack_wait_epochs: f64,
     /// How long a sender waits for a grant before it repeats its request, in epochs, besides two round trips; doubles up to
     /// eightfold. Ours: that simulator loses no control packet.
-    #[schemars(range(min = 2, max = 1e6))]
+    #[schemars(range(min = 2, max = 1_000_000))]
     pub request_timeout_epochs: f64,
     /// Whether a full port drops data to make room for control packets (so in that simulator), instead of whatever arrives.
     pub push_out: bool,
@@ -170,7 +170,11 @@ mod tests {
         let epoch = |config: &Config| Spans::new(config, rate, &network, &WireProfile::IP_1500).map(|spans| spans.epoch);
         assert_eq!(epoch(&Config::default()), Ok(Duration::from_ns(10_200)));
         let endless = Config { epoch_slack_slots: 1e12, ..Config::default() };
-        assert!(epoch(&endless).unwrap_err().starts_with("epoch_slack_slots: it makes more than 1000000s"));
+        assert!(
+            epoch(&endless)
+                .unwrap_err()
+                .starts_with("epoch_slack_slots: what follows from it on this network is more than 1000000s")
+        );
     }
 
     #[test]

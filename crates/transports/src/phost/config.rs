@@ -57,24 +57,24 @@ pub struct Config {
     /// full packet's time, and tokens, requests and acknowledgements come on top: busy links are asked for more than they carry.
     pub slot_with_token: bool,
     /// A token is good for this many slots after its arrival at the sender (§3.1: 1.5).
-    #[schemars(range(min = 0.001, max = 1e6))]
+    #[schemars(range(min = 0.001, max = 1_000_000))]
     pub token_life_slots: f64,
     /// A flow with this many unanswered tokens is downgraded: it gets no tokens for a while. The default is a bandwidth-delay product
     /// (§3.2, §4.1: 8), as in the authors' simulator; the text says that the count "exceeds" it, which would be 9 here.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub downgrade_threshold: u32,
     /// A downgraded flow may have tokens again this many slots after its last one (§4.1: 24, three round trips).
-    #[schemars(range(min = 0.001, max = 1e6))]
+    #[schemars(range(min = 0.001, max = 1_000_000))]
     pub downgrade_slots: f64,
     /// How many tokens it may then have before it is downgraded again.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub downgrade_retry_tokens: u32,
     /// When every packet has had a token, the missing ones get another this many slots after the last (§3.4 "or timeout";
     /// 9 in the authors' simulator).
-    #[schemars(range(min = 0.001, max = 1e6))]
+    #[schemars(range(min = 0.001, max = 1_000_000))]
     pub reissue_slots: f64,
     /// The same for flows sent wholly on free tokens, in slots per free token.
-    #[schemars(range(min = 0.001, max = 1e6))]
+    #[schemars(range(min = 0.001, max = 1_000_000))]
     pub free_reissue_slots: f64,
     /// Flows of at most this many packets are short: class 1 instead of 2 (§3.3, whose limit is not given; the free-token limit).
     #[schemars(range(min = 0, max = 1_000_000_000))]
@@ -88,7 +88,7 @@ pub struct Config {
     pub push_out: bool,
     /// An RTS is repeated when nothing was heard for this many base round trips, and then at twice the interval each time. The
     /// paper does not say what happens when an RTS or the final ACK is lost.
-    #[schemars(range(min = 0.1, max = 1e6))]
+    #[schemars(range(min = 0.1, max = 1_000_000))]
     pub rts_retry_rtts: f64,
 }
 
