@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 class Reporter(Protocol):
     """Is told of runs; all methods may be called from any thread."""
 
+    def prepare(self, text: str) -> None:
+        """Nothing runs yet, and this is why; shown if it takes more than a second."""
+
     def begin(self, runs: int, *, kept: int) -> None:
         """So many runs are to be made; `kept` are there already."""
 
@@ -33,6 +36,7 @@ class Reporter(Protocol):
 class Silent:
     """Says nothing."""
 
+    def prepare(self, text: str) -> None: ...
     def begin(self, runs: int, *, kept: int) -> None: ...
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None: ...
     def finished(self, key: str, label: str) -> None: ...
@@ -104,6 +108,9 @@ def si(value: float) -> str:
     return f"{value:.3g} "
 
 
+_NOTHING_SENT = "setting up, no packet is on its way yet"
+
+
 class Plain:
     """Writes a line every few seconds, for logs and pipes."""
 
@@ -111,6 +118,12 @@ class Plain:
         self._every_s = every_s
         self._tally = _Tally()
         self._next = time.monotonic() + every_s
+        self._next_of_preparing = time.monotonic() + 1
+
+    def prepare(self, text: str) -> None:
+        if time.monotonic() >= self._next_of_preparing:
+            self._next_of_preparing = time.monotonic() + self._every_s
+            self._say(text)
 
     def begin(self, runs: int, *, kept: int) -> None:
         self._tally.runs = runs
@@ -120,7 +133,9 @@ class Plain:
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None:
         with self._tally.lock:
             tally = self._tally
-            if not tally.note(key, done, packet_hops) or time.monotonic() < self._next:
+            if not packet_hops and not tally.ended:
+                self.prepare(f"{label}: {_NOTHING_SENT}")
+            if not tally.note(key, done, packet_hops) or not packet_hops or time.monotonic() < self._next:
                 return
             self._next = time.monotonic() + self._every_s
             runs = f"{tally.ended} of {tally.runs} runs done, " if tally.runs > 1 else ""
@@ -170,6 +185,7 @@ class Bars:
         self._tally = _Tally()
         self._tasks: dict[str, TaskID] = {}
         self._total: TaskID | None = None
+        self._preparing: TaskID | None = None
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -178,7 +194,16 @@ class Bars:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
+    def prepare(self, text: str) -> None:
+        with self._tally.lock:
+            if self._preparing is None:
+                self._preparing = self._bars.add_task("", total=None, note="")
+            self._bars.update(self._preparing, description=text)
+
     def begin(self, runs: int, *, kept: int) -> None:
+        if self._preparing is not None:
+            self._bars.remove_task(self._preparing)
+            self._preparing = None
         self._tally.runs = runs
         if runs > 1:
             before = f" ({kept} kept)" if kept else ""
@@ -195,6 +220,8 @@ class Bars:
             note = f"{sim_s * 1e3:.4g} ms simulated"
             if self._total is None:
                 note = f"{note}, {whole}"
+            if not packet_hops:
+                note = _NOTHING_SENT
             self._bars.update(self._tasks[key], completed=done, note=note)
             self._update_total(whole)
 

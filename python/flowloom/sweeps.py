@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from flowloom import columns, metrics, outputs, toml
 from flowloom.jobs import Job, Store, run_jobs
 from flowloom.outputs import Output
-from flowloom.progress import Reporter
+from flowloom.progress import Reporter, Silent
 from flowloom.results import Results, seed_of
 from flowloom.scenario import Scenario, Source, engine_id
 
@@ -102,11 +102,12 @@ def sweep(
         RunError: Some runs failed; all others were made and kept.
     """
     base = Scenario.of(scenario)
-    plan = [
-        (point, seed, Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed})))
-        for point in _grid(axes)
-        for seed in _seeds(base, point, seeds)
-    ]
+    reporter = reporter or Silent()
+    plan = []
+    for point in _grid(axes):
+        reporter.prepare(f"checking the scenarios before the first run, now {label(point, None)}")
+        for seed in _seeds(base, point, seeds):
+            plan.append((point, seed, Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed}))))
 
     def run(store: Store | None) -> Sweep:
         made = run_jobs([job for _, _, job in plan], executor=executor, workers=workers, store=store, reporter=reporter)

@@ -45,15 +45,19 @@ def run(
     from flowloom.engine import simulate
 
     wanted = _scenario(scenario, set_, seed)
-    key = wanted.key()
-    with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:
-        with progress.reporter() as reporter:
-            reporter.begin(1, kept=0)
-            name = Path(scenario).stem
-            results = simulate(wanted, lambda done, sim_s, hops: reporter.progress("run", name, done, sim_s, hops))
+    name = Path(scenario).stem
+    with progress.reporter() as reporter:
+        reporter.begin(1, kept=0)
+
+        def tell(done: float, sim_s: float, packet_hops: int) -> None:
+            reporter.progress("run", name, done, sim_s, packet_hops)
+
+        key = wanted.key(tell)
+        with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:
+            results = simulate(wanted, tell)
             reporter.finished("run", name)
-        if output:
-            results.write(output, csv=csv)
+            if output:
+                results.write(output, csv=csv)
     if json:
         common.print_json(results.summary)
     else:
