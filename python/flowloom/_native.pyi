@@ -20,11 +20,14 @@ class Run(TypedDict):
     scenario: str
     series: dict[str, dict[str, NDArray[Any]]]
 
-def check(text: str, path: str, overrides: Sequence[str]) -> str:
+_Progress = Callable[[float, float, int], None]
+"""`progress(done, sim_s, packet_hops)` is called about ten times a second, with zeros before the run, and may raise to stop."""
+
+def check(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> str:
     """Give the resolved scenario: TOML with every default filled in."""
 
-def run(text: str, path: str, overrides: Sequence[str], progress: Callable[[float, float, int], None] | None) -> Run:
-    """Simulate; `progress(done, sim_s, packet_hops)` is called about ten times a second and may raise to stop."""
+def run(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> Run:
+    """Simulate."""
 
 def catalogue() -> str:
     """Give the transports, workloads, topologies and wires there are, as JSON."""

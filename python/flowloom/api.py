@@ -8,9 +8,9 @@ from concurrent.futures import Executor
 from typing import Any
 
 from flowloom import outputs
-from flowloom.engine import Progress, simulate
+from flowloom.engine import simulate
 from flowloom.results import Results, load
-from flowloom.scenario import Scenario, Source
+from flowloom.scenario import Progress, Scenario, Source
 from flowloom.sweeps import sweep
 
 __all__ = ["compare", "load", "run"]
@@ -43,7 +43,7 @@ def run(
     wanted = Scenario.of(scenario).set(changes or {}).set(overrides)
     if out is None:
         return simulate(wanted, progress)
-    with outputs.claim(out, outputs.RESULT, wanted.key(), force=force) as output:
+    with outputs.claim(out, outputs.RESULT, wanted.key(progress), force=force) as output:
         results = simulate(wanted, progress)
         results.write(output)
     return results

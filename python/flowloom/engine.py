@@ -6,15 +6,11 @@ import contextlib
 import json
 import time
 import tomllib
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from flowloom import _native, columns, provenance
 from flowloom.results import Results, seed_of
-from flowloom.scenario import Scenario
-
-Progress: TypeAlias = Callable[[float, float, int], None]
-"""`progress(done, sim_s, packet_hops)`: share done in 0..1, simulated seconds, packet-hops; raises to stop the run."""
+from flowloom.scenario import Progress, Scenario
 
 
 def catalogue() -> dict[str, Any]:

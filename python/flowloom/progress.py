@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 class Reporter(Protocol):
     """Is told of runs; all methods may be called from any thread."""
 
+    def prepare(self, text: str) -> None:
+        """Nothing runs yet, and this is why; shown if it takes more than a second."""
+
     def begin(self, runs: int, *, kept: int) -> None:
         """So many runs are to be made; `kept` are there already."""
 
@@ -35,6 +38,7 @@ class Reporter(Protocol):
 class Silent:
     """Says nothing."""
 
+    def prepare(self, text: str) -> None: ...
     def begin(self, runs: int, *, kept: int) -> None: ...
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None: ...
     def finished(self, key: str, label: str) -> None: ...
@@ -106,6 +110,9 @@ def si(value: float) -> str:
     return significant(value, 3) + " "
 
 
+_NOTHING_SENT = "setting up, no packet is on its way yet"
+
+
 class Plain:
     """Writes a line every few seconds, for logs and pipes."""
 
@@ -113,6 +120,12 @@ class Plain:
         self._every_s = every_s
         self._tally = _Tally()
         self._next = time.monotonic() + every_s
+        self._next_of_preparing = time.monotonic() + 1
+
+    def prepare(self, text: str) -> None:
+        if time.monotonic() >= self._next_of_preparing:
+            self._next_of_preparing = time.monotonic() + self._every_s
+            self._say(text)
 
     def begin(self, runs: int, *, kept: int) -> None:
         self._tally.runs = runs
@@ -122,7 +135,9 @@ class Plain:
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None:
         with self._tally.lock:
             tally = self._tally
-            if not tally.note(key, done, packet_hops) or time.monotonic() < self._next:
+            if not packet_hops and not tally.ended:
+                self.prepare(f"{label}: {_NOTHING_SENT}")
+            if not tally.note(key, done, packet_hops) or not packet_hops or time.monotonic() < self._next:
                 return
             self._next = time.monotonic() + self._every_s
             runs = f"{tally.ended} of {tally.runs} runs done, " if tally.runs > 1 else ""
@@ -172,6 +187,7 @@ class Bars:
         self._tally = _Tally()
         self._tasks: dict[str, TaskID] = {}
         self._total: TaskID | None = None
+        self._preparing: TaskID | None = None
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -180,7 +196,16 @@ class Bars:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
+    def prepare(self, text: str) -> None:
+        with self._tally.lock:
+            if self._preparing is None:
+                self._preparing = self._bars.add_task("", total=None, note="")
+            self._bars.update(self._preparing, description=text)
+
     def begin(self, runs: int, *, kept: int) -> None:
+        if self._preparing is not None:
+            self._bars.remove_task(self._preparing)
+            self._preparing = None
         self._tally.runs = runs
         if runs > 1:
             before = f" ({kept} kept)" if kept else ""
@@ -197,6 +222,8 @@ class Bars:
             note = f"{significant(sim_s * 1e3, 4)} ms simulated"
             if self._total is None:
                 note = f"{note}, {whole}"
+            if not packet_hops:
+                note = _NOTHING_SENT
             self._bars.update(self._tasks[key], completed=done, note=note)
             self._update_total(whole)
 

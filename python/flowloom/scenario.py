@@ -15,6 +15,9 @@ from typing import Any, TypeAlias
 from flowloom import _native, toml
 from flowloom.words import shown
 
+Progress: TypeAlias = Callable[[float, float, int], None]
+"""`progress(done, sim_s, packet_hops)`: share done in 0..1, simulated seconds, packet-hops; raises to stop the run."""
+
 Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Scenario"
 """What a scenario can be given as: a path, TOML text, a dict, or one already read."""
 
@@ -75,20 +78,20 @@ class Scenario:
         added = tuple(f"{key.replace('__', '.')}={_written(toml.value, value)}" for key, value in changes.items())
         return dataclasses.replace(self, overrides=self.overrides + added)
 
-    def resolve(self) -> str:
-        """Give the scenario with every default filled in, as TOML.
+    def resolve(self, progress: Progress | None = None) -> str:
+        """Give the scenario with every default filled in, as TOML; `progress` is called meanwhile, and may raise to stop.
 
         Raises:
             ScenarioError: It is not valid; the message is the paragraph to print.
         """
-        return _native.check(self.text, self.path, list(self.overrides))
+        return _native.check(self.text, self.path, list(self.overrides), progress)
 
-    def key(self) -> str:
+    def key(self, progress: Progress | None = None) -> str:
         """Give the name of this scenario's result: a hash of all that it depends on.
 
         That is the resolved scenario, the content of the files it names, and the simulator itself.
         """
-        return self.key_of(self.resolve())
+        return self.key_of(self.resolve(progress))
 
     def key_of(self, resolved: str) -> str:
         """Give `key` for what `resolve` gave before."""

@@ -123,6 +123,7 @@ def sweep(
     reporter = reporter or Silent()
     plan, foreseen = [], []
     for point in _grid(axes):
+        reporter.prepare(f"checking the scenarios before the first run, now {label(point, None)}")
         # Resolving the point finds its mistakes before anything runs, and tells the seed that the scenario sets.
         resolved = base.set(point).resolve()
         foreseen.append((label(point, None), diagnosis.foreseen(resolved)))

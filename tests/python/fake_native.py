@@ -41,7 +41,7 @@ for _error in (ScenarioError, RunError):
     _error.__module__ = "flowloom._native"
 
 
-def check(text, path, overrides):
+def check(text, path, overrides, progress=None):
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -38,8 +38,8 @@ COUNTED: dict[str, int] = {}
 def count_is_printed(pytestconfig):
     yield
     words = ", ".join(f"{count} {what}" for what, count in COUNTED.items())
-    reporter = pytestconfig.pluginmanager.get_plugin("terminalreporter")
-    reporter.write_line(f"\n{sum(COUNTED.values())} generated cases of damage and signals: {words}")
+    with pytestconfig.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+        print(f"\n{sum(COUNTED.values())} generated cases of damage and signals: {words}")
 
 
 class Damage(NamedTuple):
@@ -366,6 +366,24 @@ def test_signals_at_random_moments_of_a_sweep(nursery, scenario, tmp_path):
     assert duration_of(nursery, words)
     assert (out / "sweep.csv").read_bytes() == expected
     COUNTED["signals to a sweep"] = len(cases)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("words", [["run"], ["sweep", "--vary", "workload.load=0.2,0.3"]])
+def test_setting_up_shows_progress_and_can_be_interrupted(nursery, scenario, tmp_path, words, number):
+    # Drawing so many flows takes seconds.
+    command, *more = words
+    many = ["--set", "workload.flows=30000000"]
+    child = nursery.start(command, scenario, *more, *many, "--out", tmp_path / "out")
+    if command == "run":
+        assert eventually(lambda: "setting up, no packet is on its way yet" in nursery.stderr.read_text())
+    else:
+        time.sleep(0.3)
+    os.kill(child, number)
+    code, stderr = nursery.end()
+    assert code == CODES[number]
+    assert "Traceback" not in stderr
+    assert not (tmp_path / "out").exists()
 
 
 LONG = "workload.flows=300001,300002"

@@ -613,3 +613,22 @@ def test_a_whole_file_is_written_through_links_and_its_temporary_name_is_its_own
     assert (tmp_path / "real.csv").read_text() == "one"
     assert (tmp_path / "link.csv").is_symlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.csv", "real.csv"]
+
+
+def test_figures_that_are_run_at_the_same_time_keep_each_others_claims(papers):
+    from flowloom.claims import ledger
+    from flowloom.figures import catalogue, reader
+
+    figure = reader.read(catalogue.figure_path("tiny/fig1"))
+    start = threading.Barrier(8)
+
+    def record(number):
+        start.wait()
+        ledger.record(figure, "quick", {f"tiny/{number}": {"verdict": "holds"}}, {})
+
+    threads = [threading.Thread(target=record, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(json.loads((papers / "claims.json").read_text())) == 8

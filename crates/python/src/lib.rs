@@ -1,11 +1,16 @@
 //! `flowloom._native`: the lab, for Python. Arguments and results are plain; see ARCHITECTURE.md, "The native module".
 
-use std::time::{Duration, Instant};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use flowloom_core::Time;
 use flowloom_lab::metrics::{Column, columns};
 use flowloom_lab::spec::{Scenario, schema as scenario_schema};
-use flowloom_lab::{Outcome, catalogue as lab_catalogue};
+use flowloom_lab::{Outcome, Progress, catalogue as lab_catalogue};
 use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -17,6 +22,10 @@ create_exception!(flowloom, RunError, PyException, "The run failed; the message 
 
 /// Python is called back about this often.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
+/// A run that is to stop looks at its orders every few milliseconds.
+const STOP_PERIOD: Duration = Duration::from_millis(500);
+/// As much as a main thread has.
+const STACK_BYTES: usize = 8 << 20;
 
 fn load(text: &str, path: &str, overrides: &[String]) -> PyResult<Scenario> {
     Scenario::load(text, path, overrides).map_err(|error| ScenarioError::new_err(error.to_string()))
@@ -24,10 +33,13 @@ fn load(text: &str, path: &str, overrides: &[String]) -> PyResult<Scenario> {
 
 /// The resolved scenario: TOML with every default filled in. Everything but the run itself is tried.
 #[pyfunction]
-fn check(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
+#[pyo3(signature = (text, path, overrides, progress=None))]
+fn check(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let scenario = load(text, path, &overrides)?;
-    py.detach(|| flowloom_lab::Plan::new(&scenario)).map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    Ok(scenario.spec.to_toml())
+    let resolved = scenario.spec.to_toml();
+    let planned = supervised(py, progress.as_ref(), move |_| flowloom_lab::Plan::new(&scenario).map(drop))?;
+    planned.map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    Ok(resolved)
 }
 
 /// Simulates a scenario.
@@ -41,36 +53,64 @@ fn run<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let scenario = load(text, path, &overrides)?;
-    let mut raised = None;
-    let outcome = py.detach(|| {
-        let mut due = Instant::now() + PROGRESS_PERIOD;
-        flowloom_lab::run(&scenario, &mut |done, now, packet_hops| {
-            if Instant::now() < due {
-                return true;
+    match supervised(py, progress.as_ref(), move |progress| flowloom_lab::run(&scenario, progress))? {
+        Ok(outcome) => results(py, outcome),
+        Err(flowloom_lab::RunError::Scenario(error)) => Err(ScenarioError::new_err(error.to_string())),
+        Err(flowloom_lab::RunError::Failed(message)) => Err(RunError::new_err(message)),
+        Err(flowloom_lab::RunError::Stopped) => Err(RunError::new_err("the run was stopped")),
+    }
+}
+
+/// Does work on a thread of its own, while this one calls Python back and looks for Ctrl-C.
+///
+/// The lab tells its progress while it simulates, but not while it sets up a network or works out the bound, which may take minutes.
+/// Where Python raises, the work is told to stop; work that does not hear is left behind, and ends with the process.
+fn supervised<R: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<&Py<PyAny>>,
+    work: impl FnOnce(&mut Progress<'_>) -> R + Send + 'static,
+) -> PyResult<R> {
+    let told = Arc::new(Mutex::new((0.0, Time::ZERO, 0)));
+    let stop = Arc::new(AtomicBool::new(false));
+    let (send, mut receive) = mpsc::sync_channel(1);
+    let (tell, stopped) = (Arc::clone(&told), Arc::clone(&stop));
+    let thread = thread::Builder::new().name("simulation".to_owned()).stack_size(STACK_BYTES).spawn(move || {
+        let done = work(&mut |done, now, packet_hops| {
+            *tell.lock().expect("nobody panics with it") = (done, now, packet_hops);
+            !stopped.load(Ordering::Relaxed)
+        });
+        let _ = send.send(done); // unless it was left behind
+    })?;
+    let mut wait = move |period| {
+        let receive = &mut receive;
+        py.detach(move || receive.recv_timeout(period))
+    };
+    loop {
+        match wait(PROGRESS_PERIOD) {
+            Ok(done) => return Ok(done),
+            Err(RecvTimeoutError::Disconnected) => match thread.join() {
+                Ok(()) => unreachable!("a thread that returns has sent"),
+                Err(panic) => resume_unwind(panic),
+            },
+            Err(RecvTimeoutError::Timeout) => {
+                let (done, now, packet_hops) = *told.lock().expect("nobody panics with it");
+                if let Err(raised) = report(py, progress, done, now, packet_hops) {
+                    stop.store(true, Ordering::Relaxed);
+                    let _ = wait(STOP_PERIOD);
+                    return Err(raised);
+                }
             }
-            due = Instant::now() + PROGRESS_PERIOD;
-            raised = report(progress.as_ref(), done, now, packet_hops).err();
-            raised.is_none()
-        })
-    });
-    match (outcome, raised) {
-        (_, Some(error)) => Err(error),
-        (Ok(outcome), None) => results(py, outcome),
-        (Err(flowloom_lab::RunError::Scenario(error)), None) => Err(ScenarioError::new_err(error.to_string())),
-        (Err(flowloom_lab::RunError::Failed(message)), None) => Err(RunError::new_err(message)),
-        (Err(flowloom_lab::RunError::Stopped), None) => Err(RunError::new_err("the run was stopped")),
+        }
     }
 }
 
 /// Calls back, and looks for Ctrl-C.
-fn report(progress: Option<&Py<PyAny>>, done: f64, now: Time, packet_hops: u64) -> PyResult<()> {
-    Python::attach(|py| {
-        py.check_signals()?;
-        if let Some(progress) = progress {
-            progress.call1(py, (done, now.as_secs_f64(), packet_hops))?;
-        }
-        Ok(())
-    })
+fn report(py: Python<'_>, progress: Option<&Py<PyAny>>, done: f64, now: Time, packet_hops: u64) -> PyResult<()> {
+    py.check_signals()?;
+    if let Some(progress) = progress {
+        progress.call1(py, (done, now.as_secs_f64(), packet_hops))?;
+    }
+    Ok(())
 }
 
 fn results(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {

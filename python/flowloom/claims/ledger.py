@@ -21,6 +21,7 @@ from flowloom.claims.checks import KINDS, Measured
 from flowloom.claims.digests import Digests
 from flowloom.claims.intervals import DIFFERS, HOLDS, UNDECIDED, worst
 from flowloom.figures.schema import Claim, Figure
+from flowloom.locks import locked
 
 CALIBRATED, NOT_RUN = "calibrated", "not yet run"
 VERDICTS = (HOLDS, DIFFERS, UNDECIDED, CALIBRATED, NOT_RUN)
@@ -65,12 +66,14 @@ def record(figure: Figure, scale: str, outcomes: Mapping[str, Mapping[str, Any]]
         about: Facts of the runs: seeds, runs, seconds, commit, clean, date, and the digests if they could be computed.
     """
     path = figure.path.parent / _LEDGER
-    ledger = _read(path)
-    for claim, outcome in outcomes.items():
-        ledger.setdefault(claim, {}).setdefault(figure.path.stem, {})[scale] = {**outcome, **about}
-    ordered = {claim: dict(sorted(ledger[claim].items())) for claim in sorted(ledger, key=claim_order)}
-    with storage.whole_file(path) as fresh:
-        storage.write_json(fresh, ordered)
+    # Figures of a paper may be run at the same time, and none may lose what another has found.
+    with locked(path.with_name(f".{_LEDGER}.lock"), wait=True):
+        ledger = _read(path)
+        for claim, outcome in outcomes.items():
+            ledger.setdefault(claim, {}).setdefault(figure.path.stem, {})[scale] = {**outcome, **about}
+        ordered = {claim: dict(sorted(ledger[claim].items())) for claim in sorted(ledger, key=claim_order)}
+        with storage.whole_file(path) as fresh:
+            storage.write_json(fresh, ordered)
 
 
 def claim_order(claim: str) -> tuple[str, int]:

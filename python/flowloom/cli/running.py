@@ -51,17 +51,22 @@ def run(
     if csv and not out:
         raise ScenarioError("--csv writes flows.csv into the directory of --out: give --out DIR as well")
     wanted = _scenario(scenario, set_, seed)
-    key = wanted.key()
-    with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:
-        with progress.reporter() as reporter:
-            for finding in diagnosis.foreseen(wanted.resolve()):
-                reporter.warn(f"{finding.flag}: {finding.text}")
-            reporter.begin(1, kept=0)
-            name = Path(scenario).stem
-            results = simulate(wanted, lambda done, sim_s, hops: reporter.progress("run", name, done, sim_s, hops))
+    name = Path(scenario).stem
+    with progress.reporter() as reporter:
+        reporter.begin(1, kept=0)
+
+        def tell(done: float, sim_s: float, packet_hops: int) -> None:
+            reporter.progress("run", name, done, sim_s, packet_hops)
+
+        resolved = wanted.resolve(tell)
+        for finding in diagnosis.foreseen(resolved):
+            reporter.warn(f"{finding.flag}: {finding.text}")
+        key = wanted.key_of(resolved)
+        with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:
+            results = simulate(wanted, tell)
             reporter.finished("run", name)
-        if output:
-            results.write(output, csv=csv)
+            if output:
+                results.write(output, csv=csv)
     if json:
         common.print_json(results.as_json())
     else:

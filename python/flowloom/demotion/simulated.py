@@ -277,6 +277,9 @@ class _Whole:
             self._kept += 1
             self.finished(f"kept {self._kept}", "")
 
+    def prepare(self, text: str) -> None:
+        self._reporter.prepare(text)
+
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None:
         self._reporter.progress(key, label, done, sim_s, packet_hops)
 
