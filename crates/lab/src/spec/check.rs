@@ -3,10 +3,11 @@
 //! The schemas are the ones that `schemars` derives from the types of a scenario, with everything inlined; of JSON schema, this
 //! knows what they use.
 
+use flowloom_core::{Bytes, Duration, Rate};
+use flowloom_transports::quantity::Unit;
 use serde_json::Value as Schema;
 use toml::{Table, Value};
 
-use super::quantity::check_format;
 use super::toml_text::TomlText;
 use crate::ScenarioError;
 use crate::error::suggestion;
@@ -167,6 +168,22 @@ impl Checker {
             _ => self.wrong(key, format!("found {}, expected {}", found(value), expected_choice(branches))),
         }
     }
+}
+
+/// Whether `text` is right for a schema's `format`; `None` if that is no quantity's.
+fn check_format(format: &str, text: &str) -> Option<Result<(), String>> {
+    let parsed = match format {
+        Duration::FORMAT => text.parse::<Duration>().map(drop),
+        Bytes::FORMAT => text.parse::<Bytes>().map(drop),
+        Rate::FORMAT => match text.parse::<Rate>() {
+            Ok(rate) if rate == Rate::default() => {
+                return Some(Err(format!("\"{text}\" is no rate to send at; it must be above zero")));
+            }
+            parsed => parsed.map(drop),
+        },
+        _ => return None,
+    };
+    Some(parsed.map_err(|error| error.to_string()))
 }
 
 fn join(path: &str, name: &str) -> String {

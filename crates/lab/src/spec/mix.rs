@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Quantity, Unit, WorkloadKind};
+use super::{Quantity, WorkloadKind};
 
 /// Several workloads at the same time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +54,7 @@ impl JsonSchema for Part {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut start = generator.subschema_for::<Quantity<Duration>>();
         start.insert("description".to_owned(), "When the part's time 0 is: all its instants count from then.".into());
-        start.insert("default".to_owned(), Duration::ZERO.print().into());
+        start.insert("default".to_owned(), Duration::ZERO.to_string().into());
         let about = "Its name, unique, for whoever reads the scenario; results number parts from 0, in this order.";
         let name = json!({ "description": about, "type": "string", "examples": ["background"] });
         let mut schema = WorkloadKind::json_schema(generator);

@@ -4,7 +4,6 @@ mod check;
 mod fabric;
 mod host;
 mod mix;
-mod quantity;
 #[cfg(test)]
 mod tests;
 mod toml_text;
@@ -14,6 +13,7 @@ mod workload;
 
 use std::path::{Path, PathBuf};
 
+pub use flowloom_transports::quantity::Quantity;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -23,7 +23,6 @@ use toml::Table;
 pub use fabric::{Fabric, FaultSpec, LinkDown, Random, Reorder, RoutingMode, Run, SharingMode, SwitchingMode, WirePreset};
 pub use host::HostRef;
 pub use mix::{Mix, Part, Parts};
-pub use quantity::{Quantity, Unit};
 pub(crate) use toml_text::TomlText;
 pub use topology::{
     Custom, Dumbbell, FatTree, HostEntry, LeafSpine, LinkEntry, NetworkFile, NodeEntry, SingleSwitch, SwitchEntry, ThreeTier,

@@ -8,7 +8,7 @@ use crate::ScenarioError;
 use crate::cdf::{BYTES_MAX, Cdf};
 use crate::cdf_file;
 use crate::files;
-use crate::spec::{Bimodal, Fixed, Quantity, Sizes, Uniform, Unit};
+use crate::spec::{Bimodal, Fixed, Quantity, Sizes, Uniform};
 use crate::tables;
 
 /// The distribution that `sizes` names. `key` is where the scenario says it.
@@ -45,7 +45,7 @@ fn in_range(size: Quantity<Bytes>, key: &str) -> Result<u64, ScenarioError> {
     if (1..=BYTES_MAX).contains(&bytes) {
         return Ok(bytes);
     }
-    Err(ScenarioError::at_key(key, format!("found {}; a flow has 1B to {}", size.0, Bytes::new(BYTES_MAX).print())))
+    Err(ScenarioError::at_key(key, format!("found {}; a flow has 1B to {}", size.0, Bytes::new(BYTES_MAX))))
 }
 
 fn ascending(sizes: &[Quantity<Bytes>; 2], key: &str) -> Result<[u64; 2], ScenarioError> {
