@@ -26,7 +26,7 @@ fn load(text: &str, path: &str, overrides: &[String]) -> PyResult<Scenario> {
 #[pyfunction]
 fn check(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
     let scenario = load(text, path, &overrides)?;
-    py.detach(|| flowloom_lab::Plan::new(&scenario)).map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    py.detach(|| flowloom_lab::Plan::new(&scenario.validate()?)).map_err(|error| ScenarioError::new_err(error.to_string()))?;
     Ok(scenario.spec.to_toml())
 }
 

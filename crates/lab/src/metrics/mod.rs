@@ -2,7 +2,6 @@
 //! lists every column and key.
 
 mod ports;
-mod series;
 mod stats;
 mod summary;
 mod table;
@@ -17,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use crate::ideal::Alone;
 
 pub use ports::{Drops, HopQueue, HopUtilisation};
-pub use series::{Series, pending_share};
 pub use stats::{Stats, mean, percentile};
 pub use summary::{ByBin, Requests, RunInfo, Spread, Summary, Tenant};
 pub use table::{Column, columns};

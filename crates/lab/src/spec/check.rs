@@ -3,7 +3,7 @@
 //! The schemas are the ones that `schemars` derives from the types of a scenario, with everything inlined; of JSON schema, this
 //! knows what they use.
 
-use flowloom_core::{Bytes, Duration, Rate};
+use flowloom_core::{Bytes, Duration, QuantityError, Rate};
 use flowloom_transports::quantity::Unit;
 use serde_json::Value as Schema;
 use toml::{Table, Value};
@@ -68,7 +68,7 @@ impl Checker {
     }
 
     fn text(&mut self, key: &str, schema: &Schema, value: &Value) {
-        let quantity = |text: &str| schema["format"].as_str().and_then(|format| check_format(format, text));
+        let quantity = |text: &str| check_quantity(schema, text);
         let result = match value {
             Value::String(text) => quantity(text).unwrap_or(Ok(())),
             // A bare number is told which unit it lacks.
@@ -170,20 +170,24 @@ impl Checker {
     }
 }
 
-/// Whether `text` is right for a schema's `format`; `None` if that is no quantity's.
-fn check_format(format: &str, text: &str) -> Option<Result<(), String>> {
-    let parsed = match format {
-        Duration::FORMAT => text.parse::<Duration>().map(drop),
-        Bytes::FORMAT => text.parse::<Bytes>().map(drop),
-        Rate::FORMAT => match text.parse::<Rate>() {
-            Ok(rate) if rate == Rate::default() => {
-                return Some(Err(format!("\"{text}\" is no rate to send at; it must be above zero")));
-            }
-            parsed => parsed.map(drop),
-        },
+/// Whether `text` is right for the schema of a quantity: its unit, and its range (`x-min` to `x-max`), about which the message is empty.
+/// `None` if the schema is no quantity's.
+fn check_quantity(schema: &Schema, text: &str) -> Option<Result<(), String>> {
+    let check = match schema["format"].as_str()? {
+        Duration::FORMAT => check_unit::<Duration>,
+        Bytes::FORMAT => check_unit::<Bytes>,
+        Rate::FORMAT => check_unit::<Rate>,
         _ => return None,
     };
-    Some(parsed.map_err(|error| error.to_string()))
+    Some(check(schema, text))
+}
+
+fn check_unit<T: Unit + PartialOrd>(schema: &Schema, text: &str) -> Result<(), String> {
+    let value: T = text.parse().map_err(|error: QuantityError| error.to_string())?;
+    let bound =
+        |name: &str| schema[name].as_str().map(|text| text.parse::<T>().expect("the bounds of a schema are quantities"));
+    let inside = bound("x-min").is_none_or(|least| value >= least) && bound("x-max").is_none_or(|most| value <= most);
+    if inside { Ok(()) } else { Err(String::new()) }
 }
 
 fn join(path: &str, name: &str) -> String {
@@ -254,8 +258,8 @@ fn expected(schema: &Schema) -> String {
     let example = if example.is_null() { String::new() } else { format!(", such as {example}") };
     match type_of(schema) {
         "string" => match schema["format"].as_str().and_then(|format| format.strip_prefix("quantity-")) {
-            Some("bytes") => format!("a number of bytes{example}"),
-            Some(quantity) => format!("a {quantity}{example}"),
+            Some("bytes") => format!("a number of bytes{}{example}", expected_span(schema)),
+            Some(quantity) => format!("a {quantity}{}{example}", expected_span(schema)),
             None => format!("a text{example}"),
         },
         "integer" => format!("a whole number{}{example}", expected_range(schema)),
@@ -278,6 +282,14 @@ fn expected_range(schema: &Schema) -> String {
     let bounds = [bound("minimum", "at least"), bound("exclusiveMinimum", "above"), bound("maximum", "at most")];
     let bounds: Vec<String> = bounds.into_iter().flatten().collect();
     if bounds.is_empty() { String::new() } else { format!(" {}", bounds.join(" and ")) }
+}
+
+/// The range of a quantity.
+fn expected_span(schema: &Schema) -> String {
+    match (schema["x-min"].as_str(), schema["x-max"].as_str()) {
+        (Some(least), Some(most)) => format!(" from {least} to {most}"),
+        _ => String::new(),
+    }
 }
 
 fn expected_table(schema: &Schema) -> String {

@@ -16,6 +16,7 @@ pub struct Run {
     pub seed: u64,
     /// Stop at this simulated time even if flows are unfinished. Without it, the run ends when all flows have.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "10000000s"))]
     pub time_limit: Option<Quantity<Duration>>,
 }
 
@@ -31,8 +32,8 @@ impl Default for Run {
 pub struct Fabric {
     /// How many bytes packets take on a link.
     pub wire: WirePreset,
-    /// Memory of each port, or of each switch with all its ports, as `sharing` says; at least one full packet, and less
-    /// than 2 GiB.
+    /// Memory of each port, or of each switch with all its ports, as `sharing` says; at least one full packet.
+    #[schemars(extend("x-min" = "1B", "x-max" = "2GB"))]
     pub buffer: Quantity<Bytes>,
     /// Whose memory `buffer` is.
     pub sharing: SharingMode,
@@ -175,6 +176,7 @@ pub struct Reorder {
     #[schemars(range(min = 0, max = 1), example = 0.01)]
     pub probability: f64,
     /// The longest a packet is held back; how long is uniform up to this.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub delay: Quantity<Duration>,
 }
 
@@ -187,8 +189,10 @@ pub struct LinkDown {
     #[schemars(example = "l0-s0")]
     pub place: String,
     /// When they go down.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub from: Quantity<Duration>,
     /// When they come up again.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub to: Quantity<Duration>,
 }
 

@@ -55,6 +55,8 @@ impl JsonSchema for Part {
         let mut start = generator.subschema_for::<Quantity<Duration>>();
         start.insert("description".to_owned(), "When the part's time 0 is: all its instants count from then.".into());
         start.insert("default".to_owned(), Duration::ZERO.to_string().into());
+        start.insert("x-min".to_owned(), "0s".into());
+        start.insert("x-max".to_owned(), "1000000s".into());
         let about = "Its name, unique, for whoever reads the scenario; results number parts from 0, in this order.";
         let name = json!({ "description": about, "type": "string", "examples": ["background"] });
         let mut schema = WorkloadKind::json_schema(generator);

@@ -47,8 +47,10 @@ pub struct SingleSwitch {
     #[schemars(range(min = 2, max = 65_000))]
     pub hosts: u32,
     /// The rate of every link.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub host_rate: Quantity<Rate>,
     /// The propagation delay of every link, one way.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
 }
 
@@ -60,10 +62,13 @@ pub struct Dumbbell {
     #[schemars(range(min = 1, max = 65_000))]
     pub hosts_per_side: u32,
     /// The rate of the hosts' links.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub host_rate: Quantity<Rate>,
     /// The rate of the link between the racks.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub middle_rate: Quantity<Rate>,
     /// The propagation delay of every link, one way.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
 }
 
@@ -81,13 +86,17 @@ pub struct LeafSpine {
     #[schemars(range(min = 1, max = 10_000))]
     pub spines: u32,
     /// The rate of the hosts' links.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub host_rate: Quantity<Rate>,
     /// The rate of the links between leaves and spines.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub spine_rate: Quantity<Rate>,
     /// The propagation delay of every link, one way, but for the hosts' links where there is a `host_delay`.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
     /// The propagation delay of the hosts' links, one way, and with it what hosts take to send and receive. As `delay` without it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub host_delay: Option<Quantity<Duration>>,
 }
 
@@ -105,15 +114,20 @@ pub struct ThreeTier {
     #[schemars(range(min = 1, max = 10_000))]
     pub aggregations: u32,
     /// The rate of the hosts' links.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub host_rate: Quantity<Rate>,
     /// The rate of the links between top-of-rack and aggregation switches.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub aggregation_rate: Quantity<Rate>,
     /// The rate of the links between aggregation switches and the core.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub core_rate: Quantity<Rate>,
     /// The propagation delay of every link, one way, but for the hosts' links where there is a `host_delay`.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
     /// The propagation delay of the hosts' links, one way, and with it what hosts take to send and receive. As `delay` without it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub host_delay: Option<Quantity<Duration>>,
 }
 
@@ -125,11 +139,14 @@ pub struct FatTree {
     #[schemars(range(min = 2, max = 64))]
     pub k: u32,
     /// The rate of every link.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub rate: Quantity<Rate>,
     /// The propagation delay of every link, one way, but for the hosts' links where there is a `host_delay`.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
     /// The propagation delay of the hosts' links, one way, and with it what hosts take to send and receive. As `delay` without it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub host_delay: Option<Quantity<Duration>>,
 }
 
@@ -248,9 +265,11 @@ pub struct LinkEntry {
     #[schemars(example = &"s0")]
     pub b: String,
     /// How fast it is, each way.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub rate: Quantity<Rate>,
     /// Its propagation delay, one way.
     #[serde(default)]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
 }
 

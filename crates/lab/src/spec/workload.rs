@@ -74,6 +74,7 @@ pub struct Poisson {
     pub deadline: Option<Deadline>,
     /// Tenants that share the load. Without them there is one, number 0.
     #[serde(default, rename = "tenant", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 65_535))]
     pub tenants: Vec<Tenant>,
 }
 
@@ -85,6 +86,7 @@ pub struct Incast {
     #[schemars(range(min = 1, max = 65_000), example = 20)]
     pub senders: u32,
     /// Payload of a request, split evenly among its senders; the first ones carry the remainder, a byte each.
+    #[schemars(extend("x-min" = "1B", "x-max" = "1000TB"))]
     pub bytes: Quantity<Bytes>,
     /// How many requests there are.
     #[schemars(range(min = 1, max = 100_000_000), example = 1_000)]
@@ -99,10 +101,12 @@ pub struct Incast {
     pub load: Option<f64>,
     /// Requests arrive as a Poisson process with this mean time between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub mean_gap: Option<Quantity<Duration>>,
     /// One request starts every `period`, the first at time 0. With a period above the time that one request takes
     /// (`bytes` at the receiver's rate, and a round trip) requests follow each other without overlapping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub period: Option<Quantity<Duration>>,
     /// When flows want to be complete. Without it they have no deadlines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +141,7 @@ pub struct Burst {
     pub deadline: Option<Deadline>,
     /// Tenants that share the bytes. Without them there is one, number 0.
     #[serde(default, rename = "tenant", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 65_535))]
     pub tenants: Vec<Tenant>,
 }
 
@@ -159,7 +164,7 @@ pub struct ClosedLoop {
     #[schemars(range(min = 1, max = 65_000))]
     pub loops: u32,
     /// How much time passes between a flow's last byte at the receiver and the start of the next flow, such as the way of the request.
-    /// Above zero.
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub think: Quantity<Duration>,
 }
 
@@ -242,6 +247,14 @@ pub enum Sizes {
     Cdf(CdfFile),
 }
 
+/// Gives the items of a list the range of flow sizes.
+fn size_range(schema: &mut Schema) {
+    if let Some(items) = schema.get_mut("items").and_then(serde_json::Value::as_object_mut) {
+        items.insert("x-min".to_owned(), "1B".into());
+        items.insert("x-max".to_owned(), "1000TB".into());
+    }
+}
+
 fn table_names(_: &mut SchemaGenerator) -> Schema {
     let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
     json_schema!({ "type": "string", "enum": names })
@@ -252,6 +265,7 @@ fn table_names(_: &mut SchemaGenerator) -> Schema {
 #[serde(deny_unknown_fields)]
 pub struct Fixed {
     /// The size of every flow.
+    #[schemars(extend("x-min" = "1B", "x-max" = "1000TB"))]
     pub fixed: Quantity<Bytes>,
 }
 
@@ -260,6 +274,7 @@ pub struct Fixed {
 #[serde(deny_unknown_fields)]
 pub struct Uniform {
     /// The smallest and the largest size.
+    #[schemars(transform = size_range)]
     pub uniform: [Quantity<Bytes>; 2],
 }
 
@@ -268,6 +283,7 @@ pub struct Uniform {
 #[serde(deny_unknown_fields)]
 pub struct Bimodal {
     /// The smaller and the larger size.
+    #[schemars(transform = size_range)]
     pub bimodal: [Quantity<Bytes>; 2],
     /// The share of flows, by number, that have the first size.
     #[schemars(range(min = 0, max = 1), example = 0.9)]
@@ -301,6 +317,7 @@ pub enum Deadline {
 #[serde(deny_unknown_fields)]
 pub struct ExponentialDeadline {
     /// Their mean before the floor is applied.
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub mean: Quantity<Duration>,
     /// No deadline is below this many times the flow's optimum.
     #[serde(default = "usual_floor")]
@@ -313,8 +330,10 @@ pub struct ExponentialDeadline {
 #[serde(deny_unknown_fields)]
 pub struct UniformDeadline {
     /// The shortest, before the floor is applied.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub min: Quantity<Duration>,
     /// The longest, before the floor is applied.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub max: Quantity<Duration>,
     /// No deadline is below this many times the flow's optimum.
     #[serde(default)]

@@ -18,8 +18,6 @@ use crate::spec::{Burst, Permutation, Poisson};
 /// A workload whose last start is expected later than this is refused: it is a slip in a load or a rate, and further on starts
 /// would leave the range of [`Time`].
 pub(super) const START_S_MAX: f64 = 1e6;
-/// As the schema has it for the kinds that say their number of flows.
-pub(super) const FLOWS_MAX: u32 = 100_000_000;
 pub(super) const PS_PER_S: f64 = 1e12;
 
 /// What one host draws from, for one matrix of the traffic.

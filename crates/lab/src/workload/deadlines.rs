@@ -4,43 +4,26 @@ use flowloom_core::{Duration, Flow};
 use flowloom_fabric::seed::Purpose;
 
 use super::Context;
-use crate::ScenarioError;
 use crate::ideal::Alone;
 use crate::random::Stream;
-use crate::spec::Deadline;
+use crate::spec::{Deadline, ExponentialDeadline, UniformDeadline};
 
 /// Gives each flow a deadline: its start, plus the larger of a random span and `floor` times what the flow takes alone
 /// ([`Network::flow_time`](flowloom_core::Network::flow_time)), as the pHost paper has it (§4.3).
-pub(super) fn assign(flows: &mut [Flow], spec: &Deadline, context: &Context<'_>) -> Result<(), ScenarioError> {
-    let floor = check(spec)?;
+pub(super) fn assign(flows: &mut [Flow], spec: &Deadline, context: &Context<'_>) {
+    let (Deadline::Exponential(ExponentialDeadline { floor, .. }) | Deadline::Uniform(UniformDeadline { floor, .. })) = spec;
     let stream = |host| Stream::new(context.seed, Purpose::Deadlines, host);
     let mut streams: Vec<Stream> = (0..context.network.hosts() as u64).map(stream).collect();
     let mut alone = Alone::new(context.network, context.wire);
     for flow in flows {
-        let span = draw(spec, &mut streams[flow.src.index()]).max(alone.received(flow).scale(floor));
+        let span = draw(spec, &mut streams[flow.src.index()]).max(alone.received(flow).scale(*floor));
         flow.deadline = Some(flow.start + span);
     }
-    Ok(())
 }
 
 fn draw(spec: &Deadline, stream: &mut Stream) -> Duration {
     match spec {
         Deadline::Exponential(spec) => spec.mean.0.scale(stream.exponential()),
         Deadline::Uniform(spec) => spec.min.0 + (spec.max.0 - spec.min.0).scale(stream.unit()),
-    }
-}
-
-/// The floor, if the rest makes sense.
-fn check(spec: &Deadline) -> Result<f64, ScenarioError> {
-    match spec {
-        Deadline::Exponential(spec) if spec.mean.0 == Duration::ZERO => {
-            Err(ScenarioError::at_key("workload.deadline.mean", "found 0; the mean is above zero"))
-        }
-        Deadline::Uniform(spec) if spec.max < spec.min => {
-            let message = format!("found {}, which is before min, {}", spec.max.0, spec.min.0);
-            Err(ScenarioError::at_key("workload.deadline.max", message))
-        }
-        Deadline::Exponential(spec) => Ok(spec.floor),
-        Deadline::Uniform(spec) => Ok(spec.floor),
     }
 }

@@ -89,10 +89,13 @@ fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Workload, Scena
         WorkloadKind::Trace(trace) => trace::read(&trace.file, context)?,
     };
     if let Some(deadline) = kind.deadline() {
-        deadlines::assign(&mut flows, deadline, context)?;
+        deadlines::assign(&mut flows, deadline, context);
     }
     Ok(flows.into())
 }
+
+/// The most flows that a workload may have, as the schema says for the kinds that give their number.
+pub const FLOWS_MAX: u32 = 100_000_000;
 
 /// What flows are made from, besides the workload.
 struct Context<'a> {

@@ -1,7 +1,5 @@
 //! Whose flows there are, how large they are and between whom.
 
-use std::collections::HashSet;
-
 use flowloom_core::{Bytes, WireProfile};
 
 use super::Context;
@@ -32,7 +30,7 @@ impl Traffic {
     /// The traffic of a workload whose own sizes and matrix are `sizes` and `matrix`: one entry for each matrix.
     ///
     /// # Errors
-    /// Sizes that are no distribution, shares that do not make a whole, a name that two tenants have.
+    /// Sizes from a file that is no distribution.
     pub fn of(
         sizes: &Sizes,
         matrix: MatrixKind,
@@ -42,8 +40,6 @@ impl Traffic {
         let mut groups: Vec<(MatrixKind, Vec<Member>)> = Vec::new();
         if tenants.is_empty() {
             groups.push((matrix, vec![(0, distribution(sizes, context.base_dir, "workload.sizes")?, 1.0)]));
-        } else {
-            check_tenants(tenants)?;
         }
         for (number, tenant) in (0u16..).zip(tenants) {
             let cdf = match &tenant.sizes {
@@ -91,23 +87,5 @@ impl Traffic {
         let index = if self.tenants.len() == 1 { 0 } else { stream.weighted(&self.running_shares) };
         let (tenant, cdf) = &self.tenants[index];
         (*tenant, cdf.sample(stream.unit()))
-    }
-}
-
-fn check_tenants(tenants: &[Tenant]) -> Result<(), ScenarioError> {
-    let total: f64 = tenants.iter().map(|tenant| tenant.share).sum();
-    if (total - 1.0).abs() > 1e-6 {
-        return Err(ScenarioError::at_key("workload.tenant", format!("the tenants' shares add up to {total}, not 1")));
-    }
-    if tenants.len() > usize::from(u16::MAX) {
-        return Err(ScenarioError::at_key("workload.tenant", format!("{} tenants; the limit is {}", tenants.len(), u16::MAX)));
-    }
-    let mut names = HashSet::new();
-    match tenants.iter().position(|tenant| !names.insert(&tenant.name)) {
-        Some(index) => {
-            let message = format!("a second tenant is called \"{}\"", tenants[index].name);
-            Err(ScenarioError::at_key(format!("workload.tenant.{index}.name"), message))
-        }
-        None => Ok(()),
     }
 }
