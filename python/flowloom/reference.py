@@ -177,7 +177,8 @@ def _type(schema: Schema) -> str:
         count = f"{schema['minItems']} " if "minItems" in schema and schema["minItems"] == schema.get("maxItems") else ""
         return f"list of {count}{_type(schema['items'])}"
     if name == "string":
-        return _FORMATS.get(schema.get("format", ""), "text")
+        quantity = _FORMATS.get(schema.get("format", ""), "text")
+        return f"{quantity}, {schema['x-min']} to {schema['x-max']}" if "x-min" in schema else quantity
     if name == "boolean":
         return "`true` or `false`"
     return ", ".join([name, *_bounds(schema)])

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::ideal::Oracle;
 use crate::parameters::{Config, Parameters};
 use crate::spec;
-use crate::tables::{TABLES, Table};
+use crate::tables::{SizeTable, TABLES};
 
 /// What `transport.name` can say: a transport, or the oracle, which stands in for one.
 pub struct TransportEntry {
@@ -96,7 +96,7 @@ fn describe_transport(entry: &TransportEntry) -> Value {
     json!({ "name": entry.name, "about": entry.about, "schema": schema, "defaults": entry.defaults() })
 }
 
-fn describe_table(table: &Table) -> Value {
+fn describe_table(table: &SizeTable) -> Value {
     let cdf = table.cdf();
     let points: Value = cdf.points().iter().map(|point| json!([point.bytes, point.probability])).collect();
     json!({ "name": table.name, "about": table.about(), "source": table.source(), "mean_bytes": cdf.mean_bytes(), "points": points })

@@ -9,7 +9,8 @@ use crate::plan::Plan;
 use crate::run::{RunError, simulate};
 use crate::spec::Metrics;
 
-/// How much longer than line rate, plus [`PAUSE`], a flow alone may take before the next one starts; doubled until it suffices.
+/// A flow starts this many times the previous flow's time at line rate, plus as many times [`PAUSE`], after the previous flow. The
+/// number is doubled until every flow is alone.
 const PATIENCE: u64 = 2;
 const PAUSE: Duration = Duration::from_ms(1);
 const DOUBLINGS_MAX: u32 = 10;
@@ -17,8 +18,8 @@ const DOUBLINGS_MAX: u32 = 10;
 /// Flows of one size over links of the same rates and delays take the same time alone.
 type Class = (Vec<(Rate, Duration)>, Bytes);
 
-/// One optimum for each flow of the plan, in their order: a run of the plan's transport in which one flow of each size and kind
-/// of path starts after the other. Its faults are left out.
+/// The optimum of each flow of the plan, in their order. They are measured in a run of the plan's transport without faults, in which one
+/// flow of each size and kind of path starts after the other.
 ///
 /// # Errors
 /// Where a flow never completes alone.

@@ -1,7 +1,7 @@
 //! Checks a TOML value against a JSON schema, so that whatever is wrong is told with its key and what would be right.
 //!
-//! The schemas are the ones that `schemars` derives from the types of a scenario, with everything inlined; of JSON schema, this
-//! knows what they use.
+//! The schemas are the ones that `schemars` derives from the types of a scenario, with everything inlined. Only the parts of JSON schema
+//! that they use are known here.
 
 use flowloom_core::{Bytes, Duration, QuantityError, Rate};
 use flowloom_transports::quantity::Unit;
@@ -15,8 +15,7 @@ use crate::error::suggestion;
 /// Checks `table` against `schema`.
 ///
 /// # Errors
-/// The first thing wrong, as a reader meets them; but keys that are missing come after those that are wrong, since a slip in a key
-/// makes one of each.
+/// The first error in the order of the text. Missing keys come after wrong ones, since a slip in a key makes one of each.
 pub(crate) fn check(table: &Table, schema: &Schema, source: &TomlText) -> Result<(), ScenarioError> {
     let mut checker = Checker::default();
     checker.table("", schema, &[], table);

@@ -1,4 +1,4 @@
-//! The scenario: what a user writes. Every key has a documentation comment; the JSON schema and the reference are made from them.
+//! The scenario as a user writes it. Every key has a documentation comment, from which the JSON schema and the reference are made.
 
 mod check;
 mod fabric;
@@ -69,7 +69,7 @@ impl Spec {
     }
 }
 
-/// The JSON schema of a scenario, nothing referenced, everything inlined.
+/// The JSON schema of a scenario, with everything inlined.
 pub fn schema() -> serde_json::Value {
     schema_of::<Spec>()
 }

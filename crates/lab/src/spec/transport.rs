@@ -82,18 +82,21 @@ impl JsonSchema for TransportSpec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Metrics {
-    /// What ends a flow.
+    /// Which event ends a flow.
     pub fct_end: FctEnd,
-    /// What a flow completion time is divided by to make a slowdown.
+    /// The time that a flow completion time is divided by to make a slowdown.
     pub optimum: Optimum,
-    /// A constant that is added to every flow's completion time and to its optimum, and to the completion time of every request: the
-    /// way of the request that the flow answers, and the application's time, which a simulation of the flow alone does not show.
+    /// A constant that is added to every flow's completion time and to its optimum, and to the completion time of every request. It
+    /// stands for the way of the request that the flow answers, and for the application's time, which a simulation of the flow alone
+    /// does not show.
     #[schemars(extend("x-min" = "0s", "x-max" = "3600s"))]
     pub request_delay: Quantity<Duration>,
-    /// Slowdowns and completion times are also given by flow size: above each of these sizes, up to the next. Ascending, from 0.
+    /// Slowdowns and completion times are also given for bins of flow sizes. A bin has the flows above one of these sizes and up to the
+    /// next. The sizes ascend from 0.
     #[schemars(transform = bin_range)]
     pub size_bins: Vec<Quantity<Bytes>>,
-    /// What is recorded over the course of the run, a file in `series` each. An empty list records nothing and saves the time.
+    /// What is recorded over the course of the run, each in a file of `series`. `pending` is how much has arrived at the sources and has
+    /// not been sent, which tells whether the network keeps up. An empty list records nothing and saves the time.
     pub series: BTreeSet<SeriesKind>,
 }
 
@@ -113,7 +116,7 @@ pub enum SeriesKind {
     Pending,
 }
 
-/// What a flow completion time is divided by to make a slowdown.
+/// The time that a flow completion time is divided by to make a slowdown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Optimum {

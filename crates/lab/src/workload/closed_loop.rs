@@ -14,7 +14,7 @@ use crate::ScenarioError;
 use crate::random::Stream;
 use crate::spec::ClosedLoop;
 
-/// First flows at time 0, by source and loop; then the others, loop by loop.
+/// Makes the first flow of every loop, at time 0 and in order of source and loop, and then all that wait, loop by loop.
 pub(super) fn workload(spec: &ClosedLoop, context: &Context<'_>) -> Result<Workload, ScenarioError> {
     let (sources, to) = ends(spec, context)?;
     check_length("workload.requests", f64::from(spec.requests) * spec.think.0.as_secs_f64())?;

@@ -1,10 +1,10 @@
-//! When flows want to be complete.
+//! Deadlines of flows.
 
 use flowloom_core::{Duration, Flow};
 use flowloom_fabric::seed::Purpose;
 
 use super::Context;
-use crate::ideal::Alone;
+use crate::ideal::UnloadedTimes;
 use crate::random::Stream;
 use crate::spec::{Deadline, ExponentialDeadline, UniformDeadline};
 
@@ -14,9 +14,9 @@ pub(super) fn assign(flows: &mut [Flow], spec: &Deadline, context: &Context<'_>)
     let (Deadline::Exponential(ExponentialDeadline { floor, .. }) | Deadline::Uniform(UniformDeadline { floor, .. })) = spec;
     let stream = |host| Stream::new(context.seed, Purpose::Deadlines, host);
     let mut streams: Vec<Stream> = (0..context.network.hosts() as u64).map(stream).collect();
-    let mut alone = Alone::new(context.network, context.wire);
+    let mut unloaded = UnloadedTimes::new(context.network, context.wire);
     for flow in flows {
-        let span = draw(spec, &mut streams[flow.src.index()]).max(alone.received(flow).scale(*floor));
+        let span = draw(spec, &mut streams[flow.src.index()]).max(unloaded.received(flow).scale(*floor));
         flow.deadline = Some(flow.start + span);
     }
 }

@@ -13,7 +13,7 @@ use crate::random::{NETWORK, Stream};
 use crate::spec::{Incast, LoadLink, MatrixKind};
 use crate::validate::workload::{RequestStarts, request_starts};
 
-/// Requests: each has one receiver and several senders, and its number as coflow.
+/// Makes requests. Each has one receiver and several senders, and its flows have the request's number as their coflow.
 pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
     let hosts = context.network.hosts();
     let only = spec.receiver.as_ref().map(|host| find_host(host, context.network, "workload.receiver")).transpose()?;
@@ -43,12 +43,12 @@ pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, S
     Ok(flows.0)
 }
 
-/// How many of `bytes` the sender number `index` sends.
+/// How many of the `bytes` of a request its sender number `index` sends.
 fn share(bytes: u64, senders: u64, index: u64) -> u64 {
     bytes / senders + u64::from(index < bytes % senders)
 }
 
-/// When requests start.
+/// Gives the starts of requests, one after the other.
 enum RequestClock {
     Periodic { next: Time, period: Duration },
     Poisson { last: Time, mean_gap_ps: f64, arrivals: Stream },

@@ -9,7 +9,8 @@ use super::{Context, FLOWS_MAX, Workload, of_kind};
 use crate::ScenarioError;
 use crate::spec::Part;
 
-/// The flows of all parts, in order of (start, part). A part's number is its flows' tenant; coflows are numbered on from part to part.
+/// The flows of all parts, in order of (start, part). A part's number is the tenant of its flows. Numbers of coflows go on from part to
+/// part.
 pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload, ScenarioError> {
     let mut all = Workload { flows: Vec::new(), successors: Vec::new() };
     let mut coflows = 0;
@@ -41,7 +42,7 @@ pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload
     Ok(in_order(all))
 }
 
-/// Adds a part's flows, with ids that go on.
+/// Adds a part's flows. Their ids go on from those before them.
 fn append(all: &mut Workload, own: Workload) {
     let before = all.flows.len() as u32;
     let moved = |successor: Successor| Successor { flow: FlowId(successor.flow.0 + before), ..successor };
@@ -52,7 +53,7 @@ fn append(all: &mut Workload, own: Workload) {
     all.flows.extend(own.flows.into_iter().map(|flow| Flow { id: FlowId(flow.id.0 + before), ..flow }));
 }
 
-/// Sorts by start, keeps the order of equal ones, and numbers anew.
+/// Sorts flows by start, where flows of one start keep their order, and numbers them anew.
 fn in_order(Workload { mut flows, mut successors }: Workload) -> Workload {
     flows.sort_by_key(|flow| flow.start);
     if !successors.is_empty() {
@@ -66,7 +67,8 @@ fn in_order(Workload { mut flows, mut successors }: Workload) -> Workload {
     Workload { flows, successors }
 }
 
-/// Moves a part's flows to where they belong among all, and gives the number of its next coflow; `None` if there is no such number.
+/// Moves a part's flows to the part's start, tenant and coflows. Returns the first coflow number of the next part; `None` if there is no
+/// such number.
 fn place(flows: &mut [Flow], part: &Part, tenant: u16, first_coflow: u32) -> Option<u32> {
     let mut next_coflow = first_coflow;
     for flow in flows {

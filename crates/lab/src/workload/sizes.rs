@@ -1,4 +1,4 @@
-//! How large flows are.
+//! Distributions of flow sizes that a scenario names.
 
 use std::path::Path;
 
