@@ -1,5 +1,5 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are. How a transport runs is not
-//! said here, but in [`run`](crate::run).
+//! said here, but in [`simulate`](crate::simulate).
 
 use flowloom_core::{Transport, WireProfile};
 use flowloom_transports::for_each_transport;
