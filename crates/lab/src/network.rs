@@ -1,7 +1,7 @@
 //! From `[topology]` to a network.
 
 use flowloom_core::topology::{self, Delays};
-use flowloom_core::{Duration, Network, Switching};
+use flowloom_core::{Duration, Network};
 
 use crate::spec::{Quantity, Topology};
 use crate::validate::ValidSpec;
@@ -12,16 +12,8 @@ use crate::{ScenarioError, custom};
 /// # Errors
 /// A file that cannot be read or is wrong, a network that is not connected.
 pub(crate) fn build(spec: &ValidSpec<'_>) -> Result<Network, ScenarioError> {
+    let switching = spec.switching;
     let network = match spec.topology {
-        Topology::Custom(t) => custom::network(&t.file, spec.base_dir(), spec.switching)?,
-        shape => of_shape(shape, spec.switching),
-    };
-    network.check().map_err(|error| ScenarioError::at_key("topology", error.to_string()))?;
-    Ok(network)
-}
-
-fn of_shape(shape: &Topology, switching: Switching) -> Network {
-    match shape {
         Topology::SingleSwitch(t) => topology::single_switch(t.hosts as usize, t.host_rate.0, t.delay.0, switching),
         Topology::Dumbbell(t) => {
             topology::dumbbell(t.hosts_per_side as usize, t.host_rate.0, t.middle_rate.0, t.delay.0, switching)
@@ -46,8 +38,10 @@ fn of_shape(shape: &Topology, switching: Switching) -> Network {
             switching,
         ),
         Topology::FatTree(t) => topology::fat_tree(t.k as usize, t.rate.0, delays(t.delay, t.host_delay), switching),
-        Topology::Custom(_) => unreachable!("a custom network has no shape of its own"),
-    }
+        Topology::Custom(t) => custom::network(&t.file, spec.base_dir(), switching)?,
+    };
+    network.check().map_err(|error| ScenarioError::at_key("topology", error.to_string()))?;
+    Ok(network)
 }
 
 fn delays(delay: Quantity<Duration>, hosts: Option<Quantity<Duration>>) -> Delays {
