@@ -13,6 +13,7 @@ mod network;
 mod packet;
 mod pool;
 mod port;
+mod quantity;
 pub mod topology;
 mod transport;
 mod units;
@@ -25,6 +26,7 @@ pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, S
 pub use packet::{Ecn, Packet};
 pub use pool::{Fifo, PacketId, Pool, PoolFull};
 pub use port::{Dequeue, Discipline, DropReason, Effects, PortCall, PortNumber};
+pub use quantity::QuantityError;
 pub use transport::{Nic, Placement, PortSite, Site, Transport};
 pub use units::{Bytes, Duration, Rate, Time};
 pub use wire::{Wire, WireProfile};

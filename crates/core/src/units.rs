@@ -1,6 +1,5 @@
 //! Time, durations, rates and byte counts as types, so that a signature says its unit.
 
-use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 const PS_PER_S: u64 = 1_000_000_000_000;
@@ -263,42 +262,6 @@ impl Mul<u64> for Bytes {
         Bytes(self.0 * n)
     }
 }
-
-fn scaled(f: &mut fmt::Formatter<'_>, value: u64, steps: &[(u64, &str)]) -> fmt::Result {
-    let (unit, name) = steps.iter().find(|(unit, _)| value >= *unit).or(steps.last()).expect("a non-empty table");
-    if value.is_multiple_of(*unit) {
-        write!(f, "{}{name}", value / unit)
-    } else {
-        write!(f, "{}{name}", value as f64 / *unit as f64)
-    }
-}
-
-impl fmt::Display for Duration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        scaled(f, self.0, &[(PS_PER_S, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns"), (1, "ps")])
-    }
-}
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Duration(self.0).fmt(f)
-    }
-}
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        scaled(f, self.0, &[(1_000_000_000, "Gb/s"), (1_000_000, "Mb/s"), (1_000, "kb/s"), (1, "b/s")])
-    }
-}
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        scaled(f, self.0, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")])
-    }
-}
-macro_rules! debug_as_display {
-    ($($t:ty),*) => {$(impl fmt::Debug for $t {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { fmt::Display::fmt(self, f) }
-    })*};
-}
-debug_as_display!(Time, Duration, Rate, Bytes);
 
 #[cfg(test)]
 mod tests {

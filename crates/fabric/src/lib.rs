@@ -17,7 +17,7 @@ mod sources;
 
 pub use fault::{Fault, Faulty};
 pub use followers::Successor;
-pub use observer::{Observer, Pending};
+pub use observer::Observer;
 pub use report::{CLASSES, FlowRecord, PortCounters, Report, SentCounters};
 pub use routing::{Origin, Routes, Routing};
 pub use sim::{Sim, SimSetup, Vitals};

@@ -12,9 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use flowloom_core::{
     Duration, Endpoint, Flow, FlowId, NodeId, Packet, Placement, Rate, Site, Switching, Time, Transport, WireProfile, topology,
 };
-use flowloom_lab::Plan;
-use flowloom_lab::registry;
 use flowloom_lab::spec::Scenario;
+use flowloom_lab::{Plan, simulate};
 use flowloom_transports::for_each_transport;
 
 /// The system's allocator, counting.
@@ -63,10 +62,9 @@ fn main() {
 fn done(path: &str, overrides: &[String]) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let scenario = Scenario::load(&text, path, overrides).unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan::new(&scenario).unwrap_or_else(|error| panic!("{error}"));
-    let entry = registry::entry(&plan.transport).expect("the scenario was checked");
+    let plan = scenario.validate().and_then(|spec| Plan::new(&spec)).unwrap_or_else(|error| panic!("{error}"));
     let mut tenths = 1;
-    let ran = (entry.run)(&plan, &mut |share, _, packet_hops| {
+    let ran = simulate(&plan, &mut |share, _, packet_hops| {
         if share * 10.0 >= f64::from(tenths) {
             println!("{}", serde_json::json!({ "done": share, "packet_hops": packet_hops, "bytes": live() }));
             tenths += 1;

@@ -7,9 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::MaybeUninit;
 
 use flowloom_fabric::Report;
-use flowloom_lab::Plan;
-use flowloom_lab::registry::{self, Entry};
 use flowloom_lab::spec::Scenario;
+use flowloom_lab::{Plan, simulate};
 
 fn main() {
     // Cargo adds `--bench`.
@@ -20,13 +19,12 @@ fn main() {
     };
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let scenario = Scenario::load(&text, path, overrides).unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan::new(&scenario).unwrap_or_else(|error| panic!("{error}"));
-    let entry = registry::entry(&plan.transport).expect("the scenario was checked");
+    let plan = scenario.validate().and_then(|spec| Plan::new(&spec)).unwrap_or_else(|error| panic!("{error}"));
     for _ in 0..repetitions.parse().expect("a number of repetitions") {
         let before = user_seconds();
-        let report = measured(entry, &plan);
+        let report = measured(&plan);
         let line = serde_json::json!({
-            "transport": entry.name,
+            "transport": plan.transport.name,
             "flows": report.flows.len(),
             "packet_hops": report.packet_hops,
             "data_packets": report.data_packets,
@@ -41,8 +39,8 @@ fn main() {
 
 /// Making the network and running it; the flows are there already. Callgrind finds this function by its name.
 #[inline(never)]
-fn measured(entry: &Entry, plan: &Plan) -> Report {
-    (entry.run)(plan, &mut |_, _, _| true).expect("the run balances its books").report
+fn measured(plan: &Plan) -> Report {
+    simulate(plan, &mut |_, _, _| true).expect("the run balances its books").report
 }
 
 /// Stands for what became of every flow: two builds that do the same show the same.

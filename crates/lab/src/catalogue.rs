@@ -1,40 +1,109 @@
-//! Everything that can be named in a scenario.
+//! Everything that a scenario can name: what it is called, what it is, and what its parameters are. How a transport runs is not
+//! said here, but in [`simulate`](crate::simulate).
 
-use flowloom_core::WireProfile;
-use schemars::SchemaGenerator;
+use flowloom_core::{Transport, WireProfile};
+use flowloom_transports::for_each_transport;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::registry::{ENTRIES, Entry};
+use crate::ideal::Oracle;
+use crate::parameters::{Config, Parameters};
 use crate::spec;
-use crate::tables::{TABLES, Table};
+use crate::tables::{SizeTable, TABLES};
 
-/// Transports with their parameters, workloads with their distributions, topologies and wire profiles, each with a name and
-/// what it is (`about`).
+/// What `transport.name` can say: a transport, or the oracle, which stands in for one.
+pub struct TransportEntry {
+    /// Its name in scenarios and results.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// Whether its ports can share the memory of their switch.
+    pub shares_memory: bool,
+    /// Whether it can run flows that wait for others.
+    pub closed_loops: bool,
+    /// The schema of its parameters.
+    pub schema: fn(&mut SchemaGenerator) -> Schema,
+    /// Reads its parameters; those that are not given have their defaults.
+    pub read: fn(toml::Table) -> Result<Parameters, toml::de::Error>,
+}
+
+/// The name under which the oracle is listed among the transports.
+pub const IDEAL: &str = "ideal";
+
+macro_rules! entries {
+    ($($transport:ty),* $(,)?) => {
+        /// Every transport, and the oracle.
+        pub static TRANSPORTS: &[TransportEntry] = &[$(TransportEntry::of::<$transport>(),)* TransportEntry::ORACLE];
+    };
+}
+for_each_transport!(entries);
+
+/// The names of all transports.
+pub fn transport_names() -> impl Iterator<Item = &'static str> {
+    TRANSPORTS.iter().map(|entry| entry.name)
+}
+
+/// The transport of this name.
+pub fn transport(name: &str) -> Option<&'static TransportEntry> {
+    TRANSPORTS.iter().find(|entry| entry.name == name)
+}
+
+impl TransportEntry {
+    const fn of<T: Transport>() -> TransportEntry
+    where
+        T::Config: Config,
+    {
+        TransportEntry {
+            name: T::NAME,
+            about: T::ABOUT,
+            shares_memory: T::SHARES_MEMORY,
+            closed_loops: true,
+            schema: T::Config::json_schema,
+            read: Parameters::read::<T::Config>,
+        }
+    }
+
+    const ORACLE: TransportEntry = TransportEntry {
+        name: IDEAL,
+        about: "no transport: how soon the flows could finish if only access links were scarce (the reference line)",
+        shares_memory: true, // it ignores memory
+        closed_loops: false, // it needs to know all starts beforehand
+        schema: Oracle::json_schema,
+        read: Parameters::read::<Oracle>,
+    };
+
+    /// Its parameters as they are if none is given.
+    pub fn defaults(&self) -> Parameters {
+        (self.read)(toml::Table::new()).expect("every parameter has a default")
+    }
+}
+
+/// Lists transports with their parameters, flow-size tables with their distributions, topologies and wire profiles. Each has a name,
+/// and `about` says what it is.
 pub fn catalogue() -> Value {
     json!({
-        "transports": ENTRIES.iter().map(transport).collect::<Value>(),
-        "workloads": TABLES.iter().map(workload).collect::<Value>(),
-        "topologies": topologies(),
-        "wires": WireProfile::ALL.iter().map(wire).collect::<Value>(),
+        "transports": TRANSPORTS.iter().map(describe_transport).collect::<Value>(),
+        "workloads": TABLES.iter().map(describe_table).collect::<Value>(),
+        "topologies": describe_topologies(),
+        "wires": WireProfile::ALL.iter().map(describe_wire).collect::<Value>(),
     })
 }
 
-fn transport(entry: &Entry) -> Value {
+fn describe_transport(entry: &TransportEntry) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = (entry.schema)(&mut SchemaGenerator::new(settings));
-    let defaults = (entry.resolve)(&toml::Table::new()).expect("defaults are valid");
-    json!({ "name": entry.name, "about": entry.about, "schema": schema, "defaults": defaults })
+    json!({ "name": entry.name, "about": entry.about, "schema": schema, "defaults": entry.defaults() })
 }
 
-fn workload(table: &Table) -> Value {
+fn describe_table(table: &SizeTable) -> Value {
     let cdf = table.cdf();
     let points: Value = cdf.points().iter().map(|point| json!([point.bytes, point.probability])).collect();
     json!({ "name": table.name, "about": table.about(), "source": table.source(), "mean_bytes": cdf.mean_bytes(), "points": points })
 }
 
-/// As the schema lists them: the first paragraph of a description says what it is.
-fn topologies() -> Value {
+/// The topologies of the schema. The first paragraph of a topology's description says what it is.
+fn describe_topologies() -> Value {
     let schema = spec::schema();
     let shapes = schema["properties"]["topology"]["oneOf"].as_array().expect("the schema lists the topologies");
     let about = |shape: &Value| shape["description"].as_str().and_then(|text| text.split("\n\n").next()).map(str::to_owned);
@@ -42,7 +111,7 @@ fn topologies() -> Value {
     shapes.iter().map(shape).collect()
 }
 
-fn wire(wire: &WireProfile) -> Value {
+fn describe_wire(wire: &WireProfile) -> Value {
     let about = format!("packets of {}, {} of it headers; control packets of {}", wire.full, wire.overhead, wire.control);
     json!({ "name": wire.name, "about": about })
 }
@@ -50,6 +119,13 @@ fn wire(wire: &WireProfile) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn defaults_obey_every_rule() {
+        for entry in TRANSPORTS {
+            entry.defaults().check().unwrap_or_else(|error| panic!("{}: {error:?}", entry.name));
+        }
+    }
 
     #[test]
     fn everything_has_a_name_and_says_what_it_is() {

@@ -1,11 +1,11 @@
-//! A distribution of flow sizes: sampling, and its moments in closed form.
+//! A distribution of flow sizes, with samples and exact means.
 
 use flowloom_core::{Bytes, WireProfile};
 
-/// Largest size that a distribution may hold; sums over it stay exact in 128 bits.
+/// The largest size that a distribution may have, in bytes. Sums over all sizes stay exact in 128 bits.
 pub const BYTES_MAX: u64 = 1_000_000_000_000_000;
 
-/// One row of a table: this much of the flows is at most this large.
+/// One row of a table: the share of flows that are at most this large.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
     /// Flow size, bytes.
@@ -14,17 +14,17 @@ pub struct Point {
     pub probability: f64,
 }
 
-/// A cumulative distribution of flow sizes, linear in bytes between its points. Probability at the first point, and where two
-/// points share a size, is an atom. Sizes are whole bytes, rounded to nearest, and at least 1.
+/// A cumulative distribution of flow sizes, linear in bytes between its points. The probability of the first point, and a step between
+/// two points of one size, is an atom. Sizes are rounded to whole bytes and are at least 1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cdf {
     points: Vec<Point>,
 }
 
-/// What keeps a table from being a distribution, and which of its points shows it.
+/// Why a table is no distribution.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CdfError {
-    /// The point, counted from 0.
+    /// The point at fault, counted from 0.
     pub point: usize,
     /// What is wrong and what would be right.
     pub message: String,
@@ -72,7 +72,7 @@ impl Cdf {
         Cdf { points: vec![Point { bytes, probability: 1.0 }] }
     }
 
-    /// Uniform from `low` to `high`.
+    /// Sizes are uniform from `low` to `high`.
     ///
     /// # Panics
     /// Where `low > high`.
@@ -81,7 +81,7 @@ impl Cdf {
         Cdf { points: vec![Point { bytes: low, probability: 0.0 }, Point { bytes: high, probability: 1.0 }] }
     }
 
-    /// `small` with probability `small_share`, otherwise `large`.
+    /// A flow has the size `small` with probability `small_share`, otherwise `large`.
     ///
     /// # Panics
     /// Where `small > large` or the share is outside [0, 1].

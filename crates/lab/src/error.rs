@@ -1,4 +1,4 @@
-//! Bad input, told so that it can be mended.
+//! Errors in the input, with what a user needs to mend them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -41,7 +41,7 @@ pub(crate) struct Excerpt {
 }
 
 impl ScenarioError {
-    /// Something is wrong with the value of `key`; where that stands is filled in by whoever knows the file.
+    /// Something is wrong with the value of `key`. Its place is filled in later, by [`ScenarioError::placed`].
     pub(crate) fn at_key(key: impl Into<String>, message: impl Into<String>) -> ScenarioError {
         ScenarioError { place: None, key: Some(key.into()), message: bounded(message), excerpt: None }
     }
@@ -56,14 +56,14 @@ impl ScenarioError {
         ScenarioError { place: Some(place.into()), key: None, message: bounded(message), excerpt: None }
     }
 
-    /// The same error about a part of a whole: its key is below `part` instead of `whole`.
+    /// The same error with its key below `part` instead of `whole`.
     pub(crate) fn moved(mut self, whole: &str, part: &str) -> ScenarioError {
         let below = self.key.as_deref().and_then(|key| key.strip_prefix(whole)).map(|rest| format!("{part}{rest}"));
         self.key = below.or(self.key);
         self
     }
 
-    /// The same error, placed; an error that has a place already keeps it.
+    /// The same error with the place that `locate` gives for its key. An error that has a place already keeps it.
     pub(crate) fn placed(mut self, locate: impl FnOnce(&str) -> (String, Option<Excerpt>)) -> ScenarioError {
         if let (None, Some(key)) = (&self.place, &self.key) {
             let (place, excerpt) = locate(key);

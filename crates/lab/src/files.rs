@@ -1,4 +1,4 @@
-//! Reading the files that a scenario names.
+//! Reads the files that a scenario names.
 
 use std::io;
 use std::path::Path;

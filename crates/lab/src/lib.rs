@@ -1,25 +1,34 @@
-//! From a scenario to results: scenario schema, workloads, the plan of a run, the ideal, metrics.
+//! From a scenario to results.
+//!
+//! A scenario is read ([`spec`]), validated ([`ValidSpec`]), planned ([`Plan`]: the network, its faults, and the flows of a
+//! [`workload`]), simulated ([`simulate`]), and judged ([`metrics`]). [`run`](fn@run) does all of this. The [`catalogue`](mod@catalogue) lists what a
+//! scenario can name, and [`ideal`] computes the reference line.
 
-mod catalogue;
+pub mod catalogue;
 pub mod cdf;
 pub mod cdf_file;
 mod custom;
 mod error;
+mod faults;
 mod files;
 pub mod ideal;
 mod limits;
 pub mod metrics;
+mod network;
+pub mod parameters;
 mod plan;
 pub mod random;
-pub mod registry;
+pub mod record;
 mod run;
 mod solo;
 pub mod spec;
 pub mod tables;
+mod validate;
 mod watchdog;
 pub mod workload;
 
 pub use catalogue::catalogue;
 pub use error::ScenarioError;
 pub use plan::Plan;
-pub use run::{Outcome, Progress, RunError, run};
+pub use run::{Outcome, Progress, RunError, Simulated, run, simulate};
+pub use validate::ValidSpec;

@@ -4,9 +4,9 @@ use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, NodeId, Rate, 
 use flowloom_fabric::Fault;
 use flowloom_transports::Conditions;
 
-use crate::ScenarioError;
+use crate::parameters::BadParameter;
 use crate::plan::Plan;
-use crate::registry::{self, BadParameter};
+use crate::{ScenarioError, catalogue};
 
 /// A byte on a faster link would take less than a picosecond.
 const RATE_MAX: Rate = Rate::from_gbps(1_000_000);
@@ -74,7 +74,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
     if bytes.is_none() {
         return Err(ScenarioError::at_key("workload", "all flows together are more than 2^64 bytes"));
     }
-    if plan.transport == "ideal" {
+    if plan.transport.name == catalogue::IDEAL {
         // It works through all flows, however long that takes.
         let slowest = plan.network.links().iter().map(|link| link.rate).min().expect("a checked network has links");
         let time = bytes.and_then(|bytes| slowest.checked_transmit_time(Bytes::new(bytes)));
@@ -91,15 +91,14 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
 /// # Errors
 /// Where the transport's parameters make no sense in this plan.
 pub(crate) fn longest_pause(plan: &Plan) -> Result<Duration, ScenarioError> {
-    let entry = registry::entry(&plan.transport).expect("the scenario was checked");
     let conditions = Conditions {
         network: &plan.network,
         wire: plan.wire,
         buffer: plan.memory.bytes(),
         last_deadline: plan.flows.iter().filter_map(|flow| flow.deadline).max(),
     };
-    (entry.longest_pause)(&plan.parameters, &conditions).map_err(|BadParameter { key, message }| {
+    plan.parameters.longest_pause(&conditions).map_err(|BadParameter { key, message }| {
         let below = key.map_or(String::new(), |key| format!(".{key}"));
-        ScenarioError::at_key(format!("transport.{}{below}", plan.transport), message)
+        ScenarioError::at_key(format!("transport.{}{below}", plan.transport.name), message)
     })
 }

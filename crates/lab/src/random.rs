@@ -1,5 +1,5 @@
-//! Random draws that are the same on every machine: only integer operations, comparisons and exact divisions by powers of two,
-//! never a function of the platform's mathematical library.
+//! Random draws that are the same on every machine. They use integer operations, comparisons and exact divisions by powers of two,
+//! and never the platform's mathematical library.
 
 use flowloom_fabric::seed::{Purpose, stream_seed};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -17,21 +17,21 @@ impl Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, purpose, place)))
     }
 
-    /// Uniform in (0, 1], in steps of 2^-53.
+    /// A number uniform in (0, 1], in steps of 2^-53.
     pub fn unit(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1u64 << 53) as f64;
         ((self.0.next_u64() >> 11) + 1) as f64 * STEP
     }
 
-    /// Uniform in `0..n`. The bias is below n / 2^64.
+    /// A whole number uniform in `0..n`. The bias is below n / 2^64.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
     }
 
-    /// Exponential with mean 1.
+    /// An exponential number with mean 1.
     ///
-    /// Von Neumann's method: a run of falling uniforms is of odd length with probability e^-x, x being its first. It needs
-    /// comparisons only; a logarithm may differ in the last bit from one machine to the next, and with it every arrival.
+    /// Von Neumann's method: a run of falling uniforms that begins with x is of odd length with probability e^-x. It needs comparisons
+    /// only; a logarithm may differ in the last bit from one machine to the next, and with it every arrival.
     pub fn exponential(&mut self) -> f64 {
         let mut whole = 0.0;
         loop {
@@ -52,7 +52,7 @@ impl Stream {
         }
     }
 
-    /// An index, drawn in proportion to the weights whose running sums these are.
+    /// An index drawn in proportion to weights, given their running sums.
     pub fn weighted(&mut self, running_sums: &[f64]) -> usize {
         let total = running_sums.last().expect("at least one weight");
         let target = self.unit() * total;

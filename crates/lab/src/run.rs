@@ -3,23 +3,22 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
-use flowloom_core::{Pool, PoolFull, Time, Transport};
-use flowloom_fabric::{Faulty, Observer, Pending, Report, Sim};
-use serde::de::DeserializeOwned;
+use flowloom_core::{Discipline, Pool, PoolFull, Time, Transport};
+use flowloom_fabric::{Faulty, Report, Sim};
+use flowloom_transports::for_each_transport;
 
 use crate::ideal::{self, Oracle};
-use crate::metrics::{self, Row, RunInfo, Series, Summary, pending_share};
+use crate::metrics::{self, Row, RunInfo, Summary};
+use crate::parameters::Config;
 use crate::plan::Plan;
-use crate::spec::{Optimum, Scenario};
+use crate::record::{Pending, Recorder, Series};
+use crate::spec::{Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
-use crate::{ScenarioError, registry, solo};
+use crate::{ScenarioError, catalogue, solo};
 
-/// Told the share of flows done, the simulated present and the packet-hops so far, every few milliseconds; the run goes on
-/// for as long as it returns true.
+/// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
+/// on for as long as it returns true.
 pub type Progress<'a> = dyn FnMut(f64, Time, u64) -> bool + 'a;
-
-/// Points of the pending-share series.
-const PENDING_SAMPLES: u64 = 200;
 
 /// Why there are no results.
 #[derive(Debug)]
@@ -40,56 +39,49 @@ impl From<ScenarioError> for RunError {
 
 /// The results of one run.
 pub struct Outcome {
-    /// One for each flow, in order of start and id.
+    /// A row for each flow, in order of start and id.
     pub rows: Vec<Row>,
     /// The run as a whole.
     pub summary: Summary,
-    /// Numbers over time.
+    /// What the scenario asked to record over the course of the run.
     pub series: Vec<Series>,
     /// The scenario with every default filled in, as TOML.
     pub scenario: String,
 }
 
-/// What a run of a transport leaves behind.
-pub struct Ran {
-    /// Its report.
+/// What a simulation leaves behind, before any metric is computed.
+pub struct Simulated {
+    /// What became of every flow, and the counters of every port.
     pub report: Report,
-    /// How much had arrived at sources, and how much of it had been sent, in order of time.
-    pub pending: Vec<(u64, u64)>,
+    /// What was recorded over the course of the run.
+    pub series: Vec<Series>,
 }
 
-/// Runs a scenario.
+/// Runs a scenario: validates it, plans it, simulates it, and computes its metrics.
 ///
 /// # Errors
-/// Where the scenario cannot be planned, the run was stopped, makes no progress or needs more memory than there is, or its books do not
-/// balance.
+/// Where the scenario is wrong or cannot be planned, the run was stopped, makes no progress or needs more memory than there is, or
+/// conservation of bytes is violated.
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
     let begin = Instant::now();
-    let plan = Plan::new(scenario)?;
-    let entry = registry::entry(&plan.transport).expect("the scenario was checked");
-    let Ran { report, pending } = (entry.run)(&plan, progress)?;
+    let plan = Plan::new(&scenario.validate()?)?;
+    let Simulated { report, series } = simulate(&plan, progress)?;
     let solo = match plan.metrics.optimum {
         Optimum::ClosedForm => None,
-        Optimum::Solo => Some(solo::optima(&plan, entry)?),
+        Optimum::Solo => Some(solo::optima(&plan)?),
     };
     let rows = metrics::rows(&report, &plan.wire, plan.metrics.fct_end, plan.metrics.request_delay.0, solo.as_deref());
     let bins: Vec<_> = plan.metrics.size_bins.iter().map(|bin| bin.0).collect();
     let info = RunInfo {
-        transport: &plan.transport,
+        transport: plan.transport.name,
         seed: plan.seed,
         wall_s: begin.elapsed().as_secs_f64(),
         peak_rss_mb: peak_rss_mb().unwrap_or(0.0),
     };
-    let total_bytes = plan.flows.iter().map(|flow| flow.size.get()).sum();
-    Ok(Outcome {
-        summary: Summary::of(&report, &rows, &bins, &info),
-        rows,
-        series: vec![pending_share(&pending, total_bytes)],
-        scenario: scenario.spec.to_toml(),
-    })
+    Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, series, scenario: scenario.spec.to_toml() })
 }
 
-/// The most memory this process has ever held, where the system tells.
+/// The most memory that this process has ever held, where the system tells.
 fn peak_rss_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -97,22 +89,51 @@ fn peak_rss_mb() -> Option<f64> {
     Some(kib * 1024.0 / 1e6)
 }
 
-fn parameters<C: DeserializeOwned>(plan: &Plan) -> C {
-    plan.parameters.clone().try_into().expect("parameters were resolved")
+/// Runs a plan's flows with the plan's transport.
+///
+/// # Errors
+/// Where the run was stopped, or conservation of bytes is violated.
+pub fn simulate(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError> {
+    macro_rules! by_name {
+        ($($transport:ty),* $(,)?) => {
+            match plan.transport.name {
+                $(<$transport as Transport>::NAME => simulate_transport::<$transport>(plan, progress),)*
+                catalogue::IDEAL => Ok(ask_oracle(plan)),
+                name => unreachable!("{name} is in the catalogue and cannot be run"),
+            }
+        };
+    }
+    for_each_transport!(by_name)
 }
 
-/// Runs a transport over the simulated network.
-pub(crate) fn simulate<T: Transport>(plan: &Plan, progress: &mut Progress<'_>) -> Result<Ran, RunError>
+fn parameters<C: Config>(plan: &Plan) -> &C {
+    plan.parameters.get().expect("the catalogue reads the parameters of a transport as the transport's own type")
+}
+
+/// Runs a transport over the simulated network, with the recorders that the scenario asks for.
+fn simulate_transport<T: Transport>(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
 where
-    T::Config: DeserializeOwned,
+    T::Config: Config,
 {
-    let config: T::Config = parameters(plan);
-    let observer = Pending::new(&plan.flows, PENDING_SAMPLES);
+    if plan.metrics.series.contains(&SeriesKind::Pending) {
+        simulate_network::<T, _>(plan, Pending::new(&plan.flows), progress)
+    } else {
+        simulate_network::<T, _>(plan, (), progress)
+    }
+}
+
+fn simulate_network<T, R>(plan: &Plan, recorder: R, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+where
+    T: Transport,
+    T::Config: Config,
+    R: Recorder<T::Header>,
+{
+    let config: &T::Config = parameters(plan);
     let (flows, setup) = (plan.flows.clone(), plan.setup());
     if plan.faults.iter().all(Vec::is_empty) {
-        return drive(Sim::<T, T::Port, _>::new(&config, setup, flows, observer), plan, progress);
+        return drive(Sim::<T, T::Port, R>::new(config, setup, flows, recorder), plan, progress);
     }
-    let sim = Sim::<T, Faulty<T::Port>, _>::with_ports(&config, setup, flows, observer, |port, site| {
+    let sim = Sim::<T, Faulty<T::Port>, R>::with_ports(config, setup, flows, recorder, |port, site| {
         // A control host's link comes after those that the scenario knows.
         let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
         Faulty::new(port, site, faults, plan.seed)
@@ -120,11 +141,11 @@ where
     drive(sim, plan, progress)
 }
 
-fn drive<T, P>(sim: Sim<T, P, Pending>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Ran, RunError>
+fn drive<T, P, R>(sim: Sim<T, P, R>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
 where
     T: Transport,
-    P: flowloom_core::Discipline<T::Header, Shared = <T::Port as flowloom_core::Discipline<T::Header>>::Shared>,
-    Pending: Observer<T::Header>,
+    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
+    R: Recorder<T::Header>,
 {
     let mut watchdog = Watchdog::new(plan);
     let mut sim = sim.with_successors(plan.successors.clone()).with_patience(watchdog.patience());
@@ -146,11 +167,11 @@ where
         }
     }
     let (open, next_event) = (sim.vitals().open, sim.next_event());
-    let (report, pending) = sim.finish().map_err(RunError::Failed)?;
+    let (report, recorder) = sim.finish().map_err(RunError::Failed)?;
     if open > 0 && plan.time_limit == Time::LAST {
         return Err(RunError::Failed(Stall::at_end(&report, next_event).explain(plan, &report)));
     }
-    Ok(Ran { report, pending: pending.samples().to_vec() })
+    Ok(Simulated { report, series: recorder.into_series() })
 }
 
 /// Runs a part of a run, in which packets may get more than the pool holds.
@@ -166,10 +187,10 @@ fn take_steps(steps: impl FnOnce() -> bool) -> Result<bool, RunError> {
     })
 }
 
-/// Runs the oracle.
-pub(crate) fn oracle(plan: &Plan, _: &mut Progress<'_>) -> Result<Ran, RunError> {
-    let Oracle { model, order } = parameters(plan);
+/// Computes what the oracle says. It moves no packets, so there is nothing to record.
+fn ask_oracle(plan: &Plan) -> Simulated {
+    let Oracle { model, order } = *parameters(plan);
     let received = ideal::run(&plan.network, &plan.wire, &plan.flows, model, order);
     let report = ideal::report(&plan.network, &plan.wire, &plan.flows, &received);
-    Ok(Ran { report, pending: Vec::new() })
+    Simulated { report, series: Vec::new() }
 }

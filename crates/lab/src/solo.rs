@@ -1,15 +1,16 @@
-//! What each flow takes alone: the transport itself on the idle network.
+//! How long each flow takes alone: the transport itself, simulated on the idle network.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Rate, Time};
 
 use crate::metrics::FctEnd;
 use crate::plan::Plan;
-use crate::registry::Entry;
-use crate::run::RunError;
+use crate::run::{RunError, simulate};
+use crate::spec::Metrics;
 
-/// How much longer than line rate, plus [`PAUSE`], a flow alone may take before the next one starts; doubled until it suffices.
+/// A flow starts this many times the previous flow's time at line rate, plus as many times [`PAUSE`], after the previous flow. The
+/// number is doubled until every flow is alone.
 const PATIENCE: u64 = 2;
 const PAUSE: Duration = Duration::from_ms(1);
 const DOUBLINGS_MAX: u32 = 10;
@@ -17,12 +18,12 @@ const DOUBLINGS_MAX: u32 = 10;
 /// Flows of one size over links of the same rates and delays take the same time alone.
 type Class = (Vec<(Rate, Duration)>, Bytes);
 
-/// One optimum for each flow of the plan, in their order: a run of the plan's transport in which one flow of each size and kind
-/// of path starts after the other. Its faults are left out.
+/// The optimum of each flow of the plan, in their order. They are measured in a run of the plan's transport without faults, in which one
+/// flow of each size and kind of path starts after the other.
 ///
 /// # Errors
 /// Where a flow never completes alone.
-pub(crate) fn optima(plan: &Plan, entry: &Entry) -> Result<Vec<Duration>, RunError> {
+pub(crate) fn optima(plan: &Plan) -> Result<Vec<Duration>, RunError> {
     let mut paths: HashMap<(u32, u32), Vec<LinkId>> = HashMap::new();
     let mut classes: HashMap<Class, usize> = HashMap::new();
     let mut examples: Vec<(Flow, Duration)> = Vec::new();
@@ -38,14 +39,14 @@ pub(crate) fn optima(plan: &Plan, entry: &Entry) -> Result<Vec<Duration>, RunErr
     let mut patience = PATIENCE;
     for _ in 0..DOUBLINGS_MAX {
         let Some(flows) = one_by_one(&examples, patience) else { break };
-        if let Some(times) = alone(plan, entry, flows)? {
+        if let Some(times) = alone(plan, flows)? {
             return Ok(class_of.into_iter().map(|class| times[class]).collect());
         }
         patience *= 2;
     }
     Err(RunError::Failed(format!(
         "metrics.optimum = \"solo\": a flow of {} does not complete alone in the network",
-        entry.name
+        plan.transport.name
     )))
 }
 
@@ -64,13 +65,14 @@ fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Option<Vec<Flow>>
 }
 
 /// How long each of the flows took; `None` if one of them was not alone.
-fn alone(plan: &Plan, entry: &Entry, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunError> {
+fn alone(plan: &Plan, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunError> {
     let faults = vec![Vec::new(); plan.faults.len()];
-    let solo = Plan { flows, successors: Vec::new(), faults, time_limit: Time::LAST, ..plan.clone() };
-    let ran = (entry.run)(&solo, &mut |_, _, _| true)?;
+    let metrics = Metrics { series: BTreeSet::new(), ..plan.metrics.clone() };
+    let solo = Plan { flows, successors: Vec::new(), faults, time_limit: Time::LAST, metrics, ..plan.clone() };
+    let report = simulate(&solo, &mut |_, _, _| true)?.report;
     let next_starts = solo.flows.iter().skip(1).map(|flow| flow.start).chain([Time::MAX]);
-    let apart = ran.report.records.iter().zip(next_starts).all(|(record, next)| record.acknowledged < next);
-    let times = solo.flows.iter().zip(&ran.report.records).map(|(flow, record)| {
+    let apart = report.records.iter().zip(next_starts).all(|(record, next)| record.acknowledged < next);
+    let times = solo.flows.iter().zip(&report.records).map(|(flow, record)| {
         let finish = match plan.metrics.fct_end {
             FctEnd::Receiver => record.received,
             FctEnd::Sender => record.acknowledged,

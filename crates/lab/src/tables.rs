@@ -4,18 +4,18 @@ use crate::cdf::Cdf;
 use crate::cdf_file;
 
 /// A flow-size table of `data/workloads`.
-pub struct Table {
+pub struct SizeTable {
     /// Its name in scenarios.
     pub name: &'static str,
-    /// The file.
+    /// The text of its file.
     text: &'static str,
 }
 
-/// Every table: a name here, and the file of the same name.
+/// Lists the tables. The file of a table has the same name.
 macro_rules! tables {
     ($($name:literal),* $(,)?) => {
         /// Every table that comes with the simulator.
-        pub static TABLES: &[Table] = &[$(Table {
+        pub static TABLES: &[SizeTable] = &[$(SizeTable {
             name: $name,
             text: include_str!(concat!("../../../data/workloads/", $name, ".csv")),
         }),*];
@@ -43,12 +43,12 @@ tables![
 ];
 
 /// The table of this name.
-pub fn table(name: &str) -> Option<&'static Table> {
+pub fn table(name: &str) -> Option<&'static SizeTable> {
     TABLES.iter().find(|table| table.name == name)
 }
 
-impl Table {
-    /// Its distribution, read anew.
+impl SizeTable {
+    /// Its distribution.
     pub fn cdf(&self) -> Cdf {
         cdf_file::parse(self.text, None, self.name).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -60,7 +60,7 @@ impl Table {
     pub fn source(&self) -> &'static str {
         self.comment("source")
     }
-    /// What follows `# key:` in the file.
+    /// The text after `# key:` in the file.
     fn comment(&self, key: &str) -> &'static str {
         let value = |line: &'static str| line.strip_prefix("# ")?.strip_prefix(key)?.strip_prefix(": ");
         self.text.lines().find_map(value).unwrap_or_else(|| panic!("{}: no comment \"{key}\"", self.name))

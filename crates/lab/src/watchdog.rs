@@ -7,7 +7,6 @@
 
 use flowloom_core::{DropReason, Duration, LinkId, Time};
 use flowloom_fabric::{Fault, FlowRecord, Report, Vitals};
-use flowloom_transports::quantity;
 
 use crate::limits::longest_pause;
 use crate::plan::Plan;
@@ -217,7 +216,7 @@ impl Stall {
             ));
         }
         if keys.is_empty() {
-            keys.push(format!("look at the timeouts of transport.{}", plan.transport));
+            keys.push(format!("look at the timeouts of transport.{}", plan.transport.name));
         }
         keys
     }
@@ -291,7 +290,7 @@ fn short_timeouts(plan: &Plan, most: Duration) -> Vec<(String, Duration)> {
             match value {
                 toml::Value::Table(inner) => walk(&key, inner, most, found),
                 toml::Value::String(text) if name.starts_with("rto") => {
-                    let span = quantity::parse_duration(text).ok().filter(|span| *span < most);
+                    let span = text.parse().ok().filter(|span| *span < most);
                     found.extend(span.map(|span| (key, span)));
                 }
                 _ => {}
@@ -299,6 +298,6 @@ fn short_timeouts(plan: &Plan, most: Duration) -> Vec<(String, Duration)> {
         }
     }
     let mut found = Vec::new();
-    walk(&format!("transport.{}", plan.transport), &plan.parameters, most, &mut found);
+    walk(&format!("transport.{}", plan.transport.name), &plan.parameters.to_table(), most, &mut found);
     found
 }

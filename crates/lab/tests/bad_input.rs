@@ -38,7 +38,7 @@ fn error(text: &str, overrides: &[&str]) -> String {
 fn error_in(folder: &Path, text: &str, overrides: &[&str]) -> String {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let path = folder.join("scenario.toml").display().to_string();
-    let result = Scenario::load(text, &path, &overrides).and_then(|scenario| Plan::new(&scenario));
+    let result = Scenario::load(text, &path, &overrides).and_then(|scenario| Plan::new(&scenario.validate()?).map(drop));
     let message = result.err().map_or("no error".to_owned(), |error| error.to_string());
     let prefix = format!("{}/", folder.display());
     if prefix == "/" { message } else { message.replace(&prefix, "") }
@@ -163,6 +163,7 @@ fn kinds() {
         workload(&format!("{incast}senders = 3\nload = 0.5\nperiod = \"1ms\"")),
         workload(&format!("{incast}senders = 3\nperiod = \"0ms\"")),
         workload(&format!("{incast}senders = 3\nperiod = \"9000000s\"")),
+        workload(&format!("{incast}senders = 3\nperiod = \"900000s\"")),
         workload(&format!("{}senders = 3\nload = 0.5", incast.replace("= 3", "= 100000000"))),
         workload(&format!("{incast}senders = 3\nmatrix = \"permutation\"\nperiod = \"1s\"")),
         workload("[workload]\nkind = \"incast\"\nrequests = 3\nbytes = \"2B\"\nsenders = 3\nload = 0.5"),
@@ -182,6 +183,8 @@ fn kinds() {
         topology("[topology]\nkind = \"leaf_spine\"\nracks = 1\nhosts_per_rack = 1"),
         topology("[topology]\nkind = \"custom\"\nfile = \"no-such-file.toml\""),
         topology("[topology]\nkind = \"leaf_spine\"\nracks = 9000\nhosts_per_rack = 9000"),
+        topology("[topology]\nkind = \"leaf_spine\"\nracks = 2000\nspines = 2000"),
+        topology("[topology]\nkind = \"leaf_spine\"\nracks = 10000\nhosts_per_rack = 10\nspines = 1"),
         topology("[topology]\nkind = \"custom\""),
         first_line(
             &GOOD

@@ -1,6 +1,6 @@
 //! What every transport does on one small network, as a table: a change of behaviour is a diff that can be read.
 
-use flowloom_lab::registry;
+use flowloom_lab::catalogue;
 use flowloom_lab::run;
 use flowloom_lab::spec::Scenario;
 
@@ -29,7 +29,7 @@ fn table() {
         "{:10} {:>4} {:>13} {:>12} {:>9} {:>13} {:>8} {:>11}",
         "transport", "load", "mean slowdown", "p99 slowdown", "mean FCT", "data packets", "dropped", "packet-hops"
     )];
-    for name in registry::names() {
+    for name in catalogue::transport_names() {
         for load in ["0.3", "0.6", "0.8"] {
             // Each with the memory that its paper gives a port: marks come above 97.5 kB.
             let buffer = if ["phost", "pfabric", "fastpass", "ideal"].contains(&name) { "36.864kB" } else { "360kB" };

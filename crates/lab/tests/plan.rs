@@ -6,11 +6,11 @@ use std::path::Path;
 use flowloom_core::{Bytes, Duration, Link, LinkId, Memory, Network, NodeId, Rate, Switching, Time, WireProfile};
 use flowloom_fabric::Fault;
 use flowloom_lab::spec::{Scenario, WirePreset};
-use flowloom_lab::{Plan, registry};
+use flowloom_lab::{Plan, simulate};
 
 fn load(folder: &Path, text: &str) -> Plan {
     let path = folder.join("scenario.toml").display().to_string();
-    let plan = Scenario::load(text, &path, &[]).and_then(|scenario| Plan::new(&scenario));
+    let plan = Scenario::load(text, &path, &[]).and_then(|scenario| Plan::new(&scenario.validate()?));
     plan.map_err(|error| error.to_string()).unwrap()
 }
 fn scenario(topology: &str, more: &str, workload: &str, transport: &str) -> String {
@@ -56,8 +56,7 @@ fn the_hosts_own_delay_is_in_the_round_trip() {
             "kind = \"burst\"\nflows = 1\nsizes = { fixed = \"1B\" }",
             "pfabric",
         );
-        let entry = registry::entry("pfabric").unwrap();
-        let record = (entry.run)(&plan, &mut |_, _, _| true).unwrap().report.records[0];
+        let record = simulate(&plan, &mut |_, _, _| true).unwrap().report.records[0];
         let bits = |bytes: [u64; 4]| Duration::from_ps(bytes[0] * 800 + bytes[1] * 200 + bytes[2] * 200 + bytes[3] * 800);
         let there = Duration::from_ns(40_800) + bits(held);
         let back = Duration::from_ns(40_800) + bits([40; 4]);

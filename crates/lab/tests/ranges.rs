@@ -1,7 +1,7 @@
 //! Every parameter of every transport has a range, the default is in it, and what is outside is refused with the range.
 
+use flowloom_core::{Bytes, Duration, Rate};
 use flowloom_lab::spec::Scenario;
-use flowloom_transports::quantity;
 use serde_json::Value;
 
 const SCENARIO: &str = r#"
@@ -37,9 +37,9 @@ fn each_parameter(mut visit: impl FnMut(&str, &Value, &Value)) {
 /// In the smallest unit.
 fn base(format: &str, text: &str) -> u64 {
     match format {
-        "quantity-duration" => quantity::parse_duration(text).unwrap().as_ps(),
-        "quantity-bytes" => quantity::parse_bytes(text).unwrap().get(),
-        "quantity-rate" => quantity::parse_rate(text).unwrap().as_bps(),
+        "quantity-duration" => text.parse::<Duration>().unwrap().as_ps(),
+        "quantity-bytes" => text.parse::<Bytes>().unwrap().get(),
+        "quantity-rate" => text.parse::<Rate>().unwrap().as_bps(),
         other => panic!("{other}"),
     }
 }

@@ -44,7 +44,7 @@ fn plan(fault: &str, load: f64) -> Plan {
         "#
     );
     let scenario = Scenario::load(&text, "stop_and_wait.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
-    Plan::new(&scenario).unwrap_or_else(|error| panic!("{error}"))
+    scenario.validate().and_then(|spec| Plan::new(&spec)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// How long a packet of `size` bytes needs between hosts of one rack and of two, by hand: 10 Gb/s are 800 ps a byte, 40 Gb/s

@@ -37,7 +37,7 @@ fn load(text: &str, path: &str, overrides: &[String]) -> PyResult<Scenario> {
 fn check(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let scenario = load(text, path, &overrides)?;
     let resolved = scenario.spec.to_toml();
-    let planned = supervised(py, progress.as_ref(), move |_| flowloom_lab::Plan::new(&scenario).map(drop))?;
+    let planned = supervised(py, progress.as_ref(), move |_| flowloom_lab::Plan::new(&scenario.validate()?).map(drop))?;
     planned.map_err(|error| ScenarioError::new_err(error.to_string()))?;
     Ok(resolved)
 }

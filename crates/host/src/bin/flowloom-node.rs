@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use flowloom_core::{NodeId, Transport};
+use flowloom_core::{NodeId, QuantityError, Transport};
 use flowloom_host::{Cluster, Faults, Faulty, Node, Notice, Profile, Udp};
-use flowloom_transports::{Checked, for_each_transport, quantity};
+use flowloom_transports::{Checked, for_each_transport};
 use serde::de::DeserializeOwned;
 
 const USAGE: &str = "\
@@ -74,7 +74,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
             "--save" => options.save = Some(value.into()),
             "--transport" => options.transport = value,
             "--config" => options.config = value,
-            "--line-rate" => options.profile.line_rate = quantity::parse_rate(&value)?,
+            "--line-rate" => {
+                options.profile.line_rate = value.parse().map_err(|error: QuantityError| error.to_string())?;
+            }
             "--loss" => options.faults.loss = share(&value)?,
             "--duplicate" => options.faults.duplicate = share(&value)?,
             "--reorder" => options.faults.reorder = share(&value)?,

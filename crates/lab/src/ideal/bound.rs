@@ -1,26 +1,26 @@
-//! The relaxation that keeps one side's access links.
+//! The relaxation that keeps the access links of one side, senders or receivers, and ignores all other links.
 
 use flowloom_core::{Duration, Flow, Network, NodeId, Time, WireProfile};
 
 use super::link::{Job, earlier, serve};
-use super::{Alone, Order};
+use super::{Order, UnloadedTimes};
 
-/// The relaxation whose mean completion time is the largest: receivers' links, senders' links, or none at all.
+/// Completion times under the relaxation with the largest mean: it keeps receivers' links, senders' links, or none.
 pub(super) fn run(network: &Network, wire: &WireProfile, flows: &[Flow], order: Order) -> Vec<Time> {
-    let mut alone = Alone::new(network, wire);
-    let unhindered = flows.iter().map(|flow| flow.start + alone.received(flow)).collect();
+    let mut unloaded = UnloadedTimes::new(network, wire);
+    let unhindered = flows.iter().map(|flow| flow.start + unloaded.received(flow)).collect();
     let at_receivers = flows.iter().map(|flow| {
-        let access = alone.at_receiver(flow);
+        let access = unloaded.at_receiver(flow);
         Job { release: flow.start + access.latency, service: access.service, due: earlier(flow.deadline, Duration::ZERO) }
     });
     let receivers = on_links(network, flows, &at_receivers.collect::<Vec<_>>(), |flow| flow.dst, order);
     let at_senders = flows.iter().map(|flow| {
-        let access = alone.at_sender(flow);
+        let access = unloaded.at_sender(flow);
         Job { release: flow.start, service: access.service, due: earlier(flow.deadline, access.latency) }
     });
     let mut senders = on_links(network, flows, &at_senders.collect::<Vec<_>>(), |flow| flow.src, order);
     for (finish, flow) in senders.iter_mut().zip(flows) {
-        *finish += alone.at_sender(flow).latency;
+        *finish += unloaded.at_sender(flow).latency;
     }
     let sum = |finish: &Vec<Time>| finish.iter().map(|at| u128::from(at.as_ps())).sum::<u128>();
     [unhindered, senders, receivers].into_iter().max_by_key(sum).expect("three relaxations")

@@ -7,27 +7,27 @@ use flowloom_core::{Duration, Time};
 
 use super::Order;
 
-/// What one flow asks of one link.
+/// What one flow needs of one link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     /// When it may be served.
     pub release: Time,
     /// How long it takes.
     pub service: Duration,
-    /// By when its service must end for the flow to be on time; [`Time::MAX`] without a deadline.
+    /// The instant by which its service must end for the flow to be on time; [`Time::MAX`] without a deadline.
     pub due: Time,
 }
 
-/// `span` before the deadline, [`Time::MAX`] without one.
+/// The instant that is `span` before the deadline; [`Time::MAX`] without one.
 pub(super) fn earlier(deadline: Option<Time>, span: Duration) -> Time {
     deadline.map_or(Time::MAX, |at| Time::from_ps(at.as_ps().saturating_sub(span.as_ps())))
 }
 
-/// Less is served first. Ties go to what is shorter, then to what came first in the list.
+/// The order of service: the least key first, then the shorter job, then the one that comes first in the list.
 pub(super) type Key = (Time, Duration, u32);
 
 impl Job {
-    /// Its place in the order while `remaining` is left of it.
+    /// The job's key while `remaining` is left of it.
     pub(super) fn key(&self, order: Order, remaining: Duration, index: u32) -> Key {
         match order {
             Order::Srpt => (Time::ZERO, remaining, index),
@@ -36,8 +36,8 @@ impl Job {
     }
 }
 
-/// The instants at which a link that always serves the first job in `order` is done with each. O(n log n): a job that is being
-/// served is taken off the heap and put back at most once for each arrival.
+/// When each job is done on a link that always serves the first one in `order`. This takes O(n log n): a job that is being served is
+/// taken off the heap and put back at most once for each arrival.
 pub(super) fn serve(jobs: &[Job], order: Order) -> Vec<Time> {
     let mut arrivals: Vec<u32> = (0..jobs.len() as u32).collect();
     arrivals.sort_by_key(|index| jobs[*index as usize].release);

@@ -6,16 +6,16 @@ use std::collections::{BTreeSet, BinaryHeap};
 use flowloom_core::{Duration, Flow, Network, Time, WireProfile};
 
 use super::link::{Job, Key, earlier};
-use super::{Alone, Order};
+use super::{Order, UnloadedTimes};
 
-/// Finish instants at the receiver; a flow has both its access links to itself while it is served.
+/// When each flow finishes at its receiver. A flow has both its access links to itself while it is served.
 pub(super) fn run(network: &Network, wire: &WireProfile, flows: &[Flow], order: Order) -> Vec<Time> {
-    let mut alone = Alone::new(network, wire);
+    let mut unloaded = UnloadedTimes::new(network, wire);
     let (jobs, latencies): (Vec<Pairing>, Vec<Duration>) = flows
         .iter()
         .map(|flow| {
-            let service = alone.at_sender(flow).service.max(alone.at_receiver(flow).service);
-            let latency = alone.received(flow) - service;
+            let service = unloaded.at_sender(flow).service.max(unloaded.at_receiver(flow).service);
+            let latency = unloaded.received(flow) - service;
             let job = Job { release: flow.start, service, due: earlier(flow.deadline, latency) };
             (Pairing { job, ends: [flow.src.index(), network.hosts() + flow.dst.index()] }, latency)
         })
@@ -40,13 +40,13 @@ struct Pairing {
 struct Matching<'a> {
     pairings: &'a [Pairing],
     order: Order,
-    /// By end: the flows that wait for it.
+    /// For each end, the flows that wait for it.
     waiting: Vec<BTreeSet<Key>>,
-    /// By end: the flow that has it.
+    /// For each end, the flow that has it.
     served: Vec<Option<u32>>,
-    /// By flow: when it will be done if nothing displaces it; meaningful while it is served, and once it is done.
+    /// For each flow that is served or done, when it will be done if nothing displaces it.
     finish: Vec<Time>,
-    /// Flows that would be done at that instant; those displaced since then no longer match `finish`.
+    /// Flows in order of the instant at which they will be done. An entry that differs from `finish` is stale: its flow was displaced.
     ending: BinaryHeap<Reverse<(Time, u32)>>,
     /// Flows that may displace what their ends serve, best first, each with the end that looked for it.
     looks: BinaryHeap<Reverse<(Key, usize)>>,
@@ -136,7 +136,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Gives a waiting flow both its ends, and those it displaces a chance elsewhere.
+    /// Gives a waiting flow both its ends. Flows that it displaces may find others.
     fn serve(&mut self, now: Time, key: Key) {
         let (_, remaining, flow) = key;
         let ends = self.pairings[flow as usize].ends;

@@ -4,13 +4,13 @@
 //! Flows are a fluid: they can be preempted at any bit, and their bits take the links' time that their packets would take, that
 //! is [`WireProfile::flow_wire_bytes`] sent once, headers included. There are no control packets and no losses.
 
-mod alone;
 mod bound;
 mod link;
 mod matching;
 mod queueing;
 #[cfg(test)]
 mod tests;
+mod unloaded;
 
 use flowloom_core::{Flow, Network, Time, WireProfile};
 use flowloom_fabric::{FlowRecord, Report};
@@ -18,10 +18,10 @@ use flowloom_transports::Checked;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use alone::{Access, Alone};
 pub use queueing::srpt_mean_response;
+pub use unloaded::{Access, UnloadedTimes};
 
-/// Which ideal.
+/// Which constraints of the network the oracle keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
@@ -95,13 +95,13 @@ pub fn run(network: &Network, wire: &WireProfile, flows: &[Flow], model: Model, 
 /// fluid has no packets and no ports, so all that is counted at ports is left out.
 pub fn report(network: &Network, wire: &WireProfile, flows: &[Flow], received: &[Time]) -> Report {
     assert_eq!(flows.len(), received.len(), "one instant for each flow");
-    let mut alone = Alone::new(network, wire);
+    let mut unloaded = UnloadedTimes::new(network, wire);
     let records: Vec<FlowRecord> = flows
         .iter()
         .zip(received)
         .map(|(flow, received)| FlowRecord {
             received: *received,
-            acknowledged: *received + alone.acknowledgement(flow),
+            acknowledged: *received + unloaded.acknowledgement(flow),
             sent_bytes: flow.size.get(),
             arrived_bytes: flow.size.get(),
             delivered_bytes: flow.size.get(),

@@ -1,8 +1,7 @@
-//! What a run is judged by: a row per flow, and one summary. `docs/metrics.md` defines every number, `docs/data-dictionary.md`
-//! lists every column and key.
+//! The numbers that a run is judged by: a row per flow, and one summary. `docs/metrics.md` defines every number, and
+//! `docs/data-dictionary.md` lists every column and key.
 
 mod ports;
-mod series;
 mod stats;
 mod summary;
 mod table;
@@ -14,15 +13,14 @@ use flowloom_fabric::Report;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ideal::Alone;
+use crate::ideal::UnloadedTimes;
 
 pub use ports::{Drops, HopQueue, HopUtilisation};
-pub use series::{Series, pending_share};
 pub use stats::{Stats, mean, percentile};
-pub use summary::{ByBin, Requests, RunInfo, Spread, Summary, Tenant};
+pub use summary::{Distribution, Requests, RunInfo, SizeBin, Summary, Tenant};
 pub use table::{Column, columns};
 
-/// What ends a flow.
+/// Which event ends a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FctEnd {
@@ -40,9 +38,9 @@ pub struct Row {
     pub flow: Flow,
     /// When it ended, `None` if the run ended first.
     pub finish: Option<Time>,
-    /// How long it takes when it is alone in the network, to the same kind of end, and the request's delay; more than zero.
+    /// How long the flow takes when it is alone in the network, to the same kind of end, plus the request's delay. More than zero.
     pub optimum: Duration,
-    /// What passes before the flow's start: the request's way and the application's time, which the network does not see.
+    /// The time before the flow's start that the network does not see: the request's way and the application's time.
     pub request_delay: Duration,
     /// Payload that reached the receiver for the first time.
     pub delivered: Bytes,
@@ -50,16 +48,16 @@ pub struct Row {
     pub retransmissions: u32,
     /// How often its retransmission timer expired.
     pub timeouts: u32,
-    /// Of these, the second of consecutive ones.
+    /// How many of these timeouts came directly after another one without progress, as the second of a series.
     pub second_timeouts: u32,
 }
 
 impl Row {
-    /// Flow completion time: from the start to the finish, and the request's delay.
+    /// Flow completion time: the time from the start to the finish, plus the request's delay.
     pub fn fct(&self) -> Option<Duration> {
         self.finish.map(|finish| finish - self.flow.start + self.request_delay)
     }
-    /// Flow completion time over optimum (pHost, §4.1).
+    /// Slowdown: flow completion time over optimum (pHost, §4.1).
     pub fn slowdown(&self) -> Option<f64> {
         self.fct().map(|fct| fct.as_ps() as f64 / self.optimum.as_ps() as f64)
     }
@@ -69,14 +67,14 @@ impl Row {
     }
 }
 
-/// One row for each flow of a run, in the report's order. The optimum is the closed form, or `solo`, measured for each flow of the
-/// workload, by its id; `request_delay` is added to completion times and optima.
+/// One row for each flow of a run, in the report's order. The optimum of a flow is the closed form, or the measured one of `solo`, which
+/// has one for each flow of the workload by its id. `request_delay` is added to completion times and optima.
 ///
 /// # Panics
 /// Where `solo` lacks a flow.
 pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, request_delay: Duration, solo: Option<&[Duration]>) -> Vec<Row> {
     assert_eq!(report.flows.len(), report.records.len(), "one record for each flow");
-    let mut alone = Alone::new(&report.network, wire);
+    let mut unloaded = UnloadedTimes::new(&report.network, wire);
     let flows = report.flows.iter().zip(&report.records);
     flows
         .map(|(flow, record)| {
@@ -84,7 +82,7 @@ pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, request_delay: Dur
                 FctEnd::Receiver => record.received,
                 FctEnd::Sender => record.acknowledged,
             };
-            let optimum = solo.map_or_else(|| closed_form(&mut alone, flow, end), |solo| solo[flow.id.0 as usize]);
+            let optimum = solo.map_or_else(|| closed_form(&mut unloaded, flow, end), |solo| solo[flow.id.0 as usize]);
             Row {
                 flow: *flow,
                 finish: (finish != Time::MAX).then_some(finish),
@@ -99,9 +97,9 @@ pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, request_delay: Dur
         .collect()
 }
 
-fn closed_form(alone: &mut Alone<'_>, flow: &Flow, end: FctEnd) -> Duration {
+fn closed_form(unloaded: &mut UnloadedTimes<'_>, flow: &Flow, end: FctEnd) -> Duration {
     match end {
-        FctEnd::Receiver => alone.received(flow),
-        FctEnd::Sender => alone.received(flow) + alone.acknowledgement(flow),
+        FctEnd::Receiver => unloaded.received(flow),
+        FctEnd::Sender => unloaded.received(flow) + unloaded.acknowledgement(flow),
     }
 }

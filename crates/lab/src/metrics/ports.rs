@@ -1,4 +1,4 @@
-//! What ports counted, by kind of hop.
+//! The counters of ports, summed up by kind of hop.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use flowloom_core::{DropReason, Duration, Link, LinkId};
 use flowloom_fabric::{CLASSES, PortCounters, Report};
 use serde::Serialize;
 
-/// Packets that were lost. A trimmed packet is not: its header goes on.
+/// Packets that were lost. A trimmed packet is not lost: its header goes on.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Drops {
     /// Data and control packets.
     pub total: u64,
     /// Data packets.
     pub data: u64,
-    /// Data packets dropped, over data packets that left their sources, each transmission counted (pHost, §4.3); `None` if
-    /// none left.
+    /// Data packets dropped over data packets that left their sources, where each transmission counts (pHost, §4.3). `None` if none
+    /// left.
     pub rate: Option<f64>,
     /// Data and control packets, by the hop whose egress port or link lost them.
     pub by_hop: BTreeMap<String, u64>,
@@ -22,23 +22,23 @@ pub struct Drops {
     pub by_reason: BTreeMap<&'static str, u64>,
 }
 
-/// What waited at the ports of one kind of hop.
+/// The queues at the ports of one kind of hop.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct HopQueue {
     /// Queued bytes, averaged over time and ports; `None` if no time passed.
     pub mean_bytes: Option<f64>,
     /// The most bytes ever queued at one port.
     pub peak_bytes: u64,
-    /// How long a packet waits at this hop, averaged over the packets it sent; `None` if there were none.
+    /// How long a packet waits at this hop, averaged over the packets that left it; `None` if there were none.
     pub wait_us_mean: Option<f64>,
 }
 
 /// How busy the links of one kind of hop were: wire bytes sent over what the link could send.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct HopUtilisation {
-    /// Over all links; `None` if no time passed.
+    /// The mean over all links; `None` if no time passed.
     pub mean: Option<f64>,
-    /// Of the busiest link.
+    /// The utilisation of the busiest link.
     pub max: Option<f64>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Hops<'a> {
         self.all().map(|port| port.trimmed_packets).sum()
     }
 
-    /// What a packet waits on its whole way: all waiting, over the packets that left hosts and control hosts.
+    /// How long a packet waits on its whole way: the sum of all waits over the packets that left hosts and control hosts.
     pub(super) fn queueing_us_mean(&self) -> Option<f64> {
         let network = &self.report.network;
         let entered = network.links().iter().zip(&self.report.ports).filter(|(link, _)| network.node(link.from).level == 0);
@@ -126,7 +126,7 @@ impl<'a> Hops<'a> {
     }
 }
 
-/// Little's law: the integral of queued packets over time, over the packets, is the mean wait.
+/// The mean wait by Little's law: the integral of queued packets over time, divided by the number of packets.
 fn wait_us<'a>(ports: impl Iterator<Item = &'a PortCounters>, packets: u64) -> Option<f64> {
     let ps: u128 = ports.map(|port| port.packet_time).sum();
     (packets > 0).then(|| ps as f64 / packets as f64 / 1e6)

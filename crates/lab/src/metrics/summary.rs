@@ -1,4 +1,4 @@
-//! One run in one object: `summary.json`.
+//! The summary of a run, which becomes `summary.json`.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::ports::Hops;
 use super::{Drops, HopQueue, HopUtilisation, Row, Stats, mean};
 
-/// What a report does not know about its run.
+/// What a summary says of a run that the report of the simulator does not know.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RunInfo<'a> {
     /// The transport's name.
@@ -23,28 +23,28 @@ pub struct RunInfo<'a> {
     pub peak_rss_mb: f64,
 }
 
-/// Statistics over all finished flows, and by flow size.
+/// Statistics over all finished flows, and over those of each size bin.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Spread {
-    /// Over all.
+pub struct Distribution {
+    /// The statistics over all finished flows.
     #[serde(flatten)]
     pub all: Stats,
-    /// One entry for each bin, also for those without flows.
-    pub by_size: Vec<ByBin>,
+    /// The same for each size bin, also for bins without flows.
+    pub by_size: Vec<SizeBin>,
 }
 
 /// Statistics over the finished flows of one range of sizes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct ByBin {
-    /// Flows here are larger than this; the first bin, which starts at 0, also has the flows without any bytes.
+pub struct SizeBin {
+    /// The flows of this bin are larger than this. The first bin starts at 0 and includes flows of no bytes.
     pub above_bytes: u64,
-    /// Flows here are no larger than this; `None` for no limit.
+    /// The flows of this bin are at most this large; `None` for no limit.
     pub up_to_bytes: Option<u64>,
-    /// Flows in the bin.
+    /// How many flows are in the bin.
     pub flows: usize,
-    /// Of these, finished.
+    /// How many of these finished.
     pub finished: usize,
-    /// Over the finished ones.
+    /// The statistics over the finished flows.
     #[serde(flatten)]
     pub stats: Stats,
 }
@@ -54,28 +54,28 @@ pub struct ByBin {
 pub struct Requests {
     /// How many there are.
     pub count: usize,
-    /// Of these, with every flow finished.
+    /// How many of these have every flow finished.
     pub finished: usize,
-    /// Over the finished ones: from the first flow's start to the last flow's finish, and the request's delay, in microseconds
-    /// (pHost, §4.3, request completion time).
+    /// The request completion time of finished requests, in microseconds: from the first flow's start to the last flow's finish, plus
+    /// the request's delay (pHost, §4.3).
     pub completion_us: Stats,
 }
 
-/// One tenant's share.
+/// The results of one tenant.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Tenant {
-    /// Its flows.
+    /// How many flows it has.
     pub flows: usize,
-    /// Of these, finished.
+    /// How many of these finished.
     pub finished: usize,
     /// Payload delivered.
     pub bytes: u64,
     /// As [`Summary::goodput_gbps`], over the tenant's own active interval.
     pub goodput_gbps: Option<f64>,
     /// As [`Summary::slowdown`].
-    pub slowdown: Spread,
+    pub slowdown: Distribution,
     /// As [`Summary::fct_us`].
-    pub fct_us: Spread,
+    pub fct_us: Distribution,
     /// As [`Summary::timeouts`].
     pub timeouts: u64,
     /// As [`Summary::second_timeouts`].
@@ -84,58 +84,58 @@ pub struct Tenant {
     pub requests: Option<Requests>,
 }
 
-/// One run. What cannot be said (a mean of nothing) is `None`, and null in JSON.
+/// The summary of one run. A number that is not defined, such as the mean of no values, is `None`, and null in JSON.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
     /// The transport's name.
     pub transport: String,
     /// The seed.
     pub seed: u64,
-    /// Flows that started.
+    /// How many flows started.
     pub flows: usize,
-    /// Of these, finished. All others are missing from every statistic of finished flows.
+    /// How many of these finished. The others are missing from every statistic of finished flows.
     pub finished: usize,
-    /// Flows of the workload that had not started when the run ended: they are missing from everything.
+    /// How many flows of the workload had not started when the run ended. They are missing from everything.
     pub not_started: usize,
-    /// Flow completion time over optimum.
-    pub slowdown: Spread,
+    /// Slowdown: flow completion time over optimum.
+    pub slowdown: Distribution,
     /// Flow completion time, in microseconds.
-    pub fct_us: Spread,
+    pub fct_us: Distribution,
     /// Normalised flow completion time: mean flow completion time over mean optimum, of the finished flows (pHost, §4.3).
     pub nfct: Option<f64>,
-    /// Payload delivered for each host and unit of time, averaged over all hosts and the active interval, in 10^9 b/s.
+    /// Payload delivered per host and unit of time, averaged over all hosts and the active interval, in 10^9 b/s.
     pub goodput_gbps: Option<f64>,
     /// Goodput over the mean rate of the hosts' links (pHost, §4.3).
     pub throughput: Option<f64>,
-    /// The share of flows with a deadline that met it; unfinished ones did not.
+    /// The share of flows that met their deadline, of those that have one. Unfinished flows did not.
     pub deadlines_met: Option<f64>,
     /// Packets lost.
     pub drops: Drops,
-    /// Packets marked with congestion experienced, once for each port that marked them.
+    /// How many times a port marked a packet with congestion experienced.
     pub marks: u64,
     /// Packets that lost their payload.
     pub trims: u64,
     /// How long a packet waits in queues on its whole way, in microseconds.
     pub queueing_us_mean: Option<f64>,
-    /// Queues by kind of hop.
+    /// The queues of each kind of hop.
     pub queue: BTreeMap<String, HopQueue>,
-    /// Links by kind of hop.
+    /// The utilisation of each kind of hop's links.
     pub utilisation: BTreeMap<String, HopUtilisation>,
-    /// Data packets sent again.
+    /// How many data packets were sent again.
     pub retransmissions: u64,
     /// How often retransmission timers of senders expired.
     pub timeouts: u64,
-    /// Of these, the second of consecutive ones (PIAS, §III-B3).
+    /// How many of these came directly after another one without progress, as the second of a series (PIAS, §III-B3).
     pub second_timeouts: u64,
-    /// Data packets that left their sources, each transmission counted.
+    /// How many data packets left their sources, where each transmission counts.
     pub data_packets: u64,
-    /// Packets, data and control, that left a port, by priority class from 0; the last entry has all higher classes too.
+    /// How many data and control packets left a port, by priority class from 0. The last entry includes all higher classes.
     pub sent_by_class: [u64; CLASSES],
-    /// Packets, data and control, that left a port.
+    /// How many data and control packets left a port.
     pub packet_hops: u64,
     /// Requests, if any flow belongs to one.
     pub requests: Option<Requests>,
-    /// By tenant number.
+    /// The results of each tenant, by its number.
     pub tenants: BTreeMap<u16, Tenant>,
     /// When the last event was handled, in seconds.
     pub sim_s: f64,
@@ -146,8 +146,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of a run, its [`rows`](super::rows), and the edges of the size bins, ascending, where each flow that is no larger than
-    /// an edge is below it; the first bin starts at zero.
+    /// Summarises a run, given its [`rows`](super::rows) and the ascending edges of the size bins. A flow as large as an edge is below
+    /// it, and the first bin starts at zero.
     ///
     /// # Panics
     /// Where the edges do not ascend.
@@ -203,7 +203,7 @@ fn total(rows: &[&Row], of: impl Fn(&Row) -> u32) -> u64 {
     rows.iter().map(|row| u64::from(of(row))).sum()
 }
 
-/// The active interval: from the first start to the last finish, or to the end of the run if a flow is unfinished.
+/// The active interval, which lasts from the first start to the last finish, or to the end of the run if a flow is unfinished.
 fn active<'a>(rows: impl Iterator<Item = &'a Row> + Clone, end: Time) -> Duration {
     let first = rows.clone().map(|row| row.flow.start).min();
     let last = rows.map(|row| row.finish.unwrap_or(end)).max();
@@ -215,7 +215,7 @@ fn goodput<'a>(rows: impl Iterator<Item = &'a Row>, span: Duration, hosts: usize
     (span > Duration::ZERO).then(|| 8.0 * bytes as f64 / 1e9 / span.as_secs_f64() / hosts as f64)
 }
 
-fn spread(rows: &[&Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> Spread {
+fn spread(rows: &[&Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> Distribution {
     assert!(edges.is_sorted_by(|a, b| a < b), "size bins ascend");
     // The first bin starts at zero whether it is said or not, so that the bins have a place for every flow.
     let edges: Vec<Bytes> = iter::once(Bytes::ZERO).chain(edges.iter().copied().filter(|edge| *edge > Bytes::ZERO)).collect();
@@ -225,14 +225,14 @@ fn spread(rows: &[&Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> S
         bins[bin].0 += 1;
         bins[bin].1.extend(of(row));
     }
-    let by_size = bins.into_iter().enumerate().map(|(index, (flows, values))| ByBin {
+    let by_size = bins.into_iter().enumerate().map(|(index, (flows, values))| SizeBin {
         above_bytes: edges[index].get(),
         up_to_bytes: edges.get(index + 1).map(|edge| edge.get()),
         flows,
         finished: values.len(),
         stats: Stats::of(values),
     });
-    Spread { all: Stats::of(rows.iter().filter_map(|row| of(row)).collect()), by_size: by_size.collect() }
+    Distribution { all: Stats::of(rows.iter().filter_map(|row| of(row)).collect()), by_size: by_size.collect() }
 }
 
 fn requests(rows: &[&Row]) -> Option<Requests> {

@@ -1,10 +1,10 @@
-//! The rows as columns.
+//! The rows of flows as columns.
 
 use flowloom_core::{Duration, Time};
 
 use super::Row;
 
-/// One column's values; the variants are the types of `flows.parquet`.
+/// The values of one column. The variants are the types of `flows.parquet`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Column {
     /// Small whole numbers.
@@ -13,14 +13,14 @@ pub enum Column {
     U32(Vec<u32>),
     /// Large whole numbers.
     U64(Vec<u64>),
-    /// Whole numbers, -1 where there is none.
+    /// Whole numbers; -1 stands for none.
     I64(Vec<i64>),
-    /// Numbers, NaN where there is none.
+    /// Numbers; NaN stands for none.
     F64(Vec<f64>),
 }
 
-/// The columns of `flows.parquet` by name, in order. Instants and spans are seconds; a double holds an instant of a run of an
-/// hour to less than a picosecond.
+/// The columns of `flows.parquet` by name, in order. Instants and spans are in seconds. In a run of an hour, a double holds an instant
+/// to less than a picosecond.
 pub fn columns(rows: &[Row]) -> Vec<(&'static str, Column)> {
     fn column<T>(rows: &[Row], of: impl Fn(&Row) -> T) -> Vec<T> {
         rows.iter().map(of).collect()

@@ -1,12 +1,13 @@
 //! Checks a TOML value against a JSON schema, so that whatever is wrong is told with its key and what would be right.
 //!
-//! The schemas are the ones that `schemars` derives from the types of a scenario, with everything inlined; of JSON schema, this
-//! knows what they use.
+//! The schemas are the ones that `schemars` derives from the types of a scenario, with everything inlined. Only the parts of JSON schema
+//! that they use are known here.
 
+use flowloom_core::{Bytes, Duration, QuantityError, Rate};
+use flowloom_transports::quantity::Unit;
 use serde_json::{Number, Value as Schema};
 use toml::{Table, Value};
 
-use super::quantity::check_quantity;
 use super::toml_text::TomlText;
 use crate::ScenarioError;
 use crate::error::{shown, suggestion};
@@ -14,8 +15,7 @@ use crate::error::{shown, suggestion};
 /// Checks `table` against `schema`.
 ///
 /// # Errors
-/// The first thing wrong, as a reader meets them; but keys that are missing come after those that are wrong, since a slip in a key
-/// makes one of each.
+/// The first error in the order of the text. Missing keys come after wrong ones, since a slip in a key makes one of each.
 pub(crate) fn check(table: &Table, schema: &Schema, source: &TomlText) -> Result<(), ScenarioError> {
     let mut checker = Checker::default();
     checker.table("", schema, &[], table);
@@ -168,6 +168,26 @@ impl Checker {
             _ => self.wrong(key, format!("found {}, expected {}", found(value), expected_choice(branches))),
         }
     }
+}
+
+/// Whether `text` is right for the schema of a quantity: its unit, and its range (`x-min` to `x-max`), about which the message is empty.
+/// `None` if the schema is no quantity's.
+fn check_quantity(schema: &Schema, text: &str) -> Option<Result<(), String>> {
+    let check = match schema["format"].as_str()? {
+        Duration::FORMAT => check_unit::<Duration>,
+        Bytes::FORMAT => check_unit::<Bytes>,
+        Rate::FORMAT => check_unit::<Rate>,
+        _ => return None,
+    };
+    Some(check(schema, text))
+}
+
+fn check_unit<T: Unit + PartialOrd>(schema: &Schema, text: &str) -> Result<(), String> {
+    let value: T = text.parse().map_err(|error: QuantityError| error.to_string())?;
+    let bound =
+        |name: &str| schema[name].as_str().map(|text| text.parse::<T>().expect("the bounds of a schema are quantities"));
+    let inside = bound("x-min").is_none_or(|least| value >= least) && bound("x-max").is_none_or(|most| value <= most);
+    if inside { Ok(()) } else { Err(String::new()) }
 }
 
 fn join(path: &str, name: &str) -> String {

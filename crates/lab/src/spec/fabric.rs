@@ -14,8 +14,9 @@ pub struct Run {
     /// Every random choice follows from it: the same scenario with the same seed gives the same bytes.
     #[schemars(range(max = 9_223_372_036_854_775_807_u64))]
     pub seed: u64,
-    /// Stop at this simulated time even if flows are unfinished. Without it, the run ends when all flows have.
+    /// The run stops at this simulated time even if flows are unfinished. Without it, the run ends when all flows are finished.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "10000000s"))]
     pub time_limit: Option<Quantity<Duration>>,
     /// Stop with an error that says why, once flows have been open for this simulated time and no byte was delivered and no flow
     /// finished. Without it: 10 s, or a hundred times the transport's longest pause between two tries if that is more, and as long
@@ -31,19 +32,19 @@ impl Default for Run {
     }
 }
 
-/// Links and switches.
+/// How links and switches behave.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fabric {
-    /// How many bytes packets take on a link.
+    /// How many bytes packets take on a link: the name of a preset.
     pub wire: WirePreset,
-    /// Memory of each port, or of each switch with all its ports, as `sharing` says; at least one full packet, and less
-    /// than 2 GiB.
+    /// The memory of each port, or of each switch with all its ports, as `sharing` says. It holds at least one full packet.
+    #[schemars(extend("x-min" = "1B", "x-max" = "2GB"))]
     pub buffer: Quantity<Bytes>,
-    /// Whose memory `buffer` is.
+    /// Which ports share the memory that `buffer` gives.
     pub sharing: SharingMode,
     /// The dynamic threshold of a shared memory: a queue (one class at one port) takes a packet only while its length is below `alpha`
-    /// times what is free of its switch's memory. 1 without it; an error where ports do not share.
+    /// times what is free of its switch's memory. It is 1 if it is not given, and an error where ports do not share.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.001, max = 1000))]
     pub alpha: Option<f64>,
@@ -66,14 +67,14 @@ impl Default for Fabric {
     }
 }
 
-/// Whose memory a buffer is.
+/// Which ports share a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SharingMode {
-    /// Each port's, for itself.
+    /// Each port has this much for itself.
     Port,
-    /// Each switch's, shared by all its ports under dynamic thresholds, if the transport's ports can. A host's port has as much
-    /// for itself.
+    /// All ports of a switch share this much under dynamic thresholds, if the transport's ports can. A host's port has as much for
+    /// itself.
     Switch,
 }
 
@@ -106,13 +107,13 @@ impl WirePreset {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoutingMode {
-    /// Each packet independently and uniformly.
+    /// Each packet takes one of them independently and uniformly.
     SprayRandom,
-    /// Each packet the next one in turn, from a random start.
+    /// Each packet takes the next one in turn, from a random start.
     SprayRoundRobin,
-    /// By a hash of the flow: a flow keeps its path.
+    /// A hash of the flow decides, so that a flow keeps its path.
     Ecmp,
-    /// By a hash of the flow, such that both directions of a flow share every link.
+    /// A hash of the flow decides, such that both directions of a flow share every link.
     EcmpSymmetric,
 }
 
@@ -131,9 +132,9 @@ impl From<RoutingMode> for Routing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchingMode {
-    /// When its header has arrived, unless the next link is faster.
+    /// It may when the packet's header has arrived, unless the next link is faster.
     CutThrough,
-    /// When all of it has arrived.
+    /// It may when all of the packet has arrived.
     StoreAndForward,
 }
 
@@ -156,15 +157,15 @@ pub enum FaultSpec {
     LinkDown(LinkDown),
 }
 
-/// A fault that strikes each packet independently.
+/// A fault that strikes each packet independently of the others.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Random {
-    /// On which links.
+    /// The links that it strikes.
     #[serde(rename = "where")]
     #[schemars(example = "leaf-spine")]
     pub place: String,
-    /// How likely it strikes a packet.
+    /// The probability that it strikes a packet.
     #[schemars(range(min = 0, max = 1), example = 0.01)]
     pub probability: f64,
 }
@@ -173,14 +174,15 @@ pub struct Random {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reorder {
-    /// On which links.
+    /// The links that it strikes.
     #[serde(rename = "where")]
     #[schemars(example = "leaf-spine")]
     pub place: String,
-    /// How likely it strikes a packet.
+    /// The probability that it strikes a packet.
     #[schemars(range(min = 0, max = 1), example = 0.01)]
     pub probability: f64,
-    /// The longest a packet is held back; how long is uniform up to this.
+    /// The longest time for which a packet is held back. The time is uniform up to this.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub delay: Quantity<Duration>,
 }
 
@@ -188,18 +190,20 @@ pub struct Reorder {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkDown {
-    /// Which links.
+    /// The links that go down.
     #[serde(rename = "where")]
     #[schemars(example = "l0-s0")]
     pub place: String,
     /// When they go down.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub from: Quantity<Duration>,
     /// When they come up again.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub to: Quantity<Duration>,
 }
 
 impl FaultSpec {
-    /// Which links it strikes, as the scenario says it.
+    /// The text that names the links it strikes.
     pub fn place(&self) -> &str {
         match self {
             FaultSpec::Loss(random) | FaultSpec::Corrupt(random) | FaultSpec::Duplicate(random) => &random.place,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(untagged)]
 pub enum HostRef {
     /// Counted from 0.
-    Number(u32),
+    Number(#[schemars(range(max = 99_999))] u32),
     /// As in the topology: `h0` and so on, where it gives no others.
     Name(String),
 }

@@ -7,15 +7,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Quantity, Unit, WorkloadKind};
+use super::{Quantity, WorkloadKind};
 
 /// Several workloads at the same time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Mix {
-    /// Several workloads at the same time.
+    /// Several workloads run at the same time.
     ///
-    /// What one part draws does not depend on the others, so a part can be added behind them without changing them. Results tell
+    /// The random choices of a part do not depend on the others, so a part can be added behind them without changing them. Results tell
     /// parts apart as tenants: all flows of the first part are tenant 0's, and so on. Parts have no tenants of their own.
     Mix(Parts),
 }
@@ -35,7 +35,7 @@ pub struct Parts {
 pub struct Part {
     /// Its name.
     pub name: String,
-    /// When its time 0 is.
+    /// The instant that its own times count from.
     #[serde(default)]
     pub start: Quantity<Duration>,
     /// What it is.
@@ -53,9 +53,12 @@ impl JsonSchema for Part {
     /// The kinds, each with the keys that all parts have.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut start = generator.subschema_for::<Quantity<Duration>>();
-        start.insert("description".to_owned(), "When the part's time 0 is: all its instants count from then.".into());
-        start.insert("default".to_owned(), Duration::ZERO.print().into());
-        let about = "Its name, unique, for whoever reads the scenario; results number parts from 0, in this order.";
+        start.insert("description".to_owned(), "The instant that all times of the part count from.".into());
+        start.insert("default".to_owned(), Duration::ZERO.to_string().into());
+        start.insert("x-min".to_owned(), "0s".into());
+        start.insert("x-max".to_owned(), "1000000s".into());
+        let about =
+            "Its name, which no other part has, for whoever reads the scenario. Results number parts from 0, in this order.";
         let name = json!({ "description": about, "type": "string", "examples": ["background"] });
         let mut schema = WorkloadKind::json_schema(generator);
         schema.insert("description".to_owned(), "One workload of a mix, of any other kind.".into());

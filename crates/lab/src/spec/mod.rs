@@ -1,10 +1,9 @@
-//! The scenario: what a user writes. Every key has a documentation comment; the JSON schema and the reference are made from them.
+//! The scenario as a user writes it. Every key has a documentation comment, from which the JSON schema and the reference are made.
 
 mod check;
 mod fabric;
 mod host;
 mod mix;
-mod quantity;
 #[cfg(test)]
 mod tests;
 mod toml_text;
@@ -14,6 +13,7 @@ mod workload;
 
 use std::path::{Path, PathBuf};
 
+pub use flowloom_transports::quantity::Quantity;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -23,20 +23,18 @@ use toml::Table;
 pub use fabric::{Fabric, FaultSpec, LinkDown, Random, Reorder, RoutingMode, Run, SharingMode, SwitchingMode, WirePreset};
 pub use host::HostRef;
 pub use mix::{Mix, Part, Parts};
-pub use quantity::{Quantity, Unit};
 pub(crate) use toml_text::TomlText;
 pub use topology::{
     Custom, Dumbbell, FatTree, HostEntry, LeafSpine, LinkEntry, NetworkFile, NodeEntry, SingleSwitch, SwitchEntry, ThreeTier,
     Topology,
 };
-pub use transport::{Metrics, Optimum, TransportSpec};
+pub use transport::{Metrics, Optimum, SeriesKind, TransportSpec};
 pub use workload::{
     Bimodal, Burst, CdfFile, ClosedLoop, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation,
     Poisson, Sizes, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
 };
 
 use crate::ScenarioError;
-use crate::registry::{self, BadParameter};
 
 /// Everything that determines a run's results. Quantities are text with units: `"10Gb/s"`, `"200ns"`, `"36kB"` (1000 B) or
 /// `"36KiB"` (1024 B).
@@ -71,7 +69,7 @@ impl Spec {
     }
 }
 
-/// The JSON schema of a scenario, nothing referenced, everything inlined.
+/// The JSON schema of a scenario, with everything inlined.
 pub fn schema() -> serde_json::Value {
     schema_of::<Spec>()
 }
@@ -94,13 +92,11 @@ impl Scenario {
     /// Reads a scenario from `text`, which came from the file `path`, and applies `key.path=value` overrides.
     ///
     /// # Errors
-    /// Where the text is no TOML or not a scenario: unknown and missing keys, wrong types, units and ranges, and what a transport
-    /// finds wrong with its parameters. What depends on the network and on other files is found by
-    /// [`Plan::new`](crate::Plan::new).
+    /// Where the text is no TOML or not a scenario: unknown and missing keys, wrong types, units and ranges. How values fit together is
+    /// checked by [`Scenario::validate`], and what depends on the network and on other files by [`Plan::new`](crate::Plan::new).
     pub fn load(text: &str, path: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
         let (source, table) = TomlText::parse(text, path, overrides)?;
-        let mut spec: Spec = read(table, path, &source)?;
-        resolve_parameters(&mut spec.transport).map_err(|error| source.place(error))?;
+        let spec: Spec = read(table, path, &source)?;
         let base_dir = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
         Ok(Scenario { spec, base_dir, source })
     }
@@ -115,17 +111,4 @@ impl Scenario {
 pub(crate) fn read<T: JsonSchema + DeserializeOwned>(table: Table, file: &str, source: &TomlText) -> Result<T, ScenarioError> {
     check::check(&table, &schema_of::<T>(), source)?;
     table.try_into().map_err(|error: toml::de::Error| ScenarioError::at_place(file, error.message()))
-}
-
-/// Fills in the defaults of every transport's parameters that are given, and of the one that runs.
-fn resolve_parameters(transport: &mut TransportSpec) -> Result<(), ScenarioError> {
-    transport.parameters.entry(transport.name.clone()).or_default();
-    for (name, parameters) in &mut transport.parameters {
-        let entry = registry::entry(name).ok_or_else(|| ScenarioError::at_key("transport.name", "unknown"))?;
-        *parameters = (entry.resolve)(parameters).map_err(|BadParameter { key, message }| {
-            let key = key.map_or(String::new(), |key| format!(".{key}"));
-            ScenarioError::at_key(format!("transport.{name}{key}"), message)
-        })?;
-    }
-    Ok(())
 }

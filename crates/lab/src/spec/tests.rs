@@ -1,12 +1,13 @@
 //! Scenarios: what they read as, and that they are written as they read.
 
 use flowloom_core::{Bytes, Duration, Rate};
-use proptest::collection::vec;
+use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
+use crate::catalogue;
 use crate::cdf_file::Dialect;
 use crate::metrics::FctEnd;
 use crate::tables::TABLES;
@@ -83,7 +84,7 @@ fn overrides_are_toml_or_bare_words() {
     assert_eq!(poisson.tenants, [Tenant { name: "b".to_owned(), sizes: None, matrix: None, share: 1.0 }]);
     assert_eq!(spec.metrics.size_bins, [0, 102_400, 10_485_760].map(|bytes| Quantity(Bytes::new(bytes))));
     assert_eq!(spec.metrics.request_delay, Quantity(Duration::from_ns(85_200)));
-    assert_eq!(spec.transport.parameters["phost"]["data_priorities"], toml::Value::Boolean(false));
+    assert_eq!(spec.transport.parameters["phost"].to_table()["data_priorities"], toml::Value::Boolean(false));
 }
 
 #[test]
@@ -115,6 +116,39 @@ fn every_key_is_described() {
     assert!(bare.is_empty(), "{bare:?}");
 }
 
+/// Transports' parameters are held to the same elsewhere.
+#[test]
+fn every_number_has_a_range() {
+    fn walk(path: &str, schema: &Value, bare: &mut Vec<String>) {
+        let is = |kind: &str| schema["type"] == kind || schema["type"].as_array().is_some_and(|kinds| kinds[0] == kind);
+        let has = |name: &str| !schema[name].is_null();
+        let lacks = if is("integer") || is("number") {
+            !(has("minimum") || has("exclusiveMinimum")) || !has("maximum")
+        } else {
+            schema["format"].as_str().is_some_and(|format| format.starts_with("quantity-")) && !(has("x-min") && has("x-max"))
+        };
+        if lacks {
+            bare.push(path.to_owned());
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            walk(&format!("{path}.{name}"), property, bare);
+        }
+        let branches = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+        branches.for_each(|branch| walk(path, branch, bare));
+        if schema["items"].is_object() {
+            walk(&format!("{path}[]"), &schema["items"], bare);
+        }
+    }
+    let mut bare = Vec::new();
+    for (name, property) in schema()["properties"].as_object().expect("tables") {
+        if name != "transport" {
+            walk(name, property, &mut bare);
+        }
+    }
+    walk("file of a custom topology", &schema_of::<NetworkFile>(), &mut bare);
+    assert!(bare.is_empty(), "{bare:?}");
+}
+
 #[test]
 fn the_example_in_the_architecture_is_a_scenario() {
     let text = include_str!("../../../../ARCHITECTURE.md");
@@ -130,14 +164,19 @@ where
 {
     base.prop_map(move |value| Quantity(make(value)))
 }
+/// Up to 1000 s, which every duration may be.
 fn duration() -> impl Strategy<Value = Quantity<Duration>> {
-    quantity(any::<u64>(), Duration::from_ps)
+    quantity(0..=1_000_000_000_000_000_u64, Duration::from_ps)
+}
+fn positive_duration() -> impl Strategy<Value = Quantity<Duration>> {
+    quantity(1..=1_000_000_000_000_000_u64, Duration::from_ps)
 }
 fn rate() -> impl Strategy<Value = Quantity<Rate>> {
-    quantity(1..u64::MAX, Rate::from_bps)
+    quantity(1..=1_000_000_000_000_000_u64, Rate::from_bps)
 }
+/// The size of a flow.
 fn bytes() -> impl Strategy<Value = Quantity<Bytes>> {
-    quantity(any::<u64>(), Bytes::new)
+    quantity(1..=1_000_000_000_000_000_u64, Bytes::new)
 }
 fn share() -> impl Strategy<Value = f64> {
     (1u64..=1 << 53).prop_map(|n| n as f64 / (1u64 << 53) as f64)
@@ -183,14 +222,9 @@ fn fabric() -> impl Strategy<Value = Fabric> {
     let switching = prop::sample::select(vec![S::CutThrough, S::StoreAndForward]);
     let sharing = prop::sample::select(vec![SharingMode::Port, SharingMode::Switch]);
     let alpha = option::of(0.001..=1000.0);
-    (wire, bytes(), sharing, alpha, routing, switching).prop_map(|(wire, buffer, sharing, alpha, routing, switching)| Fabric {
-        wire,
-        buffer,
-        sharing,
-        alpha,
-        routing,
-        switching,
-    })
+    (wire, quantity(1..=2_000_000_000_u64, Bytes::new), sharing, alpha, routing, switching).prop_map(
+        |(wire, buffer, sharing, alpha, routing, switching)| Fabric { wire, buffer, sharing, alpha, routing, switching },
+    )
 }
 
 fn fault() -> impl Strategy<Value = FaultSpec> {
@@ -222,7 +256,7 @@ fn sizes() -> impl Strategy<Value = Sizes> {
 
 fn deadline() -> impl Strategy<Value = Option<Deadline>> {
     option::of(prop_oneof![
-        (duration(), 0.0..1e6).prop_map(|(mean, floor)| Deadline::Exponential(ExponentialDeadline { mean, floor })),
+        (positive_duration(), 0.0..1e6).prop_map(|(mean, floor)| Deadline::Exponential(ExponentialDeadline { mean, floor })),
         (duration(), duration(), 0.0..1e6).prop_map(|(min, max, floor)| Deadline::Uniform(UniformDeadline { min, max, floor })),
     ])
 }
@@ -240,9 +274,9 @@ fn kind() -> impl Strategy<Value = WorkloadKind> {
     };
     let tenants = || vec(tenant(), 0..3);
     let count = || 1u32..100_000_000;
-    let loops = || (1u32..16_000_000, 1u32..65_000, duration());
-    let host = || prop_oneof![any::<u32>().prop_map(HostRef::Number), "\\PC{0,9}".prop_map(HostRef::Name)];
-    let clocks = [option::of(duration()), option::of(duration())];
+    let loops = || (1u32..16_000_000, 1u32..65_000, positive_duration());
+    let host = || prop_oneof![(0u32..100_000).prop_map(HostRef::Number), "\\PC{0,9}".prop_map(HostRef::Name)];
+    let clocks = [option::of(positive_duration()), option::of(positive_duration())];
     prop_oneof![
         (sizes(), share(), load_link, count(), matrix(), deadline(), tenants()).prop_map(
             |(sizes, load, load_link, flows, matrix, deadline, tenants)| {
@@ -275,10 +309,10 @@ fn workload() -> impl Strategy<Value = WorkloadSpec> {
 
 fn transport() -> impl Strategy<Value = TransportSpec> {
     let with = |name: &str| {
-        let entry = registry::entry(name).expect("a listed name");
-        (name.to_owned(), (entry.resolve)(&Table::new()).expect("valid defaults"))
+        let entry = catalogue::transport(name).expect("a listed name");
+        (name.to_owned(), entry.defaults())
     };
-    let names: Vec<&str> = registry::names().collect();
+    let names: Vec<&str> = catalogue::transport_names().collect();
     (prop::sample::select(names.clone()), prop::sample::subsequence(names.clone(), 0..=names.len())).prop_map(
         move |(name, others)| {
             let parameters = others.into_iter().chain([name]).map(with).collect();
@@ -288,14 +322,19 @@ fn transport() -> impl Strategy<Value = TransportSpec> {
 }
 
 fn spec() -> impl Strategy<Value = Spec> {
-    let run =
-        (0u64..=i64::MAX as u64, option::of(duration()), option::of(1u64..1 << 59)).prop_map(|(seed, time_limit, stall_us)| {
-            Run { seed, time_limit, stall_limit: stall_us.map(|ps| Quantity(Duration::from_ps(ps.max(1_000_000)))) }
-        });
+    let run = (0u64..=i64::MAX as u64, option::of(positive_duration()), option::of(1_000_000u64..1 << 59)).prop_map(
+        |(seed, time_limit, stall_ps)| Run {
+            seed,
+            time_limit,
+            stall_limit: stall_ps.map(|ps| Quantity(Duration::from_ps(ps))),
+        },
+    );
     let ends = prop::sample::select(vec![FctEnd::Receiver, FctEnd::Sender]);
     let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Solo]);
-    let metrics = (ends, optima, duration(), vec(bytes(), 0..5))
-        .prop_map(|(fct_end, optimum, request_delay, size_bins)| Metrics { fct_end, optimum, request_delay, size_bins });
+    let series = btree_set(prop::sample::select(vec![SeriesKind::Pending]), 0..2);
+    let metrics = (ends, optima, duration(), vec(bytes(), 0..5), series).prop_map(
+        |(fct_end, optimum, request_delay, size_bins, series)| Metrics { fct_end, optimum, request_delay, size_bins, series },
+    );
     (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics).prop_map(
         |(run, topology, fabric, faults, workload, transport, metrics)| Spec {
             run,

@@ -1,8 +1,9 @@
-//! Where each key of a scenario was written, and what an override changed.
+//! A TOML text that knows where each of its keys was written, and which override changed it.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
+use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
@@ -17,7 +18,7 @@ const PARTS_MOST: usize = 16;
 pub(crate) struct TomlText {
     file: String,
     text: String,
-    /// By dotted path: from the key's first to the value's last byte.
+    /// For each dotted path, the bytes from the key's first to the value's last.
     spans: HashMap<String, Range<usize>>,
     /// Dotted path and the text of the override, in the order given.
     overrides: Vec<(String, String)>,
@@ -34,9 +35,9 @@ impl TomlText {
             TomlText { file: file.to_owned(), text: text.to_owned(), spans: HashMap::new(), overrides: Vec::new() };
         let syntax = |error: toml::de::Error| source.syntax_error(&error);
         let spanned = DeTable::parse(text).map_err(syntax)?;
-        let mut table: Table = toml::from_str(text).map_err(syntax)?;
         let mut spans = HashMap::new();
         note_table(&mut spans, "", spanned.get_ref());
+        let mut table = Table::deserialize(toml::Deserializer::from(spanned)).map_err(syntax)?;
         source.spans = spans;
         for text in overrides {
             let key = apply(&mut table, text).map_err(|message| ScenarioError::at_place(format!("--set {text}"), message))?;
@@ -66,7 +67,7 @@ impl TomlText {
         })
     }
 
-    /// Orders errors as a reader meets them: overrides, then the file from top to bottom.
+    /// The position of a key in the order in which errors are told: overrides first, then the file from top to bottom.
     pub fn rank(&self, key: &str) -> usize {
         match self.find(key) {
             Found::Override(_) => 0,
@@ -75,8 +76,8 @@ impl TomlText {
         }
     }
 
-    /// The override that set `key`; else where it was written; else the override of something in it; else where the table was
-    /// begun that it belongs to.
+    /// Where `key` was given: by an override; else in the text; else by an override of something in it; else by the table that it belongs
+    /// to.
     fn find(&self, key: &str) -> Found<'_> {
         let set = |above: &dyn Fn(&str) -> bool| self.overrides.iter().rev().find(|(path, _)| above(path));
         if let Some((_, text)) = set(&|path| is_at_or_below(key, path)) {

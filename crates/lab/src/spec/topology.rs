@@ -10,19 +10,19 @@ use super::Quantity;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Topology {
-    /// All hosts on one switch.
+    /// All hosts are on one switch.
     ///
     /// Hops: `host-switch`, `switch-host`.
     SingleSwitch(SingleSwitch),
-    /// Two racks joined by one link.
+    /// Two racks are joined by one link.
     ///
     /// Hops: `host-leaf`, `leaf-leaf`, `leaf-host`. The defaults are the TOP paper's.
     Dumbbell(Dumbbell),
-    /// Racks under leaf switches, each leaf joined to every spine.
+    /// Racks are under leaf switches, and each leaf is joined to every spine.
     ///
     /// Hops: `host-leaf`, `leaf-spine`, `spine-leaf`, `leaf-host`. The defaults are the pHost paper's.
     LeafSpine(LeafSpine),
-    /// A tree: top-of-rack switches under aggregation switches under one core.
+    /// A tree has top-of-rack switches under aggregation switches under one core.
     ///
     /// Hops: `host-tor`, `tor-agg`, `agg-core` and the same the other way. The defaults are the PASE paper's.
     ThreeTier(ThreeTier),
@@ -30,7 +30,7 @@ pub enum Topology {
     ///
     /// Hops: `host-edge`, `edge-agg`, `agg-core` and the same the other way.
     FatTree(FatTree),
-    /// Nodes and links from a file.
+    /// A file lists the nodes and links.
     ///
     /// The file is TOML. Each `[[node]]` has a `name` and a `kind`, `"host"` or `"switch"`; a switch may have a `level` (tiers above
     /// the hosts; default 1) and a `tier` (what hop names call it; default `"switch"`). Each `[[link]]` has `a` and `b` (names of
@@ -39,7 +39,7 @@ pub enum Topology {
     Custom(Custom),
 }
 
-/// All hosts on one switch.
+/// All hosts are on one switch.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SingleSwitch {
@@ -47,8 +47,10 @@ pub struct SingleSwitch {
     #[schemars(range(min = 2, max = 65_000))]
     pub hosts: u32,
     /// The rate of every link.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub host_rate: Quantity<Rate>,
     /// The propagation delay of every link, one way.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
 }
 
@@ -60,10 +62,13 @@ pub struct Dumbbell {
     #[schemars(range(min = 1, max = 65_000))]
     pub hosts_per_side: u32,
     /// The rate of the hosts' links.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub host_rate: Quantity<Rate>,
     /// The rate of the link between the racks.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub middle_rate: Quantity<Rate>,
     /// The propagation delay of every link, one way.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
 }
 
@@ -81,13 +86,18 @@ pub struct LeafSpine {
     #[schemars(range(min = 1, max = 10_000))]
     pub spines: u32,
     /// The rate of the hosts' links.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub host_rate: Quantity<Rate>,
     /// The rate of the links between leaves and spines.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub spine_rate: Quantity<Rate>,
-    /// The propagation delay of every link, one way, but for the hosts' links where there is a `host_delay`.
+    /// The propagation delay of every link, one way. Hosts' links have `host_delay` instead, if it is given.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
-    /// The propagation delay of the hosts' links, one way, and with it what hosts take to send and receive. As `delay` without it.
+    /// The propagation delay of the hosts' links, one way, including the time that hosts take to send and receive. Without it, hosts'
+    /// links have the same delay as all others.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub host_delay: Option<Quantity<Duration>>,
 }
 
@@ -95,7 +105,7 @@ pub struct LeafSpine {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ThreeTier {
-    /// How many racks; a multiple of `aggregations`, among which they are shared out evenly.
+    /// How many racks. It is a multiple of `aggregations`, among which the racks are shared out evenly.
     #[schemars(range(min = 1, max = 10_000))]
     pub racks: u32,
     /// How many hosts in each rack.
@@ -105,15 +115,21 @@ pub struct ThreeTier {
     #[schemars(range(min = 1, max = 10_000))]
     pub aggregations: u32,
     /// The rate of the hosts' links.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub host_rate: Quantity<Rate>,
     /// The rate of the links between top-of-rack and aggregation switches.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub aggregation_rate: Quantity<Rate>,
     /// The rate of the links between aggregation switches and the core.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub core_rate: Quantity<Rate>,
-    /// The propagation delay of every link, one way, but for the hosts' links where there is a `host_delay`.
+    /// The propagation delay of every link, one way. Hosts' links have `host_delay` instead, if it is given.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
-    /// The propagation delay of the hosts' links, one way, and with it what hosts take to send and receive. As `delay` without it.
+    /// The propagation delay of the hosts' links, one way, including the time that hosts take to send and receive. Without it, hosts'
+    /// links have the same delay as all others.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub host_delay: Option<Quantity<Duration>>,
 }
 
@@ -121,15 +137,19 @@ pub struct ThreeTier {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FatTree {
-    /// How many ports each switch has; even.
+    /// How many ports each switch has, an even number.
     #[schemars(range(min = 2, max = 64))]
     pub k: u32,
     /// The rate of every link.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub rate: Quantity<Rate>,
-    /// The propagation delay of every link, one way, but for the hosts' links where there is a `host_delay`.
+    /// The propagation delay of every link, one way. Hosts' links have `host_delay` instead, if it is given.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
-    /// The propagation delay of the hosts' links, one way, and with it what hosts take to send and receive. As `delay` without it.
+    /// The propagation delay of the hosts' links, one way, including the time that hosts take to send and receive. Without it, hosts'
+    /// links have the same delay as all others.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub host_delay: Option<Quantity<Duration>>,
 }
 
@@ -206,9 +226,9 @@ pub struct NetworkFile {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NodeEntry {
-    /// Runs the transport and takes part in the workload; has exactly one link.
+    /// A host runs the transport and takes part in the workload. It has exactly one link.
     Host(HostEntry),
-    /// Forwards packets.
+    /// A switch forwards packets.
     Switch(SwitchEntry),
 }
 
@@ -228,7 +248,7 @@ pub struct SwitchEntry {
     /// Its name, unique among all nodes.
     #[schemars(example = &"s0")]
     pub name: String,
-    /// Tiers above the hosts, from 1.
+    /// How many tiers it is above the hosts, from 1.
     #[serde(default = "lowest")]
     #[schemars(range(min = 1, max = 100))]
     pub level: u8,
@@ -248,9 +268,11 @@ pub struct LinkEntry {
     #[schemars(example = &"s0")]
     pub b: String,
     /// How fast it is, each way.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
     pub rate: Quantity<Rate>,
     /// Its propagation delay, one way.
     #[serde(default)]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
 }
 

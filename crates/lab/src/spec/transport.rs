@@ -1,26 +1,61 @@
 //! `[transport]` and `[metrics]`: what runs, and what it is judged by.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flowloom_core::{Bytes, Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
 use super::Quantity;
+use crate::catalogue;
 use crate::metrics::FctEnd;
-use crate::registry;
+use crate::parameters::Parameters;
 
 /// Which transport runs, and the parameters of this one and possibly of others. Only those of the one that runs are used, so that
 /// one scenario serves to compare several.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TransportSpec {
     /// The name of the transport that runs.
     pub name: String,
-    /// By transport: its parameters. Once a scenario is loaded, every default is filled in, and the running transport is here.
+    /// The parameters of each transport that the scenario has a table for, and of the one that runs.
     #[serde(flatten)]
-    pub parameters: BTreeMap<String, toml::Table>,
+    pub parameters: BTreeMap<String, Parameters>,
+}
+
+impl TransportSpec {
+    /// The transport that runs, in the catalogue.
+    pub fn entry(&self) -> &'static catalogue::TransportEntry {
+        catalogue::transport(&self.name).expect("reading found the name in the catalogue")
+    }
+
+    /// The parameters of the transport that runs.
+    pub fn chosen(&self) -> &Parameters {
+        &self.parameters[&self.name]
+    }
+}
+
+impl<'de> Deserialize<'de> for TransportSpec {
+    /// Reads each transport's table as the parameters of that transport.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TransportSpec, D::Error> {
+        #[derive(Deserialize)]
+        struct Tables {
+            name: String,
+            #[serde(flatten)]
+            tables: BTreeMap<String, toml::Table>,
+        }
+        let Tables { name, mut tables } = Tables::deserialize(deserializer)?;
+        tables.entry(name.clone()).or_default();
+        let read = |(name, table): (String, toml::Table)| {
+            let entry =
+                catalogue::transport(&name).ok_or_else(|| de::Error::custom(format!("there is no transport {name}")))?;
+            let parameters = (entry.read)(table);
+            let parameters = parameters.map_err(|error| de::Error::custom(format!("transport.{name}: {}", error.message())))?;
+            Ok((name, parameters))
+        };
+        Ok(TransportSpec { name, parameters: tables.into_iter().map(read).collect::<Result<_, D::Error>>()? })
+    }
 }
 
 impl JsonSchema for TransportSpec {
@@ -28,10 +63,11 @@ impl JsonSchema for TransportSpec {
         "Transport".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let names: Vec<&str> = registry::names().collect();
+        let names: Vec<&str> = catalogue::transport_names().collect();
         let name = json_schema!({ "description": "The name of the transport that runs.", "type": "string", "enum": names });
         let mut properties = Map::from_iter([("name".to_owned(), Value::from(name))]);
-        properties.extend(registry::ENTRIES.iter().map(|entry| (entry.name.to_owned(), (entry.schema)(generator).into())));
+        let tables = catalogue::TRANSPORTS.iter().map(|entry| (entry.name.to_owned(), (entry.schema)(generator).into()));
+        properties.extend(tables);
         json_schema!({
             "description": "Which transport runs, and the parameters of this one and possibly of others.",
             "type": "object",
@@ -46,18 +82,41 @@ impl JsonSchema for TransportSpec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Metrics {
-    /// What ends a flow.
+    /// Which event ends a flow.
     pub fct_end: FctEnd,
-    /// What a flow completion time is divided by to make a slowdown.
+    /// The time that a flow completion time is divided by to make a slowdown.
     pub optimum: Optimum,
-    /// A constant that is added to every flow's completion time and to its optimum, and to the completion time of every request: the
-    /// way of the request that the flow answers, and the application's time, which a simulation of the flow alone does not show.
+    /// A constant that is added to every flow's completion time and to its optimum, and to the completion time of every request. It
+    /// stands for the way of the request that the flow answers, and for the application's time, which a simulation of the flow alone
+    /// does not show.
+    #[schemars(extend("x-min" = "0s", "x-max" = "3600s"))]
     pub request_delay: Quantity<Duration>,
-    /// Slowdowns and completion times are also given by flow size: above each of these sizes, up to the next. Ascending, from 0.
+    /// Slowdowns and completion times are also given for bins of flow sizes. A bin has the flows above one of these sizes and up to the
+    /// next. The sizes ascend from 0.
+    #[schemars(transform = bin_range)]
     pub size_bins: Vec<Quantity<Bytes>>,
+    /// What is recorded over the course of the run, each in a file of `series`. `pending` is how much has arrived at the sources and has
+    /// not been sent, which tells whether the network keeps up. An empty list records nothing and saves the time.
+    pub series: BTreeSet<SeriesKind>,
 }
 
-/// What a flow completion time is divided by to make a slowdown.
+/// Gives the edges of the size bins their range.
+fn bin_range(schema: &mut Schema) {
+    if let Some(items) = schema.get_mut("items").and_then(Value::as_object_mut) {
+        items.insert("x-min".to_owned(), "0B".into());
+        items.insert("x-max".to_owned(), "1000TB".into());
+    }
+}
+
+/// Something that changes over the course of a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SeriesKind {
+    /// How much has arrived at the sources and has not been sent: whether the network keeps up (figure 7 of the pHost paper).
+    Pending,
+}
+
+/// The time that a flow completion time is divided by to make a slowdown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Optimum {
@@ -71,6 +130,12 @@ pub enum Optimum {
 impl Default for Metrics {
     fn default() -> Metrics {
         let size_bins = [0, 10_000, 100_000, 10_000_000].map(|bytes| Quantity(Bytes::new(bytes))).to_vec();
-        Metrics { fct_end: FctEnd::default(), optimum: Optimum::default(), request_delay: Quantity::default(), size_bins }
+        Metrics {
+            fct_end: FctEnd::default(),
+            optimum: Optimum::default(),
+            request_delay: Quantity::default(),
+            size_bins,
+            series: BTreeSet::from([SeriesKind::Pending]),
+        }
     }
 }

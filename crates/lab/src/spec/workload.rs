@@ -31,17 +31,17 @@ pub enum WorkloadKind {
     /// uniformly without replacement, all of which start at once. The flows of a request share a coflow number. Requests follow one
     /// of `load`, `mean_gap` and `period`.
     Incast(Incast),
-    /// One flow from each host to a partner of its own, all at time 0.
+    /// Each host sends one flow to a partner of its own, all at time 0.
     Permutation(Permutation),
-    /// Flows between random hosts, all at time 0.
+    /// Random hosts send flows to random hosts, all at time 0.
     Burst(Burst),
-    /// Loops of flows: the next one starts when the last one has been received.
+    /// Flows form loops: the next flow starts when the last one has been received.
     ///
     /// Each loop sends one flow after the other from a host of `from` to `to`, as an application does that asks for the next one
-    /// when it has all of the last. First flows start at time 0. A loop that has not come to its last flow when the run ends leaves out
-    /// the rest.
+    /// when it has all of the last. The first flow of each loop starts at time 0. Flows that have not started when the run ends are left
+    /// out.
     ClosedLoop(ClosedLoop),
-    /// Flows from a CSV file.
+    /// A CSV file lists the flows.
     ///
     /// Its first line names the columns, in any order: `start_s`, `src`, `dst`, `bytes`, and optionally `deadline_s`, `tenant`,
     /// `coflow` and `id`. Then comes a line per flow, in order of start. `start_s` and `deadline_s` are seconds from the start of
@@ -54,26 +54,27 @@ pub enum WorkloadKind {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
-    /// How large flows are.
+    /// The sizes of the flows.
     pub sizes: Sizes,
     /// The expected utilisation of the busiest link among those that `load_link` names. Payload and headers of every data packet
     /// sent once count; control packets and retransmissions do not.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.6)]
     pub load: f64,
-    /// Which links `load` speaks of.
+    /// Which links `load` is about.
     #[serde(default)]
     pub load_link: LoadLink,
     /// How many flows there are.
     #[schemars(range(min = 1, max = 100_000_000), example = 20_000)]
     pub flows: u32,
-    /// Who sends to whom.
+    /// The traffic matrix: which host sends to which.
     #[serde(default)]
     pub matrix: MatrixKind,
-    /// When flows want to be complete. Without it they have no deadlines.
+    /// The deadlines of the flows. Without it, flows have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
-    /// Tenants that share the load. Without them there is one, number 0.
+    /// The tenants that share the load. Without them there is one, number 0.
     #[serde(default, rename = "tenant", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 65_535))]
     pub tenants: Vec<Tenant>,
 }
 
@@ -84,12 +85,13 @@ pub struct Incast {
     /// How many hosts answer each request.
     #[schemars(range(min = 1, max = 65_000), example = 20)]
     pub senders: u32,
-    /// Payload of a request, split evenly among its senders; the first ones carry the remainder, a byte each.
+    /// The payload of a request. It is split evenly among its senders, where the first ones carry the remainder, a byte each.
+    #[schemars(extend("x-min" = "1B", "x-max" = "1000TB"))]
     pub bytes: Quantity<Bytes>,
     /// How many requests there are.
     #[schemars(range(min = 1, max = 100_000_000), example = 1_000)]
     pub requests: u32,
-    /// Who gets all requests. Without it, each has a receiver of its own.
+    /// The receiver of all requests, by number or name. Without it, each request has a receiver of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<HostRef>,
     /// Requests arrive as a Poisson process that loads the busiest of the hosts' links by this much on average, counted as for Poisson
@@ -99,12 +101,14 @@ pub struct Incast {
     pub load: Option<f64>,
     /// Requests arrive as a Poisson process with this mean time between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub mean_gap: Option<Quantity<Duration>>,
     /// One request starts every `period`, the first at time 0. With a period above the time that one request takes
     /// (`bytes` at the receiver's rate, and a round trip) requests follow each other without overlapping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub period: Option<Quantity<Duration>>,
-    /// When flows want to be complete. Without it they have no deadlines.
+    /// The deadlines of the flows. Without it, flows have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
 }
@@ -113,9 +117,9 @@ pub struct Incast {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Permutation {
-    /// How large flows are.
+    /// The sizes of the flows.
     pub sizes: Sizes,
-    /// When flows want to be complete. Without it they have no deadlines.
+    /// The deadlines of the flows. Without it, flows have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
 }
@@ -124,19 +128,20 @@ pub struct Permutation {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// How large flows are.
+    /// The sizes of the flows.
     pub sizes: Sizes,
     /// How many flows there are.
     #[schemars(range(min = 1, max = 100_000_000), example = 1_000)]
     pub flows: u32,
-    /// Who sends to whom.
+    /// The traffic matrix: which host sends to which.
     #[serde(default)]
     pub matrix: MatrixKind,
-    /// When flows want to be complete. Without it they have no deadlines.
+    /// The deadlines of the flows. Without it, flows have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
-    /// Tenants that share the bytes. Without them there is one, number 0.
+    /// The tenants that share the bytes. Without them there is one, number 0.
     #[serde(default, rename = "tenant", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 65_535))]
     pub tenants: Vec<Tenant>,
 }
 
@@ -144,12 +149,12 @@ pub struct Burst {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
-    /// Who sends: hosts, by number or name.
+    /// The hosts that send, by number or name.
     #[schemars(length(min = 1, max = 65_000))]
     pub from: Vec<HostRef>,
-    /// Who receives: a host, by number or name.
+    /// The host that receives, by number or name.
     pub to: HostRef,
-    /// How large flows are.
+    /// The sizes of the flows.
     pub sizes: Sizes,
     /// How many flows each loop has.
     #[schemars(range(min = 1, max = 16_000_000), example = 1_000)]
@@ -158,8 +163,8 @@ pub struct ClosedLoop {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 65_000))]
     pub loops: u32,
-    /// How much time passes between a flow's last byte at the receiver and the start of the next flow, such as the way of the request.
-    /// Above zero.
+    /// The time between a flow's last byte at the receiver and the start of the next flow, such as the way of the request.
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub think: Quantity<Duration>,
 }
 
@@ -176,7 +181,7 @@ pub struct Trace {
     pub file: String,
 }
 
-/// Which links a load speaks of.
+/// Which links a load is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadLink {
@@ -187,7 +192,7 @@ pub enum LoadLink {
     Core,
 }
 
-/// Who sends to whom.
+/// A traffic matrix: which host sends to which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MatrixKind {
@@ -225,21 +230,29 @@ impl MatrixKind {
     ];
 }
 
-/// How large flows are: the name of a table, or a distribution.
+/// The sizes of flows: the name of a table, or a distribution.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Sizes {
-    /// A table that comes with the simulator.
+    /// The name of a table that comes with the simulator.
     #[schemars(schema_with = "table_names")]
     Table(String),
-    /// `{ fixed = "100kB" }`: all flows alike.
+    /// `{ fixed = "100kB" }`: all flows have this size.
     Fixed(Fixed),
-    /// `{ uniform = ["2kB", "198kB"] }`: uniform from the first to the second.
+    /// `{ uniform = ["2kB", "198kB"] }`: sizes are uniform from the first to the second.
     Uniform(Uniform),
-    /// `{ bimodal = ["4380B", "1022000B"], first_share = 0.9 }`: one of two sizes.
+    /// `{ bimodal = ["4380B", "1022000B"], first_share = 0.9 }`: a flow has one of two sizes.
     Bimodal(Bimodal),
-    /// `{ cdf = "my.csv", dialect = "bytes_percent" }`: a table from a file.
+    /// `{ cdf = "my.csv", dialect = "bytes_percent" }`: a file has the distribution.
     Cdf(CdfFile),
+}
+
+/// Gives the items of a list the range of flow sizes.
+fn size_range(schema: &mut Schema) {
+    if let Some(items) = schema.get_mut("items").and_then(serde_json::Value::as_object_mut) {
+        items.insert("x-min".to_owned(), "1B".into());
+        items.insert("x-max".to_owned(), "1000TB".into());
+    }
 }
 
 fn table_names(_: &mut SchemaGenerator) -> Schema {
@@ -247,11 +260,12 @@ fn table_names(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": names })
 }
 
-/// All alike.
+/// All flows have one size.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fixed {
     /// The size of every flow.
+    #[schemars(extend("x-min" = "1B", "x-max" = "1000TB"))]
     pub fixed: Quantity<Bytes>,
 }
 
@@ -260,6 +274,7 @@ pub struct Fixed {
 #[serde(deny_unknown_fields)]
 pub struct Uniform {
     /// The smallest and the largest size.
+    #[schemars(transform = size_range)]
     pub uniform: [Quantity<Bytes>; 2],
 }
 
@@ -268,31 +283,32 @@ pub struct Uniform {
 #[serde(deny_unknown_fields)]
 pub struct Bimodal {
     /// The smaller and the larger size.
+    #[schemars(transform = size_range)]
     pub bimodal: [Quantity<Bytes>; 2],
-    /// The share of flows, by number, that have the first size.
+    /// The share of flows that have the first size.
     #[schemars(range(min = 0, max = 1), example = 0.9)]
     pub first_share: f64,
 }
 
-/// A table of your own.
+/// The distribution is in a file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CdfFile {
     /// The file, relative to the scenario's folder.
     #[schemars(example = "my.csv")]
     pub cdf: String,
-    /// How its columns are meant. Needed unless the file names its columns, or its last row says 100 (percent).
+    /// What its columns mean. It is required unless the file names its columns, or its last row says 100 (percent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,
 }
 
-/// When flows want to be complete: a random time after their start, but never less than `floor` times what they would need alone.
+/// The deadline of a flow is a random time after its start, but never less than `floor` times what the flow would need alone.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Deadline {
-    /// Exponentially distributed.
+    /// The time is exponentially distributed.
     Exponential(ExponentialDeadline),
-    /// Uniformly distributed.
+    /// The time is uniformly distributed.
     Uniform(UniformDeadline),
 }
 
@@ -300,7 +316,8 @@ pub enum Deadline {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExponentialDeadline {
-    /// Their mean before the floor is applied.
+    /// The mean time before the floor is applied.
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub mean: Quantity<Duration>,
     /// No deadline is below this many times the flow's optimum.
     #[serde(default = "usual_floor")]
@@ -312,9 +329,11 @@ pub struct ExponentialDeadline {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UniformDeadline {
-    /// The shortest, before the floor is applied.
+    /// The shortest time before the floor is applied.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub min: Quantity<Duration>,
-    /// The longest, before the floor is applied.
+    /// The longest time before the floor is applied.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub max: Quantity<Duration>,
     /// No deadline is below this many times the flow's optimum.
     #[serde(default)]
@@ -331,16 +350,16 @@ fn usual_floor() -> f64 {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
-    /// Its name, unique, for whoever reads the scenario; results number tenants from 0, in this order.
+    /// Its name, which no other tenant has, for whoever reads the scenario. Results number tenants from 0, in this order.
     #[schemars(example = &"a")]
     pub name: String,
-    /// How large its flows are; by default as the workload's.
+    /// The sizes of its flows. By default, they are the workload's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
-    /// Who of it sends to whom; by default as the workload's. The load is that of all tenants together.
+    /// Its traffic matrix. By default, it is the workload's. The load is that of all tenants together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<MatrixKind>,
-    /// Its expected share of the wire bytes; all shares together make 1.
+    /// Its expected share of the wire bytes. All shares together make 1.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.5)]
     pub share: f64,
 }

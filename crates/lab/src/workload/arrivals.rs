@@ -1,4 +1,4 @@
-//! When flows start, and between whom.
+//! Workloads whose flows arrive as Poisson processes or all at once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,17 +15,15 @@ use crate::ScenarioError;
 use crate::random::{NETWORK, Stream};
 use crate::spec::{Burst, Permutation, Poisson};
 
-/// A workload whose last start is expected later than this is refused: it is a slip in a load or a rate, and further on starts
-/// would leave the range of [`Time`].
+/// A workload whose last start is expected later than this is refused: a load or a rate has a slip, and later starts would leave the
+/// range of [`Time`].
 pub(super) const START_S_MAX: f64 = 1e6;
-/// As the schema has it for the kinds that say their number of flows.
-pub(super) const FLOWS_MAX: u32 = 100_000_000;
 pub(super) const PS_PER_S: f64 = 1e12;
 
-/// What one host draws from, for one matrix of the traffic.
+/// The random streams of one host, for one matrix of the traffic.
 struct ArrivalProcess {
     host: u32,
-    /// Its matrix, among those of the traffic.
+    /// The number of its matrix among those of the traffic.
     matrix: usize,
     mean_gap_ps: f64,
     arrivals: Stream,
@@ -58,8 +56,8 @@ pub(super) fn next_start(last: Time, stream: &mut Stream, mean_gap_ps: f64) -> T
     Time::from_ps(last.as_ps().saturating_add(gap_ps))
 }
 
-/// The first `flows` flows of independent Poisson processes, one for each matrix and source, merged in order of (start, matrix,
-/// source).
+/// Flows of independent Poisson processes, one for each matrix and source. The first `flows` of all of them are taken, in order of
+/// (start, matrix, source).
 pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
     let traffic = Traffic::of(&spec.sizes, spec.matrix, &spec.tenants, context)?;
     let shares: Vec<(&Matrix, f64)> = traffic.iter().map(|part| (&part.matrix, part.share)).collect();
@@ -92,7 +90,7 @@ pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>
     Ok(flows.0)
 }
 
-/// One flow from each host to its partner.
+/// Makes one flow from each host to its partner.
 pub(super) fn permutation(spec: &Permutation, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
     let hosts = context.network.hosts() as u32;
     let cdf = distribution(&spec.sizes, context.base_dir, "workload.sizes")?;
@@ -104,7 +102,7 @@ pub(super) fn permutation(spec: &Permutation, context: &Context<'_>) -> Result<V
     Ok(flows.0)
 }
 
-/// Flows at time 0, from sources in proportion to their share of the traffic.
+/// Makes flows at time 0. Their sources are drawn in proportion to the sources' shares of the traffic.
 pub(super) fn burst(spec: &Burst, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
     let traffic = Traffic::of(&spec.sizes, spec.matrix, &spec.tenants, context)?;
     let hosts = context.network.hosts();
@@ -131,7 +129,7 @@ pub(super) fn burst(spec: &Burst, context: &Context<'_>) -> Result<Vec<Flow>, Sc
     Ok(flows.0)
 }
 
-/// Refuses a workload whose last start is expected this long after its first.
+/// Refuses a workload whose last start is expected more than [`START_S_MAX`] after its first.
 pub(super) fn check_length(key: &str, seconds: f64) -> Result<(), ScenarioError> {
     if seconds <= START_S_MAX {
         return Ok(());

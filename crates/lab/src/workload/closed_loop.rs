@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use flowloom_core::{Duration, NodeId, Time};
+use flowloom_core::{NodeId, Time};
 use flowloom_fabric::Successor;
-use flowloom_fabric::calendar::PAYLOADS_MAX;
 use flowloom_fabric::seed::Purpose;
 
 use super::arrivals::check_length;
@@ -15,25 +14,16 @@ use crate::ScenarioError;
 use crate::random::Stream;
 use crate::spec::ClosedLoop;
 
-/// First flows at time 0, by source and loop; then the others, loop by loop.
+/// Makes the first flow of every loop, at time 0 and in order of source and loop, and then all that wait, loop by loop.
 pub(super) fn workload(spec: &ClosedLoop, context: &Context<'_>) -> Result<Workload, ScenarioError> {
     let (sources, to) = ends(spec, context)?;
-    if spec.think.0 == Duration::ZERO {
-        return Err(ScenarioError::at_key("workload.think", "found 0; the time to think is above zero"));
-    }
     check_length("workload.requests", f64::from(spec.requests) * spec.think.0.as_secs_f64())?;
-    let loop_count = sources.len() as u64 * u64::from(spec.loops);
-    let flow_count = loop_count * u64::from(spec.requests);
-    if flow_count > PAYLOADS_MAX as u64 {
-        let message = format!("{loop_count} loops of {} flows make {flow_count}; the limit is {PAYLOADS_MAX}", spec.requests);
-        return Err(ScenarioError::at_key("workload.requests", message));
-    }
     let cdf = distribution(&spec.sizes, context.base_dir, "workload.sizes")?;
     let places = sources.iter().flat_map(|src| (0..u64::from(spec.loops)).map(|number| (*src, number)));
     let stream =
         |(src, number): (NodeId, u64)| (src, Stream::new(context.seed, Purpose::Sizes, number << 32 | u64::from(src.0)));
     let mut loops: Vec<(NodeId, Stream)> = places.map(stream).collect();
-    let mut flows = FlowList::with_capacity(flow_count as u32);
+    let mut flows = FlowList::with_capacity(sources.len() as u32 * spec.loops * spec.requests);
     for (src, sizes) in &mut loops {
         flows.push(Time::ZERO, *src, to, cdf.sample(sizes.unit()));
     }

@@ -1,23 +1,23 @@
-//! When flows want to be complete.
+//! Deadlines of flows.
 
 use flowloom_core::{Duration, Flow};
 use flowloom_fabric::seed::Purpose;
 
 use super::Context;
 use crate::ScenarioError;
-use crate::ideal::Alone;
+use crate::ideal::UnloadedTimes;
 use crate::random::Stream;
-use crate::spec::Deadline;
+use crate::spec::{Deadline, ExponentialDeadline, UniformDeadline};
 
 /// Gives each flow a deadline: its start, plus the larger of a random span and `floor` times what the flow takes alone
 /// ([`Network::flow_time`](flowloom_core::Network::flow_time)), as the pHost paper has it (§4.3).
 pub(super) fn assign(flows: &mut [Flow], spec: &Deadline, context: &Context<'_>) -> Result<(), ScenarioError> {
-    let floor = check(spec)?;
+    let (Deadline::Exponential(ExponentialDeadline { floor, .. }) | Deadline::Uniform(UniformDeadline { floor, .. })) = spec;
     let stream = |host| Stream::new(context.seed, Purpose::Deadlines, host);
     let mut streams: Vec<Stream> = (0..context.network.hosts() as u64).map(stream).collect();
-    let mut alone = Alone::new(context.network, context.wire);
+    let mut unloaded = UnloadedTimes::new(context.network, context.wire);
     for flow in flows {
-        let least = alone.received(flow).checked_scale(floor).ok_or_else(|| too_late("floor", flow))?;
+        let least = unloaded.received(flow).checked_scale(*floor).ok_or_else(|| too_late("floor", flow))?;
         let drawn = draw(spec, &mut streams[flow.src.index()]).map_err(|key| too_late(key, flow))?;
         flow.deadline = Some(flow.start + drawn.max(least));
     }
@@ -36,19 +36,4 @@ fn draw(spec: &Deadline, stream: &mut Stream) -> Result<Duration, &'static str> 
 fn too_late(key: &str, flow: &Flow) -> ScenarioError {
     let message = format!("a flow of {} would have more than {} until its deadline; give less", flow.size, Duration::LONGEST);
     ScenarioError::at_key(format!("workload.deadline.{key}"), message)
-}
-
-/// The floor, if the rest makes sense.
-fn check(spec: &Deadline) -> Result<f64, ScenarioError> {
-    match spec {
-        Deadline::Exponential(spec) if spec.mean.0 == Duration::ZERO => {
-            Err(ScenarioError::at_key("workload.deadline.mean", "found 0; the mean is above zero"))
-        }
-        Deadline::Uniform(spec) if spec.max < spec.min => {
-            let message = format!("found {}, which is before min, {}", spec.max.0, spec.min.0);
-            Err(ScenarioError::at_key("workload.deadline.max", message))
-        }
-        Deadline::Exponential(spec) => Ok(spec.floor),
-        Deadline::Uniform(spec) => Ok(spec.floor),
-    }
 }

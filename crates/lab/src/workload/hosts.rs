@@ -1,4 +1,4 @@
-//! Hosts by number or name.
+//! Finds hosts by number or name.
 
 use flowloom_core::{Network, NodeId};
 
@@ -30,7 +30,7 @@ fn by_name(name: &str, network: &Network) -> Option<NodeId> {
     (0..network.hosts() as u32).map(NodeId).find(|host| network.node(*host).name == name)
 }
 
-/// The text that names no host, and what is wrong with it.
+/// What is wrong with a text that names no host.
 pub(super) fn no_such_host(text: &str, network: &Network) -> String {
     format!("{text}; there is no such host, hosts are numbered 0 to {}", network.hosts() - 1)
 }

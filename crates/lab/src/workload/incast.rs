@@ -3,7 +3,7 @@
 use flowloom_core::{Bytes, Duration, Flow, NodeId, Time};
 use flowloom_fabric::seed::Purpose;
 
-use super::arrivals::{FLOWS_MAX, PS_PER_S, check_length, next_start};
+use super::arrivals::{PS_PER_S, check_length, next_start};
 use super::hosts::find_host;
 use super::load::total_bytes_per_second;
 use super::matrix::Matrix;
@@ -11,8 +11,9 @@ use super::{Context, FlowList};
 use crate::ScenarioError;
 use crate::random::{NETWORK, Stream};
 use crate::spec::{Incast, LoadLink, MatrixKind};
+use crate::validate::workload::{RequestStarts, request_starts};
 
-/// Requests: each has one receiver and several senders, and its number as coflow.
+/// Makes requests. Each has one receiver and several senders, and its flows have the request's number as their coflow.
 pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
     let hosts = context.network.hosts();
     let only = spec.receiver.as_ref().map(|host| find_host(host, context.network, "workload.receiver")).transpose()?;
@@ -22,21 +23,10 @@ pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, S
             format!("found {senders}; the topology has {hosts} hosts, so a receiver has at most {} senders", hosts - 1);
         return Err(ScenarioError::at_key("workload.senders", message));
     }
-    if bytes < senders as u64 {
-        return Err(ScenarioError::at_key(
-            "workload.bytes",
-            format!("{} is less than a byte for each of {senders} senders", spec.bytes.0),
-        ));
-    }
-    let flow_count = u64::from(spec.requests) * u64::from(spec.senders);
-    let Some(flow_count) = u32::try_from(flow_count).ok().filter(|count| *count <= FLOWS_MAX) else {
-        let message = format!("{} requests of {senders} flows make {flow_count}; the limit is {FLOWS_MAX}", spec.requests);
-        return Err(ScenarioError::at_key("workload.requests", message));
-    };
     let mut clock = RequestClock::new(spec, only, context)?;
     let mut choices = Stream::new(context.seed, Purpose::Destinations, NETWORK);
     let mut others: Vec<u32> = (1..hosts as u32).collect();
-    let mut flows = FlowList::with_capacity(flow_count);
+    let mut flows = FlowList::with_capacity(spec.requests * spec.senders);
     for request in 0..spec.requests {
         let start = clock.next_start();
         let receiver = only.map_or_else(|| choices.below(hosts) as u32, |host| host.0);
@@ -53,12 +43,12 @@ pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, S
     Ok(flows.0)
 }
 
-/// How many of `bytes` the sender number `index` sends.
+/// How many of the `bytes` of a request its sender number `index` sends.
 fn share(bytes: u64, senders: u64, index: u64) -> u64 {
     bytes / senders + u64::from(index < bytes % senders)
 }
 
-/// When requests start.
+/// Gives the starts of requests, one after the other.
 enum RequestClock {
     Periodic { next: Time, period: Duration },
     Poisson { last: Time, mean_gap_ps: f64, arrivals: Stream },
@@ -66,28 +56,15 @@ enum RequestClock {
 
 impl RequestClock {
     fn new(spec: &Incast, only: Option<NodeId>, context: &Context<'_>) -> Result<RequestClock, ScenarioError> {
-        let gap_s = match (spec.load, spec.mean_gap, spec.period) {
-            (Some(load), None, None) => gap_at_load(spec, load, only, context)?,
-            (None, Some(gap), None) => above_zero(gap.0, "workload.mean_gap")?,
-            (None, None, Some(period)) => above_zero(period.0, "workload.period")?,
-            (None, None, None) => {
-                let message =
-                    "missing; give load = 0.6 or mean_gap = \"1ms\" (Poisson arrivals), or period = \"1ms\" (one every period)";
-                return Err(ScenarioError::at_key("workload.load", message));
-            }
-            (load, gap, _) => {
-                let (key, found) = match (load, gap) {
-                    (Some(_), Some(_)) => ("workload.mean_gap", "both load and mean_gap are"),
-                    (Some(_), None) => ("workload.period", "both load and period are"),
-                    _ => ("workload.period", "both mean_gap and period are"),
-                };
-                return Err(ScenarioError::at_key(key, format!("{found} given; requests follow one of them")));
-            }
+        let starts = request_starts(spec)?;
+        let gap_s = match starts {
+            RequestStarts::PoissonOfLoad(load) => gap_at_load(spec, load, only, context)?,
+            RequestStarts::PoissonOfGap(gap) | RequestStarts::Periodic(gap) => gap.as_secs_f64(),
         };
         check_length("workload.requests", f64::from(spec.requests) * gap_s)?;
-        Ok(match spec.period {
-            Some(period) => RequestClock::Periodic { next: Time::ZERO, period: period.0 },
-            None => {
+        Ok(match starts {
+            RequestStarts::Periodic(period) => RequestClock::Periodic { next: Time::ZERO, period },
+            RequestStarts::PoissonOfLoad(_) | RequestStarts::PoissonOfGap(_) => {
                 let arrivals = Stream::new(context.seed, Purpose::Arrivals, NETWORK);
                 RequestClock::Poisson { last: Time::ZERO, mean_gap_ps: gap_s * PS_PER_S, arrivals }
             }
@@ -107,14 +84,6 @@ impl RequestClock {
             }
         }
     }
-}
-
-fn above_zero(span: Duration, key: &str) -> Result<f64, ScenarioError> {
-    if span == Duration::ZERO {
-        let name = key.rsplit('.').next().unwrap_or(key).replace('_', " ");
-        return Err(ScenarioError::at_key(key, format!("found 0; the {name} is above zero")));
-    }
-    Ok(span.as_secs_f64())
 }
 
 /// The mean time between requests at which the busiest host's link is utilised to `load`.

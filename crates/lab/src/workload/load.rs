@@ -1,4 +1,4 @@
-//! What a load means: how much traffic there is in all, given how busy the busiest link of a class is to be.
+//! What a load means: how much traffic there is in all if the busiest link of a class is this busy.
 
 use flowloom_core::{LinkId, Network, NodeId, NodeKind, Rate};
 
@@ -7,7 +7,7 @@ use crate::ScenarioError;
 use crate::spec::LoadLink;
 
 /// Wire bytes per second of all flows together, such that the busiest link of the class is utilised to `load` in expectation.
-/// `traffic` is what all of it is made of: matrices and the share of the bytes that follows each.
+/// `traffic` lists the matrices, each with the share of the bytes that follows it.
 ///
 /// # Errors
 /// Where no link of the class carries traffic.
@@ -47,7 +47,7 @@ fn busiest_core(network: &Network, traffic: &[(&Matrix, f64)]) -> f64 {
     core.map(|(link, share)| share / bytes_per_second(link.rate)).fold(0.0, f64::max)
 }
 
-/// What `of` gives for each matrix, added up in proportion to the matrices' shares.
+/// The sum of what `of` gives for each matrix, weighted by the matrices' shares.
 fn sum_of(traffic: &[(&Matrix, f64)], len: usize, of: impl Fn(&Matrix) -> Vec<f64>) -> Vec<f64> {
     let mut sum = vec![0.0; len];
     for (matrix, share) in traffic {
@@ -60,8 +60,7 @@ fn bytes_per_second(rate: Rate) -> f64 {
     rate.as_bps() as f64 / 8.0
 }
 
-/// For every directed link the share of all traffic that crosses it, split evenly at each switch among the next hops on
-/// shortest paths.
+/// The share of all traffic that crosses each directed link. Each switch splits traffic evenly among the next hops on shortest paths.
 pub fn link_shares(network: &Network, matrix: &Matrix) -> Vec<f64> {
     let mut shares = vec![0.0; network.links().len()];
     let hosts = network.hosts() as u32;
@@ -78,7 +77,7 @@ pub fn link_shares(network: &Network, matrix: &Matrix) -> Vec<f64> {
     shares
 }
 
-/// Moves what is at each node on towards `target`, farthest nodes first, and notes it on the links.
+/// Moves the traffic at each node on towards `target`, farthest nodes first, and adds it to the links that it crosses.
 fn spread(network: &Network, target: NodeId, at_node: &mut [f64], shares: &mut [f64]) {
     let distance = network.distances(target);
     let mut order: Vec<NodeId> = network.node_ids().filter(|node| distance[node.index()] != u32::MAX).collect();

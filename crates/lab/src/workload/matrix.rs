@@ -10,9 +10,9 @@ use crate::spec::MatrixKind;
 
 /// A traffic matrix: each host's share of all traffic, and the hosts among which it chooses destinations uniformly.
 pub struct Matrix {
-    /// By host; they add up to 1.
+    /// Each host's share of all traffic. The shares add up to 1.
     weights: Vec<f64>,
-    /// By host; the host itself does not count.
+    /// For each host, the hosts it sends to. The host itself does not count.
     targets: Vec<Range<u32>>,
 }
 
@@ -47,7 +47,7 @@ impl Matrix {
         matrix
     }
 
-    /// All hosts but one send to that one, alike.
+    /// All hosts but one send equally to that one.
     pub fn to_one(receiver: NodeId, network: &Network) -> Matrix {
         let hosts = network.hosts() as u32;
         let weight = |host| if host == receiver.0 { 0.0 } else { 1.0 / f64::from(hosts - 1) };
@@ -55,12 +55,12 @@ impl Matrix {
         Matrix { weights: (0..hosts).map(weight).collect(), targets }
     }
 
-    /// By host: its share of all traffic. They add up to 1.
+    /// Each host's share of all traffic that is sent. The shares add up to 1.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// By host: the share of all traffic that it receives.
+    /// Each host's share of all traffic that is received.
     pub fn received(&self) -> Vec<f64> {
         // Each source adds the same to a range of hosts: add where it begins, take away where it ends, and sum up.
         let mut steps = vec![0.0; self.weights.len() + 1];
@@ -105,8 +105,8 @@ impl Matrix {
     }
 }
 
-/// For each host the one it sends to: a uniformly random cycle through all hosts (Sattolo's algorithm), so that nobody is its own
-/// partner and nothing needs to be drawn twice.
+/// The partner that each host sends to. Partners form a uniformly random cycle through all hosts (Sattolo's algorithm), so that no host is
+/// its own partner and nothing needs to be drawn twice.
 pub fn partners(hosts: u32, seed: u64) -> Vec<u32> {
     let mut stream = Stream::new(seed, Purpose::Destinations, NETWORK);
     let mut partner: Vec<u32> = (0..hosts).collect();

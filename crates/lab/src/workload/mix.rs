@@ -1,27 +1,27 @@
 //! Several workloads at the same time.
 
-use std::collections::HashSet;
-
 use flowloom_core::{Flow, FlowId, Time};
 use flowloom_fabric::Successor;
 use flowloom_fabric::calendar::PAYLOADS_MAX;
 use flowloom_fabric::seed::{Purpose, stream_seed};
 
-use super::arrivals::{FLOWS_MAX, START_S_MAX};
-use super::{Context, Workload, of_kind};
+use super::{Context, FLOWS_MAX, Workload, of_kind};
 use crate::ScenarioError;
 use crate::spec::Part;
 
-/// The flows of all parts, in order of (start, part). A part's number is its flows' tenant; coflows are numbered on from part to part.
+/// The flows of all parts, in order of (start, part). A part's number is the tenant of its flows. Numbers of coflows go on from part to
+/// part.
 pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload, ScenarioError> {
-    check_names(parts)?;
     let mut all = Workload { flows: Vec::new(), successors: Vec::new() };
     let mut coflows = 0;
     for (index, part) in parts.iter().enumerate() {
         let key = format!("workload.part.{index}");
         let seed = stream_seed(context.seed, Purpose::Parts, index as u64);
         let own = of_kind(&part.kind, &Context { seed, ..*context }).map_err(|error| error.moved("workload", &key))?;
-        check(part, &own.flows, &key)?;
+        if own.flows.iter().any(|flow| flow.tenant != 0) {
+            let message = "a part has no tenants of its own, since each part is a tenant; make a part of each";
+            return Err(ScenarioError::at_key(format!("{key}.file"), message));
+        }
         let before = all.flows.len();
         append(&mut all, own);
         coflows = place(&mut all.flows[before..], part, index as u16, coflows)
@@ -42,7 +42,7 @@ pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload
     Ok(in_order(all))
 }
 
-/// Adds a part's flows, with ids that go on.
+/// Adds a part's flows. Their ids go on from those before them.
 fn append(all: &mut Workload, own: Workload) {
     let before = all.flows.len() as u32;
     let moved = |successor: Successor| Successor { flow: FlowId(successor.flow.0 + before), ..successor };
@@ -53,7 +53,7 @@ fn append(all: &mut Workload, own: Workload) {
     all.flows.extend(own.flows.into_iter().map(|flow| Flow { id: FlowId(flow.id.0 + before), ..flow }));
 }
 
-/// Sorts by start, keeps the order of equal ones, and numbers anew.
+/// Sorts flows by start, where flows of one start keep their order, and numbers them anew.
 fn in_order(Workload { mut flows, mut successors }: Workload) -> Workload {
     flows.sort_by_key(|flow| flow.start);
     if !successors.is_empty() {
@@ -67,31 +67,8 @@ fn in_order(Workload { mut flows, mut successors }: Workload) -> Workload {
     Workload { flows, successors }
 }
 
-fn check_names(parts: &[Part]) -> Result<(), ScenarioError> {
-    let mut names = HashSet::new();
-    match parts.iter().position(|part| !names.insert(&part.name)) {
-        Some(index) => {
-            let message = format!("a second part is called \"{}\"", parts[index].name);
-            Err(ScenarioError::at_key(format!("workload.part.{index}.name"), message))
-        }
-        None => Ok(()),
-    }
-}
-
-fn check(part: &Part, flows: &[Flow], key: &str) -> Result<(), ScenarioError> {
-    if part.start.0.as_secs_f64() > START_S_MAX {
-        let message = format!("found {}; the limit is {START_S_MAX:e} s", part.start.0);
-        return Err(ScenarioError::at_key(format!("{key}.start"), message));
-    }
-    if !part.kind.tenants().is_empty() || flows.iter().any(|flow| flow.tenant != 0) {
-        let message = "a part has no tenants of its own, since each part is a tenant; make a part of each";
-        let tenants = if part.kind.tenants().is_empty() { "file" } else { "tenant" };
-        return Err(ScenarioError::at_key(format!("{key}.{tenants}"), message));
-    }
-    Ok(())
-}
-
-/// Moves a part's flows to where they belong among all, and gives the number of its next coflow; `None` if there is no such number.
+/// Moves a part's flows to the part's start, tenant and coflows. Returns the first coflow number of the next part; `None` if there is no
+/// such number.
 fn place(flows: &mut [Flow], part: &Part, tenant: u16, first_coflow: u32) -> Option<u32> {
     let mut next_coflow = first_coflow;
     for flow in flows {

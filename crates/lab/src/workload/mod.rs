@@ -3,18 +3,18 @@
 //! # Load
 //!
 //! A load is the expected utilisation of the **busiest** link of a class: the hosts' links (`load_link = "host"`) or the links
-//! between switches (`"core"`). Counted are the bytes on the wire of every data packet sent once, payload and headers
-//! ([`WireProfile::flow_wire_bytes`]), in expectation over the flow sizes, which is a closed form
-//! ([`Cdf::mean_wire_bytes`](crate::cdf::Cdf::mean_wire_bytes)); control packets and retransmissions are not counted. A link's share of the traffic
-//! follows from the traffic matrix, with traffic split evenly among equally short next hops ([`load`]). Where all hosts send
-//! and receive alike, the load is that of every host's link, the usual definition.
+//! between switches (`"core"`). It counts the bytes on the wire of every data packet sent once, payload and headers
+//! ([`WireProfile::flow_wire_bytes`]). Their expectation over the flow sizes has a closed form
+//! ([`Cdf::mean_wire_bytes`](crate::cdf::Cdf::mean_wire_bytes)). It does not count control packets and retransmissions. A link's share of
+//! the traffic follows from the traffic matrix, where switches split traffic evenly among equally short next hops ([`load`]). Where all
+//! hosts send and receive alike, the load is that of every host's link, which is the usual definition.
 //!
 //! # Randomness
 //!
-//! Each purpose has its own stream at each source host, so that a change of one kind of choice leaves the others
-//! as they were, and nothing depends on the transport or on the number of threads. What belongs to no host in
-//! particular (requests, bursts, partners) is drawn from streams at [`NETWORK`](crate::random::NETWORK). Each part of a mix has a seed
-//! of its own, derived from the run's and the part's position.
+//! Each purpose has its own random stream at each source host, so that a change of one kind of choice does not change the others, and
+//! nothing depends on the transport or on the number of threads. Choices that belong to no host (requests, bursts, partners) are drawn
+//! from streams at [`NETWORK`](crate::random::NETWORK). Each part of a mix has a seed of its own, derived from the run's seed and the
+//! part's position.
 
 mod arrivals;
 mod closed_loop;
@@ -45,7 +45,7 @@ pub use sizes::distribution;
 pub struct Workload {
     /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
     pub flows: Vec<Flow>,
-    /// By flow: what starts after it was received, if anything; empty where no flow waits.
+    /// For each flow, which flow starts after it was received, if any does; empty where no flow waits.
     pub successors: Vec<Option<Successor>>,
 }
 
@@ -60,8 +60,8 @@ impl From<Vec<Flow>> for Workload {
 /// Files that the workload names are relative to `base_dir`.
 ///
 /// # Errors
-/// With the key, or the file and line: sizes that are no distribution, shares that do not make a whole, more senders than other
-/// hosts, a load on links that carry nothing, a trace that does not fit the network, a file that cannot be read.
+/// With the key, or the file and line: a file that cannot be read, sizes from a file that are no distribution, more senders than other
+/// hosts, a load on links that carry nothing, a trace that does not fit the network.
 pub fn generate(
     spec: &WorkloadSpec,
     network: &Network,
@@ -99,7 +99,10 @@ fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Workload, Scena
     Ok(flows.into())
 }
 
-/// What flows are made from, besides the workload.
+/// The most flows that a workload may have, as the schema says for the kinds that give their number.
+pub const FLOWS_MAX: u32 = 100_000_000;
+
+/// What a generator of flows needs besides its workload.
 struct Context<'a> {
     network: &'a Network,
     wire: &'a WireProfile,
@@ -115,7 +118,7 @@ impl FlowList {
         FlowList(Vec::with_capacity(count as usize))
     }
 
-    /// Appends a flow without deadline and coflow, and lends it for what else there is to say.
+    /// Appends a flow without deadline, tenant and coflow, and returns it, so that the caller can set these.
     fn push(&mut self, start: Time, src: NodeId, dst: NodeId, size: Bytes) -> &mut Flow {
         let id = FlowId(u32::try_from(self.0.len()).expect("fewer than 2^32 flows"));
         self.0.push(Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None });

@@ -1,6 +1,4 @@
-//! Whose flows there are, how large they are and between whom.
-
-use std::collections::HashSet;
+//! Traffic of one or several tenants: its matrices and flow sizes.
 
 use flowloom_core::{Bytes, WireProfile};
 
@@ -12,15 +10,15 @@ use crate::cdf::Cdf;
 use crate::random::Stream;
 use crate::spec::{MatrixKind, Sizes, Tenant};
 
-/// All tenants that share a matrix. Without tenants, the one that there is has number 0.
+/// The traffic of all tenants that have the same matrix. A workload without tenants has one, number 0.
 pub(super) struct Traffic {
     /// Who sends to whom.
     pub matrix: Matrix,
-    /// Of all wire bytes, in expectation.
+    /// Its share of all wire bytes, in expectation.
     pub share: f64,
-    /// By tenant: its number and its flows' sizes.
+    /// The number and the flow sizes of each tenant.
     tenants: Vec<(u16, Cdf)>,
-    /// Running sums of the tenants' shares of the flows, by number.
+    /// Running sums of the tenants' shares, where shares are numbers of flows.
     running_shares: Vec<f64>,
     mean_wire_bytes: f64,
 }
@@ -29,10 +27,10 @@ pub(super) struct Traffic {
 type Member = (u16, Cdf, f64);
 
 impl Traffic {
-    /// The traffic of a workload whose own sizes and matrix are `sizes` and `matrix`: one entry for each matrix.
+    /// The traffic of a workload, one entry for each matrix. Tenants without sizes or a matrix of their own have `sizes` and `matrix`.
     ///
     /// # Errors
-    /// Sizes that are no distribution, shares that do not make a whole, a name that two tenants have.
+    /// Sizes from a file that is no distribution.
     pub fn of(
         sizes: &Sizes,
         matrix: MatrixKind,
@@ -42,8 +40,6 @@ impl Traffic {
         let mut groups: Vec<(MatrixKind, Vec<Member>)> = Vec::new();
         if tenants.is_empty() {
             groups.push((matrix, vec![(0, distribution(sizes, context.base_dir, "workload.sizes")?, 1.0)]));
-        } else {
-            check_tenants(tenants)?;
         }
         for (number, tenant) in (0u16..).zip(tenants) {
             let cdf = match &tenant.sizes {
@@ -66,7 +62,7 @@ impl Traffic {
         Ok(groups.into_iter().map(traffic).collect())
     }
 
-    /// A tenant's share is of the wire bytes, so of the flows it has its share over its mean.
+    /// A tenant's share is one of wire bytes. Its share of the flows is proportional to that over the mean wire bytes of its flows.
     fn new(matrix: Matrix, share: f64, members: Vec<Member>, wire: &WireProfile) -> Traffic {
         let mut sum = 0.0;
         let running_shares: Vec<f64> = members
@@ -81,7 +77,7 @@ impl Traffic {
         Traffic { matrix, share, tenants, running_shares, mean_wire_bytes: of_members / sum }
     }
 
-    /// How many flows it has where the whole workload has this many wire bytes, in expectation.
+    /// How many flows it has, in expectation, if the whole workload has this many wire bytes.
     pub fn flows_in(&self, total_bytes: f64) -> f64 {
         total_bytes * self.share / self.mean_wire_bytes
     }
@@ -91,23 +87,5 @@ impl Traffic {
         let index = if self.tenants.len() == 1 { 0 } else { stream.weighted(&self.running_shares) };
         let (tenant, cdf) = &self.tenants[index];
         (*tenant, cdf.sample(stream.unit()))
-    }
-}
-
-fn check_tenants(tenants: &[Tenant]) -> Result<(), ScenarioError> {
-    let total: f64 = tenants.iter().map(|tenant| tenant.share).sum();
-    if (total - 1.0).abs() > 1e-6 {
-        return Err(ScenarioError::at_key("workload.tenant", format!("the tenants' shares add up to {total}, not 1")));
-    }
-    if tenants.len() > usize::from(u16::MAX) {
-        return Err(ScenarioError::at_key("workload.tenant", format!("{} tenants; the limit is {}", tenants.len(), u16::MAX)));
-    }
-    let mut names = HashSet::new();
-    match tenants.iter().position(|tenant| !names.insert(&tenant.name)) {
-        Some(index) => {
-            let message = format!("a second tenant is called \"{}\"", tenants[index].name);
-            Err(ScenarioError::at_key(format!("workload.tenant.{index}.name"), message))
-        }
-        None => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 use flowloom_core::{Duration, Flow, Network, NodeId, Switching, Time, WireProfile};
 use proptest::prelude::*;
 
-use super::super::{Alone, Model, Order, run};
+use super::super::{Model, Order, UnloadedTimes, run};
 use super::{CUT_THROUGH, flow, leaf_spine, single_switch, sum_ps};
 
 const WIRE: WireProfile = WireProfile::IP_1500;
@@ -20,9 +20,9 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
 /// Fluid, preemptive, and naive: at every event visits all flows by `rank(flow, remaining)` and serves those whose ends are
 /// both free. Latency is added to the completion, as in [`Model::Matching`].
 fn greedy(network: &Network, flows: &[Flow], rank: impl Fn(usize, Duration) -> (Time, Duration, usize)) -> Vec<Time> {
-    let mut alone = Alone::new(network, &WIRE);
+    let mut unloaded = UnloadedTimes::new(network, &WIRE);
     let service: Vec<Duration> =
-        flows.iter().map(|flow| alone.at_sender(flow).service.max(alone.at_receiver(flow).service)).collect();
+        flows.iter().map(|flow| unloaded.at_sender(flow).service.max(unloaded.at_receiver(flow).service)).collect();
     let mut remaining = service.clone();
     let mut finish = vec![Time::MAX; flows.len()];
     let mut now = Time::ZERO;
@@ -43,7 +43,7 @@ fn greedy(network: &Network, flows: &[Flow], rank: impl Fn(usize, Duration) -> (
         for i in served {
             remaining[i] = remaining[i] - (then - now);
             if remaining[i] == Duration::ZERO {
-                finish[i] = then + (alone.received(&flows[i]) - service[i]);
+                finish[i] = then + (unloaded.received(&flows[i]) - service[i]);
             }
         }
         now = then;
@@ -99,8 +99,8 @@ proptest! {
     #[test]
     fn the_bound_is_below_the_matching_to_within_latencies(list in flows(4, 40, 1), cut_through: bool) {
         let network = leaf_spine(if cut_through { CUT_THROUGH } else { Switching::StoreAndForward });
-        let mut alone = Alone::new(&network, &WIRE);
-        let latencies: Vec<u64> = list.iter().map(|flow| alone.at_receiver(flow).latency.as_ps()).collect();
+        let mut unloaded = UnloadedTimes::new(&network, &WIRE);
+        let latencies: Vec<u64> = list.iter().map(|flow| unloaded.at_receiver(flow).latency.as_ps()).collect();
         let spread = latencies.iter().max().unwrap() - latencies.iter().min().unwrap();
         let bound = sum_ps(&run(&network, &WIRE, &list, Model::Bound, Order::Srpt));
         let matching = sum_ps(&run(&network, &WIRE, &list, Model::Matching, Order::Srpt));
@@ -111,11 +111,11 @@ proptest! {
     #[test]
     fn the_matching_is_greedy(list in flows(4, 40, 1)) {
         let network = leaf_spine(Switching::StoreAndForward);
-        let mut alone = Alone::new(&network, &WIRE);
+        let mut unloaded = UnloadedTimes::new(&network, &WIRE);
         let due: Vec<Time> = list
             .iter()
             .map(|each| {
-                let latency = alone.received(each) - alone.at_sender(each).service;
+                let latency = unloaded.received(each) - unloaded.at_sender(each).service;
                 each.deadline.map_or(Time::MAX, |at| Time::from_ps(at.as_ps().saturating_sub(latency.as_ps())))
             })
             .collect();

@@ -4,7 +4,7 @@
 use flowloom_core::{Bytes, Duration, Flow, NodeId, Time, WireProfile};
 use flowloom_fabric::seed::Purpose;
 
-use super::super::{Alone, Model, Order, run, srpt_mean_response};
+use super::super::{Model, Order, UnloadedTimes, run, srpt_mean_response};
 use super::{flow, single_switch};
 use crate::cdf::{Cdf, Point};
 use crate::random::Stream;
@@ -104,12 +104,12 @@ fn poisson(sizes: &Cdf, rate: f64, replication: u64) -> Vec<Flow> {
 /// Mean response times of the link under the oracle and under first-come first-served, in seconds.
 fn responses(flows: &[Flow]) -> [f64; 2] {
     let network = single_switch(2);
-    let mut alone = Alone::new(&network, &WIRE);
+    let mut unloaded = UnloadedTimes::new(&network, &WIRE);
     let finish = run(&network, &WIRE, flows, Model::Bound, Order::Srpt);
     let mut free = Time::ZERO;
     let mut sums = [0.0; 2];
     for (index, (flow, finish)) in flows.iter().zip(finish).enumerate() {
-        let access = alone.at_receiver(flow);
+        let access = unloaded.at_receiver(flow);
         free = free.max(flow.start) + access.service;
         if (MARGIN..flows.len() - MARGIN).contains(&index) {
             sums[0] += (finish - flow.start - access.latency).as_secs_f64();

@@ -1,9 +1,9 @@
-//! Rows, statistics, columns and series.
+//! Rows, statistics and columns.
 
 use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Rate, Switching, Time, topology};
 use proptest::prelude::*;
 
-use super::super::{Column, FctEnd, Stats, columns, mean, pending_share, percentile, rows};
+use super::super::{Column, FctEnd, Stats, columns, mean, percentile, rows};
 use super::{WIRE, flow, receiver_rows, report, us};
 use crate::ideal::{Model, Order, report as ideal_report, run};
 
@@ -128,14 +128,6 @@ fn columns_are_the_contract() {
         assert_eq!(values[0], first, "{name}");
         assert!(values[1].is_nan(), "{name} of a flow without one");
     }
-}
-
-#[test]
-fn pending_shares_by_hand() {
-    let series = pending_share(&[(0, 0), (250, 250), (500, 300), (1000, 600)], 1000);
-    let expected = [("arrived_share", vec![0.0, 0.25, 0.5, 1.0]), ("pending_share", vec![0.0, 0.0, 0.2, 0.4])];
-    assert_eq!(series.columns, expected.map(|(name, values)| (name.to_owned(), values)));
-    assert_eq!(pending_share(&[(0, 0)], 0).columns[0].1, Vec::<f64>::new());
 }
 
 proptest! {

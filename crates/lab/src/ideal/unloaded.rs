@@ -1,36 +1,37 @@
-//! What a flow takes when it is alone in the network.
+//! How long a flow takes when it is alone in the network.
 
 use std::collections::HashMap;
 
 use flowloom_core::{Duration, Flow, LinkId, Network, NodeId, Rate, WireProfile};
 
-/// Closed forms for flows that are alone in the network, with paths looked up once per class of host pairs: the same first
-/// and last switch, and access links alike. Where equal shortest paths differ (custom topologies), the one of
-/// [`Network::path`] counts.
-pub struct Alone<'a> {
+/// Closed forms of the times that flows take alone in the network.
+///
+/// Paths are looked up once per class of host pairs, which have the same first and last switch, and access links of the same rate and
+/// delay. Where equally short paths differ (custom topologies), the one of [`Network::path`] counts.
+pub struct UnloadedTimes<'a> {
     network: &'a Network,
     wire: &'a WireProfile,
     paths: HashMap<Class, Vec<LinkId>>,
 }
 
-/// A host seen from outside: the switch it hangs on, and its link.
+/// How a host is attached: its switch, and the rate and delay of its link.
 type Place = (NodeId, Rate, Duration);
 type Class = (Place, Place);
 
-/// How one flow meets the access link of one of its ends.
+/// What one flow needs of the access link of one of its ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
     /// How long the link needs for all packets of the flow, each rounded up to a picosecond as links do.
     pub service: Duration,
-    /// What the flow's way takes besides: propagation, and storing at the other hops. It is what a first, full packet takes
-    /// besides its own service here; or, if that is less, what the whole flow takes besides its service here.
+    /// How long propagation and storing at the other hops take. This is the time of the first packet less its own service here, or, if
+    /// that is less, the time of the whole flow less its service here.
     pub latency: Duration,
 }
 
-impl<'a> Alone<'a> {
-    /// Nothing looked up yet.
-    pub fn new(network: &'a Network, wire: &'a WireProfile) -> Alone<'a> {
-        Alone { network, wire, paths: HashMap::new() }
+impl<'a> UnloadedTimes<'a> {
+    /// Nothing has been looked up yet.
+    pub fn new(network: &'a Network, wire: &'a WireProfile) -> UnloadedTimes<'a> {
+        UnloadedTimes { network, wire, paths: HashMap::new() }
     }
 
     fn place(&self, host: NodeId) -> Place {
@@ -38,7 +39,7 @@ impl<'a> Alone<'a> {
         (link.to, link.rate, link.delay)
     }
 
-    /// The path of a host pair of this class.
+    /// A path between hosts of the same class.
     ///
     /// # Panics
     /// Where both are the same host.
@@ -48,25 +49,25 @@ impl<'a> Alone<'a> {
         self.paths.entry(class).or_insert_with(|| self.network.path(src, dst))
     }
 
-    /// From start until the last byte is at the receiver: [`Network::flow_time`], `OPT` of the pHost paper, §4.1.
+    /// The time from the start until the last byte is at the receiver: [`Network::flow_time`], which is `OPT` of the pHost paper, §4.1.
     pub fn received(&mut self, flow: &Flow) -> Duration {
         let (network, wire) = (self.network, self.wire);
         network.flow_time(self.path(flow.src, flow.dst), flow.size, wire)
     }
 
-    /// From the last byte's arrival until a control packet that acknowledges it is at the sender.
+    /// The time from the last byte's arrival until a control packet that acknowledges it is at the sender.
     pub fn acknowledgement(&mut self, flow: &Flow) -> Duration {
         let (network, control) = (self.network, self.wire.control);
         network.packet_time(self.path(flow.dst, flow.src), control)
     }
 
-    /// The flow on its sender's link.
+    /// What the flow needs of its sender's link.
     pub fn at_sender(&mut self, flow: &Flow) -> Access {
         let rate = self.network.host_rate(flow.src);
         self.access(flow, rate)
     }
 
-    /// The flow on its receiver's link.
+    /// What the flow needs of its receiver's link.
     pub fn at_receiver(&mut self, flow: &Flow) -> Access {
         let link = self.network.ports(flow.dst)[0];
         let rate = self.network.link(link.reverse()).rate;

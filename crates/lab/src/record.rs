@@ -1,0 +1,142 @@
+//! What a run records over its course, besides its results. A recorder is an observer of the simulator; a run that records nothing has
+//! the observer that costs nothing.
+
+use flowloom_core::{Flow, NodeId, Packet, Time};
+use flowloom_fabric::Observer;
+
+/// Columns of one length that belong together: one file in `series`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    /// The name of the file.
+    pub name: String,
+    /// Each column's name and values; the first is the axis.
+    pub columns: Vec<(String, Vec<f64>)>,
+}
+
+/// An observer that leaves series behind.
+pub trait Recorder<H>: Observer<H> {
+    /// What it has recorded.
+    fn into_series(self) -> Vec<Series>;
+}
+
+impl<H> Recorder<H> for () {
+    fn into_series(self) -> Vec<Series> {
+        Vec::new()
+    }
+}
+
+/// Records whether a network keeps up with its load, as figure 7 of the pHost paper does (§4.3).
+///
+/// A sample is how many payload bytes had been handed to all sources, and how many of these had been put into the network, where
+/// retransmissions do not count. The series `pending` has two columns, both relative to the payload of all flows of the run.
+/// `arrived_share` is what has arrived at sources. `pending_share` is what has arrived and has not been put into the network: it stays
+/// flat if the network is stable, and grows if it is not. The figure counts packets; bytes differ from them by each flow's last packet.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    total_bytes: u64,
+    next_sample_bytes: u64,
+    arrived_bytes: u64,
+    injected_bytes: u64,
+    /// Arrived and injected bytes, in order of time.
+    samples: Vec<(u64, u64)>,
+}
+
+impl Pending {
+    /// How many samples there are, at most: they are taken when flows arrive.
+    const SAMPLES: u64 = 200;
+
+    /// A recorder of a run with these flows.
+    pub fn new(flows: &[Flow]) -> Pending {
+        let total_bytes = flows.iter().map(|flow| flow.size.get()).sum();
+        Pending { total_bytes, next_sample_bytes: 0, arrived_bytes: 0, injected_bytes: 0, samples: Vec::new() }
+    }
+}
+
+impl<H> Observer<H> for Pending {
+    fn flow_opened(&mut self, _: Time, flow: &Flow) {
+        self.arrived_bytes += flow.size.get();
+        if self.arrived_bytes >= self.next_sample_bytes {
+            self.next_sample_bytes = self.arrived_bytes + (self.total_bytes / Pending::SAMPLES).max(1);
+            self.samples.push((self.arrived_bytes, self.injected_bytes));
+        }
+    }
+    #[inline]
+    fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<H>) {
+        if !packet.retransmission {
+            self.injected_bytes += u64::from(packet.payload_bytes);
+        }
+    }
+}
+
+impl<H> Recorder<H> for Pending {
+    fn into_series(self) -> Vec<Series> {
+        // Flows of no bytes have no shares.
+        let samples: &[(u64, u64)] = if self.total_bytes == 0 { &[] } else { &self.samples };
+        let share = |bytes: u64| bytes as f64 / self.total_bytes as f64;
+        let arrived = samples.iter().map(|(arrived, _)| share(*arrived)).collect();
+        let pending = samples.iter().map(|(arrived, injected)| share(arrived.saturating_sub(*injected))).collect();
+        let columns = vec![("arrived_share".to_owned(), arrived), ("pending_share".to_owned(), pending)];
+        vec![Series { name: "pending".to_owned(), columns }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowloom_core::{Bytes, Ecn, FlowId};
+
+    use super::*;
+
+    fn flow(id: u32, bytes: u64) -> Flow {
+        let size = Bytes::new(bytes);
+        Flow {
+            id: FlowId(id),
+            src: NodeId(0),
+            dst: NodeId(1),
+            size,
+            start: Time::ZERO,
+            deadline: None,
+            tenant: 0,
+            coflow: None,
+        }
+    }
+
+    fn packet(payload_bytes: u32, retransmission: bool) -> Packet<()> {
+        Packet {
+            flow: FlowId(0),
+            src: NodeId(0),
+            dst: NodeId(1),
+            size_bytes: payload_bytes + 40,
+            payload_bytes,
+            class: 0,
+            ecn: Ecn::NotCapable,
+            retransmission,
+            corrupt: false,
+            offset: Bytes::ZERO,
+            header: (),
+        }
+    }
+
+    #[test]
+    fn pending_shares_by_hand() {
+        let flows = [flow(0, 250), flow(1, 250), flow(2, 500)];
+        let mut pending = Pending::new(&flows);
+        let injected = [[(250, false), (999, true)], [(50, false), (0, false)], [(300, false), (1, true)]];
+        for (flow, packets) in flows.iter().zip(injected) {
+            Observer::<()>::flow_opened(&mut pending, Time::ZERO, flow);
+            for (bytes, again) in packets {
+                pending.packet_injected(Time::ZERO, NodeId(0), &packet(bytes, again));
+            }
+        }
+        let series = Recorder::<()>::into_series(pending);
+        let expected = [("arrived_share", vec![0.25, 0.5, 1.0]), ("pending_share", vec![0.25, 0.25, 0.7])];
+        assert_eq!(series[0].columns, expected.map(|(name, values)| (name.to_owned(), values)));
+    }
+
+    #[test]
+    fn flows_of_no_bytes_have_no_shares() {
+        let flows = [flow(0, 0)];
+        let mut pending = Pending::new(&flows);
+        Observer::<()>::flow_opened(&mut pending, Time::ZERO, &flows[0]);
+        assert_eq!(Recorder::<()>::into_series(pending)[0].columns[0].1, Vec::<f64>::new());
+    }
+}

@@ -1,0 +1,173 @@
+//! From a scenario as it was written to one that is valid: every rule that needs neither the network nor another file is checked here,
+//! and values become the types that the simulator works with. The schema has checked each value alone by then.
+
+mod topology;
+pub(crate) mod workload;
+
+use std::path::Path;
+
+use flowloom_core::{Bytes, Duration, Memory, Switching, Time, WireProfile};
+use flowloom_fabric::Routing;
+
+use crate::catalogue::{self, TransportEntry};
+use crate::parameters::{BadParameter, Parameters};
+use crate::spec::{Fabric, FaultSpec, Metrics, Run, Scenario, SharingMode, Spec, SwitchingMode, Topology, WorkloadSpec};
+use crate::{ScenarioError, spec};
+
+/// A valid scenario: only the network, and the files that the scenario names, can still be at fault.
+#[derive(Clone, Copy)]
+pub struct ValidSpec<'a> {
+    scenario: &'a Scenario,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// No event after this instant is handled; [`Time::LAST`] where the scenario does not say.
+    pub time_limit: Time,
+    /// How long a run may make no progress, if the scenario says so.
+    pub stall_limit: Option<Duration>,
+    /// The shape of the network.
+    pub topology: &'a Topology,
+    /// How many bytes packets take on a link.
+    pub wire: WireProfile,
+    /// The memory of ports and switches.
+    pub memory: Memory,
+    /// The choice among equally short paths.
+    pub routing: Routing,
+    /// When a switch may begin to forward a packet.
+    pub switching: Switching,
+    /// What goes wrong.
+    pub faults: &'a [FaultSpec],
+    /// Which flows there are.
+    pub workload: &'a WorkloadSpec,
+    /// The transport that runs.
+    pub transport: &'static TransportEntry,
+    /// The parameters of the transport that runs.
+    pub parameters: &'a Parameters,
+    /// What results are made of.
+    pub metrics: &'a Metrics,
+}
+
+impl Scenario {
+    /// Checks how the values of the scenario fit together.
+    ///
+    /// # Errors
+    /// The first rule that is broken, with file, line and key.
+    pub fn validate(&self) -> Result<ValidSpec<'_>, ScenarioError> {
+        ValidSpec::new(self).map_err(|error| self.place(error))
+    }
+}
+
+impl<'a> ValidSpec<'a> {
+    fn new(scenario: &'a Scenario) -> Result<ValidSpec<'a>, ScenarioError> {
+        let Spec { run, topology, fabric, faults, workload, transport, metrics } = &scenario.spec;
+        check_parameters(transport)?;
+        topology::check(topology)?;
+        check_faults(faults)?;
+        workload::check(workload)?;
+        check_metrics(metrics)?;
+        let (wire, entry) = (fabric.wire.profile(), transport.entry());
+        Ok(ValidSpec {
+            scenario,
+            seed: run.seed,
+            time_limit: time_limit(run)?,
+            stall_limit: run.stall_limit.map(|limit| limit.0),
+            topology,
+            wire,
+            memory: memory(fabric, &wire, entry)?,
+            routing: fabric.routing.into(),
+            switching: switching(fabric, &wire),
+            faults,
+            workload,
+            transport: entry,
+            parameters: transport.chosen(),
+            metrics,
+        })
+    }
+
+    /// The folder that the files which the scenario names are relative to.
+    pub fn base_dir(&self) -> &'a Path {
+        &self.scenario.base_dir
+    }
+
+    /// An error about a key of this scenario, with its file and line, or the override that set it.
+    pub(crate) fn place(&self, error: ScenarioError) -> ScenarioError {
+        self.scenario.place(error)
+    }
+}
+
+/// The rules of every transport whose parameters are given.
+fn check_parameters(transport: &spec::TransportSpec) -> Result<(), ScenarioError> {
+    for (name, parameters) in &transport.parameters {
+        parameters.check().map_err(|BadParameter { key, message }| {
+            let key = key.map_or(String::new(), |key| format!(".{key}"));
+            ScenarioError::at_key(format!("transport.{name}{key}"), message)
+        })?;
+    }
+    Ok(())
+}
+
+fn time_limit(run: &Run) -> Result<Time, ScenarioError> {
+    match run.time_limit {
+        Some(limit) if limit.0 > Time::LAST - Time::ZERO => {
+            Err(ScenarioError::at_key("run.time_limit", format!("found {}; a run lasts at most {}", limit.0, Time::LAST)))
+        }
+        Some(limit) => Ok(Time::ZERO + limit.0),
+        None => Ok(Time::LAST),
+    }
+}
+
+fn switching(fabric: &Fabric, wire: &WireProfile) -> Switching {
+    match fabric.switching {
+        SwitchingMode::StoreAndForward => Switching::StoreAndForward,
+        // A switch decides on what every packet has: as much as the smallest one.
+        SwitchingMode::CutThrough => Switching::CutThrough { header: wire.control },
+    }
+}
+
+/// The factor of the dynamic threshold of a shared memory, where the scenario does not give it.
+const ALPHA: f64 = 1.0;
+
+fn memory(fabric: &Fabric, wire: &WireProfile, entry: &TransportEntry) -> Result<Memory, ScenarioError> {
+    let bytes = fabric.buffer.0;
+    if bytes < wire.full {
+        let message = format!("found {bytes}; a port holds at least one full packet, {}", wire.full);
+        return Err(ScenarioError::at_key("fabric.buffer", message));
+    }
+    match (fabric.sharing, fabric.alpha) {
+        (SharingMode::Port, None) => Ok(Memory::PerPort(bytes)),
+        (SharingMode::Port, Some(alpha)) => Err(ScenarioError::at_key(
+            "fabric.alpha",
+            format!("found {alpha}, which has no effect unless fabric.sharing = \"switch\"; leave it out"),
+        )),
+        (SharingMode::Switch, alpha) if entry.shares_memory => Ok(Memory::PerSwitch { bytes, alpha: alpha.unwrap_or(ALPHA) }),
+        (SharingMode::Switch, _) => {
+            let able = catalogue::TRANSPORTS.iter().filter(|entry| entry.shares_memory);
+            let able: Vec<&str> = able.map(|entry| entry.name).collect();
+            let right = format!("it must be \"port\", or transport.name one of {}", able.join(", "));
+            let message = format!("found \"switch\", but ports of {} cannot share a memory; {right}", entry.name);
+            Err(ScenarioError::at_key("fabric.sharing", message))
+        }
+    }
+}
+
+fn check_faults(faults: &[FaultSpec]) -> Result<(), ScenarioError> {
+    for (index, fault) in faults.iter().enumerate() {
+        if let FaultSpec::LinkDown(down) = fault
+            && down.to <= down.from
+        {
+            let message = format!("found {}; the link comes up after it went down at {}", down.to.0, down.from.0);
+            return Err(ScenarioError::at_key(format!("fault.{index}.to"), message));
+        }
+    }
+    Ok(())
+}
+
+fn check_metrics(metrics: &Metrics) -> Result<(), ScenarioError> {
+    let bins = &metrics.size_bins;
+    if bins.first().is_none_or(|first| first.0 != Bytes::ZERO) || !bins.is_sorted_by(|a, b| a < b) {
+        return Err(ScenarioError::at_key(
+            "metrics.size_bins",
+            "the bins start at \"0B\" and ascend, such as [\"0B\", \"10kB\", \"100kB\"]",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! `[workload]`: which keys go together, and in which order sizes and spans come.
+
+use std::collections::HashSet;
+
+use flowloom_core::Duration;
+use flowloom_fabric::calendar::PAYLOADS_MAX;
+
+use crate::ScenarioError;
+use crate::spec::{
+    Bimodal, Burst, ClosedLoop, Deadline, Incast, Mix, Part, Permutation, Poisson, Sizes, Tenant, Uniform, WorkloadKind,
+    WorkloadSpec,
+};
+use crate::workload::FLOWS_MAX;
+
+pub(super) fn check(spec: &WorkloadSpec) -> Result<(), ScenarioError> {
+    match spec {
+        WorkloadSpec::One(kind) => check_kind(kind),
+        WorkloadSpec::Several(Mix::Mix(mix)) => check_parts(&mix.parts),
+    }
+}
+
+fn check_parts(parts: &[Part]) -> Result<(), ScenarioError> {
+    if let Some(index) = first_repeated(parts.iter().map(|part| &part.name)) {
+        let message = format!("a second part is called \"{}\"", parts[index].name);
+        return Err(ScenarioError::at_key(format!("workload.part.{index}.name"), message));
+    }
+    for (index, part) in parts.iter().enumerate() {
+        let key = format!("workload.part.{index}");
+        if !part.kind.tenants().is_empty() {
+            let message = "a part has no tenants of its own, since each part is a tenant; make a part of each";
+            return Err(ScenarioError::at_key(format!("{key}.tenant"), message));
+        }
+        check_kind(&part.kind).map_err(|error| error.moved("workload", &key))?;
+    }
+    Ok(())
+}
+
+fn check_kind(kind: &WorkloadKind) -> Result<(), ScenarioError> {
+    match kind {
+        WorkloadKind::Incast(incast) => check_incast(incast)?,
+        WorkloadKind::ClosedLoop(closed_loop) => check_closed_loop(closed_loop)?,
+        WorkloadKind::Poisson(Poisson { sizes, .. })
+        | WorkloadKind::Permutation(Permutation { sizes, .. })
+        | WorkloadKind::Burst(Burst { sizes, .. }) => check_sizes(sizes, "workload.sizes")?,
+        WorkloadKind::Trace(_) => {}
+    }
+    check_tenants(kind.tenants())?;
+    kind.deadline().map_or(Ok(()), check_deadline)
+}
+
+fn check_sizes(sizes: &Sizes, key: &str) -> Result<(), ScenarioError> {
+    let ([low, high], key) = match sizes {
+        Sizes::Uniform(Uniform { uniform }) => (uniform, format!("{key}.uniform")),
+        Sizes::Bimodal(Bimodal { bimodal, .. }) => (bimodal, format!("{key}.bimodal")),
+        Sizes::Table(_) | Sizes::Fixed(_) | Sizes::Cdf(_) => return Ok(()),
+    };
+    if low <= high {
+        return Ok(());
+    }
+    Err(ScenarioError::at_key(key, format!("{} comes before the smaller {}; give the smaller size first", low.0, high.0)))
+}
+
+fn check_tenants(tenants: &[Tenant]) -> Result<(), ScenarioError> {
+    if tenants.is_empty() {
+        return Ok(());
+    }
+    let total: f64 = tenants.iter().map(|tenant| tenant.share).sum();
+    if (total - 1.0).abs() > 1e-6 {
+        return Err(ScenarioError::at_key("workload.tenant", format!("the tenants' shares add up to {total}, not 1")));
+    }
+    if let Some(index) = first_repeated(tenants.iter().map(|tenant| &tenant.name)) {
+        let message = format!("a second tenant is called \"{}\"", tenants[index].name);
+        return Err(ScenarioError::at_key(format!("workload.tenant.{index}.name"), message));
+    }
+    for (index, tenant) in tenants.iter().enumerate() {
+        if let Some(sizes) = &tenant.sizes {
+            check_sizes(sizes, &format!("workload.tenant.{index}.sizes"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The index of the first name that was there before.
+fn first_repeated<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<usize> {
+    let mut seen = HashSet::new();
+    names.position(|name| !seen.insert(name))
+}
+
+fn check_incast(incast: &Incast) -> Result<(), ScenarioError> {
+    let (senders, bytes) = (incast.senders, incast.bytes.0);
+    if bytes.get() < u64::from(senders) {
+        let message = format!("{bytes} is less than a byte for each of {senders} senders");
+        return Err(ScenarioError::at_key("workload.bytes", message));
+    }
+    let flow_count = u64::from(incast.requests) * u64::from(senders);
+    if flow_count > u64::from(FLOWS_MAX) {
+        let message = format!("{} requests of {senders} flows make {flow_count}; the limit is {FLOWS_MAX}", incast.requests);
+        return Err(ScenarioError::at_key("workload.requests", message));
+    }
+    request_starts(incast).map(drop)
+}
+
+/// When the requests of an incast start.
+#[derive(Clone, Copy)]
+pub(crate) enum RequestStarts {
+    /// As a Poisson process that loads the busiest of the hosts' links by this much.
+    PoissonOfLoad(f64),
+    /// As a Poisson process with this mean time between requests.
+    PoissonOfGap(Duration),
+    /// One every period.
+    Periodic(Duration),
+}
+
+/// Which of the three keys the requests follow.
+///
+/// # Errors
+/// None of the keys, or more than one.
+pub(crate) fn request_starts(incast: &Incast) -> Result<RequestStarts, ScenarioError> {
+    let (key, found) = match (incast.load, incast.mean_gap, incast.period) {
+        (Some(load), None, None) => return Ok(RequestStarts::PoissonOfLoad(load)),
+        (None, Some(gap), None) => return Ok(RequestStarts::PoissonOfGap(gap.0)),
+        (None, None, Some(period)) => return Ok(RequestStarts::Periodic(period.0)),
+        (None, None, None) => {
+            let message =
+                "missing; give load = 0.6 or mean_gap = \"1ms\" (Poisson arrivals), or period = \"1ms\" (one every period)";
+            return Err(ScenarioError::at_key("workload.load", message));
+        }
+        (Some(_), Some(_), _) => ("workload.mean_gap", "both load and mean_gap are"),
+        (Some(_), None, Some(_)) => ("workload.period", "both load and period are"),
+        (None, Some(_), Some(_)) => ("workload.period", "both mean_gap and period are"),
+    };
+    Err(ScenarioError::at_key(key, format!("{found} given; requests follow one of them")))
+}
+
+fn check_closed_loop(closed_loop: &ClosedLoop) -> Result<(), ScenarioError> {
+    let loop_count = closed_loop.from.len() as u64 * u64::from(closed_loop.loops);
+    let flow_count = loop_count * u64::from(closed_loop.requests);
+    if flow_count > PAYLOADS_MAX as u64 {
+        let requests = closed_loop.requests;
+        let message = format!("{loop_count} loops of {requests} flows make {flow_count}; the limit is {PAYLOADS_MAX}");
+        return Err(ScenarioError::at_key("workload.requests", message));
+    }
+    check_sizes(&closed_loop.sizes, "workload.sizes")
+}
+
+fn check_deadline(deadline: &Deadline) -> Result<(), ScenarioError> {
+    match deadline {
+        Deadline::Uniform(spec) if spec.max < spec.min => {
+            let message = format!("found {}, which is before min, {}", spec.max.0, spec.min.0);
+            Err(ScenarioError::at_key("workload.deadline.max", message))
+        }
+        Deadline::Exponential(_) | Deadline::Uniform(_) => Ok(()),
+    }
+}
