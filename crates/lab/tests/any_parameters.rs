@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use flowloom_core::{Bytes, Duration, Rate};
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{RunError, run};
-use flowloom_transports::quantity;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::Value;
@@ -42,11 +42,11 @@ impl Random {
         let (least, most) = (bound("x-min"), bound("x-max"));
         match schema["format"].as_str() {
             Some("quantity-duration") => {
-                let [least, most] = [least, most].map(|text| quantity::parse_duration(text).unwrap().as_ps() as f64);
+                let [least, most] = [least, most].map(|text| text.parse::<Duration>().unwrap().as_ps() as f64);
                 format!("\"{}ps\"", self.between(least, most) as u64)
             }
             Some("quantity-bytes") => {
-                let [least, most] = [least, most].map(|text| quantity::parse_bytes(text).unwrap().get() as f64);
+                let [least, most] = [least, most].map(|text| text.parse::<Bytes>().unwrap().get() as f64);
                 format!("\"{}B\"", self.between(least, most) as u64)
             }
             other => panic!("{other:?}"),
