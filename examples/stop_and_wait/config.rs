@@ -4,19 +4,21 @@ use flowloom_core::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Checked, quantity};
+use crate::{Checked, Conditions, quantity};
 
 /// Parameters of stop-and-wait.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The most packets a flow may have unacknowledged; 1 is stop-and-wait.
+    #[schemars(range(min = 1, max = 65536))]
     pub window: u32,
     /// Retransmission timeout, fixed. It must exceed a round trip through full queues.
     #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100s"))]
     pub rto: Duration,
     /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates, in timeouts since the last of them.
+    #[schemars(range(min = 1, max = 10_000))]
     pub time_wait_rtos: u32,
 }
 
@@ -38,6 +40,10 @@ impl Checked for Config {
             return Err("time_wait_rtos: found 0, and a late duplicate would open a flow anew; it must be 1 or more".into());
         }
         Ok(())
+    }
+
+    fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
+        self.rto
     }
 }
 
