@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, Duration, Rate};
+use flowloom_core::{Bytes, Duration};
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{RunError, run};
 use rand_xoshiro::Xoshiro256PlusPlus;
