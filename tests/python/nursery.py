@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 
@@ -45,15 +46,17 @@ class Nursery:
 
 
 def serve() -> None:
-    import pyarrow.csv
-    import pyarrow.parquet  # noqa: F401
+    from typer.testing import CliRunner
 
     from conftest import SMALL
-    from flowloom import api, cli, provenance
-    from flowloom.cli import tables  # noqa: F401
+    from flowloom import cli
 
-    provenance.commit()
-    api.run(SMALL)
+    # Once through everything: what is imported on first use is imported now.
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = Path(folder) / "small.toml"
+        scenario.write_text(SMALL)
+        done = CliRunner().invoke(cli.app, ["run", str(scenario), "--csv", "--out", f"{folder}/r"])
+        assert done.exit_code == 0, done.output
     print("ready", flush=True)
     for line in sys.stdin:
         if (child := os.fork()) == 0:
