@@ -5,7 +5,7 @@
 // packet on the wire does not count. A data packet takes 1500 B on a link: 1458 B of payload, 40 B of headers, 2 B of point-to-point framing. Every
 // packet is acknowledged. Each flow opens a connection of its own, which takes a round trip.
 //
-// Reads "start_s,src,dst,bytes" lines and prints "id,fct_us,retransmissions" lines: until the last byte is at the receiver.
+// Reads lines of "start_s,src,dst,bytes" and prints lines of "id,fct_us,timeouts,recoveries": until the last byte is at the receiver.
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"

@@ -43,6 +43,8 @@ pub(super) struct Sending {
     recover: u32,
     /// In recovery, all packets below this one that were found lost have been resent (RFC 6675: HighRxt).
     resent: u32,
+    /// In this recovery, the last outstanding packet was resent (RFC 6675: RescueRxt).
+    rescued: bool,
     /// The controller's round ends when a packet from here on is acknowledged.
     round_end: u32,
     /// No second cut before a packet from here on is acknowledged.
@@ -77,6 +79,7 @@ impl Sending {
             limited: true,
             recover: 0,
             resent: 0,
+            rescued: false,
             round_end: 0,
             cut_end: 0,
             cut_for_mark: false,
@@ -239,6 +242,7 @@ impl Sending {
         self.cut_end = self.sent;
         self.cut_for_mark = false;
         self.resent = self.first_missing();
+        self.rescued = false;
         self.timed = UNTIMED;
         // Without selective acknowledgement, each duplicate stands for a packet that has left the network.
         let inflation = if config.sack { 0.0 } else { f64::from(config.dup_ack_threshold) };
@@ -315,8 +319,7 @@ impl Sending {
         Some(number)
     }
 
-    /// The next packet that fast recovery allows with selective acknowledgement (RFC 6675 §5, step C). There is no
-    /// rescue retransmission (§4, NextSeg rule 4): at the end of a flow it would repeat, in every recovery, a packet that is still on its way.
+    /// The next packet that fast recovery allows with selective acknowledgement (RFC 6675 §5 step C, §4 NextSeg).
     pub(super) fn next_in_recovery(&mut self, config: &Config) -> Option<u32> {
         self.resent = self.resent.max(self.first_missing());
         let edge = self.acked.highest(config.dup_ack_threshold).unwrap_or(0);
@@ -329,8 +332,18 @@ impl Sending {
             self.next += 1;
             return Some(self.next - 1);
         }
-        self.resent = hole + 1;
-        (hole < edge.max(highest)).then_some(hole)
+        if hole < edge.max(highest) {
+            self.resent = hole + 1;
+            return Some(hole);
+        }
+        // Rule 4, the rescue: nothing beyond the end of a flow would say that its last packets are lost. What was resent by it does not
+        // count in `resent`.
+        if self.rescued {
+            return None;
+        }
+        self.rescued = true;
+        let last = self.acked.islands().next().filter(|island| island.end == self.sent);
+        Some(last.map_or(self.sent, |island| island.start) - 1)
     }
 
     /// How many packets are in the network (RFC 6675 §4, SetPipe): those that are neither acknowledged nor lost, and those that were
