@@ -149,8 +149,8 @@ impl<T: Transport> Driver<T> {
         [self.host.poll_timeout(), service].into_iter().flatten().min()
     }
 
-    /// Handles all timeouts and NIC services that are due by `clock`, each at its own time. So a late wake-up adds delay but does not reduce
-    /// the rate: a real NIC would have sent in the meantime. Events older than the catch-up limit are handled at the limit.
+    /// Handles all timeouts and NIC services that are due by `clock`, each at its own time. So a late wake-up adds delay but does not
+    /// reduce the rate: a real NIC would have sent in the meantime. Events older than the catch-up limit are handled at the limit.
     ///
     /// # Errors
     /// Errors of the network.

@@ -133,8 +133,8 @@ proptest! {
     }
 
     /// With equal-cost paths of different rates. Under store-and-forward, times are exact for the path that was taken. A cut-through switch
-    /// waits for the whole packet if any of the equal-cost links is faster, because it has not chosen the link yet. So it never sends bytes that
-    /// have not arrived.
+    /// waits for the whole packet if any of the equal-cost links is faster, because it has not chosen the link yet. So it never sends
+    /// bytes that have not arrived.
     #[test]
     fn any_network_on_the_path_that_was_taken(shape in shape(6), size in 0_u64..20_000) {
         let wire = WireProfile::IP_1500;
