@@ -306,15 +306,16 @@ where
             let accounted = record.arrived_bytes + record.dropped_bytes + in_flight;
             if put_in != accounted {
                 return Err(format!(
-                    "conservation violated: {put_in} payload bytes of flow {flow:?} entered the network, but {accounted} arrived, were dropped or \
-are in flight: {record:?}"
+                    "conservation violated: {put_in} payload bytes of flow {flow:?} entered the network, but {accounted} arrived, \
+                     were dropped or are in flight: {record:?}"
                 ));
             }
             let again = self.plane.received_again == Some(flow.id) || record.delivered_bytes > flow.size.get();
             if record.received != Time::MAX && again {
                 return Err(format!(
-                    "conservation violated: flow {} of {} was received completely at {}, and later some of its bytes were received again: its \
-                    receiver had deleted its state when a late packet arrived. Receivers must keep the state of finished flows for longer (time_wait)",
+                    "conservation violated: flow {} of {} was received completely at {}, and later some of its bytes were received \
+                     again: its receiver had deleted its state when a late packet arrived. Receivers must keep the state of finished \
+                     flows for longer (time_wait)",
                     flow.id.0, flow.size, record.received
                 ));
             }
