@@ -6,41 +6,41 @@ use crate::{Event, Flow, Packet, Time};
 
 /// One node's protocol state, for all its flows: a state machine without I/O or clock.
 ///
-/// A driver (the simulator, or a UDP loop) calls, in this order after anything happened:
-/// 1. [`open`](Endpoint::open), [`handle_packet`](Endpoint::handle_packet) or, at the instant that
-///    [`poll_timeout`](Endpoint::poll_timeout) named, [`handle_timeout`](Endpoint::handle_timeout);
+/// A driver (the simulator or a UDP loop) makes these calls, in this order:
+/// 1. [`open`](Endpoint::open), [`handle_packet`](Endpoint::handle_packet) or, at the time that
+///    [`poll_timeout`](Endpoint::poll_timeout) returned, [`handle_timeout`](Endpoint::handle_timeout);
 /// 2. [`poll_event`](Endpoint::poll_event) until it returns `None`;
-/// 3. [`poll_transmit`](Endpoint::poll_transmit), as often as the network takes packets: whenever the NIC is free
+/// 3. [`poll_transmit`](Endpoint::poll_transmit), for as long as the network takes packets: while the NIC is free
 ///    ([`Nic::Pulled`](crate::Nic::Pulled)) or until it returns `None` ([`Nic::Queued`](crate::Nic::Queued));
-/// 4. [`poll_timeout`](Endpoint::poll_timeout), and wakes the node then.
+/// 4. [`poll_timeout`](Endpoint::poll_timeout), which sets the node's timer.
 ///
 /// `now` never decreases from call to call.
 pub trait Endpoint {
     /// The transport's header.
     type Header: Copy;
-    /// A local application hands over a flow whose source is this node.
+    /// Starts a flow whose source is this node.
     fn open(&mut self, now: Time, flow: &Flow);
-    /// A packet for this node arrived undamaged. On a real network its header may claim anything that
-    /// [`Wire::decode`](crate::Wire::decode) accepts; nothing it claims is a panic.
+    /// Handles an undamaged packet that is addressed to this node. On a real network its header may hold any value that
+    /// [`Wire::decode`](crate::Wire::decode) accepts, so no value may cause a panic.
     fn handle_packet(&mut self, now: Time, packet: &Packet<Self::Header>);
-    /// The instant named by [`poll_timeout`](Endpoint::poll_timeout) has come.
+    /// Handles the timeout that [`poll_timeout`](Endpoint::poll_timeout) returned, which is due now.
     fn handle_timeout(&mut self, now: Time);
-    /// The packet to send now, chosen as late as possible; `None` if there is none.
+    /// The packet to send now, `None` if there is none. The driver calls this as late as possible.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<Self::Header>>;
-    /// Whether [`poll_transmit`](Endpoint::poll_transmit) may have a packet, so that the driver looks again when the NIC is free.
-    /// An endpoint that knows better than "maybe" spares its driver one wake-up per packet.
+    /// Whether [`poll_transmit`](Endpoint::poll_transmit) may have a packet; if so, the driver calls it again when the NIC is free.
+    /// An exact answer saves the driver one wake-up per packet; `true` is always correct.
     #[inline]
     fn may_transmit(&self) -> bool {
         true
     }
-    /// When [`handle_timeout`](Endpoint::handle_timeout) is wanted next: an instant after the last call. Cheap: it is asked
-    /// after every call.
+    /// When [`handle_timeout`](Endpoint::handle_timeout) must be called next, later than the `now` of the last call. It must be
+    /// cheap, because the driver calls it after every other call.
     fn poll_timeout(&self) -> Option<Time>;
-    /// The next thing to report, oldest first.
+    /// The next event to report, oldest first.
     fn poll_event(&mut self) -> Option<Event>;
 }
 
-/// The control endpoint of a transport that has none. It cannot be made.
+/// The control endpoint type of a transport without control nodes. It has no values.
 pub struct NoControl<H> {
     never: std::convert::Infallible,
     header: PhantomData<H>,

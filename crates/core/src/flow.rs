@@ -2,7 +2,7 @@
 
 use crate::{Bytes, NodeId, Time};
 
-/// Names a flow for the whole run, at both ends.
+/// Identifies a flow at both of its ends, for the whole run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct FlowId(pub u32);
 
@@ -19,23 +19,23 @@ pub struct Flow {
     pub size: Bytes,
     /// When the application hands the flow to the source.
     pub start: Time,
-    /// When the application wants it complete, as an absolute instant.
+    /// When the application needs it complete, as an absolute time.
     pub deadline: Option<Time>,
-    /// Whose flow it is, for policies that share between tenants.
+    /// The tenant that owns it, for policies that share capacity between tenants.
     pub tenant: u16,
     /// The request or coflow it belongs to.
     pub coflow: Option<u32>,
 }
 
-/// What an [`Endpoint`](crate::Endpoint) reports to whoever drives it.
+/// What an [`Endpoint`](crate::Endpoint) reports to its driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// At the receiver: these payload bytes of the flow arrived for the first time, in the packet just handled. A byte is
+    /// At the receiver: these payload bytes of the flow arrived for the first time, in the packet just handled. Each byte is
     /// reported once.
     Delivered {
         /// The flow.
         flow: FlowId,
-        /// Where the bytes lie in the flow.
+        /// The offset of the first of them in the flow.
         offset: Bytes,
         /// How many there are.
         bytes: Bytes,
@@ -49,10 +49,10 @@ pub enum Event {
     TimedOut {
         /// The flow.
         flow: FlowId,
-        /// How many times in a row it has, this time included, without a sign of progress between.
+        /// How many times in a row it has expired without progress in between, this time included.
         in_a_row: u32,
     },
-    /// At the sender: it knows that every byte has arrived, and has forgotten the flow.
+    /// At the sender: it knows that every byte has arrived, and has deleted its state of the flow.
     Acknowledged {
         /// The flow.
         flow: FlowId,

@@ -1,15 +1,15 @@
-//! The shape of a network: nodes, links, shortest paths, and the closed form for the time a flow takes alone.
+//! Network topology: nodes, links, shortest paths, and closed forms for transfer times on an idle network.
 
 use std::collections::VecDeque;
 
 use crate::{Bytes, Duration, PortNumber, Rate, WireProfile};
 
-/// A host, a switch or a control host.
+/// Identifies a host, a switch or a control host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// Addresses the port at the other end of a link instead of a node: such a packet never leaves that link.
+    /// The destination of a link frame: the port at the other end of the link. Such a packet is never forwarded.
     pub const LINK: NodeId = NodeId(u32::MAX);
     /// The id as an index.
     pub const fn index(self) -> usize {
@@ -17,12 +17,12 @@ impl NodeId {
     }
 }
 
-/// One direction of a link; the other direction is [`LinkId::reverse`].
+/// Identifies one direction of a link; the other direction is [`LinkId::reverse`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// The same cable, the other way.
+    /// The opposite direction of the same link.
     pub const fn reverse(self) -> LinkId {
         LinkId(self.0 ^ 1)
     }
@@ -32,38 +32,38 @@ impl LinkId {
     }
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeKind {
     /// Runs an endpoint and takes part in the workload.
     Host,
-    /// Forwards; runs a control endpoint where the transport places one.
+    /// Forwards packets. It also runs a control endpoint if the transport places one there.
     Switch,
     /// Runs a control endpoint and takes no part in the workload.
     ControlHost,
 }
 
-/// A node and where it stands.
+/// A node of a network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Node {
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
-    /// Height above the hosts: host 0, leaf or ToR 1, and so on.
+    /// Its level above the hosts: 0 for a host, 1 for a leaf or ToR, and so on.
     pub level: u8,
-    /// Its tier's name, for results: `host`, `leaf`, `spine`, …
+    /// The name of its tier in results: `host`, `leaf`, `spine`, …
     pub tier: String,
-    /// Its own name, for errors and custom topologies.
+    /// Its own name, in error messages and custom topologies.
     pub name: String,
 }
 
 /// One direction of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// Who sends.
+    /// The sending node.
     pub from: NodeId,
-    /// Who receives.
+    /// The receiving node.
     pub to: NodeId,
-    /// How fast.
+    /// Transmission rate.
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
@@ -76,12 +76,12 @@ pub struct Link {
 /// When a switch may begin to forward a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Switching {
-    /// When its last byte has arrived.
+    /// After its last byte has arrived.
     StoreAndForward,
-    /// When its first bytes, `header` of them, have arrived, if the egress link is not faster than the ingress link; otherwise
-    /// as [`Switching::StoreAndForward`], since a port never sends bytes it does not have yet.
+    /// After its first `header` bytes have arrived, if the egress link is not faster than the ingress link. Otherwise as
+    /// [`Switching::StoreAndForward`], because a port cannot send bytes that have not arrived yet.
     CutThrough {
-        /// The bytes a switch must see to decide.
+        /// How many bytes a switch needs to choose the egress port.
         header: Bytes,
     },
 }
@@ -89,11 +89,11 @@ pub enum Switching {
 /// Why a network cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NetworkError {
-    /// No path from the first to the second node.
+    /// There is no path from the first to the second node.
     Disconnected(String, String),
-    /// A host with more or fewer than one link.
+    /// A host has no link, or more than one.
     HostLinks(String, usize),
-    /// A network without hosts.
+    /// There are no hosts.
     NoHosts,
 }
 
@@ -140,7 +140,7 @@ impl Network {
         self.push(NodeKind::Switch, level, tier, name.into())
     }
 
-    /// Adds a control host; it still needs a link.
+    /// Adds a control host, without a link.
     pub fn add_control_host(&mut self, name: impl Into<String>) -> NodeId {
         self.push(NodeKind::ControlHost, 0, "control", name.into())
     }
@@ -162,7 +162,7 @@ impl Network {
         self.nodes[node.index()].name = name.into();
     }
 
-    /// Checks what every run needs: hosts, one link each, and a path between any two of them.
+    /// Checks what every run needs: at least one host, one link for each host, and a path between any two hosts.
     pub fn check(&self) -> Result<(), NetworkError> {
         if self.hosts == 0 {
             return Err(NetworkError::NoHosts);
@@ -216,7 +216,7 @@ impl Network {
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
-    /// Whether there is no node.
+    /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -224,11 +224,11 @@ impl Network {
     pub fn ports(&self, node: NodeId) -> &[LinkId] {
         &self.ports[node.index()]
     }
-    /// When switches forward.
+    /// When switches forward packets.
     pub fn switching(&self) -> Switching {
         self.switching
     }
-    /// The kind of hop a link is, for results: the tiers it joins, as in `host-leaf`.
+    /// The name of a link's hop in results: the two tiers that it joins, such as `host-leaf`.
     pub fn hop_name(&self, link: LinkId) -> String {
         let Link { from, to, .. } = *self.link(link);
         format!("{}-{}", self.node(from).tier, self.node(to).tier)
@@ -238,7 +238,7 @@ impl Network {
         self.link(self.ports(host)[0]).rate
     }
 
-    /// Links from every node to `target`, `u32::MAX` where there is no path. Hosts do not forward.
+    /// The number of links on a shortest path from every node to `target`, `u32::MAX` if there is no path. Hosts do not forward.
     pub fn distances(&self, target: NodeId) -> Vec<u32> {
         let mut distance = vec![u32::MAX; self.nodes.len()];
         distance[target.index()] = 0;
@@ -258,17 +258,17 @@ impl Network {
         distance
     }
 
-    /// A shortest path; among equals, the one through the lowest port numbers.
+    /// A shortest path. Of several, it is the one through the lowest port numbers.
     ///
     /// # Panics
-    /// Where there is no path.
+    /// If there is no path.
     pub fn path(&self, from: NodeId, to: NodeId) -> Vec<LinkId> {
         let distance = self.distances(to);
         let mut path = Vec::new();
         let mut at = from;
         while at != to {
             let here = distance[at.index()];
-            assert!(here != u32::MAX, "no path between checked nodes");
+            assert!(here != u32::MAX, "no path between the nodes");
             let step = *self
                 .ports(at)
                 .iter()
@@ -280,16 +280,16 @@ impl Network {
         path
     }
 
-    /// How long a packet of `size` that enters `path` link `index` must have been arriving before the next node may use it:
-    /// the whole packet at its destination and under store-and-forward, the first bytes under cut-through.
+    /// The time from the arrival of a packet's first bit over link `index` of `path` until the next node can use the packet. At its
+    /// destination and under store-and-forward this is the time of the whole packet, under cut-through the time of its first bytes.
     fn hold(&self, path: &[LinkId], index: usize, size: Bytes) -> Duration {
         let link = self.link(path[index]);
         let next = path.get(index + 1).map(|next| self.link(*next).rate);
         self.hold_time(link.rate, next, size)
     }
 
-    /// From the first bit's arrival over a link of rate `ingress` until the packet may go on at rate `egress`, or be
-    /// used by its destination (`None`).
+    /// The time from the arrival of a packet's first bit over a link of rate `ingress` until it can be forwarded at rate `egress`,
+    /// or be used by its destination if `egress` is `None`.
     #[inline]
     pub fn hold_time(&self, ingress: Rate, egress: Option<Rate>, size: Bytes) -> Duration {
         match (self.switching, egress) {
@@ -298,18 +298,18 @@ impl Network {
         }
     }
 
-    /// The time from a packet's first bit leaving until its last bit has arrived, on an idle network.
+    /// The time that one packet of `size` takes along `path` on an idle network, from sending its first bit to receiving its last.
     pub fn packet_time(&self, path: &[LinkId], size: Bytes) -> Duration {
         path.iter()
             .enumerate()
             .fold(Duration::ZERO, |sum, (index, link)| sum + self.link(*link).delay + self.hold(path, index, size))
     }
 
-    /// The least time in which a flow of `size` payload bytes crosses `path` on an idle network, from its first bit leaving
-    /// until its last bit has arrived, sent back to back. This is `OPT` of the pHost paper, §4.1, without an acknowledgement.
+    /// The time that a flow of `size` payload bytes, sent back to back, takes along `path` on an idle network, from sending its first
+    /// bit to receiving its last. This is `OPT` of the pHost paper, §4.1, without an acknowledgement.
     ///
-    /// Full packets form a tandem of constant servers, where packet k leaves server h at (sum of the first packet's holds up
-    /// to h) + (k-1) × (slowest service up to h); only the last, shorter packet needs its own recursion.
+    /// Full packets pass a tandem queue of constant servers: packet k leaves server h at (sum of the first packet's hold times up
+    /// to h) + (k-1) × (slowest service up to h). Only the last, shorter packet needs its own recursion.
     pub fn flow_time(&self, path: &[LinkId], size: Bytes, wire: &WireProfile) -> Duration {
         let full_packets = wire.packets(size) - 1;
         let last = wire.data_size(wire.payload_of(size, full_packets));
@@ -333,8 +333,8 @@ impl Network {
         arrived
     }
 
-    /// The longest round trip of any host pair on the idle network: a full data packet there, a control packet back.
-    /// Looked for from the first host, which sees the diameter in every topology that is built here.
+    /// The longest round-trip time of any pair of hosts on the idle network, with a full data packet and a control packet as its answer.
+    /// Only pairs with the first host are compared: in every topology built here, one of them is as far apart as any pair.
     pub fn base_rtt(&self, wire: &WireProfile) -> Duration {
         let first = NodeId(0);
         let distance = self.distances(first);
@@ -345,7 +345,7 @@ impl Network {
         }
     }
 
-    /// The round trip between two nodes on the idle network: a full data packet there, a control packet back.
+    /// The round-trip time between two nodes on the idle network, with a full data packet and a control packet as its answer.
     pub fn rtt(&self, a: NodeId, b: NodeId, wire: &WireProfile) -> Duration {
         self.packet_time(&self.path(a, b), wire.full) + self.packet_time(&self.path(b, a), wire.control)
     }
@@ -355,7 +355,7 @@ impl Network {
 mod tests {
     use super::*;
 
-    /// Two hosts on one switch each, joined by a link: h0 - a - b - h1.
+    /// Two hosts, each on its own switch, and a link between the switches: h0 - a - b - h1.
     fn line(switching: Switching, middle: Rate) -> Network {
         let mut network = Network::new(2, switching);
         let a = network.add_switch(1, "leaf", "a");
@@ -375,9 +375,9 @@ mod tests {
         // 1.2 + 0.3 + 1.2 us of transmission, 0.6 us of propagation
         assert_eq!(network.packet_time(&path, Bytes::new(1500)), Duration::from_ns(3300));
         let wire = WireProfile::IP_1500;
-        // Ten full packets: nine more slots of 1.2 us behind the first.
+        // Ten full packets: nine more packet times of 1.2 us after the first.
         assert_eq!(network.flow_time(&path, Bytes::new(14_600), &wire), Duration::from_ns(3300 + 9 * 1200));
-        // A 41 B tail catches up: it waits at the last link for the full packet (3.3 us), then takes 32.8 ns.
+        // The last packet, of 41 B, catches up: it waits at the last link for the full packet (3.3 us), then takes 32.8 ns.
         assert_eq!(network.flow_time(&path, Bytes::new(1461), &wire), Duration::from_ps(3_300_000 + 32_800));
     }
 
@@ -393,7 +393,7 @@ mod tests {
     fn hosts_do_not_forward() {
         let mut network = line(Switching::StoreAndForward, Rate::from_gbps(40));
         assert!(network.check().is_ok());
-        // A second link would make h0 a shortcut; it is refused.
+        // With a second link, h0 would be a shortcut, so the network is refused.
         let b = NodeId(3);
         network.connect(NodeId(0), b, Rate::from_gbps(10), Duration::ZERO);
         assert_eq!(network.check(), Err(NetworkError::HostLinks("h0".into(), 2)));

@@ -1,26 +1,26 @@
-//! What travels.
+//! Packets.
 
 use crate::{Bytes, FlowId, NodeId};
 
 /// The ECN field of the IP header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ecn {
-    /// The sender does not react to marks, so a switch must not mark.
+    /// The sender does not react to marks, so a switch must not mark the packet.
     #[default]
     NotCapable,
-    /// May be marked.
+    /// A switch may mark the packet.
     Capable,
-    /// Congestion experienced.
+    /// The packet is marked: congestion experienced.
     Marked,
 }
 
-/// One packet. `H` is the transport's header; everything else is what any network sees.
+/// One packet. `H` is the transport's header; the network reads the other fields only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C)] // what every hop looks at first, the transport's header last
+#[repr(C)] // the fields that every hop reads come first, the transport's header last
 pub struct Packet<H> {
     /// The flow it belongs to.
     pub flow: FlowId,
-    /// The node that made it.
+    /// The node that created it.
     pub src: NodeId,
     /// The node it is for.
     pub dst: NodeId,
@@ -28,15 +28,15 @@ pub struct Packet<H> {
     pub size_bytes: u32,
     /// Payload bytes it carries; zero for control packets.
     pub payload_bytes: u32,
-    /// Priority class, 0 the highest.
+    /// Priority class; 0 is the highest.
     pub class: u8,
     /// The ECN field.
     pub ecn: Ecn,
     /// The sender has sent these payload bytes before.
     pub retransmission: bool,
-    /// Damaged on the way: the network still carries it, the receiving NIC discards it.
+    /// The packet was damaged on its way: the network still forwards it, and the receiving NIC discards it.
     pub corrupt: bool,
-    /// Where its payload lies in the flow.
+    /// The offset of its payload in the flow.
     pub offset: Bytes,
     /// The transport's own header.
     pub header: H,

@@ -1,38 +1,38 @@
-//! Packets live in one arena and are named by id; queues are lists threaded through it, so that no packet is
-//! copied or allocated on its way.
+//! All packets are stored in one arena and referred to by id. Queues are linked lists in the arena, so forwarding a packet
+//! neither copies nor allocates it.
 
 use crate::Packet;
 
-/// Names a packet in a [`Pool`].
+/// Identifies a packet in a [`Pool`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PacketId(u32);
 
 impl PacketId {
-    /// Names no packet; ends a list.
+    /// No packet; the end of a list.
     pub const NONE: PacketId = PacketId(u32::MAX);
-    /// The packet of a number that [`index`](PacketId::index) gave.
+    /// The id whose [`index`](PacketId::index) is this.
     pub const fn from_index(index: u32) -> PacketId {
         PacketId(index)
     }
-    /// Its place in the pool. A pool keeps its packets in the lowest places.
+    /// Its slot in the pool. Free slots are reused before the pool grows.
     pub const fn index(self) -> u32 {
         self.0
     }
-    /// Whether it names no packet.
+    /// Whether this is [`PacketId::NONE`].
     pub const fn is_none(self) -> bool {
         self.0 == u32::MAX
     }
 }
 
-#[repr(C, align(64))] // what every hop needs of a packet in one cache line
+#[repr(C, align(64))] // the fields that every hop reads share a cache line
 struct Slot<H> {
     next: PacketId,
     live: bool,
     packet: Packet<H>,
 }
 
-/// Unwinds from [`Pool::insert`] when there is no room for another packet: the scenario asks for more than memory holds, and no caller
-/// on the way of a packet could do anything about it. Whoever runs the simulator catches it.
+/// The panic payload of [`Pool::insert`] when the pool is full: the scenario has too many packets in flight, and no caller on the packet
+/// path can handle that. The code that runs the simulator catches it.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolFull;
 
@@ -42,7 +42,7 @@ fn full() -> ! {
     std::panic::resume_unwind(Box::new(PoolFull))
 }
 
-/// The arena of all packets in flight or queued.
+/// The arena of all packets that are in flight or queued.
 pub struct Pool<H> {
     slots: Vec<Slot<H>>,
     free: PacketId,
@@ -56,13 +56,13 @@ impl<H> Default for Pool<H> {
 }
 
 impl<H> Pool<H> {
-    /// So many packets at once, so that an event can name one in 24 bits.
+    /// The largest number of packets at one time; an event refers to a packet in 24 bits.
     pub const PACKETS_MAX: usize = 1 << 24;
 
-    /// Takes a packet in and names it.
+    /// Stores a packet and returns its id.
     ///
     /// # Panics
-    /// Where there are [`Pool::PACKETS_MAX`] packets; the payload is [`PoolFull`].
+    /// If there are already [`Pool::PACKETS_MAX`] packets; the panic's payload is [`PoolFull`].
     #[inline]
     pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
         self.live += 1;
@@ -75,14 +75,14 @@ impl<H> Pool<H> {
             PacketId(self.slots.len() as u32 - 1)
         } else {
             let id = self.free;
-            let place = &mut self.slots[id.0 as usize];
-            self.free = place.next;
-            *place = slot;
+            let reused = &mut self.slots[id.0 as usize];
+            self.free = reused.next;
+            *reused = slot;
             id
         }
     }
 
-    /// Forgets a packet; its id may name another one from now on.
+    /// Removes a packet. Its id may be reused from now on.
     #[inline]
     pub fn remove(&mut self, id: PacketId) {
         let slot = &mut self.slots[id.0 as usize];
@@ -97,7 +97,7 @@ impl<H> Pool<H> {
     pub fn len(&self) -> usize {
         self.live
     }
-    /// Whether there is none.
+    /// Whether there are no packets.
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
@@ -121,7 +121,7 @@ impl<H> std::ops::IndexMut<PacketId> for Pool<H> {
     }
 }
 
-/// A first-in first-out list of packets, threaded through their pool. A packet is in at most one list.
+/// A first-in first-out queue of packets, as a linked list in their pool. A packet is in at most one list.
 #[derive(Clone, Copy, Debug)]
 pub struct Fifo {
     head: PacketId,
@@ -161,7 +161,7 @@ impl Fifo {
         self.head = pool.slots[id.0 as usize].next;
         Some(id)
     }
-    /// Removes and returns the newest packet; walks the whole list, for push-out only.
+    /// Removes and returns the newest packet. It walks the whole list, so it is for push-out only.
     pub fn pop_newest<H>(&mut self, pool: &mut Pool<H>) -> Option<PacketId> {
         let newest = self.tail;
         if self.head.is_none() {

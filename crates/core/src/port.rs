@@ -1,52 +1,52 @@
-//! What one egress port does to packets.
+//! Egress ports: queueing disciplines and what they may do to packets.
 
 use crate::{Ecn, PacketId, Pool, Rate, Time};
 
-/// A port of one node, counted from 0 in the order in which its links were added. Ingress and egress of a duplex link have
-/// the same number.
+/// The number of a port within its node, from 0 in the order in which the node's links were added. Both directions of a link
+/// have the same port number at a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortNumber(pub u16);
 
 impl PortNumber {
-    /// The node itself: the ingress of a packet that was made there.
+    /// The node itself: the ingress port of a packet that was created there.
     pub const LOCAL: PortNumber = PortNumber(u16::MAX);
 }
 
-/// What a port wants to send.
+/// A discipline's decision what to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dequeue {
-    /// This packet, now.
+    /// Send this packet now.
     Packet(PacketId),
-    /// Nothing, until a packet comes or the port is woken.
+    /// Send nothing until a packet arrives or the port is woken.
     Idle,
-    /// Nothing of what is queued before this instant, which is later than now; what comes meanwhile may go first.
+    /// Send no queued packet before this time, which is later than now. Packets that arrive in the meantime may be sent earlier.
     NotBefore(Time),
-    /// Nothing at all before this instant, which is later than now: an endpoint that feeds the port by the packet keeps its
-    /// packets until then.
+    /// Send nothing at all before this time, which is later than now. A [`Nic::Pulled`](crate::Nic::Pulled) endpoint keeps its packets
+    /// until then.
     ClosedUntil(Time),
 }
 
-/// Why a packet was lost.
+/// Why a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DropReason {
-    /// It found the queue full.
+    /// The queue was full when it arrived.
     Overflow,
-    /// It was queued, and gave way to a better one.
+    /// It was queued, and was dropped to make room for a packet of higher priority.
     PushedOut,
-    /// It waited longer than it was worth (TOP's tokens).
+    /// It waited for longer than its lifetime (TOP's tokens).
     Expired,
-    /// A fault was injected: lost.
+    /// An injected fault lost it.
     Lost,
-    /// A fault was injected: damaged, and discarded by the receiving NIC.
+    /// An injected fault damaged it, and the receiving NIC discarded it.
     Corrupted,
     /// The link was down.
     LinkDown,
-    /// No one there understood it.
+    /// Its destination has no endpoint.
     Unclaimed,
 }
 
 impl DropReason {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [DropReason; 7] = [
         DropReason::Overflow,
         DropReason::PushedOut,
@@ -70,26 +70,26 @@ impl DropReason {
     }
 }
 
-/// What a call on a discipline did besides its return value. The driver reads and empties it after the call.
+/// The side effects of a call on a discipline. The driver applies and clears them after the call.
 #[derive(Default, Debug)]
 pub struct Effects {
-    /// Whether any of the below is not empty: the one thing to look at after most calls.
+    /// Whether there are any side effects. After most calls there are none, and the driver reads nothing else.
     pub any: bool,
-    /// Packets given up, each once; the driver accounts for them and removes them from the pool.
+    /// Dropped packets, each once. The driver counts them and removes them from the pool.
     pub dropped: Vec<(PacketId, DropReason)>,
-    /// Other ports of the same node that have something to send now.
+    /// Other ports of the same node that must be served now.
     pub woken: Vec<PortNumber>,
     /// How many packets were marked.
     pub marked: u64,
-    /// Packets that lost their payload and stay in the port: which, and how many payload and wire bytes each lost.
+    /// Trimmed packets, which stay in the port: the packet, and how many payload bytes and wire bytes it lost.
     pub trimmed: Vec<(PacketId, u32, u32)>,
-    /// Packets that fault injection copied into the queue: which, and how many payload and wire bytes each had then.
+    /// Packets that fault injection copied into the queue: the copy, and how many payload bytes and wire bytes it had then.
     pub duplicated: Vec<(PacketId, u32, u32)>,
 }
 
-/// What a discipline is lent for the length of one call.
+/// The arguments of a call on a discipline.
 pub struct PortCall<'a, H, S> {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// All packets.
     pub pool: &'a mut Pool<H>,
@@ -97,22 +97,22 @@ pub struct PortCall<'a, H, S> {
     pub shared: &'a mut S,
     /// This port.
     pub number: PortNumber,
-    /// Where the packet being enqueued came in; [`PortNumber::LOCAL`] if it was made here, and on every other call.
+    /// The ingress port of the packet being enqueued. It is [`PortNumber::LOCAL`] if the packet was created here, and in all other calls.
     pub ingress: PortNumber,
     /// This port's rate.
     pub rate: Rate,
-    /// What the call did besides its return value.
+    /// The side effects of the call.
     pub effects: &'a mut Effects,
 }
 
 impl<H, S> PortCall<'_, H, S> {
-    /// Gives a packet up. The discipline must not use its id again.
+    /// Drops a packet. The discipline must not use its id again.
     #[inline]
     pub fn drop(&mut self, id: PacketId, why: DropReason) {
         self.effects.any = true;
         self.effects.dropped.push((id, why));
     }
-    /// Sets congestion experienced if the packet is capable of it, and says whether it is marked now.
+    /// Marks an ECN-capable packet with congestion experienced. Returns whether the packet is marked now.
     #[inline]
     pub fn mark(&mut self, id: PacketId) -> bool {
         let packet = &mut self.pool[id];
@@ -123,7 +123,7 @@ impl<H, S> PortCall<'_, H, S> {
         }
         packet.ecn == Ecn::Marked
     }
-    /// Cuts the payload off a packet, which keeps `size_bytes` on the wire.
+    /// Cuts off a packet's payload; `size_bytes` of the packet stay on the wire.
     pub fn trim(&mut self, id: PacketId, size_bytes: u32) {
         let packet = &mut self.pool[id];
         let cut = packet.size_bytes.saturating_sub(size_bytes);
@@ -132,7 +132,7 @@ impl<H, S> PortCall<'_, H, S> {
         packet.size_bytes -= cut;
         packet.payload_bytes = 0;
     }
-    /// Copies a packet; the discipline queues the copy as if it had just come.
+    /// Copies a packet; the discipline queues the copy as if it had just arrived.
     pub fn duplicate(&mut self, id: PacketId) -> PacketId
     where
         H: Copy,
@@ -143,34 +143,35 @@ impl<H, S> PortCall<'_, H, S> {
         self.effects.duplicated.push((copy, packet.payload_bytes, packet.size_bytes));
         copy
     }
-    /// Asks that another port of this node be served as if a packet had come.
+    /// Makes the driver serve another port of this node as if a packet had arrived there.
     pub fn wake(&mut self, port: PortNumber) {
         self.effects.any = true;
         self.effects.woken.push(port);
     }
 }
 
-/// One egress port: order, drop, mark, trim, stamp, pace. A host's NIC is a port like any other.
+/// The queueing discipline of one egress port. It orders, drops, marks, trims, stamps and paces packets. A host's NIC is a port like
+/// any other.
 ///
-/// The driver calls [`dequeue`](Discipline::dequeue) when the port is free and something is queued, after a
-/// [`Dequeue::NotBefore`] or [`Dequeue::ClosedUntil`] has come, or when another port of the node woke it.
+/// The driver calls [`dequeue`](Discipline::dequeue) when the port is free and packets are queued, at the time of a
+/// [`Dequeue::NotBefore`] or [`Dequeue::ClosedUntil`], and when another port of the node wakes this one.
 pub trait Discipline<H> {
-    /// One object per node, lent to all its ports: a shared buffer, PDQ's flow lists. `()` where ports are independent.
+    /// The state that all ports of a node share, such as a shared buffer or PDQ's flow lists. `()` if ports are independent.
     type Shared: Default;
-    /// Takes a packet in, or drops it or others instead.
+    /// Queues a packet. It may drop this packet or others instead.
     fn enqueue(&mut self, call: &mut PortCall<'_, H, Self::Shared>, packet: PacketId);
-    /// Whether a packet that finds the port free and nothing queued may leave at once. If so, the discipline is as after
-    /// [`enqueue`](Discipline::enqueue) and a [`dequeue`](Discipline::dequeue) that returned this packet. Most packets of most runs come
-    /// this way; a discipline that always says no is correct, and slower.
+    /// Whether a packet that finds the port free and the queue empty may be sent at once. If so, the discipline's state is as after
+    /// [`enqueue`](Discipline::enqueue) and a [`dequeue`](Discipline::dequeue) that returned this packet. This is the fast path of most
+    /// packets; a discipline that always returns `false` is correct but slower.
     #[inline]
     fn pass(&mut self, call: &mut PortCall<'_, H, Self::Shared>, packet: PacketId) -> bool {
         let _ = (call, packet);
         false
     }
-    /// Chooses what to send. It may return a packet that it has just made (a pause frame).
+    /// Chooses what to send. It may return a packet that it has just created (a pause frame).
     fn dequeue(&mut self, call: &mut PortCall<'_, H, Self::Shared>) -> Dequeue;
-    /// A frame from the neighbour's port, addressed to this port and not to a node (PFC's pause): a packet whose `dst` is
-    /// [`NodeId::LINK`](crate::NodeId::LINK). The driver removes the packet afterwards and serves the port anew.
+    /// Handles a link frame from the neighbour's port (PFC's pause): a packet whose `dst` is [`NodeId::LINK`](crate::NodeId::LINK).
+    /// Afterwards the driver removes the packet and serves the port.
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, Self::Shared>, packet: PacketId) {
         let _ = (call, packet);
     }

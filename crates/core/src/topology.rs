@@ -1,13 +1,13 @@
-//! The shapes of networks that papers use. Each builder returns a [`Network`] whose hosts are nodes `0..hosts`, rack by rack.
+//! The topologies that papers use. Each builder returns a [`Network`] whose hosts are nodes `0..hosts`, rack by rack.
 
 use crate::{Duration, Network, NodeId, Rate, Switching};
 
-/// How long a signal travels, one way. A [`Duration`] stands for links that are all alike.
+/// Propagation delays, one way. A [`Duration`] converts to the same delay on all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delays {
-    /// On the hosts' own links.
+    /// Of links between a host and its switch.
     pub hosts: Duration,
-    /// On links between switches.
+    /// Of links between switches.
     pub switches: Duration,
 }
 
@@ -59,8 +59,9 @@ pub fn leaf_spine(
     network
 }
 
-/// A tree: `racks` top-of-rack switches, shared out evenly among `aggregations` aggregation switches, under one core.
-#[allow(clippy::too_many_arguments)] // one shape, one flat list of numbers: a struct of the same names would say no more
+/// A tree of `racks` top-of-rack switches, divided evenly among `aggregations` aggregation switches, which connect to one core
+/// switch.
+#[allow(clippy::too_many_arguments)] // a struct with the same names would be no clearer
 pub fn three_tier(
     racks: usize,
     hosts_per_rack: usize,
@@ -86,10 +87,11 @@ pub fn three_tier(
     network
 }
 
-/// The k-ary fat-tree: k pods of k/2 edge and k/2 aggregation switches, (k/2)² cores, k³/4 hosts, all links alike.
+/// The k-ary fat-tree: k pods of k/2 edge and k/2 aggregation switches, (k/2)² core switches and k³/4 hosts. All links have the same
+/// rate.
 ///
 /// # Panics
-/// Where `k` is odd or zero.
+/// If `k` is odd or zero.
 pub fn fat_tree(k: usize, rate: Rate, delay: impl Into<Delays>, switching: Switching) -> Network {
     assert!(k > 0 && k.is_multiple_of(2), "a fat-tree's k is even");
     let half = k / 2;

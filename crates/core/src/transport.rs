@@ -1,40 +1,40 @@
-//! One scheme: its endpoints, its ports, its header, and where its control nodes live.
+//! A transport: its endpoints, its ports, its header, and where its control endpoints run.
 
 use crate::{Discipline, Endpoint, LinkId, Memory, Network, NodeId, Rate, Wire, WireProfile};
 
-/// How packets get from a host's endpoint to its NIC's port.
+/// How packets get from a host's endpoint to the port of its NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Nic {
-    /// The endpoint is asked for one packet each time the NIC falls idle (pHost, NDP, Homa).
+    /// The driver takes one packet from the endpoint each time the NIC becomes idle (pHost, NDP, Homa).
     Pulled,
-    /// The endpoint gives all it wants to send at once, and the NIC's discipline queues, orders and drops (TCP, pFabric).
+    /// The driver takes all packets from the endpoint at once, and the NIC's discipline queues, orders and drops them (TCP, pFabric).
     Queued,
 }
 
-/// Where a transport's control endpoints live.
+/// Where a transport's control endpoints run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// It has none.
+    /// It has no control endpoints.
     Nowhere,
-    /// On one extra host beside the first switch, on a link like any other host's (Fastpass).
+    /// On one extra host, with a link to the first switch like that of any other host (Fastpass).
     ExtraHost,
-    /// At every switch (PASE).
+    /// On every switch (PASE).
     Switches,
 }
 
-/// What an endpoint may know of the network when it is made.
+/// What an endpoint may know of the network when it is created.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
-    /// The node it lives on.
+    /// The node that it runs on.
     pub node: NodeId,
     /// The whole network.
     pub network: &'a Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// The node's own random stream starts here.
+    /// The seed of the node's own random stream.
     pub seed: u64,
-    /// Whether packets of one flow may overtake each other on their way, so that a gap says nothing about loss: the network
-    /// sprays packets over several paths.
+    /// Whether the network sprays packets over several paths. Packets of one flow may then overtake each other, so a gap is no sign of
+    /// loss.
     pub reorders: bool,
 }
 
@@ -45,7 +45,7 @@ impl Site<'_> {
     }
 }
 
-/// What a port may know of the network when it is made.
+/// What a port may know of the network when it is created.
 #[derive(Clone, Copy)]
 pub struct PortSite<'a> {
     /// The link it sends on.
@@ -54,21 +54,21 @@ pub struct PortSite<'a> {
     pub network: &'a Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// The memory of this port, or that of all ports of its switch together.
+    /// The memory of this port, or the memory that all ports of its switch share.
     pub memory: Memory,
 }
 
-/// One scheme. See `docs/add-a-transport.md`.
+/// One transport scheme. See `docs/add-a-transport.md`.
 pub trait Transport: Sized + 'static {
     /// Its name in scenarios and results.
     const NAME: &'static str;
-    /// What it is, in one line.
+    /// Its description, in one line.
     const ABOUT: &'static str;
-    /// How its hosts feed their NIC.
+    /// How packets get from its endpoints to their NIC.
     const NIC: Nic;
     /// Whether its ports can share a memory ([`Memory::PerSwitch`]).
     const SHARES_MEMORY: bool = false;
-    /// Its parameters; the default is the paper's.
+    /// Its parameters; the defaults are the paper's.
     type Config: Clone + Default;
     /// Its packet header.
     type Header: Wire;
@@ -76,27 +76,27 @@ pub trait Transport: Sized + 'static {
     type Host: Endpoint<Header = Self::Header>;
     /// A port of a switch or of a host.
     type Port: Discipline<Self::Header>;
-    /// A control node's protocol state; [`NoControl`](crate::NoControl) where there is none.
+    /// A control node's protocol state; [`NoControl`](crate::NoControl) if there are no control nodes.
     type Control: Endpoint<Header = Self::Header>;
 
-    /// Where control endpoints live.
+    /// Where control endpoints run.
     fn placement(config: &Self::Config) -> Placement {
         let _ = config;
         Placement::Nowhere
     }
-    /// Makes a host's endpoint.
+    /// Creates a host's endpoint.
     fn host(config: &Self::Config, site: &Site<'_>) -> Self::Host;
-    /// Makes a port.
+    /// Creates a port.
     fn port(config: &Self::Config, site: &PortSite<'_>) -> Self::Port;
-    /// Makes a control endpoint.
+    /// Creates a control endpoint.
     ///
     /// # Panics
-    /// Where [`Transport::placement`] is [`Placement::Nowhere`].
+    /// If [`Transport::placement`] is [`Placement::Nowhere`].
     fn control(config: &Self::Config, site: &Site<'_>) -> Self::Control {
         let _ = (config, site);
         unreachable!("{} has no control nodes", Self::NAME)
     }
-    /// Makes the state that the ports of one node share.
+    /// Creates the state that the ports of one node share.
     fn shared(config: &Self::Config, site: &Site<'_>) -> <Self::Port as Discipline<Self::Header>>::Shared {
         let _ = (config, site);
         Default::default()

@@ -1,18 +1,18 @@
-//! Time, durations, rates and byte counts as types, so that a signature says its unit.
+//! Times, durations, rates and byte counts as types, so that every signature shows its units.
 
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// An instant, in integer picoseconds since the start of the run (sim) or of the process (host).
+/// A point in time, in integer picoseconds since the start of the run (simulator) or of the process (real host).
 ///
-/// The range is 213 days. A run ends at [`Time::LAST`] at the latest, and no configuration, link or flow brings in a span longer than
-/// [`Duration::LONGEST`], which is a tenth of that. So an instant of a run plus several spans stays within the range, and the sums that are
-/// made for every packet are checked in debug builds only.
+/// The range is 213 days. A run ends at [`Time::LAST`] at the latest, and no configuration, link or flow contains a duration longer than
+/// [`Duration::LONGEST`], which is a tenth of that. So a time of a run plus several durations stays within the range, and the additions
+/// for every packet are checked in debug builds only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
-/// A span of time, in integer picoseconds.
+/// A length of time, in integer picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(u64);
 
@@ -27,12 +27,12 @@ pub struct Bytes(u64);
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// The last instant of a run: 10^7 s, or 115 days.
+    /// The latest time of a run: 10^7 s, or 115 days.
     pub const LAST: Time = Time(10_000_000 * PS_PER_S);
-    /// Later than any instant of a run; stands for "never".
+    /// Later than any time of a run; means "never".
     pub const MAX: Time = Time(u64::MAX);
 
-    /// The instant `ps` picoseconds after the start.
+    /// The time `ps` picoseconds after the start.
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
@@ -44,37 +44,37 @@ impl Time {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PS_PER_S as f64
     }
-    /// The span from `earlier` to here, zero if `earlier` is later.
+    /// The duration from `earlier` to this time, zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Duration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Duration = Duration(0);
-    /// The longest span that a run's input may bring in: 10^6 s, or eleven days.
+    /// The longest duration that a run's input may contain: 10^6 s, or eleven days.
     pub const LONGEST: Duration = Duration(1_000_000 * PS_PER_S);
     /// Longer than any run.
     pub const MAX: Duration = Duration(u64::MAX);
 
-    /// A span of `ps` picoseconds.
+    /// A duration of `ps` picoseconds.
     pub const fn from_ps(ps: u64) -> Duration {
         Duration(ps)
     }
-    /// A span of `ns` nanoseconds.
+    /// A duration of `ns` nanoseconds.
     pub const fn from_ns(ns: u64) -> Duration {
         Duration(ns * 1_000)
     }
-    /// A span of `us` microseconds.
+    /// A duration of `us` microseconds.
     pub const fn from_us(us: u64) -> Duration {
         Duration(us * 1_000_000)
     }
-    /// A span of `ms` milliseconds.
+    /// A duration of `ms` milliseconds.
     pub const fn from_ms(ms: u64) -> Duration {
         Duration(ms * 1_000_000_000)
     }
-    /// A span of `s` seconds, rounded to the nearest picosecond; `None` if it is negative, NaN or longer than [`Duration::LONGEST`].
+    /// A duration of `s` seconds, rounded to the nearest picosecond; `None` if it is negative, NaN or longer than [`Duration::LONGEST`].
     pub fn checked_from_secs_f64(s: f64) -> Option<Duration> {
         Duration::checked_from_f64(s * PS_PER_S as f64)
     }
@@ -94,19 +94,19 @@ impl Duration {
     pub fn as_us_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// This span times a factor, rounded to the nearest picosecond; `None` if that is negative, NaN or longer than
+    /// This duration times a factor, rounded to the nearest picosecond; `None` if the product is negative, NaN or longer than
     /// [`Duration::LONGEST`].
     pub fn checked_scale(self, factor: f64) -> Option<Duration> {
         Duration::checked_from_f64(self.0 as f64 * factor)
     }
-    /// As [`checked_scale`](Duration::checked_scale), where the product is known to be in range.
+    /// As [`checked_scale`](Duration::checked_scale), for a product that is known to be in range.
     ///
     /// # Panics
-    /// Where it is not.
+    /// If the product is out of range.
     pub fn scale(self, factor: f64) -> Duration {
-        self.checked_scale(factor).unwrap_or_else(|| panic!("{self} times {factor} is no span of a run"))
+        self.checked_scale(factor).unwrap_or_else(|| panic!("{self} times {factor} is out of the range of durations"))
     }
-    /// This span `n` times; `None` if that is longer than [`Duration::LONGEST`].
+    /// This duration times `n`; `None` if the product is longer than [`Duration::LONGEST`].
     pub fn checked_mul(self, n: u64) -> Option<Duration> {
         self.0.checked_mul(n).map(Duration).filter(|product| *product <= Duration::LONGEST)
     }
@@ -125,13 +125,13 @@ impl Rate {
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// How long `bytes` take at this rate, rounded up to a whole picosecond.
+    /// The time to transmit `bytes` at this rate, rounded up to a whole picosecond.
     ///
     /// # Panics
-    /// Where the rate is zero, or the time is beyond the range of a [`Duration`].
+    /// If the rate is zero, or the time is beyond the range of a [`Duration`].
     #[inline]
     pub fn transmit_time(self, bytes: Bytes) -> Duration {
-        // 2 MB is the most that fits in 64 bits; only closed forms ask for more.
+        // The product fits in 64 bits up to 2 MB; only closed forms need more.
         if bytes.0 < 2_000_000 {
             Duration((bytes.0 * 8 * PS_PER_S).div_ceil(self.0))
         } else {
@@ -142,20 +142,20 @@ impl Rate {
     fn transmit_time_of_many(self, bytes: Bytes) -> Duration {
         Duration(u64::try_from(self.transmit_ps(bytes)).expect("a transfer takes less than 213 days"))
     }
-    /// The same for any number of bytes; `None` if that takes longer than [`Duration::LONGEST`].
+    /// As [`transmit_time`](Rate::transmit_time); `None` if it is longer than [`Duration::LONGEST`].
     ///
     /// # Panics
-    /// Where the rate is zero.
+    /// If the rate is zero.
     pub fn checked_transmit_time(self, bytes: Bytes) -> Option<Duration> {
         u64::try_from(self.transmit_ps(bytes)).ok().map(Duration).filter(|time| *time <= Duration::LONGEST)
     }
     fn transmit_ps(self, bytes: Bytes) -> u128 {
         (u128::from(bytes.0) * 8 * u128::from(PS_PER_S)).div_ceil(u128::from(self.0))
     }
-    /// How many whole bytes fit into `span` at this rate.
+    /// How many whole bytes can be transmitted in `span` at this rate.
     ///
     /// # Panics
-    /// Where they are 2^64 or more.
+    /// If they are 2^64 or more.
     pub fn bytes_in(self, span: Duration) -> Bytes {
         let bytes = u128::from(self.0) * u128::from(span.0) / (8 * u128::from(PS_PER_S));
         Bytes(u64::try_from(bytes).expect("fewer than 2^64 bytes"))
@@ -163,7 +163,7 @@ impl Rate {
 }
 
 impl Bytes {
-    /// No bytes.
+    /// Zero.
     pub const ZERO: Bytes = Bytes(0);
     /// `n` bytes.
     pub const fn new(n: u64) -> Bytes {
@@ -173,7 +173,7 @@ impl Bytes {
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// How many pieces of at most `piece` bytes this makes; at least one, since a flow of zero bytes still needs a packet.
+    /// Into how many pieces of at most `piece` bytes this divides. At least one, because a flow of zero bytes still needs a packet.
     pub const fn pieces(self, piece: Bytes) -> u64 {
         let n = self.0.div_ceil(piece.0);
         if n == 0 { 1 } else { n }
@@ -182,7 +182,7 @@ impl Bytes {
 
 impl Add<Duration> for Time {
     type Output = Time;
-    /// Without a check in release builds: see [`Time`] for why the sum is in range.
+    /// The sum is not checked in release builds; [`Time`] says why it is in range.
     #[inline]
     fn add(self, span: Duration) -> Time {
         Time(self.0 + span.0)
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_input_decides_is_checked() {
+    fn values_from_input_are_range_checked() {
         let second = Duration::from_ms(1000);
         assert_eq!(second.checked_scale(1e6), Some(Duration::LONGEST));
         assert_eq!(Duration::LONGEST.checked_scale(0.5), Duration::checked_from_secs_f64(5e5));
@@ -293,14 +293,14 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "is no span of a run")]
+    #[should_panic(expected = "is out of the range of durations")]
     fn a_product_out_of_range_does_not_saturate() {
         let _ = Duration::from_us(10).scale(1e15);
     }
 
-    /// The promise that unchecked sums rest on: the last instant of a run plus eight of the longest spans.
+    /// Unchecked sums rely on this: the latest time of a run plus eight of the longest durations is in range.
     #[test]
-    fn an_instant_plus_several_spans_is_in_range() {
+    fn a_time_plus_several_durations_is_in_range() {
         assert!(Time::LAST.0.checked_add(8 * Duration::LONGEST.0).is_some());
     }
 
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_of_no_bytes_is_one_packet() {
+    fn a_flow_of_zero_bytes_is_one_packet() {
         assert_eq!(Bytes::new(0).pieces(Bytes::new(1460)), 1);
         assert_eq!(Bytes::new(1460).pieces(Bytes::new(1460)), 1);
         assert_eq!(Bytes::new(1461).pieces(Bytes::new(1460)), 2);

@@ -1,18 +1,18 @@
-//! Bytes on the wire.
+//! Packet sizes on the wire, and the encoding of headers.
 
 use crate::Bytes;
 
-/// How many bytes packets take on a link. The papers disagree (IP sizes, Ethernet with framing, ns-2's 1000 B), and a load
-/// means something else under each, so a run names one profile and every size comes from it.
+/// The sizes of packets on a link. The papers differ (IP sizes, Ethernet with framing, ns-2's 1000 B), and the same load means
+/// different traffic under each. So a run names one profile, and every size comes from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WireProfile {
     /// The preset's name.
     pub name: &'static str,
     /// A full data packet.
     pub full: Bytes,
-    /// What a data packet takes besides its payload.
+    /// The bytes of a data packet besides its payload.
     pub overhead: Bytes,
-    /// A control packet (RTS, token, ACK, …), and the least any packet takes.
+    /// A control packet (RTS, token, ACK, …), which is also the smallest size of any packet.
     pub control: Bytes,
 }
 
@@ -26,18 +26,18 @@ impl WireProfile {
     /// 1000 B packets with 40 B of header, as ns-2 counts them: PASE.
     pub const NS2_1000: WireProfile =
         WireProfile { name: "ns2_1000", full: Bytes::new(1000), overhead: Bytes::new(40), control: Bytes::new(40) };
-    /// Every preset.
+    /// All presets.
     pub const ALL: [WireProfile; 3] = [Self::IP_1500, Self::ETHERNET_1538, Self::NS2_1000];
 
     /// Payload of a full packet.
     pub fn payload(&self) -> Bytes {
         self.full - self.overhead
     }
-    /// How many data packets a flow of `size` bytes takes.
+    /// The number of data packets of a flow of `size` bytes.
     pub fn packets(&self, size: Bytes) -> u64 {
         size.pieces(self.payload())
     }
-    /// The bytes on the wire of a data packet that carries `payload`; never less than a control packet.
+    /// The size on the wire of a data packet that carries `payload`; never less than a control packet.
     pub fn data_size(&self, payload: Bytes) -> Bytes {
         (payload + self.overhead).max(self.control)
     }
@@ -47,20 +47,20 @@ impl WireProfile {
         debug_assert!(before <= size);
         (size - before).min(self.payload())
     }
-    /// All bytes on the wire of a flow of `size` bytes sent once.
+    /// The bytes on the wire of all data packets of a flow of `size` bytes, each sent once.
     pub fn flow_wire_bytes(&self, size: Bytes) -> Bytes {
         let last = self.packets(size) - 1;
         self.full * last + self.data_size(self.payload_of(size, last))
     }
 }
 
-/// How a header is written on, and read from, a real network.
+/// The encoding of a header on a real network.
 pub trait Wire: Copy {
-    /// The most bytes [`Wire::encode`] writes.
+    /// The largest number of bytes that [`Wire::encode`] writes.
     const MAX_BYTES: usize;
-    /// Writes the header to the front of `out`, which holds at least [`Wire::MAX_BYTES`], and says how many bytes it took.
+    /// Writes the header to the front of `out`, which holds at least [`Wire::MAX_BYTES`], and returns the number of bytes written.
     fn encode(&self, out: &mut [u8]) -> usize;
-    /// Reads a header from the front of `bytes`; `None` where they are no valid header. With it, how many bytes it took.
+    /// Reads a header from the front of `bytes` and returns it with its length in bytes; `None` if it is not valid.
     fn decode(bytes: &[u8]) -> Option<(Self, usize)>;
 }
 
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_packet_carries_the_rest() {
+    fn the_last_packet_carries_the_remaining_bytes() {
         let wire = WireProfile::IP_1500;
         let size = Bytes::new(1460 * 2 + 1);
         assert_eq!(wire.packets(size), 3);

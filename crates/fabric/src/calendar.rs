@@ -1,75 +1,77 @@
-//! The event queue: a ring of short time buckets, the one being emptied kept sorted, and a heap for what lies beyond the ring.
+//! The event queue: a ring of short time buckets, and a heap for events beyond the ring. Only the bucket being emptied is sorted.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use flowloom_core::{Duration, Pool, Time};
 
-/// The link, port, node timer or arrival list that an event belongs to. Events of the same instant are handled in the order of their sources.
+/// The link, port, node timer or flow list that an event belongs to. Events at the same time are handled in the order of their sources.
 pub type EventSource = u32;
-/// What an event carries: the id of a packet or of a flow; only its source knows which.
+/// The data of an event: the id of a packet or of a flow, depending on the kind of its source.
 pub type Payload = u32;
 
-/// Fewest buckets in use: so few that all stay in the cache.
+/// The smallest number of buckets in use, so small that all of them stay in the cache.
 const BUCKETS_MIN: usize = 1 << 10;
-/// Most buckets in use, and the ring's length, so that the compiler knows a masked index to be within it.
+/// The largest number of buckets in use. The ring always has this length, so that the compiler can prove a masked index in bounds.
 const BUCKETS: usize = 1 << 14;
 const WORDS: usize = BUCKETS / 64;
-/// Events that a bucket has room for.
-const ROOM: usize = 7;
-/// Later than any bucket.
+/// The number of events that fit into a bucket.
+const BUCKET_CAPACITY: usize = 7;
+/// A bucket number later than any other.
 const NEVER: u64 = u64::MAX;
 
-/// An event within its bucket: the offset in time above the source above what it is about, so that events compare as integers.
+/// An event within its bucket: from the high bits to the low ones, its time offset, its source and its payload, so that events compare as
+/// integers.
 type Packed = u64;
 const PAYLOAD_BITS: u32 = 24;
 const SOURCE_BITS: u32 = 24;
-const _: () = assert!(Pool::<()>::PACKETS_MAX == 1 << PAYLOAD_BITS, "a payload may be a packet id");
-/// The largest number of sources.
+const _: () = assert!(Pool::<()>::PACKETS_MAX == 1 << PAYLOAD_BITS, "a packet id fits into a payload");
+/// The number of possible sources.
 pub const SOURCES_MAX: usize = 1 << SOURCE_BITS;
-/// The largest number of different payloads.
+/// The number of possible payloads.
 pub const PAYLOADS_MAX: usize = 1 << PAYLOAD_BITS;
 
 /// One cache line.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Bucket {
-    /// Those that did not fit are in [`Calendar::crowds`], and counted here.
+    /// The number of events, including those that did not fit and are in [`Calendar::overflow`].
     len: usize,
-    events: [Packed; ROOM],
+    events: [Packed; BUCKET_CAPACITY],
 }
 
 /// Pending events in the order (time, source, payload).
 ///
-/// Tried before: a vector per bucket (a second cache line for each event, and fewer, longer buckets, whose order no branch predictor
-/// guesses), lists threaded through an arena (a tenth more instructions per packet-hop), and a 4-ary heap (twice the instructions).
+/// Alternatives that were slower: a vector per bucket (it needs a second cache line for each event, and fewer, longer buckets, whose
+/// sorting mispredicts branches), linked lists in an arena (10 % more instructions per packet-hop), and a 4-ary heap (twice the
+/// instructions).
 pub struct Calendar {
-    /// Width of a bucket, in bits of picoseconds.
+    /// A bucket is 2^`width_bits` picoseconds wide.
     width_bits: u32,
-    /// Of a time within its bucket.
+    /// The mask for a time's offset within its bucket.
     offset_mask: u64,
-    /// One less than the buckets in use, a power of two of them: so many that one holds an event or two. Where links are long, many
-    /// packets are on their way.
+    /// One less than the number of buckets in use, which is a power of two and so large that a bucket holds an event or two. Long links
+    /// need more buckets, because more packets are in flight.
     ring_mask: u64,
     ring: Box<[Bucket; BUCKETS]>,
     occupied: [u64; WORDS],
-    /// The next `left` events of bucket `cursor`, last one first.
-    current: [Packed; ROOM],
-    left: usize,
-    /// What follows `current` in its bucket, last one first; mostly nothing.
+    /// The next `remaining` events of bucket `cursor`, in descending order.
+    current: [Packed; BUCKET_CAPACITY],
+    remaining: usize,
+    /// The events of bucket `cursor` that come after those in `current`, in descending order; mostly empty.
     following: Vec<Packed>,
-    /// The bucket being emptied, counted from time zero.
+    /// The number of the bucket being emptied, counted from time zero.
     cursor: u64,
-    /// By bucket, what did not fit into it: all hosts may act at one instant.
-    crowds: BTreeMap<u64, Vec<Packed>>,
-    beyond: BinaryHeap<Reverse<(Time, EventSource, Payload)>>,
-    /// The first bucket of what is in neither the ring nor `current`, [`NEVER`] if nothing is.
-    elsewhere_from: u64,
+    /// By bucket number, the events that did not fit: all hosts may have an event at the same time.
+    overflow: BTreeMap<u64, Vec<Packed>>,
+    beyond_ring: BinaryHeap<Reverse<(Time, EventSource, Payload)>>,
+    /// The first bucket with an event that is in neither the ring nor `current`, [`NEVER`] if there is none.
+    next_outside: u64,
 }
 
 impl Calendar {
-    /// An empty calendar. Most events will be less than `horizon` ahead; those that are not cost more. Where the network is busy, `pending`
-    /// events are.
+    /// An empty calendar. Most events should be scheduled less than `horizon` ahead; later ones cost more. `pending` is the expected number
+    /// of events in the queue of a busy network.
     pub fn new(horizon: Duration, pending: usize) -> Calendar {
         let buckets = pending.next_power_of_two().clamp(BUCKETS_MIN, BUCKETS) as u64;
         let width_bits =
@@ -78,21 +80,21 @@ impl Calendar {
             width_bits,
             offset_mask: (1 << width_bits) - 1,
             ring_mask: buckets - 1,
-            ring: Box::new([Bucket { len: 0, events: [0; ROOM] }; BUCKETS]),
+            ring: Box::new([Bucket { len: 0, events: [0; BUCKET_CAPACITY] }; BUCKETS]),
             occupied: [0; WORDS],
-            current: [0; ROOM],
-            left: 0,
+            current: [0; BUCKET_CAPACITY],
+            remaining: 0,
             following: Vec::new(),
             cursor: 0,
-            crowds: BTreeMap::new(),
-            beyond: BinaryHeap::new(),
-            elsewhere_from: NEVER,
+            overflow: BTreeMap::new(),
+            beyond_ring: BinaryHeap::new(),
+            next_outside: NEVER,
         }
     }
 
-    /// Where a bucket is in the ring.
+    /// The index of a bucket in the ring.
     #[inline]
-    fn place(&self, bucket: u64) -> usize {
+    fn ring_index(&self, bucket: u64) -> usize {
         (bucket & self.ring_mask) as usize % BUCKETS
     }
 
@@ -109,133 +111,133 @@ impl Calendar {
             | u64::from(payload)
     }
 
-    /// Adds an event. `time` is not before the last event that was taken out.
+    /// Adds an event. `time` must not be before that of the last event taken out.
     #[inline(always)]
     pub fn schedule(&mut self, time: Time, source: EventSource, payload: Payload) {
         let number = self.bucket(time);
         debug_assert!(number >= self.cursor, "an event in the past");
         let ahead = number.wrapping_sub(self.cursor);
         if ahead.wrapping_sub(1) >= self.ring_mask {
-            return self.schedule_elsewhere(time, source, payload, ahead == 0);
+            return self.schedule_outside(time, source, payload, ahead == 0);
         }
         let event = self.pack(time, source, payload);
-        let index = self.place(number);
+        let index = self.ring_index(number);
         let bucket = &mut self.ring[index];
         match bucket.events.get_mut(bucket.len) {
-            Some(place) => *place = event,
-            None => self.crowds.entry(number).or_default().push(event),
+            Some(free) => *free = event,
+            None => self.overflow.entry(number).or_default().push(event),
         }
         bucket.len += 1;
         self.occupied[index / 64] |= 1 << (index % 64);
     }
 
     #[inline(never)]
-    fn schedule_elsewhere(&mut self, time: Time, source: EventSource, payload: Payload, in_current: bool) {
+    fn schedule_outside(&mut self, time: Time, source: EventSource, payload: Payload, in_current: bool) {
         if in_current {
-            self.following.extend_from_slice(&self.current[..self.left]);
+            self.following.extend_from_slice(&self.current[..self.remaining]);
             let event = self.pack(time, source, payload);
-            // New events are mostly the latest of the bucket that is being emptied: search from the far end of time.
-            let place = self.following.iter().position(|pending| *pending < event).unwrap_or(self.following.len());
-            self.following.insert(place, event);
-            self.follow();
+            // A new event is mostly the latest of its bucket, so the search starts at the latest ones.
+            let index = self.following.iter().position(|pending| *pending < event).unwrap_or(self.following.len());
+            self.following.insert(index, event);
+            self.refill_current();
         } else {
-            self.beyond.push(Reverse((time, source, payload)));
-            self.elsewhere_from = self.elsewhere_from.min(self.bucket(time));
+            self.beyond_ring.push(Reverse((time, source, payload)));
+            self.next_outside = self.next_outside.min(self.bucket(time));
         }
     }
 
-    /// Takes out the earliest event that is not after `limit`.
+    /// Takes out the earliest event, unless it is after `limit`.
     #[inline]
     pub fn pop(&mut self, limit: Time) -> Option<(Time, EventSource, Payload)> {
-        if self.left == 0 && !self.turn() {
+        if self.remaining == 0 && !self.advance() {
             return None;
         }
-        let event = self.current[self.left - 1];
+        let event = self.current[self.remaining - 1];
         let time = Time::from_ps((self.cursor << self.width_bits) | (event >> (SOURCE_BITS + PAYLOAD_BITS)));
         if time > limit {
             return None;
         }
-        self.left -= 1;
+        self.remaining -= 1;
         let source = (event >> PAYLOAD_BITS) as EventSource & ((1 << SOURCE_BITS) - 1);
         Some((time, source, event as Payload & ((1 << PAYLOAD_BITS) - 1)))
     }
 
-    /// When the earliest event is due.
+    /// The time of the earliest event.
     pub fn next_time(&mut self) -> Option<Time> {
-        if self.left == 0 && !self.turn() {
+        if self.remaining == 0 && !self.advance() {
             return None;
         }
-        let offset = self.current[self.left - 1] >> (SOURCE_BITS + PAYLOAD_BITS);
+        let offset = self.current[self.remaining - 1] >> (SOURCE_BITS + PAYLOAD_BITS);
         Some(Time::from_ps((self.cursor << self.width_bits) | offset))
     }
 
-    /// Moves on to what comes next, in this bucket or another; false if there is nothing.
+    /// Refills `current` with the next events, of this bucket or a later one. Returns false if there are none.
     #[inline]
-    fn turn(&mut self) -> bool {
-        let next = self.next_in_ring().min(self.elsewhere_from);
+    fn advance(&mut self) -> bool {
+        let next = self.next_in_ring().min(self.next_outside);
         if next == NEVER {
             return false;
         }
         self.cursor = next;
-        let index = self.place(next);
+        let index = self.ring_index(next);
         let bucket = &mut self.ring[index];
         self.current = bucket.events;
-        self.left = std::mem::take(&mut bucket.len);
+        self.remaining = std::mem::take(&mut bucket.len);
         self.occupied[index / 64] &= !(1 << (index % 64));
-        if self.left > ROOM || next == self.elsewhere_from {
-            self.gather();
+        if self.remaining > BUCKET_CAPACITY || next == self.next_outside {
+            self.collect_outside();
         } else {
-            sort_latest_first(&mut self.current[..self.left]);
+            sort_latest_first(&mut self.current[..self.remaining]);
         }
         true
     }
 
-    /// Puts the next events of what follows into `current`.
+    /// Moves the earliest events of `following` into `current`.
     #[cold]
-    fn follow(&mut self) {
-        let from = self.following.len().saturating_sub(ROOM);
-        self.left = self.following.len() - from;
-        self.current[..self.left].copy_from_slice(&self.following[from..]);
+    fn refill_current(&mut self) {
+        let from = self.following.len().saturating_sub(BUCKET_CAPACITY);
+        self.remaining = self.following.len() - from;
+        self.current[..self.remaining].copy_from_slice(&self.following[from..]);
         self.following.truncate(from);
-        self.elsewhere_from = match self.beyond.peek() {
+        self.next_outside = match self.beyond_ring.peek() {
             _ if from > 0 => self.cursor,
             Some(Reverse((time, ..))) => self.bucket(*time),
             None => NEVER,
         };
     }
 
-    /// Takes in what belongs to the current bucket and is not in the ring.
+    /// Collects the events of the current bucket that did not fit into it or were beyond the ring.
     #[cold]
     #[inline(never)]
-    fn gather(&mut self) {
-        self.following.extend_from_slice(&self.current[..self.left.min(ROOM)]);
-        if self.left > ROOM {
-            self.following.extend(self.crowds.remove(&self.cursor).expect("the bucket is crowded"));
+    fn collect_outside(&mut self) {
+        self.following.extend_from_slice(&self.current[..self.remaining.min(BUCKET_CAPACITY)]);
+        if self.remaining > BUCKET_CAPACITY {
+            self.following.extend(self.overflow.remove(&self.cursor).expect("the bucket has overflowed"));
         }
-        while let Some(Reverse((time, source, payload))) = self.beyond.peek().copied()
+        while let Some(Reverse((time, source, payload))) = self.beyond_ring.peek().copied()
             && self.bucket(time) == self.cursor
         {
-            self.beyond.pop();
+            self.beyond_ring.pop();
             self.following.push(self.pack(time, source, payload));
         }
         self.following.sort_unstable_by_key(|event| Reverse(*event));
-        self.follow();
+        self.refill_current();
     }
 
-    /// The number of the first occupied bucket after the cursor, [`NEVER`] if there is none.
+    /// The number of the first occupied bucket in the ring after the cursor, [`NEVER`] if there is none.
     #[inline]
     fn next_in_ring(&self) -> u64 {
         let first = self.cursor + 1;
-        let near = self.occupied[self.place(first) / 64] >> (first % 64);
-        if near != 0 { first + u64::from(near.trailing_zeros()) } else { self.next_beyond_word(first) }
+        let near = self.occupied[self.ring_index(first) / 64] >> (first % 64);
+        if near != 0 { first + u64::from(near.trailing_zeros()) } else { self.next_in_later_words(first) }
     }
 
-    /// The same from the word of the occupancy map after that of `first`.
+    /// As [`Calendar::next_in_ring`], from the word of the occupancy bitmap that follows that of bucket `first`.
     #[inline(never)]
-    fn next_beyond_word(&self, first: u64) -> u64 {
+    fn next_in_later_words(&self, first: u64) -> u64 {
         let words = (1..=self.ring_mask / 64 + 1).map(|step| (first & !63) + 64 * step);
-        // All around: the last word is that of `first` again, with what lies a whole ring ahead.
-        let bits = |start: &u64| self.occupied[self.place(*start) / 64];
+        // The last word is that of `first` again; its low bits are buckets almost a whole ring ahead.
+        let bits = |start: &u64| self.occupied[self.ring_index(*start) / 64];
         words
             .map(|start| (start, bits(&start)))
             .find(|(_, bits)| *bits != 0)
@@ -243,17 +245,17 @@ impl Calendar {
     }
 }
 
-/// For a handful of events, which the library's sort takes twice the instructions for.
+/// Insertion sort for a handful of events; the library's sort takes twice the instructions.
 #[inline]
 fn sort_latest_first(events: &mut [Packed]) {
     for end in 1..events.len() {
         let event = events[end];
-        let mut place = end;
-        while place > 0 && events[place - 1] < event {
-            events[place] = events[place - 1];
-            place -= 1;
+        let mut index = end;
+        while index > 0 && events[index - 1] < event {
+            events[index] = events[index - 1];
+            index -= 1;
         }
-        events[place] = event;
+        events[index] = event;
     }
 }
 
@@ -263,7 +265,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a sorted set: any mix of near, far and equal times comes out in the order (time, source).
+        /// Compared with a sorted set: any mix of near, far and equal times comes out in the order (time, source, payload).
         #[test]
         fn same_order_as_a_sorted_set(steps in prop::collection::vec((prop_oneof![0u64..40_000, 0u64..1 << 22, 0u64..1 << 30], 0u32..50, 0u32..3, any::<bool>()), 1..400), pending in prop::sample::select(vec![0_usize, 5000])) {
             let mut calendar = Calendar::new(Duration::from_us(16), pending);

@@ -1,4 +1,4 @@
-//! Injected faults, as a wrapper around a port's discipline: what a port without faults runs is not touched.
+//! Fault injection, as a wrapper around a port's discipline. Runs without faults do not use the wrapper.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,33 +9,33 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::seed::{Purpose, stream_seed};
 
-/// Something that goes wrong on a link.
+/// A fault of one direction of a link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Fault {
-    /// Each packet is lost with this probability.
+    /// Each packet is dropped with this probability.
     Loss(f64),
-    /// Each packet is damaged with this probability; it travels on, and the receiving NIC discards it.
+    /// Each packet is damaged with this probability. It is still forwarded, and the receiving NIC discards it.
     Corrupt(f64),
     /// Each packet is sent twice with this probability.
     Duplicate(f64),
-    /// Each packet is held back with this probability, for a uniform time up to this long; others overtake it.
+    /// Each packet is held back with this probability, for a uniformly distributed time up to this duration, so that others overtake it.
     Reorder(f64, Duration),
-    /// From the first to the second instant the port sends nothing and loses what arrives.
+    /// From the first to the second time the port sends nothing and drops all packets that arrive.
     Down(Time, Time),
 }
 
-/// A port's discipline, and what goes wrong there.
+/// A port's discipline with faults.
 pub struct Faulty<P> {
     inner: P,
     faults: Vec<Fault>,
     random: Xoshiro256PlusPlus,
-    /// Held-back packets: when they go on, in which order they came, and where they came in.
+    /// Packets that are held back: their release time, their order of arrival and their ingress port, earliest first.
     held: BinaryHeap<Reverse<(Time, u64, PacketId, PortNumber)>>,
     held_ever: u64,
 }
 
 impl<P> Faulty<P> {
-    /// `inner` with `faults`, whose randomness is the link's own.
+    /// `inner` with `faults`. Each link has its own random stream, derived from `seed`.
     pub fn new(inner: P, site: &PortSite<'_>, faults: Vec<Fault>, seed: u64) -> Faulty<P> {
         let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
         Faulty { inner, faults, random, held: BinaryHeap::new(), held_ever: 0 }
@@ -55,7 +55,7 @@ impl<P> Faulty<P> {
         self.held.push(Reverse((until, self.held_ever, id, ingress)));
     }
 
-    /// When the link comes up again, if it is down now.
+    /// The time when the link comes up again, if it is down now.
     fn down_until(&self, now: Time) -> Option<Time> {
         self.faults
             .iter()
@@ -78,8 +78,8 @@ impl<H: Copy, P: Discipline<H>> Discipline<H> for Faulty<P> {
                 Fault::Loss(p) if self.happens(p) => return call.drop(packet, DropReason::Lost),
                 Fault::Corrupt(p) if self.happens(p) => call.pool[packet].corrupt = true,
                 Fault::Duplicate(p) if self.happens(p) => copies += 1,
-                Fault::Reorder(p, most) if self.happens(p) => {
-                    let wait = Duration::from_ps(1) + most.scale(self.unit());
+                Fault::Reorder(p, delay_max) if self.happens(p) => {
+                    let wait = Duration::from_ps(1) + delay_max.scale(self.unit());
                     return self.hold(call.now + wait, packet, call.ingress);
                 }
                 _ => {}
@@ -97,11 +97,11 @@ impl<H: Copy, P: Discipline<H>> Discipline<H> for Faulty<P> {
             return Dequeue::ClosedUntil(up);
         }
         let ingress = call.ingress;
-        while let Some(Reverse((time, _, id, came_in))) = self.held.peek().copied()
+        while let Some(Reverse((time, _, id, packet_ingress))) = self.held.peek().copied()
             && time <= call.now
         {
             self.held.pop();
-            call.ingress = came_in;
+            call.ingress = packet_ingress;
             self.inner.enqueue(call, id);
         }
         call.ingress = ingress;

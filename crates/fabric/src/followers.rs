@@ -1,33 +1,33 @@
-//! Flows that start when others have been received: closed loops.
+//! Closed loops: flows that start when others have been received.
 
 use flowloom_core::{Duration, FlowId};
 
 use crate::calendar::Payload;
 
-/// What starts after a flow was received.
+/// The flow that starts after another one was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Successor {
     /// The flow that starts.
     pub flow: FlowId,
-    /// How long after the last byte's arrival at the receiver; above zero.
+    /// The time from the arrival of the last byte at the receiver until the start; above zero.
     pub think: Duration,
 }
 
-/// Who waits for whom. Waiting flows have the last ids, and no event before their predecessors are received.
+/// Which flow waits for which. Waiting flows have the largest ids, and no events until their predecessors are received.
 #[derive(Default)]
 pub(crate) struct Followers {
-    /// By flow; empty where none waits.
+    /// The successor of each flow; empty if no flow waits.
     pub successors: Vec<Option<Successor>>,
-    /// The first flow that waits.
+    /// The id of the first waiting flow.
     pub first: u32,
 }
 
 impl Followers {
-    pub fn of(&self, flow: FlowId) -> Option<Successor> {
+    pub fn successor_of(&self, flow: FlowId) -> Option<Successor> {
         self.successors.get(flow.0 as usize).copied().flatten()
     }
 
-    /// The payload of events about a waiting flow. A flow id does not fit: there may be more flows than payloads.
+    /// The payload of the event that starts a waiting flow. It is not the flow id, because there may be more flows than payloads.
     pub fn payload(&self, flow: FlowId) -> Payload {
         flow.0 - self.first
     }

@@ -1,7 +1,7 @@
 //! The simulated network: an event loop over links, ports, routes and endpoints. It knows no protocol.
 //!
-//! [`Sim`] runs one [`Transport`](flowloom_core::Transport) over one [`Network`](flowloom_core::Network) and a list of flows, and
-//! leaves a [`Report`]. Integer picoseconds; the order of events is (time, source), total without counters, so the result does
+//! [`Sim`] runs one [`Transport`](flowloom_core::Transport) over one [`Network`](flowloom_core::Network) with a list of flows, and
+//! returns a [`Report`]. Time is in integer picoseconds. Events are ordered by (time, source). This order is total, so the result does
 //! not depend on the event queue.
 
 pub mod calendar;

@@ -1,8 +1,8 @@
-//! Looking on while the network runs. An observer is a type parameter of the simulator: the one that does nothing costs nothing.
+//! Observers of a running network. An observer is a type parameter of the simulator, so the one that does nothing costs nothing.
 
 use flowloom_core::{DropReason, Event, Flow, LinkId, NodeId, Packet, Time};
 
-/// Told of everything that happens; each method does nothing unless an observer says otherwise.
+/// Callbacks for everything that happens in the network. The default of each method does nothing.
 pub trait Observer<H> {
     /// A flow was handed to its source.
     #[inline]
@@ -14,7 +14,7 @@ pub trait Observer<H> {
     fn packet_injected(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
         let _ = (now, node, packet);
     }
-    /// A packet joined a port's queue, which holds `queued_bytes` now.
+    /// A packet was added to a port's queue, which now holds `queued_bytes`.
     #[inline]
     fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
         let _ = (now, link, packet, queued_bytes);
@@ -24,17 +24,17 @@ pub trait Observer<H> {
     fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
         let _ = (now, link, packet);
     }
-    /// A packet was given up at a port.
+    /// A packet was dropped at a port or on its link.
     #[inline]
     fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
         let _ = (now, link, packet, why);
     }
-    /// A packet reached the endpoint it is for.
+    /// A packet reached its destination's endpoint.
     #[inline]
     fn packet_arrived(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
         let _ = (now, node, packet);
     }
-    /// An endpoint reported something.
+    /// An endpoint reported an event.
     #[inline]
     fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {
         let _ = (now, node, event);
@@ -43,7 +43,7 @@ pub trait Observer<H> {
 
 impl<H> Observer<H> for () {}
 
-/// Two observers, told in turn.
+/// Two observers; every callback goes to the first one and then to the second.
 impl<H, A: Observer<H>, B: Observer<H>> Observer<H> for (A, B) {
     fn flow_opened(&mut self, now: Time, flow: &Flow) {
         self.0.flow_opened(now, flow);

@@ -1,4 +1,4 @@
-//! The data plane: links, ports and routes, and the events that move packets over them. It knows no protocol.
+//! The data plane: links, ports and routes, and the events that move packets. It knows no protocol.
 
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Duration, Effects, Event, FlowId, LinkId, Network, NodeId, NodeKind, Packet,
@@ -12,8 +12,8 @@ use crate::report::{CLASSES, FlowRecord, PortCounters};
 use crate::routing::{Origin, Routes};
 use crate::sources::Kind;
 
-/// One direction of a link. Few bytes, so that the states of all links stay in the first-level cache: an event begins with one of
-/// them, and a packet's next hop with another.
+/// The state of one direction of a link that every event needs: one for the link it belongs to, and another for the packet's next hop. It
+/// is small, so that the states of all links stay in the first-level cache.
 #[derive(Clone, Copy)]
 struct LinkState {
     busy_until: Time,
@@ -21,30 +21,30 @@ struct LinkState {
     to_port: PortNumber,
 }
 
-/// The port that feeds a link, and what a packet needs to get onto it. What every packet touches comes first.
+/// The egress port of a link, with what it takes to send a packet. The fields that every packet needs come first.
 #[repr(C, align(64))]
 struct EgressPort<P> {
-    /// When the port wants to be served, [`Time::MAX`] if no event is pending for it. An event at any other time is stale.
+    /// The time of the port's pending service event, [`Time::MAX`] if there is none. A service event at any other time is stale.
     serve_at: Time,
     queued_packets: u32,
     delay: Duration,
-    /// Picoseconds per byte, 0 if that is no integer.
+    /// Picoseconds per byte, 0 if it is not an integer.
     ps_per_byte: u64,
-    /// A packet is held at the link's end until its last bit has arrived, or for this long if that is less: the time of a header
-    /// where the next node cuts through.
+    /// The longest time from the arrival of a packet's first bit until a switch at the link's end can forward the packet: the transmission
+    /// time of a header if the switch cuts through, else [`Duration::MAX`]. The switch never waits after the last bit has arrived.
     hold_max: Duration,
     from: NodeId,
-    /// Only packets that go on over a link that is not faster are cut through.
+    /// Whether the switch at the link's end has faster egress links. It cuts a packet through only to a link that is not faster.
     hold_by_egress: bool,
-    /// It had something queued when last asked and would not send it: a paused port.
+    /// The port had queued packets when it was last served, and sent none: a paused port.
     blocked: bool,
     port: P,
-    /// It belongs to a host.
+    /// Whether the port belongs to a host.
     is_nic: bool,
     from_port: PortNumber,
     rate: Rate,
     queued_bytes: u64,
-    /// When the queue's length changed last.
+    /// When the queue's length last changed.
     since: Time,
     counters: PortCounters,
 }
@@ -59,7 +59,7 @@ impl<P> EgressPort<P> {
         }
     }
 
-    /// The queue grows or shrinks: keeps its integrals over time.
+    /// Changes the queue's length and updates its integrals over time.
     #[inline]
     fn queue_changes(&mut self, now: Time, packets: i32, bytes: i64) {
         if self.queued_packets > 0 {
@@ -72,9 +72,9 @@ impl<P> EgressPort<P> {
         self.queued_packets = self.queued_packets.wrapping_add_signed(packets);
     }
 
-    /// Does what a discipline chose.
+    /// Carries out a discipline's decision.
     #[inline]
-    fn act<H, O: Observer<H>>(&mut self, link: LinkId, choice: Dequeue, link_layer: &mut LinkLayer<H, O>) {
+    fn carry_out<H, O: Observer<H>>(&mut self, link: LinkId, choice: Dequeue, link_layer: &mut LinkLayer<H, O>) {
         match choice {
             Dequeue::Packet(id) => {
                 let packet = &link_layer.pool[id];
@@ -85,32 +85,32 @@ impl<P> EgressPort<P> {
             }
             Dequeue::Idle => self.blocked = self.queued_packets > 0,
             Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
-                debug_assert!(at > link_layer.now, "an event without delay");
+                debug_assert!(at > link_layer.now, "an event with zero delay");
                 self.blocked = matches!(choice, Dequeue::ClosedUntil(_));
                 self.serve_by(link, at, link_layer);
             }
         }
     }
 
-    /// Puts a packet on the link.
+    /// Sends a packet over the link.
     #[inline(always)]
     fn transmit<H, O: Observer<H>>(&mut self, link: LinkId, id: PacketId, link_layer: &mut LinkLayer<H, O>) {
         let now = link_layer.now;
         let packet = &link_layer.pool[id];
         let size_bytes = packet.size_bytes;
         let service = self.service(size_bytes);
-        // A switch needs the whole of a packet for itself, and of one that it sends on faster than it comes.
-        // Written so that it compiles to a selection: whether a link leads to a host or a switch, no branch predictor guesses.
+        // The next node needs the whole packet if it is the destination, or if the packet's egress link there is faster than this link.
+        // This is written so that it compiles to a conditional move: whether a link leads to a host or a switch is hard to predict.
         let link_state = &mut link_layer.link_states[link.index()];
-        let for_the_end = (packet.dst == link_state.to) | (packet.dst == NodeId::LINK);
-        let mut hold = service.min(if for_the_end { Duration::MAX } else { self.hold_max });
+        let ends_here = (packet.dst == link_state.to) | (packet.dst == NodeId::LINK);
+        let mut hold = service.min(if ends_here { Duration::MAX } else { self.hold_max });
         if self.hold_by_egress && link_layer.routes.rate(&link_layer.network, link_state.to, packet.dst) > self.rate {
             hold = service;
         }
         link_state.busy_until = now + service;
         self.blocked = false;
         if self.serve_at == now {
-            // Another event of this instant came first and did what the pending service would.
+            // Another event at this time has already served the port, so the pending service event becomes stale.
             self.serve_at = Time::MAX;
         }
         let due = now + hold + self.delay;
@@ -126,7 +126,7 @@ impl<P> EgressPort<P> {
         }
     }
 
-    /// Makes sure that the port is served at `at`, or earlier.
+    /// Schedules service of the port at `at`, unless an earlier service is pending.
     #[inline]
     fn serve_by<H, O>(&mut self, link: LinkId, at: Time, link_layer: &mut LinkLayer<H, O>) {
         if at < self.serve_at {
@@ -136,8 +136,8 @@ impl<P> EgressPort<P> {
     }
 }
 
-/// Builds the call that a discipline gets, from the parts of a plane other than its own egress port.
-macro_rules! lend {
+/// Builds the [`PortCall`] for an egress port. A macro, because it borrows the fields of a plane separately while `egress` is borrowed too.
+macro_rules! port_call {
     ($plane:ident, $egress:ident, $ingress:expr) => {
         PortCall {
             now: $plane.link_layer.now,
@@ -151,7 +151,7 @@ macro_rules! lend {
     };
 }
 
-/// What all egress ports share: a port sends packets with it and touches no other port.
+/// The state that an egress port needs to send a packet. It excludes the other egress ports.
 pub(crate) struct LinkLayer<H, O> {
     pub network: Network,
     pub pool: Pool<H>,
@@ -163,23 +163,23 @@ pub(crate) struct LinkLayer<H, O> {
     routes: Routes,
 }
 
-/// Links, ports, routes and the packets on them.
+/// Links, ports, routes, and all packets in the network.
 pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
     pub link_layer: LinkLayer<H, O>,
     pub records: Vec<FlowRecord>,
     pub data_packets: u64,
-    /// Flows whose sources do not know yet that they are complete.
+    /// The number of flows that are not acknowledged.
     pub unacknowledged: usize,
-    /// A flow that its receiver reported complete a second time, which ends the run in an error.
+    /// A flow that its receiver reported as complete twice; the run then ends with an error.
     pub received_again: Option<FlowId>,
     pub followers: Followers,
-    /// When each node's timer event is due, [`Time::MAX`] if none is pending. An event at any other time is stale.
+    /// The time of each node's pending timer event, [`Time::MAX`] if there is none. A timer event at any other time is stale.
     timers: Vec<Time>,
     egress_ports: Vec<EgressPort<P>>,
     uplinks: Vec<Uplink>,
     shared: Vec<P::Shared>,
     effects: Effects,
-    /// Ports of the node being served that were woken by a sibling.
+    /// Ports that were woken by another port of their node and are not yet served.
     woken: Vec<LinkId>,
 }
 
@@ -220,7 +220,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
-    /// A packet has arrived at a link's end. Returns it if it is for the node there, and takes care of it otherwise.
+    /// Handles a packet's arrival at the end of a link. Returns the packet if this node is its destination.
     #[inline(always)]
     pub fn arrive(&mut self, link: LinkId, id: PacketId) -> Option<(NodeId, PacketId)> {
         let link_state = &self.link_layer.link_states[link.index()];
@@ -228,7 +228,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let packet = &self.link_layer.pool[id];
         if packet.dst == node {
             if packet.corrupt {
-                self.give_up(link, id, DropReason::Corrupted);
+                self.drop_packet(link, id, DropReason::Corrupted);
                 return None;
             }
             return Some((node, id));
@@ -243,7 +243,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         None
     }
 
-    /// A node's endpoint sends a packet: over its only link if it is a host, along the routes if it is a switch.
+    /// Sends a packet from a node's endpoint: over the only link of a host, along the routes from a switch.
     pub fn inject(&mut self, node: NodeId, packet: Packet<H>) {
         if packet.payload_bytes > 0 {
             self.data_packets += 1;
@@ -256,14 +256,14 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             Uplink::Nic(nic) => nic,
             Uplink::Routed => {
                 let (flow, src, dst) = (packet.flow.0, packet.src, packet.dst);
-                self.link_layer.routes.pick(&self.link_layer.network, node, Origin::Here(node), flow, src, dst)
+                self.link_layer.routes.pick(&self.link_layer.network, node, Origin::Local(node), flow, src, dst)
             }
         };
         let id = self.link_layer.pool.insert(packet);
         self.enqueue(link, id, PortNumber::LOCAL);
     }
 
-    /// The first port of a node: a host's NIC.
+    /// The NIC of a host; `None` for a switch.
     #[inline]
     pub fn nic(&self, node: NodeId) -> Option<LinkId> {
         match self.uplinks[node.index()] {
@@ -272,22 +272,22 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
-    /// Whether a port would take a packet from its endpoint now.
+    /// Whether a NIC takes a packet from its endpoint now.
     #[inline]
     pub fn wants_packet(&self, nic: LinkId) -> bool {
         self.link_layer.link_states[nic.index()].busy_until <= self.link_layer.now && !self.egress_ports[nic.index()].blocked
     }
 
-    /// Makes sure that a port's endpoint is asked for a packet when the port is free again.
+    /// Schedules service of a busy NIC at the time when it is free again, which then takes the next packet from its endpoint.
     #[inline]
-    pub fn ask_later(&mut self, nic: LinkId) {
+    pub fn schedule_pull(&mut self, nic: LinkId) {
         let at = self.link_layer.link_states[nic.index()].busy_until;
         if at > self.link_layer.now {
             self.serve_by(nic, at);
         }
     }
 
-    /// An arrived packet has been handled by its endpoint.
+    /// Removes a packet that its destination's endpoint has handled.
     #[inline]
     pub fn consume(&mut self, node: NodeId, id: PacketId) {
         let packet = &self.link_layer.pool[id];
@@ -298,7 +298,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.link_layer.pool.remove(id);
     }
 
-    /// A port's service event. Returns the node that the port belongs to if that is a host, whose endpoint may have more to send.
+    /// Handles a port's service event. Returns the port's node if it is a host, because its endpoint may have more to send.
     pub fn serve_event(&mut self, link: LinkId) -> Option<NodeId> {
         let egress = &mut self.egress_ports[link.index()];
         if egress.serve_at != self.link_layer.now {
@@ -306,11 +306,11 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
         egress.serve_at = Time::MAX;
         let node = egress.is_nic.then_some(egress.from);
-        self.serve_if_free(link);
+        self.serve_or_schedule(link);
         node
     }
 
-    /// A packet joins a port's queue, and leaves at once if the port is free.
+    /// Adds a packet to a port's queue. If the port is free, it sends a packet at once.
     #[inline(always)]
     fn enqueue(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
         let egress = &mut self.egress_ports[link.index()];
@@ -318,52 +318,52 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let queued_bytes = egress.queued_bytes + u64::from(packet.size_bytes);
         self.link_layer.observer.packet_queued(self.link_layer.now, link, packet, queued_bytes);
         let free = self.link_layer.link_states[link.index()].busy_until <= self.link_layer.now;
-        if free && egress.queued_packets == 0 && egress.port.pass(&mut lend!(self, egress, ingress), id) {
-            // It comes and goes at one instant, which leaves the queue's integrals alone.
+        if free && egress.queued_packets == 0 && egress.port.pass(&mut port_call!(self, egress, ingress), id) {
+            // The packet enters and leaves the queue at the same time, so the queue's integrals do not change.
             if self.effects.any {
-                self.transmit_settled(link, id);
+                self.transmit_with_effects(link, id);
             } else {
                 egress.transmit(link, id, &mut self.link_layer);
             }
         } else {
-            self.enqueue_behind(link, id, ingress);
+            self.enqueue_and_serve(link, id, ingress);
         }
     }
 
-    /// Slow path of sending at once: the discipline had side effects.
+    /// The slow path of sending at once: the discipline had side effects.
     #[cold]
     #[inline(never)]
-    fn transmit_settled(&mut self, link: LinkId, id: PacketId) {
-        self.settle(link);
+    fn transmit_with_effects(&mut self, link: LinkId, id: PacketId) {
+        self.apply_effects(link);
         self.egress_ports[link.index()].transmit(link, id, &mut self.link_layer);
         self.serve_woken();
     }
 
-    fn enqueue_behind(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
+    fn enqueue_and_serve(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
         let egress = &mut self.egress_ports[link.index()];
         egress.queue_changes(self.link_layer.now, 1, i64::from(self.link_layer.pool[id].size_bytes));
-        egress.port.enqueue(&mut lend!(self, egress, ingress), id);
+        egress.port.enqueue(&mut port_call!(self, egress, ingress), id);
         if self.effects.any {
-            self.settle(link);
+            self.apply_effects(link);
         }
         let egress = &mut self.egress_ports[link.index()];
         egress.counters.peak_bytes = egress.counters.peak_bytes.max(egress.queued_bytes);
-        self.serve_if_free(link);
+        self.serve_or_schedule(link);
         if !self.woken.is_empty() {
             self.serve_woken();
         }
     }
 
-    /// Serves the ports that disciplines woke, after what woke them is done.
+    /// Serves the ports that disciplines woke. It is called after the event that woke them is complete.
     #[cold]
     fn serve_woken(&mut self) {
         while let Some(sibling) = self.woken.pop() {
-            self.serve_if_free(sibling);
+            self.serve_or_schedule(sibling);
         }
     }
 
     #[inline]
-    fn serve_if_free(&mut self, link: LinkId) {
+    fn serve_or_schedule(&mut self, link: LinkId) {
         let busy_until = self.link_layer.link_states[link.index()].busy_until;
         if busy_until <= self.link_layer.now {
             self.serve(link);
@@ -372,52 +372,52 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
-    /// Makes sure that the port is served at `at`, or earlier.
+    /// Schedules service of the port at `at`, unless an earlier service is pending.
     #[inline]
     fn serve_by(&mut self, link: LinkId, at: Time) {
         self.egress_ports[link.index()].serve_by(link, at, &mut self.link_layer);
     }
 
-    /// Asks a free port for its next packet and puts it on the link.
+    /// Takes the next packet from a free port and sends it over the link.
     fn serve(&mut self, link: LinkId) {
         let egress = &mut self.egress_ports[link.index()];
         debug_assert!(self.link_layer.link_states[link.index()].busy_until <= self.link_layer.now);
-        let choice = egress.port.dequeue(&mut lend!(self, egress, PortNumber::LOCAL));
+        let choice = egress.port.dequeue(&mut port_call!(self, egress, PortNumber::LOCAL));
         if self.effects.any {
-            self.serve_settled(link, choice);
+            self.serve_with_effects(link, choice);
         } else {
-            egress.act(link, choice, &mut self.link_layer);
+            egress.carry_out(link, choice, &mut self.link_layer);
         }
     }
 
-    /// Slow path of serving: the discipline had side effects.
+    /// The slow path of serving: the discipline had side effects.
     #[cold]
     #[inline(never)]
-    fn serve_settled(&mut self, link: LinkId, choice: Dequeue) {
-        self.settle(link);
-        self.egress_ports[link.index()].act(link, choice, &mut self.link_layer);
+    fn serve_with_effects(&mut self, link: LinkId, choice: Dequeue) {
+        self.apply_effects(link);
+        self.egress_ports[link.index()].carry_out(link, choice, &mut self.link_layer);
         self.serve_woken();
     }
 
-    /// Hands a link frame to the port it came to, and serves that port anew.
+    /// Gives a link frame to the port that it is addressed to, and serves that port.
     fn link_frame(&mut self, link: LinkId, id: PacketId) {
         let egress = &mut self.egress_ports[link.index()];
-        egress.port.handle_link_frame(&mut lend!(self, egress, PortNumber::LOCAL), id);
+        egress.port.handle_link_frame(&mut port_call!(self, egress, PortNumber::LOCAL), id);
         egress.blocked = false;
         if self.effects.any {
-            self.settle(link);
+            self.apply_effects(link);
         }
         self.link_layer.pool.remove(id);
-        self.serve_if_free(link);
-        // A NIC that was stopped refused its endpoint's packets.
-        self.ask_later(link);
+        self.serve_or_schedule(link);
+        // A paused NIC did not take its endpoint's packets, so it must be served again.
+        self.schedule_pull(link);
         self.serve_woken();
     }
 
-    /// Accounts for what a discipline did besides returning.
+    /// Applies the side effects of a call on a discipline.
     #[cold]
     #[inline(never)]
-    fn settle(&mut self, link: LinkId) {
+    fn apply_effects(&mut self, link: LinkId) {
         let mut effects = std::mem::take(&mut self.effects);
         let egress = &mut self.egress_ports[link.index()];
         for (id, payload, size_bytes) in effects.duplicated.drain(..) {
@@ -438,14 +438,14 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         for (id, why) in effects.dropped.drain(..) {
             let size_bytes = i64::from(self.link_layer.pool[id].size_bytes);
             self.egress_ports[link.index()].queue_changes(self.link_layer.now, -1, -size_bytes);
-            self.give_up(link, id, why);
+            self.drop_packet(link, id, why);
         }
         effects.any = false;
         self.effects = effects;
     }
 
-    /// A packet is lost at a link or the port that feeds it.
-    pub fn give_up(&mut self, link: LinkId, id: PacketId, why: DropReason) {
+    /// Counts and removes a packet that was lost at a link or its egress port.
+    pub fn drop_packet(&mut self, link: LinkId, id: PacketId, why: DropReason) {
         let packet = &self.link_layer.pool[id];
         let counters = &mut self.egress_ports[link.index()].counters;
         counters.dropped_packets[why as usize] += 1;
@@ -459,19 +459,19 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.link_layer.pool.remove(id);
     }
 
-    /// Sees to it that a node's endpoint is woken. An event that is already pending earlier stays: when it comes, the endpoint is
-    /// asked again.
+    /// Schedules a node's timer event at `wanted`, unless an earlier one is pending. In that case the endpoint is polled again at the
+    /// earlier time.
     #[inline]
     pub fn set_timer(&mut self, node: NodeId, wanted: Time) {
         let pending = &mut self.timers[node.index()];
         if wanted < *pending {
-            debug_assert!(wanted > self.link_layer.now, "a timer without delay at {node:?}");
+            debug_assert!(wanted > self.link_layer.now, "a timer with zero delay at {node:?}");
             *pending = wanted;
             self.link_layer.calendar.schedule(wanted, Kind::Timer(node).source(wanted), 0);
         }
     }
 
-    /// A node's timer event. Returns false if it is stale.
+    /// Handles a node's timer event. Returns false if it is stale.
     #[inline]
     pub fn timer_event(&mut self, node: NodeId) -> bool {
         let pending = &mut self.timers[node.index()];
@@ -482,7 +482,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         fresh
     }
 
-    /// Enters what an endpoint reports into the flow's record.
+    /// Adds an endpoint's event to the flow's record.
     #[inline]
     pub fn record(&mut self, node: NodeId, event: &Event) {
         self.link_layer.observer.flow_event(self.link_layer.now, node, event);
@@ -495,7 +495,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
                     return;
                 }
                 record.received = self.link_layer.now;
-                if let Some(next) = self.followers.of(flow) {
+                if let Some(next) = self.followers.successor_of(flow) {
                     let at = self.link_layer.now + next.think;
                     self.link_layer.calendar.schedule(at, Kind::Follow.source(at), self.followers.payload(next.flow));
                 }
@@ -507,14 +507,14 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             }
             Event::Acknowledged { flow } => {
                 let record = &mut self.records[flow.0 as usize];
-                assert_eq!(record.acknowledged, Time::MAX, "{flow:?} is acknowledged once");
+                assert_eq!(record.acknowledged, Time::MAX, "{flow:?} was acknowledged twice");
                 record.acknowledged = self.link_layer.now;
                 self.unacknowledged -= 1;
             }
         }
     }
 
-    /// Every port's counters, brought up to the present.
+    /// The counters of all ports, with integrals up to the current time.
     pub fn counters(&mut self) -> Vec<PortCounters> {
         let now = self.link_layer.now;
         let close = |egress: &mut EgressPort<P>| {
@@ -525,12 +525,12 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     }
 }
 
-/// How a node's own packets leave it.
+/// Where a node sends packets of its own endpoint.
 #[derive(Clone, Copy)]
 enum Uplink {
-    /// A host: over its only link.
+    /// A host sends over its only link.
     Nic(LinkId),
-    /// A switch: along the routes.
+    /// A switch sends along the routes.
     Routed,
 }
 
@@ -565,7 +565,7 @@ fn egress<P>(network: &Network, link: &flowloom_core::Link, port: P) -> EgressPo
     }
 }
 
-/// How long a link's end holds packets at most, and whether that depends on where they go.
+/// `hold_max` and `hold_by_egress` of a link's egress port.
 fn hold(network: &Network, link: &flowloom_core::Link) -> (Duration, bool) {
     let whole = (Duration::MAX, false);
     let Switching::CutThrough { header } = network.switching() else { return whole };

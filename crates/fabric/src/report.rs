@@ -1,36 +1,36 @@
-//! What a run leaves behind: a record per flow, counters per port, and totals.
+//! The result of a run: a record for each flow, counters for each port, and totals.
 
 use flowloom_core::{Duration, Flow, Network, Time};
 
-/// Counted for every flow, always. Byte counts are payload.
+/// What is recorded for every flow. Byte counts are payload bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowRecord {
-    /// When the last byte reached the receiver, [`Time::MAX`] if it never did.
+    /// When the receiver had all bytes, [`Time::MAX`] if it never had.
     pub received: Time,
-    /// When the sender learned it, [`Time::MAX`] if it never did.
+    /// When the sender knew this, [`Time::MAX`] if it never did.
     pub acknowledged: Time,
-    /// Put into the network by the source, every transmission counted.
+    /// Sent by the source, retransmissions included.
     pub sent_bytes: u64,
-    /// Handed to the receiver's endpoint, duplicates counted.
+    /// Received by the destination's endpoint, duplicates included.
     pub arrived_bytes: u64,
-    /// Reported by the receiver's endpoint as new.
+    /// Reported by the destination's endpoint as received for the first time.
     pub delivered_bytes: u64,
-    /// Lost on the way, or cut off by trimming.
+    /// Dropped in the network, or cut off by trimming.
     pub dropped_bytes: u64,
-    /// Made on the way by fault injection.
+    /// Added in the network by fault injection.
     pub duplicated_bytes: u64,
-    /// Data packets that the source sent again.
+    /// Data packets that the source retransmitted.
     pub retransmissions: u32,
-    /// Data packets lost on the way.
+    /// Data packets that were dropped or trimmed in the network.
     pub dropped_packets: u32,
     /// How often the source's retransmission timer expired.
     pub timeouts: u32,
-    /// Of these, the second of consecutive ones.
+    /// How often the timer expired for the second time in a row.
     pub second_timeouts: u32,
 }
 
 impl FlowRecord {
-    /// Nothing has happened yet.
+    /// The record of a flow that has not started.
     pub const NEW: FlowRecord = FlowRecord {
         received: Time::MAX,
         acknowledged: Time::MAX,
@@ -46,23 +46,23 @@ impl FlowRecord {
     };
 }
 
-/// Priority classes that are counted apart; higher ones share the last place.
+/// The number of priority classes with their own counters. Classes with larger numbers are counted in the last one.
 pub const CLASSES: usize = 8;
 
-/// What left a port.
+/// Counters of sent packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SentCounters {
-    /// How many packets.
+    /// Packets sent.
     pub packets: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
 }
 
-/// Counted for every directed link and its egress port, always.
+/// Counters of one direction of a link and its egress port.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C)] // the first line is counted at every packet-hop
+#[repr(C)] // the counters in the first cache line change at every packet-hop
 pub struct PortCounters {
-    /// By class.
+    /// Sent packets by class.
     pub sent: [SentCounters; CLASSES],
     /// Packets dropped here, by [`DropReason`](flowloom_core::DropReason) in the order of `DropReason::ALL`.
     pub dropped_packets: [u64; 7],
@@ -70,13 +70,13 @@ pub struct PortCounters {
     pub dropped_data_packets: u64,
     /// Packets marked with congestion experienced.
     pub marked_packets: u64,
-    /// Packets that lost their payload but not their header.
+    /// Packets whose payload was cut off.
     pub trimmed_packets: u64,
-    /// The most bytes that were ever queued.
+    /// The largest number of queued bytes.
     pub peak_bytes: u64,
-    /// Integral of queued bytes over time, in byte-picoseconds.
+    /// The integral of queued bytes over time, in byte-picoseconds.
     pub byte_time: u128,
-    /// Integral of queued packets over time, in packet-picoseconds: divided by the packets sent, the mean wait (Little's law).
+    /// The integral of queued packets over time, in packet-picoseconds. Divided by the packets sent it is the mean wait (Little's law).
     pub packet_time: u128,
 }
 
@@ -89,32 +89,32 @@ impl PortCounters {
     pub fn bytes(&self) -> u64 {
         self.sent.iter().map(|sent| sent.bytes).sum()
     }
-    /// Packets dropped for whatever reason.
+    /// Packets dropped for any reason.
     pub fn drops(&self) -> u64 {
         self.dropped_packets.iter().sum()
     }
-    /// Time-average of queued bytes over a run of length `span`.
+    /// The time average of queued bytes over a run of length `span`.
     pub fn mean_queue_bytes(&self, span: Duration) -> f64 {
         if span == Duration::ZERO { 0.0 } else { self.byte_time as f64 / span.as_ps() as f64 }
     }
 }
 
-/// All that a run leaves behind.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// The network it ran on; with the control host, if the transport has one.
+    /// The network, including the control host if the transport has one.
     pub network: Network,
-    /// The flows that started, in order of start and id.
+    /// The flows that started, in the order of start time and id.
     pub flows: Vec<Flow>,
-    /// How many more there would have been, had the run lasted.
+    /// How many of the planned flows had not started when the run ended.
     pub not_started: usize,
     /// One record for each of `flows`.
     pub records: Vec<FlowRecord>,
-    /// One set of counters for each directed link of the network.
+    /// The counters of each direction of each link, indexed by [`LinkId`](flowloom_core::LinkId).
     pub ports: Vec<PortCounters>,
-    /// Packets, data and control, that left a port.
+    /// Packets sent by all ports, data and control.
     pub packet_hops: u64,
-    /// Data packets that left a source, retransmissions counted.
+    /// Data packets sent by sources, retransmissions included.
     pub data_packets: u64,
     /// Events handled.
     pub events: u64,

@@ -1,4 +1,4 @@
-//! Which of the equal-cost next hops a packet takes.
+//! Routing: shortest paths, and the choice among equal-cost next hops.
 
 use std::collections::HashMap;
 
@@ -8,69 +8,69 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::seed::{Purpose, mix, stream_seed};
 
-/// How one of several equally short next hops is chosen.
+/// How a switch chooses one of several equal-cost next hops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Routing {
-    /// Each packet independently and uniformly.
+    /// For each packet independently and uniformly.
     SprayRandom,
-    /// Each packet the next one in turn, counted per ingress link from a random start.
+    /// Round robin over packets, with one counter per ingress link that starts at a random value.
     SprayRoundRobin,
-    /// By a hash of the flow and its direction, drawn anew at each switch.
+    /// By a hash of the flow, its direction and the switch.
     Ecmp,
-    /// By a hash of the flow, such that both directions of a flow share every link.
+    /// By a hash of the flow, so that both directions of a flow use the same links.
     EcmpSymmetric,
 }
 
-/// Where a switch sends what is for one destination: in one word, the only link or the number of a group of links, so that most
-/// look-ups are one access to memory.
+/// The next hop from a switch to one destination, in one word: either the only link, or the number of a group of links. So most look-ups
+/// are one memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Way(u32);
+struct NextHop(u32);
 
-impl Way {
-    const NONE: Way = Way(u32::MAX);
+impl NextHop {
+    const NONE: NextHop = NextHop(u32::MAX);
     const GROUP: u32 = 1 << 31;
 
     #[inline]
-    fn only(self) -> Option<LinkId> {
-        (self.0 & Way::GROUP == 0).then_some(LinkId(self.0))
+    fn single_link(self) -> Option<LinkId> {
+        (self.0 & NextHop::GROUP == 0).then_some(LinkId(self.0))
     }
 }
 
 #[derive(Clone, Copy)]
 struct Group {
-    /// Its first candidate.
+    /// The index of its first link in `candidates`.
     first: u32,
     count: u32,
-    /// The fastest of the group's links: whichever is chosen, it is not faster.
+    /// The rate of the fastest link of the group.
     rate: Rate,
 }
 
-/// Shortest-path next hops of every switch to every node, and the choice among them.
+/// The routing tables of all switches, and the choice among equal-cost next hops.
 pub struct Routes {
     routing: Routing,
     seed: u64,
-    /// By (switch, destination), a switch's destinations from its `rows` on.
-    table: Vec<Way>,
+    /// The next hop by (switch, destination). The entries of a switch begin at its index in `rows`.
+    table: Vec<NextHop>,
     rows: Vec<u32>,
     groups: Vec<Group>,
     candidates: Vec<LinkId>,
-    /// Round robin: one counter per ingress link, and one per node for packets made there.
-    turns: Vec<u32>,
-    /// Random spraying: one stream per node.
+    /// The counters of round robin: one per ingress link, and one per node for packets created there.
+    counters: Vec<u32>,
+    /// The random streams of spraying, one per node.
     streams: Vec<Xoshiro256PlusPlus>,
 }
 
-/// Where a packet came into the switch that routes it.
+/// Where a switch got a packet from.
 #[derive(Clone, Copy)]
 pub enum Origin {
-    /// Over this link.
+    /// It arrived over this link.
     Link(LinkId),
-    /// It was made there.
-    Here(NodeId),
+    /// It was created at this node, the switch itself.
+    Local(NodeId),
 }
 
 impl Routes {
-    /// All shortest paths of a checked network.
+    /// The routing tables of a network for which [`Network::check`] has succeeded.
     pub fn new(network: &Network, routing: Routing, seed: u64) -> Routes {
         let nodes = network.len();
         let mut rows = vec![u32::MAX; nodes];
@@ -81,11 +81,11 @@ impl Routes {
         let mut routes = Routes {
             routing,
             seed,
-            table: vec![Way::NONE; switches * nodes],
+            table: vec![NextHop::NONE; switches * nodes],
             rows,
             groups: Vec::new(),
             candidates: Vec::new(),
-            turns: (0..network.links().len() + nodes)
+            counters: (0..network.links().len() + nodes)
                 .map(|index| stream_seed(seed, Purpose::Spray, index as u64) as u32)
                 .collect(),
             streams: network
@@ -103,7 +103,7 @@ impl Routes {
     }
 
     fn fill(&mut self, network: &Network) {
-        let mut known: HashMap<Vec<LinkId>, Way> = HashMap::new();
+        let mut known: HashMap<Vec<LinkId>, NextHop> = HashMap::new();
         for target in network.node_ids() {
             let distance = network.distances(target);
             for switch in network.switches().filter(|switch| *switch != target) {
@@ -113,55 +113,55 @@ impl Routes {
                     forwards && distance[to.index()] < distance[switch.index()]
                 };
                 let choice: Vec<LinkId> = network.ports(switch).iter().filter(nearer).copied().collect();
-                let way = *known.entry(choice).or_insert_with_key(|choice| match choice.as_slice() {
-                    [] => Way::NONE,
-                    [only] => Way(only.0),
+                let next_hop = *known.entry(choice).or_insert_with_key(|choice| match choice.as_slice() {
+                    [] => NextHop::NONE,
+                    [single_link] => NextHop(single_link.0),
                     several => self.add_group(network, several),
                 });
                 let row = self.rows[switch.index()] as usize;
-                self.table[row + target.index()] = way;
+                self.table[row + target.index()] = next_hop;
             }
         }
     }
 
-    fn add_group(&mut self, network: &Network, links: &[LinkId]) -> Way {
+    fn add_group(&mut self, network: &Network, links: &[LinkId]) -> NextHop {
         let rate = links.iter().map(|link| network.link(*link).rate).max().unwrap_or_default();
         self.groups.push(Group { first: self.candidates.len() as u32, count: links.len() as u32, rate });
         self.candidates.extend(links);
-        Way(Way::GROUP | (self.groups.len() as u32 - 1))
+        NextHop(NextHop::GROUP | (self.groups.len() as u32 - 1))
     }
 
     #[inline]
-    fn way(&self, at: NodeId, to: NodeId) -> Way {
+    fn next_hop(&self, at: NodeId, to: NodeId) -> NextHop {
         self.table[self.rows[at.index()] as usize + to.index()]
     }
 
     #[inline]
-    fn group(&self, way: Way) -> Group {
-        self.groups[(way.0 ^ Way::GROUP) as usize]
+    fn group(&self, next_hop: NextHop) -> Group {
+        self.groups[(next_hop.0 ^ NextHop::GROUP) as usize]
     }
 
     /// The rate at which switch `at` sends towards `to`.
     pub fn rate(&self, network: &Network, at: NodeId, to: NodeId) -> Rate {
-        let way = self.way(at, to);
-        way.only().map_or_else(|| self.group(way).rate, |link| network.link(link).rate)
+        let next_hop = self.next_hop(at, to);
+        next_hop.single_link().map_or_else(|| self.group(next_hop).rate, |link| network.link(link).rate)
     }
 
     /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`.
     #[inline(always)]
     pub fn pick(&mut self, network: &Network, at: NodeId, origin: Origin, flow: u32, src: NodeId, dst: NodeId) -> LinkId {
-        let way = self.way(at, dst);
-        if let Some(link) = way.only() {
+        let next_hop = self.next_hop(at, dst);
+        if let Some(link) = next_hop.single_link() {
             return link;
         }
-        let group = self.group(way);
+        let group = self.group(next_hop);
         let choice = match self.routing {
             Routing::SprayRoundRobin => {
                 let counter = match origin {
                     Origin::Link(link) => link.index(),
-                    Origin::Here(node) => network.links().len() + node.index(),
+                    Origin::Local(node) => network.links().len() + node.index(),
                 };
-                let turn = &mut self.turns[counter];
+                let turn = &mut self.counters[counter];
                 *turn = turn.wrapping_add(1);
                 *turn % group.count
             }
@@ -180,19 +180,20 @@ impl Routes {
         (mix(mix(ends ^ self.seed) ^ ((u64::from(at.0) << 32) | u64::from(flow))) >> 32) as u32
     }
 
-    /// Both directions follow the path that the flow's lower-numbered end would choose hop by hop. The way back is found by
-    /// walking that path: no state, any topology, at most a diameter of steps.
+    /// Both directions follow the path that starts at the lower-numbered end of the flow and is chosen hop by hop. The opposite direction
+    /// finds its next hop by following that path from its start. This needs no state, works on any topology, and takes at most as many
+    /// steps as the path has links.
     fn symmetric(&self, network: &Network, at: NodeId, flow: u32, src: NodeId, dst: NodeId) -> LinkId {
         let (low, high) = (src.min(dst), src.max(dst));
         let step = |node: NodeId| -> LinkId {
             if network.node(node).kind != NodeKind::Switch {
                 return network.ports(node)[0];
             }
-            let way = self.way(node, high);
-            if let Some(link) = way.only() {
+            let next_hop = self.next_hop(node, high);
+            if let Some(link) = next_hop.single_link() {
                 return link;
             }
-            let group = self.group(way);
+            let group = self.group(next_hop);
             self.candidates[(group.first + self.hash(node, flow, low, high) % group.count) as usize]
         };
         if src == low {
@@ -274,9 +275,9 @@ mod tests {
         assert_eq!(paths(Routing::SprayRoundRobin), 4);
     }
 
-    /// Two kinds of packets that take turns on one ingress link, such as a busy host's data and acknowledgements, each use every
-    /// other uplink only: round robin is even over all packets, not over each kind. A rack whose hosts agree by chance
-    /// overloads two of its four uplinks with data.
+    /// If two kinds of packets alternate on one ingress link, such as a busy host's data and acknowledgements, each kind uses
+    /// single_link every other uplink: round robin is even over all packets, not over each kind. If the hosts of a rack are in step by
+    /// chance, two of its four uplinks are overloaded with data.
     #[test]
     fn packets_that_alternate_use_every_other_uplink_under_round_robin() {
         let delay = Duration::ZERO;

@@ -1,10 +1,10 @@
-//! One independent random stream per purpose and place, all from the run's seed.
+//! One independent random stream for each purpose and link or node, all derived from the run's seed.
 
-/// What a stream is for. Changing one consumer must not change what another one draws.
+/// The purpose of a stream. A change to one consumer of random numbers must not change the numbers that another one draws.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Purpose {
-    /// Spraying and round-robin starts, by switch or link.
+    /// Random spraying and the initial values of round-robin counters, by switch or link.
     Spray = 1,
     /// Hash salts.
     Ecmp = 2,
@@ -20,11 +20,11 @@ pub enum Purpose {
     Destinations = 7,
     /// Deadlines, by source.
     Deadlines = 8,
-    /// Parts of a mixed workload, by position: each has streams of its own.
+    /// Parts of a mixed workload, by position. Each part has its own streams.
     Parts = 9,
 }
 
-/// SplitMix64's finaliser: every output bit depends on every input bit.
+/// The finaliser of SplitMix64: every output bit depends on every input bit.
 pub const fn mix(word: u64) -> u64 {
     let word = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -32,7 +32,7 @@ pub const fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Where the stream for `purpose` at `place` (a node, a link) starts.
+/// The seed of the stream for `purpose` at `place`, the number of a node, link or part.
 pub const fn stream_seed(seed: u64, purpose: Purpose, place: u64) -> u64 {
     mix(mix(mix(seed) ^ purpose as u64) ^ place)
 }

@@ -1,4 +1,4 @@
-//! A run: endpoints on top of the data plane, and the loop that hands events to them.
+//! A run: endpoints on top of the data plane, and the event loop.
 
 use flowloom_core::{
     Discipline, DropReason, Duration, Endpoint, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, PacketId,
@@ -12,72 +12,72 @@ use crate::plane::Plane;
 use crate::report::{FlowRecord, Report};
 use crate::routing::{Routes, Routing};
 use crate::seed::{Purpose, stream_seed};
-use crate::sources::{Kind, PLACES_MAX};
+use crate::sources::{INDICES_MAX, Kind};
 
-/// What a run needs besides a transport and flows.
+/// The parameters of a run besides its transport and flows.
 #[derive(Clone, Debug)]
 pub struct SimSetup {
-    /// The shape, checked; the control host is added here if the transport wants one.
+    /// The network, for which [`Network::check`] must succeed. The simulator adds the control host if the transport needs one.
     pub network: Network,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// The memory of ports and switches.
+    /// The buffer memory of ports and switches.
     pub memory: Memory,
-    /// The choice among equal paths.
+    /// The choice among equal-cost paths.
     pub routing: Routing,
-    /// Every random stream is derived from it.
+    /// The seed from which every random stream is derived.
     pub seed: u64,
-    /// No event after this instant is handled; none after [`Time::LAST`] is in any case.
+    /// Events after this time are not handled. The limit is [`Time::LAST`] at most.
     pub time_limit: Time,
 }
 
-/// Where a run stands, for whoever watches over it between steps.
+/// The progress of a run between steps, as a watchdog needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Vitals {
     /// When the last event was handled.
     pub now: Time,
-    /// Events handled.
+    /// The number of events handled.
     pub events: u64,
-    /// Flows that were handed to their sources and are not acknowledged.
+    /// Flows that have started and are not acknowledged.
     pub open: usize,
     /// Flows that are acknowledged.
     pub finished: usize,
-    /// When a flow was last opened while no other was, and after how many events.
+    /// When the number of open flows last rose from zero, and how many events had been handled by then.
     pub busy_since: (Time, u64),
 }
 
-/// Who lives on a node.
+/// Which endpoint runs on a node.
 #[derive(Clone, Copy)]
-enum Resident {
+enum NodeRole {
     Host,
     Control(u32),
-    Nobody,
+    Forwarder,
 }
 
-/// One run of one transport. `P` is its port, possibly wrapped; `O` looks on.
+/// One run of one transport. `P` is the discipline of its ports, possibly wrapped; `O` is an observer.
 pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, O = ()> {
     plane: Plane<T::Header, P, O>,
     hosts: Vec<T::Host>,
     controls: Vec<T::Control>,
-    residents: Vec<Resident>,
+    roles: Vec<NodeRole>,
     flows: Vec<Flow>,
-    /// So many of the flows have a start of their own; the others wait.
+    /// The first `arrivals` flows have a start time of their own; the others wait for a predecessor.
     arrivals: usize,
     next_flow: usize,
-    /// Flows that were handed to their sources.
+    /// The number of flows that have started.
     opened: usize,
     busy_since: (Time, u64),
     time_limit: Time,
-    /// No event after this instant is handled in this step; the time limit, or earlier.
+    /// Events after this time are not handled in this step. It is the time limit or earlier.
     pause: Time,
-    /// How long after the first of the open flows was opened the next pause is.
+    /// The time from `busy_since` until the run pauses.
     patience: Option<Duration>,
     events: u64,
 }
 
 impl<T: Transport, O: Observer<T::Header>> Sim<T, T::Port, O> {
-    /// A run of `flows`, which are sorted by (start, id) and whose ids are their indices. Flows whose start is [`Time::MAX`] wait for
-    /// others: see [`Sim::with_successors`].
+    /// A run of `flows`, which must be sorted by (start, id) and have their indices as ids. A flow whose start is [`Time::MAX`] waits for
+    /// another one: see [`Sim::with_successors`].
     pub fn new(config: &T::Config, setup: SimSetup, flows: Vec<Flow>, observer: O) -> Self {
         Self::with_ports(config, setup, flows, observer, |port, _| port)
     }
@@ -110,18 +110,18 @@ where
             let seed = stream_seed(seed, Purpose::Endpoint, u64::from(node.0));
             Site { node, network: &network, wire, seed, reorders }
         };
-        let mut residents = Vec::with_capacity(network.len());
+        let mut roles = Vec::with_capacity(network.len());
         let (mut hosts, mut controls) = (Vec::new(), Vec::new());
         for node in network.node_ids() {
-            residents.push(match network.node(node).kind {
+            roles.push(match network.node(node).kind {
                 NodeKind::Host => {
                     hosts.push(T::host(config, &site(node)));
-                    Resident::Host
+                    NodeRole::Host
                 }
-                NodeKind::Switch if placement != Placement::Switches => Resident::Nobody,
+                NodeKind::Switch if placement != Placement::Switches => NodeRole::Forwarder,
                 NodeKind::Switch | NodeKind::ControlHost => {
                     controls.push(T::control(config, &site(node)));
-                    Resident::Control(controls.len() as u32 - 1)
+                    NodeRole::Control(controls.len() as u32 - 1)
                 }
             });
         }
@@ -134,7 +134,7 @@ where
             })
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
-        assert!(network.links().len().max(network.len()) <= PLACES_MAX, "a network has at most 2 million links");
+        assert!(network.links().len().max(network.len()) <= INDICES_MAX, "a network has at most 2 million links");
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
         let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
@@ -143,7 +143,7 @@ where
             plane,
             hosts,
             controls,
-            residents,
+            roles,
             flows,
             arrivals,
             next_flow: 0,
@@ -158,50 +158,51 @@ where
         sim
     }
 
-    /// Makes flows wait for others (closed loops). By flow: what starts after it was received, if anything.
+    /// Makes flows wait for others (closed loops). `successors` holds for each flow the one that starts after it was received, if any.
     ///
     /// # Panics
-    /// Where a successor does not wait, that is, has a start; follows at once, or two flows; or where more than 2^24 flows wait.
+    /// If a successor has a start time of its own, has a think time of zero or follows two flows, or if more than 2^24 flows wait.
     pub fn with_successors(mut self, successors: Vec<Option<Successor>>) -> Self {
         let waiting = self.flows.len() - self.arrivals;
-        assert!(waiting <= PAYLOADS_MAX, "a waiting flow fits into a payload");
+        assert!(waiting <= PAYLOADS_MAX, "at most {PAYLOADS_MAX} flows can wait for others");
         let mut awaited = vec![false; waiting];
         for Successor { flow, think } in successors.iter().flatten() {
             assert!(*think > Duration::ZERO, "{flow:?} would start without delay");
-            let place = (flow.0 as usize).checked_sub(self.arrivals).expect("a successor has no start of its own");
-            assert!(!std::mem::replace(&mut awaited[place], true), "{flow:?} follows two flows");
+            let index = (flow.0 as usize).checked_sub(self.arrivals).expect("a successor has no start of its own");
+            assert!(!std::mem::replace(&mut awaited[index], true), "{flow:?} follows two flows");
         }
         self.plane.followers = Followers { successors, first: self.arrivals as u32 };
         self
     }
 
-    /// Pauses the run each time flows have been open for this long, unless [`Sim::pause_at`] says otherwise meanwhile.
+    /// Pauses the run each time when there have been open flows for this long. [`Sim::pause_at`] overrides it.
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
     }
 
-    /// Pauses the run after all events up to `at`, unless all flows finish and others are opened before.
+    /// Pauses the run after all events up to `at`. If all open flows finish before, the next flow to start sets a new pause
+    /// ([`Sim::with_patience`]).
     pub fn pause_at(&mut self, at: Time) {
         self.pause = at.min(self.time_limit);
     }
 
-    /// When the next pause is, or the time limit.
+    /// The time of the next pause, or the time limit if that is earlier.
     pub fn pause(&self) -> Time {
         self.pause
     }
 
-    /// Whether nothing more happens: every flow is acknowledged, no event is left, or the time limit is reached.
+    /// Whether the run is over: every flow is acknowledged, no event is left, or the time limit is reached.
     pub fn is_over(&mut self) -> bool {
         self.plane.unacknowledged == 0 || self.next_event().is_none_or(|next| next > self.time_limit)
     }
 
-    /// When the next event is due, be it after the time limit.
+    /// The time of the next event, which may be after the time limit.
     pub fn next_event(&mut self) -> Option<Time> {
         self.plane.link_layer.calendar.next_time()
     }
 
-    /// Handles up to `budget` events; false when the run is over ([`Sim::is_over`]) or pauses.
+    /// Handles up to `budget` events. Returns false if the run is over ([`Sim::is_over`]) or pauses.
     pub fn step(&mut self, budget: u64) -> bool {
         for _ in 0..budget {
             if self.plane.unacknowledged == 0 {
@@ -222,7 +223,7 @@ where
                     if let Some(node) = self.plane.serve_event(link)
                         && T::NIC == Nic::Pulled
                     {
-                        self.refill(node);
+                        self.refill_nic(node);
                     }
                 }
                 Kind::Timer(node) => {
@@ -237,30 +238,30 @@ where
         true
     }
 
-    /// How far the run is: the share of flows acknowledged, the present, and packets that left a port so far.
+    /// The progress of the run: the share of flows that are acknowledged, the current time, and the packets sent by all ports.
     pub fn progress(&self) -> (f64, Time, u64) {
         let done = self.flows.len() - self.plane.unacknowledged;
         let share = if self.flows.is_empty() { 1.0 } else { done as f64 / self.flows.len() as f64 };
         (share, self.plane.link_layer.now, self.plane.link_layer.packet_hops)
     }
 
-    /// Where the run stands.
+    /// The state of the run, for a watchdog.
     pub fn vitals(&self) -> Vitals {
         let finished = self.flows.len() - self.plane.unacknowledged;
         let (now, events) = (self.plane.link_layer.now, self.events);
         Vitals { now, events, open: self.opened - finished, finished, busy_since: self.busy_since }
     }
 
-    /// Payload bytes that receivers have reported as new, of all flows: a sum over their records.
+    /// Payload bytes of all flows that receivers have reported as new. It takes a sum over all flow records.
     pub fn delivered_bytes(&self) -> u64 {
         self.plane.records.iter().map(|record| record.delivered_bytes).sum()
     }
 
-    /// Ends the run.
+    /// Ends the run and returns its report and observer.
     ///
     /// # Errors
-    /// Where conservation is violated: payload sent and duplicated = arrived + dropped + in flight, for each flow, and what
-    /// was delivered of a completed flow = its size. Such a run's numbers mean nothing.
+    /// If conservation is violated, in which case the numbers of the run mean nothing. For each flow, payload sent and duplicated must
+    /// equal payload arrived, dropped and in flight. The delivered bytes of a completed flow must equal its size.
     pub fn finish(mut self) -> Result<(Report, O), String> {
         let ports = self.plane.counters();
         self.check_conservation()?;
@@ -280,14 +281,14 @@ where
         Ok((report, self.plane.link_layer.observer))
     }
 
-    /// The flows that have started, in order of start and id, and their records.
+    /// The flows that have started, in the order of start time and id, and their records.
     fn started(&mut self) -> (Vec<Flow>, Vec<FlowRecord>) {
         let (mut flows, mut records) = (std::mem::take(&mut self.flows), std::mem::take(&mut self.plane.records));
         let waited = flows.len() > self.arrivals;
         flows.drain(self.next_flow..self.arrivals);
         records.drain(self.next_flow..self.arrivals);
         if !waited {
-            return (flows, records); // in place: they may be a hundred million
+            return (flows, records); // without a copy: there may be a hundred million flows
         }
         let pairs = flows.into_iter().zip(records);
         let mut started: Vec<(Flow, FlowRecord)> = pairs.filter(|(flow, _)| flow.start < Time::MAX).collect();
@@ -305,22 +306,28 @@ where
             let accounted = record.arrived_bytes + record.dropped_bytes + in_flight;
             if put_in != accounted {
                 return Err(format!(
-                    "conservation violated: flow {flow:?} put {put_in} bytes in, {accounted} are accounted for: {record:?}"
+                    "conservation violated: {put_in} payload bytes of flow {flow:?} entered the network, but {accounted} arrived, \
+                     were dropped or are in flight: {record:?}"
                 ));
             }
             let again = self.plane.received_again == Some(flow.id) || record.delivered_bytes > flow.size.get();
             if record.received != Time::MAX && again {
                 return Err(format!(
-                    "conservation violated: flow {} of {} was received at {} and then once more, in part or as a whole: its receiver had \
-                     forgotten it when a late packet came. Receivers must remember finished flows for longer (time_wait)",
+                    "conservation violated: flow {} of {} was received completely at {}, and later some of its bytes were received \
+                     again: its receiver had deleted its state when a late packet arrived. Receivers must keep the state of finished \
+                     flows for longer (time_wait)",
                     flow.id.0, flow.size, record.received
                 ));
             }
             if record.received != Time::MAX && record.delivered_bytes != flow.size.get() {
-                return Err(format!("conservation violated: flow {flow:?} is complete with {record:?}"));
+                return Err(format!(
+                    "conservation violated: flow {flow:?} is complete, but its delivered bytes are not its size: {record:?}"
+                ));
             }
             if record.delivered_bytes > record.arrived_bytes {
-                return Err(format!("conservation violated: flow {flow:?} delivered more than arrived: {record:?}"));
+                return Err(format!(
+                    "conservation violated: more bytes of flow {flow:?} were delivered than arrived: {record:?}"
+                ));
             }
         }
         Ok(())
@@ -332,7 +339,7 @@ where
         }
     }
 
-    /// Hands over every flow that starts now.
+    /// Opens every flow that starts now.
     fn open_flows(&mut self) {
         let now = self.plane.link_layer.now;
         while self.flows[..self.arrivals].get(self.next_flow).is_some_and(|flow| flow.start <= now) {
@@ -342,7 +349,7 @@ where
         self.schedule_next_flow();
     }
 
-    /// Hands a flow over to its source.
+    /// Opens a flow at its source.
     fn open(&mut self, index: usize) {
         let now = self.plane.link_layer.now;
         self.flows[index].start = now;
@@ -357,33 +364,33 @@ where
         self.plane.link_layer.observer.flow_opened(now, &flow);
         let host = &mut self.hosts[flow.src.index()];
         host.open(now, &flow);
-        attend(host, &mut self.plane, flow.src, T::NIC);
+        poll_endpoint(host, &mut self.plane, flow.src, T::NIC);
     }
 
     #[inline]
     fn deliver(&mut self, link: LinkId, node: NodeId, id: PacketId) {
-        match self.residents[node.index()] {
-            Resident::Host => deliver_to(&mut self.hosts[node.index()], &mut self.plane, node, id, T::NIC),
-            Resident::Control(index) => deliver_to(&mut self.controls[index as usize], &mut self.plane, node, id, T::NIC),
-            Resident::Nobody => self.plane.give_up(link, id, DropReason::Unclaimed),
+        match self.roles[node.index()] {
+            NodeRole::Host => deliver_to(&mut self.hosts[node.index()], &mut self.plane, node, id, T::NIC),
+            NodeRole::Control(index) => deliver_to(&mut self.controls[index as usize], &mut self.plane, node, id, T::NIC),
+            NodeRole::Forwarder => self.plane.drop_packet(link, id, DropReason::Unclaimed),
         }
     }
 
     fn wake(&mut self, node: NodeId) {
-        match self.residents[node.index()] {
-            Resident::Host => wake(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
-            Resident::Control(index) => wake(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
-            Resident::Nobody => unreachable!("only endpoints have timers"),
+        match self.roles[node.index()] {
+            NodeRole::Host => wake(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
+            NodeRole::Control(index) => wake(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
+            NodeRole::Forwarder => unreachable!("only endpoints have timers"),
         }
     }
 
-    /// A host's port has been served; asks the endpoint that feeds it by the packet for the next one.
+    /// After the port of a NIC was served: takes the next packet from its endpoint ([`Nic::Pulled`]).
     #[inline]
-    fn refill(&mut self, node: NodeId) {
-        match self.residents[node.index()] {
-            Resident::Host => pull(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
-            Resident::Control(index) => pull(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
-            Resident::Nobody => unreachable!("a switch has no NIC"),
+    fn refill_nic(&mut self, node: NodeId) {
+        match self.roles[node.index()] {
+            NodeRole::Host => pull_packets(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
+            NodeRole::Control(index) => pull_packets(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
+            NodeRole::Forwarder => unreachable!("a switch has no NIC"),
         }
     }
 }
@@ -397,7 +404,7 @@ where
 {
     endpoint.handle_packet(plane.link_layer.now, &plane.link_layer.pool[id]);
     plane.consume(node, id);
-    attend(endpoint, plane, node, mode);
+    poll_endpoint(endpoint, plane, node, mode);
 }
 
 fn wake<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
@@ -406,16 +413,16 @@ where
     P: Discipline<E::Header>,
     O: Observer<E::Header>,
 {
-    // The event may have been set for an instant that the endpoint has since put off.
+    // The endpoint may have postponed its timeout since this event was scheduled.
     if endpoint.poll_timeout().is_some_and(|due| due <= plane.link_layer.now) {
         endpoint.handle_timeout(plane.link_layer.now);
     }
-    attend(endpoint, plane, node, mode);
+    poll_endpoint(endpoint, plane, node, mode);
 }
 
-/// After anything happened at an endpoint: takes its reports and packets, and sets its timer.
+/// After any call on an endpoint: takes its events and packets, and sets its timer.
 #[inline]
-fn attend<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
+fn poll_endpoint<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
 where
     E: Endpoint,
     P: Discipline<E::Header>,
@@ -424,12 +431,13 @@ where
     while let Some(event) = endpoint.poll_event() {
         plane.record(node, &event);
     }
-    pull(endpoint, plane, node, mode);
+    pull_packets(endpoint, plane, node, mode);
 }
 
-/// Takes packets from an endpoint, by the packet when its NIC is free or all it has, and sets its timer.
+/// Takes packets from an endpoint and sets its timer. With [`Nic::Pulled`] it takes packets only while the NIC is free, otherwise all of
+/// them.
 #[inline]
-fn pull<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
+fn pull_packets<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
 where
     E: Endpoint,
     P: Discipline<E::Header>,
@@ -440,7 +448,7 @@ where
             && let Some(nic) = plane.nic(node)
             && !plane.wants_packet(nic)
         {
-            plane.ask_later(nic);
+            plane.schedule_pull(nic);
             break;
         }
         let Some(packet) = endpoint.poll_transmit(plane.link_layer.now) else { break };
@@ -451,19 +459,20 @@ where
     }
 }
 
-/// Nearly all that happens on links and at ports lies less than this ahead: two packets' time on the slowest link.
+/// Nearly all events of links and ports are scheduled less than this ahead: twice the time of a full packet on the slowest link.
 fn horizon(network: &Network, wire: &WireProfile) -> Duration {
     let hop = network.links().iter().map(|link| link.delay + link.rate.transmit_time(wire.full)).max();
     hop.unwrap_or_default() * 2
 }
 
-/// So many events are pending where every link is busy with full packets: those on the link, and the next one's beginning.
+/// The number of events in the queue when every link is busy with full packets: the arrivals of the packets on the links, and the next
+/// service of each port.
 fn pending(network: &Network, wire: &WireProfile) -> usize {
     let on_link = |link: &Link| link.delay.as_ps() / link.rate.transmit_time(wire.full).as_ps().max(1);
     network.links().iter().map(|link| on_link(link) as usize + 2).sum()
 }
 
-/// One more host, beside the first switch and on a link like that of the first host.
+/// Adds a control host to the first host's switch, on a link like that of the first host.
 fn add_control_host(network: &mut Network) {
     let first = *network.link(network.ports(NodeId(0))[0]);
     let control = network.add_control_host("arbiter");

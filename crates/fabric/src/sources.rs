@@ -1,32 +1,32 @@
-//! The sources of events. Events of one instant are handled in the order in which the kinds stand here. Among arrivals of one instant,
+//! The sources of events. Events at the same time are handled in the order of the variants of [`Kind`]. Among arrivals at the same time,
 //! a hash of the time breaks ties, so no link always wins.
 
 use flowloom_core::{LinkId, NodeId, Time};
 
 use crate::calendar::{EventSource, SOURCES_MAX};
 
-/// What an event is.
+/// The kind of an event, with the link or node that it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A packet reaches a link's end; the payload is its id.
+    /// A packet arrives at the end of a link; the payload is the packet's id.
     Arrival(LinkId),
-    /// A link's port may send.
+    /// The egress port of a link may send.
     Service(LinkId),
-    /// A node's timer is due.
+    /// A node's timer expires.
     Timer(NodeId),
-    /// Flows start that have a start of their own.
+    /// Flows with a start time of their own start.
     Start,
-    /// A flow starts that waited for another; the payload says which.
+    /// A flow that waited for another one starts; the payload identifies it.
     Follow,
 }
 
 const INDEX_BITS: u32 = 21;
-/// The most links, and the most nodes, that there may be.
-pub(crate) const PLACES_MAX: usize = 1 << INDEX_BITS;
+/// The largest number of links, and also of nodes.
+pub(crate) const INDICES_MAX: usize = 1 << INDEX_BITS;
 const _: () = assert!(5 << INDEX_BITS <= SOURCES_MAX, "five kinds of sources");
 
 impl Kind {
-    /// The number of this source for an event at `at`.
+    /// The source number of an event of this kind at time `at`.
     #[inline]
     pub fn source(self, at: Time) -> EventSource {
         match self {
@@ -38,10 +38,10 @@ impl Kind {
         }
     }
 
-    /// The kind and place of a source's number; the inverse of [`Kind::source`].
+    /// The inverse of [`Kind::source`].
     #[inline]
     pub fn of(source: EventSource, at: Time) -> Kind {
-        let index = source & (PLACES_MAX as EventSource - 1);
+        let index = source & (INDICES_MAX as EventSource - 1);
         if source < 1 << INDEX_BITS {
             Kind::Arrival(LinkId(source ^ tie_break(at)))
         } else if source < 2 << INDEX_BITS {
@@ -56,9 +56,10 @@ impl Kind {
     }
 }
 
-/// Permutes the order of links anew at each instant. Where hosts are as fast as their bottleneck, acknowledgements clock all of them, and
-/// packets of several hosts reach the bottleneck at the same instant again and again. With a fixed order of links, the same flow would
-/// always find the queue one packet shorter: two DCTCP flows then shared a link 2 : 1 for ever, and drop-tail locked one out.
+/// Permutes the order of links, differently at each time. If hosts are as fast as their bottleneck, they are all clocked by
+/// acknowledgements, and packets of several hosts reach the bottleneck at the same time again and again. With a fixed order of links,
+/// the same flow would always find the queue one packet shorter: two DCTCP flows then shared a link 2 : 1 for ever, and drop-tail starved
+/// one of two flows.
 #[inline]
 fn tie_break(at: Time) -> EventSource {
     (at.as_ps().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - INDEX_BITS)) as EventSource
@@ -69,12 +70,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_an_instant_every_source_has_a_number_of_its_own_and_kinds_are_in_order() {
-        let places = || [0, 1, 2, 1000, PLACES_MAX as u32 - 1].into_iter();
+    fn sources_at_one_time_have_distinct_numbers_in_the_order_of_their_kinds() {
+        let indices = || [0, 1, 2, 1000, INDICES_MAX as u32 - 1].into_iter();
         for at in [Time::ZERO, Time::from_ps(1), Time::from_ps(1 << 40), Time::MAX] {
-            let kinds = (places().map(LinkId).map(Kind::Arrival))
-                .chain(places().map(LinkId).map(Kind::Service))
-                .chain(places().map(NodeId).map(Kind::Timer))
+            let kinds = (indices().map(LinkId).map(Kind::Arrival))
+                .chain(indices().map(LinkId).map(Kind::Service))
+                .chain(indices().map(NodeId).map(Kind::Timer))
                 .chain([Kind::Start, Kind::Follow]);
             let mut blocks = Vec::new();
             for kind in kinds {
@@ -87,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn either_of_two_links_comes_first_as_often() {
+    fn each_of_two_links_comes_first_equally_often() {
         for (one, other) in [(0, 1), (3, 4), (17, 1200)] {
-            // A full-size packet after another at 1 Gb/s, as acknowledgements clock them.
+            // Times of full-size packets that follow one another at 1 Gb/s.
             let first = (0..10_000).filter(|slot| {
                 let at = Time::from_ps(slot * 12_320_000);
                 Kind::Arrival(LinkId(one)).source(at) < Kind::Arrival(LinkId(other)).source(at)
             });
-            // Five standard deviations of fair coins.
+            // Five standard deviations of a fair coin.
             assert!(first.count().abs_diff(5_000) < 250);
         }
     }

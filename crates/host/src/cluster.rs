@@ -1,4 +1,4 @@
-//! Which nodes there are, and what their endpoints are told of the network between them.
+//! The nodes of a cluster, and the network that their endpoints see.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,31 +9,31 @@ use flowloom_core::{Bytes, Duration, Network, NodeId, Rate, Switching, Transport
 use crate::flow_ids::NODES_MAX;
 use crate::frame;
 
-/// IPv4 and UDP headers.
+/// The size of an IPv4 and a UDP header.
 const IPV4_UDP_BYTES: u64 = 20 + 8;
-/// IPv6 and UDP headers.
+/// The size of an IPv6 and a UDP header.
 const IPV6_UDP_BYTES: u64 = 40 + 8;
-/// The most that fits the 16-bit length of an IPv4 packet.
+/// The largest value of the 16-bit length field of an IPv4 packet.
 const MTU_MAX: u64 = 65_535;
 
-/// What a transport's times are made from.
+/// The parameters of the emulated network, from which transports derive their timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Profile {
-    /// The rate at which each node's NIC is emulated. Its slot, the time of one full packet, is the unit of most protocols' timers.
+    /// The rate of each emulated NIC. The time of one full packet at this rate, a slot, is the unit of most protocols' timers.
     pub line_rate: Rate,
-    /// From a node to the switch between them all, or back.
+    /// The propagation delay between a node and the one switch, in each direction.
     pub delay: Duration,
-    /// The largest IP packet.
+    /// The size of the largest IP packet.
     pub mtu: Bytes,
-    /// Memory of each NIC's queue, for transports that queue there.
+    /// The memory of each NIC, for transports that queue packets there.
     pub nic_buffer: Bytes,
-    /// How many slots a late wake-up may catch up on, in one burst; what is later than that is lost, as on an idle wire.
+    /// For how many slots a late wake-up catches up in one burst. Slots missed before these stay unused, as on an idle link.
     pub catch_up_slots: u64,
 }
 
 impl Profile {
-    /// Processes of one machine over its loopback interface. The line rate is far below what a loopback carries, so that a slot is
-    /// longer than the 50 to 100 us by which a Linux kernel wakes a waiting process late. The README has the measurements.
+    /// Processes on one machine over its loopback interface. The line rate is far below the capacity of a loopback, so that a slot is
+    /// longer than the delay of 50 to 100 us with which a Linux kernel wakes a waiting process. The README has the measurements.
     pub const LOOPBACK: Profile = Profile {
         line_rate: Rate::from_bps(100_000_000),
         delay: Duration::from_us(50),
@@ -43,7 +43,7 @@ impl Profile {
     };
 }
 
-/// The nodes of one network, each at an address; a node's id is its place in the list.
+/// The nodes of one network, each at an address. A node's id is its index in the list of addresses.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     addresses: Vec<SocketAddr>,
@@ -51,9 +51,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// A cluster of nodes at these addresses.
+    ///
     /// # Errors
-    /// Where it is no network: fewer than two or more than 4096 nodes, an address twice or without a port, IPv4 and IPv6 mixed, a
-    /// line rate of zero, or an MTU beyond 65,535 B.
+    /// If there are fewer than two or more than 4096 nodes, an address occurs twice or has no port, IPv4 and IPv6 are mixed, the line
+    /// rate is zero, or the MTU exceeds 65,535 B.
     pub fn new(addresses: Vec<SocketAddr>, profile: Profile) -> io::Result<Cluster> {
         if !(2..=NODES_MAX).contains(&addresses.len()) {
             return Err(invalid(format!("{} nodes, but a network has 2 to {NODES_MAX}", addresses.len())));
@@ -62,30 +64,30 @@ impl Cluster {
         for address in &addresses {
             if address.port() == 0 || address.is_ipv4() != addresses[0].is_ipv4() || !seen.insert(address) {
                 return Err(invalid(format!(
-                    "node address {address}: it needs a port, the others' IP version, and is to occur once"
+                    "node address {address}: an address must have a port, all must have the same IP version, and none may occur twice"
                 )));
             }
         }
         if profile.line_rate == Rate::default() || profile.mtu.get() > MTU_MAX {
             let (rate, mtu) = (profile.line_rate, profile.mtu);
             return Err(invalid(format!(
-                "a line rate of {rate} and an MTU of {mtu}: the one is positive, the other at most {MTU_MAX} B"
+                "a line rate of {rate} and an MTU of {mtu}: the line rate must be positive, and the MTU at most {MTU_MAX} B"
             )));
         }
         Ok(Cluster { addresses, profile })
     }
 
-    /// Where each node is.
+    /// The address of each node.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What the transport's times are made from.
+    /// The parameters of the emulated network.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// All nodes on one switch, each on a link of the line rate.
+    /// The network that endpoints see: all nodes on one switch, each with a link of the line rate.
     pub fn network(&self) -> Network {
         let mut network = Network::new(self.addresses.len(), Switching::StoreAndForward);
         let switch = network.add_switch(1, "switch", "switch");
@@ -95,21 +97,25 @@ impl Cluster {
         network
     }
 
-    /// The sizes of `T`'s packets: IP bytes, with room for its longest header.
+    /// The sizes of `T`'s packets in IP bytes, with room for its longest header.
     ///
     /// # Errors
-    /// Where a full packet would have no room for payload.
+    /// If a full packet has no room for payload.
     pub fn wire<T: Transport>(&self) -> io::Result<WireProfile> {
         let below = if self.addresses[0].is_ipv4() { IPV4_UDP_BYTES } else { IPV6_UDP_BYTES };
         let overhead = Bytes::new(below + (frame::HEADER_BYTES + T::Header::MAX_BYTES) as u64);
         if self.profile.mtu <= overhead {
-            return Err(invalid(format!("an MTU of {}, of which {}'s headers take {overhead}", self.profile.mtu, T::NAME)));
+            return Err(invalid(format!(
+                "an MTU of {} has no room for payload, because the headers of {} take {overhead}",
+                self.profile.mtu,
+                T::NAME
+            )));
         }
         Ok(WireProfile { name: "udp", full: self.profile.mtu, overhead, control: overhead })
     }
 }
 
-/// An error about what the caller asked for.
+/// An error about the caller's input.
 pub(crate) fn invalid(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
@@ -124,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn an_invalid_cluster_is_refused() {
         let bad: [&[&str]; 5] = [
             &[],
             &["127.0.0.1:7000"],
@@ -146,7 +152,7 @@ mod tests {
     fn a_full_packet_is_an_mtu() {
         let v4 = Cluster::new(addresses(&["127.0.0.1:7000", "127.0.0.1:7001"]), Profile::LOOPBACK).unwrap();
         let v6 = Cluster::new(addresses(&["[::1]:7000", "[::1]:7001"]), Profile::LOOPBACK).unwrap();
-        // 20 + 8 + 30 + 5 B of headers, and 20 B more of IPv6's.
+        // 20 + 8 + 30 + 5 B of headers, and 20 B more with IPv6.
         assert_eq!(v4.wire::<Probe>().unwrap(), WIRE);
         assert_eq!(v6.wire::<Probe>().unwrap().payload(), Bytes::new(1500 - 63 - 20));
     }
@@ -156,7 +162,7 @@ mod tests {
         let cluster = Cluster::new(addresses(&["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]), Profile::LOOPBACK).unwrap();
         let (network, wire) = (cluster.network(), cluster.wire::<Probe>().unwrap());
         assert!(network.check().is_ok());
-        // 1500 B take 120 us at 100 Mb/s and 63 B take 5.04 us; two links each way, of 50 us.
+        // 1500 B take 120 us at 100 Mb/s and 63 B take 5.04 us. Each direction has two links of 50 us.
         let expected = Duration::from_ns(2 * (120_000 + 5_040) + 4 * 50_000);
         assert_eq!(network.rtt(NodeId(0), NodeId(2), &wire), expected);
     }

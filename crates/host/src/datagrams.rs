@@ -1,4 +1,4 @@
-//! Where datagrams go and come from.
+//! The interface for sending and receiving datagrams, and its UDP implementation.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -7,38 +7,38 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// What the kernel is asked to hold of datagrams not yet received. It must bridge the time for which a busy machine does not
-/// run the process: 1 MiB is some 450 packets of 1500 B as Linux counts them.
+/// The requested size of the kernel's receive buffer. It must hold what arrives while a busy machine does not run the process: 1 MiB is
+/// about 450 packets of 1500 B as Linux counts them.
 const RECEIVE_BUFFER_BYTES: i32 = 1 << 20;
 
 /// A received datagram, without its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// Who sent it.
+    /// The address of its sender.
     pub from: SocketAddr,
-    /// How many bytes it has.
+    /// Its length.
     pub bytes: usize,
     /// Its TOS (IPv4) or traffic class (IPv6) byte.
     pub tos: u8,
 }
 
-/// Sends and receives datagrams, without blocking. [`Udp`] is the real one; what goes wrong, what is traced or recorded is a
-/// wrapper around another one ([`Faulty`](crate::Faulty)).
+/// Sends and receives datagrams without blocking. [`Udp`] is the real implementation. Fault injection ([`Faulty`](crate::Faulty)),
+/// tracing and recording are wrappers around another implementation.
 pub trait Datagrams {
-    /// Sends a datagram. `false` where it was lost at once, for lack of room or of a route: the network may do that.
+    /// Sends a datagram. Returns `false` if the datagram was lost at once, for lack of buffer space or of a route.
     ///
     /// # Errors
-    /// What makes further sending pointless.
+    /// Errors after which sending cannot succeed any more.
     fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool>;
     /// Receives the next datagram into the front of `buffer`, if there is one.
     ///
     /// # Errors
-    /// What makes further receiving pointless.
+    /// Errors after which receiving cannot succeed any more.
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrival>>;
-    /// Returns when there may be something to receive, at the latest after `timeout`.
+    /// Waits until there may be a datagram to receive, for `timeout` at most.
     ///
     /// # Errors
-    /// What makes further waiting pointless.
+    /// Errors after which waiting cannot succeed any more.
     fn wait(&mut self, timeout: Duration) -> io::Result<()>;
 }
 
@@ -49,7 +49,7 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// Binds a socket; port 0 lets the system choose.
+    /// Binds a socket. With port 0 the system chooses the port.
     ///
     /// # Errors
     /// What the system reports.
@@ -61,7 +61,7 @@ impl Udp {
         Ok(Udp { socket })
     }
 
-    /// Where others reach it.
+    /// The address that the socket is bound to.
     ///
     /// # Errors
     /// What the system reports.
@@ -70,7 +70,7 @@ impl Udp {
     }
 }
 
-/// Errors that a datagram network may answer to any one datagram: it is lost, the next one may do.
+/// Whether an error is the loss of one datagram, after which the next one may succeed.
 fn is_loss(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
         || matches!(

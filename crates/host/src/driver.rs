@@ -1,4 +1,4 @@
-//! What a host does around an endpoint, without a clock: time and network are lent to each call.
+//! The driver of one endpoint on a real host. It has no clock and no socket: each call passes the time and the network.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,42 +20,43 @@ use crate::transfers::{Incoming, Outgoing};
 #[cfg(test)]
 mod tests;
 
-/// Datagrams received between two looks at the clock.
+/// The largest number of datagrams received between two readings of the clock.
 const RECEIVE_BATCH: usize = 64;
-/// Instants caught up with between two looks at the network. More than a catch-up of 16 slots of control packets has.
-const INSTANTS_BATCH: usize = 1024;
-/// No datagram is longer.
+/// The largest number of missed events handled before the network is read again. It exceeds those of a catch-up of 16 slots full of control
+/// packets.
+const EVENTS_BATCH: usize = 1024;
+/// The largest size of a datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
-/// What became of a flow.
+/// The completion of a flow, for the application.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// All of a flow to this node has arrived.
     Received {
         /// The flow.
         flow: FlowId,
-        /// Who sent it.
+        /// The node that sent it.
         src: NodeId,
         /// Its bytes.
         data: Vec<u8>,
     },
-    /// All of a flow from this node has arrived, and its destination said so.
+    /// All of a flow from this node has arrived, and its destination has acknowledged it.
     Acknowledged {
         /// The flow.
         flow: FlowId,
     },
 }
 
-/// One node: endpoint, NIC, and the bytes of its flows.
+/// One node: its endpoint, its NIC, and the data of its flows.
 pub struct Driver<T: Transport> {
     me: NodeId,
     addresses: Vec<SocketAddr>,
     wire: WireProfile,
     host: T::Host,
     nic: EmulatedNic<T>,
-    /// The present of the endpoint and the NIC; behind the clock while missed instants are made up for.
+    /// The time that the endpoint and the NIC see. It is behind the clock while missed events are handled.
     now: Time,
-    /// How far behind the clock that may be.
+    /// How far `now` may be behind the clock.
     lag_max: Duration,
     flow_ids: FlowIds,
     outgoing: Outgoing,
@@ -70,10 +71,14 @@ impl<T: Transport> Driver<T> {
     /// Node `me` of `cluster`.
     ///
     /// # Errors
-    /// Where there is no such node, packets have no room, or the transport needs control nodes.
+    /// If there is no such node, the MTU has no room for payload, or the transport needs control nodes.
     pub fn new(config: &T::Config, cluster: &Cluster, me: NodeId, seed: u64) -> io::Result<Driver<T>> {
         if me.index() >= cluster.addresses().len() {
-            return Err(invalid(format!("node {} of {} nodes", me.0, cluster.addresses().len())));
+            return Err(invalid(format!(
+                "there is no node {}; the cluster has {} nodes, counted from 0",
+                me.0,
+                cluster.addresses().len()
+            )));
         }
         if T::placement(config) != Placement::Nowhere {
             return Err(invalid(format!("{} has control nodes, which are not run on hosts yet", T::NAME)));
@@ -109,7 +114,7 @@ impl<T: Transport> Driver<T> {
         self.outgoing.len()
     }
 
-    /// The next thing to tell, oldest first.
+    /// The next notice for the application, oldest first.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
@@ -117,10 +122,13 @@ impl<T: Transport> Driver<T> {
     /// Opens a flow. Its packets leave in the next calls of [`Driver::advance`].
     ///
     /// # Errors
-    /// Where `dst` is no other node, or a million flows are open.
+    /// If `dst` is this node or does not exist, or 2^20 flows are open.
     pub fn open(&mut self, clock: Time, dst: NodeId, data: Vec<u8>) -> io::Result<FlowId> {
         if dst == self.me || dst.index() >= self.addresses.len() {
-            return Err(invalid(format!("no flow goes from node {} to node {}", self.me.0, dst.0)));
+            return Err(invalid(format!(
+                "node {} cannot send to node {}: the destination must be another node of the cluster",
+                self.me.0, dst.0
+            )));
         }
         let id = self
             .flow_ids
@@ -135,21 +143,21 @@ impl<T: Transport> Driver<T> {
         Ok(id)
     }
 
-    /// When [`Driver::advance`] is wanted next.
+    /// When [`Driver::advance`] must be called next.
     pub fn next_instant(&self) -> Option<Time> {
         let service = self.nic.next_service(self.now, self.host.may_transmit());
         [self.host.poll_timeout(), service].into_iter().flatten().min()
     }
 
-    /// Makes happen what the endpoint and the NIC wanted to happen until `clock`, each at its own instant, so that a late wake-up
-    /// costs some delay and no rate: a NIC would have sent in the meantime. What is older than the catch-up limit happens at the limit.
+    /// Handles all timeouts and NIC services that are due by `clock`, each at its own time. So a late wake-up adds delay but does not
+    /// reduce the rate: a real NIC would have sent in the meantime. Events older than the catch-up limit are handled at the limit.
     ///
     /// # Errors
-    /// What the network reports.
+    /// Errors of the network.
     pub fn advance(&mut self, clock: Time, network: &mut impl Datagrams) -> io::Result<()> {
         self.serve(network)?;
         let limit = Time::from_ps(clock.as_ps().saturating_sub(self.lag_max.as_ps()));
-        for _ in 0..INSTANTS_BATCH {
+        for _ in 0..EVENTS_BATCH {
             let Some(due) = self.next_instant().filter(|due| *due <= clock) else { break };
             self.now = self.now.max(due).max(limit);
             if self.host.poll_timeout().is_some_and(|due| due <= self.now) {
@@ -161,10 +169,10 @@ impl<T: Transport> Driver<T> {
         Ok(())
     }
 
-    /// Hands waiting datagrams to the endpoint, at `clock`.
+    /// Receives waiting datagrams, which the endpoint handles at time `clock`.
     ///
     /// # Errors
-    /// What the network reports.
+    /// Errors of the network.
     pub fn receive(&mut self, clock: Time, network: &mut impl Datagrams) -> io::Result<()> {
         self.now = self.now.max(clock);
         for _ in 0..RECEIVE_BATCH {
@@ -176,7 +184,7 @@ impl<T: Transport> Driver<T> {
         Ok(())
     }
 
-    /// False if there was none.
+    /// Receives one datagram. Returns false if there was none.
     fn receive_one(&mut self, network: &mut impl Datagrams) -> io::Result<bool> {
         let mut buffer = std::mem::take(&mut self.receive_buffer);
         let arrival = network.receive(&mut buffer);
@@ -191,7 +199,7 @@ impl<T: Transport> Driver<T> {
         Ok(arrival?.is_some())
     }
 
-    /// A datagram that is a packet from one of the nodes to this one, about a flow between the two.
+    /// Accepts a datagram only if it is a packet from another node to this one, about a flow between the two.
     fn accept<'a>(&self, datagram: &'a [u8], arrival: &Arrival) -> Result<Frame<'a, T::Header>, Refusal> {
         let frame = frame::parse::<T>(datagram, arrival.tos, &self.wire)?;
         let Packet { flow, src, dst, .. } = frame.packet;
@@ -202,7 +210,7 @@ impl<T: Transport> Driver<T> {
         let answers_me = owner == self.me && self.outgoing.destination(flow).is_none_or(|peer| peer == src);
         match (owner == src, answers_me) {
             (false, false) => Err(Refusal::Foreign),
-            // Payload comes from the flow's source.
+            // Only the flow's source sends payload.
             (false, true) if !frame.payload.is_empty() => Err(Refusal::Malformed),
             _ => Ok(frame),
         }
@@ -214,7 +222,7 @@ impl<T: Transport> Driver<T> {
         self.take_events(Some(frame));
     }
 
-    /// Acts on what the endpoint reports after a call; `frame` is what it handled in that call.
+    /// Handles the endpoint's events after a call. `frame` is the frame that the endpoint handled in that call.
     fn take_events(&mut self, frame: Option<&Frame<'_, T::Header>>) {
         while let Some(event) = self.host.poll_event() {
             match event {
@@ -242,7 +250,7 @@ impl<T: Transport> Driver<T> {
         }
     }
 
-    /// Takes packets from the endpoint for as long as the NIC wants them, and puts on the wire what the NIC sends.
+    /// Takes packets from the endpoint for as long as the NIC takes them, and sends what the NIC sends.
     fn serve(&mut self, network: &mut impl Datagrams) -> io::Result<()> {
         while T::NIC == Nic::Queued || self.nic.wants_packet(self.now) {
             let Some(packet) = self.host.poll_transmit(self.now) else { break };
@@ -261,7 +269,7 @@ impl<T: Transport> Driver<T> {
     }
 
     fn transmit(&mut self, packet: &Packet<T::Header>, network: &mut impl Datagrams) -> io::Result<()> {
-        // A link frame has no address, and what was acknowledged while it was queued has no bytes any more.
+        // A link frame has no address, and the data of a flow that was acknowledged while the packet was queued is gone.
         let (Some(to), Some(payload)) = (self.addresses.get(packet.dst.index()), self.outgoing.payload(packet)) else {
             self.stats.unsendable += 1;
             return Ok(());

@@ -1,4 +1,4 @@
-//! Injected faults, as a wrapper around a network: what a node without faults runs is not touched.
+//! Fault injection, as a wrapper around a network. A node without faults does not need it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,14 +10,14 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::datagrams::{Arrival, Datagrams};
 
-/// What goes wrong with datagrams on their way to a node, each of them on its own.
+/// The faults of datagrams on their way to a node. Each datagram is affected independently.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Faults {
-    /// Share of datagrams that are lost.
+    /// The share of datagrams that are lost.
     pub loss: f64,
-    /// Share that arrive a second time, after up to `delay_max`.
+    /// The share of datagrams that arrive a second time, up to `delay_max` later.
     pub duplicate: f64,
-    /// Share that are held back for up to `delay_max`, so that others overtake them.
+    /// The share of datagrams that are held back for up to `delay_max`, so that others overtake them.
     pub reorder: f64,
     /// The longest time a datagram is held back.
     pub delay_max: Duration,
@@ -28,19 +28,19 @@ pub struct Faults {
 pub struct FaultCounts {
     /// Datagrams lost.
     pub lost: u64,
-    /// Datagrams doubled.
+    /// Datagrams duplicated.
     pub duplicated: u64,
     /// Datagrams held back.
     pub reordered: u64,
 }
 
-/// A network on which datagrams to this node are lost, doubled and held back.
+/// A network that loses, duplicates and reorders the datagrams that this node receives.
 #[derive(Debug)]
 pub struct Faulty<D> {
     inner: D,
     faults: Faults,
     random: Xoshiro256PlusPlus,
-    /// Datagrams held back, by when they are due and a number that tells equals apart.
+    /// The datagrams that are held back, by their release time and a number that makes the key unique.
     held: BTreeMap<(Instant, u64), (Arrival, Vec<u8>)>,
     held_ever: u64,
     counts: FaultCounts,
@@ -53,7 +53,7 @@ impl<D: Datagrams> Faulty<D> {
         Faulty { inner, faults, random, held: BTreeMap::new(), held_ever: 0, counts: FaultCounts::default() }
     }
 
-    /// How often each fault happened so far.
+    /// How often each fault has happened.
     pub fn counts(&self) -> FaultCounts {
         self.counts
     }
@@ -113,13 +113,13 @@ impl<D: Datagrams> Datagrams for Faulty<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Tape;
+    use crate::probe::MemoryNetwork;
 
-    /// The first byte of every datagram that arrives of 1000, numbered round 0 to 249.
+    /// Sends 1000 datagrams, numbered 0 to 249 over and over in their first byte. Returns the first bytes of those that arrive.
     fn arrivals(faults: Faults) -> (Vec<u8>, FaultCounts) {
         let from = SocketAddr::from(([127, 0, 0, 1], 7000));
         let arriving = (0..1000).map(|n| (from, 0, vec![(n % 250) as u8, 1, 2])).collect();
-        let mut faulty = Faulty::new(Tape { arriving, ..Tape::default() }, faults, 7);
+        let mut faulty = Faulty::new(MemoryNetwork { arriving, ..MemoryNetwork::default() }, faults, 7);
         let mut buffer = [0; 10];
         let mut arrived = Vec::new();
         loop {
@@ -128,7 +128,7 @@ mod tests {
                     assert_eq!((arrival.from, arrival.bytes, &buffer[1..3]), (from, 3, &[1, 2][..]));
                     arrived.push(buffer[0]);
                 }
-                // Held back for no time at all: it comes at the next look.
+                // A datagram is held back for a time of zero and arrives at the next call.
                 None if !faulty.held.is_empty() => {}
                 None => break,
             }
@@ -144,28 +144,28 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_is_what_was_sent_less_the_lost_and_the_doubled_twice() {
+    fn lost_datagrams_do_not_arrive_and_duplicated_ones_arrive_twice() {
         let (arrived, counts) = arrivals(Faults { loss: 0.3, duplicate: 0.3, reorder: 0.3, delay_max: Duration::ZERO });
-        // Each of n is lost with 0.3; of those that are not, 0.3 are held back; of those that are not, 0.3 are doubled. The bands
-        // are five standard deviations.
+        // 30 % are lost, 30 % of the others are held back, and 30 % of the rest are duplicated. The bounds are five standard
+        // deviations.
         assert!(counts.lost.abs_diff(300) < 73 && counts.reordered.abs_diff(210) < 65 && counts.duplicated.abs_diff(147) < 56);
         assert_eq!(arrived.len() as u64, 1000 - counts.lost + counts.duplicated);
     }
 
     #[test]
-    fn all_lost_is_nothing() {
+    fn with_a_loss_of_one_nothing_arrives() {
         assert!(arrivals(Faults { loss: 1.0, ..Faults::default() }).0.is_empty());
     }
 
-    /// A held datagram is due after those that came with it, and wakes a node that waits.
+    /// A datagram that is held back arrives after later ones, and limits how long a node waits.
     #[test]
     fn what_is_held_back_is_overtaken_and_ends_a_wait() {
         let from = SocketAddr::from(([127, 0, 0, 1], 7000));
-        let mut tape = Tape::default();
-        tape.arriving.push_back((from, 0, vec![1]));
+        let mut network = MemoryNetwork::default();
+        network.arriving.push_back((from, 0, vec![1]));
         let hour = Duration::from_secs(3600);
         let faults = Faults { reorder: 1.0, delay_max: hour, ..Faults::default() };
-        let mut faulty = Faulty::new(tape, faults, 7);
+        let mut faulty = Faulty::new(network, faults, 7);
         let mut buffer = [0; 10];
         assert_eq!(faulty.receive(&mut buffer).unwrap(), None);
         faulty.faults.reorder = 0.0;

@@ -1,6 +1,6 @@
-//! One packet as a UDP datagram. [`parse`] is the only way from bytes to a packet.
+//! The encoding of a packet as a UDP datagram. Received bytes become packets only through [`parse`].
 //!
-//! All fields are big endian. Class and ECN are not in it: they are the TOS byte's (see [`marking`]).
+//! All fields are big endian. The class and the ECN field are in the TOS byte (see [`marking`]), not here.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -30,22 +30,22 @@ const RETRANSMISSION: u8 = 1;
 /// Why a datagram is ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// No Flowloom datagram, or of another version or transport.
+    /// It is not a Flowloom datagram, or one of another version or transport.
     Foreign,
-    /// A Flowloom datagram that contradicts itself.
+    /// It is a Flowloom datagram whose fields are inconsistent.
     Malformed,
 }
 
 /// A packet and its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame<'a, H> {
-    /// All but the payload.
+    /// The packet, without its payload.
     pub packet: Packet<H>,
-    /// `packet.payload_bytes` bytes.
+    /// The payload, `packet.payload_bytes` long.
     pub payload: &'a [u8],
 }
 
-/// How datagrams name a transport: 32-bit FNV-1a of its name.
+/// The identification of a transport in datagrams: the 32-bit FNV-1a hash of its name.
 const fn tag(name: &str) -> u32 {
     let name = name.as_bytes();
     let (mut hash, mut at) = (0x811C_9DC5_u32, 0);
@@ -59,7 +59,7 @@ const fn tag(name: &str) -> u32 {
 /// Writes a packet of `T` with its payload to the front of `out` and returns the datagram's length.
 ///
 /// # Panics
-/// Where `payload` is not `packet.payload_bytes` long, or `out` is too short.
+/// If `payload` is not `packet.payload_bytes` long, or `out` is too short.
 pub fn write<T: Transport>(packet: &Packet<T::Header>, payload: &[u8], out: &mut [u8]) -> usize {
     assert_eq!(payload.len(), packet.payload_bytes as usize);
     let length = u16::try_from(payload.len()).expect("a datagram is below 64 KiB");
@@ -78,15 +78,15 @@ pub fn write<T: Transport>(packet: &Packet<T::Header>, payload: &[u8], out: &mut
     end
 }
 
-/// The bytes of a field whose place is within the fixed header.
+/// The `N` bytes at offset `at` of the fixed header.
 fn field<const N: usize>(fixed: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
     fixed[at..at + N].try_into().expect("N bytes")
 }
 
-/// Reads a datagram that came with `tos`. Packet sizes follow from `wire`.
+/// Decodes a datagram that arrived with TOS byte `tos`. The packet's size is derived from `wire`.
 ///
 /// # Errors
-/// Says why the datagram is none of `T`'s packets.
+/// Why the datagram is not one of `T`'s packets.
 pub fn parse<'a, T: Transport>(datagram: &'a [u8], tos: u8, wire: &WireProfile) -> Result<Frame<'a, T::Header>, Refusal> {
     let (fixed, rest) = datagram.split_first_chunk::<HEADER_BYTES>().ok_or(Refusal::Foreign)?;
     if field(fixed, 0) != MAGIC || fixed[2] != VERSION || u32::from_be_bytes(field(fixed, 4)) != tag(T::NAME) {
@@ -162,20 +162,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back((packet, payload) in any_packet()) {
+        fn encoding_and_decoding_are_inverse((packet, payload) in any_packet()) {
             let datagram = datagram(&packet, &payload);
-            prop_assert!(datagram.len() + 28 <= packet.size_bytes as usize, "the wire profile has room for it, IP and UDP");
+            prop_assert!(datagram.len() + 28 <= packet.size_bytes as usize, "the wire profile has room for the datagram with its IP and UDP headers");
             let frame = parse::<Probe>(&datagram, marking::to_tos(packet.class, packet.ecn), &WIRE);
             prop_assert_eq!(frame, Ok(Frame { packet, payload: payload.as_slice() }));
         }
 
         #[test]
-        fn bytes_from_anyone_are_foreign(bytes in prop::collection::vec(any::<u8>(), 0..100), tos: u8) {
+        fn random_bytes_are_foreign(bytes in prop::collection::vec(any::<u8>(), 0..100), tos: u8) {
             prop_assume!(!bytes.starts_with(&MAGIC));
             prop_assert_eq!(parse::<Probe>(&bytes, tos, &WIRE), Err(Refusal::Foreign));
         }
 
-        /// Whatever the parser takes from a damaged datagram is exactly what the bytes say: written again, it is they.
+        /// If the parser accepts a damaged datagram, encoding the result gives the same bytes again.
         #[test]
         fn damage_is_refused_or_harmless(
             (packet, payload) in any_packet(),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wrong_byte_has_its_answer() {
+    fn each_wrong_field_is_refused() {
         let whole = datagram(&PACKET, b"hi");
         let refused = |at: usize, value: u8| {
             let mut bytes = whole.clone();

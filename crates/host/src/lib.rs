@@ -1,14 +1,14 @@
-//! A first step onto real hosts: the endpoints that the simulator runs, over UDP between real processes.
+//! Transports on real hosts: runs the simulator's endpoints over UDP between real processes.
 //!
 //! A [`Node`] is one host of a [`Cluster`]. It drives a transport's endpoint with the machine's clock and a socket, emulates
-//! the NIC that the endpoint expects, and hands the application's bytes in and out:
+//! the NIC that the endpoint expects, and sends and receives the application's data:
 //!
 //! ```text
 //! application ──▶ Node ──▶ Endpoint ──▶ Nic ──▶ frame + TOS byte ──▶ Datagrams (Udp, or wrapped in Faulty)
 //!             ◀──      ◀──          ◀────────── frame + TOS byte ◀──
 //! ```
 //!
-//! The README beside this crate has the frame format, what the kernel's clock allows, and what is not there yet. Linux only.
+//! The crate's README describes the frame format, the limits of the kernel's timers, and what is missing. The crate needs Linux.
 
 mod cluster;
 mod datagrams;

@@ -1,4 +1,4 @@
-//! A packet's class and ECN field as the TOS byte of IPv4 or the traffic class byte of IPv6.
+//! The encoding of a packet's class and ECN field in the TOS byte of IPv4 or the traffic class byte of IPv6.
 //!
 //! | class | DSCP | | ECN field | bits |
 //! |---|---|---|---|---|
@@ -7,15 +7,15 @@
 //! | … | … | | marked | 11, CE |
 //! | 7 | CS0 (0) | | | |
 //!
-//! Class selectors (RFC 2474, §4.2.2), because a switch with the usual table serves DSCP / 8 as the queue and the higher queue
-//! first, without any set-up. A network whose routing protocols share CS6 and CS7 must move one or the other.
+//! The DSCPs are class selectors (RFC 2474, §4.2.2). A switch with the usual table maps a DSCP to queue DSCP / 8 and serves higher queues
+//! first, so it needs no configuration. If routing protocols on the network use CS6 and CS7 too, one or the other must be remapped.
 
 use flowloom_core::Ecn;
 
-/// The lowest class; those beyond it are sent as it.
+/// The lowest class. Classes with larger numbers are sent as this one.
 const CLASS_MAX: u8 = 7;
 
-/// The byte to send.
+/// The TOS byte of a class and an ECN field.
 pub const fn to_tos(class: u8, ecn: Ecn) -> u8 {
     let selector = CLASS_MAX.saturating_sub(class);
     let ecn = match ecn {
@@ -26,8 +26,8 @@ pub const fn to_tos(class: u8, ecn: Ecn) -> u8 {
     selector << 5 | ecn
 }
 
-/// What a received byte says. A DSCP that is no class selector counts as the selector below it, so that a network which
-/// re-marks costs a packet its class and nothing else.
+/// The class and ECN field of a received TOS byte. A DSCP that is not a class selector counts as the next lower selector. So if a network
+/// re-marks a packet, the packet loses only its class.
 pub const fn from_tos(tos: u8) -> (u8, Ecn) {
     let ecn = match tos & 0b11 {
         0b00 => Ecn::NotCapable,
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(to_tos(7, Ecn::Marked), 0b0000_0011);
         assert_eq!(to_tos(200, Ecn::NotCapable), 0);
         assert_eq!(from_tos(0b0000_0001), (7, Ecn::Capable));
-        // Expedited forwarding (46) is not one of ours.
+        // Expedited forwarding (46) is not a class selector.
         assert_eq!(from_tos(46 << 2), (2, Ecn::NotCapable));
     }
 

@@ -1,4 +1,4 @@
-//! The emulated NIC: a port like any other, that sends at the line rate.
+//! The emulated NIC: an egress port that sends at the line rate.
 
 use flowloom_core::{
     Bytes, Dequeue, Discipline, Effects, LinkId, Memory, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Rate, Site,
@@ -9,16 +9,16 @@ use flowloom_core::{
 pub struct EmulatedNic<T: Transport> {
     port: T::Port,
     shared: <T::Port as Discipline<T::Header>>::Shared,
-    /// All packets in it are queued in `port`.
+    /// The packets queued in `port`, and no others.
     pool: Pool<T::Header>,
     effects: Effects,
     number: PortNumber,
     rate: Rate,
     busy_until: Time,
     not_before: Option<Time>,
-    /// It had something queued when last asked and would not send it.
+    /// The port had queued packets when it was last served, and sent none.
     blocked: bool,
-    /// Packets that the port gave up.
+    /// Packets that the port dropped.
     pub dropped: u64,
 }
 
@@ -41,18 +41,17 @@ impl<T: Transport> EmulatedNic<T> {
         }
     }
 
-    /// Whether the wire is idle.
+    /// Whether the link is idle.
     pub fn is_idle(&self, now: Time) -> bool {
         self.busy_until <= now
     }
 
-    /// Whether a pulled endpoint is to be asked for a packet.
+    /// Whether the NIC takes a packet from a [`Nic::Pulled`](flowloom_core::Nic::Pulled) endpoint now.
     pub fn wants_packet(&self, now: Time) -> bool {
         self.is_idle(now) && !self.blocked
     }
 
-    /// When it wants to be served next, later than `now`; `endpoint_has_more` says whether there may be something to send
-    /// besides what is queued.
+    /// When the NIC must be served next, later than `now`. `endpoint_has_more` tells whether the endpoint may have packets to send.
     pub fn next_service(&self, now: Time, endpoint_has_more: bool) -> Option<Time> {
         if self.busy_until > now {
             (endpoint_has_more || !self.pool.is_empty()).then_some(self.busy_until)
@@ -61,14 +60,14 @@ impl<T: Transport> EmulatedNic<T> {
         }
     }
 
-    /// Queues a packet that the endpoint made.
+    /// Queues a packet of the endpoint.
     pub fn enqueue(&mut self, now: Time, packet: Packet<T::Header>) {
         let id = self.pool.insert(packet);
         self.blocked = false;
         self.call(now, |port, call| port.enqueue(call, id));
     }
 
-    /// The packet to put on the idle wire now; the wire is busy with it from now on.
+    /// Takes the next packet to send. The link must be idle, and is busy with this packet from `now` on.
     pub fn dequeue(&mut self, now: Time) -> Option<Packet<T::Header>> {
         debug_assert!(self.is_idle(now));
         self.not_before = None;
@@ -100,7 +99,7 @@ impl<T: Transport> EmulatedNic<T> {
     fn call<R>(
         &mut self,
         now: Time,
-        what: impl FnOnce(&mut T::Port, &mut PortCall<'_, T::Header, <T::Port as Discipline<T::Header>>::Shared>) -> R,
+        operation: impl FnOnce(&mut T::Port, &mut PortCall<'_, T::Header, <T::Port as Discipline<T::Header>>::Shared>) -> R,
     ) -> R {
         let mut call = PortCall {
             now,
@@ -111,7 +110,7 @@ impl<T: Transport> EmulatedNic<T> {
             rate: self.rate,
             effects: &mut self.effects,
         };
-        let result = what(&mut self.port, &mut call);
+        let result = operation(&mut self.port, &mut call);
         if self.effects.any {
             let effects = std::mem::take(&mut self.effects);
             self.dropped += effects.dropped.len() as u64;

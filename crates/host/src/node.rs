@@ -1,4 +1,4 @@
-//! A node with a clock and a network.
+//! A driver with a clock and a network: what an application uses.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -11,7 +11,7 @@ use crate::datagrams::{Datagrams, Udp};
 use crate::driver::{Driver, Notice};
 use crate::stats::Stats;
 
-/// Time since the process made its node, from the monotonic clock.
+/// The time since the node was created, from the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 struct Clock(Instant);
 
@@ -23,14 +23,14 @@ impl Clock {
         Time::from_ps(u64::try_from(ps).expect("a node runs for less than 213 days"))
     }
 
-    /// How long until `time`, rounded up so that waiting for it does not end just before.
+    /// The duration until `time`, rounded up so that a wait does not end too early.
     fn until(&self, time: Time) -> Duration {
         Duration::from_nanos(time.saturating_since(self.now()).as_ps().div_ceil(1000))
     }
 }
 
-/// One node of a [`Cluster`] that runs transport `T`: sends and receives flows of bytes over UDP. Nothing happens between calls:
-/// the caller keeps calling [`Node::step`] or [`Node::run_until`], also for flows that others send.
+/// One node of a [`Cluster`]. It runs transport `T`, and sends and receives flows of bytes over UDP. It works only during calls: the
+/// caller must keep calling [`Node::step`] or [`Node::run_until`], also to receive flows.
 ///
 /// ```no_run
 /// use flowloom_core::NodeId;
@@ -61,7 +61,7 @@ impl<T: Transport> Node<T> {
     /// Node `me` of `cluster`, on a socket at its address.
     ///
     /// # Errors
-    /// Where there is no such node, the address cannot be bound, the MTU has no room for payload, or the transport has control nodes.
+    /// If there is no such node, the address cannot be bound, the MTU has no room for payload, or the transport needs control nodes.
     pub fn bind(config: &T::Config, cluster: &Cluster, me: NodeId) -> io::Result<Node<T>> {
         let address = cluster.addresses().get(me.index()).ok_or_else(|| invalid(format!("there is no node {}", me.0)))?;
         Node::over(Udp::bind(*address)?, config, cluster, me)
@@ -78,28 +78,28 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
         Ok(Node { driver: Driver::new(config, cluster, me, seed)?, network, clock: Clock(Instant::now()) })
     }
 
-    /// Begins to send `data` to `dst` as one flow. Its first packets leave in the next [`Node::step`].
+    /// Starts to send `data` to `dst` as one flow. Its first packets are sent in the next [`Node::step`].
     ///
     /// # Errors
-    /// Where `dst` is no other node, or 2^20 flows from here are open.
+    /// If `dst` is this node or does not exist, or 2^20 flows from this node are open.
     pub fn send(&mut self, dst: NodeId, data: Vec<u8>) -> io::Result<FlowId> {
         self.driver.open(self.clock.now(), dst, data)
     }
 
-    /// Sends and receives what is due, waits until something comes or is due, at most for `timeout`, and handles that.
+    /// Handles the events that are due. Then waits for a datagram or the next event, for `timeout` at most, and handles what came.
     ///
     /// # Errors
-    /// What the network reports, other than that a datagram was lost.
+    /// Errors of the network, except the loss of a datagram.
     pub fn step(&mut self, timeout: Duration) -> io::Result<()> {
         self.driver.advance(self.clock.now(), &mut self.network)?;
-        let patience = self.driver.next_instant().map_or(timeout, |due| timeout.min(self.clock.until(due)));
-        self.network.wait(patience)?;
+        let wait_max = self.driver.next_instant().map_or(timeout, |due| timeout.min(self.clock.until(due)));
+        self.network.wait(wait_max)?;
         let now = self.clock.now();
         self.driver.advance(now, &mut self.network)?;
         self.driver.receive(now, &mut self.network)
     }
 
-    /// Steps until `done` says so, or `deadline`; returns whether it was done.
+    /// Repeats [`Node::step`] until `done` returns true or `deadline` has passed. Returns whether `done` returned true.
     ///
     /// # Errors
     /// As [`Node::step`].
@@ -114,22 +114,22 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
         Ok(true)
     }
 
-    /// What became of flows, oldest first.
+    /// The next notice of a completed flow, oldest first.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.driver.poll_notice()
     }
 
-    /// How many flows from here are not yet acknowledged.
+    /// How many flows from this node are not yet acknowledged.
     pub fn unacknowledged(&self) -> usize {
         self.driver.unacknowledged()
     }
 
-    /// Counters since the node was made.
+    /// Counters since the node was created.
     pub fn stats(&self) -> Stats {
         self.driver.stats()
     }
 
-    /// What it sends and receives by.
+    /// The network that it sends and receives datagrams on.
     pub fn network(&self) -> &D {
         &self.network
     }

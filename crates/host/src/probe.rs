@@ -1,4 +1,4 @@
-//! A transport for the tests of this crate, which sends every packet once and repeats nothing, and a network for them.
+//! For the tests of this crate: a transport that sends every packet once and never retransmits, and an in-memory network.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,12 +12,12 @@ use flowloom_transports::disciplines::DropTail;
 
 use crate::datagrams::{Arrival, Datagrams};
 
-/// Two kinds of packets, of different lengths on the wire.
+/// Two kinds of packets, whose headers differ in length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
-    /// Part of a flow of this size.
+    /// A part of a flow of this size.
     Data(u32),
-    /// All parts came.
+    /// The receiver has all parts.
     Done,
 }
 
@@ -49,14 +49,14 @@ impl Wire for Header {
 pub const WIRE: WireProfile =
     WireProfile { name: "udp", full: Bytes::new(1500), overhead: Bytes::new(63), control: Bytes::new(63) };
 
-/// The scheme.
+/// The transport.
 pub enum Probe {}
 
 impl Transport for Probe {
     const NAME: &'static str = "probe";
     const ABOUT: &'static str = "sends every packet once";
     const NIC: Nic = Nic::Pulled;
-    /// How often the endpoint wants to be woken.
+    /// The period of the endpoint's timer, if it has one.
     type Config = Option<Duration>;
     type Header = Header;
     type Host = ProbeHost;
@@ -85,9 +85,9 @@ pub struct ProbeHost {
     wire: WireProfile,
     period: Option<Duration>,
     next: Time,
-    /// When it was woken.
+    /// The times of its timeouts.
     pub woken: Vec<Time>,
-    /// Payload bytes still to come of the flow being received.
+    /// The payload bytes of the flow being received that have not arrived.
     missing: Option<u32>,
     packets: VecDeque<Packet<Header>>,
     events: VecDeque<Event>,
@@ -96,7 +96,7 @@ pub struct ProbeHost {
 impl Endpoint for ProbeHost {
     type Header = Header;
 
-    /// Packet k is of class k mod 8 and its ECN field is value k mod 3.
+    /// Packet k has class k mod 8 and the ECN field with index k mod 3.
     fn open(&mut self, _: Time, flow: &Flow) {
         for number in 0..self.wire.packets(flow.size) {
             let payload = self.wire.payload_of(flow.size, number);
@@ -136,7 +136,7 @@ impl Endpoint for ProbeHost {
 
     fn handle_timeout(&mut self, now: Time) {
         self.woken.push(now);
-        self.next += self.period.expect("woken without a period");
+        self.next += self.period.expect("a timeout without a period");
     }
 
     fn poll_transmit(&mut self, _: Time) -> Option<Packet<Header>> {
@@ -156,20 +156,20 @@ impl Endpoint for ProbeHost {
     }
 }
 
-/// A network that keeps what is sent, and delivers what the test puts there.
+/// An in-memory network: it records what is sent, and delivers what the test puts into `arriving`.
 #[derive(Default)]
-pub struct Tape {
+pub struct MemoryNetwork {
     /// Destination, TOS byte, datagram.
     pub sent: Vec<(SocketAddr, u8, Vec<u8>)>,
     /// Sender, TOS byte, datagram.
     pub arriving: VecDeque<(SocketAddr, u8, Vec<u8>)>,
-    /// Whether there is no room to send.
+    /// Whether every datagram to send is refused for lack of buffer space.
     pub full: bool,
-    /// How long it was waited for last.
+    /// The timeout of the last wait.
     pub waited: Option<std::time::Duration>,
 }
 
-impl Datagrams for Tape {
+impl Datagrams for MemoryNetwork {
     fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool> {
         if !self.full {
             self.sent.push((to, tos, datagram.to_vec()));

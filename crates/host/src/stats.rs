@@ -6,32 +6,32 @@ use flowloom_core::{Ecn, Packet};
 
 use crate::frame::Frame;
 
-/// What happened since the node was made.
+/// Counts of what happened since the node was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
-    /// Datagrams given to the network.
+    /// Datagrams sent.
     pub packets_sent: u64,
     /// Payload bytes in them.
     pub payload_bytes_sent: u64,
-    /// Those of them whose payload was sent before.
+    /// Sent datagrams whose payload had been sent before.
     pub retransmissions: u64,
-    /// Datagrams that the kernel refused for lack of room or of a route; to the transport they are lost packets.
+    /// Datagrams that the kernel refused for lack of buffer space or of a route. The transport sees them as lost packets.
     pub send_failures: u64,
-    /// Packets that the emulated NIC's queue gave up.
+    /// Packets that the emulated NIC dropped.
     pub nic_drops: u64,
-    /// Packets that could not become datagrams: link frames, and data acknowledged while it was queued.
+    /// Packets that were not sent as datagrams: link frames, and data that was acknowledged while it was queued.
     pub unsendable: u64,
-    /// Datagrams handed to the endpoint.
+    /// Datagrams that the endpoint received.
     pub packets_received: u64,
-    /// Those of them with congestion experienced.
+    /// Received datagrams that were marked with congestion experienced.
     pub packets_marked: u64,
     /// Payload bytes that arrived for the first time.
     pub payload_bytes_delivered: u64,
-    /// Datagrams ignored because they are no packet of this network.
+    /// Datagrams ignored because they are not packets of this network.
     pub foreign: u64,
     /// Datagrams ignored because they contradict themselves.
     pub malformed: u64,
-    /// Flows given up because what the endpoint reported of them did not fit their payload.
+    /// Flows discarded because the byte ranges that the endpoint reported were inconsistent.
     pub broken_flows: u64,
 }
 
@@ -48,7 +48,7 @@ impl Stats {
     }
 }
 
-/// `name=value` for every counter, on one line.
+/// Every counter as `name=value`, on one line.
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = [

@@ -1,4 +1,4 @@
-//! The system calls that std does not offer: datagrams with their TOS byte, and a wait with a deadline in nanoseconds.
+//! System calls that std does not offer: datagrams with a TOS byte, and a wait with a timeout in nanoseconds.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use libc::{c_int, c_void};
 
-/// Room for one control message that carries an `int`, aligned as the kernel wants it.
+/// Space for one control message with an `int`, aligned as the kernel requires.
 #[repr(C)]
 union Control {
     _align: libc::cmsghdr,
@@ -19,7 +19,7 @@ union Control {
 // SAFETY: CMSG_SPACE is arithmetic on its argument.
 const CONTROL_BYTES: usize = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as usize;
 
-/// An address as the kernel reads and writes it.
+/// A socket address in the kernel's representation.
 struct Address {
     storage: libc::sockaddr_storage,
     length: libc::socklen_t,
@@ -67,7 +67,7 @@ impl Address {
         let place = &raw const self.storage;
         match c_int::from(self.storage.ss_family) {
             libc::AF_INET => {
-                // SAFETY: the family says which address the storage holds, and it is large enough and aligned for it.
+                // SAFETY: the family determines which address the storage holds, and it is large enough and aligned for that.
                 let raw = unsafe { place.cast::<libc::sockaddr_in>().read() };
                 let ip = Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes());
                 Ok(SocketAddrV4::new(ip, u16::from_be(raw.sin_port)).into())
@@ -78,15 +78,18 @@ impl Address {
                 let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
                 Ok(SocketAddrV6::new(ip, u16::from_be(raw.sin6_port), raw.sin6_flowinfo, raw.sin6_scope_id).into())
             }
-            family => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a sender of address family {family}"))),
+            family => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a datagram from an address of family {family}, which is neither IPv4 nor IPv6"),
+            )),
         }
     }
 }
 
-/// Sends one datagram with this TOS (traffic class) byte.
+/// Sends one datagram with this TOS or traffic class byte.
 ///
 /// # Errors
-/// What `sendmsg` reports.
+/// The error of `sendmsg`.
 pub fn send(fd: BorrowedFd<'_>, to: &SocketAddr, tos: u8, bytes: &[u8]) -> io::Result<()> {
     let mut address = Address::new(to);
     let mut control = Control { bytes: [0; CONTROL_BYTES] };
@@ -109,11 +112,11 @@ pub fn send(fd: BorrowedFd<'_>, to: &SocketAddr, tos: u8, bytes: &[u8]) -> io::R
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Receives one datagram: who sent it, how many bytes it had, and its TOS (traffic class) byte. What does not fit into `buffer`
-/// is lost.
+/// Receives one datagram. Returns its sender, its length and its TOS or traffic class byte. Bytes that do not fit into `buffer` are
+/// lost.
 ///
 /// # Errors
-/// What `recvmsg` reports; [`io::ErrorKind::WouldBlock`] where there is none.
+/// The error of `recvmsg`; [`io::ErrorKind::WouldBlock`] if there is no datagram.
 pub fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(SocketAddr, usize, u8)> {
     let mut address = Address::empty();
     let mut control = Control { bytes: [0; CONTROL_BYTES] };
@@ -125,10 +128,10 @@ pub fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(SocketAddr,
     Ok((address.get()?, received, tos_of(&message)))
 }
 
-/// A message of one part with room for an address and control messages. It holds pointers to its arguments.
+/// A message with one part, an address and control messages. It holds pointers to its arguments.
 fn message(address: &mut Address, part: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
-    // SAFETY: msghdr is pointers and integers, for which all zeros is a value. Some systems' has private padding, so that it
-    // cannot be written field by field.
+    // SAFETY: msghdr consists of pointers and integers, for which all zeros is a valid value. On some systems it has private padding, so
+    // it cannot be initialised field by field.
     let mut message = unsafe { MaybeUninit::<libc::msghdr>::zeroed().assume_init() };
     message.msg_name = (&raw mut address.storage).cast::<c_void>();
     message.msg_namelen = address.length;
@@ -139,7 +142,7 @@ fn message(address: &mut Address, part: &mut libc::iovec, control: &mut Control)
     message
 }
 
-/// The TOS byte of a received message; 0 where the kernel did not tell.
+/// The TOS byte of a received message; 0 if the kernel did not report it.
 fn tos_of(message: &libc::msghdr) -> u8 {
     // SAFETY: recvmsg has set msg_control and msg_controllen to the control messages it wrote, which the macros walk; the data of
     // an IP_TOS message is one byte, that of an IPV6_TCLASS message an int.
@@ -158,7 +161,7 @@ fn tos_of(message: &libc::msghdr) -> u8 {
     0
 }
 
-/// Asks the kernel to tell the TOS (traffic class) byte of each received datagram.
+/// Makes the kernel report the TOS or traffic class byte of each received datagram.
 ///
 /// # Errors
 /// What `setsockopt` reports.
@@ -169,7 +172,7 @@ pub fn report_tos(fd: BorrowedFd<'_>, family: &SocketAddr) -> io::Result<()> {
     }
 }
 
-/// Asks for room for so many bytes of datagrams that wait to be received; the kernel may grant less.
+/// Requests a receive buffer of this size; the kernel may grant less.
 ///
 /// # Errors
 /// What `setsockopt` reports.
@@ -184,17 +187,17 @@ fn set_option(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits until there is something to receive, `timeout` has passed, or a signal came.
+/// Waits until there is a datagram to receive, `timeout` has passed, or a signal arrives.
 ///
 /// # Errors
-/// What `ppoll` reports.
+/// The error of `ppoll`.
 pub fn wait(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
     let mut entry = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let timeout = libc::timespec {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     };
-    // SAFETY: one entry, one timespec, both locals that outlive the call; no signal mask.
+    // SAFETY: the entry and the timespec are locals that outlive the call, and there is no signal mask.
     let result = unsafe { libc::ppoll(&raw mut entry, 1, &raw const timeout, std::ptr::null()) };
     match io::Error::last_os_error() {
         error if result < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),

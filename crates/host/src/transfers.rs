@@ -1,10 +1,10 @@
-//! The bytes of flows: those to send, and those that have arrived.
+//! The data of flows that are being sent and received.
 
 use std::collections::{BTreeMap, HashMap};
 
 use flowloom_core::{FlowId, NodeId, Packet};
 
-/// What this node sends, until it is acknowledged.
+/// The flows that this node sends, until they are acknowledged.
 #[derive(Default, Debug)]
 pub struct Outgoing {
     flows: HashMap<FlowId, (NodeId, Vec<u8>)>,
@@ -15,19 +15,19 @@ impl Outgoing {
     pub fn len(&self) -> usize {
         self.flows.len()
     }
-    /// Where a flow goes, if it is not yet acknowledged.
+    /// The destination of a flow that is not yet acknowledged.
     pub fn destination(&self, flow: FlowId) -> Option<NodeId> {
         self.flows.get(&flow).map(|(dst, _)| *dst)
     }
-    /// Takes a flow's bytes.
+    /// Adds a flow with its data.
     pub fn insert(&mut self, flow: FlowId, dst: NodeId, data: Vec<u8>) {
         self.flows.insert(flow, (dst, data));
     }
-    /// Forgets a flow.
+    /// Removes a flow.
     pub fn remove(&mut self, flow: FlowId) {
         self.flows.remove(&flow);
     }
-    /// A packet's payload; `None` where the flow is acknowledged since the packet was made, or never had those bytes.
+    /// A packet's payload. `None` if the flow was acknowledged after the packet was created, or does not have these bytes.
     pub fn payload<H>(&self, packet: &Packet<H>) -> Option<&[u8]> {
         if packet.payload_bytes == 0 {
             return Some(&[]);
@@ -38,14 +38,14 @@ impl Outgoing {
     }
 }
 
-/// One flow's bytes as they come. Memory follows what has arrived, whatever offsets a datagram may claim.
+/// Reassembles the data of one flow. It uses memory only for bytes that have arrived, whatever offset a datagram claims.
 #[derive(Default, Debug)]
 struct Assembly {
-    /// The flow from its start.
+    /// The bytes from the start of the flow to the first hole.
     front: Vec<u8>,
-    /// What lies beyond a hole, by offset.
+    /// The bytes after holes, by offset.
     ahead: BTreeMap<u64, Vec<u8>>,
-    /// What was reported does not fit together.
+    /// Whether reported byte ranges overlap or were not in their packet.
     broken: bool,
 }
 
@@ -65,15 +65,15 @@ impl Assembly {
     }
 }
 
-/// What this node receives, until it is complete.
+/// The flows that this node receives, until they are complete.
 #[derive(Default, Debug)]
 pub struct Incoming {
     flows: HashMap<FlowId, Assembly>,
 }
 
 impl Incoming {
-    /// Takes bytes that are new at `offset` of the flow; `None` where the endpoint reports bytes that were not in the packet, after
-    /// which the flow can never be complete.
+    /// Adds new bytes at `offset` of the flow. `None` means that the endpoint reported bytes that were not in the packet; the flow then
+    /// never becomes complete.
     pub fn insert(&mut self, flow: FlowId, offset: u64, bytes: Option<&[u8]>) {
         let assembly = self.flows.entry(flow).or_default();
         match bytes {
@@ -82,7 +82,7 @@ impl Incoming {
         }
     }
 
-    /// Hands out a complete flow; `None` where it has a hole, or overlaps.
+    /// Removes a flow and returns its data; `None` if it has a hole or an overlap.
     pub fn finish(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let assembly = self.flows.remove(&flow).unwrap_or_default();
         (assembly.ahead.is_empty() && !assembly.broken).then_some(assembly.front)
@@ -112,8 +112,8 @@ mod tests {
         }
 
         #[test]
-        fn a_missing_or_repeated_piece_is_noticed(pieces in 2_u64..20, wrong in 0_u64..20, missing: bool) {
-            // The end of a flow is not known here, so that its last piece is not missed.
+        fn a_missing_or_repeated_piece_is_detected(pieces in 2_u64..20, wrong in 0_u64..20, missing: bool) {
+            // The size of the flow is not known here, so a missing last piece cannot be detected.
             let wrong = if missing { wrong % (pieces - 1) } else { wrong % pieces };
             let mut incoming = Incoming::default();
             for n in 0..pieces {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn overlaps_and_bytes_that_never_came_spoil_a_flow() {
+    fn overlaps_and_bytes_that_never_arrived_break_a_flow() {
         let mut incoming = Incoming::default();
         incoming.insert(FlowId(1), 2, Some(b"cd"));
         incoming.insert(FlowId(1), 0, Some(b"abc"));

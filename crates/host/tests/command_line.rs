@@ -1,4 +1,4 @@
-//! `flowloom-node` as it is called: bad input is named and exits with 2, help and version are there, the README's session works.
+//! The command line of `flowloom-node`: bad input is named and exits with 2, help and version work, and so does the README's session.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 const NODES: [&str; 2] = ["127.0.0.1:7000", "127.0.0.1:7001"];
 
-/// Runs it on these arguments and returns what it says on standard error.
+/// Runs it with these arguments, which it must refuse, and returns its standard error.
 fn refused(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_flowloom-node")).args(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -57,7 +57,7 @@ fn the_first_session_of_the_readme_works() {
     fs::create_dir_all(&folder).unwrap();
     fs::copy(&readme, folder.join("README.md")).unwrap();
     let text = fs::read_to_string(&readme).unwrap();
-    // All of 127/8 is this machine's: no other process has these addresses.
+    // All addresses in 127/8 belong to this machine. These contain the process id, so no other process uses them.
     let [_, a, b, c] = std::process::id().to_be_bytes();
     let mut commands = text.lines().filter_map(|line| line.strip_prefix("$ flowloom-node ")).map(|words| {
         let words = words.replace("127.0.0.1:", &format!("127.{}.{b}.{c}:", a | 0x80));

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 const NODES: usize = 4;
 const FLOWS: usize = 200;
-/// Ends a test that would never end; it is no measure of speed.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The time limit of a test that hangs. It does not measure speed.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// One flow to be sent.
 struct Planned {
@@ -22,7 +22,7 @@ struct Planned {
     data: Vec<u8>,
 }
 
-/// SplitMix64: test data that no two flows share.
+/// SplitMix64, so that all flows have different data.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let word = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -30,8 +30,8 @@ fn random(state: &mut u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Sizes from nothing to 3 MB: the edges of packets and of pHost's free tokens first, then each order of magnitude alike, but for
-/// half as many of the largest.
+/// Sizes from 0 to 3 MB. The first are the boundaries of packets and of pHost's free tokens. The others are spread evenly over the orders
+/// of magnitude, with half as many of the largest.
 fn sizes() -> Vec<usize> {
     let mut sizes = vec![0, 1, 2, 1417, 1418, 1419, 11_344, 11_345, 3_000_000];
     let mut state = 1;
@@ -42,7 +42,7 @@ fn sizes() -> Vec<usize> {
     sizes
 }
 
-/// All pairs of nodes in turn.
+/// Flows between all pairs of nodes in turn.
 fn plan() -> Vec<Planned> {
     let flow = |(index, size): (usize, usize)| {
         let src = index % NODES;
@@ -54,7 +54,7 @@ fn plan() -> Vec<Planned> {
     sizes().into_iter().enumerate().map(flow).collect()
 }
 
-/// A directory that goes when the test does.
+/// A directory that is removed at the end of the test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -70,10 +70,10 @@ impl Drop for Directory {
     }
 }
 
-/// A process that never outlives the test.
+/// A process that is killed at the end of the test.
 struct Process {
     child: Child,
-    /// It ends some time after this is dropped.
+    /// Its standard input. When this is dropped, the process ends.
     input: Option<ChildStdin>,
 }
 impl Drop for Process {
@@ -83,7 +83,7 @@ impl Drop for Process {
     }
 }
 
-/// Starts a node whose lines go to `lines`; `None` is its end.
+/// Starts a node. Its output lines are sent to `lines`; `None` means that it has ended.
 fn spawn(me: usize, arguments: &[String], lines: Sender<(usize, Option<String>)>) -> Process {
     let mut child = Command::new(env!("CARGO_BIN_EXE_flowloom-node"))
         .args(arguments)
@@ -102,26 +102,26 @@ fn spawn(me: usize, arguments: &[String], lines: Sender<(usize, Option<String>)>
     Process { child, input }
 }
 
-/// Addresses that no other process uses: all of 127/8 is this machine's, so the process id goes into the address.
+/// Addresses that no other process uses. All addresses in 127/8 belong to this machine, and these contain the process id.
 fn addresses() -> Vec<String> {
     static PORT: AtomicU16 = AtomicU16::new(7000);
     let [_, a, b, c] = std::process::id().to_be_bytes();
     (0..NODES).map(|_| format!("127.{}.{b}.{c}:{}", a | 0x80, PORT.fetch_add(1, Ordering::Relaxed))).collect()
 }
 
-/// `key=value` words of a line.
+/// The `key=value` words of a line.
 fn fields(line: &str) -> BTreeMap<String, String> {
     line.split(' ').filter_map(|word| word.split_once('=')).map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-/// What the nodes said.
+/// The output of the nodes.
 #[derive(Default)]
 struct Log {
-    /// Which planned flow each flow is, by its id.
+    /// The index of the planned flow, by flow id.
     sending: BTreeMap<String, usize>,
     acknowledged: Vec<String>,
     received: Vec<(usize, String)>,
-    /// Counters of the nodes that have ended, added up.
+    /// The sums of the counters of all nodes that have ended.
     stats: BTreeMap<String, u64>,
     ended: usize,
 }
@@ -143,7 +143,7 @@ impl Log {
                     *self.stats.entry(name).or_default() += count.parse::<u64>().unwrap();
                 }
             }
-            _ => panic!("node {node} said: {line}"),
+            _ => panic!("node {node} printed: {line}"),
         }
     }
 
@@ -152,9 +152,9 @@ impl Log {
     }
 }
 
-/// Listens to the nodes until all has arrived, then ends them and listens until they have.
-fn converse(processes: &mut [Process], lines: &Receiver<(usize, Option<String>)>) -> Log {
-    let deadline = Instant::now() + PATIENCE;
+/// Reads the nodes' output until all flows have arrived, then closes their input and reads until they end.
+fn wait_for_flows(processes: &mut [Process], lines: &Receiver<(usize, Option<String>)>) -> Log {
+    let deadline = Instant::now() + TIME_LIMIT;
     let mut log = Log::default();
     while log.ended < NODES {
         if log.is_complete() {
@@ -163,20 +163,20 @@ fn converse(processes: &mut [Process], lines: &Receiver<(usize, Option<String>)>
         match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok((node, Some(line))) => log.take(node, &line),
             Ok((node, None)) => {
-                assert!(log.is_complete(), "node {node} ended early; it said why on standard error");
+                assert!(log.is_complete(), "node {node} ended early; its standard error says why");
                 log.ended += 1;
             }
             Err(RecvTimeoutError::Timeout) => {
                 let (received, acknowledged) = (log.received.len(), log.acknowledged.len());
-                panic!("after {PATIENCE:?} {received} of {FLOWS} flows are received and {acknowledged} acknowledged");
+                panic!("after {TIME_LIMIT:?} {received} of {FLOWS} flows are received and {acknowledged} acknowledged");
             }
-            Err(RecvTimeoutError::Disconnected) => unreachable!("every node tells its end"),
+            Err(RecvTimeoutError::Disconnected) => unreachable!("every node reports its end"),
         }
     }
     log
 }
 
-/// Runs all flows with these options to every node, checks that each arrived whole and once, and returns the added counters.
+/// Runs all flows with these options for every node, checks that each flow arrives completely and once, and returns the sums of counters.
 fn exchange(name: &str, options: &[&str]) -> BTreeMap<String, u64> {
     let directory = Directory::new(name);
     let (plan, addresses) = (plan(), addresses());
@@ -196,7 +196,7 @@ fn exchange(name: &str, options: &[&str]) -> BTreeMap<String, u64> {
         arguments.extend(addresses.iter().cloned());
         processes.push(spawn(node, &arguments, sender.clone()));
     }
-    let log = converse(&mut processes, &lines);
+    let log = wait_for_flows(&mut processes, &lines);
     for process in &mut processes {
         assert!(process.child.wait().unwrap().success());
     }
@@ -211,7 +211,7 @@ fn check(log: &Log, plan: &[Planned], saved: impl Fn(usize) -> PathBuf) {
         let index = log.sending[flow];
         let Planned { dst, data, .. } = &plan[index];
         assert!(!std::mem::replace(&mut seen[index], true), "flow {index} was received twice");
-        assert_eq!(node, dst, "flow {index} went astray");
+        assert_eq!(node, dst, "flow {index} arrived at the wrong node");
         let arrived = fs::read(saved(*node).join(flow)).unwrap();
         assert!(arrived == *data, "flow {index}: {} bytes arrived, {} were sent, or they differ", arrived.len(), data.len());
     }
@@ -226,12 +226,12 @@ fn check(log: &Log, plan: &[Planned], saved: impl Fn(usize) -> PathBuf) {
 fn every_byte_arrives_once() {
     let stats = exchange("plain", &[]);
     assert_eq!((stats["lost"], stats["duplicated"], stats["reordered"]), (0, 0, 0));
-    assert_eq!((stats["nic_drops"], stats["unsendable"]), (0, 0), "a pulled endpoint's packets do not queue");
+    assert_eq!((stats["nic_drops"], stats["unsendable"]), (0, 0), "packets of a pulled endpoint are not queued");
     eprintln!("{stats:?}");
 }
 
 #[test]
-fn every_byte_arrives_once_whatever_the_network_does() {
+fn every_byte_arrives_once_with_loss_duplication_and_reordering() {
     let stats = exchange("faults", &["--loss", "0.03", "--duplicate", "0.02", "--reorder", "0.02"]);
     let arrived = stats["packets_received"] - stats["duplicated"] + stats["lost"];
     for (fault, share) in [("lost", 0.03), ("duplicated", 0.02), ("reordered", 0.02)] {
@@ -242,8 +242,8 @@ fn every_byte_arrives_once_whatever_the_network_does() {
     eprintln!("{stats:?}");
 }
 
-/// A transport that fills the NIC's queue instead of being asked for packets. Its timeout is the testbed's, not the paper's 45 us,
-/// in which no process is woken.
+/// A [`flowloom_core::Nic::Queued`] transport, which fills the NIC's queue. Its timeout fits the testbed: within the paper's 45 us the
+/// kernel wakes no process.
 #[test]
 fn every_byte_arrives_once_from_a_transport_that_queues() {
     let config = "rto = \"4ms\"\ntime_wait = \"10s\"";

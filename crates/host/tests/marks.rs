@@ -1,4 +1,4 @@
-//! What the kernel makes of classes and ECN fields: every TOS byte arrives as it was sent.
+//! The kernel keeps classes and ECN fields: every TOS byte arrives as it was sent.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,22 +9,22 @@ use flowloom_core::{Ecn, NodeId};
 use flowloom_host::{Arrival, Cluster, Datagrams, Node, Profile, Udp, marking};
 use flowloom_transports::phost::PHost;
 
-/// Ends a test that would never end.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of a test that hangs.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Receives the next datagram, which is on its way.
+/// Receives the next datagram, which has been sent.
 fn next(socket: &mut Udp, buffer: &mut [u8]) -> Arrival {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     loop {
         if let Some(arrival) = socket.receive(buffer).unwrap() {
             return arrival;
         }
-        assert!(Instant::now() < deadline, "nothing came within {PATIENCE:?}");
+        assert!(Instant::now() < deadline, "no datagram arrived within {TIME_LIMIT:?}");
         socket.wait(Duration::from_secs(1)).unwrap();
     }
 }
 
-/// Sends one datagram of each class and ECN field, and of all other TOS bytes, between two sockets at `address`.
+/// Sends one datagram with each TOS byte, and one with each class and ECN field, between two sockets at `address`.
 fn every_byte_arrives(address: &str) {
     let address: SocketAddr = address.parse().unwrap();
     let (mut from, mut to) = (Udp::bind(address).unwrap(), Udp::bind(address).unwrap());
@@ -54,17 +54,17 @@ fn every_tos_byte_arrives_over_ipv4() {
 fn every_traffic_class_byte_arrives_over_ipv6() {
     match Udp::bind("[::1]:0".parse().unwrap()) {
         Ok(_) => every_byte_arrives("[::1]:0"),
-        Err(error) => eprintln!("this machine has no IPv6 loopback ({error}); nothing was tested"),
+        Err(error) => eprintln!("this machine has no IPv6 loopback ({error}); IPv6 was not tested"),
     }
 }
 
-/// A socket that remembers which TOS bytes came.
-struct Noting {
+/// A socket that records the TOS bytes of received datagrams.
+struct Recording {
     inner: Udp,
     seen: BTreeSet<u8>,
 }
 
-impl Datagrams for Noting {
+impl Datagrams for Recording {
     fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool> {
         self.inner.send(to, tos, datagram)
     }
@@ -87,21 +87,21 @@ fn a_transport_s_classes_arrive_as_dscp() {
     let mut nodes: Vec<_> = (0..)
         .zip(sockets)
         .map(|(me, inner)| {
-            let noting = Noting { inner, seen: BTreeSet::new() };
-            Node::<PHost, _>::over(noting, &Default::default(), &cluster, NodeId(me)).unwrap()
+            let recording = Recording { inner, seen: BTreeSet::new() };
+            Node::<PHost, _>::over(recording, &Default::default(), &cluster, NodeId(me)).unwrap()
         })
         .collect();
     let (mut b, mut a) = (nodes.pop().unwrap(), nodes.pop().unwrap());
     a.send(NodeId(1), vec![1; 100]).unwrap();
     a.send(NodeId(1), vec![2; 100_000]).unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     while a.unacknowledged() > 0 {
-        assert!(Instant::now() < deadline, "two flows were not over after {PATIENCE:?}");
-        // One thread for both, so neither may wait long for the other.
+        assert!(Instant::now() < deadline, "the two flows were not complete after {TIME_LIMIT:?}");
+        // One thread runs both nodes, so neither may wait for long.
         a.step(Duration::from_micros(100)).unwrap();
         b.step(Duration::from_micros(100)).unwrap();
     }
-    // CS7, CS6 and CS5 at the destination; tokens and acknowledgements, CS7, at the source.
+    // The destination receives CS7, CS6 and CS5. The source receives tokens and acknowledgements, which are CS7.
     assert_eq!(b.network().seen, BTreeSet::from([56 << 2, 48 << 2, 40 << 2]));
     assert_eq!(a.network().seen, BTreeSet::from([56 << 2]));
 }

@@ -1,6 +1,6 @@
-//! A transport that only sends: a flow leaves back to back, the receiver reports what comes, and one packet says that all came.
+//! A minimal transport: a flow is sent back to back, the receiver reports what arrives, and one packet acknowledges the whole flow.
 //!
-//! The schemes of the tests put their own field into its header ([`Scheme::Extra`]) and their own discipline into its ports.
+//! Tests add a field of their own to its header ([`Scheme::Extra`]) and choose the discipline of its ports.
 
 use std::collections::{HashMap, VecDeque};
 use std::marker::PhantomData;
@@ -10,16 +10,16 @@ use flowloom_core::{
     Wire, WireProfile,
 };
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Part of a flow of so many bytes.
+    /// Part of a flow of this size.
     Data(Bytes),
-    /// Answers a data packet; `true` where the receiver has the whole flow.
+    /// The answer to a data packet; `true` if the receiver has the whole flow.
     Ack(bool),
-    /// The payload of the packet at this offset was cut off: send it again.
+    /// The payload of the packet at this offset was cut off and must be sent again.
     Nack(Bytes),
-    /// The scheme's own.
+    /// A packet of the test's own scheme.
     Other,
 }
 
@@ -51,7 +51,7 @@ struct Receiving {
     arrived: Vec<bool>,
 }
 
-/// The endpoint. Flows leave in the order in which they were opened, control packets before data.
+/// The endpoint. Flows are sent in the order in which they were opened, and control packets before data.
 pub struct Blaster<X> {
     pub wire: WireProfile,
     node: NodeId,
@@ -80,18 +80,18 @@ impl<X: Copy + Default> Blaster<X> {
         }
     }
 
-    /// Opens a flow whose data goes in `class`.
+    /// Opens a flow whose data packets have this class.
     pub fn open_in(&mut self, flow: &Flow, class: u8) {
         self.expect(flow);
         self.sending.push_back(Sending { flow: *flow, class, next: 0 });
     }
 
-    /// A flow that the scheme sends itself; its last acknowledgement is reported.
+    /// Registers a flow that the scheme sends itself, so that its last acknowledgement is reported.
     pub fn expect(&mut self, flow: &Flow) {
         self.sent.insert(flow.id, *flow);
     }
 
-    /// Sends a packet without payload before any data.
+    /// Queues a packet without payload, which is sent before any data.
     pub fn control(&mut self, flow: FlowId, dst: NodeId, kind: Kind, extra: X) {
         let size_bytes = self.wire.control.get() as u32;
         let packet = Packet {
@@ -205,10 +205,10 @@ impl<X: Copy + Default> Endpoint for Blaster<X> {
     }
 }
 
-/// What a test adds to blasting.
+/// What a test adds to the transport.
 pub trait Scheme: 'static {
     const NIC: Nic = Nic::Pulled;
-    /// Whether every data packet is answered with its own header.
+    /// Whether every data packet is answered, with the `extra` field of its header.
     const ECHO: bool = false;
     type Config: Clone + Default;
     type Extra: Copy + Default + std::fmt::Debug + 'static;
@@ -236,7 +236,7 @@ impl<S: Scheme> Transport for Blast<S> {
     }
 }
 
-/// Blasting through first-in first-out ports.
+/// The transport with first-in first-out ports.
 pub enum Plain {}
 
 impl Scheme for Plain {
@@ -248,7 +248,7 @@ impl Scheme for Plain {
     }
 }
 
-/// The same with hosts that hand everything to their NIC's queue at once.
+/// As [`Plain`], with hosts that put all packets into their NIC's queue at once.
 pub enum PlainQueued {}
 
 impl Scheme for PlainQueued {

@@ -1,5 +1,5 @@
-//! What the fabric's tests share.
-#![allow(dead_code)] // every test target uses a part of it
+//! Helpers of the fabric's tests.
+#![allow(dead_code)] // no test target uses all of them
 
 pub mod blast;
 pub mod depth;

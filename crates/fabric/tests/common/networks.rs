@@ -1,4 +1,4 @@
-//! Networks, set-ups and flows.
+//! Networks, simulation set-ups and flows.
 
 use flowloom_core::{
     Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Rate, Switching, Time, Transport, WireProfile, topology,
@@ -21,7 +21,7 @@ pub fn ns(n: u64) -> Time {
     Time::from_ps(n * 1000)
 }
 
-/// One network of each shape, small: 10 Gb/s hosts, and a middle that is as fast, faster or slower.
+/// A small network of each topology, mostly with 10 Gb/s hosts. Links between switches are as fast, faster or slower than the hosts'.
 pub fn shapes(switching: Switching) -> Vec<(&'static str, Network)> {
     let d = HOP_DELAY;
     vec![
@@ -44,7 +44,7 @@ pub fn pairs(network: &Network) -> Vec<(NodeId, NodeId)> {
     seen.into_values().collect()
 }
 
-/// Memory that never overflows, one path per flow, no time limit.
+/// A set-up with memory that never overflows, one path per flow, and no time limit.
 pub fn setup(network: Network) -> SimSetup {
     SimSetup {
         network,
@@ -69,13 +69,13 @@ pub fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time) -> Flow {
     }
 }
 
-/// Flows one after the other, each into an idle network.
+/// Flows of each size between each pair, one every `gap`, so that each starts in an idle network if `gap` is long enough.
 pub fn apart(ends: &[(NodeId, NodeId)], sizes: &[u64], gap: Duration) -> Vec<Flow> {
     let each = ends.iter().flat_map(|ends| sizes.iter().map(move |size| (*ends, *size)));
     (0..).zip(each).map(|(id, ((src, dst), size))| flow(id, src.0, dst.0, size, Time::ZERO + gap * u64::from(id))).collect()
 }
 
-/// Numbers flows anew after sorting them by start.
+/// Sorts flows by start and renumbers them.
 pub fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
     flows.sort_by_key(|flow| flow.start);
     for (id, flow) in (0..).zip(&mut flows) {
@@ -84,40 +84,40 @@ pub fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
     flows
 }
 
-/// Runs to the end; conservation is checked.
+/// Runs the simulation to its end and checks conservation.
 pub fn run<T: Transport>(config: &T::Config, setup: SimSetup, flows: Vec<Flow>) -> Report {
     watch::<T, ()>(config, setup, flows, ()).0
 }
 
-/// The same with an observer.
+/// As [`run`], with an observer.
 pub fn watch<T: Transport, O: Observer<T::Header>>(
     config: &T::Config,
     setup: SimSetup,
     flows: Vec<Flow>,
-    eye: O,
+    observer: O,
 ) -> (Report, O) {
-    let mut sim = Sim::<T, T::Port, O>::new(config, setup, flows, eye);
+    let mut sim = Sim::<T, T::Port, O>::new(config, setup, flows, observer);
     while sim.step(1 << 20) {}
     sim.finish().expect("conservation")
 }
 
-/// The same with faults on the links that `faults` names by index.
+/// As [`watch`], with `faults(index)` on each link.
 pub fn watch_faulty<T: Transport, O: Observer<T::Header>>(
     config: &T::Config,
     setup: SimSetup,
     flows: Vec<Flow>,
-    eye: O,
+    observer: O,
     faults: impl Fn(u32) -> Vec<Fault>,
 ) -> (Report, O) {
     let seed = setup.seed;
-    let mut sim = Sim::<T, Faulty<T::Port>, O>::with_ports(config, setup, flows, eye, |port, site| {
+    let mut sim = Sim::<T, Faulty<T::Port>, O>::with_ports(config, setup, flows, observer, |port, site| {
         Faulty::new(port, site, faults(site.link.0), seed)
     });
     while sim.step(1 << 20) {}
     sim.finish().expect("conservation")
 }
 
-/// A random stream for a test's own use.
+/// A random number generator for tests.
 pub struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
@@ -132,7 +132,7 @@ impl Dice {
     pub fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
-    /// Exponential.
+    /// Exponentially distributed.
     pub fn exponential(&mut self, mean: Duration) -> Duration {
         mean.scale(-self.unit().ln())
     }

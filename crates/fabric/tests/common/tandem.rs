@@ -1,5 +1,5 @@
-//! The times of packets that cross an idle path back to back, by the recursion of a tandem queue: packet after packet and link
-//! after link, written from the definition of store-and-forward and cut-through and from nothing else.
+//! The arrival times of packets sent back to back over an idle path, by the recursion of a tandem queue over packets and links. It is
+//! written only from the definitions of store-and-forward and cut-through, independently of the simulator.
 
 use flowloom_core::{Bytes, Duration, LinkId, Network, Switching, WireProfile};
 
@@ -7,11 +7,11 @@ fn on_wire(bytes: u64, bps: u64) -> u64 {
     (u128::from(bytes) * 8 * 1_000_000_000_000).div_ceil(u128::from(bps)) as u64
 }
 
-/// An idle path into which packets are put one after the other.
+/// A path that is idle but for the packets given to [`Tandem::send`], one after the other.
 pub struct Tandem<'a> {
     network: &'a Network,
     path: &'a [LinkId],
-    /// When each link's sender is free again.
+    /// When each link is free again.
     free: Vec<u64>,
 }
 
@@ -20,7 +20,7 @@ impl<'a> Tandem<'a> {
         Tandem { network, path, free: vec![0; path.len()] }
     }
 
-    /// When the last bit arrives of a packet of `size` bytes on the wire that may leave at `release`.
+    /// Sends a packet of `size` bytes on the wire at `release` or later, and returns when its last bit arrives.
     pub fn send(&mut self, release: Duration, size: u64) -> Duration {
         let mut usable = release.as_ps();
         for (index, link) in self.path.iter().enumerate() {
@@ -38,13 +38,13 @@ impl<'a> Tandem<'a> {
     }
 }
 
-/// When the last bit arrives of the last of some packets, of so many bytes on the wire, that leave back to back from zero on.
+/// When the last bit of the last packet arrives, if packets of these sizes on the wire are sent back to back from time zero.
 pub fn back_to_back(network: &Network, path: &[LinkId], sizes: &[u64]) -> Duration {
     let mut tandem = Tandem::new(network, path);
     sizes.iter().fold(Duration::ZERO, |_, size| tandem.send(Duration::ZERO, *size))
 }
 
-/// What each packet of a flow takes on a wire.
+/// The size on the wire of each packet of a flow.
 pub fn sizes_on_wire(size: Bytes, wire: &WireProfile) -> Vec<u64> {
     (0..wire.packets(size)).map(|index| wire.data_size(wire.payload_of(size, index)).get()).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use flowloom_core::{DropReason, Event, FlowId, LinkId, NodeId, Packet, Time};
 use flowloom_fabric::Observer;
 
-/// Keeps every packet that was made, left a port, was dropped or arrived, with time and place.
+/// Records every packet that was created, sent by a port, dropped or received, with time and place.
 #[derive(Clone, Debug)]
 pub struct Log<H> {
     pub injected: Vec<(Time, NodeId, Packet<H>)>,
@@ -21,7 +21,7 @@ impl<H> Default for Log<H> {
 }
 
 impl<H: Copy> Log<H> {
-    /// The packets that left on a link, in order.
+    /// The packets sent over a link, in order.
     pub fn on(&self, link: LinkId) -> impl Iterator<Item = (Time, &Packet<H>)> {
         self.sent.iter().filter(move |(_, at, _)| *at == link).map(|(time, _, packet)| (*time, packet))
     }
@@ -42,7 +42,7 @@ impl<H: Copy> Observer<H> for Log<H> {
     }
 }
 
-/// What each flow's receiver reported: ranges of bytes, and when a byte was reported twice.
+/// The byte ranges that each flow's receiver reported, and the bytes that were reported twice.
 #[derive(Default)]
 pub struct Coverage {
     pub ranges: HashMap<FlowId, BTreeMap<u64, u64>>,

@@ -1,4 +1,4 @@
-//! Injected faults: their rates, their bounds, and that no byte goes astray.
+//! Fault injection: rates, bounds, and conservation of bytes.
 
 use std::collections::HashMap;
 
@@ -19,21 +19,21 @@ fn dumbbell() -> SimSetup {
     setup(network)
 }
 
-/// 20 000 packets through a middle link with this fault.
+/// Sends 20 000 packets through a middle link with this fault.
 fn through(fault: Fault) -> (flowloom_fabric::Report, Log<Header<()>>) {
     let flows = vec![flow(0, 0, 2, 1460 * 20_000, Time::ZERO)];
     let faults = |link| if link == MIDDLE { vec![fault] } else { Vec::new() };
     watch_faulty::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults)
 }
 
-/// Whether `count` of `n` is what a probability `p` gives, within four standard deviations.
+/// Whether `count` of `n` agrees with a probability `p`, within four standard deviations.
 fn is_share(count: u64, n: u64, p: f64) -> bool {
     let (mean, deviation) = (n as f64 * p, (n as f64 * p * (1.0 - p)).sqrt());
     (count as f64 - mean).abs() <= 4.0 * deviation
 }
 
 #[test]
-fn loss_has_its_rate_and_its_place() {
+fn loss_has_its_rate_and_happens_on_its_link() {
     for p in [0.01, 0.1, 0.5] {
         let (report, _) = through(Fault::Loss(p));
         let lost = report.ports[MIDDLE as usize].dropped_packets[DropReason::Lost as usize];
@@ -44,10 +44,10 @@ fn loss_has_its_rate_and_its_place() {
     }
 }
 
-/// Two links, one packet on each at the same instants: what is lost on one says nothing about the other. Of 5000 packets 500 are
-/// lost on each link, 50 by chance on both.
+/// Losses on two links that carry packets at the same times are independent. Of 5000 packets, about 500 are lost on each link, and about
+/// 50 of these on both.
 #[test]
-fn links_are_lossy_each_on_its_own() {
+fn losses_of_different_links_are_independent() {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
     let flows = vec![flow(0, 0, 2, 1460 * 5000, Time::ZERO), flow(1, 1, 3, 1460 * 5000, Time::ZERO)];
     let to_hosts = [2, 3].map(|host| network.ports(NodeId(host))[0].reverse());
@@ -62,7 +62,7 @@ fn links_are_lossy_each_on_its_own() {
 }
 
 #[test]
-fn corrupt_packets_travel_on_and_the_receiving_nic_discards_them() {
+fn corrupt_packets_are_forwarded_and_the_receiving_nic_discards_them() {
     let (report, log) = through(Fault::Corrupt(0.1));
     let last = report.network.ports(NodeId(2))[0].reverse();
     let discarded = report.ports[last.index()].dropped_packets[DropReason::Corrupted as usize];
@@ -88,7 +88,7 @@ fn duplicates_are_counted_and_delivered_once() {
     assert_eq!(times.values().filter(|count| **count == 2).count() as u64, record.duplicated_bytes / 1460);
 }
 
-/// Packets 50 µs apart, so that each one's delay is its own: p of them are late, by a uniform time up to 10 µs.
+/// Packets are 50 µs apart, so that they do not delay each other. 20 % of them are late, by a uniformly distributed time up to 10 µs.
 #[test]
 fn held_back_packets_are_late_by_a_uniform_time() {
     let flows: Vec<Flow> = (0..20_000).map(|id| flow(id, 0, 2, 1460, ns(50_000 * u64::from(id)))).collect();
@@ -106,20 +106,21 @@ fn held_back_packets_are_late_by_a_uniform_time() {
 }
 
 #[test]
-fn others_overtake_what_is_held_back() {
+fn other_packets_overtake_those_that_are_held_back() {
     let (report, log) = through(Fault::Reorder(0.1, Duration::from_us(10)));
     let offsets: Vec<u64> = log.arrived.iter().filter(|(_, n, _)| *n == NodeId(2)).map(|(_, _, p)| p.offset.get()).collect();
     assert_eq!(offsets.len(), 20_000);
     let overtaken = offsets.windows(2).filter(|pair| pair[1] < pair[0]).count() as u64;
-    // A packet held for 10 µs × U is overtaken unless U is below one packet time of 1.2 µs: by at least one in 88 % of cases.
+    // A packet is held for 10 µs × U, with U uniform in (0, 1). It is overtaken if that is more than a packet time of 1.2 µs: in 88 % of
+    // cases.
     assert!(is_share(overtaken, 20_000, 0.1 * 0.88), "{overtaken}");
     assert_eq!(report.records[0].delivered_bytes, 1460 * 20_000);
 }
 
-/// Packet k (from 1) reaches the middle link's port at 1.2 k + 0.2 µs. Down from 20 to 50 µs: packets 17 to 41 are lost, packet
-/// 16 is on its way already.
+/// Packet k (from 1) reaches the middle link's port at 1.2 k + 0.2 µs. The link is down from 20 to 50 µs: packets 17 to 41 are lost, and
+/// packet 16 was sent before.
 #[test]
-fn a_link_that_is_down_loses_what_comes_and_no_more() {
+fn a_link_that_is_down_loses_arriving_packets_and_no_others() {
     let flows = vec![flow(0, 0, 2, 146_000, Time::ZERO)];
     let faults = |link| if link == MIDDLE { vec![Fault::Down(ns(20_000), ns(50_000))] } else { Vec::new() };
     let (report, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults);
@@ -129,23 +130,23 @@ fn a_link_that_is_down_loses_what_comes_and_no_more() {
     assert_eq!(report.records[0].arrived_bytes, 1460 * 75);
 }
 
-/// Two hosts at once: packets queue up, stay while the link is down, and the first of them leaves when it is up.
+/// Two hosts send at once, so packets queue. They stay queued while the link is down, and the first is sent when the link is up.
 #[test]
-fn what_is_queued_waits_for_the_link() {
+fn queued_packets_wait_for_the_link() {
     let flows = vec![flow(0, 0, 2, 146_000, Time::ZERO), flow(1, 1, 3, 146_000, Time::ZERO)];
     let faults = |link| if link == MIDDLE { vec![Fault::Down(ns(20_000), ns(50_000))] } else { Vec::new() };
     let (report, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults);
     let sent: Vec<Time> = log.on(LinkId(MIDDLE)).map(|(time, _)| time).collect();
     let (before, after) = sent.split_at(sent.partition_point(|time| *time < ns(20_000)));
-    // One each 1.2 µs from 1.4 µs on; of the 32 that came until then, 16 are left.
+    // One packet is sent every 1.2 µs from 1.4 µs on. 32 packets have arrived by 20 µs, so 16 are queued.
     assert_eq!((before.len(), before[15]), (16, ns(1400 + 15 * 1200)));
     assert_eq!(after[0], ns(50_000));
     assert_eq!(after.len() + before.len() + report.ports[MIDDLE as usize].drops() as usize, 200);
     assert_eq!(report.ports[MIDDLE as usize].drops(), 2 * 25);
 }
 
-/// A NIC whose link is down asks its endpoint for nothing: of 100 packets it loses the one that found the link down, and the
-/// others follow when the link is up.
+/// A NIC whose link is down takes no packets from its endpoint. Of 100 packets it loses only the first, and sends the others when the
+/// link is up.
 #[test]
 fn an_endpoint_keeps_its_packets_while_its_own_link_is_down() {
     let setup = dumbbell();
@@ -158,11 +159,11 @@ fn an_endpoint_keeps_its_packets_while_its_own_link_is_down() {
     assert_eq!((sent.len(), sent[0], sent[98]), (99, ns(50_000), ns(50_000 + 98 * 1200)));
 }
 
-/// Payload of each flow, counted beside the fabric: put in, taken out, given up, and reported by the receiver.
+/// Payload bytes of each flow, counted by an observer: injected, arrived, dropped, and reported by the receiver.
 #[derive(Default)]
-struct Ledger(HashMap<FlowId, [u64; 4]>);
+struct Counts(HashMap<FlowId, [u64; 4]>);
 
-impl Observer<Header<()>> for Ledger {
+impl Observer<Header<()>> for Counts {
     fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<Header<()>>) {
         self.0.entry(packet.flow).or_default()[0] += u64::from(packet.payload_bytes);
     }
@@ -182,7 +183,7 @@ impl Observer<Header<()>> for Ledger {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
 
-    /// Every fault on every link, in a fabric whose small buffers overflow too, cut off at any time.
+    /// Every link has every fault, buffers are so small that they overflow, and the run is stopped at a random time.
     #[test]
     fn every_byte_is_accounted_for(
         seed in any::<u64>(),
@@ -208,19 +209,19 @@ proptest! {
             Fault::Loss(p), Fault::Corrupt(p), Fault::Duplicate(p), Fault::Reorder(p, Duration::from_us(5)),
             Fault::Down(ns(40_000), ns(60_000)),
         ];
-        let (report, ledger) = watch_faulty::<Blast<Plain>, Ledger>(&(), setup, flows, Ledger::default(), faults);
+        let (report, counts) = watch_faulty::<Blast<Plain>, Counts>(&(), setup, flows, Counts::default(), faults);
         for (flow, record) in report.flows.iter().zip(&report.records) {
-            let [sent, arrived, dropped, delivered] = ledger.0.get(&flow.id).copied().unwrap_or_default();
+            let [sent, arrived, dropped, delivered] = counts.0.get(&flow.id).copied().unwrap_or_default();
             let found = [record.sent_bytes, record.arrived_bytes, record.dropped_bytes, record.delivered_bytes];
             prop_assert_eq!(found, [sent, arrived, dropped, delivered]);
             prop_assert!(record.delivered_bytes <= record.arrived_bytes.min(flow.size.get()));
         }
-        prop_assert!(ledger.0.len() <= 40);
+        prop_assert!(counts.0.len() <= 40);
         prop_assert!(report.end <= ns(limit_us * 1000));
     }
 }
 
-/// A control packet is as mortal as data.
+/// Control packets can be lost like data packets.
 #[test]
 fn a_lost_answer_leaves_the_flow_received_and_not_acknowledged() {
     let back = MIDDLE ^ 1;

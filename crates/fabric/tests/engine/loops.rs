@@ -1,4 +1,4 @@
-//! Flows that start when others have been received.
+//! Closed loops: flows that start when others have been received.
 
 use flowloom_core::{Duration, Flow, FlowId, NodeId, Time, topology};
 use flowloom_fabric::{Report, Sim, SimSetup, Successor};
@@ -9,14 +9,14 @@ use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, in_order, run, 
 
 type Net = flowloom_core::Network;
 
-/// Loops: source, destination, sizes, think time. The first flow of each starts at the loop's number, in microseconds.
+/// A closed loop. Its first flow starts at as many microseconds as the loop's number.
 struct Loop {
     ends: (u32, u32),
     sizes: Vec<u64>,
     think: Duration,
 }
 
-/// Flows that do not wait first, then the rest, loop by loop.
+/// The flows of all loops: first those that do not wait, then the others, loop by loop.
 fn chained(loops: &[Loop]) -> (Vec<Flow>, Vec<Option<Successor>>) {
     let mut flows: Vec<Flow> = Vec::new();
     for (number, Loop { ends: (src, dst), sizes, .. }) in (0u32..).zip(loops) {
@@ -43,9 +43,10 @@ fn run_loops(setup: SimSetup, loops: &[Loop]) -> Report {
     sim.finish().expect("conservation").0
 }
 
-/// A loop alone on any network: a flow takes the closed form, and the next one starts its think time later, to the picosecond.
+/// One loop on an idle network: each flow takes the time of the closed form, and the next one starts a think time later, to the
+/// picosecond.
 #[test]
-fn a_loop_alone_has_a_period_of_its_flow_and_its_think_time() {
+fn the_period_of_a_single_loop_is_its_flow_time_and_its_think_time() {
     let (sizes, think) = ([1, 1460, 100_000, 20_000], Duration::from_ns(12_345));
     for (name, network) in [STORE, CUT].into_iter().flat_map(shapes) {
         let ends = (0, network.hosts() as u32 - 1);
@@ -61,9 +62,10 @@ fn a_loop_alone_has_a_period_of_its_flow_and_its_think_time() {
     }
 }
 
-/// One packet there takes 2.8 us, 1.2 us to think: 25 starts in 100 us, the last at 96 us; of a thousand, 975 never start.
+/// A packet takes 2.8 us and the think time is 1.2 us, so there are 25 starts in 100 us, the last at 96 us. The other 975 flows never
+/// start.
 #[test]
-fn what_did_not_start_is_not_there() {
+fn flows_that_did_not_start_are_not_reported() {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
     let one = Loop { ends: (0, 1), sizes: vec![1460; 1000], think: Duration::from_ns(1200) };
     let limit = SimSetup { time_limit: Time::ZERO + Duration::from_us(99), ..setup(network) };
@@ -73,9 +75,9 @@ fn what_did_not_start_is_not_there() {
     assert!(report.records.iter().all(|record| record.received < Time::MAX));
 }
 
-/// Flows that do not wait and come later than the limit are left out, too, and those of loops stay.
+/// Flows with a start time after the limit are not reported either, but flows of loops that did start are.
 #[test]
-fn late_arrivals_and_waiting_flows_are_told_apart() {
+fn late_arrivals_and_waiting_flows_are_distinguished() {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
     let loops = [0, 2].map(|src| Loop { ends: (src, 1), sizes: vec![1460; 4], think: Duration::from_us(3) });
     let (mut flows, successors) = chained(&loops);
@@ -91,9 +93,9 @@ fn late_arrivals_and_waiting_flows_are_told_apart() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// A closed loop is the open workload of the starts that came out of it: the same packets at the same instants.
+    /// A closed loop equals an open workload with the same start times: the same packets at the same times.
     #[test]
-    fn loops_are_the_open_workload_of_their_starts(
+    fn loops_equal_an_open_workload_with_their_start_times(
         list in prop::collection::vec(((0u32..5, 1u32..5), prop::collection::vec(1u64..60_000, 1..6), 1u64..40_000), 1..6),
     ) {
         let network: Net = topology::single_switch(5, gbps(10), HOP_DELAY, CUT);
@@ -121,18 +123,18 @@ fn refused(change: impl Fn(&mut Vec<Flow>, &mut Vec<Option<Successor>>)) {
 
 #[test]
 #[should_panic(expected = "a successor has no start of its own")]
-fn a_flow_with_a_start_follows_nothing() {
+fn a_flow_with_a_start_time_cannot_be_a_successor() {
     refused(|_, successors| successors[2] = Some(Successor { flow: FlowId(0), think: Duration::from_us(1) }));
 }
 
 #[test]
 #[should_panic(expected = "follows two flows")]
-fn a_flow_follows_one() {
+fn a_flow_cannot_follow_two_flows() {
     refused(|_, successors| successors[1] = successors[0]);
 }
 
 #[test]
 #[should_panic(expected = "would start without delay")]
-fn a_flow_does_not_follow_at_once() {
+fn the_think_time_cannot_be_zero() {
     refused(|_, successors| successors[0] = Some(Successor { flow: FlowId(1), think: Duration::ZERO }));
 }

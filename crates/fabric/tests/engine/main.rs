@@ -1,4 +1,4 @@
-//! The engine against answers that were found without it.
+//! Tests of the simulation engine against answers that were computed without it.
 
 #[path = "../common/mod.rs"]
 mod common;

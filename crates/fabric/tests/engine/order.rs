@@ -1,4 +1,4 @@
-//! The order of events is total and the same every time, and what happens in one part of the network does not touch another.
+//! The order of events is total and reproducible, and separate parts of the network do not affect each other.
 
 use flowloom_core::{Duration, Flow, Memory, NodeId, Time, topology};
 use flowloom_fabric::{Fault, FlowRecord, Report, Routing, SimSetup};
@@ -6,10 +6,10 @@ use flowloom_fabric::{Fault, FlowRecord, Report, Routing, SimSetup};
 use crate::common::blast::{Blast, Plain};
 use crate::common::networks::{Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, run, setup, watch_faulty};
 
-/// Hosts send to one at one instant, a packet each, 400 times over. The switch takes the packets of an instant in an order by lot, the same in
-/// every run: of any two hosts, each comes first as often as the other.
+/// Five hosts send a packet each to one host at the same time, 400 times. The switch handles packets that arrive at the same time in a
+/// pseudo-random order, which is the same in every run: of any two hosts, each comes first equally often.
 #[test]
-fn arrivals_of_one_instant_are_taken_by_lot() {
+fn ties_between_arrivals_are_broken_evenly() {
     let hosts = 5;
     let start = |round: u32| ns(100_000 * u64::from(round));
     let go = || {
@@ -25,7 +25,7 @@ fn arrivals_of_one_instant_are_taken_by_lot() {
     }
     for (one, other) in (0..5).flat_map(|one| (0..one).map(move |other| (one, other))) {
         let first = rounds().filter(|round| round[one].received < round[other].received).count();
-        // Five standard deviations of fair coins.
+        // Five standard deviations of a fair coin.
         assert!(first.abs_diff(200) < 50, "host {one} is before {other} {first} times");
     }
     assert_eq!(everything(&report), everything(&go()));
@@ -63,7 +63,7 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
     }
 }
 
-/// What a flow is and what became of it, without its number.
+/// The flows of some hosts with their records, but without their ids.
 fn outcomes(report: &Report, hosts: std::ops::Range<u32>) -> Vec<(NodeId, NodeId, Time, FlowRecord)> {
     let inside = |flow: &Flow| hosts.contains(&flow.src.0);
     let all = report.flows.iter().zip(&report.records).filter(|(flow, _)| inside(flow));
@@ -72,21 +72,21 @@ fn outcomes(report: &Report, hosts: std::ops::Range<u32>) -> Vec<(NodeId, NodeId
     all
 }
 
-/// Two pods of a fat-tree, each with traffic, drops, spraying and faults of its own: together each behaves as alone.
+/// Two pods of a fat-tree have their own traffic, drops, spraying and faults. Each behaves the same alone and beside the other.
 #[test]
-fn pods_that_share_nothing_do_not_notice_each_other() {
+fn pods_that_share_nothing_do_not_affect_each_other() {
     let (left, right) = (traffic(0..4, 1), traffic(4..8, 2));
     for routing in [Routing::SprayRandom, Routing::SprayRoundRobin] {
         let together = fat_tree(routing, 3, left.iter().chain(&right).copied().collect());
         for (hosts, flows) in [(0..4, &left), (4..8, &right)] {
             let alone = fat_tree(routing, 3, flows.clone());
-            assert!(alone.ports.iter().map(flowloom_fabric::PortCounters::drops).sum::<u64>() > 100, "something is at stake");
+            assert!(alone.ports.iter().map(flowloom_fabric::PortCounters::drops).sum::<u64>() > 100, "there are drops");
             assert_eq!(outcomes(&together, hosts.clone()), outcomes(&alone, hosts));
         }
     }
 }
 
-/// The budget of a step is a matter of reporting only.
+/// The number of events per step does not change the run.
 #[test]
 fn a_run_in_small_steps_is_the_same_run() {
     let network = || topology::leaf_spine(2, 4, 2, gbps(10), gbps(40), HOP_DELAY, STORE);

@@ -1,4 +1,4 @@
-//! Packets get there, by shortest paths, under every rule of choice.
+//! Every routing mode delivers packets over shortest paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn every_mode_delivers_everything_by_shortest_paths() {
             let ends = (0..hosts).flat_map(|src| (0..hosts).filter(move |dst| *dst != src).map(move |dst| (src, dst)));
             let flows: Vec<_> = (0..).zip(ends).map(|(id, (src, dst))| flow(id, src, dst, 5000, Time::ZERO)).collect();
             let links = |a, b| network.path(a, b).len() as u64;
-            // Four data packets there and an answer back.
+            // Four data packets, and an answer in the other direction.
             let hops: u64 = flows.iter().map(|flow| 4 * links(flow.src, flow.dst) + links(flow.dst, flow.src)).sum();
             let (report, ()) = watch::<Blast<Plain>, ()>(&(), SimSetup { routing, ..setup(network.clone()) }, flows, ());
             assert!(report.records.iter().all(|record| record.acknowledged != Time::MAX), "{name}, {routing:?}");
@@ -28,32 +28,32 @@ fn every_mode_delivers_everything_by_shortest_paths() {
     }
 }
 
-/// The links each flow's data took, and the reverses of those its answer took.
-fn ways(routing: Routing) -> BTreeMap<FlowId, (BTreeSet<LinkId>, BTreeSet<LinkId>)> {
+/// The links that each flow's data used, and the reverse directions of those that its answer used.
+fn links_used(routing: Routing) -> BTreeMap<FlowId, (BTreeSet<LinkId>, BTreeSet<LinkId>)> {
     let network = topology::fat_tree(4, gbps(10), HOP_DELAY, STORE);
     let flows = (0..64).map(|id| flow(id, id % 16, (id + 5 + id / 16) % 16, 20_000, Time::ZERO)).collect();
     let (report, log) =
         watch::<Blast<Plain>, Log<Header<()>>>(&(), SimSetup { routing, ..setup(network) }, flows, Log::default());
-    let mut ways: BTreeMap<FlowId, (BTreeSet<LinkId>, BTreeSet<LinkId>)> = BTreeMap::new();
+    let mut links_used: BTreeMap<FlowId, (BTreeSet<LinkId>, BTreeSet<LinkId>)> = BTreeMap::new();
     for (_, link, packet) in &log.sent {
-        let (forth, back) = ways.entry(packet.flow).or_default();
+        let (forth, back) = links_used.entry(packet.flow).or_default();
         if packet.src == report.flows[packet.flow.0 as usize].src {
             forth.insert(*link);
         } else {
             back.insert(link.reverse());
         }
     }
-    ways
+    links_used
 }
 
 #[test]
 fn symmetric_routing_brings_answers_back_over_the_links_of_the_data() {
-    assert!(ways(Routing::EcmpSymmetric).values().all(|(forth, back)| forth == back));
-    let apart = ways(Routing::Ecmp).values().filter(|(forth, back)| forth != back).count();
+    assert!(links_used(Routing::EcmpSymmetric).values().all(|(forth, back)| forth == back));
+    let apart = links_used(Routing::Ecmp).values().filter(|(forth, back)| forth != back).count();
     assert!(apart > 10, "plain ECMP chooses for each direction: {apart} of 64");
 }
 
-/// A flow of 1000 packets between pods: one of four paths per flow, or all four with a quarter each.
+/// A flow of 1000 packets between pods uses one of four paths, or all four evenly.
 #[test]
 fn hashing_keeps_a_flow_together_and_spraying_shares_it_out() {
     let network = topology::fat_tree(4, gbps(10), HOP_DELAY, STORE);
@@ -70,7 +70,7 @@ fn hashing_keeps_a_flow_together_and_spraying_shares_it_out() {
         match routing {
             Routing::Ecmp | Routing::EcmpSymmetric => assert_eq!(shares, [0, 0, 0, 1000]),
             Routing::SprayRoundRobin => assert_eq!(shares, [250; 4]),
-            // Four standard deviations of a binomial share: √(1000 × ¼ × ¾) = 13.7.
+            // Four standard deviations of a binomial distribution: √(1000 × ¼ × ¾) = 13.7.
             Routing::SprayRandom => assert!(shares.iter().all(|share| share.abs_diff(250) < 55), "{shares:?}"),
         }
     }

@@ -1,5 +1,4 @@
-//! When a port is asked for its next packet: after it said "not before", after it was overtaken by an arrival, and never while
-//! it is busy.
+//! When a port is served: at the time of a [`Dequeue::NotBefore`], after an arrival, and never while it is busy.
 
 use flowloom_core::{Dequeue, Discipline, Fifo, Flow, LinkId, NodeId, NodeKind, PacketId, PortCall, PortSite, Time, topology};
 
@@ -7,7 +6,7 @@ use crate::common::blast::{Blast, Header, Scheme};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, in_order, ns, ps, setup, watch};
 use crate::common::watch::Log;
 
-/// Class 0 goes at once, class 1 not before an instant.
+/// Class 0 is sent at once, class 1 not before the time `opens`.
 struct Gate {
     open: Fifo,
     shut: Fifo,
@@ -46,8 +45,8 @@ impl Scheme for Gated {
     }
 }
 
-/// When packets leave the switch for host 2: one of class 1 from host 0 that comes at 1.4 µs, and packets of class 0 from host
-/// 1 that come at these instants.
+/// When the switch sends packets to host 2: one of class 1 from host 0 that arrives at 1.4 µs, and packets of class 0 from host 1 that
+/// arrive at the given times.
 fn departures(class_0_at: &[u64]) -> Vec<(u64, u8)> {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
     let port = network.ports(NodeId(2))[0].reverse();
@@ -59,23 +58,23 @@ fn departures(class_0_at: &[u64]) -> Vec<(u64, u8)> {
 }
 
 #[test]
-fn the_named_instant_is_kept() {
+fn a_port_is_served_at_the_time_of_not_before() {
     assert_eq!(departures(&[]), [(10_000, 1)]);
     assert_eq!(departures(&[1400, 5000]), [(1400, 0), (5000, 0), (10_000, 1)]);
 }
 
 #[test]
 fn an_event_that_finds_the_port_busy_waits_for_its_end() {
-    // 9.4 to 10.6 µs: the gate opens meanwhile.
+    // The port is busy from 9.4 to 10.6 µs, and the gate opens in the meantime.
     assert_eq!(departures(&[9400]), [(9400, 0), (10_600, 1)]);
-    // The port falls idle at the very instant, and has been busy for three packets.
+    // The port becomes idle exactly when the gate opens, after three packets.
     assert_eq!(departures(&[6400, 7600, 8800]), [(6400, 0), (7600, 0), (8800, 0), (10_000, 1)]);
-    // An arrival at the very instant comes before the port's own event.
+    // An arrival exactly when the gate opens is handled before the port's own event.
     assert_eq!(departures(&[10_000]), [(10_000, 0), (11_200, 1)]);
     assert_eq!(departures(&[8800, 10_000]), [(8800, 0), (10_000, 0), (11_200, 1)]);
 }
 
-/// Whatever wakes a port, it sends one packet at a time: no packet leaves before the one ahead has left entirely.
+/// A port sends one packet at a time, whatever event serves it: no packet starts before the previous one has ended.
 #[test]
 fn no_link_carries_two_packets_at_once() {
     let network = topology::leaf_spine(3, 4, 2, gbps(10), gbps(40), HOP_DELAY, STORE);
@@ -83,7 +82,7 @@ fn no_link_carries_two_packets_at_once() {
     let flows = (0..300).map(|_| {
         let src = dice.below(12) as u32;
         let dst = (src + 1 + dice.below(11) as u32) % 12;
-        // Instants on a grid of packet times make ends, arrivals and openings coincide.
+        // Starts on a grid of packet times make ends of packets, arrivals and openings coincide.
         let start = ns(dice.below(40) * 1200);
         Flow { tenant: dice.below(2) as u16, ..flow(0, src, dst, dice.below(20) * 730, start) }
     });
@@ -97,10 +96,10 @@ fn no_link_carries_two_packets_at_once() {
     }
 }
 
-/// A port without anything to do causes no events: a flow of one packet over two links is a start, two arrivals and an answer's
-/// two, and the services that send ahead of an arrival are none.
+/// An idle port causes no events. A flow of one packet over two links has a start, two arrivals of the packet and two of the answer. The
+/// ports need no service events.
 #[test]
-fn an_idle_network_has_no_events_of_its_own() {
+fn an_idle_port_causes_no_events() {
     let network = topology::single_switch(2, gbps(10), HOP_DELAY, STORE);
     let (report, _) = watch::<Blast<Gated>, Log<_>>(&(), setup(network), vec![flow(0, 0, 1, 1460, ps(5))], Log::default());
     assert_eq!(report.packet_hops, 4);

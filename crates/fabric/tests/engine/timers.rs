@@ -1,4 +1,4 @@
-//! An endpoint is woken at the instant it named last, once, and never for one that it has taken back.
+//! An endpoint's timer expires once, at the time that the endpoint returned last, and not at an earlier value that it has replaced.
 
 use flowloom_core::{Endpoint, Event, Flow, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport, topology};
 use flowloom_transports::disciplines::DropTail;
@@ -7,10 +7,10 @@ use crate::common::blast::{Blaster, Header, Kind};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, watch};
 use crate::common::watch::Log;
 
-/// Sets its timer to a flow's deadline when it is opened, and sends a packet when the timer goes off.
+/// Sets its timer to a flow's deadline when the flow is opened, and sends a packet when the timer expires.
 struct Clock {
     due: Option<Time>,
-    mouth: Blaster<()>,
+    sender: Blaster<()>,
 }
 
 impl Endpoint for Clock {
@@ -21,10 +21,10 @@ impl Endpoint for Clock {
     fn handle_packet(&mut self, _: Time, _: &Packet<Header<()>>) {}
     fn handle_timeout(&mut self, now: Time) {
         assert_eq!(self.due.take(), Some(now));
-        self.mouth.control(flowloom_core::FlowId(0), NodeId(1), Kind::Other, ());
+        self.sender.control(flowloom_core::FlowId(0), NodeId(1), Kind::Other, ());
     }
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header<()>>> {
-        self.mouth.poll_transmit(now)
+        self.sender.poll_transmit(now)
     }
     fn poll_timeout(&self) -> Option<Time> {
         self.due
@@ -38,7 +38,7 @@ enum Clocks {}
 
 impl Transport for Clocks {
     const NAME: &'static str = "clocks";
-    const ABOUT: &'static str = "sends when its timer goes off";
+    const ABOUT: &'static str = "sends when its timer expires";
     const NIC: Nic = Nic::Pulled;
     type Config = ();
     type Header = Header<()>;
@@ -46,15 +46,15 @@ impl Transport for Clocks {
     type Port = DropTail;
     type Control = NoControl<Header<()>>;
     fn host((): &(), site: &Site<'_>) -> Clock {
-        Clock { due: None, mouth: Blaster::new(site, false) }
+        Clock { due: None, sender: Blaster::new(site, false) }
     }
     fn port((): &(), site: &PortSite<'_>) -> DropTail {
         DropTail::new(site.memory.bytes())
     }
 }
 
-/// When host 0's timer goes off if it sets it at the first instants to the second ones, all in microseconds.
-fn ticks(settings: &[(u64, Option<u64>)]) -> Vec<u64> {
+/// When host 0's timer expires, if at the first time of each pair it is set to the second one (`None`: cleared), all in microseconds.
+fn expiries(settings: &[(u64, Option<u64>)]) -> Vec<u64> {
     let network = topology::single_switch(2, gbps(10), HOP_DELAY, STORE);
     let set = |(id, (at, due)): (u32, &(u64, Option<u64>))| Flow {
         deadline: due.map(|due| ns(due * 1000)),
@@ -66,13 +66,13 @@ fn ticks(settings: &[(u64, Option<u64>)]) -> Vec<u64> {
 }
 
 #[test]
-fn a_timer_goes_off_when_it_was_set_to_last() {
-    assert_eq!(ticks(&[(0, Some(10))]), [10]);
-    assert_eq!(ticks(&[(0, Some(10)), (5, Some(20))]), [20], "put off");
-    assert_eq!(ticks(&[(0, Some(10)), (5, Some(7))]), [7], "brought forward");
-    assert!(ticks(&[(0, Some(10)), (5, None)]).is_empty(), "taken back");
-    assert_eq!(ticks(&[(0, Some(10)), (5, Some(7)), (8, Some(10))]), [7, 10], "the old event's instant again");
-    assert_eq!(ticks(&[(0, Some(10)), (5, Some(20)), (6, Some(7)), (8, Some(10)), (12, Some(20))]), [7, 10, 20]);
-    // Beyond the ring of the event queue, and back.
-    assert_eq!(ticks(&[(0, Some(1_000_000)), (5, Some(2_000_000)), (6, Some(900_000))]), [900_000]);
+fn a_timer_expires_at_the_time_it_was_set_to_last() {
+    assert_eq!(expiries(&[(0, Some(10))]), [10]);
+    assert_eq!(expiries(&[(0, Some(10)), (5, Some(20))]), [20], "postponed");
+    assert_eq!(expiries(&[(0, Some(10)), (5, Some(7))]), [7], "brought forward");
+    assert!(expiries(&[(0, Some(10)), (5, None)]).is_empty(), "cleared");
+    assert_eq!(expiries(&[(0, Some(10)), (5, Some(7)), (8, Some(10))]), [7, 10], "set to the time of the old event again");
+    assert_eq!(expiries(&[(0, Some(10)), (5, Some(20)), (6, Some(7)), (8, Some(10)), (12, Some(20))]), [7, 10, 20]);
+    // Times beyond the ring of the event queue.
+    assert_eq!(expiries(&[(0, Some(1_000_000)), (5, Some(2_000_000)), (6, Some(900_000))]), [900_000]);
 }

@@ -1,4 +1,4 @@
-//! A flow alone in the network takes the time of the closed form, to the picosecond.
+//! A flow on an idle network takes the time of the closed form, to the picosecond.
 
 use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Rate, Switching, Time, Transport, WireProfile, topology};
 use flowloom_fabric::{Routing, SimSetup};
@@ -9,7 +9,7 @@ use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, pairs, r
 use crate::common::tandem;
 use crate::common::watch::Log;
 
-/// Runs the flows and compares each with the closed form and with the recursion.
+/// Runs the flows and compares each one with the closed form and with the recursion of [`tandem`].
 fn check<T: Transport<Config = ()>>(name: &str, network: &Network, wire: WireProfile, flows: Vec<Flow>) {
     let report = run::<T>(&(), SimSetup { wire, ..setup(network.clone()) }, flows);
     for (flow, record) in report.flows.iter().zip(&report.records) {
@@ -50,10 +50,10 @@ fn a_hundred_megabytes_to_the_picosecond() {
     }
 }
 
-/// 1461 B from leaf to leaf. On one path the 41 B tail ends up behind the full packet: 1200 + 300 + 300 + 1200 ns, four links
-/// of 200 ns, and 32.8 ns. Sprayed, it takes the other spine and is at the last port 550.8 ns before the full packet.
+/// A flow of 1461 B from leaf to leaf. On one path the 41 B packet waits behind the full packet: 1200 + 300 + 300 + 1200 ns, four links of
+/// 200 ns, and 32.8 ns. With spraying, it takes the other spine and reaches the last port 550.8 ns before the full packet.
 #[test]
-fn spraying_may_beat_the_closed_form_of_one_path_by_the_tail() {
+fn spraying_may_be_faster_than_the_closed_form_by_the_last_packet() {
     let network = topology::leaf_spine(2, 1, 2, gbps(10), gbps(40), HOP_DELAY, STORE);
     let received = |routing| {
         let flows = vec![flow(0, 0, 1, 1461, Time::ZERO)];
@@ -66,10 +66,10 @@ fn spraying_may_beat_the_closed_form_of_one_path_by_the_tail() {
 #[derive(Clone, Debug)]
 struct Shape {
     switching: Switching,
-    /// Of each switch after the first: its parent among those before it, link rate and delay.
+    /// For each switch after the first: its parent among the switches before it, the rate and the delay of its link.
     switches: Vec<(prop::sample::Index, u64, u64)>,
     hosts: Vec<(prop::sample::Index, u64, u64)>,
-    /// Links between any two switches, beside the tree.
+    /// Additional links between any two switches.
     more: Vec<(prop::sample::Index, prop::sample::Index, u64, u64)>,
 }
 
@@ -99,7 +99,7 @@ impl Shape {
 
 fn shape(more: usize) -> impl Strategy<Value = Shape> {
     let place = any::<prop::sample::Index>;
-    // Odd rates exercise rounding, round ones the table of picoseconds per byte.
+    // Odd rates exercise rounding; round rates take an integer number of picoseconds per byte.
     let rate = || prop_oneof![(1_u64..=100).prop_map(|n| n * 1_000_000_000), 1_000_000_000_u64..100_000_000_000];
     let delay = || 0_u64..2_000_000;
     let switching = prop_oneof![Just(STORE), (1_u64..300).prop_map(|n| Switching::CutThrough { header: Bytes::new(n) })];
@@ -120,7 +120,7 @@ fn all_pairs(network: &Network) -> Vec<(NodeId, NodeId)> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
-    /// Where there is one path: any rates, slower or faster in the middle.
+    /// On trees, which have one path between two hosts, with any rates.
     #[test]
     fn any_tree_to_the_picosecond(
         shape in shape(0),
@@ -132,9 +132,9 @@ proptest! {
         check::<Blast<Plain>>("tree", &network, wire, flows);
     }
 
-    /// Where equal paths differ in rate: exact under store-and-forward on the path that was taken. A switch that cuts through
-    /// does not know yet which of the paths it will choose, and waits for the whole packet if one of them is faster; it never
-    /// sends bytes it does not have.
+    /// With equal-cost paths of different rates. Under store-and-forward, times are exact for the path that was taken. A cut-through switch
+    /// waits for the whole packet if any of the equal-cost links is faster, because it has not chosen the link yet. So it never sends
+    /// bytes that have not arrived.
     #[test]
     fn any_network_on_the_path_that_was_taken(shape in shape(6), size in 0_u64..20_000) {
         let wire = WireProfile::IP_1500;

@@ -1,4 +1,4 @@
-//! Arbitrators at switches: a source asks every switch on its flow's path for a class and starts when all have answered.
+//! Arbitrators at switches: a source requests a class from every switch on its flow's path, and starts when all have answered.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,19 +13,19 @@ use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, shapes, w
 use crate::common::watch::Log;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Ask {
+enum Arbitration {
     #[default]
     Nothing,
-    Class(Bytes),
+    Request(Bytes),
     Answer(u8),
 }
 
-/// A host: flows wait for their switches' answers, and go in the worst class of these.
+/// A host. A flow waits for the answers of the switches on its path, and is sent in the worst of their classes.
 struct Host {
-    /// The switches on the way to each host.
-    ways: Vec<Vec<NodeId>>,
+    /// The switches on the path to each host.
+    switches_to: Vec<Vec<NodeId>>,
     waiting: HashMap<FlowId, (Flow, usize, u8)>,
-    blaster: Blaster<Ask>,
+    blaster: Blaster<Arbitration>,
 }
 
 fn switches_between(network: &Network, from: NodeId, to: NodeId) -> Vec<NodeId> {
@@ -34,24 +34,24 @@ fn switches_between(network: &Network, from: NodeId, to: NodeId) -> Vec<NodeId> 
 }
 
 impl Endpoint for Host {
-    type Header = Header<Ask>;
+    type Header = Header<Arbitration>;
     fn open(&mut self, _: Time, flow: &Flow) {
-        let way = &self.ways[flow.dst.index()];
-        self.waiting.insert(flow.id, (*flow, way.len(), 0));
-        for switch in way {
-            self.blaster.control(flow.id, *switch, Kind::Other, Ask::Class(flow.size));
+        let path = &self.switches_to[flow.dst.index()];
+        self.waiting.insert(flow.id, (*flow, path.len(), 0));
+        for switch in path {
+            self.blaster.control(flow.id, *switch, Kind::Other, Arbitration::Request(flow.size));
         }
     }
-    fn handle_packet(&mut self, now: Time, packet: &Packet<Header<Ask>>) {
-        let Ask::Answer(class) = packet.header.extra else { return self.blaster.handle_packet(now, packet) };
-        let (flow, missing, worst) = self.waiting.get_mut(&packet.flow).expect("only what was asked is answered");
+    fn handle_packet(&mut self, now: Time, packet: &Packet<Header<Arbitration>>) {
+        let Arbitration::Answer(class) = packet.header.extra else { return self.blaster.handle_packet(now, packet) };
+        let (flow, missing, worst) = self.waiting.get_mut(&packet.flow).expect("switches answer only requests");
         (*missing, *worst) = (*missing - 1, class.max(*worst));
         if *missing == 0 {
             self.blaster.open_in(flow, *worst);
         }
     }
     fn handle_timeout(&mut self, _: Time) {}
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header<Ask>>> {
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header<Arbitration>>> {
         self.blaster.poll_transmit(now)
     }
     fn poll_timeout(&self) -> Option<Time> {
@@ -62,26 +62,26 @@ impl Endpoint for Host {
     }
 }
 
-/// A switch's arbitrator: a flow's class is its rank by size among all that asked.
+/// A switch's arbitrator. A flow's class is its rank by size among all flows that sent a request.
 struct Arbitrator {
     flows: BTreeSet<(Bytes, FlowId)>,
-    mouth: Blaster<Ask>,
+    sender: Blaster<Arbitration>,
 }
 
 impl Endpoint for Arbitrator {
-    type Header = Header<Ask>;
+    type Header = Header<Arbitration>;
     fn open(&mut self, _: Time, _: &Flow) {
         unreachable!("no flow starts at a switch")
     }
-    fn handle_packet(&mut self, _: Time, packet: &Packet<Header<Ask>>) {
-        let Ask::Class(size) = packet.header.extra else { panic!("only requests are addressed to switches") };
+    fn handle_packet(&mut self, _: Time, packet: &Packet<Header<Arbitration>>) {
+        let Arbitration::Request(size) = packet.header.extra else { panic!("only requests are addressed to switches") };
         self.flows.insert((size, packet.flow));
         let rank = self.flows.range(..(size, packet.flow)).count();
-        self.mouth.control(packet.flow, packet.src, Kind::Other, Ask::Answer(rank.min(7) as u8));
+        self.sender.control(packet.flow, packet.src, Kind::Other, Arbitration::Answer(rank.min(7) as u8));
     }
     fn handle_timeout(&mut self, _: Time) {}
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header<Ask>>> {
-        self.mouth.poll_transmit(now)
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet<Header<Arbitration>>> {
+        self.sender.poll_transmit(now)
     }
     fn poll_timeout(&self) -> Option<Time> {
         None
@@ -98,7 +98,7 @@ impl Transport for Pase {
     const ABOUT: &'static str = "a toy of arbitrators at switches";
     const NIC: Nic = Nic::Pulled;
     type Config = ();
-    type Header = Header<Ask>;
+    type Header = Header<Arbitration>;
     type Host = Host;
     type Port = StrictPriority;
     type Control = Arbitrator;
@@ -109,7 +109,7 @@ impl Transport for Pase {
     fn host((): &(), site: &Site<'_>) -> Host {
         let to = |host| if host == site.node { Vec::new() } else { switches_between(site.network, site.node, host) };
         Host {
-            ways: (0..site.network.hosts() as u32).map(|host| to(NodeId(host))).collect(),
+            switches_to: (0..site.network.hosts() as u32).map(|host| to(NodeId(host))).collect(),
             waiting: HashMap::new(),
             blaster: Blaster::new(site, false),
         }
@@ -118,12 +118,12 @@ impl Transport for Pase {
         StrictPriority::new(8, Buffer::Shared(site.memory.bytes()))
     }
     fn control((): &(), site: &Site<'_>) -> Arbitrator {
-        Arbitrator { flows: BTreeSet::new(), mouth: Blaster::new(site, false) }
+        Arbitrator { flows: BTreeSet::new(), sender: Blaster::new(site, false) }
     }
 }
 
-/// Two leaves. The second request leaves 32 ns after the first, takes 32 + 200 ns to each of two switches, and the answer as
-/// long back: data leaves at 32 + 4 × 232 ns.
+/// Two leaves. The second request is sent 32 ns after the first. It takes 32 + 200 ns to each of two switches, and the answer takes as
+/// long, so data is sent at 32 + 4 × 232 ns.
 #[test]
 fn data_starts_when_the_farthest_arbitrator_has_answered() {
     let network = topology::dumbbell(1, gbps(10), gbps(10), HOP_DELAY, STORE);
@@ -134,37 +134,37 @@ fn data_starts_when_the_farthest_arbitrator_has_answered() {
     assert_eq!(report.records[0].received, ns(960 + 3 * 1400));
 }
 
-/// On every shape each switch on the way is asked once and answers once, and the last of n requests leaves after n - 1 others.
+/// In every topology, each switch on the path gets one request and sends one answer, and the last of n requests is sent after n - 1 others.
 #[test]
-fn every_switch_on_the_way_is_found_asked_and_answers() {
+fn every_switch_on_the_path_gets_a_request_and_answers() {
     for (name, network) in shapes(STORE) {
         let (src, dst) = (NodeId(0), NodeId(network.hosts() as u32 - 1));
-        let way = switches_between(&network, src, dst);
+        let path = switches_between(&network, src, dst);
         let setup = setup(network);
         let wire = setup.wire;
         let (report, log) = watch::<Pase, Log<_>>(&(), setup, vec![flow(0, src.0, dst.0, 100_000, Time::ZERO)], Log::default());
-        let asked: Vec<NodeId> =
-            log.arrived.iter().filter(|(_, node, _)| way.contains(node)).map(|(_, node, _)| *node).collect();
-        assert_eq!(asked, way, "{name}");
-        let answers = log.arrived.iter().filter(|(_, node, packet)| *node == src && way.contains(&packet.src)).count();
-        assert_eq!(answers, way.len(), "{name}");
+        let requested: Vec<NodeId> =
+            log.arrived.iter().filter(|(_, node, _)| path.contains(node)).map(|(_, node, _)| *node).collect();
+        assert_eq!(requested, path, "{name}");
+        let answers = log.arrived.iter().filter(|(_, node, packet)| *node == src && path.contains(&packet.src)).count();
+        assert_eq!(answers, path.len(), "{name}");
         let network = &report.network;
-        let last = *way.last().expect("a switch");
+        let last = *path.last().expect("a switch");
         let slot = network.host_rate(src).transmit_time(wire.control);
         let trip = network.packet_time(&network.path(src, last), wire.control);
         let back = network.packet_time(&network.path(last, src), wire.control);
-        let start = slot * (way.len() as u64 - 1) + trip + back;
+        let start = slot * (path.len() as u64 - 1) + trip + back;
         let alone = network.flow_time(&network.path(src, dst), Bytes::new(100_000), &wire);
         assert_eq!(report.records[0].received, Time::ZERO + start + alone, "{name}");
     }
 }
 
-/// Four flows of different sizes meet in the middle link only; the switches rank them, and they finish in that order.
+/// Four flows of different sizes share only the middle link. The switches rank them, and they finish in that order.
 #[test]
 fn flows_that_share_a_switch_are_ranked_by_it() {
     let network = topology::dumbbell(4, gbps(10), gbps(10), HOP_DELAY, STORE);
     let sizes = [400_000, 100_000, 300_000, 200_000];
-    // Far enough apart for each to be known before the next larger one asks, smallest first.
+    // Smallest first, and so far apart that each is known before the next larger one sends its request.
     let start = |size: u64| ns(size / 100);
     let mut flows: Vec<Flow> = (0..).zip(sizes).map(|(host, size)| flow(0, host, host + 4, size, start(size))).collect();
     flows = crate::common::networks::in_order(flows);

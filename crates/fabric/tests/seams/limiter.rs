@@ -1,4 +1,4 @@
-//! Tokens limited to a twentieth of every link: queues of tokens in strict priority over one bucket, with a lifetime.
+//! Token packets limited to a twentieth of every link by a token bucket. They have queues in strict priority, and a lifetime.
 
 use std::collections::VecDeque;
 
@@ -17,11 +17,11 @@ const TOKEN_QUEUES: usize = 2;
 const TOKENS_QUEUED_MAX: usize = 8;
 const LIFETIME: Duration = Duration::from_ns(8 * 1344);
 
-/// Tokens are packets without payload; their class names their queue.
+/// Tokens are packets without payload; their class selects their queue.
 struct Port {
     tokens: [VecDeque<(Time, PacketId)>; TOKEN_QUEUES],
     data: Fifo,
-    /// When the bucket would be full but for what was taken; it holds two tokens. `None` where tokens are not limited.
+    /// When the bucket, which holds two tokens, will be full again. `None` if tokens are not limited.
     full_at: Option<Time>,
 }
 
@@ -46,7 +46,7 @@ impl Discipline<Header<()>> for Port {
         if let (Some(full_at), Some(queue)) = (&mut self.full_at, self.tokens.iter_mut().find(|queue| !queue.is_empty())) {
             let (_, id) = queue[0];
             let cost = Rate::from_bps(call.rate.as_bps() / TOKEN_SHARE).transmit_time(call.pool[id].size());
-            // One token more would be too much as long as the bucket lacks more than one.
+            // A token may be sent if the bucket lacks at most one.
             if full_at.saturating_since(call.now) <= cost {
                 *full_at = call.now.max(*full_at) + cost;
                 queue.pop_front();
@@ -58,7 +58,7 @@ impl Discipline<Header<()>> for Port {
     }
 }
 
-/// A host that sends a token per byte of a flow whose deadline is set, and blasts the others.
+/// A host. A flow with a deadline stands for tokens, one per byte; other flows are sent back to back.
 struct Host {
     blaster: Blaster<()>,
     tokens: VecDeque<Flow>,
@@ -122,7 +122,7 @@ fn tokens(id: u32, src: u32, count: u64, class: u16, start: Time) -> Flow {
     Flow { deadline: Some(Time::MAX), tenant: class, ..flow(id, src, 3, count, start) }
 }
 
-/// Three senders, host 3 receives. Returns the switch's port to host 3.
+/// Runs flows from three senders to host 3. Returns also the switch's port to host 3.
 fn go(flows: Vec<Flow>) -> (Report, Log<Header<()>>, LinkId) {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
     let port = network.ports(NodeId(3))[0].reverse();
@@ -131,23 +131,23 @@ fn go(flows: Vec<Flow>) -> (Report, Log<Header<()>>, LinkId) {
     (report, log, port)
 }
 
-/// 84 B at a twentieth of 10 Gb/s are 1344 ns. Tokens come every 67.2 ns from 267.2 ns on: two leave as they come, the bucket
-/// has the third at 267.2 + 1344 ns, and one each 1344 ns after.
+/// 84 B at a twentieth of 10 Gb/s take 1344 ns. Tokens arrive every 67.2 ns from 267.2 ns on. The first two are sent at once, the third at
+/// 267.2 + 1344 ns, and the others every 1344 ns.
 #[test]
-fn tokens_leave_at_their_share_to_the_picosecond() {
+fn tokens_are_sent_at_their_share_of_the_rate_to_the_picosecond() {
     let (_, log, port) = go(vec![tokens(0, 0, 400, 0, Time::ZERO)]);
     let left: Vec<u64> = log.on(port).map(|(time, _)| time.as_ps()).collect();
     assert_eq!(left[..2], [267_200, 334_400]);
     for (index, time) in left.iter().enumerate().skip(2) {
         assert_eq!(*time, 267_200 + 1_344_000 * (index as u64 - 1), "token {index}");
     }
-    // 400 tokens come in 26.9 µs, and eight are left then: 2 + 19 + 8.
+    // 400 tokens arrive in 26.9 µs, and eight are queued then: 2 + 19 + 8.
     assert_eq!(left.len(), 29);
 }
 
-/// Data at less than the line rate beside two classes of tokens that each would fill the link.
+/// Data below the line rate, and two classes of tokens that would each fill the link.
 #[test]
-fn no_window_has_more_than_the_share_and_two_tokens_whatever_else_is_sent() {
+fn no_time_window_has_more_tokens_than_its_share_and_two() {
     let data = flow(2, 2, 3, 1_000_000, ns(100));
     let (report, log, port) = go(vec![tokens(0, 0, 9000, 0, Time::ZERO), tokens(1, 1, 9000, 1, Time::ZERO), data]);
     let times: Vec<u64> = log.on(port).filter(|(_, p)| p.header.kind == Kind::Other).map(|(time, _)| time.as_ps()).collect();
@@ -162,10 +162,10 @@ fn no_window_has_more_than_the_share_and_two_tokens_whatever_else_is_sent() {
     assert!(report.records[2].received != Time::MAX);
 }
 
-/// While the better class has tokens the worse one's expire in their queue, and none of them leaves too old.
+/// While the better class has tokens, those of the worse class expire in their queue, and none is sent after its lifetime.
 #[test]
-fn the_better_class_goes_first_and_what_waits_too_long_is_dropped() {
-    // Of the first ten two leave at once and eight wait; eight more come each time the last of them leaves.
+fn the_better_class_is_sent_first_and_expired_tokens_are_dropped() {
+    // Of the first ten tokens, two are sent at once and eight wait. Each time the last of them is sent, eight more arrive.
     let burst = |at: u32| tokens(0, 0, if at == 0 { 10 } else { 8 }, 0, ns(u64::from(at) * 8 * 1344));
     let mut flows: Vec<Flow> = (0..25).map(burst).collect();
     flows.insert(1, tokens(1, 1, 20, 1, Time::ZERO));
@@ -179,6 +179,6 @@ fn the_better_class_goes_first_and_what_waits_too_long_is_dropped() {
     let counters = &report.ports[port.index()];
     let (overflow, expired) =
         (counters.dropped_packets[DropReason::Overflow as usize], counters.dropped_packets[DropReason::Expired as usize]);
-    assert_eq!((overflow, expired), (12, 8), "of 20 tokens of the worse class 8 find room, and all of these expire");
-    assert_eq!(class(1), 5, "alone, the worse class has the link");
+    assert_eq!((overflow, expired), (12, 8), "of 20 tokens of the worse class, 8 are queued and all of these expire");
+    assert_eq!(class(1), 5, "when it is alone, the worse class is sent");
 }

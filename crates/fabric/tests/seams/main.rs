@@ -1,4 +1,4 @@
-//! The traits carry the schemes that need more than hosts and queues: one toy of each kind, with a known answer.
+//! The core traits support schemes that need more than hosts and queues: one toy scheme of each kind, with a known answer.
 
 mod arbitrators;
 #[path = "../common/mod.rs"]

@@ -1,4 +1,4 @@
-//! Priority flow control: a switch counts what it holds by ingress, and tells the neighbour to stop before it is full.
+//! Priority flow control: a switch counts its queued bytes by ingress port, and stops a neighbour before its memory is full.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::common::blast::{Blast, Header, Kind, Scheme};
 use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, setup, watch};
 use crate::common::watch::Log;
 
-/// A frame's order; data carries `None`.
+/// The order of a pause frame; `None` in data packets.
 type Frame = Option<Order>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
@@ -20,12 +20,12 @@ enum Order {
     Go,
 }
 
-/// What a switch holds from one neighbour, and what it told or has to tell it.
+/// The bytes queued from one neighbour, the last order to it, and an order that is not sent yet.
 #[derive(Clone, Copy, Default)]
 struct Ingress {
     bytes: u64,
-    told: Option<Order>,
-    to_tell: Frame,
+    last_order: Option<Order>,
+    pending_order: Frame,
 }
 
 #[derive(Default)]
@@ -50,7 +50,7 @@ struct Port {
     me: NodeId,
 }
 
-/// Bytes from one neighbour above which it is stopped, and below which it goes on.
+/// A neighbour is stopped above `stop` queued bytes, and continues below `go`.
 #[derive(Clone, Copy)]
 struct Thresholds {
     stop: u64,
@@ -63,7 +63,7 @@ impl Default for Thresholds {
 }
 
 impl Port {
-    /// The instant is written where data has its offset.
+    /// A frame whose offset field holds the current time.
     fn frame(&self, now: Time, order: Order) -> Packet<Header<Frame>> {
         Packet {
             flow: FlowId(0),
@@ -93,14 +93,14 @@ impl Discipline<Header<Frame>> for Port {
         if call.ingress != PortNumber::LOCAL {
             let ingress = call.shared.of(call.ingress);
             ingress.bytes += size;
-            if ingress.bytes > self.thresholds.stop && ingress.told != Some(Order::Stop) {
-                (ingress.told, ingress.to_tell) = (Some(Order::Stop), Some(Order::Stop));
+            if ingress.bytes > self.thresholds.stop && ingress.last_order != Some(Order::Stop) {
+                (ingress.last_order, ingress.pending_order) = (Some(Order::Stop), Some(Order::Stop));
                 call.wake(call.ingress);
             }
         }
     }
     fn dequeue(&mut self, call: &mut PortCall<'_, Header<Frame>, Shared>) -> Dequeue {
-        if let Some(order) = call.shared.of(call.number).to_tell.take() {
+        if let Some(order) = call.shared.of(call.number).pending_order.take() {
             return Dequeue::Packet(call.pool.insert(self.frame(call.now, order)));
         }
         if self.stopped {
@@ -112,8 +112,8 @@ impl Discipline<Header<Frame>> for Port {
         if from != PortNumber::LOCAL {
             let ingress = call.shared.of(from);
             ingress.bytes -= size;
-            if ingress.bytes < self.thresholds.go && ingress.told == Some(Order::Stop) {
-                (ingress.told, ingress.to_tell) = (Some(Order::Go), Some(Order::Go));
+            if ingress.bytes < self.thresholds.go && ingress.last_order == Some(Order::Stop) {
+                (ingress.last_order, ingress.pending_order) = (Some(Order::Go), Some(Order::Go));
                 call.wake(from);
             }
         }
@@ -121,7 +121,7 @@ impl Discipline<Header<Frame>> for Port {
     }
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, Header<Frame>, Shared>, id: PacketId) {
         let frame = &call.pool[id];
-        // Its 64 B take effect when the last of them has come, even where switches cut through.
+        // A frame of 64 B takes effect when it has arrived completely, even if switches cut through.
         assert_eq!(call.now.as_ps(), frame.offset.get() + 51_200 + HOP_DELAY.as_ps());
         self.stopped = frame.header.extra == Some(Order::Stop);
     }
@@ -129,7 +129,7 @@ impl Discipline<Header<Frame>> for Port {
 
 fn port(thresholds: &Thresholds, site: &PortSite<'_>) -> Port {
     let me = site.network.link(site.link).from;
-    // A host's own memory holds all it wants to send.
+    // A host's own memory is unlimited.
     let limit = if me.index() < site.network.hosts() { u64::MAX } else { site.memory.bytes().get() };
     Port { queue: VecDeque::new(), used: 0, limit, stopped: false, thresholds: *thresholds, me }
 }
@@ -177,13 +177,13 @@ fn drops(report: &Report) -> u64 {
     report.ports.iter().map(PortCounters::drops).sum()
 }
 
-/// Above the 3000 B at which it is told, a neighbour can have under way: the packet that crosses the mark (1500), what it sends
-/// until the order, behind nothing longer than a 40 B answer, has come (2 × 200 ns + 32 + 51.2 ns are 604 B), and the packet
+/// Above the 3000 B at which it is stopped, these bytes can still arrive from a neighbour: the packet that crosses the threshold (1500),
+/// what it sends until the stop frame has arrived behind at most a 40 B answer (2 × 200 ns + 32 + 51.2 ns are 604 B), and the packet that
 /// it is sending then (1500).
 const HEADROOM: u64 = 3000 + 1500 + 604 + 1500;
 
 #[test]
-fn a_stopped_nic_loses_nothing_in_an_incast_that_overflows_without() {
+fn an_incast_loses_packets_without_pause_frames_and_none_with_them() {
     for (name, run) in [("pulled", incast::<Pulled> as fn(_, _, _) -> _), ("queued", incast::<Queued>)] {
         let network = || topology::single_switch(16, gbps(10), HOP_DELAY, STORE);
         let buffer = 15 * HEADROOM;
@@ -191,8 +191,8 @@ fn a_stopped_nic_loses_nothing_in_an_incast_that_overflows_without() {
         assert!(drops(&without) > 500, "{name}: 2.25 MB into {buffer} B at a sixteenth of their rate");
         let (with, log) = run(network(), Thresholds::default(), buffer);
         assert_eq!(drops(&with), 0, "{name}");
-        assert!(with.records.iter().all(|record| record.acknowledged != Time::MAX), "{name}: all go on");
-        // The bottleneck never idles: 1500 packets from the first one's arrival on.
+        assert!(with.records.iter().all(|record| record.acknowledged != Time::MAX), "{name}: all flows continue");
+        // The bottleneck never idles: it sends 1500 packets from the arrival of the first one on.
         let done = with.records.iter().map(|record| record.received).max();
         assert_eq!(done, Some(Time::from_ps(1_400_000 + 1500 * 1_200_000 + 200_000)), "{name}");
         let port = with.network.ports(NodeId(15))[0].reverse();
@@ -202,9 +202,9 @@ fn a_stopped_nic_loses_nothing_in_an_incast_that_overflows_without() {
     }
 }
 
-/// Across leaves and one spine: the last leaf stops the spine, the spine the other leaves, and those the hosts.
+/// Leaves and one spine: the last leaf stops the spine, the spine stops the other leaves, and those stop the hosts.
 #[test]
-fn a_stopped_switch_port_passes_it_on() {
+fn a_stopped_switch_stops_its_own_neighbours() {
     for switching in [STORE, CUT] {
         let network = topology::leaf_spine(5, 4, 1, gbps(10), gbps(10), HOP_DELAY, switching);
         let level = |network: &Network, link: LinkId| {

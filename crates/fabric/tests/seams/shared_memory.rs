@@ -1,4 +1,4 @@
-//! A switch's memory, shared by its ports under dynamic thresholds; and that injected faults leave its books in order.
+//! A switch's memory that its ports share under dynamic thresholds, and its accounting with fault injection.
 
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Duration, Ecn, Effects, FlowId, LinkId, Memory, Network, Nic, NodeId, NodeKind,
@@ -24,7 +24,7 @@ impl Scheme for Commodity {
 
 const MEMORY: u64 = 600 * 1500;
 
-/// One switch, whose ports to hosts 4 and 5 get twice what they can send, from two hosts each.
+/// One switch. Each port to a receiver (host 4 or 5) gets packets from two hosts, twice what it can send.
 fn two_to_each(receivers: &[u32], alpha: f64) -> (SimSetup, Vec<flowloom_core::Flow>) {
     let network = topology::single_switch(6, gbps(10), HOP_DELAY, STORE);
     let setup = SimSetup { memory: Memory::PerSwitch { bytes: Bytes::new(MEMORY), alpha }, ..setup(network) };
@@ -38,7 +38,7 @@ fn peak(report: &Report, host: u32) -> u64 {
 }
 
 #[test]
-fn ports_that_overflow_hold_what_the_closed_form_says() {
+fn the_queues_of_overflowing_ports_follow_the_closed_form() {
     for alpha in [0.25, 1.0, 8.0] {
         for receivers in [&[4][..], &[4, 5]] {
             let (setup, flows) = two_to_each(receivers, alpha);
@@ -46,16 +46,17 @@ fn ports_that_overflow_hold_what_the_closed_form_says() {
             let expected = alpha * MEMORY as f64 / (1.0 + receivers.len() as f64 * alpha);
             for host in receivers {
                 let found = peak(&report, *host) as f64;
-                // Of packets that come at one instant, one port's may be counted before the other's.
+                // Of packets that arrive at the same time, those of one port may be counted before those of the other.
                 assert!((found - expected).abs() <= 2.0 * 1500.0, "alpha {alpha}, {receivers:?}: {found}, not {expected}");
             }
         }
     }
 }
 
-/// Each sender puts as much as the memory holds into its own port's queue at once, where the threshold would let a part of it in.
+/// Each sender puts as many bytes as the memory holds into its own port's queue at once. A shared memory's threshold would admit only a
+/// part.
 #[test]
-fn hosts_do_not_share() {
+fn hosts_do_not_share_memory() {
     let (setup, flows) = two_to_each(&[4], 1.0);
     let report = run::<Blast<Commodity>>(&EcnConfig::default(), setup, flows);
     let drops = |kind: NodeKind| -> u64 {
@@ -74,9 +75,10 @@ const EVERY_FAULT: [Fault; 5] = [
     Fault::Down(Time::from_ps(100_000_000), Time::from_ps(150_000_000)),
 ];
 
-/// The end of a run checks each flow's books; the port and the memory check that nothing leaves that did not come.
+/// The end of a run checks the conservation of each flow's bytes. The port and the memory assert that they never release more than was
+/// added.
 #[test]
-fn every_fault_on_every_link_leaves_the_books_in_order() {
+fn bytes_are_conserved_with_every_fault_on_every_link() {
     let (setup, flows) = two_to_each(&[4, 5], 1.0);
     let (report, ()) = watch_faulty::<Blast<Commodity>, ()>(&EcnConfig::default(), setup, flows, (), |_| EVERY_FAULT.to_vec());
     let total = |why: DropReason| report.ports.iter().map(|port| port.dropped_packets[why as usize]).sum::<u64>();
@@ -103,8 +105,8 @@ fn packet(dice: &mut Dice) -> Packet<Header<()>> {
     }
 }
 
-/// Two ports of one switch with every fault, driven by hand: whatever came, was copied, lost, damaged or held back, the memory is free
-/// again when the last packet has left.
+/// Two ports of one switch with every fault, without a simulator. When the last packet has left, the memory is free again, whichever
+/// packets were copied, lost, damaged or held back.
 #[test]
 fn faults_do_not_leak_shared_memory() {
     let network: Network = topology::single_switch(2, gbps(10), HOP_DELAY, STORE);
@@ -122,7 +124,7 @@ fn faults_do_not_leak_shared_memory() {
         let (mut pool, mut shared, mut effects) = (Pool::default(), SharedMemory::default(), Effects::default());
         let (mut fullest, mut left) = (0, 0);
         for step in 0..20_000_u64 {
-            // Arrivals come for the first half; then all that is held back or queued leaves.
+            // Packets arrive during the first half. Then all packets that are held back or queued leave.
             let (arrives, at) = (step < 10_000 && dice.below(2) == 0, dice.below(2) as usize);
             let arrival = arrives.then(|| pool.insert(packet(&mut dice)));
             let mut call = PortCall {

@@ -1,5 +1,5 @@
-//! State of a whole switch: what a data packet was promised on its egress port is committed when its acknowledgement comes in
-//! on that port, so both must cross the same links.
+//! State shared by all ports of a switch. A data packet gets a promise on its egress port. The promise is committed when the
+//! acknowledgement arrives at that port, so both must use the same links.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::common::blast::{Blaster, Header, Kind};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, watch};
 use crate::common::watch::Log;
 
-/// The scheduling header: whether every switch so far lets the flow send, and how many switches on the way back had promised.
+/// The scheduling header: whether every switch so far lets the flow send, and how many switches on the return path committed a promise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Grant {
     remaining: u64,
@@ -38,7 +38,7 @@ struct Entry {
 struct FlowLists(BTreeMap<(PortNumber, FlowId), Entry>);
 
 impl FlowLists {
-    /// A flow may send unless a more critical one on the same port does.
+    /// Whether a flow may send: no more critical flow on the same port is sending.
     fn promise(&mut self, egress: PortNumber, flow: FlowId, remaining: u64) -> bool {
         let same_port = (egress, FlowId(0))..=(egress, FlowId(u32::MAX));
         let beaten = |(key, other): (&(PortNumber, FlowId), &Entry)| {
@@ -49,7 +49,7 @@ impl FlowLists {
         (entry.remaining, entry.promised) = (remaining, promised);
         promised
     }
-    /// Says whether the flow's data left through the port that its acknowledgement came in on.
+    /// Commits a promise. Returns whether the flow's data was sent by the port at which its acknowledgement arrived.
     fn commit(&mut self, ingress: PortNumber, flow: FlowId, accepted: bool, last: bool) -> bool {
         let Some(entry) = self.0.get_mut(&(ingress, flow)) else { return false };
         entry.sending = accepted;
@@ -90,12 +90,12 @@ const PROBE_INTERVAL: Duration = Duration::from_us(10);
 struct Sending {
     flow: Flow,
     next: u64,
-    /// The last answer.
+    /// Whether the last acknowledgement accepted the flow.
     accepted: bool,
     probe_at: Time,
 }
 
-/// A host: one packet at a time until it is accepted, then back to back until it is paused.
+/// A host. It probes with one packet at a time until the flow is accepted, then sends back to back until the flow is paused.
 struct Host {
     flows: VecDeque<Sending>,
     clock: Time,
@@ -170,7 +170,7 @@ impl Transport for Pdq {
     }
 }
 
-/// The acknowledgements that found a promise at every switch on their way, and those that did not.
+/// The number of acknowledgements that found a promise at every switch on their path, and of those that did not.
 fn commits(routing: Routing) -> (usize, usize) {
     let network = topology::fat_tree(4, gbps(10), HOP_DELAY, STORE);
     let flows = (0..16).map(|host| flow(host, host, (host + 5) % 16, 50_000, Time::ZERO)).collect();
@@ -188,34 +188,35 @@ fn commits(routing: Routing) -> (usize, usize) {
 
 /// 16 flows of 35 packets between racks and pods.
 #[test]
-fn an_acknowledgement_commits_what_its_data_was_promised_at_every_switch() {
+fn an_acknowledgement_commits_the_promise_to_its_data_at_every_switch() {
     assert_eq!(commits(Routing::EcmpSymmetric), (16 * 35, 0));
-    // The test can fail: with one hash per direction, acknowledgements of most flows meet other switches.
+    // This shows that the test can fail: with one hash per direction, acknowledgements of most flows pass other switches.
     assert!(commits(Routing::Ecmp).1 > 0);
 }
 
-/// A long flow from host 0 gives way to a short one from host 1 to the same destination, and takes over again.
+/// A long flow from host 0 is paused by a short one from host 1 to the same destination, and then continues.
 #[test]
-fn a_paused_flow_probes_and_sends_again_when_the_more_critical_one_has_gone() {
+fn a_paused_flow_probes_and_sends_again_after_the_more_critical_one() {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
     let (long, short) = (flow(0, 0, 2, 1460 * 200, Time::ZERO), flow(1, 1, 2, 1460 * 50, ns(50_000)));
     let setup = SimSetup { routing: Routing::EcmpSymmetric, ..setup(network) };
     let (report, log) = watch::<Pdq, Log<_>>(&(), setup, vec![long, short], Log::default());
-    // Alone: a probe, its acknowledgement (2 × 1400 + 2 × 232 ns), and 49 packets of 1200 ns, the last one's tail 1600 ns.
+    // Alone it takes a probe and its acknowledgement (2 × 1400 + 2 × 232 ns), 49 packets of 1200 ns, and 1600 ns for the rest of the last
+    // packet's path.
     let alone = 2800 + 464 + 49 * 1200 + 1600;
     let fct = (report.records[1].received - short.start).as_ps() / 1000;
-    // It stands behind what the long flow sent before an acknowledgement paused it, less than two round trips, and its probes.
+    // It waits for the packets that the long flow sent before an acknowledgement paused it, less than two round trips, and for its probes.
     let probes = fct * 1000 / PROBE_INTERVAL.as_ps();
-    let most = alone + 2 * 3264 + probes * 1200;
-    assert!((alone..most).contains(&fct), "{fct} ns, {alone} ns alone, at most {most} ns");
+    let fct_max = alone + 2 * 3264 + probes * 1200;
+    assert!((alone..fct_max).contains(&fct), "{fct} ns, {alone} ns alone, at most {fct_max} ns");
     let from_long = |from: Time, to: Time| {
         let nic = report.network.ports(long.src)[0];
         log.on(nic).filter(|(time, _)| (from..to).contains(time)).count() as u64
     };
     let paused = ns(50_000 + 2 * 3300)..report.records[1].received;
     assert!(from_long(paused.start, paused.end) <= probes + 1, "only probes while paused");
-    // It notices at its next probe, at most an interval later, and then has the link to itself.
+    // The long flow learns this from its next probe, at most an interval later, and then uses the link alone.
     let sent = from_long(Time::ZERO, report.records[1].received);
-    let rest = (200 - sent) * 1200 + PROBE_INTERVAL.as_ps() / 1000 + 2 * 3264;
-    assert!(report.records[0].received <= report.records[1].received + Duration::from_ns(rest));
+    let remaining_ns = (200 - sent) * 1200 + PROBE_INTERVAL.as_ps() / 1000 + 2 * 3264;
+    assert!(report.records[0].received <= report.records[1].received + Duration::from_ns(remaining_ns));
 }

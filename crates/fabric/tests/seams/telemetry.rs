@@ -1,5 +1,5 @@
-//! Telemetry: every port writes time, bytes sent, queue and rate into the data packets that leave it; acknowledgements bring
-//! it back.
+//! In-band telemetry: every port writes time, sent bytes, queue length and rate into the data packets that it sends, and acknowledgements
+//! return them to the source.
 
 use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, Packet, PacketId, PortCall, PortSite, Rate, Time, topology};
 use flowloom_fabric::{Observer, Report};
@@ -10,9 +10,9 @@ use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, ns, setup, watc
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Stamp {
     time: Time,
-    /// Of all bytes that left the port, this packet's included.
+    /// All bytes that the port has sent, including this packet.
     sent_bytes: u64,
-    /// Behind this packet.
+    /// The bytes queued behind this packet.
     queued_bytes: u64,
     rate: Rate,
 }
@@ -62,9 +62,9 @@ impl Scheme for Hpcc {
     }
 }
 
-/// Counts beside the ports, and compares what a packet carries away with that.
+/// Counts sent and queued bytes independently of the ports, and compares each stamp with its counts.
 #[derive(Default)]
-struct Beside {
+struct IndependentCounts {
     sent: Vec<u64>,
     queued: Vec<u64>,
     rates: Vec<Rate>,
@@ -72,7 +72,7 @@ struct Beside {
     echoes: Vec<(NodeId, Packet<Header<Stamps>>)>,
 }
 
-impl Observer<Header<Stamps>> for Beside {
+impl Observer<Header<Stamps>> for IndependentCounts {
     fn packet_queued(&mut self, _: Time, link: LinkId, packet: &Packet<Header<Stamps>>, queued_bytes: u64) {
         self.queued[link.index()] += packet.size().get();
         assert_eq!(self.queued[link.index()], queued_bytes);
@@ -95,47 +95,48 @@ impl Observer<Header<Stamps>> for Beside {
     }
 }
 
-fn go(network: flowloom_core::Network, flows: Vec<flowloom_core::Flow>) -> (Report, Beside) {
+fn go(network: flowloom_core::Network, flows: Vec<flowloom_core::Flow>) -> (Report, IndependentCounts) {
     let links = network.links();
     let rates = links.iter().map(|link| link.rate).collect();
-    let eye = Beside { sent: vec![0; links.len()], queued: vec![0; links.len()], rates, ..Beside::default() };
-    watch::<Blast<Hpcc>, Beside>(&(), setup(network), flows, eye)
+    let counts =
+        IndependentCounts { sent: vec![0; links.len()], queued: vec![0; links.len()], rates, ..IndependentCounts::default() };
+    watch::<Blast<Hpcc>, IndependentCounts>(&(), setup(network), flows, counts)
 }
 
-/// Three packets from each of two hosts to a third. The switch receives one of each at 1.4, 2.6 and 3.8 µs and sends the first
-/// at once; behind the packets it sends then, every 1.2 µs, lie so many.
+/// Two hosts send three packets each to a third. The switch receives one packet from each at 1.4, 2.6 and 3.8 µs. It sends the first at
+/// once and the others every 1.2 µs.
 #[test]
 fn stamps_by_hand() {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
-    let (_, eye) = go(network, vec![flow(0, 0, 2, 3 * 1460, Time::ZERO), flow(1, 1, 2, 3 * 1460, Time::ZERO)]);
-    let stamps: Vec<Stamp> = eye.echoes.iter().map(|(_, packet)| packet.header.extra.hops[1]).collect();
+    let (_, counts) = go(network, vec![flow(0, 0, 2, 3 * 1460, Time::ZERO), flow(1, 1, 2, 3 * 1460, Time::ZERO)]);
+    let stamps: Vec<Stamp> = counts.echoes.iter().map(|(_, packet)| packet.header.extra.hops[1]).collect();
     let times: Vec<Time> = stamps.iter().map(|stamp| stamp.time).collect();
     assert_eq!(times, [1400, 2600, 3800, 5000, 6200, 7400].map(ns));
     let sent: Vec<u64> = stamps.iter().map(|stamp| stamp.sent_bytes).collect();
     assert_eq!(sent, [1500, 3000, 4500, 6000, 7500, 9000]);
     let queued: Vec<u64> = stamps.iter().map(|stamp| stamp.queued_bytes).collect();
-    // The port serves at the first arrival of an instant, so the second one of 2.6 and 3.8 µs is not behind yet.
+    // The port sends a packet at the first of two simultaneous arrivals, so at 2.6 and 3.8 µs the second one is not queued yet.
     assert_eq!(queued, [0, 1500, 3000, 3000, 1500, 0]);
     assert!(stamps.iter().all(|stamp| stamp.rate == gbps(10)));
 }
 
-/// Across a fat-tree with queues in it: all stamps agree with an observer's own counts, and sources get one for each hop.
+/// On a fat-tree with queues, all stamps agree with the observer's counts, and sources get one stamp for each hop.
 #[test]
-fn stamps_are_the_counters_at_every_hop() {
+fn stamps_agree_with_the_observer_at_every_hop() {
     for switching in [STORE, CUT] {
         let network = topology::fat_tree(4, gbps(10), HOP_DELAY, switching);
         let flows = (0..48).map(|id| flow(id, id % 16, (id * 7 + 3) % 16, 30_000, Time::ZERO)).filter(|f| f.src != f.dst);
-        let (report, eye) = go(network, crate::common::networks::in_order(flows.collect()));
-        assert_eq!(eye.echoes.len() as u64, report.data_packets);
+        let (report, counts) = go(network, crate::common::networks::in_order(flows.collect()));
+        assert_eq!(counts.echoes.len() as u64, report.data_packets);
         let mut hops = 0;
-        for (node, packet) in &eye.echoes {
+        for (node, packet) in &counts.echoes {
             let stamps = packet.header.extra;
             assert_eq!(stamps.count, report.network.path(*node, packet.src).len());
             assert!(stamps.hops[..stamps.count].is_sorted_by(|a, b| a.time < b.time));
             hops += stamps.count;
         }
-        assert_eq!(eye.compared, hops);
-        for (counters, sent) in report.ports.iter().zip(&eye.sent) {
+        assert_eq!(counts.compared, hops);
+        for (counters, sent) in report.ports.iter().zip(&counts.sent) {
             assert_eq!(counters.bytes(), *sent);
         }
     }

@@ -1,4 +1,4 @@
-//! Trimming: a data packet that finds its queue full loses its payload, and its header goes first.
+//! Trimming: a data packet that arrives at a full queue loses its payload, and its header is sent before data.
 
 use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, NodeKind, PacketId, PortCall, PortSite, Time, topology};
 use flowloom_fabric::{Fault, Report, SimSetup};
@@ -14,13 +14,13 @@ struct Port {
     headers: Fifo,
     data: Fifo,
     queued: usize,
-    most: usize,
+    data_max: usize,
 }
 
 impl Discipline<Header<()>> for Port {
     type Shared = ();
     fn enqueue(&mut self, call: &mut PortCall<'_, Header<()>, ()>, id: PacketId) {
-        if call.pool[id].payload_bytes > 0 && self.queued < self.most {
+        if call.pool[id].payload_bytes > 0 && self.queued < self.data_max {
             self.queued += 1;
             return self.data.push(id, call.pool);
         }
@@ -47,8 +47,8 @@ impl Scheme for Ndp {
     type Port = Port;
     fn port((): &(), site: &PortSite<'_>) -> Port {
         let at_switch = site.network.node(site.network.link(site.link).from).kind == NodeKind::Switch;
-        let most = if at_switch { DATA_QUEUED_MAX } else { usize::MAX };
-        Port { headers: Fifo::default(), data: Fifo::default(), queued: 0, most }
+        let data_max = if at_switch { DATA_QUEUED_MAX } else { usize::MAX };
+        Port { headers: Fifo::default(), data: Fifo::default(), queued: 0, data_max }
     }
 }
 
@@ -71,25 +71,29 @@ fn headers(log: &Log<Header<()>>) -> Vec<Time> {
 fn check(report: &Report, log: &Log<Header<()>>) {
     let trimmed: u64 = report.ports.iter().map(|port| port.trimmed_packets).sum();
     let lost: u64 = report.records.iter().map(|record| u64::from(record.dropped_packets)).sum();
-    assert_eq!((headers(log).len() as u64, lost), (trimmed, trimmed), "every cut payload is a header at the receiver");
+    assert_eq!((headers(log).len() as u64, lost), (trimmed, trimmed), "the header of every trimmed packet arrives");
     for (flow, record) in report.flows.iter().zip(&report.records) {
         assert_eq!(record.delivered_bytes, flow.size.get());
         assert_eq!(record.dropped_bytes, 1460 * u64::from(record.dropped_packets));
-        assert_eq!(u64::from(record.retransmissions), u64::from(record.dropped_packets), "each is sent again, nothing else is");
+        assert_eq!(
+            u64::from(record.retransmissions),
+            u64::from(record.dropped_packets),
+            "a packet is sent again once for each trimming"
+        );
     }
 }
 
-/// Sixteen packets at one instant: one goes out at once, eight wait, seven are cut. Those headers' 64 B take 51.2 ns each, from
-/// the end of the first packet on.
+/// Sixteen packets arrive at the same time: one is sent at once, eight are queued, and seven are trimmed. Their headers of 64 B take 51.2
+/// ns each, after the end of the first packet.
 #[test]
-fn what_does_not_fit_arrives_as_a_header_before_what_does() {
+fn headers_of_trimmed_packets_arrive_before_queued_packets() {
     let (setup, flows, port) = incast(1);
     let (report, log) = watch::<Blast<Ndp>, Log<_>>(&(), setup, flows, Log::default());
     check(&report, &log);
     let first = ns(1200 + 200 + 1200 + 200).as_ps();
     let expected: Vec<Time> = (1..=7).map(|n| Time::from_ps(first + n * 51_200)).collect();
     assert_eq!(headers(&log)[..7], expected);
-    // What is sent again finds the queue full again, or it does not; at the first instant it was longest.
+    // Retransmitted packets may be trimmed again, but the queue was longest at the first arrivals.
     assert_eq!(report.ports[port.index()].peak_bytes, 8 * 1500 + 7 * 64);
 }
 
@@ -104,8 +108,8 @@ fn an_incast_of_many_packets_loses_payloads_but_no_packet() {
     assert!(counters.peak_bytes <= 9 * 1500 + u64::from(SENDERS * 30 * HEADER_BYTES));
 }
 
-/// A copy made by fault injection may be cut at once: its payload entered the network all the same. Both packets of a pair ask
-/// for the payload again, so the run is cut off while copies are on their way.
+/// A duplicate may be trimmed at once, but its payload still counts as having entered the network. Both packets of a pair request the
+/// payload again, so the run is stopped while copies are in flight.
 #[test]
 fn a_duplicate_that_is_trimmed_is_accounted_for() {
     let (setup, flows, port) = incast(4);

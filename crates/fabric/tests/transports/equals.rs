@@ -1,4 +1,4 @@
-//! What two names for the same rules must show: the same run, to the last byte and picosecond.
+//! Equivalence: a scheme whose parameters reduce it to a simpler one must give exactly the same run, to the byte and picosecond.
 
 use flowloom_core::{Bytes, Duration, Flow, Memory, Transport, topology};
 use flowloom_fabric::{Report, Routing, SimSetup};
@@ -25,21 +25,21 @@ fn small() -> Config {
     Config { port, nic: port, initial_window: 20, ..Config::default() }
 }
 
-/// All that a run leaves behind is equal: each flow's record, each port's counters, the number of events.
+/// The results of both runs are equal: each flow's record, each port's counters, and the number of events.
 fn assert_equal(what: &str, one: &Report, other: &Report) {
     assert_eq!(one.records, other.records, "{what}");
     assert_eq!(format!("{:?}", one.ports), format!("{:?}", other.ports), "{what}");
     assert_eq!((one.events, one.end), (other.events, other.end), "{what}");
 }
 
-/// Marks and drops came into play, so that equal is not merely unused.
+/// There were drops, and marks if `marks` is set, so that the runs are not equal merely because nothing happened.
 fn assert_exercised(report: &Report, marks: bool) {
     assert_eq!(report.ports.iter().any(|port| port.marked_packets > 100), marks);
     assert!(report.ports.iter().map(flowloom_fabric::PortCounters::drops).sum::<u64>() > 0);
 }
 
 #[test]
-fn pias_without_thresholds_is_its_controller() {
+fn pias_without_thresholds_equals_its_controller() {
     fn check<T: Transport<Config = Config>>(controller: Kind) {
         for (routing, fast_retransmit) in [
             (Routing::Ecmp, FastRetransmit::Auto),
@@ -61,7 +61,7 @@ fn pias_without_thresholds_is_its_controller() {
 }
 
 #[test]
-fn d2tcp_whose_urgency_is_always_one_is_dctcp() {
+fn d2tcp_with_an_urgency_of_one_equals_dctcp() {
     let dctcp = go::<Dctcp>(&small(), Routing::Ecmp);
     assert_exercised(&dctcp, true);
     let even = Config { urgency_min: 1.0, urgency_max: 1.0, ..small() };
@@ -71,7 +71,7 @@ fn d2tcp_whose_urgency_is_always_one_is_dctcp() {
 
 /// Without deadlines every urgency is 1.
 #[test]
-fn d2tcp_without_deadlines_is_dctcp() {
+fn d2tcp_without_deadlines_equals_dctcp() {
     let network = topology::leaf_spine(3, 6, 2, gbps(10), gbps(20), HOP_DELAY, CUT);
     let flows: Vec<Flow> = poisson(&network, 0.8, 2000, 12);
     let setup = SimSetup { memory: Memory::PerPort(Bytes::new(90_000)), ..setup(network) };
@@ -80,27 +80,27 @@ fn d2tcp_without_deadlines_is_dctcp() {
     assert_equal("no deadlines", &dctcp, &run::<D2tcp>(&small(), setup, flows));
 }
 
-/// A weight that is always 1 asks for the growth and the cut of DCTCP.
+/// With a weight of 1, windows grow and shrink as with DCTCP.
 #[test]
-fn l2dct_whose_weight_is_always_one_is_dctcp() {
+fn l2dct_with_a_weight_of_one_equals_dctcp() {
     let even = Config { weight_min: 1.0, weight_max: 1.0, ..small() };
     let dctcp = go::<Dctcp>(&small(), Routing::Ecmp);
     assert_equal("even weights", &dctcp, &go::<L2dct>(&even, Routing::Ecmp));
     assert_ne!(dctcp.records, go::<L2dct>(&small(), Routing::Ecmp).records, "weights do matter");
 }
 
-/// If a connection's estimate starts at 1 and never moves, each mark halves the window.
+/// If a connection's estimate of marks starts at 1 and never changes, each mark halves the window.
 #[test]
-fn dctcp_that_never_learns_is_ecn_star() {
-    let stubborn = Config { gain: 0.0, initial_alpha: 1.0, ..small() };
-    let halving = go::<EcnStar>(&stubborn, Routing::Ecmp);
-    assert_equal("alpha = 1", &halving, &go::<Dctcp>(&stubborn, Routing::Ecmp));
+fn dctcp_with_a_constant_estimate_of_one_equals_ecn_star() {
+    let constant = Config { gain: 0.0, initial_alpha: 1.0, ..small() };
+    let halving = go::<EcnStar>(&constant, Routing::Ecmp);
+    assert_equal("alpha = 1", &halving, &go::<Dctcp>(&constant, Routing::Ecmp));
 }
 
-/// One class holds all where no flow is as long as the first threshold, though eight are set up; and ports that hold one class
-/// each have it to themselves.
+/// If no flow reaches the first threshold, all packets are in the first of the eight classes, and each port behaves like a port with one
+/// class.
 #[test]
-fn pias_whose_thresholds_no_flow_reaches_is_its_controller() {
+fn pias_with_thresholds_that_no_flow_reaches_equals_its_controller() {
     let thresholds = [10, 20, 30, 40, 50, 60, 70].map(|mb: u64| Bytes::new(mb * 1_000_000)).to_vec();
     let pias = pias::Config { thresholds, tcp: small(), ..pias::Config::default() };
     assert_equal("far thresholds", &go::<Dctcp>(&small(), Routing::Ecmp), &go::<Pias>(&pias, Routing::Ecmp));

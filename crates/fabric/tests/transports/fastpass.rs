@@ -1,4 +1,4 @@
-//! Fastpass on networks: exact times of a flow alone, and queues that stay empty.
+//! Fastpass on networks: exact times of single flows, and queues that stay short.
 
 use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, Time, WireProfile, topology};
 use flowloom_fabric::{Report, Routing, SimSetup};
@@ -16,8 +16,9 @@ fn go(network: Network, routing: Routing, schedule_start: ScheduleStart, flows: 
     run::<Fastpass>(&Config { schedule_start, ..Config::default() }, setup, flows)
 }
 
-/// A flow alone: its request reaches the arbiter, which matches at the next beginning of an epoch (8.5 slots each). The slots begin
-/// when the schedule arrives, or with the epoch after that. Packet k leaves in slot k mod 8 of the epoch k / 8; a slot is an eighth of an epoch.
+/// The completion time of a single flow. Its request reaches the arbiter, which computes a matching at the start of the next epoch (8.5
+/// packet times). The flow's slots begin when the schedule arrives, or with the epoch after that. Packet k is sent in slot k mod 8 of epoch
+/// k / 8; a slot is an eighth of an epoch.
 fn alone(network: &Network, flow: &Flow, wire: &WireProfile, start: ScheduleStart) -> Duration {
     let arbiter = network.control_host().expect("an arbiter");
     let slot = network.host_rate(flow.src).transmit_time(wire.full).as_ps();
@@ -41,13 +42,13 @@ fn alone_it_takes_a_request_an_epoch_and_its_slots() {
     for switching in [STORE, CUT] {
         for (name, network) in shapes(switching).into_iter().filter(|(name, _)| *name != "slow dumbbell") {
             let sizes = [1, 1460, 1461, 11_680, 11_681, 100_000, 1_000_000];
-            // Odd, so that flows begin anywhere in an epoch.
+            // An odd gap, so that flows start anywhere in an epoch.
             let flows = apart(&pairs(&network), &sizes, Duration::from_ps(20_003_333_001));
             for start in BOTH {
                 let report = go(network.clone(), Routing::Ecmp, start, flows.clone());
                 for (flow, record) in report.flows.iter().zip(&report.records) {
                     let expected = alone(&report.network, flow, &wire, start);
-                    // A schedule that meets an acknowledgement on a link is late by no more than it takes.
+                    // A schedule that waits for an acknowledgement on a link is late by the acknowledgement's transmission time at most.
                     let late = (record.received - flow.start).as_ps().wrapping_sub(expected.as_ps());
                     let may_be_late = start == ScheduleStart::Arrival && wire.packets(flow.size) > 8;
                     let late_max =
@@ -60,18 +61,18 @@ fn alone_it_takes_a_request_an_epoch_and_its_slots() {
     }
 }
 
-/// The most bytes ever queued at ports of a hop, and their drops.
+/// The largest queue of all ports of a hop, in bytes, and their drops.
 fn worst(report: &Report, hop: &str) -> (u64, u64) {
     let ports = (0..).map(LinkId).zip(&report.ports).filter(|(link, _)| report.network.hop_name(*link) == hop);
     ports.fold((0, 0), |(peak, drops), (_, port)| (peak.max(port.peak_bytes), drops + port.drops()))
 }
 
-/// Each receiver has one packet per slot on its way. Ways within a rack are less than a slot shorter than others, and
-/// packets that meet in the core are late by less than another: at 60 % load nothing is dropped at either edge, and what waits
-/// at the last hop is three packets at most and the answers. Where slots begin on arrival, schedules that wait for one another on the
-/// arbiter's link shift the senders' slots against each other, by 32 ns for each of 31 other hosts: less than one more packet.
+/// Each receiver has one packet per slot in flight. Paths within a rack are shorter than others by less than a slot, and packets that
+/// wait in the core are late by less than another slot. So at 60 % load nothing is dropped at either edge, and the queue at the last hop
+/// is at most three packets and the answers. If slots begin on arrival, schedules wait for one another on the arbiter's link, which
+/// shifts the senders' slots against each other by 32 ns for each of 31 other hosts. This adds less than one packet to the queue.
 #[test]
-fn queues_at_the_edge_stay_empty() {
+fn queues_at_the_edge_stay_short() {
     for (start, packets) in [(ScheduleStart::Epoch, 3), (ScheduleStart::Arrival, 4)] {
         let network = topology::leaf_spine(4, 8, 4, gbps(10), gbps(40), HOP_DELAY, STORE);
         let flows = crate::survival::poisson(&network, 0.6, 3000, 3);
@@ -83,8 +84,8 @@ fn queues_at_the_edge_stay_empty() {
     }
 }
 
-/// Eight senders to one host: the arbiter gives each slot to one of them, so the last hop holds a packet at most, and the link
-/// is used for 8 slots of each 8.5.
+/// Eight hosts send to one. The arbiter assigns each slot to one of them, so at most one packet is queued at the last hop, and the link is
+/// busy for 8 of every 8.5 packet times.
 #[test]
 fn an_incast_does_not_queue() {
     let network = topology::single_switch(9, gbps(10), HOP_DELAY, STORE);
@@ -92,7 +93,7 @@ fn an_incast_does_not_queue() {
     let report = go(network, Routing::Ecmp, ScheduleStart::Epoch, flows);
     let port = &report.ports[report.network.ports(NodeId(8))[0].reverse().index()];
     assert!(port.peak_bytes <= 1500 + 40, "{}", port.peak_bytes);
-    // 800 packets are 100 epochs, the first two of which pass with asking and matching.
+    // 800 packets take 100 epochs, after two epochs for request and matching.
     let done = report.records.iter().map(|record| record.received).max().expect("flows");
     let epoch = 10_200_000;
     assert_eq!(done.as_ps(), 2 * epoch + 99 * epoch + 7 * epoch / 8 + 2_800_000);

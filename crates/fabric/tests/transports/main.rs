@@ -1,4 +1,4 @@
-//! The transports on the simulated network: what they must show that two hosts alone do not.
+//! Tests of the transports on simulated networks: properties that a test of two hosts cannot show.
 
 #[path = "../common/mod.rs"]
 mod common;

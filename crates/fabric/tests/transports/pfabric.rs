@@ -1,4 +1,4 @@
-//! pFabric on networks: the flow with the least left goes as if it were alone.
+//! pFabric on networks: the flow with the fewest remaining bytes takes the time that it takes alone.
 
 use flowloom_core::{Bytes, Duration, Flow, Memory, Time, WireProfile, topology};
 use flowloom_fabric::{PortCounters, Report, SimSetup};
@@ -12,8 +12,8 @@ fn go(network: flowloom_core::Network, flows: Vec<Flow>) -> Report {
     run::<PFabric>(&Config::default(), SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network) }, flows)
 }
 
-/// Hosts start at line rate with a window of at least a round trip, so a flow alone takes the closed form, and so does its
-/// answer.
+/// Hosts start at line rate with a window of at least a round trip, so a single flow takes the time of the closed form, and so does its
+/// acknowledgement.
 #[test]
 fn alone_it_takes_the_closed_form_on_every_shape() {
     for switching in [STORE, CUT] {
@@ -34,7 +34,7 @@ fn alone_it_takes_the_closed_form_on_every_shape() {
     }
 }
 
-/// Long flows fill the link to a host; a short one from a third host waits for the packet that is being sent, and for no other.
+/// Long flows fill the link to a host. A short flow from a third host waits only for the packet that is being sent.
 #[test]
 fn a_short_flow_waits_for_one_packet_of_the_long_ones() {
     for start_ns in [100_000, 100_300, 100_601, 101_111] {
@@ -47,8 +47,8 @@ fn a_short_flow_waits_for_one_packet_of_the_long_ones() {
     }
 }
 
-/// Two flows at once: the shorter takes what it takes alone and at most a packet more, and the link idles for neither. The
-/// longer one's window waits in the port for less than its timeout.
+/// Of two flows that start together, the shorter takes its time alone plus one packet at most, and the link never idles. The longer flow's
+/// packets wait in the port for less than its timeout.
 #[test]
 fn the_link_never_idles_and_the_shorter_flow_is_first() {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
@@ -61,9 +61,9 @@ fn the_link_never_idles_and_the_shorter_flow_is_first() {
     assert_eq!(report.records[0].retransmissions, 0);
 }
 
-/// A longer wait is a timeout, though nothing is lost: what is sent again takes the link, and nothing else delays the end.
+/// If packets wait for longer than the timeout, they are retransmitted although none is lost. Only these retransmissions delay the end.
 #[test]
-fn a_flow_that_is_starved_beyond_its_timeout_repeats_what_waits() {
+fn a_flow_that_is_starved_beyond_its_timeout_retransmits_waiting_packets() {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
     let report = go(network, vec![flow(0, 0, 2, 1460 * 300, Time::ZERO), flow(1, 1, 2, 1460 * 100, Time::ZERO)]);
     let again = u64::from(report.records[0].retransmissions);
@@ -72,11 +72,10 @@ fn a_flow_that_is_starved_beyond_its_timeout_repeats_what_waits() {
     assert!((ns(1600 + 400 * 1200)..=ns(1600 + (400 + again) * 1200)).contains(&end), "{end}, {again} packets again");
 }
 
-/// Mean completion time under preemptive shortest-remaining-first at one link of 10 Gb/s, by packets; every flow besides needs
-/// the first hop.
+/// The mean completion time of preemptive shortest-remaining-first over packets at one link of 10 Gb/s, after the first hop of each flow.
 fn srpt(flows: &[Flow]) -> f64 {
     let mut left: Vec<u64> = flows.iter().map(|flow| WireProfile::IP_1500.packets(flow.size)).collect();
-    // When a flow's first packet is at the link.
+    // When a flow's first packet reaches the link.
     let ready: Vec<u64> = flows.iter().map(|flow| flow.start.as_ps() + 1_400_000).collect();
     let (mut now, mut sum, mut done, mut arrived) = (0, 0.0, 0, 0);
     let mut waiting: Vec<usize> = Vec::new();
@@ -101,15 +100,15 @@ fn srpt(flows: &[Flow]) -> f64 {
     sum / flows.len() as f64
 }
 
-/// Many sources, one destination, 60 % load of mostly short and some long flows: the oracle, which knows no windows and no
-/// timeouts, is at most 15 % better.
+/// Many sources send mostly short and some long flows to one destination at 60 % load. The oracle, which has no windows and no timeouts,
+/// is at most 15 % better.
 #[test]
 fn one_bottleneck_is_close_to_preemptive_srpt() {
     for seed in 1..=3 {
         let network = topology::single_switch(33, gbps(10), HOP_DELAY, STORE);
         let mut dice = Dice::new(seed);
         let mut now = Time::ZERO;
-        // 9 in 10 flows have 1 to 8 packets, the others 50 to 99: 4.05 + 7.45 packets on average, at 60 % one flow each 23 µs.
+        // 9 in 10 flows have 1 to 8 packets, the others 50 to 99. The mean is 4.05 + 7.45 packets, which at 60 % is one flow every 23 µs.
         let flows: Vec<Flow> = (0..4000)
             .map(|id| {
                 now += dice.exponential(Duration::from_ns(23_000));
@@ -125,7 +124,7 @@ fn one_bottleneck_is_close_to_preemptive_srpt() {
     }
 }
 
-/// Full bisection at 60 %: packets die at the sources' NICs and at the last hop, not in the core.
+/// With full bisection bandwidth at 60 % load, packets are dropped at the sources' NICs and at the last hop, not in the core.
 #[test]
 fn drops_are_at_the_edge() {
     let network = topology::leaf_spine(4, 8, 4, gbps(10), gbps(40), HOP_DELAY, CUT);

@@ -1,4 +1,4 @@
-//! pHost on networks: exact times where it is alone, known answers where flows compete.
+//! pHost on networks: exact times of single flows, and known answers for competing flows.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use crate::common::watch::Log;
 
 const BUFFER: Bytes = Bytes::new(36_864);
 
-/// So many tokens of a flow may be unanswered.
+/// The largest number of unanswered tokens of a flow.
 const UNANSWERED_MAX: usize = 8;
-/// When all packets have had a token, the missing ones get another so many slots later.
+/// This many slots after the last token, tokens for missing packets are issued again.
 const REISSUE_SLOTS: u64 = 9;
 
-/// Whether a flow needs no tokens.
+/// Whether free tokens suffice for the whole flow.
 fn is_free(flow: &Flow, wire: &WireProfile) -> bool {
     wire.packets(flow.size) <= 8
 }
 
-/// From the start of a flow, alone, until its last byte has come. At most eight packets: the request and they, back to back.
-/// More: the request goes there, and then a token each slot comes back and lets a packet go; but after eight unanswered ones the
-/// next token waits for the first of the packets. Where packets are back by then, this is the request's way, the token's way
-/// and the closed form.
+/// The completion time of a single flow. A flow of at most eight packets sends them back to back after its request. For a longer flow, the
+/// destination sends one token per slot after the request has arrived, and each token releases a packet. With eight tokens unanswered, the
+/// next token waits for the packet of the oldest one. If packets arrive before that limit is reached, the time is that of the request, that
+/// of a token, and the closed form.
 fn alone(network: &Network, flow: &Flow, wire: &WireProfile) -> Duration {
     let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
     let sizes = tandem::sizes_on_wire(flow.size, wire);
@@ -52,16 +52,16 @@ fn alone(network: &Network, flow: &Flow, wire: &WireProfile) -> Duration {
     last
 }
 
-/// Whether packets take more than so many slots from their token on.
+/// Whether the time from sending a token until the arrival of its packet exceeds this many slots.
 fn is_farther(network: &Network, flow: &Flow, wire: &WireProfile, slots: u64) -> bool {
     let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
     let slot = network.host_rate(flow.dst).transmit_time(wire.full);
     network.packet_time(&path, wire.full) + network.packet_time(&back, wire.control) > slot * slots
 }
 
-/// Whether the destination gives a flow tokens again although nothing is lost: where not all packets can be there two slots for
-/// each after the request that is sent with them, or nine slots after the last token.
-fn is_hurried(network: &Network, flow: &Flow, wire: &WireProfile) -> bool {
+/// Whether the destination issues tokens again although no packet is lost: if not all packets of a short flow can arrive within two slots
+/// per packet after the request, or those of a long flow within nine slots after the last token.
+fn gets_tokens_again(network: &Network, flow: &Flow, wire: &WireProfile) -> bool {
     let slot = network.host_rate(flow.dst).transmit_time(wire.full);
     let requested = network.packet_time(&network.path(flow.src, flow.dst), wire.control);
     match is_free(flow, wire) {
@@ -79,11 +79,11 @@ fn check(name: &str, network: &Network, wire: WireProfile, flows: Vec<Flow>) {
         let answer = network.packet_time(&network.path(flow.dst, flow.src), wire.control);
         assert_eq!(record.acknowledged - record.received, answer, "acknowledged: {what}");
         assert_eq!(record.dropped_packets, 0, "{what}");
-        assert!(record.retransmissions == 0 || is_hurried(network, flow, &wire), "sent once: {what}");
+        assert!(record.retransmissions == 0 || gets_tokens_again(network, flow, &wire), "sent once: {what}");
     }
 }
 
-/// The shapes whose middle is not slower than the hosts, which tokens do not know of.
+/// The topologies whose links between switches are not slower than the hosts' links; tokens do not account for slower ones.
 fn shapes_for_tokens(switching: flowloom_core::Switching) -> impl Iterator<Item = (&'static str, Network)> {
     shapes(switching).into_iter().filter(|(name, _)| *name != "slow dumbbell")
 }
@@ -111,11 +111,10 @@ fn a_hundred_megabytes_to_the_picosecond() {
     }
 }
 
-/// One switch, 104 packets, and round trips of token and data around eight slots: 2 × (32 + d) + 2 × (1200 + d) = 8 × 1200 at d
-/// = 1784 ns. Beyond, eight tokens per round trip are all that go, the k-th at (k mod 8) slots after the round trip k / 8 has
-/// begun.
+/// One switch, 104 packets, and round trips of token and data around eight slots: 2 × (32 + d) + 2 × (1200 + d) = 8 × 1200 for d = 1784 ns.
+/// With longer round trips, only eight tokens are sent per round trip, token k at (k mod 8) slots after the start of round trip k / 8.
 #[test]
-fn a_round_trip_of_more_than_eight_slots_is_where_downgrading_begins() {
+fn the_limit_of_unanswered_tokens_slows_a_flow_if_a_round_trip_exceeds_eight_slots() {
     let last: u64 = 103;
     for delay_ns in [200, 1500, 1784, 1785, 2084, 2085, 4000] {
         let network = topology::single_switch(2, gbps(10), Duration::from_ns(delay_ns), STORE);
@@ -124,12 +123,12 @@ fn a_round_trip_of_more_than_eight_slots_is_where_downgrading_begins() {
         let last_token = if round_trip <= 8 * 1200 { last * 1200 } else { last / 8 * round_trip + last % 8 * 1200 };
         let request = 2 * (32 + delay_ns);
         assert_eq!(report.records[0].received, ns(request + last_token + round_trip), "delay {delay_ns} ns");
-        // The last tokens are given again after nine slots, which a longer round trip has not answered by then.
+        // The last tokens are issued again after nine slots, if their packets have not arrived by then.
         assert_eq!(report.records[0].retransmissions > 0, round_trip > 9 * 1200, "delay {delay_ns} ns");
     }
 }
 
-/// A middle of a tenth of the hosts' rate: eight packets are on their way at any time and keep it busy.
+/// With a middle link of a tenth of the hosts' rate, eight packets are always in flight and keep it busy.
 #[test]
 fn a_slow_middle_is_kept_busy() {
     for switching in [STORE, CUT] {
@@ -148,8 +147,8 @@ fn drops(report: &Report) -> u64 {
     report.ports.iter().map(PortCounters::drops).sum()
 }
 
-/// The packets of a kind that were made, in order.
-fn made(log: &Log<Header>, kind: fn(&Header) -> bool) -> impl Iterator<Item = &Packet<Header>> {
+/// The packets that endpoints sent with a given kind of header, in order.
+fn injected(log: &Log<Header>, kind: fn(&Header) -> bool) -> impl Iterator<Item = &Packet<Header>> {
     log.injected.iter().map(|(_, _, packet)| packet).filter(move |packet| kind(&packet.header))
 }
 
@@ -160,32 +159,32 @@ fn is_data(header: &Header) -> bool {
     matches!(header, Header::Data { .. })
 }
 
-/// Twenty sources, 100 packets each, one destination: its link carries a packet per slot from the first token on, and the
-/// requests that are repeated meanwhile, of 32 ns each.
+/// Twenty sources send 100 packets each to one destination. Its link carries a packet per slot from the first token on, and the requests
+/// that are repeated in the meantime, which take 32 ns each.
 #[test]
-fn an_incast_takes_what_its_bytes_take() {
+fn an_incast_takes_the_transmission_time_of_its_bytes() {
     let network = topology::single_switch(21, gbps(10), HOP_DELAY, STORE);
     let flows = (0..20).map(|host| flow(host, host, 20, 146_000, Time::ZERO)).collect();
     let setup = SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network) };
     let (report, log) = watch::<PHost, Log<_>>(&Config::default(), setup, flows, Log::default());
     assert_eq!(drops(&report), 0);
     let handshake = 2 * (2 * 232);
-    let least = handshake + 1400 + 2000 * 1200 + 200;
-    let repeated = made(&log, is_request).count() as u64 - 20;
+    let done_min = handshake + 1400 + 2000 * 1200 + 200;
+    let repeated = injected(&log, is_request).count() as u64 - 20;
     let done = report.records.iter().map(|record| record.received.as_ps() / 1000).max().expect("flows");
-    assert!((least..=least + repeated * 32).contains(&done), "{done} ns, {least} ns without {repeated} requests");
-    assert!(repeated * 32 < least / 100, "requests are a small part: {repeated}");
+    assert!((done_min..=done_min + repeated * 32).contains(&done), "{done} ns, {done_min} ns without {repeated} requests");
+    assert!(repeated * 32 < done_min / 100, "requests are a small part: {repeated}");
 }
 
-/// Of host h: requests come to the destination in the order of hosts, 50 ns apart.
+/// The start of a host's flow. Requests reach the destination in the order of hosts, 50 ns apart.
 fn start(host: u32) -> Time {
     ns(50 * u64::from(host))
 }
 
-/// When each flow is received, in slots of full packets after the handshake, and the first packet's way.
+/// When each flow is received, in slots after the handshake and the latency of the first packet.
 fn slots(report: &Report) -> Vec<f64> {
-    let way = 2 * (2 * 232) + 2800 - 1200;
-    report.records.iter().map(|record| (record.received.as_ps() as f64 / 1000.0 - f64::from(way)) / 1200.0).collect()
+    let latency = 2 * (2 * 232) + 2800 - 1200;
+    report.records.iter().map(|record| (record.received.as_ps() as f64 / 1000.0 - f64::from(latency)) / 1200.0).collect()
 }
 
 fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
@@ -193,8 +192,8 @@ fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
     assert!(near && found.len() == expected.len(), "{found:?}, not {expected:?} ± {tolerance}");
 }
 
-/// 90, 60 and 30 packets from three sources: each ends when the shorter ones and it have been carried. The first request to
-/// come, the longest flow's, gets one token before the others are known; repeated requests take 32 ns each.
+/// Flows of 90, 60 and 30 packets from three sources: each ends when it and the shorter ones have been transmitted. The first request, that
+/// of the longest flow, gets one token before the others arrive. Repeated requests take 32 ns each.
 #[test]
 fn the_destination_serves_the_shortest_remaining_first() {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
@@ -203,9 +202,9 @@ fn the_destination_serves_the_shortest_remaining_first() {
     assert_near(&slots(&report), &[180.0, 91.0, 31.0], 0.5);
 }
 
-/// One source, 40 packets to one destination and 100 to another, which both send it tokens: the shorter one goes as if it were
-/// alone; the longer one's tokens expire, its destination goes through a downgrade, and the source's link is idle for no longer
-/// than that.
+/// One source has 40 packets for one destination and 100 for another, and both send it tokens. The shorter flow takes the time that it
+/// takes alone. The longer flow's tokens expire and its destination downgrades it, and the source's link idles for no longer than the
+/// downgrade lasts.
 #[test]
 fn the_source_serves_the_shortest_remaining_first() {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
@@ -216,7 +215,7 @@ fn the_source_serves_the_shortest_remaining_first() {
     assert!((140.0..140.0 + 24.0 + 9.0).contains(&found[0]), "{found:?}");
 }
 
-/// The same flows as in the shortest-first test, with deadlines that say the opposite; the last one has none.
+/// The flows of the shortest-first test, with deadlines in the opposite order; the last flow has none.
 #[test]
 fn the_earliest_deadline_goes_first() {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
@@ -227,8 +226,8 @@ fn the_earliest_deadline_goes_first() {
     assert_near(&slots(&report), &[90.0, 150.0, 180.0], 0.5);
 }
 
-/// Two tenants at one source, with many short and one long flow to different destinations that keep it in tokens: whichever has
-/// sent less goes next, so that at no time one is more than a packet ahead.
+/// Two tenants share a source, one with many short flows and one with a long flow, to different destinations that always have tokens for
+/// them. The tenant that has sent less sends next, so neither is ever more than a packet ahead.
 #[test]
 fn tenants_share_a_source_within_a_packet() {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
@@ -237,16 +236,16 @@ fn tenants_share_a_source_within_a_packet() {
     flows.push(Flow { tenant: 1, ..flow(10, 0, 2, 292_000, Time::ZERO) });
     let (_, log) = watch::<PHost, Log<_>>(&config, setup(network), flows, Log::default());
     let mut ahead = 0_i32;
-    for packet in made(&log, is_data).take(200) {
+    for packet in injected(&log, is_data).take(200) {
         ahead += if packet.flow == FlowId(10) { -1 } else { 1 };
         assert!(ahead.abs() <= 1, "{ahead}");
     }
 }
 
-/// Poisson flows on a leaf–spine at half load: every flow takes at least what it takes alone, nearly nothing is lost, and each
-/// token is used once: data packets sent are packets of flows and retransmissions, and those are few.
+/// Poisson flows on a leaf–spine at a load of 50 %: no flow is faster than alone, few packets are lost, and each token is used once. So
+/// data packets sent are packets of flows and retransmissions, and retransmissions are few.
 #[test]
-fn a_loaded_fabric_loses_nothing_and_nobody_is_faster_than_alone() {
+fn a_loaded_fabric_loses_little_and_no_flow_is_faster_than_alone() {
     let wire = WireProfile::IP_1500;
     let (mut data_packets, mut retransmissions, mut lost) = (0, 0, 0);
     for seed in 1..9 {
@@ -259,7 +258,7 @@ fn a_loaded_fabric_loses_nothing_and_nobody_is_faster_than_alone() {
             Log::default(),
         );
         let mut by_flow: BTreeMap<FlowId, u64> = BTreeMap::new();
-        for packet in made(&log, is_data) {
+        for packet in injected(&log, is_data) {
             *by_flow.entry(packet.flow).or_default() += 1;
         }
         for (flow, record) in report.flows.iter().zip(&report.records) {

@@ -1,4 +1,4 @@
-//! PIAS and LAS on networks: what sinks is never overtaken, and what is short goes first.
+//! PIAS and LAS on networks: demotion never reorders a flow, and short flows finish first.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, run, setup, watch};
 use crate::survival::poisson;
 
-/// How often a data packet left a port before one of its flow that was sent earlier.
+/// Counts how often a port sent a data packet after a later one of the same flow.
 #[derive(Default)]
 struct Overtaking {
     highest: BTreeMap<(LinkId, FlowId), u64>,
@@ -38,8 +38,8 @@ fn drops(report: &Report) -> u64 {
     report.ports.iter().map(PortCounters::drops).sum()
 }
 
-/// Flows that sink soon, with timers that never expire.
-fn sinking(controller: Kind, thresholds: [u64; 3]) -> Config {
+/// Flows are demoted early, and timers never expire.
+fn demoting(controller: Kind, thresholds: [u64; 3]) -> Config {
     let second = Duration::from_ms(1000);
     let tcp = tcp::Config { rto_min: second, rto_initial: second, ..tcp::Config::default() };
     Config { thresholds: thresholds.map(Bytes::new).to_vec(), controller, tcp, ..Config::default() }
@@ -48,8 +48,8 @@ fn sinking(controller: Kind, thresholds: [u64; 3]) -> Config {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(16) })]
 
-    /// The paper's §III-B2: strict priority over classes that a flow only sinks through never reorders it, at any port. So, on one
-    /// path and with room for everything, duplicate acknowledgements never appear, and nothing is sent twice.
+    /// The paper's §III-B2: if a flow is only demoted, strict priority never reorders it at any port. So on one path, and with memory
+    /// that never overflows, there are no duplicate acknowledgements and no retransmissions.
     #[test]
     fn strict_priority_never_reorders_a_flow(
         seed in any::<u64>(),
@@ -63,7 +63,7 @@ proptest! {
         let network = topology::leaf_spine(3, 4, 2, gbps(10), gbps(20), HOP_DELAY, switching);
         let flows = poisson(&network, load, 300, seed);
         let setup = SimSetup { routing, seed, ..setup(network) };
-        let (report, seen) = watch::<Pias, Overtaking>(&sinking(controller, thresholds), setup, flows, Overtaking::default());
+        let (report, seen) = watch::<Pias, Overtaking>(&demoting(controller, thresholds), setup, flows, Overtaking::default());
         prop_assert_eq!((drops(&report), seen.count), (0, 0));
         prop_assert!(seen.classes[..4].iter().all(|packets| *packets > 0), "all four classes are used: {:?}", seen.classes);
         for record in &report.records {
@@ -72,13 +72,13 @@ proptest! {
     }
 }
 
-/// The counterexample: where packets take different paths, later ones do arrive earlier, and the observer tells.
+/// The counterexample: if packets take different paths, later ones do arrive earlier, and the observer detects it.
 #[test]
 fn spraying_does_reorder() {
     let network = topology::leaf_spine(3, 4, 2, gbps(10), gbps(20), HOP_DELAY, CUT);
     let flows = poisson(&network, 0.9, 300, 5);
     let setup = SimSetup { routing: Routing::SprayRandom, ..setup(network) };
-    let (_, seen) = watch::<Pias, _>(&sinking(Kind::Dctcp, [5_000, 20_000, 80_000]), setup, flows, Overtaking::default());
+    let (_, seen) = watch::<Pias, _>(&demoting(Kind::Dctcp, [5_000, 20_000, 80_000]), setup, flows, Overtaking::default());
     assert!(seen.count > 0);
 }
 
@@ -97,8 +97,8 @@ fn mean_fct(report: &Report, sizes: std::ops::Range<u64>) -> f64 {
     fct.iter().sum::<f64>() / fct.len() as f64
 }
 
-/// Thresholds above what is short and what is middling: short flows wait for their like and one packet, and beat DCTCP's by far.
-/// Thresholds far below or far above all sizes put all into one class again.
+/// With one threshold above short flows and one above medium ones, short flows wait only for short flows and one other packet, and are far
+/// faster than under DCTCP. With thresholds far below or far above all sizes, all flows are in one class again.
 #[test]
 fn short_flows_pass_long_ones_if_thresholds_are_right() {
     let (setup, flows) = heavy_tailed();
@@ -114,20 +114,22 @@ fn short_flows_pass_long_ones_if_thresholds_are_right() {
     assert!(short(&right) < 0.6 * small && short(&right) < 0.6 * large, "{small} us and {large} us");
 }
 
-/// Packets of a flow, and the share of flows that have as many.
+/// The sizes of flows in packets, and the share of flows of each size.
 const MIX: [(u32, f64); 3] = [(2, 0.6), (8, 0.3), (30, 0.1)];
 const MEAN_PACKETS: f64 = 6.6;
-/// The time of a packet on the narrow link, 1500 B at 1 Gb/s, in microseconds.
+/// The time of a packet on the bottleneck, 1500 B at 1 Gb/s, in microseconds.
 const SERVICE_US: f64 = 12.0;
 const LOAD: f64 = 0.6;
 
-/// Mean completion time of flows of `packets` packets, in microseconds, at a queue that serves classes by strict priority without taking a
-/// packet off the wire, each in the order of arrival. All of a flow's packets arrive at once; its last one is in the class of the packets
-/// from `from` on up to `to`. It waits for what is there of these and better classes, on average E[Y²]λ/2 + the rest of a worse packet on the wire, over 1 - load of Y,
-/// for the flow's own, and for what arrives meanwhile of better classes (L. Kleinrock, *Queueing Systems* II, 1976, §3.6 and §4.7).
+/// The mean completion time in microseconds of flows of `packets` packets, at a queue with non-preemptive strict priority that is first-in
+/// first-out within each class. All packets of a flow arrive at once. Packets number `from` to `to` of each flow form the class of this
+/// flow's last packet. The last packet waits for three things: the queued work Y of its own and better classes, on average E[Y²]λ/2 + the
+/// remainder of a worse packet being sent, divided by 1 - load of Y; the flow's own packets; and packets of better classes that arrive in
+/// the meantime (L. Kleinrock, *Queueing Systems* II, 1976, §3.6 and §4.7).
 fn priority_queue_us(packets: u32, from: u32, to: u32) -> f64 {
-    let moment =
-        |most: u32, power: i32| MIX.iter().map(|(size, share)| share * f64::from((*size).min(most)).powi(power)).sum::<f64>();
+    let moment = |packets_max: u32, power: i32| {
+        MIX.iter().map(|(size, share)| share * f64::from((*size).min(packets_max)).powi(power)).sum::<f64>()
+    };
     let rate = LOAD / MEAN_PACKETS;
     let (better, all) = (rate * moment(from, 1), rate * moment(to, 1));
     let before = (rate * moment(to, 2) / 2.0 + (LOAD - all) / 2.0) / (1.0 - all);
@@ -135,8 +137,8 @@ fn priority_queue_us(packets: u32, from: u32, to: u32) -> f64 {
     until_sent * SERVICE_US
 }
 
-/// Mean completion times by size, each with its standard error, of Poisson flows from hosts so fast that a flow arrives at the narrow link
-/// at once, over ports that lose and mark nothing.
+/// The mean completion time of each size with its standard error, for Poisson flows. Hosts are so fast that a flow arrives at the
+/// bottleneck at once, and ports neither drop nor mark.
 fn batches<T: Transport>(config: &T::Config) -> [(f64, f64); 3] {
     const SOURCES: u32 = 40;
     let mut network = Network::new(SOURCES as usize + 1, STORE);
@@ -171,9 +173,9 @@ fn batches<T: Transport>(config: &T::Config) -> [(f64, f64); 3] {
 fn assert_queue(what: &str, measured: [(f64, f64); 3], expected: [f64; 3]) {
     for ((packets, _), ((mean, error), expected)) in MIX.iter().zip(measured.into_iter().zip(expected)) {
         println!("{what}, {packets} packets: {mean} ± {error}, {expected}");
-        // Two delays of the links, and packets that follow one another at 1 Tb/s.
+        // The delays of two links, and the time of the packets at 1 Tb/s.
         let expected = expected + 0.4;
-        assert!(error < 0.02 * expected, "{what}, {packets} packets: {mean} ± {error} us is exact enough to tell");
+        assert!(error < 0.02 * expected, "{what}, {packets} packets: {mean} ± {error} us is not exact enough to decide");
         assert!(
             (mean - expected).abs() < 3.0 * error + 0.5,
             "{what}, {packets} packets: {mean} ± {error} us, {expected} in theory"
@@ -181,18 +183,18 @@ fn assert_queue(what: &str, measured: [(f64, f64); 3], expected: [f64; 3]) {
     }
 }
 
-/// At one queue, LAS is foreground-background: each packet's number in its flow is a class of its own.
+/// At one queue, LAS is foreground-background scheduling: the class of a packet is its number in its flow.
 #[test]
-fn las_is_the_queue_that_serves_least_attained_service_first() {
+fn las_equals_a_queue_that_serves_least_attained_service_first() {
     let second = Duration::from_ms(10_000);
     let config = las::Config { rto: second, port_most: Bytes::new(1 << 30), ..Default::default() };
     let expected = MIX.map(|(packets, _)| priority_queue_us(packets, packets - 1, packets));
     assert_queue("LAS", batches::<Las>(&config), expected);
 }
 
-/// At one queue, PIAS is as many classes as it has thresholds and one. A packet that begins at a threshold is still above it.
+/// At one queue, PIAS has one more class than thresholds. A packet that begins exactly at a threshold is still in the higher class.
 #[test]
-fn pias_is_the_queue_with_a_class_between_each_two_thresholds() {
+fn pias_equals_a_queue_with_a_class_between_each_two_thresholds() {
     let second = Duration::from_ms(10_000);
     let tcp = tcp::Config { rto_min: second, rto_initial: second, ..tcp::Config::default() };
     let config = |packets: &[u64]| Config {
@@ -211,14 +213,14 @@ fn pias_is_the_queue_with_a_class_between_each_two_thresholds() {
     assert_queue("three classes", batches::<Pias>(&config(&[2, 10])), expected([(0, 2), (2, 10), (10, 30)]));
 }
 
-/// An old flow that young ones keep from the link times out; with aging it then counts as young, gets through, and ends sooner.
+/// An old flow is starved by young ones and times out. With aging it is then treated as young, so it finishes earlier.
 #[test]
-fn a_starved_flow_gets_through_with_aging() {
+fn a_starved_flow_finishes_earlier_with_aging() {
     fn old<T: Transport>(config: &T::Config) -> flowloom_fabric::FlowRecord {
         let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
         let mut dice = Dice::new(3);
         let mut now = Time::ZERO + Duration::from_us(100);
-        // Short flows from two hosts for 40 ms, that together are more than the link to the fourth can carry.
+        // Short flows from two hosts for 40 ms, which together exceed the capacity of the link to the fourth host.
         let mut flows = vec![flow(0, 0, 3, 1_000_000, Time::ZERO)];
         while now < Time::ZERO + Duration::from_ms(40) {
             now += dice.exponential(Duration::from_ns(1150 * 10));

@@ -1,4 +1,4 @@
-//! Whatever a network does, every flow completes and no byte is delivered twice.
+//! With every kind of fault, every flow completes and no byte is delivered twice.
 
 use flowloom_core::{Bytes, Duration, Flow, Memory, Network, Time, Transport, WireProfile, topology};
 use flowloom_fabric::{Fault, Routing, SimSetup};
@@ -15,14 +15,14 @@ use proptest::prelude::*;
 use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, watch_faulty};
 use crate::common::watch::Coverage;
 
-/// Flows between all hosts at `load` of their links: 7 in 10 of up to 8 packets, 2 of up to 60, 1 of up to 400.
+/// Poisson flows between all hosts at `load` of the hosts' links. Of ten flows, 7 have up to 8 packets, 2 up to 60 and 1 up to 400.
 pub fn poisson(network: &Network, load: f64, count: u32, seed: u64) -> Vec<Flow> {
     let mut dice = Dice::new(seed);
     let hosts = network.hosts() as u64;
     let sizes: Vec<u64> = (0..count)
         .map(|_| {
-            let most = [8, 8, 8, 8, 8, 8, 8, 60, 60, 400][dice.below(10) as usize];
-            1 + dice.below(1460 * most)
+            let packets_max = [8, 8, 8, 8, 8, 8, 8, 60, 60, 400][dice.below(10) as usize];
+            1 + dice.below(1460 * packets_max)
         })
         .collect();
     let wire = WireProfile::IP_1500;
@@ -38,7 +38,7 @@ pub fn poisson(network: &Network, load: f64, count: u32, seed: u64) -> Vec<Flow>
     in_order(flows.collect())
 }
 
-/// Runs flows through faults on every link and checks that all is delivered once.
+/// Runs flows with faults on every link and checks that every byte is delivered once.
 fn survives<T: Transport>(
     config: &T::Config,
     setup: SimSetup,
@@ -55,19 +55,19 @@ fn survives<T: Transport>(
     Ok(())
 }
 
-/// TCP whose ports mark before they overflow, and which is as patient as [`PATIENCE`] allows.
+/// TCP over ports that mark before they overflow. Its longest retransmission timeout fits into [`TIME_LIMIT`].
 fn tcp_config() -> tcp::Config {
     let port = EcnConfig { mark_above: Bytes::new(6000), ..EcnConfig::default() };
     tcp::Config { port, nic: port, initial_window: 20, rto_max: Duration::from_ms(200), ..tcp::Config::default() }
 }
 
-/// Flows sink soon, and rise again where they starve.
+/// Flows are demoted early, and promoted again if they starve.
 fn pias_config(controller: Kind) -> pias::Config {
     let thresholds = [3_000, 20_000, 100_000].map(Bytes::new).to_vec();
     pias::Config { thresholds, controller, aging: 2, tcp: tcp_config(), ..pias::Config::default() }
 }
 
-fn everything(p: f64) -> [Fault; 5] {
+fn every_fault(p: f64) -> [Fault; 5] {
     [
         Fault::Loss(p),
         Fault::Corrupt(p),
@@ -77,8 +77,8 @@ fn everything(p: f64) -> [Fault; 5] {
     ]
 }
 
-/// Long enough for every back-off there is.
-const PATIENCE: Time = Time::from_ps(10_000_000_000_000);
+/// Long enough for every back-off.
+const TIME_LIMIT: Time = Time::from_ps(10_000_000_000_000);
 
 #[test]
 fn a_leaf_spine_at_half_load_with_every_fault() {
@@ -87,10 +87,10 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     let setup = SimSetup {
         memory: Memory::PerPort(Bytes::new(36_864)),
         routing: Routing::SprayRandom,
-        time_limit: PATIENCE,
+        time_limit: TIME_LIMIT,
         ..setup(network)
     };
-    let faults = everything(0.01);
+    let faults = every_fault(0.01);
     survives::<PHost>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("phost");
     survives::<PFabric>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("pfabric");
     survives::<Fastpass>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("fastpass");
@@ -106,7 +106,7 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     }
 }
 
-/// A network of some shape with small or larger buffers, 40 flows at 60 % load, and faults of one probability.
+/// A random topology with small or medium buffers, 40 flows at 60 % load, and all faults with the same probability.
 fn small_network() -> impl Strategy<Value = (SimSetup, Vec<Flow>, [Fault; 5])> {
     let shape = |kind, switching| match kind {
         0 => topology::single_switch(4, gbps(10), HOP_DELAY, switching),
@@ -117,20 +117,25 @@ fn small_network() -> impl Strategy<Value = (SimSetup, Vec<Flow>, [Fault; 5])> {
     let routing =
         prop::sample::select(vec![Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric]);
     let switching = prop::sample::select(vec![STORE, CUT]);
-    (any::<u64>(), 0..4, switching, routing, 0.0..P, 6000_u64..40_000).prop_map(
+    (any::<u64>(), 0..4, switching, routing, 0.0..PROBABILITY_MAX, 6000_u64..40_000).prop_map(
         move |(seed, kind, switching, routing, p, buffer)| {
             let network = shape(kind, switching);
             let flows = poisson(&network, 0.6, 40, seed);
-            let setup =
-                SimSetup { memory: Memory::PerPort(Bytes::new(buffer)), routing, seed, time_limit: PATIENCE, ..setup(network) };
-            (setup, flows, everything(p))
+            let setup = SimSetup {
+                memory: Memory::PerPort(Bytes::new(buffer)),
+                routing,
+                seed,
+                time_limit: TIME_LIMIT,
+                ..setup(network)
+            };
+            (setup, flows, every_fault(p))
         },
     )
 }
 
-/// On every link. Not more, because of what is remembered of finished flows: a source that backs off may be silent for longer
-/// than that when one answer after the other is lost.
-const P: f64 = 0.02;
+/// The largest probability of a fault on each link. With more loss, a source that backs off could be silent for longer than receivers keep
+/// the state of finished flows.
+const PROBABILITY_MAX: f64 = 0.02;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]

@@ -1,4 +1,4 @@
-//! One node of a network of UDP processes: sends files, and saves those that others send.
+//! One node of a network of UDP processes. It sends files, and saves the files that other nodes send.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -17,24 +17,25 @@ use serde::de::DeserializeOwned;
 const USAGE: &str = "\
 flowloom-node --me N [OPTION]... ADDRESS ADDRESS...
 
-Runs node N of the network whose nodes, counted from 0, are at the given addresses. Every node is told the same addresses,
-transport and line rate. It ends when all it sends is acknowledged; with --save, not before its standard input ends (Ctrl-D).
+Runs node N of the network whose nodes, counted from 0, have the given addresses. Every node must get the same addresses,
+transport and line rate. The program ends when all its flows are acknowledged; with --save, not before its standard input
+ends (Ctrl-D).
 
   --send NODE:FILE      send a file to a node; any number of times
-  --save DIR            save what arrives as DIR/FLOW; the directory is created
+  --save DIR            save each received flow as DIR/FLOW; the directory is created
   --transport NAME      the transport (phost)
-  --config TOML         its parameters, such as 'token_life_slots = 4.0'; the default is the paper's
-  --line-rate RATE      of the emulated NICs (100Mb/s)
-  --loss P              lose this share of what arrives (0)
-  --duplicate P         let this share arrive twice (0)
-  --reorder P           hold this share back for up to 2 ms (0)
-  -h, --help            print this and leave
-  -V, --version         print the version and leave
+  --config TOML         the transport's parameters, such as 'token_life_slots = 4.0'; defaults are the paper's
+  --line-rate RATE      the rate of the emulated NICs (100Mb/s)
+  --loss P              lose this share of arriving datagrams (0)
+  --duplicate P         duplicate this share of them (0)
+  --reorder P           hold this share of them back for up to 2 ms (0)
+  -h, --help            print this text
+  -V, --version         print the version
 ";
 
 const REORDER_DELAY_MAX: Duration = Duration::from_millis(2);
-/// How often a node looks whether its standard input has ended.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How often a node checks whether its standard input has ended.
+const INPUT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 struct Options {
     me: NodeId,
@@ -61,7 +62,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
     };
     while let Some(name) = arguments.next() {
         if !name.starts_with("--") {
-            options.addresses.push(name.parse().map_err(|_| format!("\"{name}\" is no address, such as 127.0.0.1:7000"))?);
+            options
+                .addresses
+                .push(name.parse().map_err(|_| format!("\"{name}\" is no address; an address looks like 127.0.0.1:7000"))?);
             continue;
         }
         let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -107,7 +110,7 @@ fn input_ended() -> Arc<AtomicBool> {
     let ended = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&ended);
     thread::spawn(move || {
-        // Whatever is typed, and however it ends.
+        // Neither the input nor an error at its end matters.
         let _ = io::stdin().lock().read_to_end(&mut Vec::new());
         flag.store(true, Ordering::Relaxed);
     });
@@ -137,9 +140,9 @@ where
     }
     let ended = input_ended();
     while node.unacknowledged() > 0 || options.save.is_some() && !ended.load(Ordering::Relaxed) {
-        node.step(PATIENCE)?;
+        node.step(INPUT_CHECK_INTERVAL)?;
         while let Some(notice) = node.poll_notice() {
-            tell(notice, options)?;
+            print_notice(notice, options)?;
         }
     }
     let counts = node.network().counts();
@@ -147,7 +150,7 @@ where
     Ok(())
 }
 
-fn tell(notice: Notice, options: &Options) -> io::Result<()> {
+fn print_notice(notice: Notice, options: &Options) -> io::Result<()> {
     match notice {
         Notice::Acknowledged { flow } => println!("acknowledged flow={}", flow.0),
         Notice::Received { flow, src, data } => {

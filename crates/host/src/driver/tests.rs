@@ -5,9 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::Profile;
-use crate::probe::{Header, Probe, Tape, WIRE};
+use crate::probe::{Header, MemoryNetwork, Probe, WIRE};
 
-/// A full packet at the profile's 100 Mb/s.
+/// The time of a full packet at the profile's 100 Mb/s.
 const SLOT_US: u64 = 120;
 
 fn cluster(nodes: u16) -> Cluster {
@@ -29,57 +29,57 @@ fn full_packets(n: u64) -> Vec<u8> {
 
 #[test]
 fn a_nic_sends_one_packet_per_slot() {
-    let (mut driver, mut tape) = (driver::<Probe>(&None, 0), Tape::default());
+    let (mut driver, mut network) = (driver::<Probe>(&None, 0), MemoryNetwork::default());
     driver.open(at_us(0), NodeId(1), full_packets(4)).unwrap();
     for (clock_us, sent, next_us) in [(0, 1, SLOT_US), (SLOT_US - 1, 1, SLOT_US), (SLOT_US, 2, 2 * SLOT_US)] {
-        driver.advance(at_us(clock_us), &mut tape).unwrap();
-        assert_eq!((tape.sent.len(), driver.next_instant()), (sent, Some(at_us(next_us))), "at {clock_us} us");
+        driver.advance(at_us(clock_us), &mut network).unwrap();
+        assert_eq!((network.sent.len(), driver.next_instant()), (sent, Some(at_us(next_us))), "at {clock_us} us");
     }
-    // A wake-up that is late by two slots and a half sends what was due in them, and there is no more.
-    driver.advance(at_us(4 * SLOT_US + 60), &mut tape).unwrap();
-    assert_eq!((tape.sent.len(), driver.next_instant()), (4, None));
+    // A wake-up that is late by two and a half slots sends all packets that were due meanwhile; then nothing is left.
+    driver.advance(at_us(4 * SLOT_US + 60), &mut network).unwrap();
+    assert_eq!((network.sent.len(), driver.next_instant()), (4, None));
     assert_eq!(driver.stats().payload_bytes_sent, 4 * WIRE.payload().get());
     // Packet k goes to node 1 in class k, as CS(7 - k), with the k-th ECN value.
-    let tos: Vec<u8> = tape.sent.iter().map(|(_, tos, _)| *tos).collect();
+    let tos: Vec<u8> = network.sent.iter().map(|(_, tos, _)| *tos).collect();
     assert_eq!(tos, [7 << 5, 6 << 5 | 0b10, 5 << 5 | 0b11, 4 << 5]);
-    assert!(tape.sent.iter().all(|(to, _, _)| to.port() == 7001));
+    assert!(network.sent.iter().all(|(to, _, _)| to.port() == 7001));
 }
 
 #[test]
 fn a_very_late_wake_up_catches_up_to_its_limit_only() {
-    let (mut driver, mut tape) = (driver::<Probe>(&None, 0), Tape::default());
+    let (mut driver, mut network) = (driver::<Probe>(&None, 0), MemoryNetwork::default());
     driver.open(at_us(0), NodeId(1), full_packets(200)).unwrap();
-    driver.advance(at_us(0), &mut tape).unwrap();
-    driver.advance(at_us(100 * SLOT_US), &mut tape).unwrap();
-    // One at 0, then one at each of the slots 84 to 100.
-    assert_eq!(tape.sent.len(), 1 + 17);
+    driver.advance(at_us(0), &mut network).unwrap();
+    driver.advance(at_us(100 * SLOT_US), &mut network).unwrap();
+    // One packet at 0, then one in each of the slots 84 to 100.
+    assert_eq!(network.sent.len(), 1 + 17);
     assert_eq!(driver.next_instant(), Some(at_us(101 * SLOT_US)));
 }
 
 #[test]
 fn missed_timeouts_happen_at_their_own_instants() {
-    let (mut driver, mut tape) = (driver::<Probe>(&Some(Duration::from_us(10)), 0), Tape::default());
+    let (mut driver, mut network) = (driver::<Probe>(&Some(Duration::from_us(10)), 0), MemoryNetwork::default());
     assert_eq!(driver.next_instant(), Some(at_us(10)));
-    driver.advance(at_us(9), &mut tape).unwrap();
+    driver.advance(at_us(9), &mut network).unwrap();
     assert!(driver.host.woken.is_empty());
-    driver.advance(at_us(35), &mut tape).unwrap();
+    driver.advance(at_us(35), &mut network).unwrap();
     assert_eq!(driver.host.woken, [at_us(10), at_us(20), at_us(30)]);
-    // 10 ms later the limit, 16 slots ago, is the earliest that happens.
-    driver.advance(at_us(10_035), &mut tape).unwrap();
+    // 10 ms later, timeouts are not earlier than the limit of 16 slots ago.
+    driver.advance(at_us(10_035), &mut network).unwrap();
     assert_eq!(driver.host.woken[3], at_us(10_035 - 16 * SLOT_US));
     assert!(driver.host.woken.is_sorted());
 }
 
-/// Moves what one node sent to the other, as if it came from `from_node`.
-fn carry(tape: &mut Tape, to: &mut Tape, from_node: u16) {
+/// Moves the datagrams that one node sent to the other, with the address of `from_node`.
+fn carry(network: &mut MemoryNetwork, to: &mut MemoryNetwork, from_node: u16) {
     let from = SocketAddr::from(([127, 0, 0, 1], 7000 + from_node));
-    to.arriving.extend(tape.sent.drain(..).map(|(_, tos, datagram)| (from, tos, datagram)));
+    to.arriving.extend(network.sent.drain(..).map(|(_, tos, datagram)| (from, tos, datagram)));
 }
 
 #[test]
-fn bytes_go_in_at_one_end_and_come_out_at_the_other() {
-    let (mut a, mut to_a) = (driver::<Probe>(&None, 0), Tape::default());
-    let (mut b, mut to_b) = (driver::<Probe>(&None, 1), Tape::default());
+fn a_flow_arrives_with_the_bytes_that_were_sent() {
+    let (mut a, mut to_a) = (driver::<Probe>(&None, 0), MemoryNetwork::default());
+    let (mut b, mut to_b) = (driver::<Probe>(&None, 1), MemoryNetwork::default());
     let mut data = full_packets(3);
     data.truncate(4000);
     let flow = a.open(at_us(0), NodeId(1), data.clone()).unwrap();
@@ -97,12 +97,12 @@ fn bytes_go_in_at_one_end_and_come_out_at_the_other() {
 }
 
 #[test]
-fn a_byte_that_is_reported_twice_spoils_its_flow_and_nothing_else() {
-    let (mut a, mut to_a) = (driver::<Probe>(&None, 0), Tape::default());
-    let (mut b, mut to_b) = (driver::<Probe>(&None, 1), Tape::default());
+fn a_byte_that_is_reported_twice_breaks_its_flow_and_nothing_else() {
+    let (mut a, mut to_a) = (driver::<Probe>(&None, 0), MemoryNetwork::default());
+    let (mut b, mut to_b) = (driver::<Probe>(&None, 1), MemoryNetwork::default());
     a.open(at_us(0), NodeId(1), full_packets(2)).unwrap();
     a.advance(at_us(1000), &mut to_a).unwrap();
-    // The probe takes the second copy for the flow's other half.
+    // The probe counts the second copy as the other half of the flow.
     to_a.sent[1] = to_a.sent[0].clone();
     carry(&mut to_a, &mut to_b, 0);
     b.receive(at_us(50), &mut to_b).unwrap();
@@ -110,12 +110,12 @@ fn a_byte_that_is_reported_twice_spoils_its_flow_and_nothing_else() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_a_lost_packet() {
-    let (mut driver, mut tape) = (driver::<Probe>(&None, 0), Tape { full: true, ..Tape::default() });
+fn a_datagram_that_the_kernel_refuses_is_a_lost_packet() {
+    let (mut driver, mut network) = (driver::<Probe>(&None, 0), MemoryNetwork { full: true, ..MemoryNetwork::default() });
     driver.open(at_us(0), NodeId(1), full_packets(3)).unwrap();
-    driver.advance(at_us(SLOT_US), &mut tape).unwrap();
-    tape.full = false;
-    driver.advance(at_us(2 * SLOT_US), &mut tape).unwrap();
+    driver.advance(at_us(SLOT_US), &mut network).unwrap();
+    network.full = false;
+    driver.advance(at_us(2 * SLOT_US), &mut network).unwrap();
     assert_eq!((driver.stats().send_failures, driver.stats().packets_sent), (2, 1));
 }
 
@@ -143,25 +143,30 @@ fn packets_of_other_conversations_are_ignored() {
     let ack = Packet { payload_bytes: 0, header: Header::Done, ..packet() };
     let cases = [
         ("the flow's source to its destination", packet(), 7000, (1, 0, 0)),
-        ("an answer about a flow from here", Packet { flow: mine, ..ack }, 7000, (1, 0, 0)),
-        ("an answer from who was not asked", Packet { src: NodeId(2), flow: mine, ..ack }, 7002, (0, 1, 0)),
+        ("an answer about a flow from this node", Packet { flow: mine, ..ack }, 7000, (1, 0, 0)),
+        (
+            "an answer from a node that is not the flow's destination",
+            Packet { src: NodeId(2), flow: mine, ..ack },
+            7002,
+            (0, 1, 0),
+        ),
         ("from another node's address", packet(), 7002, (0, 1, 0)),
-        ("from nobody's address", packet(), 9999, (0, 1, 0)),
-        ("from no node", Packet { src: NodeId(3), ..packet() }, 7000, (0, 1, 0)),
+        ("from an address of no node", packet(), 9999, (0, 1, 0)),
+        ("from a node that does not exist", Packet { src: NodeId(3), ..packet() }, 7000, (0, 1, 0)),
         ("from this node", Packet { src: NodeId(1), ..packet() }, 7001, (0, 1, 0)),
         ("to another node", Packet { dst: NodeId(2), ..packet() }, 7000, (0, 1, 0)),
-        ("about a flow of two others", Packet { flow: other, ..packet() }, 7000, (0, 1, 0)),
-        ("payload of a flow from here", Packet { flow: mine, ..packet() }, 7000, (0, 0, 1)),
+        ("about a flow between two other nodes", Packet { flow: other, ..packet() }, 7000, (0, 1, 0)),
+        ("payload of a flow from this node", Packet { flow: mine, ..packet() }, 7000, (0, 0, 1)),
     ];
     for (what, packet, port, expected) in cases {
-        let (mut driver, mut tape) = (driver::<Probe>(&None, 1), Tape::default());
-        // The names count from the seed, so that this one is known.
+        let (mut driver, mut network) = (driver::<Probe>(&None, 1), MemoryNetwork::default());
+        // Flow ids count from the seed, so this one is known.
         assert_eq!(driver.open(at_us(0), NodeId(0), vec![7]).unwrap(), mine);
         let mut datagram = vec![0; 100];
         let length = frame::write::<Probe>(&packet, &b"hi"[..packet.payload_bytes as usize], &mut datagram);
         datagram.truncate(length);
-        tape.arriving.push_back((SocketAddr::from(([127, 0, 0, 1], port)), 0, datagram));
-        driver.receive(at_us(0), &mut tape).unwrap();
+        network.arriving.push_back((SocketAddr::from(([127, 0, 0, 1], port)), 0, datagram));
+        driver.receive(at_us(0), &mut network).unwrap();
         let stats = driver.stats();
         assert_eq!((stats.packets_received, stats.foreign, stats.malformed), expected, "{what}");
     }
@@ -175,13 +180,13 @@ fn impossible_nodes_and_flows_are_refused() {
     assert!(driver.open(at_us(0), NodeId(3), Vec::new()).is_err());
 }
 
-/// Two nodes of `T` exchange flows, and some datagrams are damaged on the way. No panic, whatever the headers then say.
+/// Two nodes of `T` exchange flows, and the headers of some datagrams are damaged. Nothing may panic.
 fn survives_damage<T: Transport>(damage: &[(u8, usize, u8)])
 where
     T::Config: Default,
 {
     let mut nodes = [driver::<T>(&T::Config::default(), 0), driver::<T>(&T::Config::default(), 1)];
-    let mut tapes = [Tape::default(), Tape::default()];
+    let mut networks = [MemoryNetwork::default(), MemoryNetwork::default()];
     let mut damage = damage.iter().cycle();
     for size in [1, 3000, 40_000] {
         nodes[0].open(at_us(0), NodeId(1), vec![7; size]).unwrap();
@@ -190,8 +195,8 @@ where
     for step in 0..200 {
         let clock = at_us(step * 20);
         for me in 0..2 {
-            nodes[me].advance(clock, &mut tapes[me]).unwrap();
-            let mut sent = std::mem::take(&mut tapes[me].sent);
+            nodes[me].advance(clock, &mut networks[me]).unwrap();
+            let mut sent = std::mem::take(&mut networks[me].sent);
             for (_, _, datagram) in &mut sent {
                 // The transport's header begins at byte 30.
                 if let Some((0..=40, at, flip)) = damage.next() {
@@ -201,13 +206,13 @@ where
                     }
                 }
             }
-            tapes[me].sent = sent;
-            let (left, right) = tapes.split_at_mut(1);
+            networks[me].sent = sent;
+            let (left, right) = networks.split_at_mut(1);
             let (from, to) = if me == 0 { (&mut left[0], &mut right[0]) } else { (&mut right[0], &mut left[0]) };
             carry(from, to, me as u16);
         }
         for me in 0..2 {
-            nodes[me].receive(clock, &mut tapes[me]).unwrap();
+            nodes[me].receive(clock, &mut networks[me]).unwrap();
         }
     }
 }
