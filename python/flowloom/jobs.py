@@ -205,9 +205,13 @@ class _LocalPool:
         # A spawned process first runs the parent's main module again, which no job needs and which, in a script without
         # an `if __name__ == "__main__"` guard, would start the sweep anew. The pool starts its processes as jobs come in.
         main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+        # Ctrl-C reaches every process of the terminal, and only the parent acts on it. Workers inherit the mask, so they
+        # are never without it: a worker that ignored the signal on its own could be interrupted while it starts.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return {self._pool.submit(_work, job): job for job in jobs}
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             sys.modules["__main__"] = main
 
     def __exit__(self, *_: object) -> None:
@@ -232,8 +236,6 @@ _stop = threading.Event()
 
 def _set_up_worker(progress: Any, leash: Connection, parent: int) -> None:
     global _report
-    # Ctrl-C reaches every process of the terminal; only the parent acts on it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _die_with(parent)
     threading.Thread(target=_watch, args=(leash, parent), daemon=True).start()
     _report = progress.put

@@ -212,13 +212,10 @@ class Output:
             OSError: The disk is full, or not ours to write.
         """
         with self._staging() as staging:
-            fresh = staging / "new"
-            fresh.mkdir()
-            yield fresh
-            names = list(storage.files_below(fresh))
-            self._check_clashes([*names, self.kind.marker], self._ours())
-            _write(fresh / self.kind.marker, self._marked(about, names))
-            _sync(fresh, [*names, self.kind.marker])
+            yield staging / "new"
+            names = self._staged(staging)
+            _write(staging / "new" / self.kind.marker, self._marked(about, names))
+            _sync(staging / "new", [*names, self.kind.marker])
             with signals.held():
                 self._exchange(staging, names)
 
@@ -257,16 +254,13 @@ class Output:
             OSError: The disk is full, or not ours to write.
         """
         with self._staging() as staging:
-            fresh = staging / "new"
-            fresh.mkdir()
-            yield fresh
-            names = list(storage.files_below(fresh))
-            self._check_clashes(names, self._ours())
-            _sync(fresh, names)
+            yield staging / "new"
+            names = self._staged(staging)
+            _sync(staging / "new", names)
             with signals.held():
                 self.mark(self.marker() or {}, names)
                 for name in names:
-                    _move(name, fresh, self.path)
+                    _move(name, staging / "new", self.path)
                 _sync_folders(self.path, names)
 
     def mark(self, about: Mapping[str, Any], names: list[str] | None = None) -> None:
@@ -281,10 +275,17 @@ class Output:
 
     @contextlib.contextmanager
     def _staging(self) -> Iterator[Path]:
-        """Lend a folder for work that is not finished; if it does not come to its end, `recover` undoes it."""
+        """Make a folder for unfinished work, with an empty folder `new` in it; if the work is cut short, `recover` undoes it."""
         staging = Path(tempfile.mkdtemp(prefix=f"{_OURS}-", dir=self.path))
+        (staging / "new").mkdir()
         yield staging
         shutil.rmtree(staging, ignore_errors=True)
+
+    def _staged(self, staging: Path) -> list[str]:
+        """Give the files in `new`; raise ScenarioError if one of them, or the marker, would replace a foreign file."""
+        names = list(storage.files_below(staging / "new"))
+        self._check_clashes([*names, self.kind.marker], self._ours())
+        return names
 
     def unfinished(self) -> list[Path]:
         """Give the folders of work that was killed before its end, or is still going on."""

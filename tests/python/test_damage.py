@@ -401,6 +401,16 @@ def children_of(parent: int) -> list[int]:
     return found
 
 
+def workers_of(parent: int) -> list[int]:
+    """The worker processes; the resource tracker of `multiprocessing` is a child of the parent, too."""
+    found = []
+    for child in children_of(parent):
+        with contextlib.suppress(OSError):  # it has just ended
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(child)
+    return found
+
+
 def is_alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
@@ -420,16 +430,23 @@ def eventually(condition) -> bool:
 def test_workers_end_with_their_parent_whatever_kills_it(nursery, scenario, tmp_path, number):
     parent = nursery.start("sweep", scenario, "--vary", LONG, "--jobs", 2, "--out", tmp_path / "s")
 
-    def working() -> list[int]:
-        # Workers and the tracker of multiprocessing; a worker that simulates has used the processor for a while.
-        return [child for child in children_of(parent) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-    assert eventually(lambda: len(working()) == 2)
-    workers = working()
+    assert eventually(lambda: len(workers_of(parent)) == 2)
+    workers = workers_of(parent)
     os.kill(parent, number)  # the parent alone
     code, stderr = nursery.end()
     assert code in (CODES.get(number, -number), -number), stderr
     assert eventually(lambda: not any(map(is_alive, workers)))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+def test_a_worker_is_deaf_to_ctrl_c_from_its_first_moment(nursery, scenario, tmp_path):
+    parent = nursery.start("sweep", scenario, "--vary", "workload.load=0.2,0.3", "--jobs", 2, "--out", tmp_path / "s")
+    assert eventually(lambda: workers_of(parent))
+    for worker in workers_of(parent):
+        os.kill(worker, signal.SIGINT)
+    code, stderr = nursery.end()
+    assert code == 0, stderr
+    assert "Traceback" not in stderr
 
 
 WATCHED = """
@@ -458,9 +475,8 @@ def test_workers_notice_a_dead_parent_where_the_kernel_does_not_tell_them(tmp_pa
 
 def test_a_worker_that_is_killed_ends_the_sweep_with_advice(nursery, scenario, tmp_path):
     parent = nursery.start("sweep", scenario, "--vary", LONG, "--jobs", 2, "--out", tmp_path / "s")
-    assert eventually(lambda: [c for c in children_of(parent) if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()])
-    worker = next(c for c in children_of(parent) if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes())
-    os.kill(worker, signal.SIGKILL)
+    assert eventually(lambda: workers_of(parent))
+    os.kill(workers_of(parent)[0], signal.SIGKILL)
     code, stderr = nursery.end()
     assert code == 1
     assert "a worker process died" in stderr

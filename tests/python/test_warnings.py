@@ -71,7 +71,7 @@ def test_a_comparison_without_marks_says_so_in_the_table(scenario, tmp_path):
     assert [[found["flag"] for found in run["warnings"]] for run in runs] == [[], *[["no marks"]] * 3]
     assert "no marks" in as_json.stderr
     # A buffer with room for marks: they differ, and nothing is warned of.
-    text = call(*words, "--set", "fabric.buffer=200kB", "--set", "workload.sizes={fixed='1MB'}").stdout
+    text = call(*words, "--force", "--set", "fabric.buffer=200kB", "--set", "workload.sizes={fixed='1MB'}").stdout
     assert "no marks" not in text
     assert len(set(row(text, "Mean slowdown")[1:])) > 1
 
