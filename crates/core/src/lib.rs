@@ -3,7 +3,7 @@
 //!
 //! * [`Endpoint`]: one node's protocol state, for all its flows.
 //! * [`Discipline`]: what one egress port does to packets: order, drop, mark, trim, stamp, pace.
-//! * [`Transport`]: names the endpoint, the port, the header and the control nodes that make up one scheme.
+//! * [`Transport`]: defines the endpoint, the port, the header and the control nodes that make up one scheme.
 //! * [`Wire`]: how a header is written on a real network.
 
 mod endpoint;
