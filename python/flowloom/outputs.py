@@ -275,7 +275,7 @@ class Output:
 
     @contextlib.contextmanager
     def _staging(self) -> Iterator[Path]:
-        """Make a folder for unfinished work, with an empty folder `new` in it; if the work is cut short, `recover` undoes it."""
+        """Make a folder for unfinished work, with an empty folder `new` in it. `recover` undoes work that is cut short."""
         staging = Path(tempfile.mkdtemp(prefix=f"{_OURS}-", dir=self.path))
         (staging / "new").mkdir()
         yield staging
