@@ -67,7 +67,10 @@ fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Option<Vec<Flow>>
 fn alone(plan: &Plan, entry: &Entry, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunError> {
     let faults = vec![Vec::new(); plan.faults.len()];
     let solo = Plan { flows, successors: Vec::new(), faults, time_limit: Time::LAST, ..plan.clone() };
-    let ran = (entry.run)(&solo, &mut |_, _, _| true)?;
+    let ran = (entry.run)(&solo, &mut |_, _, _| true).map_err(|error| match error {
+        RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
+        other => other,
+    })?;
     let next_starts = solo.flows.iter().skip(1).map(|flow| flow.start).chain([Time::MAX]);
     let apart = ran.report.records.iter().zip(next_starts).all(|(record, next)| record.acknowledged < next);
     let times = solo.flows.iter().zip(&ran.report.records).map(|(flow, record)| {

@@ -170,7 +170,11 @@ mod tests {
         let epoch = |config: &Config| Spans::new(config, rate, &network, &WireProfile::IP_1500).map(|spans| spans.epoch);
         assert_eq!(epoch(&Config::default()), Ok(Duration::from_ns(10_200)));
         let endless = Config { epoch_slack_slots: 1e12, ..Config::default() };
-        assert!(epoch(&endless).unwrap_err().starts_with("epoch_slack_slots: what follows from it on this network is more than 1000000s"));
+        assert!(
+            epoch(&endless)
+                .unwrap_err()
+                .starts_with("epoch_slack_slots: what follows from it on this network is more than 1000000s")
+        );
     }
 
     #[test]
