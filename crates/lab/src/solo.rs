@@ -69,7 +69,11 @@ fn alone(plan: &Plan, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunErro
     let faults = vec![Vec::new(); plan.faults.len()];
     let metrics = Metrics { series: BTreeSet::new(), ..plan.metrics.clone() };
     let solo = Plan { flows, successors: Vec::new(), faults, time_limit: Time::LAST, metrics, ..plan.clone() };
-    let report = simulate(&solo, &mut |_, _, _| true)?.report;
+    let simulated = simulate(&solo, &mut |_, _, _| true).map_err(|error| match error {
+        RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
+        other => other,
+    })?;
+    let report = simulated.report;
     let next_starts = solo.flows.iter().skip(1).map(|flow| flow.start).chain([Time::MAX]);
     let apart = report.records.iter().zip(next_starts).all(|(record, next)| record.acknowledged < next);
     let times = solo.flows.iter().zip(&report.records).map(|(flow, record)| {

@@ -11,7 +11,7 @@ use std::{fs, io, thread};
 
 use flowloom_core::{NodeId, QuantityError, Transport};
 use flowloom_host::{Cluster, Faults, Faulty, Node, Notice, Profile, Udp};
-use flowloom_transports::{Checked, for_each_transport};
+use flowloom_transports::{Checked, Conditions, for_each_transport};
 use serde::de::DeserializeOwned;
 
 const USAGE: &str = "\
@@ -125,6 +125,8 @@ where
     let config: T::Config = toml::from_str(&options.config).map_err(|error| invalid(error.to_string()))?;
     config.check().map_err(invalid)?;
     let cluster = Cluster::new(options.addresses.clone(), options.profile)?;
+    let (network, wire, buffer) = (cluster.network(), cluster.wire::<T>()?, options.profile.nic_buffer);
+    config.check_under(&Conditions { network: &network, wire, buffer, last_deadline: None }).map_err(invalid)?;
     let place = options.addresses.get(options.me.index()).copied();
     let place =
         place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("there is no node {}", options.me.0)))?;
