@@ -6,7 +6,7 @@ use std::rc::Rc;
 use flowloom_core::{Bytes, Duration, Event, FlowId, Memory, Time, Transport};
 use proptest::prelude::*;
 
-use super::{Config, Dctcp, FastRetransmit, Header, Tcp};
+use super::{Config, Dctcp, FastRetransmit, Header, MarkedGrowth, Reuse, RtoRule, Tcp, TimeoutAfterCut};
 use crate::toolkit::{Fate, Faults, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
@@ -398,10 +398,30 @@ proptest! {
         ack_every in 1_u32..4,
         handshake in any::<bool>(),
         on in any::<bool>(),
+        rules in 0_usize..3,
     ) {
+        // The RFCs', those of the PIAS authors' simulator, and Linux's.
+        let rules = [
+            Config::default(),
+            Config {
+                reuse: Reuse::Reset,
+                growth_under_marks: MarkedGrowth::AfterFirst,
+                timeout_after_cut: TimeoutAfterCut::Keep,
+                window_validation: false,
+                rto_rule: RtoRule::Fixed,
+                ..Config::default()
+            },
+            Config {
+                reuse: Reuse::Decay,
+                growth_under_marks: MarkedGrowth::NextWindow,
+                timeout_after_cut: TimeoutAfterCut::OncePerWindow,
+                rto_rule: RtoRule::Linux,
+                ..Config::default()
+            },
+        ][rules].clone();
         let fast_retransmit = if on { FastRetransmit::On } else { FastRetransmit::Off };
         let rto_max = Duration::from_ms(50);
-        let config = Config { sack, ack_every, handshake, fast_retransmit, rto_max, ..Config::default() };
+        let config = Config { sack, ack_every, handshake, fast_retransmit, rto_max, ..rules };
         trial.clone().survive::<Tcp>(&config);
         trial.survive::<Dctcp>(&config);
     }
