@@ -22,13 +22,13 @@ from flowloom.sweeps import sweep
 from flowloom.words import elided, shown
 
 LONG = "x" * 100_000
-MESSAGE_MOST = 3000
+MESSAGE_MAX = 3000
 TYPES = ("u8", "u16", "u32", "u64", "usize", "i32", "i64", "f64", "NoneType", "Traceback")
 
 
 def check_message(text: str, where: object) -> None:
     assert text.strip(), where
-    assert len(text) < MESSAGE_MOST, (len(text), str(where)[:300], text[:500])
+    assert len(text) < MESSAGE_MAX, (len(text), str(where)[:300], text[:500])
     for name in TYPES:
         assert name not in text, (name, str(where)[:300], text)
     assert all(c.isprintable() or c == "\n" for c in text), (where, text)

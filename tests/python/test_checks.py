@@ -328,8 +328,8 @@ def test_a_ratio_of_several_says_which_it_means():
 
 def test_extremes_of_intervals():
     a, b = Span(1.0, 0.5, 1.5), Span(2.0, 0.0, 4.0)
-    assert intervals.least([a, b]) == Span(1.0, 0.0, 1.5)
+    assert intervals.smallest([a, b]) == Span(1.0, 0.0, 1.5)
     assert intervals.largest([a, b]) == Span(2.0, 0.5, 4.0)
-    assert not intervals.least([a, Span.of([math.nan])]).known
+    assert not intervals.smallest([a, Span.of([math.nan])]).known
     assert Band(0.0, 1.0).judge(Span.of([])) == "differs"
     assert intervals.worst([]) == "holds"

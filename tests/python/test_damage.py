@@ -69,7 +69,7 @@ def parquet(table: pa.Table) -> bytes:
 
 
 def paths_of(value, path=()):
-    """Give the way to every value of a JSON document."""
+    """Return the way to every value of a JSON document."""
     yield path
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
@@ -90,7 +90,7 @@ def changed(document, path, value=None, *, drop=False):
 
 
 def damages(folder: Path) -> list[Damage]:
-    """Give damages of which each leaves something that is no result."""
+    """Return damages of which each leaves something that is no result."""
     draw = random.Random(9)
     found = []
     for name in ("summary.json", "scenario.toml", "flows.parquet", "series/pending.parquet", MARKER):
@@ -164,7 +164,7 @@ def whole(tmp_path_factory):
 
 
 def complaint(call) -> str | None:
-    """Give the message of an error that is named; any other error fails."""
+    """Return the message of an error that is named; any other error fails."""
     try:
         call()
     except ScenarioError as error:

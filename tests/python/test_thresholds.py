@@ -543,7 +543,7 @@ def test_over_several_loads_the_ratios_to_each_loads_own_best_count():
             return self.values[load, thresholds] * seed
 
     bests = {0.5: (1,), 0.8: (2,)}
-    costs = {over: search.Yardstick(Table(), bests, over).costs([(1,), (2,)], [1, 7]) for over in ("worst", "mean")}
+    costs = {over: search.Objective(Table(), bests, over).costs([(1,), (2,)], [1, 7]) for over in ("worst", "mean")}
     assert costs["worst"] == {(1,): [4.0, 4.0], (2,): [1.5, 1.5]}
     assert costs["mean"] == {(1,): [2.5, 2.5], (2,): [1.25, 1.25]}
 
