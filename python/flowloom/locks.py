@@ -84,6 +84,6 @@ def _me() -> dict[str, object]:
 def _holder(handle: int) -> str:
     try:
         found = json.loads(os.pread(handle, 1000, 0))
-        return f"process {found['pid']} on {found['host']} has held it since {found['since']}"
+        return f"process {found['pid']} on {found['host']} has held the lock since {found['since']}"
     except (OSError, ValueError, KeyError, TypeError):
-        return "another process holds it"
+        return "another process holds the lock"

@@ -59,7 +59,7 @@ RESULT = Kind(
 SWEEP = Kind("a sweep", "another sweep", "sweep.toml", ("sweep.parquet", "sweep.csv", "*.png", "*.svg"), inner="runs")
 FIGURE = Kind("a figure", "another figure or scale", "claims.json", ("data.parquet", "*.csv", "*.png", "*.svg"))
 THRESHOLDS = Kind(
-    "thresholds", "the answer to another question", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg")
+    "thresholds", "thresholds for other arguments", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg")
 )
 _KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS)
 
@@ -119,7 +119,7 @@ class Output:
             self.recover()
             self.check()
         except HeldError as error:
-            raise refusal(self.shown, f"it is locked: {error}", "wait, or give another directory") from None
+            raise refusal(self.shown, f"it is in use: {error}", "wait, or give another directory") from None
         except OSError as error:
             raise _unwritable(self.shown, error) from error
 

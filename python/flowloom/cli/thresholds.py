@@ -45,8 +45,8 @@ _Reading = Annotated[
     str,
     typer.Option(
         metavar="exact|bound|per_packet",
-        help="How the paper's objective is read: with the exact number of packets in each queue, with the paper's upper bound, or "
-        "with a delay for each packet instead of each flow.",
+        help="The reading of the paper's objective: the exact number of packets in each queue, the paper's upper bound on it, "
+        "or a delay for each packet instead of each flow.",
     ),
 ]
 _Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Write a picture, a TOML snippet and JSON here.")]

@@ -93,12 +93,12 @@ def equal_split(sizes: Sizes, queues: int) -> Floats:
 
 
 def worst_ratio(costs: list[Cost], least: list[float]) -> Cost:
-    """Give, of several objectives, the largest ratio to what each is at its own best."""
+    """Return the largest of the ratios of several objectives to their optima."""
     return lambda thresholds: np.max([cost(thresholds) / best for cost, best in zip(costs, least, strict=True)], axis=0)
 
 
 def mean_ratio(costs: list[Cost], least: list[float]) -> Cost:
-    """Give, of several objectives, the mean ratio to what each is at its own best."""
+    """Return the mean of the ratios of several objectives to their optima."""
     return lambda thresholds: np.mean([cost(thresholds) / best for cost, best in zip(costs, least, strict=True)], axis=0)
 
 
