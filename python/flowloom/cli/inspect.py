@@ -22,10 +22,10 @@ def register(app: typer.Typer) -> None:
 def list_all(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="[KIND]", help="transports, workloads, topologies, wires or figures; by default all."),
+        typer.Argument(metavar="KIND", help="transports, workloads, topologies, wires or figures; by default all."),
     ] = None,
 ) -> None:
-    """List transports, workloads, topologies, wire formats and papers' figures."""
+    """List transports, workloads, topologies, wires and figures."""
     from flowloom import engine, metrics
     from flowloom._native import ScenarioError
     from flowloom.words import shown, suggestion
@@ -68,7 +68,11 @@ def show(
         Path | None, typer.Option(metavar="FILE.png", help="Draw a workload's flow sizes to a .png or .svg file.")
     ] = None,
 ) -> None:
-    """Print a transport's parameters, a workload's flow sizes, a figure, or a scenario with defaults filled in."""
+    """Print a transport, workload, figure or scenario in detail.
+
+    These are the parameters of a transport, the flow sizes of a workload, the definition of a figure, or a scenario with every
+    default filled in.
+    """
     from flowloom import engine
     from flowloom._native import ScenarioError
     from flowloom.plots.style import PICTURES
@@ -156,7 +160,7 @@ def _is_directory(name: str) -> bool:
 def doctor(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="[SCENARIO.toml|DIR]", help="A scenario or a results directory; by default the installation."),
+        typer.Argument(metavar="SCENARIO.toml|DIR", help="A scenario or a results directory; by default the installation."),
     ] = None,
 ) -> None:
     """Check the installation, a scenario or a result.
@@ -193,7 +197,10 @@ def import_sizes(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a table that was imported from another file.")] = False,
 ) -> None:
-    """Convert flow sizes from another tool to a table for scenarios: workload.sizes = { cdf = "FILE.csv" }."""
+    """Convert flow sizes from another tool for use in scenarios.
+
+    A scenario uses the written table with workload.sizes = { cdf = "FILE.csv" }.
+    """
     from flowloom import importing
 
     made = importing.sizes(table, out, dialect, force=force)

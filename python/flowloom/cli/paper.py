@@ -42,9 +42,9 @@ def _figures(paper: str | None) -> tuple[list[Figure], list[str]]:
 
 
 def list_figures(
-    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="List only this paper's figures.")] = None,
+    paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="List only this paper's figures.")] = None,
 ) -> None:
-    """List the figures, with the claims that each checks and its estimated time on this machine."""
+    """List the figures with their claims and estimated times."""
     from flowloom.figures import cost
     from flowloom.jobs import cores
 
@@ -104,7 +104,7 @@ def run(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PAPER/FIGURE|PAPER]...",
+            metavar="PAPER/FIGURE|PAPER",
             help="Figures such as phost/fig3, or papers such as phost for all of their figures.",
         ),
     ] = None,
@@ -259,17 +259,17 @@ def _today(wanted: Any) -> Any:
 
 
 def claims(
-    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Print only this paper's claims.")] = None,
+    paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="Print only this paper's claims.")] = None,
     scale: Annotated[
         str | None, typer.Option(metavar="SCALE", help="Use entries of this scale; by default the largest that was run.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print each claim of the papers, and whether it holds in Flowloom's runs.
+    """Print each claim of the papers with its verdict.
 
-    The verdict is holds, differs, undecided (the confidence interval crosses a limit), calibrated (it holds, but depends on
-    a value inferred from the paper's numbers), or not yet run. An entry is stale if the scenarios, the checks or the
-    simulator's behaviour have changed since it was run.
+    The verdict on Flowloom's runs is holds, differs, undecided (the confidence interval crosses a limit), calibrated (the claim
+    holds, but depends on a value inferred from the paper's numbers), or not yet run. An entry is stale if the scenarios, the
+    checks or the simulator's behaviour have changed since it was run.
     """
     from flowloom.claims import ledger
 

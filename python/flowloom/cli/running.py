@@ -89,7 +89,10 @@ def compare(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Run several transports on the same flows; print a table and draw a picture."""
+    """Run several transports on the same flows and compare them.
+
+    The output is a table, a picture in --out and, with --over, a ranking over all values of the key.
+    """
     from flowloom import progress, toml
     from flowloom._native import ScenarioError
     from flowloom.cli import tables

@@ -78,7 +78,7 @@ def register(app: typer.Typer) -> None:
 
 def thresholds(
     table: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", help="With --published: the workload whose thresholds to print.")
+        str | None, typer.Argument(metavar="TABLE", help="With --published: the workload whose thresholds to print.")
     ] = None,
     sizes: _Sizes = None,
     flows: _Flows = None,
