@@ -1,8 +1,8 @@
 """Flowloom: data-center transports, written once, compared on the same fabric, workloads and metrics.
 
-``run`` simulates one scenario, ``compare`` several transports on it, ``sweep`` a grid of it; ``load`` reads a results
-directory back. ``thresholds`` works out the demotion thresholds of PIAS, ``search_thresholds`` finds them by simulation.
-Everything is imported on first use, so that ``import flowloom`` costs nothing.
+``run`` simulates one scenario. ``compare`` runs several transports on it, and ``sweep`` varies its keys. ``load`` reads a
+results directory. ``thresholds`` computes demotion thresholds for PIAS, and ``search_thresholds`` finds them by simulation.
+Everything is imported on first use, so that ``import flowloom`` is fast.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "thresholds",
 ]
 
-_HOME = {
+_MODULES = {
     "Results": "flowloom.results",
     "RunError": "flowloom._native",
     "Scenario": "flowloom.scenario",
@@ -53,8 +53,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("flowloom")
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'flowloom' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    value = getattr(importlib.import_module(_MODULES[name]), name)
     globals()[name] = value
     return value

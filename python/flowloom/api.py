@@ -1,4 +1,4 @@
-"""The three verbs of the Python API that are not a sweep: run, compare, load."""
+"""The Python API for single runs and comparisons: `run`, `compare` and `load`. See `flowloom.sweeps` for grids."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ def run(
     Args:
         scenario: A path, a dict, TOML text or a Scenario.
         changes: Overrides with dotted keys: `{"workload.load": 0.8}`.
-        out: A directory to save the result in; it is tested before the run. See `Results.save`.
-        force: Replace the result of another scenario or build there.
-        progress: Called about ten times a second with (share done, simulated seconds, packet-hops); may raise to stop.
-        **overrides: Overrides with `__` for the dots: `workload__load=0.8`.
+        out: A directory to save the result in; it is checked before the run. See `Results.save`.
+        force: Replace the result of another scenario or build in `out`.
+        progress: Called about ten times a second with (share done, simulated seconds, packet-hops); it may raise to stop
+            the run.
+        **overrides: Overrides with `__` in place of the dots: `workload__load=0.8`.
 
     Raises:
-        ScenarioError: The scenario is not valid, or `out` holds something else.
+        ScenarioError: The scenario is not valid, or `out` holds something that may not be replaced.
         RunError: The simulation failed.
     """
     wanted = Scenario.of(scenario).set(changes or {}).set(overrides)
@@ -58,6 +59,6 @@ def compare(
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> dict[str, Results]:
-    """Run several transports on the same scenario, that is on the same flows; give the results by transport. See `sweep`."""
+    """Run several transports on the same scenario, and so on the same flows; return the results by transport. See `sweep`."""
     runs = sweep(scenario, {"transport.name": list(transports)}, executor=executor, workers=workers, out=out, force=force)
     return {run.point["transport.name"]: run.results for run in runs}

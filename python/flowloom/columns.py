@@ -21,24 +21,24 @@ class Column(NamedTuple):
 
 
 FLOWS = {
-    "id": Column("uint32", "", "Names the flow; flows are in order of start"),
+    "id": Column("uint32", "", "The flow's number; flows are in order of start"),
     "src": Column("uint32", "", "The sending host, counted from 0"),
     "dst": Column("uint32", "", "The receiving host, counted from 0"),
     "bytes": Column("uint64", "B", "Payload bytes"),
     "start": Column("float64", "s", "When the application handed the flow to the sender"),
-    "finish": Column("float64", "s", "When it was complete, as metrics.fct_end says; null if it never was"),
-    "optimum": Column("float64", "s", "Completion time alone in the network, with metrics.request_delay"),
+    "finish": Column("float64", "s", "When the flow was complete, as defined by metrics.fct_end; null if it is unfinished"),
+    "optimum": Column("float64", "s", "Completion time alone in the network, including metrics.request_delay"),
     "slowdown": Column("float64", "", "(finish - start + metrics.request_delay) / optimum; null if unfinished"),
-    "deadline": Column("float64", "s", "Absolute deadline; null if it has none"),
-    "tenant": Column("uint16", "", "Whose flow it is, or which part's of a mix, counted from 0"),
-    "coflow": Column("int64", "", "The request or coflow it belongs to; null if none"),
+    "deadline": Column("float64", "s", "Absolute deadline; null if the flow has none"),
+    "tenant": Column("uint16", "", "The flow's tenant, or its part of a mix, counted from 0"),
+    "coflow": Column("int64", "", "The request or coflow that the flow belongs to; null if none"),
     "retransmissions": Column("uint32", "", "Data packets that the sender sent again"),
     "timeouts": Column("uint32", "", "How often the sender's retransmission timer expired"),
 }
 
 
 def flow_table(arrays: Mapping[str, NDArray[Any]]) -> pa.Table:
-    """Make the flow table of the simulator's arrays; NaN and negative values mean "none" and become null."""
+    """Build the flow table from the simulator's arrays; NaN and negative values mean "none" and become null."""
     import pyarrow as pa
 
     fields, columns = [], []
@@ -66,14 +66,14 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_] | None:
 
 
 def series_table(arrays: Mapping[str, NDArray[Any]]) -> pa.Table:
-    """Make a table of one series' columns."""
+    """Build a table from the columns of one series."""
     import pyarrow as pa
 
     return pa.table({name: pa.array(values) for name, values in arrays.items()})
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Write Parquet whose bytes depend on the table's content alone, with checksums that tell when they are damaged."""
+    """Write a Parquet file with checksums; its bytes depend on the table's content alone."""
     import pyarrow.parquet as pq
 
     pq.write_table(table, path, compression="zstd", version="2.6", write_statistics=True, write_page_checksum=True)

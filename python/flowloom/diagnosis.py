@@ -1,4 +1,4 @@
-"""What is wrong, or looks wrong, with an installation, a scenario or a result."""
+"""Finds what is wrong, or looks wrong, with an installation, a scenario or a result."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Finding(NamedTuple):
     """One observation."""
 
     level: str
-    """`ok`, `note` (worth knowing), or `problem` (the numbers do not mean what they seem to)."""
+    """`ok`, `note` (worth knowing), or `problem` (the numbers are misleading)."""
     text: str
     flag: str = ""
-    """Its short name, if it is a warning: tables show it beside the run's numbers. Empty otherwise."""
+    """The short name of a warning, which tables show beside the run's numbers. Empty if the finding is no warning."""
 
 
 def of_installation() -> list[Finding]:
-    """Check that the package can do its work."""
+    """Check that the package is complete and its dependencies are installed."""
     from importlib.metadata import version
 
     from flowloom import engine
@@ -57,17 +57,17 @@ def _build() -> Finding:
     if _native.DEBUG_ASSERTIONS:
         return Finding(
             "note",
-            "the simulator is the build with assertions that `make test` installs: its results are the same, but it takes "
-            "a third longer; `make build` installs the optimised one",
+            "the simulator is the build with assertions that `make test` installs; it gives the same results, but it takes "
+            "a third longer; `make build` installs the optimised build",
         )
     return Finding("ok", "the simulator is the optimised build")
 
 
 def of_scenario(path: Path) -> list[Finding]:
-    """Run a scenario, with no more than two thousand flows of each part, and examine the result.
+    """Run a scenario, with at most two thousand flows in each part, and examine the result.
 
     Raises:
-        ScenarioError: It is not valid.
+        ScenarioError: The scenario is not valid.
         RunError: The simulation failed.
     """
     from flowloom.engine import simulate
@@ -89,7 +89,7 @@ def of_result(result: Results) -> list[Finding]:
 
 
 def warnings(result: Results) -> list[Finding]:
-    """Say what keeps a result from meaning what it seems to: findings with a flag. Answers of tools have none."""
+    """Return the findings that make a result's numbers misleading. Each has a flag. Results of tools have none."""
     if "transport" not in result.summary:
         return []
     spec = tomllib.loads(result.scenario)
@@ -97,14 +97,14 @@ def warnings(result: Results) -> list[Finding]:
 
 
 def foreseen(resolved: str) -> list[Finding]:
-    """Give the warnings that a resolved scenario deserves before it has run."""
+    """Return the warnings that a resolved scenario gives rise to before it has run."""
     return list(_foreseen(tomllib.loads(resolved)))
 
 
 def grouped(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[str]:
-    """Write the warnings of many runs as a few lines, each with the labels of the runs that it is about.
+    """Summarise the warnings of many runs in a few lines, each with the labels of the runs that it applies to.
 
-    Runs with the same warning share a line. Of warnings that differ only in their numbers, the first few lines are written.
+    Runs with the same warning share a line. Warnings with the same flag and different numbers get at most three lines.
     """
     labels: dict[tuple[str, str], list[str]] = {}
     for label, findings in runs:
@@ -115,22 +115,22 @@ def grouped(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[str]:
     lines: list[str] = []
     for flag in dict.fromkeys(flag for flag, _ in labels):
         alike = [(text, names) for (other, text), names in labels.items() if other == flag]
-        lines += [f"{flag} ({_some(names)}): {text}" for text, names in alike[:_ALIKE_MOST]]
-        if rest := sum(len(names) for _, names in alike[_ALIKE_MOST:]):
-            lines.append(f"{flag}: likewise {rest} more")
+        lines += [f"{flag} ({_some(names)}): {text}" for text, names in alike[:_ALIKE_MAX]]
+        if rest := sum(len(names) for _, names in alike[_ALIKE_MAX:]):
+            lines.append(f"{flag}: the same warning for {rest} more")
     return lines
 
 
-_ALIKE_MOST, _NAMES_MOST = 3, 6
+_ALIKE_MAX, _NAMES_MAX = 3, 6
 
 
 def _some(names: Sequence[str]) -> str:
-    left_out = len(names) - _NAMES_MOST
-    return "; ".join(names[:_NAMES_MOST]) + (f" and {left_out} more" if left_out > 0 else "")
+    left_out = len(names) - _NAMES_MAX
+    return "; ".join(names[:_NAMES_MAX]) + (f" and {left_out} more" if left_out > 0 else "")
 
 
 def _merged(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:
-    """Let what a run showed take the place of what was foreseen of it."""
+    """Replace warnings from before the run by those from the run that have the same flag."""
     seen = list(after)
     return [*(f for f in before if f.flag not in {finding.flag for finding in seen}), *seen]
 
@@ -143,16 +143,16 @@ def _foreseen(spec: Mapping[str, Any]) -> Iterator[Finding]:
     if port and not _over_newreno(spec) and (reach := _reach(spec, port)) <= _bytes(port["mark_above"]):
         yield Finding(
             "problem",
-            f"switches mark above {port['mark_above']}, and no queue can be longer than {reach / 1000:.4g}kB "
-            f"(fabric.buffer = {spec['fabric']['buffer']}): no switch will mark; raise fabric.buffer or lower mark_above",
+            f"switches mark above {port['mark_above']}, but no queue can be longer than {reach / 1000:.4g}kB "
+            f"(fabric.buffer = {spec['fabric']['buffer']}), so no switch will mark; raise fabric.buffer or lower mark_above",
             NO_MARKS,
         )
     loads = [part["load"] for part in spec["workload"].get("part", []) if "load" in part]
     if sum(loads) > 1:
         yield Finding(
             "problem",
-            f"the loads of the workload's parts add up to {sum(loads):.4g}: if they share their busiest link, more is offered "
-            "than it carries, and slowdowns depend on the length of the run",
+            f"the loads of the workload's parts add up to {sum(loads):.4g}; if the parts share their busiest link, that link "
+            "is overloaded, and slowdowns depend on the length of the run",
             "load above 1",
         )
 
@@ -170,24 +170,24 @@ def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
     if missing:
         yield Finding(
             "problem",
-            f"{missing} of {summary['flows']} flows did not finish and are missing from every slowdown and FCT, which "
-            f"therefore look better than they are; raise or remove run.time_limit{_losses(summary)}",
+            f"{missing} of {summary['flows']} flows did not finish; slowdowns and FCTs do not count them, and therefore "
+            f"look better than they are; raise or remove run.time_limit{_losses(summary)}",
             "unfinished",
         )
     if summary["not_started"]:
         yield Finding(
             "note",
-            f"{summary['not_started']} flows had not started when the run ended, and are in no number of it",
+            f"{summary['not_started']} flows had not started when the run ended; no number counts them",
         )
 
 
 def _arrives_over_time(workload: Mapping[str, Any]) -> bool:
-    """Whether flows come at a pace of their own, so that a backlog can grow; a burst is all backlog."""
+    """Return whether flows arrive independently of the network's state, so that a growing backlog means overload."""
     kind = workload["kind"]
-    return kind in ("poisson", "mix", "trace") or (kind == "incast" and workload["requests"] >= _REQUESTS_LEAST)
+    return kind in ("poisson", "mix", "trace") or (kind == "incast" and workload["requests"] >= _REQUESTS_MIN)
 
 
-_REQUESTS_LEAST = 20
+_REQUESTS_MIN = 20
 
 
 def _losses(summary: Mapping[str, Any]) -> str:
@@ -221,13 +221,13 @@ def _enough(summary: Mapping[str, Any]) -> Iterator[Finding]:
         if 0 < entry["finished"] < 100:
             yield Finding(
                 "note",
-                f"only {entry['finished']} finished flows are of size {metrics.bin_label(entry)}: their 99th percentile is the "
-                "worst of a few; raise workload.flows",
+                f"only {entry['finished']} finished flows are of size {metrics.bin_label(entry)}, so their 99th percentile is "
+                "the worst of a few; raise workload.flows",
             )
 
 
 def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find what was configured and did nothing."""
+    """Find mechanisms that were configured and had no effect."""
     name = summary["transport"]
     settings = spec.get("transport", {}).get(name, {})
     yield from _classes(summary, name, settings)
@@ -248,18 +248,20 @@ def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any])
         wanted["classes"] = len(thresholds) + 1
     for key, count in wanted.items():
         if used and len(used) < count:
-            yield Finding("note", f"{name} sets up {count} {key}, but packets went in {len(used)}: {_shares(summary)}", flag)
+            yield Finding("note", f"{name} sets up {count} {key}, but packets used {len(used)}: {_shares(summary)}", flag)
     if settings.get("data_priorities") and len(used) < 3:
-        yield Finding("note", f"{name} sets data_priorities, but all data went in one class: {_shares(summary)}", flag)
+        yield Finding("note", f"{name} sets data_priorities, but all data used one class: {_shares(summary)}", flag)
 
 
 def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find switches that are to mark and did not."""
+    """Find switches that are configured to mark and did not."""
     port = _marking_port(spec)
     if summary["marks"] or port is None:
         return
     if _over_newreno(spec):
-        yield Finding("note", f"{summary['transport']} runs over newreno, whose packets are not ECN-capable: none was marked")
+        yield Finding(
+            "note", f"{summary['transport']} runs over newreno, whose packets are not ECN-capable, so none was marked"
+        )
         return
     longest = max((hop["peak_bytes"] for hop in summary["queue"].values()), default=0)
     text = (
@@ -270,16 +272,16 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
         room = f"of at most {reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
         yield Finding("problem", f"{text} {room}; raise fabric.buffer or lower mark_above", NO_MARKS)
     else:
-        yield Finding("note", f"{text}; lower mark_above, if there should be marks at this load", NO_MARKS)
+        yield Finding("note", f"{text}; lower mark_above if you expect marks at this load", NO_MARKS)
 
 
 def _marking_port(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Give the settings of switches' ports, None if they are not to mark for the transport that runs."""
+    """Return the settings of switch ports; None if ports do not mark for the transport that runs."""
     name = spec["transport"]["name"]
     settings = spec["transport"].get(name, {})
     # PIAS has TCP's settings in a table of their own.
     port: Mapping[str, Any] = settings.get("tcp", settings).get("port", {})
-    # TCP's own packets are not ECN-capable, whatever ports do.
+    # The packets of `tcp` are not ECN-capable, whatever the ports do.
     return None if name == "tcp" or port.get("ecn", "off") == "off" else port
 
 
@@ -288,21 +290,21 @@ def _over_newreno(spec: Mapping[str, Any]) -> bool:
 
 
 def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:
-    """Give the most bytes that can be in the queue which a switch's port compares with its marking threshold."""
+    """Return the maximum length, in bytes, of the queue that a switch port compares with its marking threshold."""
     fabric, name = spec["fabric"], spec["transport"]["name"]
     classes = len(spec["transport"][name].get("thresholds", [])) + 1
     queues = 1 if port["ecn"] == "queue" else classes
     memory = _bytes(fabric["buffer"])
     if fabric["sharing"] == "switch":
-        # A queue takes a packet in while it is shorter than alpha times what is free, so alone it ends at alpha/(1 + alpha) of
-        # the memory and at most one packet above; the next one, at this share of what the first has left.
+        # A queue accepts a packet while it is shorter than alpha times the free memory. A single queue therefore grows to
+        # alpha/(1 + alpha) of the memory, plus at most one packet. A second queue grows to the same share of the rest.
         alpha = fabric.get("alpha", 1.0)
-        return float(min(memory, memory * (1 - (1 + alpha) ** -queues) + queues * _PACKET_MOST))
+        return float(min(memory, memory * (1 - (1 + alpha) ** -queues) + queues * _PACKET_MAX))
     return float(memory * (queues if port["split"] == "per_class" else 1))
 
 
 # The largest packet of all wire formats.
-_PACKET_MOST = 1538
+_PACKET_MAX = 1538
 
 _UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 

@@ -1,4 +1,4 @@
-"""One run: a scenario goes in, results come out."""
+"""Runs one scenario in this process and returns its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flowloom.scenario import Progress, Scenario
 
 
 def catalogue() -> dict[str, Any]:
-    """Give what the simulator has, by `transports`, `workloads`, `topologies` and `wires`: a list of entries each."""
+    """Return lists of what the simulator provides, under the keys `transports`, `workloads`, `topologies` and `wires`."""
     entries: dict[str, Any] = json.loads(_native.catalogue())
     return entries
 
@@ -33,7 +33,7 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
     resolved = outcome["scenario"]
     seed = seed_of(tomllib.loads(resolved))
     record = provenance.record(seed, summary.get("wall_s", wall_s), summary.get("peak_rss_mb"))
-    with contextlib.suppress(OSError):  # a file that the scenario names was deleted meanwhile
+    with contextlib.suppress(OSError):  # a file that the scenario refers to was deleted during the run
         record["key"] = scenario.key_of(resolved)
     return Results(
         summary,

@@ -1,4 +1,4 @@
-"""What numbers mean, and what a result says."""
+"""Explains numbers and results in words, for `flowloom explain`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def of_metric(name: str) -> str:
-    """Say what a number in a summary, or a column of the flow table, means and how it is computed.
+    """Explain what a number in a summary, or a column of the flow table, means and how it is computed.
 
     Args:
         name: `slowdown.mean`, `finish`, or an expression over a summary, `slowdown.by_size[0].mean / slowdown.mean`.
@@ -29,15 +29,19 @@ def of_metric(name: str) -> str:
         return f"{name}: a column of flows.parquet" + (f" ({column.unit})" if column.unit else "") + f"\n{column.about}"
     known = [*metrics.METRICS, *columns.FLOWS]
     if name.isidentifier() and name not in known:
-        raise ScenarioError(f'no result is called "{shown(name)}", and it is no results directory: {suggestion(name, known)}')
+        raise ScenarioError(_unknown(name, known))
     return "\n".join(dict.fromkeys(_of_path(path, known) for path in metrics.paths(name)))
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    return f'"{shown(name)}" is neither a metric nor a results directory: {suggestion(name, known)}'
 
 
 def _of_path(path: tuple[str | int, ...], known: list[str]) -> str:
     name = str(path[0]) + "".join(_step(part) for part in path[1:])
     found = metrics.explain(path)
     if found is None:
-        raise ScenarioError(f'no result is called "{shown(name)}", and it is no results directory: {suggestion(name, known)}')
+        raise ScenarioError(_unknown(name, known))
     inside = [key for key in metrics.METRICS if key.startswith(name + ".")]
     only = f" Counts only {' and '.join(found.only)}." if found.only else ""
     return f"{name}: {found.metric.label}\n{found.metric.about}{only}" + (f"\nSee also {', '.join(inside)}." if inside else "")
@@ -50,10 +54,10 @@ def _step(part: str | int) -> str:
 
 
 def of_directory(directory: Path) -> str:
-    """Say in sentences what a result's numbers are; of the directory of a comparison, a sweep or a figure, which runs it has.
+    """Explain a result in sentences. For the directory of a comparison, a sweep or a figure, list its runs.
 
     Raises:
-        ScenarioError: It is neither.
+        ScenarioError: The directory is none of these.
     """
     for marker, table, runs in (
         (outputs.SWEEP.marker, "sweep.parquet", directory / "runs"),
@@ -64,32 +68,32 @@ def of_directory(directory: Path) -> str:
     return "\n".join(_paragraphs(results.load(directory, whole=True)))
 
 
-_RUNS_MOST = 40
+_RUNS_MAX = 40
 
 
 def _of_runs(directory: Path, table: str, runs: Path | None) -> str:
-    """Point to the runs that a table is made of."""
+    """List the runs that a table summarises."""
     path = directory / table
     if not path.exists():
         kept = sorted(marker.parent for marker in runs.glob(f"*/{results.MARKER}")) if runs else []
-        lines = [f"{directory} is a sweep that has not ended: {len(kept)} runs are kept. The same command goes on from there."]
-        return "\n".join([*lines, *(f"  flowloom explain {folder}" for folder in kept[:_RUNS_MOST])])
+        lines = [f"{directory} is an unfinished sweep with {len(kept)} finished runs. Repeat the same command to continue it."]
+        return "\n".join([*lines, *(f"  flowloom explain {folder}" for folder in kept[:_RUNS_MAX])])
     rows = integrity.read_table(path).to_pylist()
     if not rows or "run" not in rows[0]:
-        raise ScenarioError(f"{path} does not say which runs it is made of; make it anew with the same command")
-    lines = [f"{directory} holds the numbers of {len(rows)} runs. What one of them says:"]
-    for row in rows[:_RUNS_MOST]:
+        raise ScenarioError(f"{path} does not list its runs; create it again with the same command")
+    lines = [f"{directory} summarises {len(rows)} runs. To explain one of them:"]
+    for row in rows[:_RUNS_MAX]:
         what = ", ".join(f"{name} {value}" for name, value in row.items() if _is_key(name, value))
         mean = f", mean slowdown {row['slowdown.mean']:.3g}" if isinstance(row.get("slowdown.mean"), float) else ""
         warned = f" [{row['warnings']}]" if row.get("warnings") else ""
         lines.append(f"  flowloom explain {runs or 'results/runs'}/{row['run']}   {what}{mean}{warned}")
-    if len(rows) > _RUNS_MOST:
-        lines.append(f"  and {len(rows) - _RUNS_MOST} more, in the column `run` of {path.with_suffix('.csv')}")
+    if len(rows) > _RUNS_MAX:
+        lines.append(f"  and {len(rows) - _RUNS_MAX} more, in the column `run` of {path.with_suffix('.csv')}")
     return "\n".join(lines)
 
 
 def _is_key(name: str, value: Any) -> bool:
-    """Whether a column says which run a row is; metrics are floats, also those that count."""
+    """Return whether a column identifies the run of a row. All metrics are floats, including counts."""
     if name in ("run", "warnings", "tuning", "shown"):
         return False
     try:
@@ -108,9 +112,9 @@ def _paragraphs(result: Results) -> list[str]:
         f"{s['transport']}, seed {s['seed']}: {s['finished']} of {s['flows']} flows finished in "
         f"{metrics.significant(s['sim_s'] * 1e3, 4)} ms of simulated time.",
         f"A flow's completion time runs from its start to {end}.",
-        f"Mean slowdown {_number(s['slowdown']['mean'])}, 99th percentile {_number(s['slowdown']['p99'])}: how many times "
-        f"longer flows took than alone in the network. Each flow counts once, so this is about the many short flows.",
-        f"Normalised FCT {_number(s['nfct'])}: total completion time over total optimum, so this is about the long flows.",
+        f"The mean slowdown is {_number(s['slowdown']['mean'])}, the 99th percentile {_number(s['slowdown']['p99'])}: how many "
+        "times longer flows took than alone in the network. Each flow counts once, so the many short flows dominate.",
+        f"The normalised FCT is {_number(s['nfct'])}: total completion time over total optimum. The long flows dominate it.",
     ]
     if (result.directory or Path()).joinpath("flows.parquet").exists():
         lines += _dominance(result.flows)
@@ -133,17 +137,18 @@ def _dominance(flows: pa.Table) -> list[str]:
     tenth = order[-max(len(order) // 10, 1):]  # fmt: skip
     lines.append(
         f"The largest tenth of the flows (from {metrics.size(float(size[tenth].min()))}) have "
-        f"{_share(size[tenth].sum(), size.sum())} of the bytes and {_share(fct[tenth].sum(), fct.sum())} of completion time."
+        f"{_share(size[tenth].sum(), size.sum())} of the bytes and {_share(fct[tenth].sum(), fct.sum())} of the total "
+        "completion time."
     )
     lines.append(
-        f"Of all completion time, {_share(excess.sum(), fct.sum())} is beyond the optimum (waiting, loss, start-up); of that "
-        f"excess, {_share(excess[tenth].sum(), excess.sum())} is borne by the largest tenth."
+        f"Waiting, loss and start-up cause {_share(excess.sum(), fct.sum())} of the total completion time; the rest is the "
+        f"optimum. The largest tenth of the flows has {_share(excess[tenth].sum(), excess.sum())} of that excess."
     )
     worst = int(np.nanargmax(done["slowdown"].to_numpy()))
     row = done.slice(worst, 1).to_pylist()[0]
     lines.append(
-        f"The worst flow is {row['id']}: {metrics.size(row['bytes'])} from host {row['src']} to {row['dst']}, slowdown "
-        f"{_number(row['slowdown'])}, {row['retransmissions']} packets sent again."
+        f"The flow with the largest slowdown is {row['id']}: {metrics.size(row['bytes'])} from host {row['src']} to "
+        f"{row['dst']}, slowdown {_number(row['slowdown'])}, {row['retransmissions']} packets retransmitted."
     )
     return lines
 
@@ -159,15 +164,16 @@ def _where_time_went(result: Results) -> list[str]:
     if waits:
         hop = max(waits, key=lambda name: waits[name])
         lines.append(
-            f"A packet waits {_number(s['queueing_us_mean'])} µs in queues on its way, the longest at {hop}: "
-            f"{_number(waits[hop])} µs on average, {metrics.size(s['queue'][hop]['peak_bytes'])} at the peak."
+            f"A packet waits {_number(s['queueing_us_mean'])} µs in queues on average. The longest waits are at the hop {hop}: "
+            f"{_number(waits[hop])} µs on average, with a peak queue of {metrics.size(s['queue'][hop]['peak_bytes'])}."
         )
     drops = s["drops"]
     if drops["total"]:
         hop = max(drops["by_hop"], key=lambda name: drops["by_hop"][name])
         lines.append(
             f"{drops['total']} packets were lost ({metrics.show('drops.rate', drops['rate'] or 0.0)} of the data packets), "
-            f"most at {hop} ({_share(drops['by_hop'][hop], drops['total'])}); {s['retransmissions']} were sent again."
+            f"most at the hop {hop} ({_share(drops['by_hop'][hop], drops['total'])}). {s['retransmissions']} packets were "
+            "retransmitted."
         )
     else:
         lines.append("No packet was lost.")

@@ -1,6 +1,7 @@
-"""Flow sizes as other tools write them: tables, logs of flows, histograms; as points of a cumulative distribution.
+"""Imports flow sizes from other tools: cumulative tables, logs of flows, histograms.
 
-`bytes,cumulative_probability`, ascending, linear between points, ending at 1: the form of `data/workloads`.
+The result is a cumulative distribution in the form of `data/workloads`: rows `bytes,cumulative_probability`, ascending, linear
+between points, ending at 1.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from flowloom._native import ScenarioError
 from flowloom.words import shown, suggestion
 
 _PACKET_BYTES = 1460.0
-BYTES_MOST = 1e15
-"""Bytes of the largest flow, as in the simulator."""
+BYTES_MAX = 1e15
+"""The largest flow size in bytes, as in the simulator."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """How the columns of a table are meant."""
+    """The format of a table: its number of columns, the unit of sizes, and the value that stands for all flows."""
 
     columns: int
     unit_bytes: float
@@ -38,7 +39,7 @@ DIALECTS = {
     "ns2_packets": Dialect(3, _PACKET_BYTES, 1.0),
 }
 FLOWS, HISTOGRAM = "flows", "histogram"
-"""Dialects that are no cumulative table; `read` says what they are."""
+"""Dialects that are not cumulative tables; see `read`."""
 
 _BY_COLUMN_NAMES: dict[tuple[str, ...], str] = {
     ("bytes", "cumulative_probability"): "bytes_probability",
@@ -49,16 +50,16 @@ _BY_COLUMN_NAMES: dict[tuple[str, ...], str] = {
 
 
 class Table(NamedTuple):
-    """A distribution of flow sizes that was read."""
+    """A distribution of flow sizes from a file."""
 
     points: list[tuple[float, float]]
-    """(bytes, cumulative probability), neither ever falling, the last probability 1."""
+    """(bytes, cumulative probability). Neither decreases from point to point, and the last probability is 1."""
     dialect: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Imported:
-    """What came of it."""
+    """The outcome of an import."""
 
     dialect: str
     points: int
@@ -73,10 +74,10 @@ def sizes(table: Path, out: Path, dialect: str | None, *, force: bool = False) -
         table: The other tool's file.
         out: Where to write.
         dialect: As for `read`.
-        force: Replace what was imported there from another table.
+        force: Replace a distribution that was imported from another table.
 
     Raises:
-        ScenarioError: The file is no such table, or could be meant in several ways; or `out` is something else.
+        ScenarioError: The file is not a valid table, its format is ambiguous, or `out` may not be replaced.
     """
     _check_out(out, table, force)
     found = read(table, dialect)
@@ -87,19 +88,19 @@ def sizes(table: Path, out: Path, dialect: str | None, *, force: bool = False) -
 
 
 _SOURCE = "# source: "
-"""What the first line of an imported table begins with; it goes on with the name of the other tool's file."""
+"""The beginning of an imported table's first line. The name of the other tool's file follows."""
 
 
 def _check_out(out: Path, table: Path, force: bool) -> None:
-    """Raise ScenarioError unless the table may be written there: to a new file, or over what was imported of this table."""
+    """Raise ScenarioError unless `out` is a new file, or one that was imported from the same table."""
     if not os.path.lexists(out):
         return
     if out.is_dir():
-        raise outputs.refusal(out, "it is a folder", "give a file")
+        raise outputs.refusal(out, "it is a directory", "give a file")
     if not out.exists():
         raise outputs.refusal(out, f"it is a link to {out.readlink()}, which does not exist", "give another file")
     if table.exists() and out.samefile(table):
-        raise outputs.refusal(out, "it is the table that is to be read", "give another file")
+        raise outputs.refusal(out, "it is the table to read", "give another file")
     try:
         with out.open(encoding="utf-8") as found:
             first = found.readline(1000)
@@ -109,7 +110,7 @@ def _check_out(out: Path, table: Path, force: bool) -> None:
         raise outputs.refusal(out, "it was not written by Flowloom, and would be lost", "give another file, or move it")
     if not first.startswith(f"{_SOURCE}{table.name}, ") and not force:
         source = first.removeprefix(_SOURCE).strip()
-        raise outputs.refusal(out, f"it was imported of something else ({source})", "give another file, or --force")
+        raise outputs.refusal(out, f"it was imported from another table ({source})", "give another file, or --force")
 
 
 def write(out: Path, points: list[tuple[float, float]], source: str) -> None:
@@ -123,13 +124,13 @@ def read(table: Path, dialect: str | None) -> Table:
     """Read a distribution of flow sizes.
 
     Args:
-        table: A table in one of the DIALECTS; for `flows` a CSV or Parquet file with a column `bytes` and a row per flow;
-            for `histogram` rows of a bin's upper edge, in bytes, and how many flows are above the edge before (0 for the
-            first) and no larger than it.
-        dialect: How columns are meant; without it, only what cannot be mistaken is accepted.
+        table: A table in one of the DIALECTS. For `flows`, a CSV or Parquet file with a column `bytes` and a row per flow.
+            For `histogram`, a row per bin: the bin's upper edge in bytes, and its number of flows. A bin begins above the
+            edge of the one before; the first begins above 0.
+        dialect: The table's format. Without it, only unambiguous tables are accepted.
 
     Raises:
-        ScenarioError: The file is no such table, or could be meant in several ways.
+        ScenarioError: The file is not a valid table, or its format is ambiguous.
     """
     if dialect not in (None, FLOWS, HISTOGRAM, *DIALECTS):
         raise ScenarioError(f'unknown dialect "{shown(dialect)}": {suggestion(str(dialect), [*DIALECTS, FLOWS, HISTOGRAM])}')
@@ -164,7 +165,7 @@ def _rows(table: Path, text: str) -> list[tuple[int, list[float]]]:
             if rows:
                 raise ScenarioError(f"{table}:{number}: not a row of numbers: {shown(line.strip())}") from None
     if not rows:
-        raise ScenarioError(f"{table} holds no rows of numbers")
+        raise ScenarioError(f"{table} has no rows of numbers")
     return rows
 
 
@@ -175,7 +176,7 @@ def _guess(table: Path, text: str, rows: list[tuple[int, list[float]]]) -> str:
     if {len(row) for _, row in rows} == {2} and rows[-1][1][1] == 100.0:
         return "bytes_percent"
     raise ScenarioError(
-        f"{table}: sizes in packets look like sizes in bytes, so say which it is: --dialect {', '.join(DIALECTS)}"
+        f"{table}: the columns could mean several things; give --dialect, one of {', '.join([*DIALECTS, FLOWS, HISTOGRAM])}"
     )
 
 
@@ -184,16 +185,16 @@ def _points(table: Path, rows: list[tuple[int, list[float]]], name: str) -> list
     points: list[tuple[float, float]] = []
     for number, row in rows:
         if len(row) != dialect.columns:
-            raise ScenarioError(f"{table}:{number}: {name} has {dialect.columns} columns, this row has {len(row)}")
+            raise ScenarioError(f"{table}:{number}: {name} has {dialect.columns} columns, but this row has {len(row)}")
         size, share = row[0] * dialect.unit_bytes, row[-1] / dialect.whole
         if points and (size < points[-1][0] or share < points[-1][1]):
-            raise ScenarioError(f"{table}:{number}: sizes and shares must not fall from row to row")
-        # NaN lies nowhere, so it ends here.
-        if not 0 <= size <= BYTES_MOST or not 0 <= share <= 1:
+            raise ScenarioError(f"{table}:{number}: sizes and shares must not decrease from row to row")
+        # NaN fails this comparison too.
+        if not 0 <= size <= BYTES_MAX or not 0 <= share <= 1:
             raise ScenarioError(f"{table}:{number}: {row[0]:g} at {row[-1]:g} is no point of a distribution in {name}")
         points.append((size, share))
     if points[-1][1] != 1.0:
-        raise ScenarioError(f"{table}: the last row must reach {dialect.whole:g}, it says {rows[-1][1][-1]:g}")
+        raise ScenarioError(f"{table}: the last row must reach {dialect.whole:g}, but it has {rows[-1][1][-1]:g}")
     return points
 
 
@@ -203,17 +204,18 @@ def _of_histogram(table: Path, rows: list[tuple[int, list[float]]]) -> list[tupl
         if len(row) != 2:
             raise ScenarioError(f"{table}:{number}: a histogram has 2 columns, bytes and count; this row has {len(row)}")
         edge, count = row
-        if not edges[-1] < edge <= BYTES_MOST:
+        if not edges[-1] < edge <= BYTES_MAX:
             raise ScenarioError(
-                f"{table}:{number}: the edge {edge:g} does not lie above the one before it, {edges[-1]:g}, or is too large"
+                f"{table}:{number}: the edge {edge:g} must lie above the one before it, {edges[-1]:g}, "
+                f"and be at most {BYTES_MAX:g}"
             )
         if not 0 <= count < float("inf"):
-            raise ScenarioError(f"{table}:{number}: {row[1]:g} is no number of flows")
+            raise ScenarioError(f"{table}:{number}: {row[1]:g} is not a number of flows")
         edges.append(edge)
         counts.append(count)
     running = list(itertools.accumulate(counts))
     if running[-1] == 0:
-        raise ScenarioError(f"{table} holds no flows: all counts are 0")
+        raise ScenarioError(f"{table} has no flows: all counts are 0")
     return [(edge, count / running[-1]) for edge, count in zip(edges, running, strict=True)]
 
 
@@ -244,28 +246,28 @@ def _number(table: Path, row: int, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         what = "nothing" if value is None else f'"{shown(value)}"'
-        raise ScenarioError(f"{table}, row {row}: {what} in the column bytes is no number") from None
+        raise ScenarioError(f"{table}, row {row}: {what} in the column bytes is not a number") from None
 
 
 def _steps(table: Path, found: list[float]) -> list[tuple[float, float]]:
     if not found:
-        raise ScenarioError(f"{table} holds no flows")
+        raise ScenarioError(f"{table} has no flows")
     for size in found:
-        if not 0 <= size <= BYTES_MOST:
-            raise ScenarioError(f"{table}: {size:g} bytes is no size of a flow")
+        if not 0 <= size <= BYTES_MAX:
+            raise ScenarioError(f"{table}: {size:g} bytes is not a valid flow size")
     steps: list[tuple[float, float]] = []
     for number, size in enumerate(sorted(found), 1):
         if steps and steps[-1][0] == size:
             steps.pop()
         elif steps:
-            # Between two sizes that occur there is nothing: the share stays until just before the next.
+            # No flow lies between two sizes that occur, so the share stays the same up to the next size.
             steps.append((size, steps[-1][1]))
         steps.append((size, number / len(found)))
     return steps
 
 
 def _mean(points: list[tuple[float, float]]) -> float:
-    """Give the mean of a table that is linear between its points, with an atom at the first."""
+    """Return the mean of a table that is linear between its points; the first point's share has exactly its size."""
     mean = points[0][0] * points[0][1]
     for (a, p), (b, q) in itertools.pairwise(points):
         mean += (a + b) / 2 * (q - p)

@@ -1,4 +1,4 @@
-"""Whether the files of a saved result are what they should be; if not, which file is damaged, and how."""
+"""Checks that the files of a saved result are complete; errors name the damaged file and the damage."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SPREAD = {"mean": _NUMBER, "p50": _NUMBER, "p95": _NUMBER, "p99": _NUMBER}
 _BIN = _SPREAD | {"above_bytes": _NUMBER, "up_to_bytes": _NUMBER, "flows": _COUNT, "finished": _COUNT}
 _BY_SIZE = _SPREAD | {"by_size": [_BIN]}
 _ANY = "*"
-"""Stands for every key of a table whose keys are not known beforehand."""
+"""Stands for any key of a table whose keys depend on the run."""
 
-# The part of docs/data-dictionary.md that tables, pictures, `explain` and `doctor` stand on.
+# The part of docs/data-dictionary.md that tables, pictures, `explain` and `doctor` rely on.
 _SUMMARY = {
     "transport": _TEXT, "seed": _COUNT, "flows": _COUNT, "finished": _COUNT, "not_started": _COUNT,
     "slowdown": _BY_SIZE, "fct_us": _BY_SIZE, "nfct": _NUMBER, "goodput_gbps": _NUMBER, "deadlines_met": _NUMBER,
@@ -37,7 +37,7 @@ _SCENARIO = {"run": {"seed": _COUNT}, "topology": {}, "workload": {}, "transport
 
 
 def damaged(path: Path, how: str) -> ScenarioError:
-    """Make the error that says so."""
+    """Return the error for a damaged file."""
     return ScenarioError(f"{path} is damaged: {how}")
 
 
@@ -45,7 +45,7 @@ def read_text(path: Path) -> str:
     """Read a text file of a result.
 
     Raises:
-        ScenarioError: It cannot be read.
+        ScenarioError: The file cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object of a result.
 
     Raises:
-        ScenarioError: It cannot be read, or is no object.
+        ScenarioError: The file cannot be read, or is not a JSON object.
     """
     try:
         found = json.loads(read_text(path))
@@ -72,31 +72,31 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def manifest(path: Path, found: Any) -> list[str]:
-    """Give the names of a result's files, as its marker lists them.
+    """Return the names of a result's files, as listed in its marker.
 
     Raises:
-        ScenarioError: It is no list of names, or a name leads out of the directory.
+        ScenarioError: The entry is not a list of names, or a name leads out of the directory.
     """
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         raise damaged(path, "files is not a list of names")
     for name in found:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise damaged(path, f"files names {name}, which is outside")
+            raise damaged(path, f"files lists {name}, which is outside the directory")
     return found
 
 
 def check_provenance(path: Path, found: Mapping[str, Any]) -> None:
-    """Raise ScenarioError if provenance lacks what others rely on."""
+    """Raise ScenarioError if provenance lacks a required key."""
     _check(path, found, _PROVENANCE, "")
 
 
 def check_summary(path: Path, found: Mapping[str, Any]) -> None:
-    """Raise ScenarioError if a simulation's summary lacks what others rely on, or has it in another form."""
+    """Raise ScenarioError if a simulation's summary lacks a required key, or has a value of another type."""
     _check(path, found, _SUMMARY, "")
 
 
 def check_scenario(path: Path, text: str) -> None:
-    """Raise ScenarioError if a text is no resolved scenario."""
+    """Raise ScenarioError if a text is not a resolved scenario."""
     if not text.strip():
         raise damaged(path, "it is empty")
     try:
@@ -136,7 +136,7 @@ def read_table(path: Path) -> pa.Table:
     """Read a Parquet file of a result.
 
     Raises:
-        ScenarioError: It is missing or damaged.
+        ScenarioError: The file is missing or damaged.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -148,7 +148,7 @@ def read_table(path: Path) -> pa.Table:
 
 
 def check_table(path: Path) -> None:
-    """Raise ScenarioError if the end of a Parquet file is not that of one; its data are not read."""
+    """Raise ScenarioError if a file's end is not that of a Parquet file; its data are not read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -159,24 +159,24 @@ def check_table(path: Path) -> None:
 
 
 def check_flows(path: Path, rows: int) -> None:
-    """Raise ScenarioError if a Parquet file is not the flow table of a run with so many flows; its data are not read."""
+    """Raise ScenarioError if a file is not a flow table with this number of rows; its data are not read."""
     import pyarrow.parquet as pq
 
     check_table(path)
     schema, found = pq.read_schema(path), pq.read_metadata(path).num_rows
     for name, column in columns.FLOWS.items():
         if name not in schema.names:
-            raise damaged(path, f'it is no flow table: it has no column "{name}"')
+            raise damaged(path, f'it is not a flow table: it has no column "{name}"')
         if (kind := str(schema.field(name).type).replace("double", "float64")) != column.type:
-            raise damaged(path, f'it is no flow table: the column "{name}" is of type {kind}, not {column.type}')
+            raise damaged(path, f'it is not a flow table: the column "{name}" is of type {kind}, not {column.type}')
     if found != rows:
-        raise damaged(path, f"it has {found} flows, and summary.json says {rows}")
+        raise damaged(path, f"it has {found} flows, but summary.json has {rows}")
 
 
 def _parquet(path: Path, error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "it is missing"
     if path.is_dir():
-        return "it is a folder"
+        return "it is a directory"
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return f"it is not a whole Parquet file ({reason})"
+    return f"it is not a complete Parquet file ({reason})"

@@ -1,4 +1,4 @@
-"""Many runs: on local processes or any `concurrent.futures.Executor`, keeping what is finished whatever happens."""
+"""Executes many runs, on local processes or any `concurrent.futures.Executor`, and saves each run as it finishes."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from flowloom.results import Results
 
 
 class Question(Protocol):
-    """What a run is made from: a scenario, or what a tool is asked."""
+    """The input of a run: a scenario, or the arguments of a tool."""
 
     def key(self) -> str:
-        """Give a hash of all that the result depends on."""
+        """Return a hash of everything that the result depends on."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One run to make."""
+    """A run to execute."""
 
     label: str
-    """For progress and messages: `phost, web_search, seed 1`."""
+    """The run's name in progress and messages: `phost, web_search, seed 1`."""
     scenario: Question
     key: str
-    """`scenario.key()`: jobs with equal keys are one run."""
+    """`scenario.key()`; jobs with equal keys share one run."""
     run: Callable[..., Results] = simulate
-    """Makes results of the scenario, telling its second argument about progress."""
+    """Computes the results; its arguments are the scenario and a progress callback."""
 
     @classmethod
     def of(cls, label: str, scenario: Question, run: Callable[..., Results] = simulate) -> Job:
-        """Make one, checking the scenario."""
+        """Create a job and check its scenario."""
         return cls(label, scenario, scenario.key(), run)
 
 
@@ -55,25 +55,25 @@ class Store:
     """A folder of finished runs, each in a directory named by its key."""
 
     def __init__(self, folder: Path, *, flows: bool = True) -> None:
-        """Keep runs in `folder`; `flows` says whether a run without its flow table counts as finished."""
+        """Use `folder`. With `flows`, flow tables are kept, and a run without its flow table does not count as finished."""
         self.folder = folder
         self.flows = flows
 
     def find(self, key: str) -> Results | None:
-        """Give the finished run, None if there is none.
+        """Return the finished run, None if there is none.
 
         Raises:
-            ScenarioError: There is one, and it is damaged.
+            ScenarioError: The run is damaged.
         """
         directory = self.folder / key
         if not directory.is_dir() or all(entry.name.startswith(".") for entry in directory.iterdir()):
             return None
-        # Reading all of it takes a hundredth of the time that making it did.
+        # Reading a whole run takes a hundredth of the time of simulating it.
         found = results.read(directory, whole=True).without_flows()
         return found if not self.flows or (directory / "flows.parquet").exists() else None
 
     def keep(self, key: str, run: Results) -> Results:
-        """Save a run and give it as it is on disk, so that its flows need no memory."""
+        """Save a run and return it without its tables, which are read again on use."""
         with outputs.claim(self.folder / key, outputs.RESULT, key, stored=True) as output:
             return results.read(run.write(output, flows=self.flows))
 
@@ -86,20 +86,20 @@ def run_jobs(
     store: Store | None = None,
     reporter: Reporter | None = None,
 ) -> dict[str, Results]:
-    """Run what the store does not have yet.
+    """Execute the jobs whose runs the store does not have yet.
 
     Args:
-        jobs: The runs; several may share a key, and are then run once.
-        executor: Where to run; by default as many processes as there are cores.
-        workers: How many local processes, instead of one for each core.
-        store: Keeps each run as it finishes; a run it has is not made again. None keeps them in memory.
-        reporter: Is told how it goes.
+        jobs: The runs. Jobs with the same key are run once.
+        executor: Where to run; by default one local process per core.
+        workers: The number of local processes, instead of one per core.
+        store: Saves each run as it finishes; a stored run is not repeated. Without a store, results stay in memory.
+        reporter: Receives progress and warnings.
 
     Returns:
         Results by key.
 
     Raises:
-        RunError: Some runs failed; all others were made and kept.
+        RunError: Some runs failed; all others finished and were saved.
     """
     reporter = reporter or Silent()
     missing: dict[str, Job] = {}
@@ -112,7 +112,7 @@ def run_jobs(
             missing.setdefault(job.key, job)
     reporter.begin(len(missing), kept=len(done))
     failures: list[str] = []
-    # A run that is finished is also saved before an interrupt is heard.
+    # Signals are held back, so that a finished run is saved before an interrupt takes effect.
     with (
         signals.held() as step,
         contextlib.closing(_outcomes(list(missing.values()), executor, workers, reporter, step)) as outcomes,
@@ -133,7 +133,7 @@ def _find(store: Store, job: Job, reporter: Reporter) -> Results | None:
     try:
         return store.find(job.key)
     except ScenarioError as error:
-        reporter.warn(f"{error}; this run ({job.label}) is made anew")
+        reporter.warn(f"{error}; this run ({job.label}) is simulated again")
         return None
 
 
@@ -151,16 +151,16 @@ def _collect(futures: dict[Future[Results], Job], step: Callable[[], None]) -> I
     try:
         while futures:
             step()
-            # Handing out a future's result drops the future, and with it the result, which may be large.
+            # Each future is removed when its result is passed on, since the result may be large.
             for future in wait(futures, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 job = futures.pop(future)
                 try:
                     yield job, future.result()
                 except BrokenProcessPool as error:
-                    step()  # a signal to all processes at once reaches this one too
+                    step()  # whatever killed the worker may have sent a signal to this process too
                     raise RunError(
-                        "a worker process died, perhaps for lack of memory; finished runs are kept: "
-                        "start again with fewer workers (--jobs 1)"
+                        "a worker process died, perhaps for lack of memory; finished runs are kept; "
+                        "repeat the command with fewer workers (--jobs 1)"
                     ) from error
                 except RunError as error:
                     yield job, str(error)
@@ -171,28 +171,28 @@ def _collect(futures: dict[Future[Results], Job], step: Callable[[], None]) -> I
 
 
 def cores() -> int:
-    """Give how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Stopped(Exception):  # noqa: N818, it is not an error
-    """Ends a run in a worker when the whole is interrupted."""
+    """Ends a run in a worker process when the command is interrupted."""
 
 
 class _LocalPool:
-    """Worker processes that report progress, stop within a tenth of a second when the block is left early, and end with us.
+    """Worker processes that report progress, and stop within a tenth of a second when the block ends or the parent dies.
 
-    Nothing that a worker can be killed in the middle of keeps us waiting: locks that processes share would.
+    The parent shares no lock with its workers, since a worker that is killed would never release it.
     """
 
     def __init__(self, workers: int, reporter: Reporter) -> None:
-        # Spawned, not forked: a forked child would inherit the threads' locks of NumPy and Arrow.
+        # Processes are spawned instead of forked: a forked child would inherit locks that threads of NumPy and Arrow hold.
         context = multiprocessing.get_context("spawn")
         self._progress: Any = context.SimpleQueue()
-        # Nothing is ever written to it: its end is the message, be it closed here or by the kernel after our death.
-        self._leash, self._held = context.Pipe(duplex=False)
+        # Nothing is written to this pipe. Workers stop when its sending end is closed: here, or by the kernel after our death.
+        self._stop_receiver, self._stop_sender = context.Pipe(duplex=False)
         self._pool = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_set_up_worker, initargs=(self._progress, self._leash, os.getpid())
+            workers, mp_context=context, initializer=_set_up_worker, initargs=(self._progress, self._stop_receiver, os.getpid())
         )
         self._ended = threading.Event()
         self._listener = threading.Thread(target=self._listen, args=(reporter,), daemon=True)
@@ -202,11 +202,11 @@ class _LocalPool:
         return self
 
     def submit(self, jobs: Sequence[Job]) -> dict[Future[Results], Job]:
-        # A spawned process first runs the parent's main module again, which no job needs and which, in a script without
-        # an `if __name__ == "__main__"` guard, would start the sweep anew. The pool starts its processes as jobs come in.
+        # A spawned process first runs the parent's main module again. No job needs that, and a script without an
+        # `if __name__ == "__main__"` guard would start the sweep again. The pool starts its processes in `submit`.
         main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
-        # Ctrl-C reaches every process of the terminal, and only the parent acts on it. Workers inherit the mask, so they
-        # are never without it: a worker that ignored the signal on its own could be interrupted while it starts.
+        # Ctrl-C reaches every process of the terminal, but only the parent acts on it. Workers inherit this mask. If they
+        # ignored the signal themselves, it could interrupt them while they start.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return {self._pool.submit(_work, job): job for job in jobs}
@@ -215,9 +215,9 @@ class _LocalPool:
             sys.modules["__main__"] = main
 
     def __exit__(self, *_: object) -> None:
-        self._held.close()
+        self._stop_sender.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._leash.close()
+        self._stop_receiver.close()
         self._ended.set()
         self._listener.join(timeout=1)
 
@@ -229,32 +229,32 @@ class _LocalPool:
                 reporter.progress(*self._progress.get())
 
 
-# What a worker reports with, and whether it is to stop; set once when it starts.
+# State of a worker process: how it reports progress, and whether it must stop.
 _report: Callable[[tuple[str, str, float, float, int]], None]
 _stop = threading.Event()
 
 
-def _set_up_worker(progress: Any, leash: Connection, parent: int) -> None:
+def _set_up_worker(progress: Any, stop_receiver: Connection, parent: int) -> None:
     global _report
     _die_with(parent)
-    threading.Thread(target=_watch, args=(leash, parent), daemon=True).start()
+    threading.Thread(target=_watch, args=(stop_receiver, parent), daemon=True).start()
     _report = progress.put
 
 
 def _die_with(parent: int) -> None:
-    """Have the kernel end this process when its parent ends, where it can."""
+    """Ask the kernel to kill this process when its parent ends, where it supports that (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it ended before we had asked
+    if os.getppid() != parent:  # the parent ended before this call
         os._exit(1)
 
 
 _PR_SET_PDEATHSIG = 1
 
 
-def _watch(leash: Connection, parent: int) -> None:
-    """Wait until the other end of the leash is gone; then stop the run, or all, if there is no parent to give it to."""
-    leash.poll(None)
+def _watch(stop_receiver: Connection, parent: int) -> None:
+    """Wait until the sending end of the pipe is closed, then stop the run. End the process if the parent is gone."""
+    stop_receiver.poll(None)
     _stop.set()
     while os.getppid() == parent:
         time.sleep(0.2)

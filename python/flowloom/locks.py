@@ -1,4 +1,4 @@
-"""One process at a time: a lock file that says who holds it, and that a process which is no more cannot hold."""
+"""A lock file, which one process at a time can hold. It names its holder, and is released when that process ends."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pathlib import Path
 
 
 class HeldError(Exception):
-    """Someone else holds the lock; the message says who."""
+    """Another process holds the lock; the message names it."""
 
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a lock file until the block ends.
 
-    The lock is the kernel's (`flock`), which releases it when its holder ends, however that happens. A lock file that a killed
-    process left behind is therefore free, and no rule about the age of lock files is needed.
+    The lock is the kernel's (`flock`), which releases it when its holder ends for any reason. The lock file of a killed process
+    can therefore be locked again, and no rule about the age of lock files is needed.
 
     Args:
         path: The file; its folder must exist.
-        wait: Wait for another holder instead of refusing.
+        wait: Wait until the lock is free instead of raising HeldError.
 
     Raises:
         HeldError: Another process, or another thread of this one, holds it.
@@ -38,7 +38,7 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
         os.write(handle, json.dumps(_me()).encode())
         yield
     finally:
-        # The file goes first: whoever opens it from now on makes a new one, and whoever waits for this one looks again.
+        # The file is removed first. A process that waits for the lock then finds that the file has changed, and tries again.
         path.unlink(missing_ok=True)
         _unlock(handle)
         os.close(handle)
@@ -51,20 +51,20 @@ def _take(path: Path, wait: bool) -> int:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if _is_at(handle, path):
                 return handle
-            os.close(handle)  # its last holder has deleted it meanwhile
+            os.close(handle)  # its last holder has deleted the file
         except BlockingIOError:
             held = HeldError(_holder(handle))
             os.close(handle)
             raise held from None
         except OSError as error:
             if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
-                return handle  # a file system without locks: then nobody can be kept out
+                return handle  # the file system has no locks, so no process can be kept out
             os.close(handle)
             raise
 
 
 def _unlock(handle: int) -> None:
-    # Closing would do, but not while a child that was forked meanwhile has the file open too.
+    # Closing the file does not release the lock while a forked child has the file open.
     with contextlib.suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_UN)
 
@@ -84,6 +84,6 @@ def _me() -> dict[str, object]:
 def _holder(handle: int) -> str:
     try:
         found = json.loads(os.pread(handle, 1000, 0))
-        return f"process {found['pid']} on {found['host']} has held it since {found['since']}"
+        return f"process {found['pid']} on {found['host']} has held the lock since {found['since']}"
     except (OSError, ValueError, KeyError, TypeError):
-        return "another process holds it"
+        return "another process holds the lock"

@@ -1,4 +1,4 @@
-"""Numbers out of a run's summary: expressions over it, and what each of them means."""
+"""Metrics: the numbers in a run's summary, expressions over them, and their definitions."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from flowloom.stats import Estimate
 from flowloom.words import shown, suggestion
 
 _DECIMALS_MAX = 12
-"""What is smaller than this many decimals show is written as zero."""
+"""Numbers that need more decimals than this are written as zero."""
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 def evaluate(expression: str, summary: Mapping[str, Any]) -> float:
     """Compute an expression over a summary: `slowdown.p99 / slowdown.mean`, `drops.by_hop["host-leaf"]`.
 
-    Paths, numbers, + - * / and parentheses are all there is. What the summary holds no value for (null, or a division by
-    zero) is NaN.
+    An expression may have paths, numbers, + - * / and parentheses. A null in the summary, or a division by zero, gives NaN.
 
     Raises:
-        ScenarioError: The expression is malformed, or names what the summary does not have.
+        ScenarioError: The expression is malformed, or has a path that the summary does not have.
     """
     tree = _parse(expression)
     value = _value(tree, summary, expression)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _bad(expression, f"it is not a number but {_kind(value)}")
+        raise _bad(expression, f"its value must be a number, but is {_kind(value)}")
     try:
         return float(value)
     except OverflowError:
-        raise _bad(expression, "the value is larger than any number that can be written") from None
+        raise _bad(expression, "its value is too large") from None
 
 
 def paths(expression: str) -> list[tuple[str | int, ...]]:
-    """Give the paths in an expression: `slowdown.by_size[0].mean` is `("slowdown", "by_size", 0, "mean")`.
+    """Return the paths in an expression: `slowdown.by_size[0].mean` is `("slowdown", "by_size", 0, "mean")`.
 
     Raises:
         ScenarioError: The expression is malformed.
@@ -70,13 +69,13 @@ def _path(node: ast.expr, expression: str) -> tuple[str | int, ...]:
 
 
 _GRAMMAR = "only paths such as slowdown.by_size[0].mean, numbers, + - * / and parentheses can be used"
-# Deeper nesting, and longer sums, would overflow the stack of the parser or of the walk.
-_EXPRESSION_MOST = 500
+# Deep nesting and long sums would overflow the stack.
+_EXPRESSION_MAX = 500
 
 
 def _parse(expression: str) -> ast.expr:
-    if len(expression) > _EXPRESSION_MOST:
-        raise _bad(expression, f"it has more than {_EXPRESSION_MOST} characters")
+    if len(expression) > _EXPRESSION_MAX:
+        raise _bad(expression, f"it is longer than {_EXPRESSION_MAX} characters")
     try:
         return ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -101,13 +100,13 @@ def _value(node: ast.expr, summary: Mapping[str, Any], expression: str) -> Any:
             a, b = (_value(side, summary, expression) for side in (left, right))
             for side in (a, b):
                 if not isinstance(side, int | float):
-                    raise _bad(expression, f"it calculates with {_kind(side)}")
+                    raise _bad(expression, f"an operand must be a number, but is {_kind(side)}")
             if isinstance(op, ast.Div) and b == 0:
                 return math.nan
             try:
                 return _OPERATORS[type(op)](a, b)
             except OverflowError:
-                raise _bad(expression, "the value is larger than any number that can be written") from None
+                raise _bad(expression, "its value is too large") from None
     raise _bad(expression, _GRAMMAR)
 
 
@@ -116,7 +115,7 @@ def _item(holder: Any, name: str | int, expression: str) -> Any:
         return holder
     if isinstance(holder, list) and isinstance(name, int):
         if not 0 <= name < len(holder):
-            raise _bad(expression, f"there are {len(holder)} entries, counted from 0")
+            raise _bad(expression, f"the list has {len(holder)} entries, counted from 0")
         found = holder[name]
     elif isinstance(holder, Mapping):
         if name not in holder:
@@ -124,7 +123,7 @@ def _item(holder: Any, name: str | int, expression: str) -> Any:
             raise _bad(expression, f'the summary has no "{shown(name)}": {suggestion(str(name), names)}')
         found = holder[name]
     else:
-        raise _bad(expression, f'"{shown(name)}" is asked of {_kind(holder)}')
+        raise _bad(expression, f'"{shown(name)}" cannot be looked up in {_kind(holder)}')
     return math.nan if found is None else found
 
 
@@ -134,91 +133,98 @@ def _kind(value: Any) -> str:
 
 
 class Metric(NamedTuple):
-    """What a number in the summary means."""
+    """The definition of a number in the summary."""
 
     label: str
-    """With its unit, for axes and table heads."""
+    """The name with its unit, for axes and table heads."""
     about: str
-    """How it is computed, in a sentence or two."""
+    """The definition, in a sentence or two."""
     digits: str = ".3g"
-    """How it is written in tables: `.3g` is three significant digits (never with an exponent), `d` a whole number."""
+    """The format in tables: `.3g` is three significant digits (never with an exponent), `d` a whole number."""
 
 
 METRICS = {
-    "flows": Metric("Flows", "How many flows started.", "d"),
-    "finished": Metric("Flows finished", "How many of them ended; all others are missing from slowdowns and FCTs.", "d"),
+    "flows": Metric("Flows", "The number of flows that started.", "d"),
+    "finished": Metric(
+        "Flows finished", "The number of flows that finished; slowdowns and FCTs do not count any other flow.", "d"
+    ),
     "not_started": Metric(
         "Flows not started",
-        "How many flows of the workload had not started when the run ended; they are missing from everything.",
+        "The number of the workload's flows that had not started when the run ended; no other number counts them.",
         "d",
     ),
     "slowdown": Metric(
         "Slowdown",
-        "A flow's completion time divided by what it takes alone in the network (metrics.optimum says how that is known). "
-        "1 is the best there is. `by_size` has it for each range of flow sizes.",
+        "A flow's completion time divided by its completion time alone in the network (metrics.optimum defines the latter). "
+        "The best possible value is 1. `by_size` has it for each range of flow sizes.",
     ),
     "slowdown.by_size": Metric(
         "Slowdown by flow size",
         "A list with an entry for each range of flow sizes (metrics.size_bins), the smallest first: "
         "`slowdown.by_size[0].mean`. Each has above_bytes, up_to_bytes, flows, finished, mean, p50, p95 and p99.",
     ),
-    "slowdown.mean": Metric("Mean slowdown", "Mean over finished flows, each counting once: the many short flows dominate."),
-    "slowdown.p50": Metric("Median slowdown", "Half of the finished flows did at least this well."),
-    "slowdown.p95": Metric("95th-percentile slowdown", "One finished flow in twenty did worse."),
-    "slowdown.p99": Metric("99th-percentile slowdown", "One finished flow in a hundred did worse."),
+    "slowdown.mean": Metric(
+        "Mean slowdown", "The mean over finished flows. Each flow counts once, so the many short flows dominate it."
+    ),
+    "slowdown.p50": Metric("Median slowdown", "Half of the finished flows have at most this slowdown."),
+    "slowdown.p95": Metric("95th-percentile slowdown", "One finished flow in twenty has a larger slowdown."),
+    "slowdown.p99": Metric("99th-percentile slowdown", "One finished flow in a hundred has a larger slowdown."),
     "fct_us": Metric(
         "FCT (µs)",
-        "Flow completion time: from when the application hands the flow to the sender until metrics.fct_end, the last byte "
-        "at the receiver or the final acknowledgement at the sender; metrics.request_delay is added. `by_size` has it for each "
-        "range of flow sizes.",
+        "Flow completion time: from when the application hands the flow to the sender until the end that metrics.fct_end "
+        "selects (the last byte at the receiver, or the final acknowledgement at the sender), plus metrics.request_delay. "
+        "`by_size` has it for each range of flow sizes.",
     ),
-    "fct_us.by_size": Metric("FCT by flow size (µs)", "As slowdown.by_size, of completion times."),
-    "fct_us.mean": Metric("Mean FCT (µs)", "Mean over finished flows: dominated by the few long ones.", ".4g"),
+    "fct_us.by_size": Metric("FCT by flow size (µs)", "The same list as slowdown.by_size, for completion times."),
+    "fct_us.mean": Metric("Mean FCT (µs)", "The mean over finished flows. The few long flows dominate it.", ".4g"),
     "fct_us.p50": Metric("Median FCT (µs)", "Half of the finished flows took no longer.", ".4g"),
     "fct_us.p95": Metric("95th-percentile FCT (µs)", "One finished flow in twenty took longer.", ".4g"),
     "fct_us.p99": Metric("99th-percentile FCT (µs)", "One finished flow in a hundred took longer.", ".4g"),
     "nfct": Metric(
         "Normalised FCT",
-        "Mean completion time divided by mean optimum, of finished flows: unlike the mean slowdown, long flows dominate it.",
+        "The mean completion time of finished flows divided by their mean optimum. Long flows dominate it, unlike the mean "
+        "slowdown.",
     ),
     "goodput_gbps": Metric(
         "Goodput per host (Gb/s)",
         "Payload delivered for the first time, per host and second, from the first flow's start to the last flow's end. A "
-        "few long flows that end late therefore pull it below the offered load.",
+        "few long flows that end late reduce it.",
     ),
-    "throughput": Metric("Throughput", "Goodput over the rate of a host's link.", ".3f"),
-    "deadlines_met": Metric("Deadlines met", "Share of the flows with a deadline that finished by it.", ".1%"),
-    "drops": Metric("Drops", "Packets lost at ports and on links; a trimmed packet is not lost."),
+    "throughput": Metric("Throughput", "Goodput divided by the rate of a host's link.", ".3f"),
+    "deadlines_met": Metric("Deadlines met", "The share of flows with a deadline that met it.", ".1%"),
+    "drops": Metric("Drops", "Packets lost at ports and on links. Trimmed packets do not count."),
     "drops.total": Metric("Packets dropped", "Data and control packets lost.", "d"),
     "drops.data": Metric("Data packets dropped", "Data packets lost.", "d"),
-    "drops.rate": Metric("Drop rate", "Data packets lost over data packets sent, every transmission counted.", ".3%"),
+    "drops.rate": Metric("Drop rate", "Data packets lost divided by data packets sent. Every transmission counts.", ".3%"),
     "drops.by_hop": Metric(
         "Packets dropped by hop",
-        "Where packets were lost: a hop is named by the tiers it joins, in the direction of travel.",
+        "Packets lost at each kind of hop. A hop's name has the two tiers that it joins, in the direction of travel.",
     ),
     "drops.by_reason": Metric(
-        "Packets dropped by reason", "Why packets were lost: overflow, pushed_out, expired, lost and so on."
+        "Packets dropped by reason", "Packets lost for each reason: overflow, pushed_out, expired, lost and so on."
     ),
-    "queueing_us_mean": Metric("Mean queueing (µs)", "How long a packet waits in queues on its whole way, by Little's law."),
+    "queueing_us_mean": Metric(
+        "Mean queueing (µs)", "The mean time that a packet waits in all queues on its path, by Little's law."
+    ),
     "queue": Metric(
         "Queues by hop",
-        'Of the ports of each kind of hop: mean_bytes, peak_bytes and wait_us_mean, as in `queue["leaf-host"].peak_bytes`.',
+        'mean_bytes, peak_bytes and wait_us_mean of the ports of each kind of hop: `queue["leaf-host"].peak_bytes`.',
     ),
     "utilisation": Metric(
         "Utilisation by hop",
-        "Wire bytes sent over what the links of a kind of hop could send in the active interval: mean over them, and max of "
-        "the busiest one.",
+        "Wire bytes sent divided by what links could send in the active interval, for each kind of hop: the mean over its "
+        "links, and the maximum.",
     ),
-    "retransmissions": Metric("Retransmissions", "Data packets that were sent again.", "d"),
+    "retransmissions": Metric("Retransmissions", "Data packets that were retransmitted.", "d"),
     "timeouts": Metric("Timeouts", "How often retransmission timers of senders expired.", "d"),
-    "second_timeouts": Metric("Second timeouts", "Of the timeouts, the second of consecutive ones.", "d"),
-    "data_packets": Metric("Data packets", "Data packets that left their sources, every transmission counted.", "d"),
-    "marks": Metric("ECN marks", "Packets marked with congestion experienced, once for each port that did.", "d"),
-    "trims": Metric("Packets trimmed", "Packets that lost their payload and kept their header.", "d"),
-    "requests": Metric("Requests", "Sets of flows (coflows) that are of use only together; none if no flow belongs to one."),
+    "second_timeouts": Metric("Second timeouts", "Timeouts that were the second in a row.", "d"),
+    "data_packets": Metric("Data packets", "Data packets that left their sources. Every transmission counts.", "d"),
+    "marks": Metric("ECN marks", "Packets marked with congestion experienced. A packet counts once for each port.", "d"),
+    "trims": Metric("Packets trimmed", "Packets whose payload was cut off at a port.", "d"),
+    "requests": Metric("Requests", "Requests (coflows): sets of flows that are useful only together. None if there are none."),
     "requests.completion_us.mean": Metric(
         "Mean request completion (µs)",
-        "From the first flow's start to the last flow's end of a request (coflow); metrics.request_delay is added.",
+        "The time from the first flow's start to the last flow's end of a request (coflow), plus metrics.request_delay.",
         ".4g",
     ),
     "requests.completion_us.p50": Metric(
@@ -232,56 +238,62 @@ METRICS = {
     ),
     "tenants": Metric(
         "Tenants",
-        "By tenant number, which for a mix is the number of the part: flows, finished, bytes, goodput_gbps, slowdown, fct_us, "
-        'timeouts, second_timeouts and requests of these flows alone, as in `tenants["0"].slowdown.mean`.',
+        "For each tenant (for a mix, each part), by number: flows, finished, bytes, goodput_gbps, slowdown, fct_us, timeouts, "
+        'second_timeouts and requests of its flows alone: `tenants["0"].slowdown.mean`.',
     ),
     "sent_by_class": Metric(
-        "Packets by class", "Packets that left a port, by priority class from 0; the last has all higher too."
+        "Packets by class", "Packets that left a port, by priority class from 0. The last entry includes all higher classes."
     ),
-    "packet_hops": Metric("Packet-hops", "Packets, data and control, that left a port: what a run costs.", "d"),
-    "sim_s": Metric("Simulated time (s)", "When the last event happened.", ".4g"),
-    "wall_s": Metric("Wall time (s)", "How long the simulation took on this machine.", ".3g"),
-    "peak_rss_mb": Metric("Peak memory (MB)", "The most memory the process ever had.", ".4g"),
-    "transport": Metric("Transport", "The scheme that ran."),
-    "seed": Metric("Seed", "Every random choice follows from it: the same scenario and seed give the same bytes."),
+    "packet_hops": Metric(
+        "Packet-hops", "Departures of packets (data and control) from ports. The cost of a run is proportional to it.", "d"
+    ),
+    "sim_s": Metric("Simulated time (s)", "The time of the last event.", ".4g"),
+    "wall_s": Metric("Wall time (s)", "The duration of the simulation on this machine.", ".3g"),
+    "peak_rss_mb": Metric("Peak memory (MB)", "The peak memory of the process.", ".4g"),
+    "transport": Metric("Transport", "The transport that ran."),
+    "seed": Metric("Seed", "The source of every random choice: the same scenario and seed give the same bytes."),
 }
 
 
 _MEMBERS = {
     "by_size.above_bytes": Metric("Lower edge of the range (B)", "The range's flows are larger than this."),
     "by_size.up_to_bytes": Metric(
-        "Upper edge of the range (B)", "The range's flows are no larger than this; there is none in the last range."
+        "Upper edge of the range (B)", "The range's flows are no larger than this; the last range has no upper edge."
     ),
     "queue.mean_bytes": Metric("Mean queue (B)", "Bytes queued at a port, averaged over time and ports."),
-    "queue.peak_bytes": Metric("Longest queue (B)", "The most bytes that were ever queued at one port."),
-    "queue.wait_us_mean": Metric("Mean wait (µs)", "How long a packet waits at this kind of hop."),
-    "utilisation.mean": Metric("Mean utilisation", "Wire bytes sent over what the links could send, averaged over the links."),
-    "utilisation.max": Metric("Highest utilisation", "Wire bytes sent over what the link could send, of the busiest link."),
+    "queue.peak_bytes": Metric("Longest queue (B)", "The maximum number of bytes queued at one port at any time."),
+    "queue.wait_us_mean": Metric("Mean wait (µs)", "The mean time that a packet waits at this kind of hop."),
+    "utilisation.mean": Metric(
+        "Mean utilisation", "Wire bytes sent divided by what the links could send, averaged over links."
+    ),
+    "utilisation.max": Metric(
+        "Highest utilisation", "Wire bytes sent divided by what the link could send, for the busiest link."
+    ),
 }
-"""What groups hold that are counted or named by the run: `queue` by hop, `by_size` by number."""
+"""Definitions below groups whose keys depend on the run: `queue` has a key per hop, `by_size` an entry per range."""
 
 _SELECTED = {
     "by_size": "the flows of size range {} (range 0 has the smallest)",
     "tenants": "the flows of tenant {}",
     "by_hop": "the hop {}",
-    "by_reason": "what was lost for the reason {}",
+    "by_reason": "packets lost for the reason {}",
     "queue": "the ports of the hop {}",
     "utilisation": "the links of the hop {}",
     "sent_by_class": "class {}",
 }
-"""By group: what is said of one of its members."""
+"""By group, the description of one of its members."""
 
 
 class Explained(NamedTuple):
-    """What a path in a summary means."""
+    """The meaning of a path in a summary."""
 
     metric: Metric
     only: tuple[str, ...]
-    """What it is restricted to: `the hop host-leaf`."""
+    """What the number is restricted to: `the hop host-leaf`."""
 
 
 def explain(path: tuple[str | int, ...]) -> Explained | None:
-    """Say what a path in a summary means; None if summaries have no such path."""
+    """Return the meaning of a path in a summary; None if summaries have no such path."""
     names: list[str] = []
     only: list[str] = []
     group = ""
@@ -301,17 +313,17 @@ def explain(path: tuple[str | int, ...]) -> Explained | None:
 
 
 def label(expression: str) -> str:
-    """Give the axis label of a metric; an expression that has none is its own label."""
+    """Return the axis label of a metric; an expression without a label is its own label."""
     return METRICS[expression].label if expression in METRICS else expression
 
 
 def show(expression: str, value: float) -> str:
-    """Write a metric's value: always with the same number of significant digits, thousands apart, without an exponent."""
+    """Format a metric's value with its number of significant digits, thousands separators, and no exponent."""
     return show_estimate(expression, Estimate(value, None, 1))
 
 
 def show_estimate(expression: str, estimate: Estimate) -> str:
-    """Write a metric's mean and, if it is known, its interval, to the same place: `1.56 ± 0.03`."""
+    """Format a metric's mean and, if it is known, its interval, with equally many decimals: `1.56 ± 0.03`."""
     if math.isnan(estimate.mean):
         return "-"
     form = METRICS[expression].digits if expression in METRICS else ".3g"
@@ -322,14 +334,14 @@ def show_estimate(expression: str, estimate: Estimate) -> str:
 
 
 def spread(estimate: Estimate, digits: int, sign: str = "") -> str:
-    """Write a mean and, if it is known, its interval, to the same place; the larger of them has this many digits."""
+    """Format a mean and, if it is known, its interval, with equally many decimals; the larger has this many digits."""
     decimals = _decimals(max(abs(estimate.mean), estimate.half_width or 0), digits)
     mean = format(estimate.mean, f"{sign},.{decimals}f")
     return mean if estimate.half_width is None else f"{mean} ± {estimate.half_width:,.{decimals}f}"
 
 
 def significant(value: float, digits: int) -> str:
-    """Write a number with this many significant digits, thousands apart, without an exponent: `1,235`, `20.0`, `1.00`."""
+    """Format a number with this many significant digits and no exponent: `1,235`, `20.0`, `1.00`."""
     return format(value, f",.{_decimals(value, digits)}f")
 
 
@@ -341,7 +353,7 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def size(count: float) -> str:
-    """Write a number of bytes."""
+    """Format a number of bytes: `29.2 MB`."""
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= unit:
             return f"{count / unit:.4g} {name}"
@@ -349,7 +361,7 @@ def size(count: float) -> str:
 
 
 def bin_label(entry: Mapping[str, Any]) -> str:
-    """Name an entry of `slowdown.by_size`: `10 kB to 100 kB`."""
+    """Return the name of an entry of `slowdown.by_size`: `10 kB to 100 kB`."""
     low, high = entry["above_bytes"], entry["up_to_bytes"]
     if high is None:
         return f"over {size(low)}" if low else "all sizes"

@@ -1,10 +1,10 @@
-"""Directories of results: one process at a time writes to one, and each is whole or says that it is not.
+"""Output directories: one process at a time writes to a directory, and its content is complete or marked as incomplete.
 
-A directory that is written here has a marker, a file that holds its key (what it is the result of) and its manifest (which
-files were written). Only what the manifest lists is ever replaced or deleted; every other file is foreign and stays.
+Each directory has a marker file with a key (which input it is the result of) and a manifest (which files were written). Only
+files in the manifest are ever replaced or deleted. All others are foreign and stay.
 
-Files change places inside the directory, which itself is never renamed. A mount point, the working directory or the end of a
-symbolic link is therefore as good as any other.
+Files are moved within the directory, which itself is never renamed. It may therefore be a mount point, the working directory
+or the target of a symbolic link.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from flowloom.locks import HeldError, locked
 from flowloom.scenario import engine_id
 
 _OURS = ".flowloom"
-"""What the names of the lock and of unfinished work begin with."""
+"""The first characters of the names of the lock file and of folders of unfinished work."""
 _LOCK = f"{_OURS}.lock"
 _DESKTOP = frozenset({".DS_Store", "Thumbs.db"})
-"""Files that desktops leave everywhere."""
+"""Files that desktop systems create in any directory."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of directory that is written here."""
+    """A kind of output directory."""
 
     about: str
-    """What it holds, for messages."""
+    """Its content, for messages."""
     another: str
-    """What it holds if its key is another."""
+    """Its content if the key differs, for messages."""
     marker: str
-    """The file whose presence says that a directory is one, in JSON or TOML; it is written last."""
+    """The marker file, in JSON or TOML; it is written last."""
     names: tuple[str, ...]
-    """Patterns of the other files that it may hold."""
+    """Patterns of the other files that it may have."""
     inner: str | None = None
-    """A folder of results, each of which is a directory of its own."""
+    """A folder in it whose entries are output directories themselves."""
 
 
 RESULT = Kind(
@@ -59,7 +59,7 @@ RESULT = Kind(
 SWEEP = Kind("a sweep", "another sweep", "sweep.toml", ("sweep.parquet", "sweep.csv", "*.png", "*.svg"), inner="runs")
 FIGURE = Kind("a figure", "another figure or scale", "claims.json", ("data.parquet", "*.csv", "*.png", "*.svg"))
 THRESHOLDS = Kind(
-    "thresholds", "the answer to another question", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg")
+    "thresholds", "thresholds for other arguments", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg")
 )
 _KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS)
 
@@ -68,18 +68,18 @@ _KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS)
 def claim(
     target: str | os.PathLike[str], kind: Kind, key: str | None = None, *, force: bool = False, stored: bool = False
 ) -> Iterator[Output]:
-    """Test a directory, make it if need be, and hold it until the block ends. Do so before a long simulation.
+    """Check a directory, create it if it does not exist, and lock it until the block ends. Call this before a simulation.
 
     Args:
-        target: The directory: new, empty, or one that holds the same as is to be written.
-        kind: What it is to hold.
-        key: Names what it is the result of, build included. For None the caller compares what is there.
-        force: Replace what was written here as the result of something else. Foreign files stay even then.
-        stored: The directory lies in a folder of finished runs, under its key. It is ours even if it is damaged, and
-            processes that write it write the same, so that one waits for the other.
+        target: The directory: a new one, an empty one, or one with an earlier result of the same input.
+        kind: The kind of directory to write.
+        key: Identifies the input and the build. If it is None, the caller compares the directory's content itself.
+        force: Replace the result of another input. Foreign files stay even then.
+        stored: The directory is in a folder of finished runs, and its name is its key. It may be replaced even if it is
+            damaged. Processes that write it write the same content, so they wait for each other.
 
     Raises:
-        ScenarioError: It cannot be written to, holds something else, or another process writes to it.
+        ScenarioError: The directory cannot be written to, holds something else, or is locked by another process.
     """
     shown = Path(target)
     try:
@@ -90,7 +90,7 @@ def claim(
         raise _unwritable(shown, error) from error
     stack = contextlib.ExitStack()
     try:
-        # A signal that comes while the directory is taken, or given back, is heard afterwards.
+        # Signals take effect only after the directory has been locked or released.
         with signals.held():
             output._take(stack)
         yield output
@@ -101,12 +101,12 @@ def claim(
 
 @dataclasses.dataclass(frozen=True)
 class Output:
-    """A directory that this process holds; see `claim`."""
+    """A directory that this process has locked; see `claim`."""
 
     path: Path
-    """Where it really is."""
+    """The directory, with links resolved."""
     shown: Path
-    """As it was given, for messages."""
+    """The path that the user gave, for messages."""
     kind: Kind
     key: str | None
     force: bool
@@ -119,17 +119,17 @@ class Output:
             self.recover()
             self.check()
         except HeldError as error:
-            raise refusal(self.shown, f"another run writes to it: {error}", "wait, or give another directory") from None
+            raise refusal(self.shown, f"it is in use: {error}", "wait, or give another directory") from None
         except OSError as error:
             raise _unwritable(self.shown, error) from error
 
     def check(self) -> None:
-        """Raise ScenarioError unless all that writing would replace may be replaced."""
+        """Raise ScenarioError if writing would replace a file that may not be replaced."""
         if self.stored or not self.path.exists():
             return
         for kind in _KINDS:
             if kind is not self.kind and os.path.lexists(self.path / kind.marker):
-                why = f"it holds {kind.about}, and {self.kind.about} is to be written"
+                why = f"it holds {kind.about}, not {self.kind.about}"
                 raise refusal(self.shown, why, "give another directory")
         ours = self._ours()
         if self.force:
@@ -140,35 +140,37 @@ class Output:
             some = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
             way_out = "give a directory that is new or empty"
             if ours:
-                way_out += ", or --force to write beside it"
+                way_out += ", or --force to keep these files and write beside them"
             raise refusal(self.shown, f"it holds something else ({some})", way_out)
         if ours and (difference := self._difference()):
             raise refusal(self.shown, difference, "give another directory, or --force to replace what was written there")
 
     def _difference(self) -> str | None:
-        """Say why what is there is not what is to be written again; None if it is."""
+        """Return why the content is not an earlier result of the same input; None if it is."""
         found = self.marker()
         if found is None or not isinstance(found.get("files"), list):
-            return f"its {self.kind.marker} is damaged, or of an earlier version"
+            return f"its {self.kind.marker} is damaged, or from an earlier version of Flowloom"
         if self.kind.inner or (self.key is not None and found.get("key") == self.key):
             return None
         if found.get("engine", engine_id()) != engine_id():
-            return f"it holds {self.kind.about} by another build of the simulator ({found.get('commit')}, {found.get('date')})"
+            return (
+                f"it holds {self.kind.about} from another build of the simulator ({found.get('commit')}, {found.get('date')})"
+            )
         return f"it holds {self.kind.another} ({found.get('command') or found.get('key')})"
 
     def marker(self) -> Mapping[str, Any] | None:
-        """Give what the marker says, None if there is none that can be read."""
+        """Return the marker's content, None if there is no readable marker."""
         return _read(self.path / self.kind.marker)
 
     def _ours(self) -> set[str]:
-        """Give the names of the files here that we wrote."""
+        """Return the names of the files in the directory that Flowloom wrote."""
         if not os.path.lexists(self.path / self.kind.marker) and not self.stored:
             return set()
         listed = (self.marker() or {}).get("files")
         if self.stored or not isinstance(listed, list):
             names = self._existing()
         else:
-            # Never what such a directory cannot hold, whatever a manifest from elsewhere says.
+            # A manifest may come from elsewhere: it cannot make other files ours.
             names = {name for name in listed if isinstance(name, str) and self._may_hold(name)} | {self.kind.marker}
         return {name for name in names if not _is_folder(self.path / name)}
 
@@ -176,7 +178,7 @@ class Output:
         return any(fnmatch.fnmatchcase(name, p) and name.count("/") == p.count("/") for p in self.kind.names)
 
     def _existing(self) -> set[str]:
-        """Give what is here by the names of what we write, or in the place of a folder that we need."""
+        """Return what has the name of a file that we write, or is in the place of a folder that we need."""
         found = {str(path.relative_to(self.path)) for p in (*self.kind.names, self.kind.marker) for path in self.path.glob(p)}
         folders = {p.rpartition("/")[0] for p in self.kind.names if "/" in p}
         return found | {f for f in folders if os.path.lexists(self.path / f) and not _is_folder(self.path / f)}
@@ -188,28 +190,28 @@ class Output:
         return (name for name in storage.files_below(self.path, skip) if name not in ours)
 
     def _check_clashes(self, names: Iterable[str], ours: set[str]) -> None:
-        """Raise ScenarioError if something that is not ours is in the place of one of these, or of a folder it is in."""
+        """Raise ScenarioError if a foreign file is in the place of one of these files, or of a folder above it."""
         for name in names:
             for place in (name, *map(str, Path(name).parents[:-1])):
                 found = self.path / place
-                # A folder of ours goes into a folder that is there, and a file of ours takes the place of an empty one.
+                # An existing folder can hold our files, and a file of ours may replace an empty folder.
                 harmless = _is_folder(found) and (place != name or not any(found.iterdir()))
                 if place not in ours and os.path.lexists(found) and not harmless:
-                    why = f"{place} in it was not written by Flowloom, and would be lost"
+                    why = f"{place} in it was not written by Flowloom and would be lost"
                     raise refusal(self.shown, why, "move it, or give another directory")
 
     @contextlib.contextmanager
     def replace(self, about: Mapping[str, Any]) -> Iterator[Path]:
-        """Lend a new folder; when the block ends well, what is in it takes the place of all that we wrote here before.
+        """Provide a new folder; when the block ends without an error, its files replace all that we wrote here before.
 
-        A full disk or an interrupt leaves what was there. A process that is killed while files change places leaves no marker,
-        and what was there before returns as soon as the directory is claimed again.
+        After a full disk or an interrupt, the earlier files are unchanged. A process that is killed while it moves files
+        leaves no marker; the next `claim` of the directory restores the earlier files.
 
         Args:
-            about: What the marker says besides key and manifest.
+            about: The marker's content besides key and manifest.
 
         Raises:
-            OSError: The disk is full, or not ours to write.
+            OSError: The disk is full or cannot be written to.
         """
         with self._staging() as staging:
             yield staging / "new"
@@ -224,7 +226,7 @@ class Output:
         ours = self._ours()
         old.mkdir()
         storage.sync(staging)
-        # From here on there is no result, until the new marker says so.
+        # From here on the directory has no result, until the new marker is in place.
         for name in (marker, *sorted(ours - {marker})):
             _move(name, self.path, old)
         for name in names:
@@ -234,11 +236,11 @@ class Output:
         storage.sync(self.path)
 
     def _restore(self, staging: Path) -> None:
-        """Undo an exchange that did not come to its end."""
+        """Undo an exchange that was cut short."""
         old, new, marker = staging / "old", staging / "new", self.kind.marker
         manifest = (_read(new / marker) or {}).get("files")
         if not old.exists() or not isinstance(manifest, list):
-            return  # it had not begun, or it was done: the marker is the last to move
+            return  # the exchange had not begun, or it was complete: the marker is moved last
         for name in manifest:
             if not os.path.lexists(new / name):
                 _move(name, self.path, new)
@@ -248,10 +250,10 @@ class Output:
 
     @contextlib.contextmanager
     def add(self) -> Iterator[Path]:
-        """Lend a new folder; when the block ends well, what is in it joins what is here. Needs `mark` before.
+        """Provide a new folder; when the block ends without an error, its files are added. Call `mark` first.
 
         Raises:
-            OSError: The disk is full, or not ours to write.
+            OSError: The disk is full or cannot be written to.
         """
         with self._staging() as staging:
             yield staging / "new"
@@ -264,7 +266,7 @@ class Output:
                 _sync_folders(self.path, names)
 
     def mark(self, about: Mapping[str, Any], names: list[str] | None = None) -> None:
-        """Write the marker alone; what we wrote here before, and `names`, are its manifest."""
+        """Write the marker alone. Its manifest has what we wrote here before, and `names`."""
         written = self._ours() - {self.kind.marker}
         with storage.whole_file(self.path / self.kind.marker) as fresh:
             _write(fresh, self._marked(about, sorted(written.union(names or ()))))
@@ -275,31 +277,31 @@ class Output:
 
     @contextlib.contextmanager
     def _staging(self) -> Iterator[Path]:
-        """Make a folder for unfinished work, with an empty folder `new` in it. `recover` undoes work that is cut short."""
+        """Create a folder for unfinished work, with an empty folder `new` in it. `recover` undoes work that was cut short."""
         staging = Path(tempfile.mkdtemp(prefix=f"{_OURS}-", dir=self.path))
         (staging / "new").mkdir()
         yield staging
         shutil.rmtree(staging, ignore_errors=True)
 
     def _staged(self, staging: Path) -> list[str]:
-        """Give the files in `new`; raise ScenarioError if one of them, or the marker, would replace a foreign file."""
+        """Return the files in `new`. Raise ScenarioError if one of them, or the marker, would replace a foreign file."""
         names = list(storage.files_below(staging / "new"))
         self._check_clashes([*names, self.kind.marker], self._ours())
         return names
 
     def unfinished(self) -> list[Path]:
-        """Give the folders of work that was killed before its end, or is still going on."""
+        """Return the folders of work that was cut short or is still in progress."""
         return [path for path in self.path.glob(f"{_OURS}-*") if path.is_dir()] if self.path.is_dir() else []
 
     def recover(self) -> None:
-        """Undo work that did not come to its end, of this process or of one that was killed, and clean up after it."""
+        """Undo work that was cut short in this process or in one that was killed."""
         for staging in self.unfinished():
             self._restore(staging)
             shutil.rmtree(staging, ignore_errors=True)
 
 
 def refusal(target: Path, why: str, way_out: str) -> ScenarioError:
-    """Make the error that says why nothing can be written somewhere, and what to do."""
+    """Return the error that explains why a place cannot be written to, and what to do."""
     return ScenarioError(f"cannot write to {target}: {why}; {way_out}")
 
 
@@ -312,12 +314,12 @@ def _unwritable(target: Path, error: OSError | ValueError) -> ScenarioError:
 
 
 def _reach(target: Path) -> Path:
-    """Follow links, and find whether a directory is or can be made there.
+    """Resolve links, and check that the path is a directory or can become one.
 
     Raises:
         ScenarioError: A file or a dangling link is in the way.
-        OSError: It cannot be looked at, or a link leads back to itself.
-        ValueError: It is no path.
+        OSError: The path cannot be read, or a link leads back to itself.
+        ValueError: It is not a path.
     """
     for place in (target, *target.parents):
         if place.is_symlink() and not place.exists():
@@ -326,7 +328,7 @@ def _reach(target: Path) -> Path:
         if place.exists():
             if not place.is_dir():
                 it = "it" if place == target else place
-                raise refusal(target, f"{it} is a file", "give a directory that is new or empty")
+                raise refusal(target, f"{it} is not a directory", "give a directory that is new or empty")
             break
     return Path(os.path.realpath(target, strict=target.exists()))
 
@@ -335,12 +337,12 @@ def _make_and_lock(path: Path, wait: bool, stack: contextlib.ExitStack) -> None:
     for _ in range(100):
         if not path.exists():
             path.mkdir(parents=True, exist_ok=True)
-            # If nothing is written to it, it goes again; what has files in it cannot be removed this way.
+            # If nothing is written, the directory is removed again; a directory with files in it stays.
             stack.callback(_remove_empty, path)
-        with contextlib.suppress(FileNotFoundError):  # another process has just done that
+        with contextlib.suppress(FileNotFoundError):  # another process has just removed it
             stack.enter_context(locked(path / _LOCK, wait=wait))
             return
-    raise HeldError("others make and remove it again and again")
+    raise HeldError("other processes keep creating and removing it")
 
 
 def _remove_empty(path: Path) -> None:
@@ -358,7 +360,7 @@ def _read(marker: Path) -> Mapping[str, Any] | None:
 
 
 def _write(marker: Path, value: Mapping[str, Any]) -> None:
-    # The suffix of a file that is not yet in place is that of the file.
+    # A file that is not yet in place has the suffix of its final name.
     if marker.suffix == ".toml":
         marker.write_text(toml.document(value), encoding="utf-8")
     else:
@@ -366,7 +368,7 @@ def _write(marker: Path, value: Mapping[str, Any]) -> None:
 
 
 def _move(name: str, source: Path, target: Path) -> None:
-    """Move a file, if it is there, and remove the folder it was the last in."""
+    """Move a file, if it exists, and remove its folder if that is now empty."""
     if not os.path.lexists(source / name):
         return
     (target / name).parent.mkdir(parents=True, exist_ok=True)

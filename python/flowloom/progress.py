@@ -1,4 +1,4 @@
-"""Telling whoever waits how far it is: bars on a terminal, a line every few seconds elsewhere."""
+"""Progress reports on stderr: bars on a terminal, and a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
 
 class Reporter(Protocol):
-    """Is told of runs; all methods may be called from any thread."""
+    """Receives the progress of runs. All methods may be called from any thread."""
 
     def prepare(self, text: str) -> None:
         """Nothing runs yet, and this is why; shown if it takes more than a second."""
 
     def begin(self, runs: int, *, kept: int) -> None:
-        """So many runs are to be made; `kept` are there already."""
+        """Note that `runs` runs begin, besides `kept` runs that are finished already."""
 
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None:
-        """A run is so far: share done, simulated seconds, packet-hops."""
+        """Note the state of a run: share done (0 to 1), simulated seconds, packet-hops."""
 
     def finished(self, key: str, label: str) -> None:
-        """A run is done and kept."""
+        """Note that a run has finished and is saved."""
 
     def failed(self, key: str, label: str) -> None:
-        """A run has failed; why is said at the end."""
+        """Note that a run has failed; the error follows when all runs have ended."""
 
     def warn(self, text: str) -> None:
-        """Something is not as it should be, and the work goes on."""
+        """Show a warning; the work continues."""
 
 
 class Silent:
-    """Says nothing."""
+    """Reports nothing."""
 
     def prepare(self, text: str) -> None: ...
     def begin(self, runs: int, *, kept: int) -> None: ...
@@ -51,7 +51,7 @@ class Silent:
 
 
 class _Tally:
-    """What all runs together have done; the basis of rates and of the estimate of the time left."""
+    """The progress of all runs together, from which rates and the remaining time are estimated."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -62,7 +62,7 @@ class _Tally:
         self.hops_of_ended = 0
 
     def note(self, key: str, done: float, packet_hops: int) -> bool:
-        """Take a run's progress; False if the news is older than the run's end."""
+        """Record a run's progress; return False if the run has ended already."""
         if key in self.ended_keys:
             return False
         self.running[key] = (done, packet_hops)
@@ -89,12 +89,12 @@ class _Tally:
     @property
     def seconds_left(self) -> float | None:
         elapsed = time.monotonic() - self.begun
-        # The first moments tell nothing: start-up of the workers would count as speed.
+        # There is no estimate in the first moments, in which workers start.
         return elapsed / self.share - elapsed if self.share > 0.005 and elapsed > 1 else None
 
 
 def clock(seconds: float | None) -> str:
-    """Write a span of time as `1:05` or `2:03:04`; `-:--` if it is not known."""
+    """Format a duration as `1:05` or `2:03:04`, or as `-:--` if it is unknown."""
     if seconds is None:
         return "-:--"
     minutes, s = divmod(round(seconds), 60)
@@ -103,7 +103,7 @@ def clock(seconds: float | None) -> str:
 
 
 def si(value: float) -> str:
-    """Write a number with three digits and k, M, G."""
+    """Format a number with three digits and k, M or G."""
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if value >= unit:
             return significant(value / unit, 3) + name
@@ -130,7 +130,7 @@ class Plain:
     def begin(self, runs: int, *, kept: int) -> None:
         self._tally.runs = runs
         if runs + kept > 1:
-            self._say(f"{runs} runs to make" + (f", {kept} kept from before" if kept else ""))
+            self._print(f"{runs} runs to simulate" + (f", {kept} finished before" if kept else ""))
 
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None:
         with self._tally.lock:
@@ -141,7 +141,7 @@ class Plain:
                 return
             self._next = time.monotonic() + self._every_s
             runs = f"{tally.ended} of {tally.runs} runs done, " if tally.runs > 1 else ""
-            self._say(
+            self._print(
                 f"{runs}{tally.share:4.0%}, {label} at {significant(sim_s * 1e3, 4)} ms, "
                 f"{si(tally.hops_per_s)}packet-hops/s, {clock(tally.seconds_left)} left"
             )
@@ -150,17 +150,17 @@ class Plain:
         with self._tally.lock:
             self._tally.end(key)
             if self._tally.runs > 1 and self._tally.ended == self._tally.runs:
-                self._say(f"{self._tally.runs} runs done in {clock(time.monotonic() - self._tally.begun)}")
+                self._print(f"{self._tally.runs} runs done in {clock(time.monotonic() - self._tally.begun)}")
 
     def failed(self, key: str, label: str) -> None:
         with self._tally.lock:
             self._tally.end(key)
-            self._say(f"failed: {label}")
+            self._print(f"failed: {label}")
 
     def warn(self, text: str) -> None:
-        self._say(f"warning: {text}")
+        self._print(f"warning: {text}")
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
@@ -170,7 +170,7 @@ class Plain:
 
 
 class Bars:
-    """A bar for each running job, and one for the whole with the time left."""
+    """Shows a bar for each running job, and a bar for all runs with the remaining time."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -208,7 +208,7 @@ class Bars:
             self._preparing = None
         self._tally.runs = runs
         if runs > 1:
-            before = f" ({kept} kept)" if kept else ""
+            before = f" ({kept} finished before)" if kept else ""
             self._total = self._bars.add_task(f"[bold]{runs} runs{before}", total=1.0, note="")
 
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None:
@@ -250,7 +250,7 @@ class Bars:
 
 
 def reporter(quiet: bool = False) -> Silent | Plain | Bars:
-    """Give the reporter that suits where stderr goes; it is a context manager."""
+    """Return bars if stderr is a terminal, else plain lines. The reporter is a context manager."""
     if quiet:
         return Silent()
     return Bars() if sys.stderr.isatty() else Plain()

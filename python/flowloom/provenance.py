@@ -1,4 +1,4 @@
-"""Where a result came from: enough to make it again, nothing that is private."""
+"""Provenance of a result: enough to reproduce it, and nothing private."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from flowloom.scenario import engine_id
 
 @functools.cache
 def tree() -> tuple[str, bool] | None:
-    """Give the commit of the source tree the package runs from, and whether the tree is as committed; None if it is installed.
+    """Return the commit of the source tree that the package runs from, and whether the tree has no changes.
 
-    The claims ledgers do not count: runs write them.
+    Changes of the claims ledgers do not count, since runs write them. The result is None for an installed package.
     """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
@@ -34,7 +34,7 @@ def tree() -> tuple[str, bool] | None:
 
 
 def commit() -> str | None:
-    """Give the commit of the source tree the package runs from, with `+` if it has changes; None if it is installed."""
+    """Return the commit of the source tree, with `+` if the tree has changes; None for an installed package."""
     found = tree()
     return found[0] + ("" if found[1] else "+") if found else None
 
@@ -45,14 +45,14 @@ def _git(tree: Path, *words: str) -> str:
 
 
 def command() -> str:
-    """Give the command line, with the home directory as `~`."""
+    """Return the command line, with the home directory as `~`."""
     words = [Path(sys.argv[0]).name, *sys.argv[1:]]
     home = str(Path.home())
     return shlex.join(words).replace(home, "~") if home != "/" else shlex.join(words)
 
 
 def record(seed: int | None, wall_s: float, peak_rss_mb: float | None) -> dict[str, Any]:
-    """Give what `provenance.json` holds; times and the machine live here so that all other files are reproducible."""
+    """Return the content of `provenance.json`. Times and the machine are in no other file, so those are reproducible."""
     return {
         "flowloom": version("flowloom"),
         "commit": commit(),

@@ -1,7 +1,7 @@
-"""The scenario reference, written from the schema that the simulator checks scenarios against.
+"""Generates the scenario reference from the schema that the simulator checks scenarios against.
 
-`python -m flowloom.reference docs/scenario.md` writes it. The words are the documentation comments of `crates/lab/src/spec` and
-of the transports' configurations.
+`python -m flowloom.reference docs/scenario.md` writes it. The descriptions are the documentation comments of
+`crates/lab/src/spec` and of the transports' configurations.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _INTRO = """\
 <!-- Written by `python -m flowloom.reference` (`make docs`) from the simulator's own schema. Do not edit. -->
 
 A scenario is one TOML file. Every key can be overridden on the command line (`--set workload.load=0.8`) and from Python
-(`workload__load=0.8`); `flowloom show SCENARIO.toml` prints a scenario with every default filled in. A key that is not here is
-an error, which names the line and the nearest key there is. Files are looked for in the scenario's folder.
+(`workload__load=0.8`). `flowloom show SCENARIO.toml` prints a scenario with every default filled in. An unknown key is an
+error, which names the line and the most similar key. Names of files are relative to the scenario's folder.
 
-Quantities are texts with a unit; a bare number is refused, and so is what is no whole number of the smallest unit.
+Quantities are strings with a unit. A number without a unit is an error. A quantity must be a whole number of the smallest unit.
 
 | type | smallest unit | units | for example |
 |---|---|---|---|
@@ -35,14 +35,14 @@ Quantities are texts with a unit; a bare number is refused, and so is what is no
 | rate | 1 b/s | `b/s` `kb/s` `Mb/s` `Gb/s` `Tb/s` | `"10Gb/s"` |
 | bytes | 1 B | `B` `kB` `MB` `GB` `TB` (powers of 1000), `KiB` `MiB` `GiB` `TiB` (of 1024) | `"36kB"`, `"36KiB"` |
 
-`required` in place of a default means that the key must be given; `none`, that without it there is no such thing.
+In the column of defaults, `required` means that the key must be given, and `none` that a key without a default may be left out.
 """
 
 _FORMATS = {"quantity-duration": "duration", "quantity-rate": "rate", "quantity-bytes": "bytes"}
 
 
 def document(schema: Schema) -> str:
-    """Give the reference as Markdown, for a schema as `flowloom._native.schema()` gives it."""
+    """Return the reference as Markdown, for a schema from `flowloom._native.schema()`."""
     sections: list[str] = []
     described: dict[str, str] = {}
     for name, part in schema["properties"].items():
@@ -53,7 +53,7 @@ def document(schema: Schema) -> str:
 
 
 def _section(path: str, schema: Schema, required: bool, described: dict[str, str]) -> Iterator[str]:
-    """Describe one table, then the tables in it. Some are in several places: `described` has the head under which each was."""
+    """Describe one table, then the tables in it. A table may occur several times: `described` has the heading of its first."""
     repeated = schema.get("type") == "array"
     body = schema["items"] if repeated else schema
     head = f"[[{path}]]" if repeated else f"[{path}]"
@@ -61,7 +61,7 @@ def _section(path: str, schema: Schema, required: bool, described: dict[str, str
     yield _paragraphs(body.get("description", "")) + (" Required.\n" if required else "\n")
     content = _fingerprint([branch.get("properties") or branch for branch in _branches(body)])
     if content in described:
-        yield f"As `{described[content]}`.\n"
+        yield f"This table has the same keys as `{described[content]}`.\n"
         return
     described[content] = head
     yield from _names(body)
@@ -93,7 +93,7 @@ def _fingerprint(content: Any) -> str:
 
 
 def _like(body: Schema, described: dict[str, str]) -> tuple[dict[str, Schema], str] | None:
-    """The keys that all kinds of a table have beside those of described kinds, and the head under which these were."""
+    """Return the keys that all kinds of a table have beside those of described kinds, and the heading of the latter."""
     kinds = [kind["properties"] for kind in _tables(body)]
     if len(kinds) < 2 or not any("const" in part for part in kinds[0].values()):
         return None
@@ -105,7 +105,7 @@ def _like(body: Schema, described: dict[str, str]) -> tuple[dict[str, Schema], s
 
 
 def _head_of_kind(kind: Schema) -> Iterator[str]:
-    """Say what one of several tables is. It is told from the others by its `kind`, or else by the keys that it has."""
+    """Describe one of several alternative tables; the alternatives differ in their `kind`, or else in their keys."""
     for key, part in kind["properties"].items():
         if "const" in part:
             yield f'### `{key} = "{part["const"]}"`\n'
@@ -125,11 +125,11 @@ def _names(body: Schema) -> Iterator[str]:
     for branch in _branches(body):
         if "enum" in branch:
             names = ", ".join(f"`{name}`" for name in branch["enum"])
-            yield _fill(f"The name of one that comes with the simulator ({names}), or one of these tables:") + "\n"
+            yield _fill(f"A built-in name ({names}), or one of these tables:") + "\n"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Write a Markdown table whose columns line up, but for the last, which is as long as it is."""
+    """Format a Markdown table whose columns are aligned; the last column is not padded."""
     lines = [head, ["---"] * len(head), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head) - 1)] + [0]
     text = ("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines)
@@ -137,7 +137,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def _branches(schema: Schema) -> list[Schema]:
-    """What a schema chooses from, without absence; itself if it is no choice."""
+    """Return the alternatives of a schema without null; the schema itself if it has none."""
     choice = schema.get("oneOf") or schema.get("anyOf")
     if choice is None:
         return [] if schema.get("type") == "null" else [schema]
@@ -145,7 +145,7 @@ def _branches(schema: Schema) -> list[Schema]:
 
 
 def _words(schema: Schema) -> list[Schema]:
-    """The words it allows, each with its description; none if it allows anything else."""
+    """Return the constant strings that a schema allows, with their descriptions; none if it allows anything else."""
     branches = _branches(schema)
     return branches if all(branch.get("type") == "string" and "const" in branch for branch in branches) else []
 
@@ -216,7 +216,7 @@ def _default(key: str, schema: Schema, needed: Iterable[str]) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    """A documentation comment as Markdown, broken into lines anew."""
+    """Wrap the lines of a documentation comment, as Markdown."""
     return "\n\n".join(_fill(_line(paragraph)) for paragraph in text.split("\n\n"))
 
 
@@ -225,12 +225,12 @@ def _fill(line: str, indent: str = "") -> str:
 
 
 def _line(text: str) -> str:
-    """A documentation comment on one line, without its links into the code."""
+    """Return a documentation comment on one line, without its links into the code."""
     return " ".join(re.sub(r"\[`([^`\]]+)`\](\([^)]*\))?", r"`\1`", text).split())
 
 
 def _first(schema: Schema) -> str:
-    """The first paragraph of a description, on one line."""
+    """Return the first paragraph of a description, on one line."""
     return _line(schema.get("description", "").split("\n\n")[0])
 
 

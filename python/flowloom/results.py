@@ -1,4 +1,4 @@
-"""One run's results: flows, summary, scenario, provenance; in memory or in a directory."""
+"""The results of a run, in memory or in a directory: flows, summary, scenario, provenance."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from flowloom.diagnosis import Finding
 
 MARKER = outputs.RESULT.marker
-"""The file whose presence says that a directory is a results directory."""
+"""The file that marks a directory as a results directory."""
 
-# Differ from run to run, so they are kept apart from what is reproducible.
-OF_THE_MACHINE = ("wall_s", "peak_rss_mb")
+# Keys that differ from run to run. They are saved apart from the reproducible ones.
+MACHINE_KEYS = ("wall_s", "peak_rss_mb")
 
 
 @dataclasses.dataclass
 class Results:
-    """What a run leaves behind. Tables of a saved run are read on first use."""
+    """The results of a run. Tables of a saved run are read on first use."""
 
     summary: dict[str, Any]
     """The numbers that `flowloom run --json` prints, without the warnings."""
@@ -34,7 +34,7 @@ class Results:
     """The resolved scenario, as TOML."""
     provenance: dict[str, Any]
     directory: Path | None = None
-    """Where it was loaded from or saved to."""
+    """The directory that it was loaded from or saved to."""
     _flows: pa.Table | None = None
     _series: dict[str, pa.Table] | None = None
 
@@ -43,7 +43,7 @@ class Results:
         """A row per flow: id, src, dst, bytes, start, finish, optimum, slowdown, and so on (docs/data-dictionary.md).
 
         Raises:
-            ScenarioError: The run was saved without its flows, or their file is damaged.
+            ScenarioError: The run was saved without its flows, or the file is damaged.
         """
         if self._flows is None:
             path = self._saved("flows.parquet")
@@ -54,10 +54,10 @@ class Results:
 
     @property
     def series(self) -> dict[str, pa.Table]:
-        """Values over the course of the run, by name: `pending` and whatever else the run recorded.
+        """The recorded time series by name. Every simulation records `pending`, the backlog at the sources.
 
         Raises:
-            ScenarioError: A file of them is damaged.
+            ScenarioError: The file of a series is damaged.
         """
         if self._series is None:
             folder = self._saved("series")
@@ -66,16 +66,16 @@ class Results:
 
     @property
     def warnings(self) -> list[Finding]:
-        """What keeps the numbers from meaning what they seem to: unfinished flows, a growing backlog, marks that never came.
+        """Reasons why the numbers may mislead: unfinished flows, a growing backlog, missing ECN marks, and so on.
 
-        Each has a `flag`, the short name that tables show, and a `text`; none is good news.
+        Each has a `flag`, the short name that tables show, and a `text`. The list is empty for a sound result.
         """
         from flowloom import diagnosis
 
         return diagnosis.warnings(self)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the summary with its `warnings`, as `flowloom run --json` prints it."""
+        """Return the summary with its `warnings`, as `flowloom run --json` prints it."""
         return self.summary | {"warnings": [{"flag": found.flag, "text": found.text} for found in self.warnings]}
 
     def _saved(self, name: str) -> Path:
@@ -84,25 +84,25 @@ class Results:
         return self.directory / name
 
     def save(self, directory: str | os.PathLike[str], *, flows: bool = True, csv: bool = False, force: bool = False) -> Path:
-        """Write a results directory; it appears whole or not at all.
+        """Write a results directory; after an error, nothing has changed.
 
         Args:
-            directory: Is created. One that holds the result of the same scenario and build is replaced.
-            flows: Write `flows.parquet`, about 40 bytes for each flow.
+            directory: Is created if it does not exist. An earlier result of the same scenario and build is replaced.
+            flows: Write `flows.parquet`, about 40 bytes per flow.
             csv: Write `flows.csv` as well.
-            force: Replace the result of another scenario or build too. Files that Flowloom did not write stay.
+            force: Also replace the result of another scenario or build. Files that Flowloom did not write stay.
 
         Raises:
             ScenarioError: The directory holds something else, or another process writes to it.
-            OSError: The disk is full, or not ours to write.
+            OSError: The disk is full or cannot be written to.
         """
         with outputs.claim(directory, outputs.RESULT, self.provenance.get("key"), force=force) as output:
             return self.write(output, flows=flows, csv=csv)
 
     def write(self, output: Output, *, flows: bool = True, csv: bool = False) -> Path:
-        """Save into a directory that was claimed, perhaps before the run was made; see `save`."""
+        """Save into a directory that `outputs.claim` has locked; see `save`."""
         with output.replace(self.provenance) as folder:
-            reproducible = {k: v for k, v in self.summary.items() if k not in OF_THE_MACHINE}
+            reproducible = {k: v for k, v in self.summary.items() if k not in MACHINE_KEYS}
             storage.write_json(folder / "summary.json", reproducible)
             (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
             if flows:
@@ -117,7 +117,7 @@ class Results:
         return output.shown
 
     def without_flows(self) -> Results:
-        """Give a copy that forgets its flows, to keep thousands of runs in memory."""
+        """Return a copy without flows in memory, so that thousands of runs fit."""
         return dataclasses.replace(self, _flows=None)
 
 
@@ -125,32 +125,32 @@ def load(directory: str | os.PathLike[str], *, whole: bool = False) -> Results:
     """Read the result of a simulation.
 
     Args:
-        directory: Where it was saved.
-        whole: Read the tables at once, which finds all damage. By default each is read on first use, and only the end of its
-            file now.
+        directory: The results directory.
+        whole: Read all tables now, which finds all damage. By default only the end of each file is read now, and the rest
+            on first use.
 
     Raises:
-        ScenarioError: There is no result, or a file of it is missing or damaged.
+        ScenarioError: There is no result, or one of its files is missing or damaged.
     """
     found = read(Path(directory), whole=whole)
     if not _simulated(found):
-        raise ScenarioError(f"{directory} holds the answer of a tool, not the result of a simulation")
+        raise ScenarioError(f"{directory} holds the result of a tool, not of a simulation")
     return found
 
 
 def read(folder: Path, *, whole: bool = False) -> Results:
-    """Read a result of a simulation, or of a tool that a figure asks; see `load`."""
+    """Read the result of a simulation, or of a tool that a figure uses; see `load`."""
     if not folder.is_dir():
         raise ScenarioError(f"{folder} is not a results directory: it {'is a file' if folder.exists() else 'does not exist'}")
     if not os.path.lexists(folder / MARKER):
-        raise ScenarioError(f"{folder} is not a results directory: {MARKER} is not in it")
+        raise ScenarioError(f"{folder} is not a results directory: it has no {MARKER}")
     provenance = integrity.read_json(folder / MARKER)
     integrity.check_provenance(folder / MARKER, provenance)
-    # The manifest is of the directory, not of the result.
+    # The manifest belongs to the directory, not to the result.
     manifest = integrity.manifest(folder / MARKER, provenance.pop("files", []))
     summary = integrity.read_json(folder / "summary.json")
     scenario = integrity.read_text(folder / "scenario.toml")
-    machine = {k: provenance[k] for k in OF_THE_MACHINE if k in provenance}
+    machine = {k: provenance[k] for k in MACHINE_KEYS if k in provenance}
     found = Results(summary | machine, scenario, provenance, directory=folder)
     if _simulated(found):
         integrity.check_scenario(folder / "scenario.toml", scenario)
@@ -167,11 +167,11 @@ def read(folder: Path, *, whole: bool = False) -> Results:
 
 
 def _simulated(result: Results) -> bool:
-    # What a tool answers has no seed.
+    # The result of a tool has no seed.
     return result.provenance.get("seed") is not None
 
 
 def seed_of(scenario: Mapping[str, Any]) -> int | None:
-    """Give the seed of a resolved scenario."""
+    """Return the seed of a resolved scenario."""
     seed = scenario.get("run", {}).get("seed")
     return seed if isinstance(seed, int) else None

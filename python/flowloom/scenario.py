@@ -1,4 +1,4 @@
-"""A scenario on its way to the simulator: where it was read, what was overridden, and the key of its result."""
+"""A scenario before it is run: its text, where it was read, its overrides, and the key of its result."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from flowloom import _native, toml
 from flowloom.words import shown
 
 Progress: TypeAlias = Callable[[float, float, int], None]
-"""`progress(done, sim_s, packet_hops)`: share done in 0..1, simulated seconds, packet-hops; raises to stop the run."""
+"""`progress(done, sim_s, packet_hops)`: share done (0 to 1), simulated seconds, packet-hops. It may raise to stop the run."""
 
 Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Scenario"
-"""What a scenario can be given as: a path, TOML text, a dict, or one already read."""
+"""The forms in which a scenario can be given: a path, TOML text, a dict, or a Scenario."""
 
-SIZE_MOST = 64_000_000
-"""Bytes of the largest scenario file: what is longer is a mistake, and reading a device would never end."""
+SIZE_MAX = 64_000_000
+"""The maximum size of a scenario file in bytes. A larger file is a mistake, and reading a device would never end."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# Scenario keys that name a file, whose content is part of what the run depends on.
+# Scenario keys whose value is the name of a file. The run depends on the file's content.
 _FILE_KEYS = frozenset({"file", "cdf"})
 
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """TOML text with overrides; nothing is checked until it is resolved or run."""
+    """TOML text with overrides. It is checked when it is resolved or run."""
 
     text: str
     path: str = ""
-    """Where the text came from: for messages, and to find the files it names. Empty for text made in memory."""
+    """The file of the text, for messages and for the files that it refers to. Empty for text that is not from a file."""
     overrides: tuple[str, ...] = ()
-    """`key.path=value`, later ones win."""
+    """`key.path=value`; a later override takes precedence."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not Unicode: the command line hands over other bytes as lone surrogates, which no TOML can hold."""
+        """Raise ScenarioError for text that is not Unicode. Python passes such arguments on as lone surrogates."""
         for what in (self.path, *self.overrides, self.text):
             if not what.isascii() and _SURROGATE.search(what):
                 raise _native.ScenarioError(f"{shown(what)}: this is not UTF-8 text")
 
     @classmethod
     def of(cls, source: Source) -> Scenario:
-        """Make one of a path, a dict, TOML text (anything with a line break or a `=`), or another Scenario.
+        """Create a scenario from a path, a dict, TOML text (a string with a line break or `=`), or another Scenario.
 
         Raises:
             ScenarioError: The file cannot be read.
@@ -62,9 +62,9 @@ class Scenario:
         path = Path(source)
         try:
             with path.open("rb") as file:
-                read = file.read(SIZE_MOST + 1)
-            if len(read) > SIZE_MOST:
-                raise _native.ScenarioError(f"{path} is not a scenario: it has more than {SIZE_MOST / 1e6:g} MB")
+                read = file.read(SIZE_MAX + 1)
+            if len(read) > SIZE_MAX:
+                raise _native.ScenarioError(f"{path} is not a scenario: it has more than {SIZE_MAX / 1e6:g} MB")
             return cls(read.decode(), str(path))
         except OSError as error:
             raise _native.ScenarioError(f"cannot read the scenario {shown(path, 200)}: {error.strerror}") from error
@@ -74,27 +74,27 @@ class Scenario:
             raise _native.ScenarioError(f"cannot read the scenario {shown(path, 200)}: {error}") from error
 
     def set(self, changes: Mapping[str, Any]) -> Scenario:
-        """Add overrides; keys are dotted (`workload.load`) or joined with `__`. A dict replaces the whole table it names."""
+        """Add overrides. Keys are dotted (`workload.load`) or joined with `__`. A dict replaces a whole table."""
         added = tuple(f"{key.replace('__', '.')}={_written(toml.value, value)}" for key, value in changes.items())
         return dataclasses.replace(self, overrides=self.overrides + added)
 
     def resolve(self, progress: Progress | None = None) -> str:
-        """Give the scenario with every default filled in, as TOML; `progress` is called meanwhile, and may raise to stop.
+        """Return the scenario with every default filled in, as TOML. `progress` is called meanwhile, and may raise to stop.
 
         Raises:
-            ScenarioError: It is not valid; the message is the paragraph to print.
+            ScenarioError: The scenario is not valid; the message can be printed as it is.
         """
         return _native.check(self.text, self.path, list(self.overrides), progress)
 
     def key(self, progress: Progress | None = None) -> str:
-        """Give the name of this scenario's result: a hash of all that it depends on.
+        """Return the key of this scenario's result: a hash of everything that the result depends on.
 
-        That is the resolved scenario, the content of the files it names, and the simulator itself.
+        These are the resolved scenario, the content of the files that it refers to, and the simulator.
         """
         return self.key_of(self.resolve(progress))
 
     def key_of(self, resolved: str) -> str:
-        """Give `key` for what `resolve` gave before."""
+        """Return `key`, given the resolved scenario."""
         digest = hashlib.sha256(f"{engine_id()}\n{resolved}".encode())
         folder = Path(self.path).parent
         for name in sorted(named_files(tomllib.loads(resolved))):
@@ -107,13 +107,13 @@ def _written(write: Callable[[Any], str], value: Any) -> str:
     try:
         return write(value)
     except RecursionError:
-        raise _native.ScenarioError("the scenario is nested too deeply, or holds itself") from None
+        raise _native.ScenarioError("the scenario is nested too deeply, or contains itself") from None
     except ValueError as error:  # a whole number of thousands of digits
         raise _native.ScenarioError(shown(error, 200)) from error
 
 
 def named_files(table: Any) -> Iterator[str]:
-    """Give the names of the files that a scenario's table refers to."""
+    """Return the names of the files that a scenario's table refers to."""
     if isinstance(table, Mapping):
         for name, value in table.items():
             if name in _FILE_KEYS and isinstance(value, str):
@@ -127,5 +127,5 @@ def named_files(table: Any) -> Iterator[str]:
 
 @functools.cache
 def engine_id() -> str:
-    """Give a hash of the simulator's machine code: a result is only ever reused for the code that made it."""
+    """Return a hash of the simulator's machine code. A result is reused only with the code that computed it."""
     return hashlib.sha256(Path(_native.__file__).read_bytes()).hexdigest()[:16]

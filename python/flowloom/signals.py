@@ -1,4 +1,4 @@
-"""Signals that end the program: on the command line SIGTERM and SIGHUP act as Ctrl-C does; none cuts a step in two."""
+"""Signals that end the program. On the command line, SIGTERM and SIGHUP act like Ctrl-C. They can be held back for a while."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 
 class Ended(BaseException):
-    """A signal asked the command line to end. Not a KeyboardInterrupt, which libraries catch and give names of their own."""
+    """A signal ends the command line. It is not a KeyboardInterrupt, since libraries catch that."""
 
     def __init__(self, number: int) -> None:
-        """Remember which signal it was."""
+        """Store the signal's number."""
         super().__init__(signal.Signals(number).name)
         self.number = number
 
 
 def raise_ended() -> None:
-    """Make Ctrl-C, SIGTERM and SIGHUP raise `Ended`, unless whoever started the program ignores them, as nohup does."""
+    """Make Ctrl-C, SIGTERM and SIGHUP raise `Ended`. Signals that were ignored from the start (`nohup`) stay ignored."""
     for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _raise_ended)
@@ -34,11 +34,11 @@ def _raise_ended(number: int, _: FrameType | None) -> NoReturn:
 
 @contextlib.contextmanager
 def held() -> Iterator[Callable[[], None]]:
-    """Hold signals back until the block ends; lend a function that delivers those that came so far.
+    """Delay signals until the block ends; provide a function that delivers the signals received so far.
 
-    Python would raise KeyboardInterrupt anywhere: between two renames that belong together, or between taking a lock and
-    remembering to give it back, which now and then ended in a deadlock with the pool of workers. The second signal of a
-    kind is not held back. Only the main thread handles signals, so that elsewhere nothing needs to be done.
+    Python would raise KeyboardInterrupt at any point: between two renames that belong together, or between taking a lock
+    and registering its release, which could deadlock the pool of workers. A second signal of the same kind is not
+    delayed. Only the main thread handles signals, so in other threads this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None

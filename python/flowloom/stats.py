@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 
 class Estimate(NamedTuple):
-    """A mean, and how far the true mean may be from it (95 %)."""
+    """A mean with its 95 % confidence interval."""
 
     mean: float
     half_width: float | None
-    """Student's t interval; None with one seed, which says nothing about the spread."""
+    """Half the width of Student's t interval; None with one seed, for which the spread is unknown."""
     n: int
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Estimate the mean of independent runs, 95 % Student t; runs without a value (NaN) are left out."""
+    """Estimate the mean of independent runs (Student's t, 95 %). Runs without a value (NaN) do not count."""
     known = [v for v in values if not math.isnan(v)]
     n = len(known)
     if n == 0:
@@ -25,7 +25,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     mean = math.fsum(known) / n
     if n == 1:
         return Estimate(mean, None, 1)
-    from scipy.special import stdtrit  # scipy.stats has the same behind half a second of imports
+    from scipy.special import stdtrit  # scipy.stats has the same function, but takes half a second to import
 
     variance = math.fsum((v - mean) ** 2 for v in known) / (n - 1)
     return Estimate(mean, float(stdtrit(n - 1, 0.975)) * math.sqrt(variance / n), n)

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, on the disk and not only in memory."""
+"""Writes files so that each is complete on the disk or absent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextlib.contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """Lend a new file's path, which takes the place of `target` only when the block ends well. A link is written through.
+    """Provide the path of a new file, which replaces `target` when the block ends without an error. Links are followed.
 
     Raises:
-        OSError: The disk is full, or not ours to write.
+        OSError: The disk is full or cannot be written to.
     """
     target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix stays, because plotting libraries choose the format by it.
+    # The suffix stays the same, because plotting libraries choose the format by it.
     fresh = target.with_name(f".partial-{secrets.token_hex(4)}{target.suffix}")
     try:
         yield fresh
@@ -38,7 +38,7 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or a folder's list of files, is on the disk: a rename can reach it before what is renamed."""
+    """Wait until a file, or a folder's list of files, is on the disk. A rename could otherwise reach the disk first."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -47,11 +47,11 @@ def sync(path: Path) -> None:
 
 
 def files_below(folder: Path, skip: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
-    """Give the paths, relative to a folder, of all below it that is no folder itself; links are not followed.
+    """Return the paths of all files below a folder, relative to it. Links are not followed.
 
     Args:
-        folder: Where to look. What must not be read is not looked into.
-        skip: Says which of the folder's own entries are left out.
+        folder: Where to look. Folders without read permission count as empty.
+        skip: Returns whether an entry of the folder itself is left out.
     """
     with contextlib.suppress(PermissionError), os.scandir(folder) as found:
         for entry in sorted(found, key=lambda entry: entry.name):

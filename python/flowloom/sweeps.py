@@ -1,4 +1,4 @@
-"""Grids of runs: every combination of values, several seeds each, on any executor."""
+"""Sweeps: a run for every combination of values and for several seeds, on any executor."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from flowloom.words import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RUNS_MOST = 100_000
-"""A sweep has no more runs: it would take days, and a slip in a number of seeds would fill the memory."""
+RUNS_MAX = 100_000
+"""The maximum number of runs of a sweep. More would take days, and a mistyped number of seeds would fill the memory."""
 
 TABLE_METRICS = (
     "flows", "finished", "slowdown.mean", "slowdown.p50", "slowdown.p95", "slowdown.p99",
     "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "drops.rate", "queueing_us_mean", "packet_hops",
 )  # fmt: skip
-"""What the table of a sweep holds of each run unless it is told otherwise."""
+"""The default metrics in the table of a sweep."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One point of a sweep."""
+    """One run of a sweep."""
 
     point: dict[str, Any]
     """The varied keys and their values; without the seed."""
     seed: int
     results: Results
     key: str
-    """The name of its folder in `runs`."""
+    """The name of the run's folder in `runs`."""
 
     @property
     def label(self) -> str:
-        """Its name for people, without the seed."""
+        """The run's name for tables and messages, without the seed."""
         return label(self.point, None)
 
 
@@ -65,15 +65,15 @@ class Sweep:
         return len(self.runs)
 
     def points(self) -> list[tuple[dict[str, Any], list[Results]]]:
-        """Give the points of the grid in order, each with its results, one for each seed."""
+        """Return the points of the grid in order, each with its results by seed."""
         groups = itertools.groupby(self.runs, key=lambda run: run.point)
         return [(point, [run.results for run in runs]) for point, runs in groups]
 
     def table(self, names: Sequence[str] = TABLE_METRICS) -> pa.Table:
-        """Give a row per run.
+        """Return a table with a row per run.
 
-        It has the varied keys, the seed, the metrics of these names (see `flowloom explain`), `run`, the name of the run's
-        folder in `runs`, and `warnings`, the flags of `Results.warnings`.
+        Its columns are the varied keys, `seed`, the metrics in `names` (see `flowloom explain`), `run` (the name of the run's
+        folder in `runs`) and `warnings` (the flags of `Results.warnings`).
         """
         import pyarrow as pa
 
@@ -102,21 +102,20 @@ def sweep(
 
     Args:
         scenario: A path, a dict, TOML text or a Scenario.
-        axes: Dotted scenario keys (`workload.load`) and the values each takes.
-        seeds: Runs of each point, seeded `run.seed`, `run.seed + 1`, and so on.
+        axes: Dotted scenario keys (`workload.load`), each with a list of values.
+        seeds: The number of runs at each point, with the seeds `run.seed`, `run.seed + 1`, and so on.
         executor: Any `concurrent.futures.Executor`, for example Dask's `client.get_executor()`; by default one process
             per core.
-        workers: How many processes, instead of one per core.
-        out: A directory to keep the runs in as they finish, with a table of all. A run that is there already, of the
-            same scenario and the same simulator, is not made again. A table that is there is only replaced by one that has
-            all of its runs.
+        workers: The number of local processes, instead of one per core.
+        out: A directory for the runs, each saved as it finishes, and a table of all. A saved run of the same scenario and
+            simulator is not repeated. An earlier table is replaced only if the new one has all of its runs.
         flows: Keep each run's flow table in `out`.
-        force: Replace the table of another sweep too. Runs of it, and files that Flowloom did not write, stay.
-        reporter: Is told how it goes.
+        force: Also replace the table of another sweep. Its runs, and files that Flowloom did not write, stay.
+        reporter: Receives progress and warnings.
 
     Raises:
-        ScenarioError: Some point is not valid, an axis has no values, or `out` holds something else; nothing has run then.
-        RunError: Some runs failed; all others were made and kept.
+        ScenarioError: A point is not valid, an axis has no values, or `out` holds something else. Nothing was run.
+        RunError: Some runs failed; all others finished and were saved.
     """
     base = Scenario.of(scenario)
     _check_grid(axes, seeds)
@@ -124,7 +123,7 @@ def sweep(
     plan, foreseen = [], []
     for point in _grid(axes):
         reporter.prepare(f"checking the scenarios before the first run, now {label(point, None)}")
-        # Resolving the point finds its mistakes before anything runs, and tells the seed that the scenario sets.
+        # Resolving every point finds mistakes before anything runs. It also gives the scenario's own seed.
         resolved = base.set(point).resolve()
         foreseen.append((label(point, None), diagnosis.foreseen(resolved)))
         first = seed_of(tomllib.loads(resolved)) or 0
@@ -158,13 +157,13 @@ _TABLE, _RUNS = "sweep.parquet", "runs"
 
 @contextlib.contextmanager
 def added(out: Path) -> Iterator[Path]:
-    """Lend a folder for pictures of a sweep, which join its table when the block ends well."""
+    """Provide a folder for pictures of a sweep; they are added to `out` when the block ends without an error."""
     with outputs.claim(out, outputs.SWEEP, force=True) as output, output.add() as folder:
         yield folder
 
 
 def _check_table(output: Output, about: Mapping[str, Any], keys: set[str]) -> None:
-    """Raise ScenarioError if the directory has a table with runs that a new one would not have."""
+    """Raise ScenarioError if the directory has a table with runs that the new table would lack."""
     path = output.path / _TABLE
     if not path.exists():
         return
@@ -174,19 +173,19 @@ def _check_table(output: Output, about: Mapping[str, Any], keys: set[str]) -> No
     try:
         lost = set(pq.read_table(path, columns=["run"], partitioning=None)["run"].to_pylist()) - keys
     except (OSError, ValueError, KeyError, pa.ArrowException):
-        # It is damaged. The same sweep may make it anew.
+        # The table is damaged. The same sweep may write it again.
         found = output.marker() or {}
         lost = {key for key, value in about.items() if found.get(key) != value}
     if lost:
         raise outputs.refusal(
             output.shown,
-            "it holds the table of another sweep, or of one by another build of the simulator",
-            "give another directory, or --force to replace the table (its runs are kept either way)",
+            "it holds the table of another sweep, or a table from another build of the simulator",
+            "give another directory, or --force to replace the table (its runs are kept in any case)",
         )
 
 
 def label(point: Mapping[str, Any], seed: int | None) -> str:
-    """Name a run for people: the values, and the key where the value alone says nothing."""
+    """Return a run's name for tables and messages: the values, with their keys where they are numbers."""
     words = [str(v) if isinstance(v, str) else f"{k.rpartition('.')[2]} {toml.value(v)}" for k, v in point.items()]
     return ", ".join(words + ([] if seed is None else [f"seed {seed}"])) or "run"
 
@@ -200,14 +199,14 @@ def _check_grid(axes: Mapping[str, Sequence[Any]], seeds: int) -> None:
     for key, values in axes.items():
         if isinstance(values, str) or not len(values):
             found = f'the text "{shown(values)}"' if isinstance(values, str) else "no values"
-            raise ScenarioError(f"{shown(key)}: found {found}; an axis is a list of values, such as [0.5, 0.8]")
+            raise ScenarioError(f"{shown(key)}: found {found}; an axis needs a list of values, such as [0.5, 0.8]")
     if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-        raise ScenarioError(f"seeds: found {shown(repr(seeds))}; it is a whole number of runs for each point, at least 1")
+        raise ScenarioError(f"seeds: found {shown(repr(seeds))}; give a whole number of runs for each point, at least 1")
     if seeds > 1 and "run.seed" in axes:
-        raise ScenarioError("run.seed is an axis, so its values are the seeds; leave seeds at 1")
+        raise ScenarioError("the axis run.seed gives the seeds already; leave seeds at 1")
     runs = seeds * math.prod(len(values) for values in axes.values())
-    if runs > RUNS_MOST:
-        raise ScenarioError(f"the sweep has {runs} runs; the limit is {RUNS_MOST}")
+    if runs > RUNS_MAX:
+        raise ScenarioError(f"the sweep has {runs} runs; the limit is {RUNS_MAX}")
 
 
 def _describe(base: Scenario, axes: Mapping[str, Sequence[Any]], seeds: int) -> dict[str, Any]:

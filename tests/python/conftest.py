@@ -1,4 +1,4 @@
-"""Shared fixtures: a scenario that runs in milliseconds, a figure of it, and a stand-in simulator for injecting failures."""
+"""Shared fixtures: a scenario that runs in milliseconds, a figure with it, and a fake simulator for injecting failures."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ check = [{ kind = "level", metric = "slowdown.mean", where = { transport = "phos
 
 @pytest.fixture(autouse=True)
 def cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the digests of a test away from the user's cache, and from those of other tests."""
+    """Give each test its own cache of digests, apart from the user's."""
     monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "cache"))
 
 
@@ -97,7 +97,7 @@ def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch):
-    """Replace the simulator by the stand-in, in this process."""
+    """Replace the simulator by the fake one, in this process."""
     for name in ("check", "run", "catalogue"):
         monkeypatch.setattr(_native, name, getattr(fake_native, name))
     for name in ("ScenarioError", "RunError"):

@@ -1,7 +1,7 @@
-"""A stand-in for `flowloom._native` that follows its contract in microseconds, for tests of what happens around a run.
+"""A fake `flowloom._native` with the same interface that takes microseconds, for tests of the code around a run.
 
-Flows are drawn from the scenario's seed; slowdowns depend on the transport's name and the load, so that figures and
-claims have something to tell apart. `workload.kind = "fails"` fails, `"stalls"` reports progress for ever.
+Flows are drawn from the scenario's seed. Slowdowns depend on the transport's name and the load, so that figures and claims
+have differences to show. `workload.kind = "fails"` fails, and `"stalls"` reports progress forever.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/add-a-transport.md: its code is the worked example's, and doing what it says adds a transport."""
+"""docs/add-a-transport.md: its code is that of the example, and its instructions add a transport."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "add-a-transport.md"
 LIST = Path("crates/transports/src/lib.rs")
 
-# What a stranger would look at: the catalogue, and a run.
+# A Rust test that the new transport is in the catalogue and runs.
 CHECK = """\
 use flowloom_lab::{catalogue, run, spec::Scenario};
 
@@ -31,7 +31,7 @@ fn it_is_listed_and_runs() {
 
 
 def excerpts() -> list[tuple[Path, str]]:
-    """The page's code blocks, each with the file that it names."""
+    """Return the page's code blocks, each with the file that it names."""
     blocks = re.findall(r"^( *)<!-- in (\S+) -->\n *```rust\n(.*?)^ *```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     return [(Path(name), re.sub(f"^{indent}", "", code, flags=re.M)) for indent, name, code in blocks]
 
@@ -69,7 +69,7 @@ def test_a_folder_and_a_line_add_a_transport():
     (copy / LIST).write_text(source[:after] + line + source[after:], encoding="utf-8")
     (copy / "crates/lab/tests/added.rs").write_text(CHECK, encoding="utf-8")
 
-    # Sources keep their times, so that a second run builds nothing anew; without optimisation, the first is quick, too.
+    # Sources keep their modification times, so that a second test run rebuilds nothing. The first is fast without optimisation.
     newest = max(path.stat().st_mtime for path in (PAGE, Path(__file__), ROOT / LIST))
     for name in (LIST, "crates/lab/tests/added.rs"):
         os.utime(copy / name, (newest, newest))

@@ -1,7 +1,7 @@
-"""Hundreds of generated inputs, most of them broken: each ends in an error that says where, or in a whole result.
+"""Hundreds of generated inputs, most of them broken. Each ends in an error that names the place, or in a complete result.
 
-Never a traceback, never a run without end, never a message that repeats a megabyte. What is wrong inside a scenario is
-generated in `crates/lab/tests/generated_input.rs`; here are the command line, the Python API, and the files that Python reads.
+There is no traceback, no endless run, and no message of a megabyte. Errors inside a scenario are generated in
+`crates/lab/tests/generated_input.rs`. These tests cover the command line, the Python API, and the files that Python reads.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from flowloom.sweeps import sweep
 from flowloom.words import elided, shown
 
 LONG = "x" * 100_000
-MESSAGE_MOST = 3000
+MESSAGE_MAX = 3000
 TYPES = ("u8", "u16", "u32", "u64", "usize", "i32", "i64", "f64", "NoneType", "Traceback")
 
 
 def check_message(text: str, where: object) -> None:
     assert text.strip(), where
-    assert len(text) < MESSAGE_MOST, (len(text), str(where)[:300], text[:500])
+    assert len(text) < MESSAGE_MAX, (len(text), str(where)[:300], text[:500])
     for name in TYPES:
         assert name not in text, (name, str(where)[:300], text)
     assert all(c.isprintable() or c == "\n" for c in text), (where, text)
 
 
 class Count(Counter[str]):
-    """How many inputs ended how."""
+    """Counts inputs by their outcome."""
 
     def command(self, *words: object) -> str:
-        """Run a command line; exit 0 or 2, and 1 only where a run failed."""
+        """Run a command line, which must exit with 0 or 2."""
         result = CliRunner().invoke(app, [str(word) for word in words])
         where = [str(word)[:200] for word in words]
         assert result.exception is None or isinstance(result.exception, SystemExit), (where, result.exc_info)
@@ -49,7 +49,7 @@ class Count(Counter[str]):
         return result.stderr
 
     def call(self, function, *arguments, **named) -> None:
-        """Call Python; nothing but ScenarioError is raised."""
+        """Call a Python function, which must raise only ScenarioError."""
         where = (function.__name__, [type(argument).__name__ for argument in arguments], list(named)[:3])
         try:
             function(*arguments, **named)
@@ -165,13 +165,13 @@ def test_size_tables(tmp_path, dialect):
         path.write_bytes(text)
         count.call(importing.sizes, path, out, dialect)
         if out.exists():
-            # What was let through is a distribution of finite numbers, which scenarios read.
+            # An accepted table is a distribution of finite numbers, which scenarios can read.
             points = importing.read(out, "bytes_probability").points
             assert all(0 <= size <= 1e15 and 0 <= share <= 1 for size, share in points), text[:100]
             assert math.isclose(points[-1][1], 1.0), text[:100]
             out.unlink()
     assert count["errors"] >= 20, count
-    # A byte order mark, and line ends of another system, are no mistakes.
+    # A byte order mark and Windows line ends are accepted.
     path.write_bytes(b"\xef\xbb\xbf" + GOOD_TABLES[dialect].replace("\n", "\r\n").encode())
     marked = importing.read(path, dialect)
     path.write_text(GOOD_TABLES[dialect])

@@ -1,4 +1,4 @@
-"""Each check on numbers made up for it: where it must hold, and where it must not."""
+"""Each kind of check on made-up numbers for which it must hold, and on numbers for which it must not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowloom.claims.intervals import Band, Span
 
 
 class Made:
-    """A grid of one metric, given as {point's values: a number, or one for each seed}, and of one recorded series."""
+    """A grid with one metric, given as {values of a point: a number, or a number per seed}, and one recorded series."""
 
     def __init__(self, axes, values, course=()):
         self.axes, self.numbers, self.recorded = axes, values, course
@@ -39,7 +39,7 @@ class Made:
 
 
 def grid(phost, pfabric, fastpass):
-    """Three transports at the loads 0.5, 0.6, 0.7."""
+    """Make a grid of three transports at the loads 0.5, 0.6 and 0.7."""
     loads = [0.5, 0.6, 0.7]
     rows = {"phost": phost, "pfabric": pfabric, "fastpass": fastpass}
     values = {(load, name): row[i] for name, row in rows.items() for i, load in enumerate(loads)}
@@ -58,7 +58,7 @@ def holds(kind, made=GOOD, **parameters):
 
 
 def test_best_ratio():
-    # phost / fastpass: 0.55, 0.4, 0.325
+    # phost / fastpass is 0.55, 0.4 and 0.325.
     assert holds("best_ratio", metric="m", of=PHOST, to=FASTPASS, at_most=0.326)
     assert not holds("best_ratio", metric="m", of=PHOST, to=FASTPASS, at_most=0.324)
     assert not holds("best_ratio", metric="m", of=PHOST, to=FASTPASS, at_least=0.326)
@@ -113,7 +113,7 @@ def test_order_of_zeros():
 
 def test_same_order():
     at = {"load": [0.6]}
-    # phost and pfabric are equal at the reference, so they have no order to keep.
+    # phost and pfabric are equal at the reference, so they have no order.
     outcome = checks.same_order(GOOD, metric="m", across="transport", along="load", at=at)
     assert outcome.holds
     assert outcome.measured == "0 of 4 comparisons changed sides; 1 pairs have no order at 0.6"
@@ -122,7 +122,7 @@ def test_same_order():
     crossing = grid([1.0, 1.0, 3.0], [2.0, 2.0, 2.0], [5.0, 5.0, 5.0])
     outcome = checks.same_order(crossing, metric="m", across="transport", along="load", at=at)
     assert not outcome.holds
-    # Three pairs at two loads: the load that all are compared with is none of them.
+    # Three pairs are compared at two loads with their order at the third.
     assert outcome.measured == "1 of 6 comparisons changed sides: phost against pfabric at 0.7"
 
 
@@ -162,7 +162,7 @@ def test_growth():
     growing = Made(GOOD.axes, {}, (xs, xs))
     assert holds("growth", flat, **series, **point, at_most=1.1)
     assert not holds("growth", flat, **series, **point, at_least=1.5)
-    # A straight line through the origin: its mean at 0.8-1.0 is 0.9, at 0.3-0.5 it is 0.4.
+    # A straight line through the origin has the mean 0.9 at 0.8-1.0, and 0.4 at 0.3-0.5.
     assert holds("growth", growing, **series, **point, at_least=2.249, at_most=2.251)
     assert not holds("growth", growing, **series, **point, at_most=1.1)
     assert not holds("growth", Made(GOOD.axes, {}, ([], [])), **series, **point, at_least=0)
@@ -204,12 +204,12 @@ def test_parameters_are_the_functions_own():
 
 
 def seeds(**rows):
-    """One load; a number for each seed."""
+    """Make a grid of one load, with a number for each seed."""
     return Made({"transport": list(rows)}, {(name,): row for name, row in rows.items()})
 
 
 def test_an_interval_inside_the_band_holds_outside_differs_and_across_a_limit_is_undecided():
-    # The mean is 2 and, with two degrees of freedom, Student's 95 % interval 4.303 standard errors: 2 +- 0.2484.
+    # The mean is 2. With two degrees of freedom, Student's 95 % interval is 4.303 standard errors: 2 +- 0.2484.
     grid = seeds(phost=[1.9, 2.0, 2.1])
     found = checks.level(grid, metric="m").decisive
     assert (found.value, found.low, found.high) == pytest.approx((2.0, 1.7516, 2.2484), abs=1e-4)
@@ -232,12 +232,12 @@ def test_with_one_seed_the_value_alone_decides():
 
 
 def test_ratios_are_of_the_same_seed():
-    # Seeds differ by a factor of two, and phost is 10 % above pfabric in each, give or take 0.1 %.
+    # Seeds differ by a factor of two, and in each of them phost is about 10 % above pfabric.
     grid = seeds(phost=[1.101, 2.2, 4.396], pfabric=[1.0, 2.0, 4.0])
     outcome = checks.ratio(grid, metric="m", of=PHOST, to=PFABRIC, at_most=1.11)
     assert outcome.verdict == "holds"
     assert outcome.decisive.high - outcome.decisive.low < 0.006
-    # Unpaired, the same numbers would say nothing.
+    # Without pairing, the same numbers are undecided.
     assert checks.level(grid, metric="m", at_most=3.0).verdict == "undecided"
 
 
@@ -261,14 +261,14 @@ def test_the_worst_point_decides():
 def test_the_best_of_several_ratios_is_as_uncertain_as_they_are():
     grid = seeds(phost=[0.5, 0.6, 0.7], pfabric=[0.9, 0.9, 0.9], fastpass=[1.0, 1.0, 1.0])
     of = {"transport": ["phost", "pfabric"]}
-    # 0.6 +- 0.248 and 0.9: the least lies between 0.352 and 0.848.
+    # The ratios are 0.6 +- 0.248 and 0.9, so the smaller one lies between 0.352 and 0.848.
     assert checks.best_ratio(grid, metric="m", of=of, to=FASTPASS, at_most=0.85).verdict == "holds"
     assert checks.best_ratio(grid, metric="m", of=of, to=FASTPASS, at_most=0.84).verdict == "undecided"
     assert checks.best_ratio(grid, metric="m", of=of, to=FASTPASS, at_most=0.35).verdict == "differs"
 
 
 def test_noise_is_no_spread():
-    # Both have the same mean; the larger of the two in each seed is 20 % above the smaller.
+    # Both have the same mean. In each seed, the larger one is 20 % above the smaller.
     grid = seeds(phost=[1.0, 1.2] * 4, pfabric=[1.2, 1.0] * 4)
     assert checks.spread(grid, metric="m", across="transport", at_most=0.2).verdict == "holds"
     assert checks.spread(grid, metric="m", across="transport", at_most=0.1).verdict == "undecided"
@@ -281,7 +281,7 @@ def test_orders_and_trends_are_undecided_where_steps_may_go_either_way():
         assert checks.order(made, metric="m", across="transport", rising=["phost", "pfabric"]).verdict == verdict
         assert checks.trend(made, metric="m", along="transport").verdict == verdict
     assert checks.trend(clear, metric="m", along="transport", falling=True).verdict == "differs"
-    # A seed in which both are zero, or one is, has its say too.
+    # Seeds in which one or both are zero count too.
     drops = seeds(phost=[0.0, 0.0, 0.0], pfabric=[0.0, 0.1, 0.1])
     assert checks.order(drops, metric="m", across="transport", rising=["phost", "pfabric"]).verdict == "undecided"
 
@@ -328,8 +328,8 @@ def test_a_ratio_of_several_says_which_it_means():
 
 def test_extremes_of_intervals():
     a, b = Span(1.0, 0.5, 1.5), Span(2.0, 0.0, 4.0)
-    assert intervals.least([a, b]) == Span(1.0, 0.0, 1.5)
+    assert intervals.smallest([a, b]) == Span(1.0, 0.0, 1.5)
     assert intervals.largest([a, b]) == Span(2.0, 0.5, 4.0)
-    assert not intervals.least([a, Span.of([math.nan])]).known
+    assert not intervals.smallest([a, Span.of([math.nan])]).known
     assert Band(0.0, 1.0).judge(Span.of([])) == "differs"
     assert intervals.worst([]) == "holds"

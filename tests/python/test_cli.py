@@ -21,7 +21,7 @@ from flowloom.jobs import cores
 
 
 def call(*words, code: int = 0):
-    """Run the command line in this process; any exit code but the expected one, or a traceback, fails."""
+    """Run the command line in this process; fail on a traceback, or any exit code but the expected one."""
     result = CliRunner().invoke(app, [str(w) for w in words])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == code, result.output
@@ -120,7 +120,7 @@ def test_compare_puts_transports_side_by_side_on_the_same_flows(scenario, tmp_pa
     assert (out / "compare.png").stat().st_size > 10_000
     phost, pfabric, ideal = json.loads(call(*words, "--json").stdout)
     assert [r["transport"] for r in (phost, pfabric, ideal)] == ["phost", "pfabric", "ideal"]
-    # The bound is of the mean flow completion time.
+    # `ideal` bounds the mean flow completion time only.
     assert ideal["fct_us"]["mean"] <= min(phost["fct_us"]["mean"], pfabric["fct_us"]["mean"])
 
 
@@ -140,7 +140,7 @@ def test_a_tournament_ranks_transports_over_the_rounds(scenario, tmp_path):
 
 
 def columns(text: str, first: str) -> list[str]:
-    """The cells of a table's row after its first one."""
+    """Return the cells of a table's row after the first one."""
     (line,) = re.findall(rf"^{re.escape(first)}  +(.*)$", text, re.M)
     return re.split(r"  +", line)
 
@@ -262,7 +262,7 @@ def test_doctor_and_version_say_which_build_is_installed(monkeypatch, assertions
 
 
 def commands(command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every command and group of the command line."""
+    """Return every command and group of the command line."""
     yield path
     for name, below in getattr(command, "commands", {}).items():
         yield from commands(below, (*path, name))
@@ -292,17 +292,17 @@ def test_doctor_finds_what_is_wrong_with_a_result(scenario, tmp_path):
 
 
 def test_doctor_finds_a_network_that_does_not_keep_up(scenario, tmp_path):
-    # All to one: its link is offered seven times what it carries.
+    # Every host sends 1 MB flows at full load; the network does not keep up.
     call("run", scenario, "--out", tmp_path / "r", "--set", "workload.load=1.0", "--set", "workload.sizes={fixed='1MB'}",
          "--set", "workload.flows=400")  # fmt: skip
     assert "backlog at the sources grew" in CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
 
 
 def test_doctor_finds_what_was_set_up_and_not_used(scenario, tmp_path):
-    # Flows of one packet are all short: the class for long flows' data stays empty.
+    # All flows have one packet and count as short, so no data packet uses the class of long flows.
     call("run", scenario, "--out", tmp_path / "r", "--set", "workload.sizes={fixed='1kB'}")
     result = CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
-    assert "note    phost sets data_priorities, but all data went in one class: class 0" in result
+    assert "note    phost sets data_priorities, but all data used one class: class 0" in result
     call("run", scenario, "--out", tmp_path / "r", "--force")
     result = CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
     assert "data_priorities" not in result
@@ -315,13 +315,13 @@ def test_doctor_finds_classes_that_no_flow_reaches_and_marks_that_no_queue_makes
         call("run", scenario, "--out", tmp_path / "r", "--force", *sets)
         return CliRunner().invoke(app, ["doctor", str(tmp_path / "r")]).stdout
 
-    # The default thresholds are a megabyte and more, and 36 kB never make a queue of 97.5 kB.
+    # The default thresholds are a megabyte and more, and a port of 36 kB never has a queue of 97.5 kB.
     found = notes("transport.name=pias")
-    assert re.search(r"note +pias sets up 8 classes, but packets went in 1: class 0 100.0%", found)
+    assert re.search(r"note +pias sets up 8 classes, but packets used 1: class 0 100.0%", found)
     assert re.search(r"no packet was marked: switches mark above 97.5kB, and the longest queue\s+held [\d.]+kB", found)
     assert re.search(r"no packet was marked", notes("transport.name=dctcp"))
     assert re.search(r"not ECN-capable", notes("transport.name=pias", "transport.pias.controller=newreno"))
-    # Where both are used, neither is mentioned; nor where marks are off, or not understood.
+    # There is no finding if classes and marks are used, if marking is off, or if packets are not ECN-capable.
     used = ["transport.name=pias", "transport.pias.thresholds=['5kB']", "transport.pias.tcp.port.mark_above=3kB"]
     for settings in (used, ["transport.name=tcp"], ["transport.name=dctcp", "transport.dctcp.port.ecn=off"]):
         found = notes(*settings)
@@ -362,16 +362,16 @@ def test_import_reads_other_tools_tables_and_they_run(scenario, tmp_path, dialec
 @pytest.mark.parametrize(
     ("dialect", "text", "complaint"),
     [
-        ([], "1,0.5\n2,1\n", "say which it is"),
+        ([], "1,0.5\n2,1\n", "could mean several things; give --dialect"),
         (["--dialect", "packets"], "1,1\n", "did you mean"),
         (["--dialect", "ns2_bytes"], "1,0.5\n2,1\n", "foreign.txt:1: ns2_bytes has 3 columns"),
-        (["--dialect", "bytes_probability"], "1,0.5\n0,1\n", "foreign.txt:2: sizes and shares must not fall"),
+        (["--dialect", "bytes_probability"], "1,0.5\n0,1\n", "foreign.txt:2: sizes and shares must not decrease"),
         (["--dialect", "bytes_probability"], "1,0.5\n2,0.9\n", "the last row must reach 1"),
         (["--dialect", "bytes_probability"], "1,50\n2,100\n", "no point of a distribution"),
         (["--dialect", "bytes_probability"], "1,0.5\noops\n", "foreign.txt:2: not a row of numbers"),
         (["--dialect", "bytes_probability"], "", "no rows"),
         (["--dialect", "flows"], "size\n1\n", "a column called bytes"),
-        (["--dialect", "flows"], "bytes\nmany\n", "no number"),
+        (["--dialect", "flows"], "bytes\nmany\n", "is not a number"),
     ],
 )
 def test_import_never_guesses(tmp_path, dialect, text, complaint):
@@ -430,9 +430,9 @@ def test_several_figures_run_and_one_that_fails_stops_no_other(papers):
     assert "tiny/fig0" in done.stderr
     assert "fig2.toml:1: titel: unknown key" in done.stderr
     assert "2 figure(s) failed: tiny/fig0" in done.stderr
-    # What is fresh is left out, and what failed is tried again.
+    # Figures that are up to date are left out, and failed ones are run again.
     again = call("paper", "run", "--all", "--jobs", 1, code=1)
-    assert "1 of 2 figures are fresh at scale quick" in again.stderr
+    assert "1 of 2 figures are up to date at scale quick" in again.stderr
     assert "tiny/1" not in again.stdout
 
 
@@ -450,10 +450,10 @@ def test_a_broken_figure_disables_only_itself(papers):
 
 def test_a_figure_tried_with_other_keys_is_not_in_the_ledger(papers, tmp_path):
     done = call("paper", "run", "tiny/fig1", "--jobs", 1, "--set", "workload.flows=50", "--set", "workload.sizes=web_search")
-    assert "not entered into the ledger, because of --set" in done.stdout
+    assert "ledger: unchanged, because of --set" in done.stdout
     assert not (papers / "claims.json").exists()
     assert (tmp_path / "results/tiny/fig1-set/fig1.png").exists()
-    assert "its axis load has a value" in call("paper", "run", "tiny/fig1", "--set", "workload.load=0.5", code=2).stderr
+    assert "its axis load sets this key" in call("paper", "run", "tiny/fig1", "--set", "workload.load=0.5", code=2).stderr
     assert "not_a_key" in call("paper", "run", "tiny/fig1", "--set", "workload.not_a_key=1", code=2).stderr
 
 
@@ -468,5 +468,5 @@ def test_how_long_figures_take_is_told_from_what_they_took(papers):
     assert re.search(r"tiny/fig1 .* unknown +unknown\n", call("paper", "list").stdout)
     run = {"verdict": "holds", "checks": [], "seeds": 4, "seconds": 1200.0 * cores()}
     (papers / "claims.json").write_text(json.dumps({"tiny/1": {"fig1": {"quick": run}}}))
-    # Full has half the seeds and, with 300 flows for 200, runs half as long again.
+    # Scale full has half the seeds and, with 300 flows instead of 200, runs that take 1.5 times as long.
     assert re.search(r"tiny/fig1 .* 20 min +15 min\n", call("paper", "list").stdout)

@@ -1,4 +1,4 @@
-"""Generated damage and signals: each ends in an error that names the file, or in a whole result."""
+"""Generated damage and signals. Each case ends in an error that names the file, or in a complete result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from flowloom import ScenarioError, integrity
 from flowloom.cli import app
 from flowloom.progress import Silent
 from flowloom.results import MARKER
-from nursery import Nursery
+from fork_server import ForkServer
 
 COUNTED: dict[str, int] = {}
 
@@ -43,12 +43,12 @@ def count_is_printed(pytestconfig):
 
 
 class Damage(NamedTuple):
-    """Something done to one file of a result."""
+    """A change to one file of a result."""
 
     name: str
     how: str
     content: bytes | None
-    """None deletes it; b"/" makes it a folder."""
+    """The new content. None deletes the file, and b"/" replaces it by a folder."""
 
     def do(self, folder: Path) -> None:
         path = folder / self.name
@@ -69,7 +69,7 @@ def parquet(table: pa.Table) -> bytes:
 
 
 def paths_of(value, path=()):
-    """Give the way to every value of a JSON document."""
+    """Return the path of every value of a JSON document."""
     yield path
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
@@ -90,13 +90,13 @@ def changed(document, path, value=None, *, drop=False):
 
 
 def damages(folder: Path) -> list[Damage]:
-    """Give damages of which each leaves something that is no result."""
+    """Return damages, each of which makes the result invalid."""
     draw = random.Random(9)
     found = []
     for name in ("summary.json", "scenario.toml", "flows.parquet", "series/pending.parquet", MARKER):
         whole = (folder / name).read_bytes()
         cuts = sorted({1, len(whole) // 2, *(draw.randrange(1, len(whole) - 4) for _ in range(3))})
-        if name == "scenario.toml":  # half a TOML file may well be TOML: cut it inside a value
+        if name == "scenario.toml":  # half a TOML file can be valid, so it is cut inside a value
             cuts = [at + 2 for at in (m.end() for m in re.finditer(rb" = ", whole)) if whole[at : at + 1] == b'"'][:5]
         found += [Damage(name, f"cut at {at}", whole[:at]) for at in cuts]
         found += [
@@ -146,7 +146,7 @@ def damages(folder: Path) -> list[Damage]:
 
 
 def _is_needed(name: str, path) -> bool:
-    """Say whether a result without this key is damaged; names of hops and reasons are not known beforehand."""
+    """Return whether a result without this key is damaged. Names of hops and reasons depend on the run, so none is needed."""
     shape = integrity._SUMMARY if name == "summary.json" else integrity._PROVENANCE | {"files": ["names"]}
     for key in path:
         if isinstance(shape, list):
@@ -164,7 +164,7 @@ def whole(tmp_path_factory):
 
 
 def complaint(call) -> str | None:
-    """Give the message of an error that is named; any other error fails."""
+    """Return the message of a ScenarioError, None without an error; any other error fails the test."""
     try:
         call()
     except ScenarioError as error:
@@ -213,10 +213,12 @@ def test_flipped_bits_are_harmless_or_named(whole, tmp_path):
             found, courses = everything_of(folder)
         except ScenarioError as error:
             named += 1
-            assert (str(folder / name) if name != MARKER else str(folder)) in str(error)  # the manifest names others
+            assert (str(folder / name) if name != MARKER else str(folder)) in str(
+                error
+            )  # a damaged manifest may name other files
             assert CliRunner().invoke(app, ["explain", str(folder)]).exit_code == 2
         else:
-            # What is read is right, whatever was flipped: JSON and TOML have no checksums, but tables have.
+            # Tables have checksums, so whatever is read from them is correct. JSON and TOML have none.
             assert found.equals(flows)
             assert courses["pending"].equals(series["pending"])
             for command in ("explain", "doctor"):
@@ -227,8 +229,8 @@ def test_flipped_bits_are_harmless_or_named(whole, tmp_path):
     COUNTED["flipped bits"] = len(names)
 
 
-class Heard(Silent):
-    """Remembers what it is warned of."""
+class Recorder(Silent):
+    """Stores warnings."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -249,16 +251,16 @@ def test_a_sweep_makes_damaged_runs_anew_and_says_so(tmp_path):
     cases = damages(folder)[::3]
     for case in cases:
         case.do(folder)
-        heard = Heard()
-        (again,) = sweep(out, heard)
-        assert len(heard.warnings) == 1, (case[:2], heard.warnings)
-        assert "is made anew" in heard.warnings[0]
-        assert case.name.partition("/")[0] in heard.warnings[0]
+        recorder = Recorder()
+        (again,) = sweep(out, recorder)
+        assert len(recorder.warnings) == 1, (case[:2], recorder.warnings)
+        assert "is simulated again" in recorder.warnings[0]
+        assert case.name.partition("/")[0] in recorder.warnings[0]
         assert again.results.flows.equals(run.results.flows)
         assert everything_of(folder)
-    heard = Heard()
-    sweep(out, heard)
-    assert not heard.warnings
+    recorder = Recorder()
+    sweep(out, recorder)
+    assert not recorder.warnings
     COUNTED["damaged runs of a sweep"] = len(cases)
 
 
@@ -269,15 +271,17 @@ def test_the_command_says_on_stderr_what_is_made_anew(scenario, tmp_path):
     (run / "summary.json").write_text("{}")
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0
-    assert f'warning: {run}/summary.json is damaged: it has no "transport"; this run (load 0.3) is made anew' in done.stderr
+    assert (
+        f'warning: {run}/summary.json is damaged: it has no "transport"; this run (load 0.3) is simulated again' in done.stderr
+    )
 
 
 # Signals
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory):
-    found = Nursery(tmp_path_factory.mktemp("nursery"))
+def fork_server(tmp_path_factory):
+    found = ForkServer(tmp_path_factory.mktemp("fork_server"))
     yield found
     found.close()
 
@@ -285,21 +289,21 @@ def nursery(tmp_path_factory):
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGKILL: -9}
 
 
-def send(nursery, words, number, after_s) -> tuple[int, str]:
-    """Start a command, and send its processes a signal after a while."""
-    child = nursery.start(*words)
+def send(fork_server, words, number, after_s) -> tuple[int, str]:
+    """Start a command, and send a signal to its processes after a delay."""
+    child = fork_server.start(*words)
     time.sleep(after_s)
-    with contextlib.suppress(ProcessLookupError):  # it has ended, or has not begun
+    with contextlib.suppress(ProcessLookupError):  # the command has ended or not begun
         os.killpg(child, number)
-    code, stderr = nursery.end()
+    code, stderr = fork_server.end()
     assert "Traceback" not in stderr, stderr
     return code, stderr
 
 
-def duration_of(nursery, words) -> float:
+def duration_of(fork_server, words) -> float:
     begin = time.monotonic()
-    nursery.start(*words)
-    code, stderr = nursery.end()
+    fork_server.start(*words)
+    code, stderr = fork_server.end()
     assert code == 0, stderr
     return time.monotonic() - begin
 
@@ -308,11 +312,11 @@ def unfinished(folder: Path) -> list[Path]:
     return [path for path in folder.rglob(".*") if path.name.startswith((".flowloom", ".partial"))]
 
 
-def test_signals_at_random_moments_of_a_run(nursery, scenario, tmp_path):
+def test_signals_at_random_moments_of_a_run(fork_server, scenario, tmp_path):
     draw = random.Random(1)
     out = tmp_path / "r"
     words = ["run", scenario, "--csv", "--out", out]
-    typical_s = duration_of(nursery, words)
+    typical_s = duration_of(fork_server, words)
     expected = everything_of(out)[0]
     cases = [number for number in CODES for _ in range(15)]
     ends = {}
@@ -321,9 +325,9 @@ def test_signals_at_random_moments_of_a_run(nursery, scenario, tmp_path):
         if fresh:
             shutil.rmtree(out, ignore_errors=True)
         elif not out.exists():
-            duration_of(nursery, words)
-        code, stderr = send(nursery, words, number, draw.uniform(0, 1.2 * typical_s))
-        # A signal that comes before the program can hear it acts as it does on any program.
+            duration_of(fork_server, words)
+        code, stderr = send(fork_server, words, number, draw.uniform(0, 1.2 * typical_s))
+        # Before the program handles signals, they have their default action.
         assert code in (0, CODES[number], -number), (code, stderr)
         ends[code] = ends.get(code, 0) + 1
         message = complaint(lambda: everything_of(out))
@@ -336,23 +340,23 @@ def test_signals_at_random_moments_of_a_run(nursery, scenario, tmp_path):
         if number != signal.SIGKILL:
             assert not out.exists() or not unfinished(out)
         else:
-            assert duration_of(nursery, words)
+            assert duration_of(fork_server, words)
             assert everything_of(out)[0].equals(expected)
             assert not unfinished(out)
     assert set(CODES.values()) <= ends.keys(), ends
     COUNTED["signals to a run"] = len(cases)
 
 
-def test_signals_at_random_moments_of_a_sweep(nursery, scenario, tmp_path):
+def test_signals_at_random_moments_of_a_sweep(fork_server, scenario, tmp_path):
     draw = random.Random(2)
     out = tmp_path / "s"
     words = ["sweep", scenario, "--vary", "workload.load=0.2,0.3,0.4", "--jobs", 1, "--out", out]
-    typical_s = duration_of(nursery, words)
+    typical_s = duration_of(fork_server, words)
     expected = (out / "sweep.csv").read_bytes()
     cases = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL] * 3
     for number in cases:
         shutil.rmtree(out, ignore_errors=True)
-        code, stderr = send(nursery, words, number, draw.uniform(0, 1.1 * typical_s))
+        code, stderr = send(fork_server, words, number, draw.uniform(0, 1.1 * typical_s))
         assert code in (0, CODES[number], -number), (code, stderr)
         for run in (out / "runs").glob("*"):
             message = complaint(lambda run=run: everything_of(run))
@@ -363,7 +367,7 @@ def test_signals_at_random_moments_of_a_sweep(nursery, scenario, tmp_path):
         if number != signal.SIGKILL and code != 0:
             assert not unfinished(out) if out.exists() else True
             assert code != CODES[number] or "finished runs are kept" in stderr or not (out / "runs").exists(), stderr
-    assert duration_of(nursery, words)
+    assert duration_of(fork_server, words)
     assert (out / "sweep.csv").read_bytes() == expected
     COUNTED["signals to a sweep"] = len(cases)
 
@@ -402,10 +406,10 @@ def children_of(parent: int) -> list[int]:
 
 
 def workers_of(parent: int) -> list[int]:
-    """The worker processes; the resource tracker of `multiprocessing` is a child of the parent, too."""
+    """Return the worker processes, without the resource tracker of `multiprocessing`."""
     found = []
     for child in children_of(parent):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just ended
             if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
                 found.append(child)
     return found
@@ -427,24 +431,24 @@ def eventually(condition) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGABRT, signal.SIGINT])
-def test_workers_end_with_their_parent_whatever_kills_it(nursery, scenario, tmp_path, number):
-    parent = nursery.start("sweep", scenario, "--vary", LONG, "--jobs", 2, "--out", tmp_path / "s")
+def test_workers_end_with_their_parent_whatever_kills_it(fork_server, scenario, tmp_path, number):
+    parent = fork_server.start("sweep", scenario, "--vary", LONG, "--jobs", 2, "--out", tmp_path / "s")
 
     assert eventually(lambda: len(workers_of(parent)) == 2)
     workers = workers_of(parent)
-    os.kill(parent, number)  # the parent alone
-    code, stderr = nursery.end()
+    os.kill(parent, number)  # only the parent gets the signal
+    code, stderr = fork_server.end()
     assert code in (CODES.get(number, -number), -number), stderr
     assert eventually(lambda: not any(map(is_alive, workers)))
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-def test_a_worker_is_deaf_to_ctrl_c_from_its_first_moment(nursery, scenario, tmp_path):
-    parent = nursery.start("sweep", scenario, "--vary", "workload.load=0.2,0.3", "--jobs", 2, "--out", tmp_path / "s")
+def test_a_worker_is_deaf_to_ctrl_c_from_its_first_moment(fork_server, scenario, tmp_path):
+    parent = fork_server.start("sweep", scenario, "--vary", "workload.load=0.2,0.3", "--jobs", 2, "--out", tmp_path / "s")
     assert eventually(lambda: workers_of(parent))
     for worker in workers_of(parent):
         os.kill(worker, signal.SIGINT)
-    code, stderr = nursery.end()
+    code, stderr = fork_server.end()
     assert code == 0, stderr
     assert "Traceback" not in stderr
 
@@ -454,8 +458,8 @@ import multiprocessing, os, sys, time
 from flowloom import jobs
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
-    leash, held = context.Pipe(duplex=False)
-    child = context.Process(target=jobs._watch, args=(leash, os.getpid()))
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=jobs._watch, args=(receiver, os.getpid()))
     child.start()
     print(child.pid, flush=True)
     time.sleep(600)
@@ -473,11 +477,11 @@ def test_workers_notice_a_dead_parent_where_the_kernel_does_not_tell_them(tmp_pa
     assert eventually(lambda: not is_alive(worker))
 
 
-def test_a_worker_that_is_killed_ends_the_sweep_with_advice(nursery, scenario, tmp_path):
-    parent = nursery.start("sweep", scenario, "--vary", LONG, "--jobs", 2, "--out", tmp_path / "s")
+def test_a_worker_that_is_killed_ends_the_sweep_with_advice(fork_server, scenario, tmp_path):
+    parent = fork_server.start("sweep", scenario, "--vary", LONG, "--jobs", 2, "--out", tmp_path / "s")
     assert eventually(lambda: workers_of(parent))
     os.kill(workers_of(parent)[0], signal.SIGKILL)
-    code, stderr = nursery.end()
+    code, stderr = fork_server.end()
     assert code == 1
     assert "a worker process died" in stderr
     assert not unfinished(tmp_path)

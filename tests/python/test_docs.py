@@ -1,4 +1,4 @@
-"""The documents: links lead somewhere, files and tests that are named exist, and the first run can be run."""
+"""The documents: link targets and named files exist, and the commands of docs/first-run.md work."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_files_that_are_named_exist(page):
 
 
 def sessions() -> list[str]:
-    """The terminal sessions of the first run that do not take minutes."""
+    """Return the terminal sessions of docs/first-run.md that do not take minutes."""
     return re.findall(r"(?<!<!-- takes minutes -->\n)```console\n(.*?)```", FIRST_RUN, re.S)
 
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """A folder with what a fresh clone has to offer to commands."""
+    """A working directory with the files of a fresh clone that commands use."""
     for name in ("examples", "papers"):
         shutil.copytree(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)

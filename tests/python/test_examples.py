@@ -1,4 +1,4 @@
-"""Every scenario in examples/ runs, shows what it says, and its comments hold commands that exist."""
+"""Every scenario in examples/ runs and shows what its comments claim, and the commands in its comments are valid."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def run(name: str, **overrides):
 def test_it_runs(name):
     summary = run(name).summary
     assert summary["flows"] > 0
-    if name != "two_tenants.toml":  # which has a time limit
+    if name != "two_tenants.toml":  # this scenario has a time limit
         assert summary["finished"] == summary["flows"]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_its_commands_are_right(name):
-    """Commands in comments name scenarios that exist and keys that are taken; running them is the documents' test."""
+    """Check that commands in comments name existing scenarios and valid keys. They are not run here."""
     text = (EXAMPLES / name).read_text().replace("\\\n#", "")
     commands = re.findall(r"^# +(flowloom .*)$", text, re.M)
     assert commands
@@ -69,14 +69,15 @@ def test_only_the_fair_policy_serves_both_tenants():
         for name, changes in (("srpt", {}), ("fair", fair))
     }
     assert goodput["srpt"][0] > 20 * goodput["srpt"][1]
-    # Each receiver serves the tenant that has had less, and each has flows of both: equal within the packets on their way.
+    # Each receiver has flows of both tenants, and serves the one with fewer bytes, so both get the same except for packets in
+    # flight.
     assert 0.95 < goodput["fair"][1] / goodput["fair"][0] < 1.05
     assert sum(goodput["fair"]) > 0.97 * sum(goodput["srpt"])
 
 
 def test_spraying_fills_the_slow_uplink_of_the_own_topology():
     uplinks = run("own_topology.toml").summary["utilisation"]["leaf-spine"]
-    # Of both leaves' uplinks, the fast ones carry as many bytes as the slow ones, at four times the rate.
+    # The fast uplinks carry as many bytes as the slow ones, at four times the rate.
     assert uplinks["max"] > 2 * uplinks["mean"]
 
 

@@ -40,7 +40,7 @@ def test_the_claims_of_a_paper_are_all_asked():
 def test_every_claim_on_the_testbeds_inferred_values_says_so():
     on_rack = {claim.id: claim for path in SHIPPED for figure in [reader.read(path)] for claim in figure.claims
                if figure.scenario.name == "rack.toml"}  # fmt: skip
-    # Figure 10 has windows and times of its own.
+    # Figure 10 sets its own windows and timeouts.
     assert {name for name, claim in on_rack.items() if not claim.calibrated} == {"pias/6"}
     assert len(on_rack) == 9
 
@@ -156,7 +156,7 @@ def test_a_figure_may_ask_the_solver_for_thresholds(papers, tmp_path):
     figure = reader.read(papers / "fig1.toml")
     outcome = run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
     found = pq.read_table(outcome.directory / "data.parquet")["found"].to_pylist()
-    # One queue is an M/M/1 queue at load 0.8: a delay of 1 / (1 - 0.8).
+    # One queue is an M/M/1 queue at load 0.8, with a delay of 1 / (1 - 0.8).
     assert found[0] == pytest.approx(5.0)
     assert 1.0 < found[1] < 5.0
     (papers / "fig1.toml").write_text(TOOL.replace('key = "queues"', 'key = "queue"'))
@@ -197,7 +197,7 @@ keys = { "transport.pfabric.initial_window" = [1, 2, 12] }
 def test_tuning_shows_the_best_setting_of_each_point_and_keeps_the_others_in_the_data(papers):
     figure = figure_with(papers, "[scale.quick]", TUNE)
     runs = plan(figure, "quick")
-    # A larger window is made to look better at load 0.3 and worse at 0.6.
+    # In the made-up results, a larger window is better at load 0.3 and worse at 0.6.
     made = {}
     for run in runs:
         window = run.tuning.get("transport.pfabric.initial_window", 0)
@@ -221,7 +221,7 @@ def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_pa
     outcome = run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=2)
     assert [p.suffix for p in outcome.pictures] == [".png", ".svg"]
     assert all(p.stat().st_size > 5000 for p in outcome.pictures)
-    # Two seeds leave tiny/1 undecided, four do not.
+    # With two seeds tiny/1 is undecided, and with four seeds it is decided.
     assert (tmp_path / "out/data.csv").read_text().count("\n") == 1 + 24
     assert outcome.claims["tiny/1"]["verdict"] == "holds"
     assert outcome.claims["tiny/2"]["verdict"] == "differs"
@@ -235,14 +235,14 @@ def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_pa
     assert low < max(means) < high
     assert (measured["seeds"], measured["runs"]) == (4, 24)
     assert ledger.fresh([figure], "quick") == {"tiny/fig1"}
-    # Again, from what is kept, everything comes out the same.
+    # A second call uses the saved runs and gives the same outcome.
     before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.name != "claims.json"}
     run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=2)
     assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.name != "claims.json"} == before
 
 
 def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_ledger(papers, tmp_path, monkeypatch):
-    # What `pip install .` leaves: a folder in the package, where a checkout has a link.
+    # `pip install .` puts a folder into the package, where a checkout has a link.
     installed = tmp_path / "site-packages/flowloom/papers"
     shutil.copytree(papers.parent, installed)
     monkeypatch.delenv("FLOWLOOM_PAPERS")
@@ -256,7 +256,7 @@ def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_le
     run_figure(reader.read(path), "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=1)
     assert not (path.parent / "claims.json").exists()
     assert json.loads((tmp_path / "out/claims.json").read_text())["claims"]["tiny/1"]["verdict"] == "holds"
-    # A folder that the user names is the user's.
+    # A folder in $FLOWLOOM_PAPERS belongs to the user, and gets a ledger.
     mine = tmp_path / "mine"
     shutil.copytree(installed, mine)
     monkeypatch.setenv("FLOWLOOM_PAPERS", str(mine))

@@ -56,7 +56,7 @@ def test_seeds_count_from_the_scenarios_own(scenario):
 
 
 class Counting:
-    """An executor that counts what it is asked to do."""
+    """An executor that counts submitted calls."""
 
     def __init__(self) -> None:
         self.inner = ThreadPoolExecutor(1)
@@ -75,10 +75,10 @@ def test_a_finished_run_is_not_made_again_and_one_without_flows_is(scenario, tmp
 
     assert runs(flows=False) == 3
     assert runs(flows=False) == 0
-    assert runs() == 3  # now the flows are wanted too
+    assert runs() == 3  # the saved run has no flows, and now they are needed
     assert runs() == 0
     assert runs(seeds=2) == 3
-    # This table does not have all runs of the one before, which only `force` replaces.
+    # The new table lacks runs of the earlier one, so it needs `force`.
     assert runs(axes={"workload.load": [0.2, 0.5]}, force=True) == 1
 
 
@@ -131,14 +131,14 @@ def interrupted_sweep(scenario, out, axes):
     deadline = time.monotonic() + 120
     while not parquets(out) and child.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.killpg(child.pid, signal.SIGINT)  # as the terminal does: to the workers too
+    os.killpg(child.pid, signal.SIGINT)  # a terminal sends the signal to the workers too
     _, stderr = child.communicate(timeout=60)
     return child.returncode, stderr
 
 
 def test_ctrl_c_keeps_what_is_finished_and_the_next_start_goes_on(scenario, tmp_path):
     out = tmp_path / "s"
-    # The first run takes milliseconds, the others would take minutes.
+    # The first run takes milliseconds, and the others would take minutes.
     code, stderr = interrupted_sweep(scenario, out, "workload.flows=100,300001,300002")
     assert code == 130
     assert "finished runs are kept" in stderr

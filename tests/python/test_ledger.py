@@ -1,4 +1,4 @@
-"""What a ledger entry stands on, and what is said of it when that changes."""
+"""Ledger entries: the digests of their inputs and behaviour, and when an entry is stale."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flowloom.scenario import Scenario
 
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch):
-    """Leave out the pictures, which take longer than all else."""
+    """Leave out the pictures, which take most of the time."""
     monkeypatch.setattr("flowloom.plots.figure.draw", lambda grid, target, footnote: [])
 
 
@@ -47,12 +47,12 @@ def test_the_same_figure_has_the_same_digests(papers, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("file", "old", "new", "inputs", "behaviour"),
     [
-        # Words, pictures, seeds: nothing that was measured depends on them.
+        # Measurements do not depend on texts, pictures and seeds.
         ("fig1.toml", 'title = "Slowdown against load"', 'title = "Another"', False, False),
         ("fig1.toml", "seeds_max = 4", "seeds_max = 8", False, False),
         ("fig1.toml", 'says = "Something', 'calibrated = "yes"\nsays = "Something', False, False),
         ("default.toml", "[workload]", "# a comment\n[workload]", False, False),
-        # A key that says what its default is changes nothing.
+        # A key with the value of its default changes neither digest.
         ("default.toml", "[workload]", '[fabric]\nrouting = "spray_round_robin"\n[workload]', False, False),
         # A band, a parameter.
         ("fig1.toml", "at_most = 0.5", "at_most = 0.6", True, False),
@@ -72,7 +72,7 @@ def test_a_scale_is_its_own_question_though_a_probe_is_cut(papers):
     quick, full = now(papers), now(papers, "full")
     assert quick.inputs != full.inputs
     rewrite(papers / "fig1.toml", '"workload.flows" = 500000', '"workload.flows" = 600000')
-    # Both are cut to the same probe, but what was asked differs.
+    # Both scenarios have the same probe, but different inputs.
     assert now(papers, "full").behaviour == full.behaviour
     assert now(papers, "full").inputs != full.inputs
 
@@ -214,7 +214,7 @@ def test_a_ledger_that_runs_write_leaves_the_tree_clean(tmp_path, monkeypatch):
 
 
 def made(figure, scale, seeds, value):
-    """Runs of made-up slowdowns: `value(point, seed)`."""
+    """Make runs with made-up slowdowns: `value(point, seed)`."""
     runs = plan(figure, scale, seeds)
     results = {r.job.key: Results({"slowdown": {"mean": value(r.point, r.seed)}, "nfct": 1.0}, "", {}) for r in runs}
     return Grid(figure, runs, results)
@@ -329,9 +329,9 @@ def test_a_try_with_other_keys_stays_out_of_the_ledger(papers, fake, tmp_path):
     written = json.loads((tmp_path / "out/claims.json").read_text())
     assert written["set"] == {"workload.flows": "60"}
     assert "behaviour" not in written
-    with pytest.raises(ScenarioError, match="its axis load has a value for each point"):
+    with pytest.raises(ScenarioError, match="its axis load sets this key"):
         run_figure(figure, "quick", changes={"workload.load": 0.7}, **options)
-    with pytest.raises(ScenarioError, match="seeds count from 1"):
+    with pytest.raises(ScenarioError, match="its runs have the seeds 1, 2"):
         run_figure(figure, "quick", changes={"run.seed": 3}, **options)
 
 

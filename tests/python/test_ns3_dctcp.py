@@ -1,4 +1,4 @@
-"""DCTCP beside ns-3's own, in the same dumbbell: benches/ns3_dctcp.cc. Skipped where ns-3 is not installed."""
+"""DCTCP compared with ns-3's in the same dumbbell (benches/ns3_dctcp.cc). Skipped if ns-3 is not installed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SOURCE = Path(__file__).parents[2] / "benches" / "ns3_dctcp.cc"
 LIBRARIES = ["core", "network", "internet", "point-to-point", "traffic-control", "applications"]
 FLOWS = [2, 10]
 WARM_MS, END_MS = 25, 75
-# RFC 8257 cuts the window at once, as here; ns-3's default takes a round trip for it, and then often cuts once more.
+# RFC 8257 and Flowloom cut the window at once. ns-3's default takes a round trip, and then often cuts again.
 AT_ONCE, GRADUALLY = "TcpClassicRecovery", "TcpPrrRecovery"
-# Of the mean queue.
+# Tolerances of the mean queue.
 TOLERANCE = {AT_ONCE: 0.03, GRADUALLY: 0.15}
 
-# What ns-3 does in its own way is set here: it marks if 65 packets are in its queue discipline, and then one more is in the
-# device's queue. Its windows have two packets at least. Its hosts' own ports mark nothing.
+# This scenario follows ns-3's behaviour: it marks if 65 packets are in the queue discipline, when one more is in the device's
+# queue; windows have at least two packets; ports of hosts do not mark.
 SCENARIO = """\
 [run]
 time_limit = "{end_ms}ms"
@@ -64,7 +64,7 @@ ecn = "off"
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory) -> dict[tuple[int, str], dict[str, float]]:
-    """What ns-3 measures, by number of flows and kind of cut."""
+    """Return ns-3's measurements by number of flows and kind of cut."""
     if not shutil.which("g++"):
         pytest.skip("the comparison with ns-3 needs a C++ compiler (apt-get install g++ libns3-dev)")
     include = '#include "ns3/core-module.h"'
@@ -86,7 +86,7 @@ def theirs(tmp_path_factory) -> dict[tuple[int, str], dict[str, float]]:
 
 
 def ours(flows: int, folder: Path) -> dict[str, float]:
-    """Measure the same here. A run is the same as far as it goes, so two lengths give what lies between."""
+    """Measure the same in Flowloom. Runs of two lengths begin alike, so their difference covers the time between."""
     trace = folder / "long.csv"
     rows = [f"{53 * flow}e-6,{flow},{flows + flow},4000000000" for flow in range(flows)]
     trace.write_text("\n".join(["start_s,src,dst,bytes", *rows]) + "\n")
@@ -96,7 +96,7 @@ def ours(flows: int, folder: Path) -> dict[str, float]:
         assert summary["drops"]["total"] == 0
         assert summary["timeouts"] == 0
         span = summary["sim_s"]
-        # The mean is over both directions, and in the other one acknowledgements of 40 B do not queue.
+        # The mean covers both directions. In the other direction, acknowledgements of 40 B do not queue.
         packets = 2 * summary["queue"]["leaf-leaf"]["mean_bytes"] / 1500
         return span, packets * span, summary["utilisation"]["leaf-leaf"]["max"] * span
 

@@ -45,7 +45,7 @@ def test_what_has_no_value_is_nan(expression):
         ("slowdown", "a group of values"),
         ("transport", "a text"),
         ("slowdown.by_size[7].mean", "2 entries"),
-        ("slowdown.mean.p50", "asked of a single value"),
+        ("slowdown.mean.p50", "cannot be looked up in a single value"),
         ("slowdown.mean +", "invalid syntax"),
         ("__import__('os')", "only paths"),
         ("slowdown.mean ** 2", "only paths"),
@@ -84,16 +84,17 @@ def test_means_and_their_intervals_end_at_the_same_place(expression, mean, half_
 
 def test_confidence_intervals_against_a_table():
     assert estimate([3.0]) == (3.0, None, 1)
-    # Student's t for one degree of freedom and 95 % is 12.706; the standard error of (1, 3) is 1.
+    # For one degree of freedom and 95 %, Student's t is 12.706. The standard error of (1, 3) is 1.
     assert estimate([1.0, 3.0]) == pytest.approx((2.0, 12.706, 2), rel=1e-4)
-    # Four degrees of freedom: 2.776; the standard error of 1..5 is sqrt(2.5 / 5).
+    # For four degrees of freedom, Student's t is 2.776. The standard error of 1..5 is sqrt(2.5 / 5).
     assert estimate([1, 2, 3, 4, 5]) == pytest.approx((3.0, 2.776 * math.sqrt(0.5), 5), rel=1e-3)
     assert estimate([2.0, math.nan]) == (2.0, None, 1)
     assert math.isnan(estimate([]).mean)
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says():
-    # 1000 samples of 4 normals: the share that covers is binomial with p = 0.95, sd 0.007; 6 sd either way.
+    # Of 1000 samples of 4 normal values, the share whose interval covers the mean is binomial with p = 0.95 and standard
+    # deviation 0.007. The limits are 6 standard deviations away.
     sample = np.random.default_rng(1).normal(10, 3, (1000, 4))
     covered = np.mean([abs(e.mean - 10) <= e.half_width for e in map(estimate, sample.tolist())])
     assert 0.91 <= covered <= 0.99
@@ -124,5 +125,5 @@ def test_the_explained_numbers_are_those_that_a_run_has():
         for part in name.split("."):
             assert part in place, name
             place = place[part]
-            if place is None:  # requests: this run has none
+            if place is None:  # this run has no requests
                 break

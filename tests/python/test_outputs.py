@@ -1,4 +1,4 @@
-"""Nobody loses a result: what may be written where, who may write, and what a full disk or a crash leaves."""
+"""No result is lost: where results may be written, by which process, and what is left after a full disk or a crash."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def other():
 
 @pytest.fixture
 def tiny(fake, tmp_path, monkeypatch):
-    """A scenario of the stand-in simulator, which counts its runs."""
+    """A scenario for the fake simulator, which counts its runs."""
     path = tmp_path / "tiny.toml"
     path.write_text("[workload]\nflows = 10\n")
     made = []
@@ -47,7 +47,7 @@ def tiny(fake, tmp_path, monkeypatch):
 
 
 def sweep(out: Path, *, force: bool = False, seeds: int = 1, **axes: list) -> flowloom.Sweep:
-    """Sweep with the stand-in simulator, which worker processes would not have."""
+    """Sweep in threads, since worker processes would not have the fake simulator."""
     varied = {key.replace("__", "."): values for key, values in axes.items()}
     with ThreadPoolExecutor(1) as executor:
         return flowloom.sweep("[workload]\nflows = 10\n", varied, executor=executor, out=out, force=force, seeds=seeds)
@@ -64,7 +64,7 @@ def seed_in(folder: Path) -> int:
     return found.summary["seed"]
 
 
-# What a directory may hold
+# The content of a directory
 
 
 FOREIGN = ["notes.md", "series/notes.md", "mine/thesis.tex", ".git/config", "flows.parquet.bak", "plot.png"]
@@ -143,7 +143,7 @@ def test_the_same_may_be_repeated_and_another_scenario_or_build_only_by_force(re
     assert seed_in(folder) == 2
     for module in (scenario, outputs):
         monkeypatch.setattr(module, "engine_id", lambda: "another")
-    with pytest.raises(ScenarioError, match="by another build of the simulator"):
+    with pytest.raises(ScenarioError, match="from another build of the simulator"):
         flowloom.run(SMALL, out=folder, run__seed=2)
     flowloom.run(SMALL, out=folder, run__seed=2, force=True)
 
@@ -165,13 +165,13 @@ def test_one_kind_of_directory_never_replaces_another(tiny, tmp_path):
     made.clear()
     for force in ([], ["--force"]):
         error = call("sweep", path, "--vary", "workload.load=0.3", "--out", tmp_path / "run", *force, code=2).stderr
-        assert "it holds the result of a run, and a sweep is to be written" in error
+        assert "it holds the result of a run, not a sweep" in error
         error = call("run", path, "--out", tmp_path / "sweep", *force, code=2).stderr
-        assert "it holds a sweep, and the result of a run is to be written" in error
+        assert "it holds a sweep, not the result of a run" in error
     assert not made
 
 
-# Where it is
+# The place of a directory
 
 
 def never(*_):
@@ -187,17 +187,17 @@ def places(tmp_path: Path) -> dict[str, tuple[Path, str]]:
     (tmp_path / "to_full").symlink_to(tmp_path / "full")
     (tmp_path / "to_file").symlink_to(tmp_path / "file")
     return {
-        "a file": (tmp_path / "file", "it is a file"),
-        "below a file": (tmp_path / "file" / "sub", "file is a file"),
-        "far below a file": (tmp_path / "file" / "sub" / "sub", "file is a file"),
-        "a link to a file": (tmp_path / "to_file", "it is a file"),
+        "a file": (tmp_path / "file", "it is not a directory"),
+        "below a file": (tmp_path / "file" / "sub", "file is not a directory"),
+        "far below a file": (tmp_path / "file" / "sub" / "sub", "file is not a directory"),
+        "a link to a file": (tmp_path / "to_file", "it is not a directory"),
         "a dangling link": (tmp_path / "dangling", "nowhere, which does not exist"),
         "below a dangling link": (tmp_path / "dangling" / "sub", "nowhere, which does not exist"),
         "a loop": (tmp_path / "loop", "loop"),
         "a folder of something else": (tmp_path / "full", "it holds something else (notes.md)"),
         "a link to one": (tmp_path / "to_full", "it holds something else (notes.md)"),
         "too long a name": (tmp_path / ("x" * 300), "File name too long"),
-        "a device": (Path("/dev/null"), "it is a file"),
+        "a device": (Path("/dev/null"), "it is not a directory"),
         "where nothing can be made": (Path("/proc/nothing"), "No such file"),
     }
 
@@ -254,7 +254,7 @@ def test_a_linked_directory_is_written_through(result, tmp_path):
 
 @pytest.fixture
 def mount(tmp_path):
-    """Mount an empty file system of its own, if we may."""
+    """Mount an empty file system, if permissions allow it."""
     mounted = []
 
     def make(name: str, *options: str) -> Path:
@@ -395,7 +395,7 @@ def test_a_figure_does_not_replace_another_scale_or_another_figure(papers, tmp_p
 def test_thresholds_do_not_replace_those_for_another_question(tmp_path):
     words = ["thresholds", "--sizes", "web_search", "--queues", 2, "--out", tmp_path / "t"]
     call(*words, "--load", 0.8)
-    assert "the answer to another question" in call(*words, "--load", 0.7, code=2).stderr
+    assert "thresholds for other arguments" in call(*words, "--load", 0.7, code=2).stderr
     call(*words, "--load", 0.7, "--force")
 
 
@@ -408,23 +408,23 @@ def test_an_imported_table_replaces_nothing_but_itself(tmp_path, monkeypatch):
     os.link("a.csv", "hard.csv")
     for out in ("a.csv", "./a.csv", "link.csv", "hard.csv"):
         for force in ([], ["--force"]):
-            assert "it is the table that is to be read" in call("import", "a.csv", "--out", out, *force, code=2).stderr
+            assert "it is the table to read" in call("import", "a.csv", "--out", out, *force, code=2).stderr
     for force in ([], ["--force"]):
         assert "was not written by Flowloom" in call("import", "a.csv", "--out", "b.csv", *force, code=2).stderr
     assert Path("a.csv").read_text() == Path("b.csv").read_text() == table
     call("import", "a.csv", "--out", "sizes.csv")
     call("import", "a.csv", "--out", "sizes.csv")
-    assert "imported of something else (a.csv" in call("import", "b.csv", "--out", "sizes.csv", code=2).stderr
+    assert "imported from another table (a.csv" in call("import", "b.csv", "--out", "sizes.csv", code=2).stderr
     call("import", "b.csv", "--out", "sizes.csv", "--force")
     assert "# source: b.csv" in Path("sizes.csv").read_text()
     Path("to_sizes.csv").symlink_to("sizes.csv")
     call("import", "b.csv", "--out", "to_sizes.csv")
     assert Path("to_sizes.csv").is_symlink()
     Path("folder").mkdir()
-    assert "it is a folder" in call("import", "a.csv", "--out", "folder", code=2).stderr
+    assert "it is a directory" in call("import", "a.csv", "--out", "folder", code=2).stderr
 
 
-# Two at once
+# Two processes at once
 
 
 def test_the_second_of_two_is_told_who_is_first(tiny, tmp_path):
@@ -432,8 +432,8 @@ def test_the_second_of_two_is_told_who_is_first(tiny, tmp_path):
     out = tmp_path / "r"
     with outputs.claim(out, outputs.RESULT, "k"):
         error = call("run", path, "--out", out, code=2).stderr
-    assert f"another run writes to it: process {os.getpid()} on " in error
-    assert "has held it since 20" in error
+    assert f"it is in use: process {os.getpid()} on " in error
+    assert "has held the lock since 20" in error
     assert not made
     assert not out.exists()
 
@@ -448,7 +448,7 @@ def test_of_many_at_once_one_wins_at_a_time_and_the_result_is_whole(result, tmp_
             result.save(out)
             ends.append("saved")
         except ScenarioError as error:
-            assert "another run writes to it" in str(error)
+            assert "it is in use" in str(error)
             ends.append("told")
 
     threads = [threading.Thread(target=save) for _ in range(8)]
@@ -519,7 +519,7 @@ def test_files_are_on_the_disk_before_they_take_their_places(result, tmp_path, m
 
 
 class Killed(BaseException):
-    """Stands for a process that ends in the middle."""
+    """Simulates a process that is killed between two steps."""
 
 
 def moves_of_an_exchange(result, other, folder) -> int:
@@ -559,7 +559,7 @@ def test_a_replacement_that_breaks_off_at_any_step_loses_nothing(result, other, 
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(outputs, "_move", breaking)
-            if killed:  # then nobody undoes anything
+            if killed:  # a killed process does not undo its steps
                 patch.setattr(outputs.Output, "_restore", lambda *_: None)
                 patch.setattr(outputs.shutil, "rmtree", lambda *_, **__: None)
             try:
@@ -569,7 +569,7 @@ def test_a_replacement_that_breaks_off_at_any_step_loses_nothing(result, other, 
             else:
                 assert not before, "an exchange has fewer steps than were counted"
         if killed and before:
-            # It says that it is none, and is whole again as soon as someone claims it.
+            # The directory is not a result until the next claim restores it.
             if not (folder / MARKER).exists():
                 with pytest.raises(ScenarioError, match="not a results directory"):
                     flowloom.load(folder)
@@ -597,7 +597,7 @@ def test_an_interrupt_while_files_change_places_is_heard_afterwards(result, othe
     monkeypatch.setattr(outputs, "_move", interrupting)
     with pytest.raises(KeyboardInterrupt):
         other.save(folder, force=True)
-    # Who insists is heard at once, and then nothing has changed.
+    # A second signal is delivered at once, and leaves the earlier result unchanged.
     assert seed_in(folder) == {1: 2, 2: 1}[times]
     assert not [name for name in content(folder) if name.startswith(".flowloom")]
 

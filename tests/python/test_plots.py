@@ -1,4 +1,4 @@
-"""Pictures: nothing is clipped or drawn over, transports can be told apart, and values are where their axis says."""
+"""Pictures: no text is clipped or covered, transports look different, and values are at the right places."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = [name for name in style._TRANSPORTS if name != "ideal"]
 
 @pytest.fixture
 def drawings(monkeypatch, tmp_path):
-    """Every drawing that is saved; set GALLERY to a folder to look at them."""
+    """All drawings that a test saves. Set GALLERY to a folder to keep the pictures."""
     saved = []
 
     def keep(drawing, stem):
@@ -45,7 +45,7 @@ def drawings(monkeypatch, tmp_path):
 
 
 def texts(drawing):
-    """Every text that is seen, with its box in pixels; of the axes, the legend and the drawing itself."""
+    """Return every visible text of the axes, the legend and the drawing itself, with its box in pixels."""
     found = [drawing._suptitle] if drawing._suptitle else []
     for below in drawing.legends:
         found += [*below.get_texts(), below.get_title()]
@@ -60,20 +60,20 @@ def texts(drawing):
 
 
 def sound(drawing):
-    """Check that no text leaves the drawing, and that none is on another one."""
+    """Check that every text is inside the drawing, and that no text covers another."""
     seen = texts(drawing)
     assert seen
     for text, _, box in seen:
         assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= drawing.bbox.width + 1 and box.y1 <= drawing.bbox.height + 1, text
     for (a, one, here), (b, other, there) in itertools.combinations(seen, 2):
-        if one.get_rotation() in (0, 90) and other.get_rotation() in (0, 90):  # what leans has a box larger than itself
+        if one.get_rotation() in (0, 90) and other.get_rotation() in (0, 90):  # the box of slanted text is larger than the text
             width = min(here.x1, there.x1) - max(here.x0, there.x0)
             height = min(here.y1, there.y1) - max(here.y0, there.y0)
             assert width <= 1 or height <= 1, (a, b)
 
 
 def result(name: str, slowdown: float, seed: int = 1) -> Results:
-    """A made-up result, with the shape of real ones."""
+    """Make a result of made-up numbers."""
     import pyarrow as pa
 
     draw = np.random.default_rng(seed)
@@ -85,7 +85,7 @@ def result(name: str, slowdown: float, seed: int = 1) -> Results:
 
 
 class Made(Grid):
-    """A figure's grid with made-up numbers, so that every figure can be drawn without running it."""
+    """Make a figure's grid of made-up numbers, so that every figure can be drawn without running it."""
 
     def __init__(self, of):
         super().__init__(of, [], {})
@@ -155,7 +155,7 @@ def test_a_comparison_is_drawn_with_the_markers_of_its_legend(drawings, tmp_path
     assert shown == [(style.transport(name).color, style.transport(name).marker) for name in names]
     for spot in drawing.axes:
         assert [(line.get_color(), line.get_marker()) for line in spot.lines] == shown
-    # Flows of all seeds are drawn: the distribution starts at one in 800.
+    # The flows of all seeds are drawn, so the distribution starts at one in 800.
     assert drawing.axes[1].lines[0].get_ydata()[0] == 1 / 800
 
 
@@ -166,7 +166,7 @@ def test_a_distribution_is_drawn_as_the_simulator_draws_from_it(name, drawings, 
     (drawing,) = drawings
     sound(drawing)
     x, y = drawing.axes[0].lines[0].get_data()
-    # The sampler: linear in bytes between points, all of the first point's share at its size.
+    # The sampler is linear in bytes between points, and the first point's share has exactly its size.
     table, share = np.array(entry["points"]).T
     for low, high, f_low, f_high in zip(table, table[1:], share, share[1:], strict=False):
         inside = (x > low) & (x < high)
@@ -195,7 +195,7 @@ SEEN_BY = {
 
 
 def oklab(color: str, vision: str):
-    """A colour as a point of Ottosson's OKLab, in which distances are how different colours look; 0.02 is just noticeable."""
+    """Convert a colour to Ottosson's OKLab, whose distances are perceived differences; 0.02 is just noticeable."""
     encoded = np.array(to_rgb(color))
     linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
     seen = np.clip(SEEN_BY[vision] @ linear, 0, 1)
@@ -222,7 +222,7 @@ def test_no_two_transports_look_alike():
         assert one.label != other.label
         assert one.marker != other.marker, (a, b)
         assert apart(one, other, "normal") > 0.1, (a, b)
-        if one.hatch == other.hatch and "ideal" not in (a, b):  # the bound is no bar, and its dash is its own
+        if one.hatch == other.hatch and "ideal" not in (a, b):  # the bound is not a bar, and has its own dash
             assert min(apart(one, other, vision) for vision in SEEN_BY) > 0.07, (a, b)
 
 
@@ -230,7 +230,7 @@ def test_every_transport_there_is_and_is_planned_has_its_look():
     there = {entry["name"] for entry in json.loads(_native.catalogue())["transports"]}
     planned = {"pase", "pdq", "d3", "expresspass", "ndp", "homa", "hpcc", "top"}
     assert there | planned <= style._TRANSPORTS.keys()
-    assert catalogue.papers()  # whose figures name them, too
-    # What somebody adds keeps its look, and has no other's.
+    assert catalogue.papers()  # the axes of their figures name transports too
+    # A transport that a user adds always has the same look, which no other transport has.
     assert style.transport("my_own") == style.transport("my_own")
     assert style.transport("my_own").color not in {look.color for look in style._TRANSPORTS.values()}

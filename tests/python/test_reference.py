@@ -1,4 +1,4 @@
-"""docs/scenario.md is what the simulator's schema says, and what it says is so."""
+"""docs/scenario.md agrees with the simulator's schema and with resolved scenarios."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORKLOADS = {
 
 
 def rows(*heads: str) -> dict[str, str]:
-    """The keys and defaults of the table below these headings of the committed page."""
+    """Return the keys and defaults of the table below these headings of the committed page."""
     text = PAGE.read_text()
     for head in heads:
         text = text[text.index(head) + len(head) :]
@@ -67,9 +67,9 @@ def test_every_transport_has_its_parameters_there(name):
 
 
 def described_at(table: str) -> str:
-    """Where the page describes a table: it says of equal ones that they are like the first."""
+    """Return the table whose keys the page lists for this one: equal tables are listed once."""
     section = PAGE.read_text().partition(f"## `[{table}]`")[2].partition("\n## ")[0]
-    like = re.search(r"^As `\[(.*)\]`\.$", section, re.M)
+    like = re.search(r"^This table has the same keys as `\[(.*)\]`\.$", section, re.M)
     return like[1] if like else table
 
 

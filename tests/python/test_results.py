@@ -102,7 +102,7 @@ def test_an_earlier_result_is_replaced_and_anything_else_refused(result, tmp_pat
     with pytest.raises(ScenarioError, match="holds something else"):
         result.save(other)
     assert [p.name for p in other.iterdir()] == ["chapter1.tex"]
-    with pytest.raises(ScenarioError, match="it is a file"):
+    with pytest.raises(ScenarioError, match="it is not a directory"):
         result.save(other / "chapter1.tex")
 
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_written_whole_leaves_no_trace(result, tmp_path, monkeypa
 def test_half_a_directory_is_no_result(result, tmp_path):
     folder = result.save(tmp_path / "r")
     (folder / MARKER).unlink()
-    with pytest.raises(ScenarioError, match="not a results directory: provenance"):
+    with pytest.raises(ScenarioError, match="not a results directory: it has no provenance"):
         flowloom.load(folder)
     (folder / MARKER).write_text("{")
     with pytest.raises(ScenarioError, match="damaged"):

@@ -59,7 +59,7 @@ def test_a_dict_replaces_the_table_it_names(scenario):
 
 def test_the_key_tells_what_a_result_depends_on(scenario):
     base = Scenario.of(scenario)
-    assert base.set({"run.seed": 1}).key() == base.key()  # 1 is the default
+    assert base.set({"run.seed": 1}).key() == base.key()  # the default is 1
     keys = {base.key(), base.set({"run.seed": 2}).key(), base.set({"transport.name": "pfabric"}).key()}
     assert len(keys) == 3
 

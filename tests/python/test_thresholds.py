@@ -32,26 +32,26 @@ def objective(sizes, load, reading, thresholds):
     return float(model.cost(sizes, load, reading)(np.array(thresholds, dtype=float)))
 
 
-# Two sizes, one packet and ten, each half of the flows: 5.5 packets on average, of which one is in the first queue, so that
-# 2/11 of the packets arrive there.
+# Half of the flows have one packet, half have ten. The mean is 5.5 packets, one of which is in the first queue, so 2/11 of the
+# packets arrive there.
 TWO = Sizes.through("two", [(PACKET, 0.5), (10 * PACKET, 0.5), (10 * PACKET, 1.0)])
 
 
 @pytest.mark.parametrize("reading", ["exact", "bound"])
 def test_two_sizes_by_hand(reading):
     assert TWO.mean == pytest.approx(5.5 * PACKET)
-    # At load 0.5: T1 = 1 / (1 - 1/11) = 1.1 for all, T2 = 1 / (1 - 1/2) = 2 for half of them. One queue has T1 = 2.
+    # At load 0.5, T1 = 1 / (1 - 1/11) = 1.1 for all flows, and T2 = 1 / (1 - 1/2) = 2 for half of them. One queue has T1 = 2.
     assert objective(TWO, 0.5, reading, [PACKET]) == pytest.approx(1.1 + 0.5 * 2)
     assert objective(TWO, 0.5, reading, []) == pytest.approx(2)
     assert flowloom.thresholds(TWO, 0.5, 2, reading=reading).thresholds == ()
-    # At load 0.9 a second queue pays: 11/9.2 + 0.5 * 10 < 10, and nothing between the sizes is better than the smaller one.
+    # At load 0.9 a second queue is better: 11/9.2 + 0.5 * 10 < 10. No threshold between the sizes is better than the smaller.
     solution = flowloom.thresholds(TWO, 0.9, 2, reading=reading)
     assert solution.thresholds == (PACKET,)
     assert solution.objective == pytest.approx(11 / 9.2 + 5)
 
 
 def test_delay_per_packet_by_hand():
-    # Of a flow's 5.5 packets, one waits T1 = 1.1 and 4.5 wait T2 = 2.
+    # Of a flow's 5.5 packets on average, one waits T1 = 1.1, and 4.5 wait T2 = 2.
     assert objective(TWO, 0.5, "per_packet", [PACKET]) == pytest.approx(1.1 + 4.5 * 2)
 
 
@@ -72,8 +72,8 @@ def test_exponential_sizes_in_closed_form():
     assert solution.objective == pytest.approx(3.75, rel=1e-5)
 
 
-# Objectives of the published sets, and the least that another program with another optimiser found. For data mining it stopped
-# above the least: there ours may only be lower.
+# Objectives of the published sets, and the minima that another program with another optimiser found. Its minimum for data
+# mining is not the global one, so ours may be lower there.
 @pytest.mark.parametrize(
     ("table", "reading", "of_published", "least"),
     [
@@ -101,13 +101,14 @@ def test_equal_split_of_web_search(reading, value):
     solution = flowloom.thresholds("web_search", 0.8, reading=reading)
     (split,) = (r for r in solution.loads[0].rivals if r.name == "equal split")
     assert split.objective == pytest.approx(value, abs=0.005)
-    # Percentiles by hand: an eighth of the flows has 8760 B; half is 10/13 of the way from 48180 B (40 %) to 77380 B (53 %).
+    # Percentiles by hand: the first eighth of the flows ends at 8760 B. The median is 10/13 of the way from 48180 B (40 %) to
+    # 77380 B (53 %).
     assert split.thresholds[0] == 8760
     assert split.thresholds[3] == round(48_180 + 10 / 13 * 29_200)
 
 
 class Oracle:
-    """The objective again, by sampling quantiles instead of integrating, and its least value on a grid by dynamic programming.
+    """Compute the objective from sampled quantiles, and its minimum on a grid by dynamic programming.
 
     mu_i telescopes, so that a queue's delay depends on its upper threshold alone, and the objective is a sum over neighbours.
     """
@@ -141,7 +142,7 @@ def test_no_grid_has_anything_better(table):
     oracle = Oracle(POINTS[table])
     for load, reading, queues in [(0.8, "exact", 8), (0.95, "exact", 4), (0.8, "per_packet", 8), (0.5, "per_packet", 2)]:
         solution = flowloom.thresholds(table, load, queues, reading=reading)
-        # The sample of the oracle is good to some 1e-4.
+        # The oracle's sample is accurate to about 1e-4.
         assert solution.objective <= oracle.least(load, reading, queues) * (1 + 5e-4), (load, reading, queues)
 
 
@@ -189,7 +190,7 @@ def test_one_set_for_several_loads():
         alone = flowloom.thresholds("web_search", at.load, 4, reading="per_packet")
         assert at.best.objective == pytest.approx(alone.objective, rel=1e-6)
         assert at.ratio >= 1 - 1e-9
-        # The best for one load is a set that was there to be chosen.
+        # The best set for one load was one of the candidates.
         ratios = [objective(worst.sizes, o.load, "per_packet", at.best.thresholds) / o.best.objective for o in worst.loads]
         assert worst.objective <= max(ratios) + 1e-6
         assert mean.objective <= sum(ratios) / 3 + 1e-6
@@ -210,7 +211,7 @@ def test_what_sizes_can_be_given_as(tmp_path):
         found = flowloom.thresholds(tmp_path / name, 0.9, 2, dialect=dialect)
         assert found.thresholds == (PACKET,), name
         assert found.objective == pytest.approx(11 / 9.2 + 5), name
-    # Reported sizes are spread evenly over their bin: two of three flows are uniform up to 1000 B, one from there to 3000 B.
+    # Sizes are uniform within a bin: two of three flows lie between 0 and 1000 B, and one between 1000 and 3000 B.
     (tmp_path / "reported.csv").write_text("bytes,count\n1000,2\n3000,1\n")
     sizes = Sizes.of(tmp_path / "reported.csv")
     assert sizes.mean == pytest.approx(2 / 3 * 500 + 1 / 3 * 2000)
@@ -259,7 +260,7 @@ def test_the_command_prints_what_can_be_pasted(tmp_path):
     assert (tmp_path / "t/thresholds.png").stat().st_size > 10_000
     found = json.loads((tmp_path / "t/thresholds.json").read_text())
     assert found["thresholds_packets"] == pytest.approx([1333, 6667])
-    # The directory is ours, so the same command may write it again.
+    # The same command may write to its own directory again.
     words = ["thresholds", "--sizes", "web_search", "--load", 0.8, "--queues", 4, "--out", tmp_path / "t", "--json"]
     again = json.loads(call(*words).stdout)
     assert {k: v for k, v in again.items() if k != "seconds"} == {k: v for k, v in found.items() if k != "seconds"}
@@ -281,7 +282,7 @@ def test_what_is_pasted_is_what_the_transport_has():
         thresholds, rest = resolved("\n" + solution.snippet)
         assert tuple(thresholds) == solution.thresholds
         assert rest == untouched
-    # The transport's own default is the published set, written a second time.
+    # The transport's default is a second copy of the published set.
     assert tuple(resolved("")[0]) == published.get("web_search", 0.8).thresholds
 
 
@@ -313,7 +314,7 @@ def test_the_command_finds_one_set_for_several_loads():
         (["--sizes", "web_search", "--load", "0"], "above 0 and below 1"),
         (["--sizes", "web_search", "--load", "nan"], "above 0 and below 1"),
         (["--sizes", "web_search", "--robust", "0.5,1.5"], "load 1.5"),
-        (["--sizes", "web_search", "--robust", "half"], "like --robust 0.5"),
+        (["--sizes", "web_search", "--robust", "half"], "such as --robust 0.5"),
         (["--sizes", "web_search", "--robust", ""], "no load"),
         (["--sizes", "web_search", "--load", "0.5", "--robust", "0.5"], "give one of them"),
         (["--sizes", "web_search"], "--load 0.8"),
@@ -323,24 +324,24 @@ def test_the_command_finds_one_set_for_several_loads():
         (["--sizes", "web_search", "--robust", "0.5,0.6", "--over", "wurst"], 'did you mean "worst"'),
         (["--sizes", "web_search", "--load", "0.8", "--objective", "simulate"], 'did you mean "simulated"'),
         (["--sizes", "web_search", "--load", "0.8", "--set", "a=1"], "--objective simulated"),
-        (["--load", "0.8"], "in one way"),
-        (["--sizes", "web_search", "--flows", "two.csv", "--load", "0.8"], "in one way"),
+        (["--load", "0.8"], "give flow sizes with one of"),
+        (["--sizes", "web_search", "--flows", "two.csv", "--load", "0.8"], "give flow sizes with one of"),
         (["web_search", "--load", "0.8"], "--sizes web_search"),
         (
             ["--flows", "one.csv", "--load", "0.8"],
-            "1 different size(s), and each queue needs flows that end in it; give 1 or fewer",
+            "1 different size(s) in packets of 1460 B, and some flow must end in each queue; give 1 or fewer",
         ),
         (["--flows", "two.csv", "--load", "0.8", "--queues", "3"], "2 different size(s)"),
         (["--flows", "nothing.csv", "--load", "0.8"], "a column called bytes; it has size"),
         (["--flows", "nowhere.parquet", "--load", "0.8"], "cannot read nowhere.parquet"),
-        (["--flows", "negative.csv", "--load", "0.8"], "-5 bytes is no size"),
+        (["--flows", "negative.csv", "--load", "0.8"], "-5 bytes is not a valid flow size"),
         (["--flows", "zero.csv", "--load", "0.8"], "0 bytes"),
         (["--histogram", "falling.csv", "--load", "0.8"], "falling.csv:3"),
-        (["--histogram", "negative.hist", "--load", "0.8"], "no number of flows"),
+        (["--histogram", "negative.hist", "--load", "0.8"], "is not a number of flows"),
         (["--sizes", "plain.csv", "--load", "0.8"], "--dialect"),
         (["--published", "web_serach"], 'did you mean "web_search"'),
         (["--published", "web_search", "--load", "0.75"], "0.5, 0.6, 0.7, 0.8, 0.9"),
-        (["--published", "web_search"], "give one with --load"),
+        (["--published", "web_search"], "give one of them with --load"),
         (["--sizes", "web_search", "--load", "0.8", "--out", "taken"], "holds something else"),
         (["--objective", "simulated", "--flows", "two.csv"], "flowloom import"),
         (["--objective", "simulated", "--scenario", "nowhere.toml"], "cannot read"),
@@ -375,7 +376,10 @@ SIMULATED = {"workload": {"sizes": {"cdf": "sizes.csv"}, "load": 0.8, "flows": 3
 
 @pytest.fixture
 def bowl(fake, monkeypatch, tmp_path):
-    """A simulator in which 20 kB and 300 kB are best, at any load, under noise that seeds share; notes its runs."""
+    """A fake simulator whose best thresholds are 20 kB and 300 kB at any load, with noise that depends on the seed.
+
+    It records its runs.
+    """
     monkeypatch.setitem(fake.PACE, "pias", 1.0)
     simulate, made = fake.run, []
 
@@ -412,7 +416,7 @@ def test_a_simulated_search_finds_what_theory_does_not_know(bowl):
     assert np.log(found.thresholds) == pytest.approx(OPTIMUM, abs=0.35)
     best, analytic, *_ = found.compared
     assert (best.name, analytic.name) == ("found", "analytic, exact")
-    # The analytic set is some e-folds off, which costs 100 * 0.8 times the square of that (of 3, if it is more).
+    # The analytic set is off by some factors of e. It costs 100 * 0.8 times the square of their number, which counts up to 3.
     off = sum(min(3, *abs(np.log(analytic.thresholds) - at)) ** 2 for at in OPTIMUM)
     assert best.difference.mean == pytest.approx(-80 * off, rel=0.1)
     assert best.difference.mean + best.difference.half_width < 0
@@ -420,14 +424,14 @@ def test_a_simulated_search_finds_what_theory_does_not_know(bowl):
 
 
 def test_where_thresholds_do_not_matter_nothing_is_found_to_be_better(bowl, monkeypatch):
-    # Of some hundred sets, all as good as each other, the luckiest looks better on the seeds that chose it, and on no others.
+    # All of about a hundred sets are equally good. The selected one looks better on the search's seeds, but not on fresh ones.
     monkeypatch.setattr("test_thresholds.DEPTH", 0)
     found = look(budget=400)
     assert len(bowl) > 100
     best = found.compared[0].difference
     assert abs(best.mean) <= best.half_width
     assert best.half_width < 80 * 0.2
-    # Five rounds make the steps small; each set that is accepted adds one. One in forty is, by chance.
+    # Five rounds make the steps small, and each accepted set adds one. One set in forty is accepted by chance.
     assert 5 <= found.rounds <= 8
 
 
@@ -440,7 +444,7 @@ def test_a_search_keeps_to_its_budget_and_compares_with_seeds_it_has_not_seen(bo
     searched = {seed for seeds in by_set.values() for seed in seeds if seed <= 16}
     fresh = {seed for seeds in by_set.values() for seed in seeds} - searched
     assert {min(searched), min(fresh)} == {1, 1001}
-    # Common random numbers: whatever a set was run with begins with the same seeds.
+    # Common random numbers: the runs of every set begin with the same seeds.
     for seeds in by_set.values():
         early = sorted(seeds & searched)
         assert early == list(range(1, len(early) + 1))
@@ -453,7 +457,7 @@ def test_an_interrupted_search_goes_on_where_it_was(bowl, tmp_path):
     again = look(budget=80, runs=tmp_path / "runs")
     assert len(bowl) == count
     assert again.thresholds == first.thresholds
-    # A larger budget begins with the same runs.
+    # The search with a larger budget begins with the same runs.
     assert look(budget=120, runs=tmp_path / "runs").runs - first.runs >= len(bowl) - count > 0
 
 
@@ -461,7 +465,7 @@ def test_one_set_for_several_loads_by_simulation(bowl):
     found = look(loads=[0.5, 0.8], budget=1200)
     assert [load for _, _, load in bowl].count(0.5) > 100
     assert np.log(found.thresholds) == pytest.approx(OPTIMUM, abs=0.5)
-    # The bowl is the same at both loads, so that one set can be as good as each load's own.
+    # The optimum is the same at both loads, so one set can be as good as each load's own.
     assert found.compared[0].ratios == pytest.approx([1, 1], abs=0.05)
     assert len(found.compared[0].values) == 2
 
@@ -543,7 +547,7 @@ def test_over_several_loads_the_ratios_to_each_loads_own_best_count():
             return self.values[load, thresholds] * seed
 
     bests = {0.5: (1,), 0.8: (2,)}
-    costs = {over: search.Yardstick(Table(), bests, over).costs([(1,), (2,)], [1, 7]) for over in ("worst", "mean")}
+    costs = {over: search.Objective(Table(), bests, over).costs([(1,), (2,)], [1, 7]) for over in ("worst", "mean")}
     assert costs["worst"] == {(1,): [4.0, 4.0], (2,): [1.5, 1.5]}
     assert costs["mean"] == {(1,): [2.5, 2.5], (2,): [1.25, 1.25]}
 
@@ -552,7 +556,7 @@ def test_what_the_search_finds_by_itself_knows_nothing_of_the_rivals(monkeypatch
     honest = flowloom.thresholds("web_search", 0.8, 3)
     (at,) = honest.loads
     assert at.searched == at.objective
-    # A search that fails finds a poor set, and says so; what is given is then the better rival.
+    # A search that fails reports its poor set as `searched`, and returns the better rival.
     monkeypatch.setattr(solver, "_evolve", lambda cost, sizes, count, starts: np.full(count, 1.0))
     monkeypatch.setattr(solver, "_polish", lambda cost, sizes, best: best)
     poor = flowloom.thresholds("web_search", 0.8, 3)

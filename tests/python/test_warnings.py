@@ -1,4 +1,4 @@
-"""A run whose scheme could not work as configured says so: before it runs, in its table, its JSON, and the API."""
+"""Warnings that a scheme cannot work as configured: before the run, in tables, in JSON and in the API."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ def test_a_comparison_without_marks_says_so_in_the_table(scenario, tmp_path):
         tmp_path / "c",
     ]
     made = call(*words)
-    # The defect: all four are the same, since ports hold less than they would mark above.
+    # All four give the same results, since ports hold less than the marking threshold.
     (_, *means) = row(made.stdout, "Mean slowdown")
     assert len(set(means)) == 1
     assert row(made.stdout, "Warnings") == ["Warnings", "no marks", "no marks", "no marks"]
     assert made.stdout.count("no marks (dctcp; d2tcp; ecn_star): ") == 1
     (told,) = re.findall(r"warning: no marks \(dctcp; d2tcp; ecn_star\): .*", made.stderr)
     assert "fabric.buffer = 36.864kB" in told and "mark above 97.5kB" in told
-    assert made.stderr.index(told) < made.stderr.index("runs to make")
+    assert made.stderr.index(told) < made.stderr.index("runs to simulate")
     as_json = call(*words, "--json")
     runs = json.loads(as_json.stdout)
     assert [[found["flag"] for found in run["warnings"]] for run in runs] == [[], *[["no marks"]] * 3]
     assert "no marks" in as_json.stderr
-    # A buffer with room for marks: they differ, and nothing is warned of.
+    # With a larger buffer, ports mark: the results differ, and there is no warning.
     text = call(*words, "--force", "--set", "fabric.buffer=200kB", "--set", "workload.sizes={fixed='1MB'}").stdout
     assert "no marks" not in text
     assert len(set(row(text, "Mean slowdown")[1:])) > 1
@@ -135,7 +135,7 @@ def test_a_sweep_has_flags_and_the_run_of_each_row(scenario, tmp_path):
         assert command == "explain" and f"transport.name {r['transport.name']}" in line
         assert f"{r['transport.name']}, seed 1" in call("explain", directory).stdout.lower()
     (out / "sweep.parquet").unlink()
-    assert "has not ended: 2 runs" in call("explain", out).stdout
+    assert "is an unfinished sweep with 2 finished runs" in call("explain", out).stdout
     (out / "sweep.parquet").write_text("no Parquet")
     assert "is damaged" in call("explain", out, code=2).stderr
 
@@ -177,6 +177,6 @@ def test_warnings_of_many_runs_are_few_lines():
         "unfinished (run 0): 0 flows",
         "unfinished (run 1): 1 flows",
         "unfinished (run 2): 2 flows",
-        "unfinished: likewise 6 more",
+        "unfinished: the same warning for 6 more",
         "no marks (run 0; run 1; run 2; run 3; run 4; run 5 and 3 more): none came",
     ]

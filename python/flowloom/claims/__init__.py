@@ -1,1 +1,1 @@
-"""What papers claim, held against what was measured here."""
+"""Claims of papers, and their comparison with measurements."""

@@ -1,9 +1,9 @@
-"""The questions that a claim can ask of a figure's runs. A figure file names them with their parameters and bands.
+"""The kinds of checks that a claim can make on a figure's runs. A figure file selects them, with parameters and bands.
 
-A check computes its number for each seed by itself, so that a ratio compares runs on the same flows. Then it estimates the mean
+A check first computes its number for each seed, so that a ratio compares runs on the same flows. Then it estimates the mean
 over seeds with its 95 % interval. At every point that `where` selects, the check holds if the whole interval lies in the band,
-differs if the whole interval lies outside, and is undecided otherwise; the worst point decides. With one seed, the value alone
-decides. A point without a value (nothing finished, say) never holds.
+differs if the whole interval lies outside, and is undecided otherwise. The worst point decides. With one seed, the value alone
+decides. At a point without a value (for example because no flow finished) the check differs.
 """
 
 from __future__ import annotations
@@ -15,48 +15,48 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from flowloom._native import ScenarioError
-from flowloom.claims.intervals import DIFFERS, HOLDS, UNDECIDED, Band, Span, largest, least, worst
+from flowloom.claims.intervals import DIFFERS, HOLDS, UNDECIDED, Band, Span, largest, smallest, worst
 
 Where = Mapping[str, Sequence[Any]]
 Point = Mapping[str, Any]
 
 
 class Measured(Protocol):
-    """The runs of a figure, as checks see them."""
+    """The interface of a figure's runs for checks."""
 
     def points(self, where: Where) -> list[dict[str, Any]]:
-        """Give the grid's points that `where` selects, in the order of the axes."""
+        """Return the grid's points that `where` selects, in the order of the axes."""
 
     def values_of(self, axis: str) -> list[Any]:
-        """Give an axis's values in order."""
+        """Return an axis's values in order."""
 
     def name(self, point: Point) -> str:
-        """Name a point for people."""
+        """Return a point's name for messages."""
 
     def samples(self, metric: str, point: Point) -> list[float]:
-        """Give a metric for each seed, in the same order at every point; NaN where a run does not have it."""
+        """Return a metric for each seed, in the same order at every point; NaN for a run without a value."""
 
     def course(self, series: str, x: str, y: str, point: Point) -> list[tuple[list[float], list[float]]]:
-        """Give two columns of a recorded series, for each seed."""
+        """Return two columns of a recorded series, for each seed."""
 
 
 class Outcome(NamedTuple):
-    """What a check found."""
+    """The outcome of a check."""
 
     verdict: str
     measured: str
     band: str
     decisive: Span
-    """The value that decided: the one that lies farthest out."""
+    """The value that decided the verdict: of the points with this verdict, the one farthest outside the band."""
 
     @property
     def holds(self) -> bool:
-        """Whether the check certainly holds."""
+        """Whether the verdict is `holds`."""
         return self.verdict == HOLDS
 
 
 class Value(NamedTuple):
-    """One number and the point it was measured at."""
+    """A number and the point at which it was measured."""
 
     span: Span
     where: str
@@ -66,7 +66,7 @@ class Value(NamedTuple):
 
 
 def summarise(values: Sequence[Value]) -> str:
-    """Give the smallest and largest value and where they are."""
+    """Describe the smallest and the largest value with their points."""
     missing = next((v for v in values if not v.span.known), None)
     if missing:
         return f"no value at {missing.where}"
@@ -78,7 +78,7 @@ def summarise(values: Sequence[Value]) -> str:
 
 def _judge(values: Sequence[Value], band: Band, what: str, measured: str | None = None) -> Outcome:
     if not values:
-        raise ScenarioError(f"a check of {what} selects no point of the grid: look at its `where`, `of` and `to`")
+        raise ScenarioError(f"a check of {what} selects no point of the grid; correct its `where`, `of` or `to`")
     verdicts = [band.judge(v.span) for v in values]
     verdict = worst(verdicts)
     decisive = max((v for v, each in zip(values, verdicts, strict=True) if each == verdict), key=lambda v: band.beyond(v.span))
@@ -95,12 +95,12 @@ def _paired(a: Sequence[float], b: Sequence[float], combine: Callable[[float, fl
 
 
 def _ratio(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    """Divide seed by seed; a division by zero leaves nothing, so that no seed is left out for its result."""
+    """Divide seed by seed. After a division by zero, no seed has a value: leaving out that seed alone would bias the mean."""
     return [math.nan] * len(a) if 0 in b else _paired(a, b, lambda x, y: x / y)
 
 
 def _step(a: Sequence[float], b: Sequence[float]) -> Span:
-    """Give how far b lies above a, as a share of the larger of the two means: from -1 to 1, and 0 if both are zero."""
+    """Return b - a as a share of the larger of the two means: from -1 to 1, and 0 if both are zero."""
     scale = max(abs(Span.of(a).value), abs(Span.of(b).value))
     rise = Span.of(_paired(a, b, lambda x, y: y - x))
     return Span(*(end / scale for end in rise)) if scale else rise
@@ -115,7 +115,7 @@ def level(
     at_most: float | None = None,
     every_run: bool = False,
 ) -> Outcome:
-    """Hold if the metric itself lies in the band at every point; with `every_run`, in each run by itself."""
+    """Check that the metric itself lies in the band at every point; with `every_run`, that it does in every single run."""
     values = []
     for point in grid.points(where or {}):
         samples = grid.samples(metric, point)
@@ -125,7 +125,7 @@ def level(
 
 
 def _ratios(grid: Measured, metric: str, of: Where, to: Where, where: Where | None) -> list[tuple[dict[str, Any], list[float]]]:
-    """Give the ratio for each seed and point; the point says what of `of` is meant where that is more than one."""
+    """Return the ratio for each seed and point. A point has the axes of `of` only if `of` selects several values of them."""
     found = []
     other = {axis: values[0] for axis, values in to.items()}
     for point in grid.points({**(where or {}), **of}):
@@ -148,7 +148,7 @@ def ratio(
     at_least: float | None = None,
     at_most: float | None = None,
 ) -> Outcome:
-    """Hold if the metric at `of`, divided by the metric at `to`, lies in the band for all else the same."""
+    """Check that the metric at `of`, divided by the metric at `to`, lies in the band at all values of the other axes."""
     values = _spans(grid, _ratios(grid, metric, of, to, where))
     return _judge(values, Band(at_least, at_most), f"{metric} of {_named(of)} / {_named(to)}")
 
@@ -163,25 +163,25 @@ def best_ratio(
     at_least: float | None = None,
     at_most: float | None = None,
 ) -> Outcome:
-    """Hold if the smallest of the ratios of `of` to `to` lies in the band: "up to 20 % less", wherever that is."""
+    """Check that the smallest of the ratios of `of` to `to` lies in the band, for claims such as "up to 20 % less"."""
     values = _spans(grid, _ratios(grid, metric, of, to, where))
     what = f"least {metric} of {_named(of)} / {_named(to)}"
-    best = least(v.span for v in values)
+    best = smallest(v.span for v in values)
     measured = f"{best}, of {summarise(values)}" if len(values) > 1 else None
     return _judge([Value(best, "")] if values else [], Band(at_least, at_most), what, measured)
 
 
 def peak(grid: Measured, *, metric: str, of: Where, to: Where, at: Where, where: Where | None = None) -> Outcome:
-    """Hold if the ratio of `of` to `to` is larger at the point `at` than at all others."""
+    """Check that the ratio of `of` to `to` is larger at the point `at` than at all others."""
     ratios = _ratios(grid, metric, of, to, where)
     band = f"{metric} of {_named(of)} / {_named(to)} largest at {_named(at)}"
     there = [r for r in ratios if all(r[0].get(axis) in wanted for axis, wanted in at.items())]
     others = [r for r in ratios if r not in there]
     if len(there) != 1 or not others:
-        raise ScenarioError(f"a check of {band} selects no point of the grid, or not one among others: look at its `at`")
+        raise ScenarioError(f"a check of {band} selects no point of the grid; `at` must select one of several points")
     margins = [Span.of(_paired(samples, there[0][1], lambda x, y: y - x)) for _, samples in others]
     measured = f"{_spans(grid, there)[0].span} there, elsewhere {summarise(_spans(grid, others))}"
-    return _judge([Value(least(margins), "")], Band(0.0, None), band, measured)._replace(band=band)
+    return _judge([Value(smallest(margins), "")], Band(0.0, None), band, measured)._replace(band=band)
 
 
 def spread(
@@ -193,11 +193,11 @@ def spread(
     at_most: float,
     difference: bool = False,
 ) -> Outcome:
-    """Hold if the largest value along an axis exceeds the smallest by no more than a share of it (or, as a difference)."""
+    """Check that the largest value along an axis exceeds the smallest by at most a share of it; or an absolute difference."""
     values = []
     for rest, along in _groups(grid, across, where):
         samples = [grid.samples(metric, p) for p in along]
-        # The largest over the smallest is the largest ratio of any two; each pair is compared on the same flows.
+        # The largest over the smallest equals the largest ratio of any two values. Each pair is compared on the same flows.
         pairs = [
             Span.of(_paired(b, a, lambda x, y: y - x) if difference else [r - 1 for r in _ratio(a, b)])
             for a, b in itertools.permutations(samples, 2)
@@ -216,12 +216,12 @@ def order(
     where: Where | None = None,
     tolerance: float = 0.0,
 ) -> Outcome:
-    """Hold if the metric rises in the given order along an axis at every point; `tolerance` is the share it may fall back."""
+    """Check that the metric rises in the given order along an axis at every point. It may fall by a share of `tolerance`."""
     values = []
     for rest, along in _groups(grid, across, {**(where or {}), across: list(rising)}):
         by_value = {p[across]: grid.samples(metric, p) for p in along}
         steps = [_step(by_value[a], by_value[b]) for a, b in itertools.pairwise(rising)]
-        values.append(Value(least(steps), grid.name(rest)))
+        values.append(Value(smallest(steps), grid.name(rest)))
     what = f"{metric} rising {' → '.join(map(str, rising))}: smallest step, as a share,"
     return _judge(values, Band(-tolerance, None), what)
 
@@ -236,7 +236,10 @@ def same_order(
     where: Where | None = None,
     tolerance: float = 0.0,
 ) -> Outcome:
-    """Hold if no two values of `across` change places along another axis; pairs within `tolerance` at `at` have no order."""
+    """Check that the order of the values of `across` is the same all along another axis as at `at`.
+
+    Pairs that differ by at most `tolerance` at `at` have no order and are not checked.
+    """
     reference = at[along][0]
     compared = list((where or {}).get(across, grid.values_of(across)))
     values, unordered = [], 0
@@ -250,10 +253,10 @@ def same_order(
             if abs(before.value) <= tolerance:
                 unordered += 1
                 continue
-            # How far the pair changed sides: it did if one step is above the tolerance and the other below it.
+            # How far the order of the pair changed: it did if one step is above the tolerance and the other below its negative.
             values += [
                 Value(
-                    largest([least([before, -after]), least([-before, after])]),
+                    largest([smallest([before, -after]), smallest([-before, after])]),
                     f"{a} against {b} at {grid.name({**place, along: v})}",
                 )
                 for v, after in steps.items()
@@ -280,7 +283,7 @@ def trend(
     falling: bool = False,
     tolerance: float = 0.0,
 ) -> Outcome:
-    """Hold if the metric rises (or falls) from each value of an axis to the next; `tolerance` is the share it may slip."""
+    """Check that the metric rises (or falls) from each value of an axis to the next, except for a share of `tolerance`."""
     values = []
     for rest, line in _groups(grid, along, where):
         samples = [grid.samples(metric, p) for p in line]
@@ -290,13 +293,13 @@ def trend(
 
 
 def _smallest_step(line: Sequence[Sequence[float]]) -> Span:
-    return least(_step(a, b) for a, b in itertools.pairwise(line))
+    return smallest(_step(a, b) for a, b in itertools.pairwise(line))
 
 
 def ratio_trend(
     grid: Measured, *, metric: str, of: Where, to: Where, along: str, where: Where | None = None, tolerance: float = 0.0
 ) -> Outcome:
-    """Hold if the ratio of `of` to `to` rises from each value of an axis to the next."""
+    """Check that the ratio of `of` to `to` rises from each value of an axis to the next."""
     lines: dict[str, list[list[float]]] = {}
     for point, ratios in _ratios(grid, metric, of, to, where):
         lines.setdefault(grid.name({k: v for k, v in point.items() if k != along}), []).append(ratios)
@@ -317,7 +320,7 @@ def growth(
     at_least: float | None = None,
     at_most: float | None = None,
 ) -> Outcome:
-    """Hold if, over the course of a run, the mean of y late in x divided by its mean early lies in the band."""
+    """Check that the mean of y late in a run, divided by its mean early in the run, lies in the band."""
     values = []
     for point in grid.points(where or {}):
         runs = grid.course(course, x, y, point)
@@ -327,13 +330,13 @@ def growth(
 
 
 def mean_within(xs: Sequence[float], ys: Sequence[float], span: Sequence[float]) -> float:
-    """Give the mean of the ys whose x lies in a span; NaN if there are none."""
+    """Return the mean of the ys whose x lies in an interval; NaN if there are none."""
     inside = [y for x, y in zip(xs, ys, strict=True) if span[0] <= x <= span[1]]
     return math.fsum(inside) / len(inside) if inside else math.nan
 
 
 def _groups(grid: Measured, axis: str, where: Where | None) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Give the points that differ only in `axis`, with what they share."""
+    """Return groups of points that differ only in `axis`, each with the coordinates that they share."""
     groups: dict[tuple[Any, ...], tuple[dict[str, Any], list[dict[str, Any]]]] = {}
     for point in grid.points(where or {}):
         rest = {k: v for k, v in point.items() if k != axis}
@@ -351,7 +354,7 @@ KINDS: dict[str, Callable[..., Outcome]] = {
 
 
 def parameters(kind: str) -> tuple[list[str], list[str]]:
-    """Give the names of a check's parameters: those it needs, and those it may have."""
+    """Return the names of a check's parameters: the required ones, and the optional ones."""
     wanted = [p for p in inspect.signature(KINDS[kind]).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     required = [p.name for p in wanted if p.default is inspect.Parameter.empty]
     return required, [p.name for p in wanted if p.name not in required]

@@ -1,9 +1,9 @@
-"""What a ledger entry stands on, as two digests: what was asked, and how the simulator behaves when asked it.
+"""Two digests of what a ledger entry depends on: the figure's inputs, and the simulator's behaviour on them.
 
-`inputs` covers what a figure's scenarios say and its checks. `behaviour` covers each flow of short probe runs of the figure's
-own scenarios: a change of a transport, a default, a queue discipline or a workload shows; a change of code that alters no
-packet, or a new parameter whose default is what was so before, does not. A probe run is too short to show everything: what
-happens only late in a run, or only at many hosts, can change unseen.
+`inputs` covers the figure's scenarios and checks. `behaviour` covers every flow of short probe runs of these scenarios. It
+changes with a transport, a default, a queue discipline or a workload. It does not change with code that alters no packet, or
+with a new parameter whose default keeps the old behaviour. Probe runs are short and have few hosts, so a change that shows only
+late in a run, or only with many hosts, is not detected.
 """
 
 from __future__ import annotations
@@ -27,44 +27,44 @@ from flowloom._native import RunError, ScenarioError
 from flowloom.figures.grid import Setting, expressions, question, settings
 from flowloom.figures.schema import Figure
 from flowloom.jobs import cores
-from flowloom.results import OF_THE_MACHINE
+from flowloom.results import MACHINE_KEYS
 from flowloom.scenario import Scenario, engine_id, named_files
 
 _VERSION = 1
-"""Of what the digests cover; counting up makes every entry of the ledger stale."""
+"""The version of the digests' definition. A higher number makes every entry of the ledger stale."""
 _AMOUNTS = {"flows": 1000, "requests": 50}
-"""Keys of a workload that say how much is run, and how much of it a probe has at most."""
+"""Keys of a workload that set its length, with their maximum in a probe."""
 _SMALL = {"racks": 2, "hosts_per_rack": 6}
-"""A probe's fabric is small, so that the same number of packets takes longer, and more happens to each flow."""
+"""The maximum size of a probe's fabric. With fewer hosts, the same number of packets covers more of each flow."""
 _HOPS = 100_000
-"""About how many packet-hops a probe takes: a few hundredths of a second."""
+"""The approximate number of packet-hops of a probe, which takes a few hundredths of a second."""
 _FLOW = ("id", "src", "dst", "bytes", "start", "finish", "optimum", "deadline", "tenant", "retransmissions")
-"""The columns of the flow table that are compared; a column that is added does not make an entry stale."""
+"""The columns of the flow table that are compared. They are listed, so that a new column does not make an entry stale."""
 _WATCHED = ("packet_hops", "data_packets", "drops.total", "marks", "retransmissions", "queueing_us_mean")
-"""Besides what the figure asks: these move with every packet, also with those of flows that a probe does not see the end of."""
+"""Metrics that are compared besides those of the figure. Every packet changes them, including packets of unfinished flows."""
 _ENGINES_KEPT = 8
 
 Table = dict[str, Any]
 Progress = Callable[[int, int], None]
-"""`progress(done, all)`, in probe runs."""
+"""`progress(done, all)`: numbers of probe runs."""
 
 
 class Digests(NamedTuple):
-    """What an entry is compared with."""
+    """The digests of a figure at a scale."""
 
     inputs: str
     behaviour: str
 
 
 def today(wanted: Sequence[tuple[Figure, str]], progress: Progress | None = None) -> dict[tuple[str, str], Digests | str]:
-    """Compute the digests of figures at scales, or take them from the cache where this simulator has been asked before.
+    """Compute the digests of figures with today's simulator, or read them from the cache.
 
     Args:
         wanted: Figures, each with a scale.
-        progress: Is told of the probe runs.
+        progress: Is called after each probe run.
 
     Returns:
-        By the figure's name and the scale, its digests, or why there are none: a scenario that is not valid, a run that failed.
+        By the figure's name and the scale: its digests, or an error message if a scenario is not valid or a probe failed.
     """
     cache = _Cache()
     found: dict[tuple[str, str], Digests | str] = {}
@@ -93,7 +93,7 @@ def today(wanted: Sequence[tuple[Figure, str]], progress: Progress | None = None
 
 
 class _Answer(NamedTuple):
-    """What a probe run gave."""
+    """The result of a probe run."""
 
     flows: str
     """A digest of the flow table."""
@@ -102,7 +102,7 @@ class _Answer(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Probe:
-    """One short run."""
+    """One short run, with a key that identifies it."""
 
     key: str
     run: Callable[[], _Answer]
@@ -110,15 +110,15 @@ class _Probe:
 
 @dataclasses.dataclass
 class _Asked:
-    """A figure at a scale, on the way to its digests."""
+    """A figure at a scale whose digests are being computed."""
 
     figure: Figure
     scale: str
     settings: list[Setting]
     tables: list[Table]
-    """What each setting asks, defaults not filled in."""
+    """The scenario (or arguments) of each setting, without defaults."""
     key: str
-    """Names the digests in the cache: a hash of all they depend on."""
+    """The key in the cache: a hash of everything that the digests depend on."""
     inputs: str = ""
     probes: list[_Probe] = dataclasses.field(default_factory=list)
 
@@ -131,15 +131,16 @@ class _Asked:
         return cls(figure, scale, every, tables, key)
 
     def prepare(self) -> None:
-        """Check what is asked, and lay out the probe runs."""
+        """Compute `inputs`, and prepare the probe runs."""
         said = [t if self.figure.tool else _of_its_transport(t) for t in self.tables]
         self.inputs = _hash(_VERSION, sorted(map(_plain, said)), _files(self.figure, self.tables), _checks(self.figure))
         self.probes = [self._probe(s, t) for s, t in zip(self.settings, self.tables, strict=True) if self._probed(s)]
 
     def _probed(self, setting: Setting) -> bool:
-        """Whether a setting is one to probe: axes of numbers at both ends, others at every value; tunings at the first.
+        """Return whether a setting is probed.
 
-        Tools take longer, so they are asked at the last number only.
+        Probes cover both ends of numeric axes (of tools, which take longer, only the last value), every value of other axes,
+        and the first tuning of each point.
         """
         ends = all(setting.point[a.name] in _ends(a.values, self.figure.tool is not None) for a in self.figure.axes)
         first = next(s for s in self.settings if s.point == setting.point)
@@ -156,13 +157,13 @@ class _Asked:
         try:
             scenario.resolve()
         except ScenarioError:
-            # Some workloads need more hosts.
+            # The workload needs more hosts than the small fabric has.
             scenario = self._scenario(_less(table))
         return _Probe(_hash(scenario.text, _files(self.figure, [table])), lambda: _observe(scenario))
 
     def behaviour(self, answers: Mapping[str, _Answer | BaseException]) -> str:
-        """Give the digest of what the probes gave."""
-        wanted = [*_WATCHED, *(e for e in expressions(self.figure) if not any(name in e for name in OF_THE_MACHINE))]
+        """Return the digest of the probes' results."""
+        wanted = [*_WATCHED, *(e for e in expressions(self.figure) if not any(name in e for name in MACHINE_KEYS))]
         lines = []
         for probe in self.probes:
             answer = answers[probe.key]
@@ -172,7 +173,7 @@ class _Asked:
 
 
 def _of_its_transport(table: Table) -> Table:
-    """Give a scenario without the parameters of transports that it does not run."""
+    """Return a scenario without the parameters of transports that it does not run."""
     transports = table.get("transport", {})
     name = transports.get("name")
     return table | {"transport": {k: v for k, v in transports.items() if k in ("name", name)}}
@@ -188,7 +189,7 @@ def _checks(figure: Figure) -> list[Any]:
 
 
 def _files(figure: Figure, tables: Sequence[Table]) -> list[list[str]]:
-    """Give the files that the scenarios name, with a hash of what is in each."""
+    """Return the files that the scenarios refer to, with a hash of each file's content."""
     names = sorted({name for table in tables for name in named_files(table)})
     return [[name, hashlib.sha256((figure.scenario.parent / name).read_bytes()).hexdigest()] for name in names]
 
@@ -197,7 +198,7 @@ def _number(expression: str, summary: Mapping[str, Any]) -> str:
     try:
         return f"{metrics.evaluate(expression, summary):.9g}"
     except ScenarioError:
-        return "none"  # a probe is too short to have it
+        return "none"  # a probe may be too short to have a value
 
 
 def _hash(*parts: Any) -> str:
@@ -209,10 +210,10 @@ def _plain(part: Any) -> str:
 
 
 def merged(scenario: Scenario) -> Table:
-    """Give a scenario's table with its overrides in place, defaults not filled in.
+    """Return a scenario's table with its overrides applied, without defaults.
 
     Raises:
-        ScenarioError: The text is no TOML, or an override names a place that there cannot be.
+        ScenarioError: The text is not TOML, or an override's key does not fit the table.
     """
     try:
         table = tomllib.loads(scenario.text)
@@ -227,12 +228,12 @@ def merged(scenario: Scenario) -> Table:
                 place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
             place[int(last) if isinstance(place, list) else last] = tomllib.loads(f"value = {raw}")["value"]
         except (AttributeError, IndexError, TypeError, ValueError) as error:
-            raise ScenarioError(f"{scenario.path}: there is no place for {key}: {error}") from error
+            raise ScenarioError(f"{scenario.path}: {key} cannot be set here: {error}") from error
     return table
 
 
 def _less(table: Table) -> Table:
-    """Give a scenario with no more flows and requests than a probe has."""
+    """Return a scenario with at most as many flows and requests as a probe may have."""
     return table | {"workload": _cut(table.get("workload", {}))}
 
 
@@ -245,7 +246,7 @@ def _cut(part: Any) -> Any:
 
 
 def amounts(part: Any, path: str = "") -> Iterator[tuple[str, int]]:
-    """Give how many flows and requests a workload has, each with the place of its key."""
+    """Return the numbers of flows and requests of a workload, each with the path of its key."""
     entries = enumerate(part) if isinstance(part, list) else part.items() if isinstance(part, Mapping) else ()
     for key, value in entries:
         if key in _AMOUNTS and isinstance(value, int):
@@ -254,16 +255,16 @@ def amounts(part: Any, path: str = "") -> Iterator[tuple[str, int]]:
 
 
 def _smaller(table: Table) -> Table:
-    """Give a scenario with a small fabric."""
+    """Return a scenario with a small fabric."""
     topology = table.get("topology", {})
     return table | {"topology": {k: min(v, _SMALL[k]) if k in _SMALL else v for k, v in topology.items()}}
 
 
 def _observe(scenario: Scenario) -> _Answer:
-    """Run a scenario for about so many packet-hops, and describe its flows.
+    """Run a scenario for about `_HOPS` packet-hops.
 
-    How long that takes is found by trying, from a millisecond on. The simulator itself counts the packet-hops, so the same
-    simulator always tries the same lengths.
+    The simulated time for that is found by trial, starting with a millisecond. It depends only on the packet-hops that the
+    simulator counts, so it is the same whenever the same simulator runs the scenario.
     """
     limit_ps = 1_000_000_000
     for _ in range(12):
@@ -280,7 +281,7 @@ def _flows_digest(flows: Mapping[str, Any]) -> str:
     for name in filter(flows.__contains__, _FLOW):
         column = np.asarray(flows[name])
         if column.dtype.kind == "f":
-            # Times, in whole picoseconds as the simulator has them; -1 where there is none.
+            # Times are whole picoseconds, as in the simulator; -1 stands for no time.
             column = np.where(np.isnan(column), -1, np.round(np.nan_to_num(column) * 1e12))
         digest.update(name.encode() + column.astype("<i8").tobytes())
     return digest.hexdigest()
@@ -289,11 +290,11 @@ def _flows_digest(flows: Mapping[str, Any]) -> str:
 def _answers(probes: Mapping[str, _Probe], progress: Progress | None) -> dict[str, _Answer | BaseException]:
     answers: dict[str, _Answer | BaseException] = {}
     with ThreadPoolExecutor(cores()) as pool:
-        # Threads are enough: the simulator lets go of the interpreter while it runs.
+        # Threads suffice, since the simulator releases the interpreter lock while it runs.
         futures = {pool.submit(probe.run): key for key, probe in probes.items()}
         try:
             for future in as_completed(futures):
-                error = future.exception()  # of any kind: a digest that cannot be had makes an entry stale, and no more
+                error = future.exception()  # any error makes the entry stale, and stops nothing else
                 answers[futures[future]] = future.result() if error is None else error
                 if progress:
                     progress(len(answers), len(probes))
@@ -304,7 +305,7 @@ def _answers(probes: Mapping[str, _Probe], progress: Progress | None) -> dict[st
 
 
 class _Cache:
-    """Digests that this simulator gave before, in the user's cache folder. Without it everything works, only slower."""
+    """Digests that this simulator computed before, in the user's cache folder. Without the cache, all digests are computed."""
 
     def __init__(self) -> None:
         self._path = _cache_folder() / f"digests-{engine_id()}.json"

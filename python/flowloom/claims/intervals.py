@@ -1,4 +1,4 @@
-"""Numbers with the interval that several seeds leave open, and what a band says about them."""
+"""Measured values with their confidence intervals, and verdicts from comparing them with a band."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ HOLDS, DIFFERS, UNDECIDED = "holds", "differs", "undecided"
 
 
 def worst(verdicts: Iterable[str]) -> str:
-    """Give the verdict of several together: one that differs decides, then one that is undecided."""
+    """Return the worst of several verdicts: differs, then undecided, then holds."""
     found = set(verdicts)
     return next((v for v in (DIFFERS, UNDECIDED) if v in found), HOLDS)
 
 
 class Span(NamedTuple):
-    """A measured value and its 95 % interval; with one seed there is no interval, and both ends are the value."""
+    """A measured value and its 95 % interval. With one seed there is no interval, and both ends equal the value."""
 
     value: float
     low: float
@@ -26,7 +26,7 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, samples: Sequence[float]) -> Span:
-        """Estimate the mean of one number per seed (Student's t); seeds without a value (NaN) are left out."""
+        """Estimate the mean of one number per seed (Student's t). Seeds without a value (NaN) do not count."""
         mean, half_width, _ = estimate(samples)
         return cls(mean, mean - (half_width or 0.0), mean + (half_width or 0.0))
 
@@ -45,8 +45,8 @@ class Span(NamedTuple):
         return number(self.value) + interval
 
 
-def least(spans: Iterable[Span]) -> Span:
-    """Give the smallest of several; its interval holds wherever theirs do. One without a value leaves none."""
+def smallest(spans: Iterable[Span]) -> Span:
+    """Return the minima of the values, lower ends and upper ends of several spans. The result is unknown if one of them is."""
     every = list(spans)
     if not every or not all(span.known for span in every):
         return Span(math.nan, math.nan, math.nan)
@@ -54,18 +54,18 @@ def least(spans: Iterable[Span]) -> Span:
 
 
 def largest(spans: Iterable[Span]) -> Span:
-    """Give the largest of several, like `least`."""
-    return -least(-span for span in spans)
+    """Return the largest of several spans, like `smallest`."""
+    return -smallest(-span for span in spans)
 
 
 class Band(NamedTuple):
-    """The values with which a claim holds; ends included."""
+    """The values for which a claim holds, limits included."""
 
     at_least: float | None
     at_most: float | None
 
     def judge(self, span: Span) -> str:
-        """Say whether an interval lies inside (holds), outside (differs) or across a limit (undecided). No value differs."""
+        """Return `holds` for an interval inside the band, `differs` for one outside or without a value, else `undecided`."""
         low = -math.inf if self.at_least is None else self.at_least
         high = math.inf if self.at_most is None else self.at_most
         if not span.known or span.high < low or span.low > high:
@@ -73,7 +73,7 @@ class Band(NamedTuple):
         return HOLDS if low <= span.low and span.high <= high else UNDECIDED
 
     def beyond(self, span: Span) -> float:
-        """Give how far a value lies outside; negative inside, infinite if there is none."""
+        """Return how far a value lies outside the band: negative inside, infinite without a value."""
         if not span.known:
             return math.inf
         over = -math.inf if self.at_most is None else span.value - self.at_most
@@ -89,6 +89,6 @@ class Band(NamedTuple):
 
 
 def number(value: float) -> str:
-    """Write a measured number with as many digits as it is good for."""
-    value += 0.0  # no negative zero
+    """Format a measured number with three digits."""
+    value += 0.0  # turns -0.0 into 0.0
     return f"{value:.3g}" if abs(value) < 1e4 else f"{value:.3e}"

@@ -1,7 +1,7 @@
-"""The claims ledger: what each claim's checks found when they were last run, per figure and scale.
+"""The claims ledger: the outcome of each claim's checks in their last run, by figure and scale.
 
-Runs write `papers/<paper>/claims.json`. People write `papers/<paper>/causes.toml`, and no run touches it. An entry says what
-was run, and has the digests of that time (`claims.digests`); where those are not today's, the entry is stale.
+Runs write `papers/<paper>/claims.json`; `papers/<paper>/causes.toml` is written by hand. An entry records what was run, with
+the digests of that time (`claims.digests`). If they are not the same as today's, the entry is stale.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Today = Callable[[Sequence[tuple[Figure, str]]], Mapping[tuple[str, str], Digest
 
 
 def evaluate(claim: Claim, grid: Measured) -> dict[str, Any]:
-    """Hold a claim against a figure's runs: the worst of its checks is its verdict."""
+    """Compare a claim with a figure's runs. The worst verdict of its checks is the claim's verdict."""
     found = []
     for check in claim.checks:
         outcome = KINDS[check.kind](grid, **check.parameters)
@@ -57,13 +57,13 @@ def _verdict(claim: Claim, checks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def record(figure: Figure, scale: str, outcomes: Mapping[str, Mapping[str, Any]], about: Mapping[str, Any]) -> None:
-    """Put a figure's outcomes into its paper's ledger; those of other figures and scales stay.
+    """Write a figure's outcomes to its paper's ledger. Entries of other figures and scales stay.
 
     Args:
-        figure: Which figure was run; its name and folder say where to write.
-        scale: At which scale.
-        outcomes: What `evaluate` gave, by claim.
-        about: Facts of the runs: seeds, runs, seconds, commit, clean, date, and the digests if they could be computed.
+        figure: The figure that was run.
+        scale: Its scale.
+        outcomes: The results of `evaluate`, by claim.
+        about: Facts about the runs: seeds, runs, seconds, commit, clean, date, and the digests if they could be computed.
     """
     path = figure.path.parent / _LEDGER
     # Figures of a paper may be run at the same time, and none may lose what another has found.
@@ -77,7 +77,7 @@ def record(figure: Figure, scale: str, outcomes: Mapping[str, Mapping[str, Any]]
 
 
 def claim_order(claim: str) -> tuple[str, int]:
-    """Sort `phost/10` after `phost/9`."""
+    """Return a sort key that places `phost/10` after `phost/9`."""
     paper, _, number = claim.partition("/")
     return paper, int(number) if number.isdigit() else 0
 
@@ -103,7 +103,7 @@ def _causes(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def runs_of(figure: Figure) -> dict[str, dict[str, Any]]:
-    """Give what the ledger has of a figure's runs, by scale: seeds, runs, seconds; the entry of any one of its claims."""
+    """Return the ledger's facts about a figure's runs by scale (seeds, runs, seconds), from the entry of one of its claims."""
     ledger = _read(figure.path.parent / _LEDGER)
     found: dict[str, dict[str, Any]] = {}
     for claim in figure.claims:
@@ -112,7 +112,7 @@ def runs_of(figure: Figure) -> dict[str, dict[str, Any]]:
 
 
 def fresh(figures: Sequence[Figure], scale: str, today: Today = digests.today) -> set[str]:
-    """Give the names of the figures whose every claim has an entry at this scale that is not stale and needs no more seeds."""
+    """Return the names of fresh figures: each claim has an entry at this scale that is not stale and needs no more seeds."""
     asked = [figure for figure in figures if figure.claims and scale in figure.scales]
     now = today([(figure, scale) for figure in asked])
     found = set()
@@ -130,29 +130,29 @@ def _wants_seeds(entry: Mapping[str, Any], seeds_max: int) -> bool:
 
 
 def _stale(entry: Mapping[str, Any], today: Digests | str) -> str:
-    """Say why an entry does not hold for today's simulator; empty if it does."""
+    """Return why an entry is not valid for today's simulator; empty if it is."""
     if "behaviour" not in entry:
         return "it has no digest of what was run"
     if isinstance(today, str):
         return f"it cannot be compared with today's simulator: {today}"
     if entry["inputs"] != today.inputs:
-        return "the figure's scenarios, the defaults of their keys or the checks have changed since"
-    return "" if entry["behaviour"] == today.behaviour else "the simulator behaves differently since"
+        return "the figure's scenarios, the defaults of their keys or the checks have changed since then"
+    return "" if entry["behaviour"] == today.behaviour else "the simulator's behaviour has changed since then"
 
 
 def entries(figures: Sequence[Figure], scale: str | None = None, today: Today = digests.today) -> list[dict[str, Any]]:
-    """Give the ledger of the claims that these figures answer.
+    """Return the ledger's entries for the claims of these figures.
 
     Args:
         figures: Figures of one paper or several.
-        scale: Only what was found at this scale; by default the largest scale at which each figure was run.
-        today: Computes the digests to compare with.
+        scale: Only entries of this scale; by default each figure's largest scale that was run.
+        today: Computes today's digests.
 
     Returns:
-        For each claim `id`, `verdict`, `paper`, `measured`, `band`, `scale`, `seconds`; `commit`, `date` (the earliest) and
-        `seeds` (the fewest); `stale`; `calibrated` and `cause` where there is such a text; and `parts`, with the same for each
-        figure. Of a claim that several figures answer, the worst verdict counts: not yet run, then differs, undecided,
-        calibrated, holds. It is stale if it is in one of them.
+        For each claim `id`, `verdict`, `paper`, `measured`, `band`, `scale`, `seconds`, `commit`, `date` (the earliest),
+        `seeds` (the fewest), `stale`; `calibrated` and `cause` if there is such a text; and `parts`, with the same for each
+        figure. If several figures check a claim, the worst verdict counts: not yet run, then differs, undecided, calibrated,
+        holds. The claim is stale if one of its parts is.
     """
     read = functools.cache(_read)
     parts: dict[str, list[tuple[Figure, Claim, str, dict[str, Any]]]] = {}

@@ -1,4 +1,4 @@
-"""The command line. Commands import what they need when they run, so that `--help` is there at once."""
+"""The command line. Commands import their modules when they run, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flowloom.words import shown
 
 
 class _Commands(TyperGroup):
-    """The commands; what is wrong with the words of a command line is told without repeating all of a long one."""
+    """The commands. Usage errors show long arguments shortened."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with _short_errors():
@@ -32,7 +32,7 @@ def _short_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # Usage errors are known by what they have: typer brings a parser, with its classes, of its own.
+        # Usage errors are recognised by this method, since typer contains its own copy of click's classes.
         problem: Any = error
         if hasattr(problem, "format_message"):
             problem.message = shown(problem.message, 400)
@@ -42,12 +42,12 @@ def _short_errors() -> Iterator[None]:
 app = typer.Typer(
     cls=_Commands,
     name="flowloom",
-    help="Data-center transports on the same fabric, workloads and metrics: run, compare, sweep, and get papers' figures back.",
+    help="Simulate and compare data-center transports on the same network and workloads, and reproduce papers' figures.",
     no_args_is_help=True,
-    # Without rich's markup, help needs no import of rich: it is there in a tenth of a second.
+    # Without rich's markup, help does not import rich, and takes a tenth of a second.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    # Every command takes its parent's names for help.
+    # Subcommands inherit these names.
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 running.register(app)
@@ -67,7 +67,7 @@ def _print_version(wanted: bool) -> None:
 
         build = "built with assertions" if DEBUG_ASSERTIONS else "optimised build"
     except ImportError:
-        build = "the simulator is not built here"
+        build = "the simulator is not built"
     typer.echo(f"flowloom {version('flowloom')} ({build})")
     raise typer.Exit
 
@@ -75,7 +75,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _top(
     version: Annotated[
-        bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -85,6 +85,6 @@ def main() -> None:
     """Run the command line."""
     signals.raise_ended()
     try:
-        app(prog_name="flowloom")  # also as `python -m flowloom`
-    except signals.Ended as stop:  # before a command began, or after it ended
+        app(prog_name="flowloom")  # the name for `python -m flowloom` too
+    except signals.Ended as stop:  # the signal came before a command began, or after it ended
         sys.exit(128 + stop.number)

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, options, tables."""
+"""Shared by the commands: exit codes, options, errors, tables."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 FAILED, BAD_INPUT = 1, 2
-MESSAGE_MOST = 2500
-"""Characters of the longest message, with its lists of what would be right."""
+MESSAGE_MAX = 2500
+"""The maximum number of characters of an error message."""
 
 ScenarioFile = Annotated[str, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.", show_default=False)]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a scenario key, e.g. workload.load=0.8; may be repeated."),
 ]
-Seed = Annotated[int | None, typer.Option(help="Override run.seed.", min=0)]
-Seeds = Annotated[int, typer.Option(metavar="N", help="Runs of each point, with seeds from run.seed on.", min=1)]
-Jobs = Annotated[int | None, typer.Option(metavar="N", help="Worker processes; one per core by default.", min=1)]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Override run.seed, the seed of all random choices.", min=0)]
+Seeds = Annotated[
+    int, typer.Option(metavar="N", help="Run N seeds (run.seed, run.seed + 1, ...) and print means with intervals.", min=1)
+]
+Jobs = Annotated[int | None, typer.Option(metavar="N", help="Number of worker processes; by default one per core.", min=1)]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Replace in --out what Flowloom wrote for something else; other files stay."),
+    typer.Option("--force", help="Replace an earlier, different result in --out. Files that Flowloom did not write stay."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout and nothing else there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value on stdout.")]
 
 
 def reported(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn the errors that a user can cause into a paragraph on stderr and an exit code."""
+    """Turn errors that a user can cause into a message on stderr and an exit code."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             from flowloom._native import RunError, ScenarioError
         except ImportError as error:
-            raise _end(
-                f"error: the simulator is not built here ({error}); run `make demo` or `pip install .`", FAILED
-            ) from None
+            raise _end(f"error: the simulator is not built ({error}); run `make build` or `pip install .`", FAILED) from None
         try:
             return command(*args, **kwargs)
         except ScenarioError as error:
@@ -54,7 +54,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         except RunError as error:
             raise _end(f"error: {error}", FAILED) from None
         except BrokenPipeError:
-            raise  # whoever reads our output has seen enough
+            raise  # the reader of stdout has closed it
         except OSError as error:
             raise _end(_about(error), FAILED) from None
         except (KeyboardInterrupt, Ended) as stop:
@@ -65,15 +65,15 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
 
 @contextlib.contextmanager
 def resumable(runs: Path) -> Iterator[None]:
-    """Say, when many runs are interrupted, that those which are finished are kept."""
+    """On an interrupt, print where finished runs are kept."""
     try:
         yield
     except (KeyboardInterrupt, Ended) as stop:
-        raise _interrupted(stop, f"; finished runs are kept in {runs}: the same command goes on from there") from None
+        raise _interrupted(stop, f"; finished runs are kept in {runs}; repeat the same command to continue") from None
 
 
 def _interrupted(stop: KeyboardInterrupt | Ended, more: str = "") -> typer.Exit:
-    """Give the exit code that shells give for a signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
+    """Return the exit code that shells use for a signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
     number = stop.number if isinstance(stop, Ended) else signal.SIGINT
     by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
     return _end(f"interrupted{by}{more}", 128 + number)
@@ -82,24 +82,24 @@ def _interrupted(stop: KeyboardInterrupt | Ended, more: str = "") -> typer.Exit:
 def _end(message: str, code: int) -> typer.Exit:
     from flowloom.words import elided
 
-    typer.echo(elided(message, MESSAGE_MOST), err=True)
+    typer.echo(elided(message, MESSAGE_MAX), err=True)
     return typer.Exit(code)
 
 
 def _about(error: OSError) -> str:
     place = f" {error.filename}" if error.filename else ""
-    return f"error: cannot read or write{place}: {error.strerror or error}. Nothing half-written was left behind."
+    return f"error: cannot read or write{place}: {error.strerror or error}. No incomplete file was left behind."
 
 
 def overrides(pairs: Sequence[str] | None, seed: int | None) -> tuple[str, ...]:
-    """Check the form of --set; what the keys mean is for the simulator to say."""
+    """Check the form of --set; the simulator checks keys and values."""
     from flowloom._native import ScenarioError
     from flowloom.words import shown
 
     for pair in pairs or ():
         key, equals, _ = pair.partition("=")
         if not equals or not key.strip():
-            raise ScenarioError(f"--set {shown(pair)}: give a key and a value, like --set workload.load=0.8")
+            raise ScenarioError(f"--set {shown(pair)}: give a key and a value, such as --set workload.load=0.8")
     return (*(pairs or ()), *(() if seed is None else (f"run.seed={seed}",)))
 
 
@@ -122,7 +122,7 @@ def split_list(text: str) -> list[str]:
 
 
 def parse_value(text: str) -> Any:
-    """Read a value as TOML where it is some, else as the text it is: `0.8`, `true`, `web_search`, `10Gb/s`."""
+    """Parse a value as TOML (`0.8`, `true`), or return it as a string if it is not TOML (`web_search`, `10Gb/s`)."""
     import tomllib
 
     try:
@@ -137,7 +137,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = (), title: str = "") -> None:
-    """Print a table; columns in `right` are aligned to the right. Nothing is cut off, whatever stdout is."""
+    """Print a table whose columns in `right` are aligned to the right. Cells are never cut off."""
     lines = [list(head), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
 

@@ -1,4 +1,4 @@
-"""Commands that look instead of simulating: list, show, explain, doctor, import."""
+"""Commands for information and import: list, show, explain, doctor, import."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ def register(app: typer.Typer) -> None:
 
 
 def list_all(
-    kind: Annotated[str | None, typer.Argument(help="transports, workloads, topologies, wires or figures.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="KIND", help="transports, workloads, topologies, wires or figures; by default all."),
+    ] = None,
 ) -> None:
-    """List what there is: transports, workloads, topologies, figures."""
+    """List transports, workloads, topologies, wires and figures."""
     from flowloom import engine, metrics
     from flowloom._native import ScenarioError
     from flowloom.words import shown, suggestion
@@ -30,7 +33,7 @@ def list_all(
     catalogue = engine.catalogue()
     kinds = ("transports", "workloads", "topologies", "wires", "figures")
     if kind not in (None, *kinds):
-        raise ScenarioError(f'no "{shown(kind)}" to list: {suggestion(str(kind), kinds)}')
+        raise ScenarioError(f'cannot list "{shown(kind)}": {suggestion(str(kind), kinds)}')
     for section in kinds:
         if kind not in (None, section):
             continue
@@ -43,7 +46,7 @@ def list_all(
             typer.echo(f"  {entry['name']:<{width}}  {entry.get('about', '')}{size}".rstrip())
         typer.echo("")
     if kind is None:
-        typer.echo("`flowloom show NAME` tells more about each.")
+        typer.echo("`flowloom show NAME` prints the details of a transport, workload, topology or figure.")
 
 
 def _figures() -> list[dict[str, Any]]:
@@ -56,25 +59,31 @@ def _figures() -> list[dict[str, Any]]:
             typer.echo(f"error: {error}", err=True)
         return [{"name": f.name, "about": f.title} for f in figures]
     except ScenarioError:
-        return []  # an installed package has no papers beside it
+        return []  # there is no papers folder
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A transport, workload, topology, figure, or a scenario file.")],
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw a workload's distribution here.")] = None,
+    name: Annotated[str, typer.Argument(metavar="NAME|SCENARIO.toml", help="A name from `flowloom list`, or a scenario file.")],
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw a workload's flow sizes to a .png or .svg file.")
+    ] = None,
 ) -> None:
-    """Show a transport's parameters, a workload's sizes, a figure, or a scenario with all its defaults."""
+    """Print a transport, workload, figure or scenario in detail.
+
+    These are the parameters of a transport, the flow sizes of a workload, the definition of a figure, or a scenario with every
+    default filled in.
+    """
     from flowloom import engine
     from flowloom._native import ScenarioError
     from flowloom.plots.style import PICTURES
     from flowloom.words import shown, suggestion
 
     if plot and plot.suffix not in PICTURES:
-        raise ScenarioError(f"--plot {shown(plot)}: a picture is a {' or a '.join(PICTURES)} file")
+        raise ScenarioError(f"--plot {shown(plot)}: give a {' or a '.join(PICTURES)} file")
     catalogue = engine.catalogue()
     found = {entry["name"]: (kind, entry) for kind in ("transports", "workloads", "topologies") for entry in catalogue[kind]}
     if plot and found.get(name, ("", {}))[0] != "workloads":
-        raise ScenarioError(f"--plot draws a workload's distribution, and {shown(name)} is no workload; leave --plot out")
+        raise ScenarioError(f"--plot draws a workload's flow sizes, but {shown(name)} is not a workload; leave --plot out")
     if name in found:
         kind, entry = found[name]
         {"transports": _show_transport, "workloads": _show_workload, "topologies": _show_topology}[kind](entry)
@@ -95,7 +104,7 @@ def show(
 
         typer.echo(Scenario.of(Path(name)).resolve().rstrip())
     else:
-        raise ScenarioError(f'nothing is called "{shown(name)}": {suggestion(name, found)}; `flowloom list` lists all')
+        raise ScenarioError(f'unknown name "{shown(name)}": {suggestion(name, found)}; `flowloom list` prints all names')
 
 
 def _show_transport(entry: dict[str, Any]) -> None:
@@ -116,7 +125,7 @@ def _show_workload(entry: dict[str, Any]) -> None:
     from flowloom.metrics import size
 
     typer.echo(f"{entry['name']}: {entry['about']}\nsource: {entry['source']}\nmean: {size(entry['mean_bytes'])}")
-    # As many decimals as the share that needs the most.
+    # All shares get the decimals of the one that needs most.
     decimals = max(len(f"{share:.10f}".rstrip("0").partition(".")[2]) for _, share in entry["points"])
     rows = [[size(bytes_), f"{share:.{decimals}f}"] for bytes_, share in entry["points"]]
     common.print_table(["flow size", "share no larger"], rows, right=(0, 1))
@@ -128,10 +137,14 @@ def _show_topology(entry: dict[str, Any]) -> None:
 
 def explain(
     what: Annotated[
-        str, typer.Argument(metavar="METRIC|DIR", help="A number's name (slowdown.by_size[0].mean), or a results directory.")
+        str, typer.Argument(metavar="METRIC|DIR", help="A metric, such as slowdown.by_size[0].mean, or a results directory.")
     ],
 ) -> None:
-    """Say what a number means; or, of a result, what dominated completion times; or, of a comparison, where its runs are."""
+    """Explain a metric or a result.
+
+    For a metric, print its definition. For the result of a run, print what dominated its completion times. For a comparison, a
+    sweep or a figure, list its runs.
+    """
     from flowloom import explanations
 
     typer.echo(explanations.of_directory(Path(what)) if _is_directory(what) else explanations.of_metric(what))
@@ -140,16 +153,21 @@ def explain(
 def _is_directory(name: str) -> bool:
     try:
         return Path(name).is_dir()
-    except OSError:  # the name is longer than names can be
+    except OSError:  # the name is too long
         return False
 
 
 def doctor(
     what: Annotated[
-        str | None, typer.Argument(metavar="[SCENARIO.toml|DIR]", help="What to examine; the installation by default.")
+        str | None,
+        typer.Argument(metavar="SCENARIO.toml|DIR", help="A scenario or a results directory; by default the installation."),
     ] = None,
 ) -> None:
-    """Check the installation, a scenario, or a result: what was set up and not used, what is unstable or unfinished."""
+    """Check the installation, a scenario or a result.
+
+    For a scenario (which is run with at most 2000 flows) or a result, report unfinished flows, overload, and mechanisms that
+    were configured but had no effect. Exit with 1 if there is a problem.
+    """
     from flowloom import diagnosis, results
 
     if what is None:
@@ -168,14 +186,21 @@ def import_sizes(
     table: Annotated[
         Path, typer.Argument(metavar="FILE", help="Another tool's flow-size table, a log of flows, or a histogram.")
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE.csv", help="Where to write it in this project's form.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.csv", help="The flow-size table to write.")],
     dialect: Annotated[
         str | None,
-        typer.Option(help="bytes_probability, bytes_percent, packets_probability, ns2_bytes, ns2_packets, flows or histogram."),
+        typer.Option(
+            metavar="FORMAT",
+            help="The format of FILE: bytes_probability, bytes_percent, packets_probability, ns2_bytes, ns2_packets, flows or "
+            "histogram; by default it is recognised, if it is unambiguous.",
+        ),
     ] = None,
-    force: common.Force = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a table that was imported from another file.")] = False,
 ) -> None:
-    """Convert a flow-size table, or make one of recorded flows, for workload.sizes = { cdf = "FILE.csv" }."""
+    """Convert flow sizes from another tool for use in scenarios.
+
+    A scenario uses the written table with workload.sizes = { cdf = "FILE.csv" }.
+    """
     from flowloom import importing
 
     made = importing.sizes(table, out, dialect, force=force)

@@ -1,4 +1,4 @@
-"""Commands for papers: their figures, and the ledger of their claims."""
+"""Commands for the figures of papers and the ledger of their claims."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from flowloom.figures.paper import Outcome
     from flowloom.figures.schema import Figure
 
-app = typer.Typer(help="Get papers' figures back.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List, show and reproduce the figures of papers.", no_args_is_help=True, rich_markup_mode=None)
 
-Name = Annotated[str, typer.Argument(metavar="PAPER/FIGURE", help="For example phost/fig3; `paper list` has them all.")]
+Name = Annotated[str, typer.Argument(metavar="PAPER/FIGURE", help="A figure, such as phost/fig3; see `flowloom paper list`.")]
 
 
 def register(top: typer.Typer) -> None:
-    """Add the commands; those on figures go below `flowloom paper`."""
+    """Add the commands; those for figures are subcommands of `flowloom paper`."""
     app.command("list")(common.reported(list_figures))
     app.command("show")(common.reported(show))
     app.command("run")(common.reported(run))
@@ -32,17 +32,19 @@ def register(top: typer.Typer) -> None:
 
 
 def _figures(paper: str | None) -> tuple[list[Figure], list[str]]:
-    """Read all figures of a paper, or of all; those that cannot be read are named on stderr, and their errors given."""
+    """Read all figures of a paper, or of all papers. Errors are printed on stderr and returned."""
     from flowloom.figures import catalogue, reader
 
     figures, errors = reader.read_all(catalogue.figures(paper))
     for error in errors:
-        typer.echo(f"error: {error}; all other figures are as they were", err=True)
+        typer.echo(f"error: {error} (other figures are not affected)", err=True)
     return figures, errors
 
 
-def list_figures(paper: Annotated[str | None, typer.Argument(help="Only this paper's.")] = None) -> None:
-    """List the figures there are, with the claims that each answers and how long it takes on this machine."""
+def list_figures(
+    paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="List only this paper's figures.")] = None,
+) -> None:
+    """List the figures with their claims and estimated times."""
     from flowloom.figures import cost
     from flowloom.jobs import cores
 
@@ -55,11 +57,11 @@ def list_figures(paper: Annotated[str | None, typer.Argument(help="Only this pap
         asked = " ".join(c.id.partition("/")[2] for c in figure.claims)
         rows.append([figure.name, figure.title, asked, takes(figure, "quick"), takes(figure, "full")])
     common.print_table(["figure", "title", "claims", "quick", "full"], rows, right=[3, 4])
-    typer.echo(f"Times are for {cores()} core(s), from what the runs in the ledger took; figures that share runs take it once.")
+    typer.echo(f"Times are estimates for {cores()} core(s) from the runs in the ledger. Runs that figures share are made once.")
 
 
 def _span(seconds: float) -> str:
-    """Write a time to two digits in the unit that suits it."""
+    """Format a duration with two digits in hours, minutes or seconds."""
     for unit, name in ((3600.0, "h"), (60.0, "min")):
         if seconds >= unit:
             return f"{seconds / unit:.2g} {name}" if seconds / unit < 10 else f"{seconds / unit:.0f} {name}"
@@ -67,7 +69,7 @@ def _span(seconds: float) -> str:
 
 
 def show(name: Name) -> None:
-    """Say what a figure runs, draws and claims."""
+    """Print what a figure runs and claims."""
     from flowloom.figures import catalogue, reader
 
     print_figure(reader.read(catalogue.figure_path(name)))
@@ -81,11 +83,11 @@ def print_figure(figure: Figure) -> None:
     if figure.about:
         typer.echo(f"{figure.about}\n")
     for axis in figure.axes:
-        typer.echo(f"  {axis.name} ({axis.key or 'as the rules say'}): {', '.join(axis.labels)}")
+        typer.echo(f"  {axis.name} ({axis.key or 'set by rules'}): {', '.join(axis.labels)}")
     for tune in figure.tunes:
-        typer.echo(f"  tuned for least {tune.minimise}: {', '.join(tune.keys)}")
+        typer.echo(f"  tuned to minimise {tune.minimise}: {', '.join(tune.keys)}")
     for name, scale in figure.scales.items():
-        more = f", up to {scale.seeds_max} while a claim is undecided" if scale.seeds_max > scale.seeds else ""
+        more = f" (up to {scale.seeds_max} while a claim is undecided)" if scale.seeds_max > scale.seeds else ""
         typer.echo(f"  scale {name}: {len(points(figure.axes))} points, {scale.seeds} seed(s){more}")
     for claim in figure.claims:
         typer.echo(f"\n  {claim.id}: {claim.says}")
@@ -102,32 +104,36 @@ def run(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PAPER/FIGURE | PAPER]...", help="Figures such as phost/fig3, or papers for all their figures."
+            metavar="PAPER/FIGURE|PAPER",
+            help="Figures such as phost/fig3, or papers such as phost for all of their figures.",
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All figures of all papers.")] = False,
-    scale: Annotated[str, typer.Option(help="quick: minutes; full: as the paper, hours.")] = "quick",
+    every: Annotated[bool, typer.Option("--all", help="Run all figures of all papers.")] = False,
+    scale: Annotated[
+        str, typer.Option(metavar="SCALE", help="quick takes minutes per figure; full has the paper's size and takes hours.")
+    ] = "quick",
     again: Annotated[
-        bool, typer.Option("--again", help="With --all or a paper: also figures whose entries are fresh.")
+        bool, typer.Option("--again", help="With --all or a paper, also run figures whose ledger entries are up to date.")
     ] = False,
     sets: Set = None,
     jobs: Jobs = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where data and pictures go; by default results/PAPER/FIGURE, for scale full with -full."
+            metavar="DIR", help="Directory for data and pictures; by default results/PAPER/FIGURE, or ...FIGURE-full."
         ),
     ] = None,
     runs: Annotated[
         Path,
-        typer.Option(metavar="DIR", help="Where finished runs are kept, to be shared by figures and later starts."),
+        typer.Option(metavar="DIR", help="Directory for finished runs, which figures and later commands share."),
     ] = Path("results/runs"),
     force: Force = False,
 ) -> None:
-    """Run figures: each one's grid on all cores, its data and drawing, its claims into the ledger.
+    """Reproduce figures of papers: simulate, draw, and check claims.
 
-    Interrupted, it goes on where it stopped when started again. With --all or a paper, figures whose entries in the ledger
-    are fresh are left out, and a figure that fails does not stop the others. With --set, nothing goes into the ledger.
+    The runs of a figure use all cores. Its data and picture go to --out, and the outcome of its claims to the ledger (see
+    `flowloom claims`). After an interrupt, the same command continues. With --all or a paper, figures whose ledger entries
+    are up to date are left out, and a figure that fails does not stop the others. With --set, the ledger is not written.
     """
     from flowloom._native import ScenarioError
     from flowloom.figures import catalogue, reader
@@ -135,7 +141,7 @@ def run(
     changes = {key: common.parse_value(value) for key, _, value in (p.partition("=") for p in common.overrides(sets, None))}
     papers = [name for name in names or [] if name in catalogue.papers()]
     if bool(names) == every:
-        raise ScenarioError("give figures (phost/fig3), papers (phost), or --all alone; `flowloom paper list` has them")
+        raise ScenarioError("give figures (phost/fig3), papers (phost), or --all alone; `flowloom paper list` prints them")
     asked = [reader.read(catalogue.figure_path(name)) for name in names or [] if name not in papers]
     swept, errors = [], []
     for paper in catalogue.papers() if every else papers:
@@ -143,7 +149,7 @@ def run(
         swept += figures
         errors += wrong
     if out and len(asked) + len(swept) > 1:
-        raise ScenarioError("--out is for one figure; several go to results/PAPER/FIGURE")
+        raise ScenarioError("--out is for one figure; leave it out to write several to results/PAPER/FIGURE")
     if swept and not again and not changes:
         swept = _without_fresh(swept, scale)
     todo = list({figure.name: figure for figure in [*asked, *swept]}.values())
@@ -167,13 +173,13 @@ def _without_fresh(figures: list[Figure], scale: str) -> list[Figure]:
     fresh = ledger.fresh(figures, scale, _today)
     if fresh:
         typer.echo(
-            f"{len(fresh)} of {len(figures)} figures are fresh at scale {scale} and left out (--again runs them)", err=True
+            f"{len(fresh)} of {len(figures)} figures are up to date at scale {scale} and left out (--again runs them)", err=True
         )
     return [figure for figure in figures if figure.name not in fresh]
 
 
 def _run_each(figures: list[Figure], scale: str, jobs: int | None, one: Callable[[Figure], None]) -> list[str]:
-    """Run figures one after the other, saying what is left; gives the names of those that failed."""
+    """Run figures one after the other and print the remaining time; return the names of figures that failed."""
     from flowloom._native import RunError, ScenarioError
     from flowloom.figures.cost import Remaining
     from flowloom.jobs import cores
@@ -181,7 +187,7 @@ def _run_each(figures: list[Figure], scale: str, jobs: int | None, one: Callable
     workers = jobs or cores()
     remaining, failed = Remaining([f for f in figures if scale in f.scales], scale), []
     if remaining.unknown:
-        typer.echo(f"how long these take is not known: {', '.join(remaining.unknown)}", err=True)
+        typer.echo(f"the time of these figures is unknown: {', '.join(remaining.unknown)}", err=True)
     for count, figure in enumerate(figures):
         left = _span(remaining.core_seconds / workers)
         typer.echo(f"\n{figure.name}: {count} of {len(figures)} figures done, about {left} left on {workers} core(s)", err=True)
@@ -206,10 +212,10 @@ def _run_one(
         outcome = run_figure(figure, scale, out=out, runs=runs, changes=changes, workers=jobs, force=force, reporter=reporter)
     _print_outcome(figure, outcome)
     if changes:
-        typer.echo("not entered into the ledger, because of --set")
+        typer.echo("ledger: unchanged, because of --set")
     elif not catalogue.keeps_ledger(figure.path):
         found = outcome.directory / "claims.json"
-        typer.echo(f"ledger: unchanged, since this figure came with the package; the claims are in {found}")
+        typer.echo(f"ledger: unchanged, because this figure belongs to the installed package; the claims are in {found}")
 
 
 def _print_outcome(figure: Figure, outcome: Outcome) -> None:
@@ -237,7 +243,7 @@ def _seeds(count: int) -> str:
 
 
 def _today(wanted: Any) -> Any:
-    """Compute today's digests, saying so where it takes more than two seconds."""
+    """Compute today's digests, with progress if that takes more than two seconds."""
     from flowloom.claims import digests
 
     begun = told = time.monotonic()
@@ -247,17 +253,24 @@ def _today(wanted: Any) -> Any:
         now = time.monotonic()
         if now - told >= 2 or (done == every and told > begun):
             told = now
-            typer.echo(f"asking this build of the simulator how it behaves: {done} of {every} short runs", err=True)
+            typer.echo(f"comparing this build of the simulator with the ledger: {done} of {every} short runs", err=True)
 
     return digests.today(wanted, progress)
 
 
 def claims(
-    paper: Annotated[str | None, typer.Argument(help="Only this paper's claims.")] = None,
-    scale: Annotated[str | None, typer.Option(help="Only what was found at this scale; the largest by default.")] = None,
+    paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="Print only this paper's claims.")] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar="SCALE", help="Use entries of this scale; by default the largest that was run.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Print the ledger: each claim of the papers, and whether it holds here."""
+    """Print each claim of the papers with its verdict.
+
+    The verdict on Flowloom's runs is holds, differs, undecided (the confidence interval crosses a limit), calibrated (the claim
+    holds, but depends on a value inferred from the paper's numbers), or not yet run. An entry is stale if the scenarios, the
+    checks or the simulator's behaviour have changed since it was run.
+    """
     from flowloom.claims import ledger
 
     entries = ledger.entries(_figures(paper)[0], scale, _today)
@@ -295,6 +308,6 @@ def _print_entry(entry: dict[str, Any]) -> None:
 
 
 def _run_of(part: dict[str, Any]) -> str:
-    """Say what an entry was measured with."""
+    """Describe the runs of an entry."""
     stale = f"; stale: {part['stale_because']}" if part["stale"] else ""
     return f"run: {part['scale']}, {_seeds(part['seeds'])}, commit {part['commit']}, {part['date']}{stale}"

@@ -37,19 +37,21 @@ def run(
     scenario: ScenarioFile,
     set_: Set = None,
     seed: Seed = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save flows, summary, scenario and provenance here.")] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Write flows.csv beside flows.parquet.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Save the flows, the summary, the scenario and its provenance here.")
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Also write flows.csv to --out.")] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Simulate one scenario and print what came out."""
+    """Simulate one scenario and print the results."""
     from flowloom import diagnosis, outputs, progress
     from flowloom._native import ScenarioError
     from flowloom.cli import tables
     from flowloom.engine import simulate
 
     if csv and not out:
-        raise ScenarioError("--csv writes flows.csv into the directory of --out: give --out DIR as well")
+        raise ScenarioError("--csv writes flows.csv to --out; give --out DIR as well")
     wanted = _scenario(scenario, set_, seed)
     name = Path(scenario).stem
     with progress.reporter() as reporter:
@@ -71,23 +73,31 @@ def run(
         common.print_json(results.as_json())
     else:
         tables.print_run(results)
-        typer.echo(f"saved in {out}" if out else "not saved: give --out DIR to keep the flows")
+        typer.echo(f"saved in {out}" if out else "not saved; give --out DIR to keep the flows")
 
 
 def compare(
     scenario: ScenarioFile,
-    transports: Annotated[str, typer.Option(metavar="A,B,C", help="The transports to run, by name, or `all`.")],
-    ideal: Annotated[bool, typer.Option("--ideal", help="Add the bound that no transport can beat.")] = False,
-    over: Annotated[str | None, typer.Option(metavar="KEY=V1,V2,...", help="Do so at each value of a scenario key.")] = None,
+    transports: Annotated[str, typer.Option(metavar="A,B,C", help="Names of the transports to run, or `all`.")],
+    ideal: Annotated[
+        bool, typer.Option("--ideal", help="Add `ideal`, a lower bound on the mean flow completion time of any transport.")
+    ] = False,
+    over: Annotated[
+        str | None,
+        typer.Option(metavar="KEY=V1,V2,...", help="Compare at each value of a scenario key, and rank the transports."),
+    ] = None,
     seeds: Seeds = 1,
     set_: Set = None,
     seed: Seed = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs, table and picture go.")] = Path("results/compare"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for runs, table and picture.")] = Path("results/compare"),
     jobs: Jobs = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Run several transports on the same flows; print a table and draw a picture. With --over, hold a tournament of rounds."""
+    """Run several transports on the same flows and compare them.
+
+    The output is a table, a picture in --out and, with --over, a ranking over all values of the key.
+    """
     from flowloom import progress, toml
     from flowloom._native import ScenarioError
     from flowloom.cli import tables
@@ -99,7 +109,7 @@ def compare(
     names = _transports(transports, ideal)
     key, values = _axis(over, "--over") if over else ("", [])
     if key == "transport.name":
-        raise ScenarioError(f"--over {shown(over)}: --transports says which transports run; vary another key")
+        raise ScenarioError(f"--over {shown(over)}: --transports selects the transports; vary another key")
     base = _scenario(scenario, set_, seed)
     axes = ({key: values} if over else {}) | {"transport.name": names}
     with common.resumable(out / "runs"), progress.reporter() as reporter:
@@ -132,17 +142,23 @@ def compare(
 
 def sweep(
     scenario: ScenarioFile,
-    vary: Annotated[list[str], typer.Option(metavar="KEY=V1,V2,...", help="A scenario key and its values; may be repeated.")],
+    vary: Annotated[
+        list[str],
+        typer.Option(metavar="KEY=V1,V2,...", help="A scenario key and its values; repeat the option to vary several keys."),
+    ],
     seeds: Seeds = 1,
     set_: Set = None,
     seed: Seed = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs and the table go.")] = Path("results/sweep"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the runs and the table.")] = Path("results/sweep"),
     jobs: Jobs = None,
     force: Force = False,
-    flows: Annotated[bool, typer.Option(help="Keep each run's flow table.")] = True,
+    flows: Annotated[bool, typer.Option(help="Keep each run's table of flows, or only its summary.")] = True,
     json: Json = False,
 ) -> None:
-    """Run every combination of the varied keys. Interrupted, it goes on where it stopped when started again."""
+    """Run a scenario with every combination of values of some keys.
+
+    After an interrupt, the same command continues with the runs that are missing.
+    """
     from flowloom import progress
     from flowloom._native import ScenarioError
     from flowloom.cli import tables
@@ -152,7 +168,7 @@ def sweep(
     axes: dict[str, list[Any]] = {}
     for key, values in map(_axis, vary):
         if key in axes:
-            raise ScenarioError(f"--vary {shown(key)} is given twice; give all its values at once, like --vary KEY=V1,V2")
+            raise ScenarioError(f"--vary {shown(key)} is given twice; give all values in one option, such as --vary KEY=V1,V2")
         axes[key] = values
     base = _scenario(scenario, set_, seed)
     with common.resumable(out / "runs"), progress.reporter() as reporter:
@@ -167,7 +183,7 @@ def sweep(
 
 
 def _transports(text: str, ideal: bool) -> list[str]:
-    """Read --transports: names, of which `all` stands for every transport but the bound."""
+    """Parse --transports; `all` stands for every transport except the bound `ideal`."""
     from flowloom._native import ScenarioError
     from flowloom.engine import catalogue
     from flowloom.words import shown, suggestion
@@ -175,10 +191,10 @@ def _transports(text: str, ideal: bool) -> list[str]:
     known = ["all", *(transport["name"] for transport in catalogue()["transports"])]
     chosen = common.split_list(text)
     if not chosen:
-        raise ScenarioError("--transports is empty: give names, like --transports phost,pfabric, or `all`")
+        raise ScenarioError("--transports is empty; give names, such as --transports phost,pfabric, or `all`")
     for name in chosen:
         if name not in known:
-            raise ScenarioError(f'--transports {shown(text)}: "{shown(name)}" is no transport; {suggestion(name, known)}')
+            raise ScenarioError(f'--transports {shown(text)}: unknown transport "{shown(name)}"; {suggestion(name, known)}')
     every = [name for name in known if name not in ("all", "ideal")]
     names = [each for name in chosen for each in (every if name == "all" else [name])]
     return list(dict.fromkeys(names + (["ideal"] if ideal else [])))
@@ -191,5 +207,5 @@ def _axis(text: str, option: str = "--vary") -> tuple[str, list[Any]]:
     key, equals, values = text.partition("=")
     found = [common.parse_value(value) for value in common.split_list(values)]
     if not equals or not key.strip() or not found:
-        raise ScenarioError(f"{option} {shown(text)}: give a key and its values, like {option} workload.load=0.5,0.6,0.7")
+        raise ScenarioError(f"{option} {shown(text)}: give a key and its values, such as {option} workload.load=0.5,0.6,0.7")
     return key.strip(), found

@@ -1,4 +1,4 @@
-"""Results as tables on the terminal."""
+"""Prints results as tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flowloom.stats import Estimate, estimate
 from flowloom.sweeps import Sweep
 
 Seeds: TypeAlias = Sequence[Results]
-"""Runs that differ in nothing but their seed; tables show their mean."""
+"""Runs that differ only in their seed; tables show their mean."""
 
 _RUN = (
     "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "deadlines_met",
@@ -45,7 +45,7 @@ def _finished(seeds: Seeds) -> str:
 
 
 def _averaged(seeds: int) -> str:
-    return f"Means of {seeds} seeds, ± their 95 % confidence interval (Student t)" if seeds > 1 else ""
+    return f"Means of {seeds} seeds with 95 % confidence intervals (Student's t)" if seeds > 1 else ""
 
 
 def print_run(results: Results) -> None:
@@ -59,7 +59,7 @@ def print_run(results: Results) -> None:
 
 
 def print_warnings(sweep: Sweep, *, err: bool = False) -> None:
-    """Print what keeps the numbers of a sweep from meaning what they seem to: the footnotes of its table's flags."""
+    """Print the warnings of a sweep's runs, which explain the flags in its table."""
     for line in diagnosis.grouped((run.label, run.results.warnings) for run in sweep):
         typer.echo(f"warning: {line}", err=err)
 
@@ -69,7 +69,7 @@ def _flags(*results: Results) -> str:
 
 
 def print_comparison(results: Mapping[str, Seeds]) -> None:
-    """Print transports as columns: the numbers, then slowdown by flow size."""
+    """Print a table with a column per transport: the numbers, then slowdown by flow size."""
     head = ["", *(transport_label(name) for name in results)]
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in _COMPARISON]
     finished = ["Flows finished", *(_finished(seeds) for seeds in results.values())]
@@ -88,7 +88,7 @@ def ranking(rounds: Mapping[Any, Mapping[str, Seeds]]) -> list[str]:
 
 
 def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
-    """Print a row per transport, the best first, with a few numbers of each round."""
+    """Print a row per transport, the best first, with a few numbers from each round."""
     head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
     rows = [
         [
@@ -98,7 +98,12 @@ def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
         ]
         for name in ranking(rounds)
     ]
-    print_table(head, rows, right=range(1, len(head) - 1), title="Tournament, by the geometric mean of mean slowdowns")
+    print_table(
+        head,
+        rows,
+        right=range(1, len(head) - 1),
+        title="Tournament, ranked by the geometric mean of the rounds' mean slowdowns",
+    )
 
 
 def print_sizes(results: Mapping[str, Seeds]) -> None:
@@ -125,7 +130,7 @@ def _number(value: float | None) -> float:
 
 
 def print_sweep(sweep: Sweep) -> None:
-    """Print a row per point: the varied keys, and the means over its seeds."""
+    """Print a row per point: its values of the varied keys, and the means over its seeds."""
     points = sweep.points()
     keys = list(points[0][0])
     head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in _SWEEP), "warnings"]

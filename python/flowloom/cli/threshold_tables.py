@@ -1,4 +1,4 @@
-"""Demotion thresholds as tables on the terminal."""
+"""Prints demotion thresholds as tables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from flowloom.stats import Estimate
 
 
 def print_found(found: Solution | Found) -> None:
-    """Print the thresholds, and beside them what other sets give."""
+    """Print the thresholds, and a comparison with other sets."""
     _print_queues(found.sizes, found.thresholds)
     if len(found.thresholds) + 1 < found.queues:
-        more = "nothing better was found with more" if isinstance(found, Found) else "by this objective, more only delay"
-        typer.echo(f"{len(found.thresholds) + 1} of {found.queues} queues are used: {more}.\n")
+        more = "the search found nothing better with more" if isinstance(found, Found) else "more would not lower the objective"
+        typer.echo(f"{len(found.thresholds) + 1} of {found.queues} queues are used; {more}.\n")
     if isinstance(found, Solution):
         _print_analytic(found)
     else:
@@ -69,7 +69,7 @@ def _print_ratios(solution: Solution) -> None:
         numbers = [significant(at.best.objective, 4), f"{at.ratio:.3f}", *(found.get(name, "-") for name in names)]
         rows.append([f"{at.load:g}", *numbers])
     head = ["load", "least objective", "these thresholds", *names]
-    title = f"Ratios to the least at each load; the {solution.over} was minimised: {solution.objective:.4f}"
+    title = f"Ratios to the least objective at each load; the {solution.over} ratio was minimised: {solution.objective:.4f}"
     print_table(head, rows, right=range(len(head)), title=title)
 
 
@@ -83,7 +83,7 @@ def _print_simulated(found: Found) -> None:
         numbers = [significant(value.mean, 5) for value in each.values] + [f"{ratio:.3f}" for ratio in each.ratios]
         rows.append([each.name, str(len(each.thresholds) + 1), *numbers, _difference(each.difference)])
     seeds = found.compared[0].difference.n
-    title = f"Over {seeds} seeds that the search has not seen; differences paired by seed, with 95 % confidence"
+    title = f"Means of {seeds} seeds that the search did not use; differences are paired by seed, with 95 % intervals"
     print_table(head, rows, right=range(1, len(head)), title=title)
     typer.echo(f"{_verdict(found.compared[0].difference)}\n{found.runs} runs, {found.rounds} rounds, {found.seconds:.0f} s\n")
 
@@ -94,8 +94,8 @@ def _difference(difference: Estimate) -> str:
 
 def _verdict(difference: Estimate) -> str:
     if abs(difference.mean) <= (difference.half_width or 0):
-        return "The set that was found does not differ significantly from the analytic one."
-    return f"The set that was found is {'better' if difference.mean < 0 else 'worse'} than the analytic one, significantly."
+        return "The found set does not differ significantly from the analytic set."
+    return f"The found set is significantly {'better' if difference.mean < 0 else 'worse'} than the analytic set."
 
 
 def print_published(sets: Iterable[Published]) -> None:

@@ -20,33 +20,55 @@ if TYPE_CHECKING:
 _PIAS = "pias/default.toml"
 
 _Sizes = Annotated[
-    str | None, typer.Option("--sizes", metavar="NAME|FILE", help="Flow sizes: a table's name, or a file of a distribution.")
+    str | None, typer.Option("--sizes", metavar="NAME|FILE", help="Flow sizes: the name of a workload, or a flow-size table.")
 ]
-_Flows = Annotated[Path | None, typer.Option(metavar="FILE", help="Flow sizes: a log, CSV or Parquet with a column `bytes`.")]
+_Flows = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Flow sizes: a log of flows, CSV or Parquet, with a column `bytes`.")
+]
 _Histogram = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Flow sizes: a CSV of bytes (a bin's upper edge) and count.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Flow sizes: a CSV file with a bin's upper edge in bytes and its number of flows."),
 ]
-_Dialect = Annotated[str | None, typer.Option(help="How the columns of --sizes FILE are meant, as for `import`.")]
-_Load = Annotated[float | None, typer.Option(help="Offered load of the bottleneck, above 0 and below 1.")]
-_Robust = Annotated[str | None, typer.Option(metavar="L1,L2,...", help="One set that is good at all of these loads.")]
-_Over = Annotated[str, typer.Option(help="With --robust, minimise the `worst` or the `mean` ratio to each load's own optimum.")]
-_Queues = Annotated[int, typer.Option(help="How many priority queues there may be, 1 to 8.")]
+_Dialect = Annotated[
+    str | None, typer.Option(metavar="FORMAT", help="The format of the file in --sizes; see `flowloom import --help`.")
+]
+_Load = Annotated[float | None, typer.Option(metavar="L", help="Offered load of the bottleneck, above 0 and below 1.")]
+_Robust = Annotated[
+    str | None, typer.Option(metavar="L1,L2,...", help="Find one set for all of these loads, instead of --load.")
+]
+_Over = Annotated[
+    str,
+    typer.Option(metavar="worst|mean", help="With --robust, minimise the worst or the mean ratio to the optimum of each load."),
+]
+_Queues = Annotated[int, typer.Option(metavar="N", help="Maximum number of priority queues, 1 to 8.")]
 _Reading = Annotated[
     str,
     typer.Option(
-        help="exact: packets per queue as they are; bound: as the paper bounds them; per_packet: delay for each packet."
+        metavar="exact|bound|per_packet",
+        help="The reading of the paper's objective: the exact number of packets in each queue, the paper's upper bound on it, "
+        "or a delay for each packet instead of each flow.",
     ),
 ]
-_Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Write the picture, the TOML snippet and the JSON here.")]
-_Published = Annotated[bool, typer.Option("--published", help="List the published sets; with TABLE and --load, print one.")]
-_Objective = Annotated[str, typer.Option(help="analytic: queueing theory, seconds; simulated: the simulator, many runs.")]
+_Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Write a picture, a TOML snippet and JSON here.")]
+_Published = Annotated[
+    bool, typer.Option("--published", help="List the published thresholds; with TABLE and --load, print one set.")
+]
+_Objective = Annotated[
+    str,
+    typer.Option(
+        metavar="analytic|simulated",
+        help="Minimise a queueing model, which takes seconds, or the metric of simulations, which takes many runs.",
+    ),
+]
 _Scenario = Annotated[
     str | None,
-    typer.Option(metavar="FILE.toml", help=f"What to simulate; papers/{_PIAS} by default. Its transport becomes pias."),
+    typer.Option(metavar="FILE.toml", help=f"With simulated: the scenario; by default papers/{_PIAS}. Its transport is pias."),
 ]
-_Metric = Annotated[str, typer.Option(help="What a simulated search minimises: a number of the summary.")]
-_Budget = Annotated[int, typer.Option(metavar="RUNS", help="A simulated search makes no more runs than this.", min=1)]
-_Runs = Annotated[Path, typer.Option(metavar="DIR", help="Where simulated runs are kept, to be used again.")]
+_Metric = Annotated[str, typer.Option(metavar="METRIC", help="With simulated: the metric to minimise; see `flowloom explain`.")]
+_Budget = Annotated[int, typer.Option(metavar="RUNS", help="With simulated: the maximum number of runs.", min=1)]
+_Runs = Annotated[
+    Path, typer.Option(metavar="DIR", help="With simulated: a directory for finished runs, which are used again.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +78,7 @@ def register(app: typer.Typer) -> None:
 
 def thresholds(
     table: Annotated[
-        str | None, typer.Argument(metavar="TABLE", help="With --published: the table whose set to print.")
+        str | None, typer.Argument(metavar="TABLE", help="With --published: the workload whose thresholds to print.")
     ] = None,
     sizes: _Sizes = None,
     flows: _Flows = None,
@@ -79,7 +101,10 @@ def thresholds(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Find the demotion thresholds of PIAS for flow sizes and a load, ready to paste into a scenario."""
+    """Find PIAS's demotion thresholds for given flow sizes and load.
+
+    PIAS lowers a flow's priority each time that its bytes sent exceed a threshold. The result can be pasted into a scenario.
+    """
     from flowloom import outputs
     from flowloom._native import ScenarioError
     from flowloom.cli import threshold_tables as tables
@@ -89,9 +114,9 @@ def thresholds(
         _print_published(table or sizes, load, json)
         return
     if table:
-        raise ScenarioError(f'"{table}" stands alone; to find thresholds for it give --sizes {table}')
+        raise ScenarioError(f'"{table}" needs --published; to find thresholds for it, give --sizes {table}')
     if objective not in ("analytic", "simulated"):
-        raise ScenarioError(f'no objective "{objective}": {suggestion(objective, ("analytic", "simulated"))}')
+        raise ScenarioError(f'unknown objective "{objective}": {suggestion(objective, ("analytic", "simulated"))}')
     loads = _loads(load, robust)
     asked = (sizes, flows, histogram, dialect, loads, over, queues, reading, objective, scenario, set_, metric, budget)
     with outputs.claim(out, outputs.THRESHOLDS, _key(asked), force=force) if out else contextlib.nullcontext() as output:
@@ -99,13 +124,14 @@ def thresholds(
         if objective == "simulated":
             if flows or histogram:
                 raise ScenarioError(
-                    "a simulation draws its own sizes: make a table of these with `flowloom import` for --sizes FILE"
+                    "--flows and --histogram are for --objective analytic; convert the file with `flowloom import`, and give "
+                    "the table with --sizes FILE"
                 )
             base = _scenario(scenario, set_, sizes, dialect)
             found = _simulated(base, queues, metric, loads, over, reading, budget, runs, jobs)
         else:
             if scenario or set_:
-                raise ScenarioError("--scenario and --set are for --objective simulated; analytic thresholds know no scenario")
+                raise ScenarioError("--scenario and --set are for --objective simulated; leave them out")
             found = _analytic([(sizes, dialect), (flows, "flows"), (histogram, "histogram")], loads, queues, over, reading)
         pictures = _save(found, output) if output else []
     if json:
@@ -121,13 +147,13 @@ def _loads(load: float | None, robust: str | None) -> list[float] | None:
     from flowloom._native import ScenarioError
 
     if load is not None and robust is not None:
-        raise ScenarioError("--load is for one load and --robust for several; give one of them")
+        raise ScenarioError("--load is for one load and --robust for several loads; give one of them")
     if robust is None:
         return None if load is None else [load]
     try:
         return [float(word) for word in common.split_list(robust)]
     except ValueError:
-        raise ScenarioError(f"--robust {robust}: give loads, like --robust 0.5,0.6,0.7,0.8") from None
+        raise ScenarioError(f"--robust {robust}: give loads, such as --robust 0.5,0.6,0.7,0.8") from None
 
 
 def _analytic(
@@ -139,11 +165,11 @@ def _analytic(
     given = [(source, dialect) for source, dialect in sources if source is not None]
     if len(given) != 1:
         raise ScenarioError(
-            "give the flow sizes in one way: --sizes NAME (see `flowloom list workloads`), --sizes FILE, --flows FILE or "
+            "give flow sizes with one of --sizes NAME (see `flowloom list workloads`), --sizes FILE, --flows FILE and "
             "--histogram FILE"
         )
     if loads is None:
-        raise ScenarioError("give the load that the thresholds are for: --load 0.8, or --robust 0.5,0.6,0.7,0.8 for several")
+        raise ScenarioError("give a load, such as --load 0.8, or several loads, such as --robust 0.5,0.6,0.7,0.8")
     ((source, dialect),) = given
     return find(source, loads, queues, reading=reading, over=over, dialect=dialect)
 
@@ -161,7 +187,7 @@ def _scenario(path: str | None, pairs: list[str] | None, sizes: str | None, dial
         return base
     if dialect is None and sizes in (table["name"] for table in catalogue()["workloads"]):
         return base.set({"workload.sizes": sizes})
-    # A scenario's files are looked for beside it; this one is named from here.
+    # Files in a scenario are relative to its folder, but this one is relative to the working directory.
     file = {"cdf": str(Path(sizes).resolve())} | ({"dialect": dialect} if dialect else {})
     return base.set({"workload.sizes": file})
 
@@ -188,7 +214,7 @@ def _simulated(
 
 
 def _key(asked: tuple[object, ...]) -> str:
-    """Name a question: a hash of the arguments, of the files they name, and of the build."""
+    """Return the key of the result: a hash of the arguments, of the files among them, and of the build."""
     import hashlib
 
     from flowloom.scenario import engine_id
@@ -227,4 +253,4 @@ def _print_published(table: str | None, load: float | None, json: bool) -> None:
         common.print_json([each._asdict() for each in published.sets()])
         return
     tables.print_published(published.sets())
-    typer.echo("`flowloom thresholds --published TABLE --load LOAD` prints one for a scenario.")
+    typer.echo("`flowloom thresholds --published TABLE --load LOAD` prints one set for a scenario.")

@@ -1,5 +1,5 @@
-"""Demotion thresholds of a multi-level feedback queue (PIAS, section III-C): what they cost, and which are best.
+"""Demotion thresholds of a multi-level feedback queue (PIAS, section III-C): their cost, and the search for the best ones.
 
-`sizes` is the distribution, `model` what thresholds cost in theory, `solver` the optimiser, `published` the sets that PIAS's
-authors used; `analytic` puts these together. `simulated` asks the simulator instead of the theory, by way of `search`.
+`sizes` has the distribution of flow sizes, `model` the queueing model, `solver` the optimiser, and `published` the thresholds
+that were published. `analytic` combines them. `simulated` finds thresholds with the simulator, using `search`.
 """

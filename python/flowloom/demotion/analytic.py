@@ -1,4 +1,4 @@
-"""Thresholds from a distribution of sizes and a load alone: the command's work, and `flowloom.thresholds`."""
+"""Thresholds from a distribution of flow sizes and a load, by the queueing model: `flowloom.thresholds`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flowloom.words import suggestion
 
 @dataclasses.dataclass(frozen=True)
 class Rival:
-    """A set to compare with."""
+    """A set of thresholds to compare with."""
 
     name: str
     thresholds: tuple[int, ...]
@@ -31,17 +31,17 @@ class Rival:
 
 @dataclasses.dataclass(frozen=True)
 class AtLoad:
-    """How the thresholds do at one load."""
+    """The performance of the thresholds at one load."""
 
     load: float
     objective: float
-    """What they cost there, packet times."""
+    """Their objective at this load, in packet times."""
     best: Rival
-    """The thresholds that are best at this load; with one load, these."""
+    """The best thresholds for this load alone."""
     searched: float
-    """What the search at this load came to by itself, before it looked at the rivals."""
+    """The objective that the search at this load found, before it was compared with the rivals."""
     rivals: list[Rival]
-    """The equal split, and the published set where there is one for this table and load."""
+    """The equal split, and the published set if there is one for this table and load."""
 
     @property
     def ratio(self) -> float:
@@ -51,22 +51,22 @@ class AtLoad:
 
 @dataclasses.dataclass(frozen=True)
 class Solution:
-    """Thresholds, and what they are worth."""
+    """Thresholds, and their performance."""
 
     sizes: Sizes
     queues: int
-    """How many there may be; `len(thresholds) + 1` are used."""
+    """The maximum number of queues; `len(thresholds) + 1` are used."""
     reading: str
     over: str
     thresholds: tuple[int, ...]
     """Bytes, strictly ascending. A packet has the class of the first threshold that its offset in the flow does not exceed."""
     loads: list[AtLoad]
     seconds: float
-    """How long the search took."""
+    """The duration of the search."""
 
     @property
     def objective(self) -> float:
-        """What was minimised: mean delay in packet times; with several loads, the worst or mean ratio to the least."""
+        """The minimised value: mean delay in packet times; with several loads, the worst or mean ratio to the optimum."""
         if len(self.loads) == 1:
             return self.loads[0].objective
         ratios = [at.ratio for at in self.loads]
@@ -74,12 +74,12 @@ class Solution:
 
     @property
     def sets(self) -> dict[str, tuple[int, ...]]:
-        """Give these thresholds and the rivals', by name; with several loads, the rivals at the highest."""
+        """Return these thresholds and the rivals', by name; with several loads, the rivals at the highest load."""
         return {"found": self.thresholds} | {rival.name: rival.thresholds for rival in self.loads[-1].rivals}
 
     @property
     def about(self) -> str:
-        """Say in a line what these thresholds are for."""
+        """A description of these thresholds, on one line."""
         loads = ", ".join(f"{at.load:g}" for at in self.loads)
         objective = significant(self.objective, 4)
         return f"{self.sizes.name}, load {loads}, at most {self.queues} queues, reading {self.reading}: {objective}"
@@ -90,7 +90,7 @@ class Solution:
         return snippet(self.thresholds, self.about)
 
     def as_json(self) -> dict[str, Any]:
-        """Give everything as plain values; thresholds in bytes and in packets of 1460 B, the objective in packet times."""
+        """Return everything as plain values: thresholds in bytes and in packets of 1460 B, objectives in packet times."""
         return {
             "sizes": self.sizes.name,
             "mean_bytes": self.sizes.mean,
@@ -120,17 +120,18 @@ def thresholds(
 
     Args:
         sizes: The flow sizes: a table's name (`web_search`), a file, or a `Sizes`.
-        load: Offered load of the bottleneck, above 0 and below 1; or several, for one set that is good at all of them.
-        queues: How many priority queues there may be, 1 to 8.
-        reading: How the objective is read: `exact`, `bound` or `per_packet` (`flowloom.demotion.model.READINGS`).
-        over: With several loads, minimise the `worst` or the `mean` ratio of the objective to its least at that load.
-        dialect: How a file's columns are meant; `flows` for a log of flows, `histogram` for reported sizes.
+        load: Offered load of the bottleneck, above 0 and below 1; or several loads, for one set for all of them.
+        queues: The maximum number of priority queues, 1 to 8.
+        reading: The reading of the objective: `exact`, `bound` or `per_packet` (`flowloom.demotion.model.READINGS`).
+        over: With several loads, minimise the `worst` or the `mean` ratio of the objective to the optimum of that load.
+        dialect: The format of a file, as for `flowloom import`: `flows` for a log of flows, `histogram`, and so on.
 
     Returns:
-        The thresholds in bytes, the objective in packet times, and what other sets give.
+        The thresholds in bytes, the objective in packet times, and a comparison with other sets.
 
     Raises:
-        ScenarioError: An argument is out of range, the sizes cannot be read, or they cannot tell so many queues apart.
+        ScenarioError: An argument is out of range, the sizes cannot be read, or they have too few different values for so
+            many queues.
     """
     begin = time.perf_counter()
     loads = [float(load)] if isinstance(load, int | float) else sorted({float(value) for value in load})
@@ -162,31 +163,31 @@ def thresholds(
 
 
 def check(loads: Sequence[float], queues: int, reading: str, over: str) -> None:
-    """Raise ScenarioError for what is out of range whatever the sizes are."""
+    """Raise ScenarioError if an argument is out of range, whatever the sizes are."""
     if not loads:
         raise ScenarioError("no load is given; give one or more, above 0 and below 1")
     for value in loads:
         if not 0 < value < 1:
-            raise ScenarioError(f"load {value:g}: a link can carry loads above 0 and below 1; at 1 its queue has no limit")
+            raise ScenarioError(f"load {value:g}: give a load above 0 and below 1; at load 1 the queue grows without limit")
     if not 1 <= queues <= model.QUEUES_MAX:
-        raise ScenarioError(f"{queues} queues: switches have 1 to {model.QUEUES_MAX} priorities")
+        raise ScenarioError(f"{queues} queues: give 1 to {model.QUEUES_MAX}, since switches have no more priorities")
     if reading not in model.READINGS:
-        raise ScenarioError(f'no reading "{reading}" of the objective: {suggestion(reading, model.READINGS)}')
+        raise ScenarioError(f'unknown reading "{reading}" of the objective: {suggestion(reading, model.READINGS)}')
     if over not in model.OVER_LOADS:
-        raise ScenarioError(f'loads cannot be weighed by "{over}": {suggestion(over, model.OVER_LOADS)}')
+        raise ScenarioError(f'unknown way "{over}" to combine loads: {suggestion(over, model.OVER_LOADS)}')
 
 
 def check_supported(sizes: Sizes, queues: int) -> None:
-    """Raise ScenarioError if the sizes cannot tell so many queues apart."""
+    """Raise ScenarioError if the sizes have too few different values for so many queues."""
     if queues > sizes.queues:
         raise ScenarioError(
-            f"{queues} queues are more than {sizes.name} can fill: counted in packets of {PACKET_BYTES} B, its flows have "
-            f"{sizes.queues} different size(s), and each queue needs flows that end in it; give {sizes.queues} or fewer"
+            f"{queues} queues are too many for {sizes.name}: its flows have {sizes.queues} different size(s) in packets of "
+            f"{PACKET_BYTES} B, and some flow must end in each queue; give {sizes.queues} or fewer"
         )
 
 
 def _comparable(found: published.Published | None, queues: int) -> list[Floats]:
-    """Give a published set to compare with, if it is for this many queues."""
+    """Return a published set to compare with, if it has this number of queues."""
     return [np.array(found.thresholds, dtype=np.float64)] if found and len(found.thresholds) == queues - 1 else []
 
 

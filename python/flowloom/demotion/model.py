@@ -1,8 +1,9 @@
-"""What thresholds cost: the mean flow completion time of M/M/1 queues in series (PIAS, section III-C), in feasible readings.
+"""The queueing model: the mean flow completion time of M/M/1 queues in series (PIAS, section III-C).
 
-The link serves one packet in one packet time (mu = 1), and packets arrive at `load`. The paper's mu_i, the product of the
-shares of time in which the queues above are idle, telescopes to 1 minus what arrives above: so T_i is 1 / (1 - what arrives
-in queues 1 to i). What is left open is how much arrives in a queue, and what a flow's delay is made of.
+The link serves one packet per packet time (mu = 1), and packets arrive at the rate `load`. The paper's mu_i is the product of
+the shares of time in which the higher queues are idle. It simplifies to 1 minus the arrivals in the higher queues, so T_i is
+1 / (1 - arrivals in queues 1 to i). The paper leaves open how much arrives in a queue, and which delays add up to a flow's.
+The readings below are feasible answers.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import numpy as np
 from flowloom.demotion.sizes import PACKET_BYTES, Floats, Sizes
 
 Cost: TypeAlias = Callable[[Floats], Floats]
-"""Thresholds (bytes, ascending along the last axis) to what they cost, for any number of sets at once; less is better."""
+"""Maps thresholds (bytes, ascending along the last axis) to their cost, for any number of sets at once; less is better."""
 
 QUEUES_MAX = 8
-"""Priorities that switches have."""
+"""The number of priorities of switches."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,27 +30,29 @@ class Reading:
     about: str
     unit: str
     bounded: bool
-    """What arrives in a queue follows the printed upper bound, not its exact value."""
+    """Whether the arrivals in a queue have the paper's upper bound instead of their exact value."""
     per_packet: bool
-    """A queue's delay counts once for each packet there, not once for each flow that reaches it."""
+    """Whether a queue's delay counts for each packet in it, instead of for each flow that reaches it."""
 
 
 READINGS = {
     "exact": Reading(
-        "the exact mean of the packets that a flow brings to a queue; a queue delays a flow once", "packet times", False, False
+        "the exact mean number of packets that a flow has in a queue; a queue delays a flow once", "packet times", False, False
     ),
     "bound": Reading(
-        "the printed upper bound of them, scaled so that all queues together have the offered load; a queue delays a flow once",
+        "the paper's upper bound on the number of packets in a queue, scaled so that all queues together have the offered "
+        "load; a queue delays a flow once",
         "packet times", True, False,
     ),
     "per_packet": Reading(
-        "the exact mean of the packets; each packet waits for its queue, one after the other", "packet times", False, True
+        "the exact mean number of packets that a flow has in a queue; a queue delays each of them, one after the other",
+        "packet times", False, True,
     ),
 }  # fmt: skip
 
 
 def cost(sizes: Sizes, load: float, reading: str) -> Cost:
-    """Give the objective of a reading as a function of thresholds.
+    """Return the objective of a reading as a function of thresholds.
 
     Args:
         sizes: The flow sizes.
@@ -57,8 +60,8 @@ def cost(sizes: Sizes, load: float, reading: str) -> Cost:
         reading: One of READINGS.
 
     Returns:
-        A function: thresholds in bytes, shape (..., K - 1), to the mean delay of a flow, shape (...), in packet times.
-        Queues that nothing enters delay nobody, so thresholds that coincide or lie above all sizes count for nothing.
+        A function from thresholds in bytes, shape (..., K - 1), to the mean delay of a flow in packet times, shape (...).
+        An empty queue delays no flow, so thresholds that coincide or lie above all sizes have no effect.
     """
     how = READINGS[reading]
 
@@ -70,7 +73,7 @@ def cost(sizes: Sizes, load: float, reading: str) -> Cost:
         arrivals = np.diff(edges, axis=-1) * reach if how.bounded else packets
         above = np.cumsum(arrivals, axis=-1) / np.sum(arrivals, axis=-1, keepdims=True)
         delay = 1 / (1 - load * np.minimum(above, 1.0))
-        # Rounding leaves a trace of arrivals where there are none.
+        # Rounding errors can make the arrivals of an empty queue positive.
         counted = packets / PACKET_BYTES if how.per_packet else np.where(arrivals > 1e-14 * sizes.mean, reach, 0.0)
         return np.asarray((counted * delay).sum(axis=-1))
 
@@ -78,26 +81,26 @@ def cost(sizes: Sizes, load: float, reading: str) -> Cost:
 
 
 def _framed(inner: Floats, first: float, last: float | None = None) -> Floats:
-    """Put a value before, and perhaps one after, along the last axis."""
+    """Add a value at the beginning, and optionally one at the end, of the last axis."""
     shape = (*inner.shape[:-1], 1)
     parts = [np.full(shape, first), inner] + ([] if last is None else [np.full(shape, last)])
     return np.concatenate(parts, axis=-1)
 
 
 def equal_split(sizes: Sizes, queues: int) -> Floats:
-    """Give the simple rule that PIAS is compared with (figure 13): the (100 i / K)-th percentiles of the sizes, bytes."""
+    """Return the thresholds that PIAS is compared with (figure 13): the (100 i / K)-th percentiles of the sizes, in bytes."""
     return sizes.percentile(np.arange(1, queues) / queues)
 
 
 def worst_ratio(costs: list[Cost], least: list[float]) -> Cost:
-    """Give, of several objectives, the largest ratio to what each is at its own best."""
+    """Return the largest of the ratios of several objectives to their optima."""
     return lambda thresholds: np.max([cost(thresholds) / best for cost, best in zip(costs, least, strict=True)], axis=0)
 
 
 def mean_ratio(costs: list[Cost], least: list[float]) -> Cost:
-    """Give, of several objectives, the mean ratio to what each is at its own best."""
+    """Return the mean of the ratios of several objectives to their optima."""
     return lambda thresholds: np.mean([cost(thresholds) / best for cost, best in zip(costs, least, strict=True)], axis=0)
 
 
 OVER_LOADS = {"worst": worst_ratio, "mean": mean_ratio}
-"""How one number is made of the ratios over a range of loads."""
+"""Ways to combine the ratios at several loads into one number."""

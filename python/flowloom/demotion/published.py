@@ -1,4 +1,4 @@
-"""Thresholds that were published, from `data/thresholds/pias_published.csv`, which says where they come from."""
+"""Published thresholds, from `data/thresholds/pias_published.csv`, which names their sources."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Published(NamedTuple):
     """One published set."""
 
     source: str
-    """Who published it, as the file's comments explain: `pias` or `homa`."""
+    """The publication, as explained in the file's comments: `pias` or `homa`."""
     workload: str
-    """The flow-size table that it is meant for."""
+    """The flow-size table that the set is for."""
     load: float
     thresholds: tuple[int, ...]
     """Bytes, ascending."""
@@ -27,7 +27,7 @@ class Published(NamedTuple):
 
 @functools.cache
 def sets() -> tuple[Published, ...]:
-    """Give all of them."""
+    """Return all published sets."""
     lines = resources.files(__package__).joinpath(_FILE).read_text(encoding="utf-8").splitlines()
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
     return tuple(
@@ -42,15 +42,15 @@ def sets() -> tuple[Published, ...]:
 
 
 def find(workload: str, load: float) -> Published | None:
-    """Give the set for a table at a load, None if none was published."""
+    """Return the set for a table and a load, None if none was published."""
     return next((s for s in sets() if s.workload == workload and abs(s.load - load) < 1e-9), None)
 
 
 def get(workload: str, load: float | None) -> Published:
-    """Give the set for a table at a load.
+    """Return the set for a table and a load.
 
     Raises:
-        ScenarioError: None was published; the message says for what there are some.
+        ScenarioError: No such set was published; the message lists those that were.
     """
     workloads = list(dict.fromkeys(s.workload for s in sets()))
     if workload not in workloads:
@@ -58,6 +58,6 @@ def get(workload: str, load: float | None) -> Published:
     loads = sorted(s.load for s in sets() if s.workload == workload)
     found = None if load is None else find(workload, load)
     if found is None:
-        asked = "give one with --load" if load is None else f"not {load:g}"
-        raise ScenarioError(f"{workload} has published thresholds for the loads {', '.join(f'{v:g}' for v in loads)}: {asked}")
+        asked = "give one of them with --load" if load is None else f"there are none for {load:g}"
+        raise ScenarioError(f"{workload} has published thresholds for the loads {', '.join(f'{v:g}' for v in loads)}; {asked}")
     return found

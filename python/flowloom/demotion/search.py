@@ -1,6 +1,6 @@
-"""A local search for thresholds whose cost is found by simulation.
+"""A local search for thresholds whose cost is measured by simulation.
 
-Every set is run with the same seeds, that is on the same flows, so that sets are told apart by the mean of paired differences.
+Every set is run with the same seeds, and so on the same flows. Sets are compared by the mean of differences paired by seed.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Set: TypeAlias = tuple[int, ...]
 """Thresholds in bytes, ascending."""
 
 _FIRST_SEEDS = 2
-_MOST_SEEDS = 16
+_SEEDS_MAX = 16
 _NEIGHBOURS = 6
 _FIRST_STEP, _LAST_STEP, _SHRINK = 0.7, 0.08, 0.6
-_LEAST_SEEDS = 4
-"""No set is accepted on fewer: two runs that happen to agree look significant."""
+_SEEDS_MIN = 4
+"""The minimum number of seeds for accepting a set. With fewer, a chance agreement of runs looks significant."""
 
 
-class Spent(Exception):  # noqa: N818, it is not an error
-    """Ends a search whose runs are used up."""
+class BudgetSpent(Exception):  # noqa: N818, it is not an error
+    """Ends a search that has no runs left."""
 
 
-class Bench:
-    """Runs thresholds on the scenario at each load, and remembers what each run gave."""
+class Evaluator:
+    """Simulates thresholds on the scenario at each load, and stores the metric of each run."""
 
     def __init__(
         self,
@@ -53,22 +53,22 @@ class Bench:
         self.scenarios = dict(scenarios)
         self.metric = metric
         self.limit = 0
-        """No more runs than these, counting from the beginning."""
+        """The maximum number of runs, counted from the beginning."""
         self.spent = 0
         self._how: dict[str, Any] = {"executor": executor, "workers": workers, "store": store, "reporter": reporter}
         self._known: dict[tuple[float, Set, int], float] = {}
         self._sets: dict[Set, int] = {}
 
     def measure(self, wanted: Iterable[tuple[float, Set, int]]) -> None:
-        """Make the runs (load, thresholds, seed) that were not made yet.
+        """Simulate the runs (load, thresholds, seed) that are not stored yet.
 
         Raises:
-            Spent: They are more than the limit allows; none was made.
+            BudgetSpent: The limit does not allow all of them; none was simulated.
             RunError: A run failed, or ended with flows unfinished.
         """
         missing = [run for run in dict.fromkeys(wanted) if run not in self._known]
         if self.spent + len(missing) > self.limit:
-            raise Spent
+            raise BudgetSpent
         jobs = {run: self._job(*run) for run in missing}
         made = run_jobs(list(jobs.values()), **self._how)
         self.spent += len(missing)
@@ -76,7 +76,7 @@ class Bench:
             self._known[run] = self._read(job, made[job.key].summary)
 
     def value(self, load: float, thresholds: Set, seed: int) -> float:
-        """Give the metric of a run that was made."""
+        """Return the metric of a run that `measure` has simulated."""
         return self._known[load, thresholds, seed]
 
     def _job(self, load: float, thresholds: Set, seed: int) -> Job:
@@ -87,44 +87,44 @@ class Bench:
     def _read(self, job: Job, summary: Mapping[str, Any]) -> float:
         if summary["finished"] < summary["flows"]:
             raise RunError(
-                f"{job.label}: {summary['finished']} of {summary['flows']} flows finished, and {self.metric} knows only "
-                "of those, so it would favour thresholds that starve flows; give the scenario a longer run.time_limit, or none"
+                f"{job.label}: {summary['finished']} of {summary['flows']} flows finished. {self.metric} counts only "
+                "these, so it would favour thresholds that starve flows; raise or remove run.time_limit"
             )
         found = metrics.evaluate(self.metric, summary)
         if math.isnan(found):
-            raise RunError(f"{job.label}: this run has no {self.metric}")
+            raise RunError(f"{job.label}: this run has no value of {self.metric}")
         return found
 
 
 @dataclasses.dataclass(frozen=True)
-class Yardstick:
-    """One number for thresholds and a seed: the metric, or over several loads the ratios to each load's own best set."""
+class Objective:
+    """The cost of thresholds with a seed: the metric, or over several loads its ratios to each load's own best set."""
 
-    bench: Bench
+    evaluator: Evaluator
     bests: Mapping[float, Set | None]
-    """The loads that count, each with the set to divide by; None for the metric itself."""
+    """The loads, each with the set whose metric is the divisor; None for the metric itself."""
     over: str = "worst"
 
     def costs(self, sets: Sequence[Set], seeds: Sequence[int]) -> dict[Set, list[float]]:
-        """Give the numbers, a list over seeds for each set; less is better. Runs what is missing, all in one go."""
+        """Return the costs of each set, one for each seed; less is better. All missing runs are simulated together."""
         pairs = [(load, t, s) for t in sets for s in seeds for load in self.bests]
         bests = [(load, best, s) for load, best in self.bests.items() for s in seeds if best is not None]
-        self.bench.measure(pairs + bests)
+        self.evaluator.measure(pairs + bests)
         return {t: [self._cost(t, seed) for seed in seeds] for t in sets}
 
     def _cost(self, thresholds: Set, seed: int) -> float:
         found = []
         for load, best in self.bests.items():
-            value = self.bench.value(load, thresholds, seed)
-            found.append(value if best is None else value / self.bench.value(load, best, seed))
+            value = self.evaluator.value(load, thresholds, seed)
+            found.append(value if best is None else value / self.evaluator.value(load, best, seed))
         return max(found) if self.over == "worst" else math.fsum(found) / len(found)
 
 
 class Search:
-    """A local search from the best of some sets, which accepts only what is better beyond doubt."""
+    """A local search that starts from the best of some sets, and moves only to significantly better ones."""
 
-    def __init__(self, yardstick: Yardstick, queues: int, largest: float, first_seed: int) -> None:
-        self.yardstick = yardstick
+    def __init__(self, objective: Objective, queues: int, largest: float, first_seed: int) -> None:
+        self.objective = objective
         self.queues = queues
         self.largest = largest
         self.first_seed = first_seed
@@ -132,7 +132,10 @@ class Search:
         self._draw = np.random.default_rng(1)
 
     def run(self, named: Mapping[str, Set]) -> Set:
-        """Give the best set found until moves become small or the bench's limit is reached, at worst the first of `named`."""
+        """Search until moves become small or the evaluator's limit is reached; return the best set.
+
+        If the limit does not allow any comparison, that is the first set of `named`.
+        """
         starts = list(dict.fromkeys(named.values()))
         best, step = starts[0], _FIRST_STEP
         try:
@@ -141,7 +144,7 @@ class Search:
                 self.rounds += 1
                 better = self._race(best, self._neighbours(best, step))
                 best, step = (better, step) if better else (best, step * _SHRINK)
-        except Spent:
+        except BudgetSpent:
             pass
         return best
 
@@ -149,24 +152,28 @@ class Search:
         return range(self.first_seed, self.first_seed + count)
 
     def _screen(self, starts: Sequence[Set]) -> Set:
-        costs = self.yardstick.costs(starts, self._seeds(_FIRST_SEEDS))
+        costs = self.objective.costs(starts, self._seeds(_FIRST_SEEDS))
         return min(starts, key=lambda t: math.fsum(costs[t]))
 
     def _race(self, best: Set, others: list[Set]) -> Set | None:
-        """Double the seeds while halving the field; give the one that beats `best` significantly, None if none does."""
+        """Return a set that is significantly better than `best`, or None. Rounds double the seeds and halve the candidates."""
         seeds = _FIRST_SEEDS
-        while others and seeds <= _MOST_SEEDS:
-            costs = self.yardstick.costs([best, *others], self._seeds(seeds))
+        while others and seeds <= _SEEDS_MAX:
+            costs = self.objective.costs([best, *others], self._seeds(seeds))
             differences = {t: estimate([a - b for a, b in zip(costs[t], costs[best], strict=True)]) for t in others}
             others = sorted((t for t in others if differences[t].mean < 0), key=lambda t: differences[t].mean)
-            if len(others) == 1 and seeds >= _LEAST_SEEDS and _below_zero(differences[others[0]]):
+            if len(others) == 1 and seeds >= _SEEDS_MIN and _below_zero(differences[others[0]]):
                 return others[0]
             others = others[: max(1, len(others) // 2)]
             seeds *= 2
         return None
 
     def _neighbours(self, best: Set, step: float) -> list[Set]:
-        """Move thresholds by a factor of about e**step: all alike, each for itself, one alone; and have one more or fewer."""
+        """Return sets near `best`.
+
+        Thresholds are multiplied by about e**step or e**-step: all by the same factor, each by its own, or one alone. One set
+        has a threshold more or fewer.
+        """
         at = np.log(np.array(best, dtype=np.float64))
         alone = np.zeros(len(at))
         moved = [at + step, at - step]

@@ -1,7 +1,7 @@
-"""Thresholds by simulation, from the sets that theory and PIAS's authors give: `flowloom.search_thresholds`.
+"""Thresholds by simulation: `flowloom.search_thresholds`. The search starts from the analytic and the published sets.
 
-The last comparison is made with seeds that the search has not seen: on the seeds that chose it, the best of many sets looks
-better than it is.
+The final comparison uses fresh seeds, which the search did not use: with the seeds that selected it, the best of many sets
+looks better than it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from flowloom import toml
 from flowloom._native import ScenarioError
 from flowloom.demotion import analytic, model
-from flowloom.demotion.search import Bench, Search, Set, Yardstick
+from flowloom.demotion.search import Evaluator, Objective, Search, Set
 from flowloom.demotion.sizes import PACKET_BYTES, Sizes
 from flowloom.demotion.snippet import snippet
 from flowloom.jobs import Store
@@ -28,14 +28,14 @@ from flowloom.scenario import Scenario, Source
 from flowloom.stats import Estimate, estimate
 
 _FRESH = 1000
-"""How far the seeds of the last comparison lie from those of the search."""
-_LEAST_FRESH = 4
+"""The distance from the search's first seed to that of the final comparison."""
+_FRESH_MIN = 4
 _SHARE_OF_FRESH = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """A set in the last comparison."""
+    """A set in the final comparison."""
 
     name: str
     thresholds: Set
@@ -43,14 +43,14 @@ class Compared:
     values: list[Estimate]
     """The metric at each load, over the fresh seeds."""
     difference: Estimate
-    """To the analytic set, paired by seed: of the metric; over several loads, of the worst or mean ratio."""
+    """The difference to the analytic set, paired by seed: of the metric, or over several loads of the worst or mean ratio."""
     ratios: list[float]
-    """The metric's mean at each load over that of the set that was found for this load alone."""
+    """The metric's mean at each load, divided by that of the set that was found for this load alone."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What a search by simulation gave."""
+    """The outcome of a search by simulation."""
 
     sizes: Sizes
     queues: int
@@ -60,20 +60,20 @@ class Found:
     thresholds: Set
     """Bytes, strictly ascending."""
     compared: list[Compared]
-    """The set that was found, then the analytic one and the others that the search began with."""
+    """The found set, the analytic set, and the other sets from which the search started."""
     runs: int
-    """How many runs this took, those found in the store included."""
+    """The number of runs, including those that were in the store."""
     rounds: int
     seconds: float
 
     @property
     def sets(self) -> dict[str, Set]:
-        """Give the sets of the last comparison by name, the one that was found first."""
+        """The sets of the final comparison by name, beginning with the found set."""
         return {each.name: each.thresholds for each in self.compared}
 
     @property
     def about(self) -> str:
-        """Say in a line what these thresholds are for."""
+        """A description of these thresholds, on one line."""
         loads = ", ".join(f"{load:g}" for load in self.loads)
         return f"{self.sizes.name}, load {loads}, at most {self.queues} queues, least {self.metric} in {self.runs} simulations"
 
@@ -83,7 +83,7 @@ class Found:
         return snippet(self.thresholds, self.about)
 
     def as_json(self) -> dict[str, Any]:
-        """Give everything as plain values; thresholds in bytes and in packets of 1460 B, values in the metric's unit."""
+        """Return everything as plain values: thresholds in bytes and in packets of 1460 B, values in the metric's unit."""
         return {
             "sizes": self.sizes.name,
             "queues": self.queues,
@@ -118,20 +118,21 @@ def search_thresholds(
     runs: str | os.PathLike[str] | None = None,
     reporter: Reporter | None = None,
 ) -> Found:
-    """Search demotion thresholds by simulating `pias` on a scenario; all else in it stays as it is.
+    """Search demotion thresholds by simulating `pias` on a scenario.
 
     Args:
-        scenario: A path, a dict, TOML text or a Scenario. Its `workload.sizes` must be a table's name or a CDF file.
-        queues: How many priority queues there may be, 2 to 8.
-        metric: What to minimise: an expression over a run's summary, such as `slowdown.mean`.
-        loads: Values of `workload.load`; several for one set that is good at all of them. By default the scenario's own.
-        over: With several loads, minimise the `worst` or the `mean` ratio to what was found for each load alone.
-        reading: The objective whose optimum is the analytic set, with which all are compared.
-        budget: No more runs than this; a quarter to a third of them are kept for the last comparison.
-        executor: Where to run; by default as many processes as there are cores.
-        workers: How many local processes, instead of one for each core.
-        runs: A folder to keep runs in; a run that is there is not made again, so an interrupted search goes on where it was.
-        reporter: Is told how it goes.
+        scenario: A path, a dict, TOML text or a Scenario. Its `workload.sizes` must be a table's name or a CDF file. The
+            search sets the transport, the thresholds, the load and the seed, and leaves the other keys as they are.
+        queues: The maximum number of priority queues, 2 to 8.
+        metric: The metric to minimise: an expression over a run's summary, such as `slowdown.mean`.
+        loads: Values of `workload.load`; with several, one set for all of them is found. By default the scenario's own load.
+        over: With several loads, minimise the `worst` or the `mean` ratio to the set that was found for each load alone.
+        reading: The reading of the objective for the analytic set, which all sets are compared with.
+        budget: The maximum number of runs. A quarter to a third of them are for the final comparison.
+        executor: Where to run; by default one local process per core.
+        workers: The number of local processes, instead of one per core.
+        runs: A folder for finished runs, which are not repeated, so that an interrupted search can be continued.
+        reporter: Receives progress and warnings.
 
     Raises:
         ScenarioError: The scenario or an argument is not valid, or the budget is too small.
@@ -141,38 +142,38 @@ def search_thresholds(
     terms = _Terms.of(Scenario.of(scenario), queues, loads, over, reading)
     compared_with = terms.starts(terms.loads)
     fresh = _fresh_seeds(terms, len(compared_with) + 1, budget)
-    bench = Bench(
+    evaluator = Evaluator(
         terms.scenarios,
         metric,
         executor=executor,
         workers=workers,
         store=Store(Path(runs), flows=False) if runs is not None else None,
-        reporter=_Whole(reporter, budget) if reporter else None,
+        reporter=_Batches(reporter, budget) if reporter else None,
     )
     for_search = budget - len(fresh) * _runs_per_fresh_seed(terms, len(compared_with) + 1)
     bests: dict[float, Set] = {}
     rounds = 0
     for number, load in enumerate(terms.loads, 1):
-        bench.limit = for_search * number // (len(terms.loads) + terms.several)
-        search = Search(Yardstick(bench, {load: None}), queues, terms.sizes.largest, terms.first_seed)
+        evaluator.limit = for_search * number // (len(terms.loads) + terms.several)
+        search = Search(Objective(evaluator, {load: None}), queues, terms.sizes.largest, terms.first_seed)
         bests[load] = search.run(terms.starts([load]))
         rounds += search.rounds
-    yardstick = Yardstick(bench, bests if terms.several else dict.fromkeys(bests), over)
+    objective = Objective(evaluator, bests if terms.several else dict.fromkeys(bests), over)
     chosen = bests[terms.loads[0]]
     if terms.several:
-        bench.limit = for_search
-        search = Search(yardstick, queues, terms.sizes.largest, terms.first_seed)
+        evaluator.limit = for_search
+        search = Search(objective, queues, terms.sizes.largest, terms.first_seed)
         chosen = search.run(compared_with | {f"best at {load:g}": best for load, best in bests.items()})
         rounds += search.rounds
-    bench.limit = budget
-    compared = _compare(yardstick, bests, {"found": chosen} | compared_with, fresh)
+    evaluator.limit = budget
+    compared = _compare(objective, bests, {"found": chosen} | compared_with, fresh)
     seconds = time.perf_counter() - begin
-    return Found(terms.sizes, queues, metric, over, terms.loads, chosen, compared, bench.spent, rounds, seconds)
+    return Found(terms.sizes, queues, metric, over, terms.loads, chosen, compared, evaluator.spent, rounds, seconds)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Terms:
-    """What is searched for, checked."""
+    """The checked arguments of a search."""
 
     sizes: Sizes
     queues: int
@@ -189,12 +190,12 @@ class _Terms:
         if own is None:
             kind = toml.lookup(resolved, "workload.kind")
             raise ScenarioError(
-                f'a workload of kind "{kind}" has no load to work the first sets out for; give one with workload.load'
+                f'a workload of kind "{kind}" has no load, which the first sets are computed for; set workload.load'
             )
         chosen = [float(own)] if loads is None else sorted({float(load) for load in loads})
         analytic.check(chosen, queues, reading, over)
         if queues < 2:
-            raise ScenarioError("1 queue has no thresholds to search for; give 2 or more")
+            raise ScenarioError("1 queue has no thresholds; give 2 queues or more")
         sizes = _sizes(base, toml.lookup(resolved, "workload.sizes"))
         analytic.check_supported(sizes, queues)
         scenarios = {load: base.set({"workload.load": load}) for load in chosen}
@@ -206,7 +207,7 @@ class _Terms:
         return len(self.loads) > 1
 
     def starts(self, loads: Sequence[float]) -> dict[str, Set]:
-        """Give the sets to begin with for some of the loads, by name; the analytic one first."""
+        """Return the initial sets for some of the loads, by name, beginning with the analytic set."""
         readings = [self.reading] if len(loads) > 1 else [self.reading, *(r for r in model.READINGS if r != self.reading)]
         found = {
             f"analytic, {reading}": analytic.thresholds(self.sizes, loads, self.queues, reading=reading, over=self.over)
@@ -225,47 +226,47 @@ def _sizes(base: Scenario, sizes: Any) -> Sizes:
     if isinstance(sizes, dict) and "cdf" in sizes:
         return Sizes.of(Path(base.path).parent / sizes["cdf"], sizes.get("dialect"))
     raise ScenarioError(
-        'the first sets are worked out from workload.sizes, which must be a table\'s name or { cdf = "FILE.csv" }; '
+        'the first sets are computed from workload.sizes, which must be a table\'s name or { cdf = "FILE.csv" }; '
         f"it is {'missing' if sizes is None else toml.value(sizes)}"
     )
 
 
 def _runs_per_fresh_seed(terms: _Terms, sets: int) -> int:
-    # Ratios need each load's own best set too.
+    # Ratios also need runs of each load's own best set.
     return len(terms.loads) * (sets + terms.several)
 
 
 def _fresh_seeds(terms: _Terms, sets: int, budget: int) -> range:
-    """Give the seeds of the last comparison."""
+    """Return the seeds of the final comparison."""
     each = _runs_per_fresh_seed(terms, sets)
-    count = max(_LEAST_FRESH, int(_SHARE_OF_FRESH * budget) // each)
-    least = 2 * _LEAST_FRESH * each
+    count = max(_FRESH_MIN, int(_SHARE_OF_FRESH * budget) // each)
+    least = 2 * _FRESH_MIN * each
     if budget < least:
         raise ScenarioError(
-            f"a budget of {budget} runs is too small: to compare {sets} sets at {len(terms.loads)} load(s) takes "
-            f"{_LEAST_FRESH * each}, and a search as many again; give {least} or more"
+            f"a budget of {budget} runs is too small: the comparison of {sets} sets at {len(terms.loads)} load(s) takes "
+            f"{_FRESH_MIN * each} runs, and the search at least as many; give {least} or more"
         )
     return range(terms.first_seed + _FRESH, terms.first_seed + _FRESH + count)
 
 
-def _compare(yardstick: Yardstick, bests: dict[float, Set], sets: dict[str, Set], seeds: range) -> list[Compared]:
-    bench = yardstick.bench
-    costs = yardstick.costs(list(dict.fromkeys(sets.values())), seeds)
+def _compare(objective: Objective, bests: dict[float, Set], sets: dict[str, Set], seeds: range) -> list[Compared]:
+    evaluator = objective.evaluator
+    costs = objective.costs(list(dict.fromkeys(sets.values())), seeds)
     reference = next(t for name, t in sets.items() if name.startswith("analytic"))
     compared = []
     for name, thresholds in sets.items():
         difference = estimate([a - b for a, b in zip(costs[thresholds], costs[reference], strict=True)])
-        values = [estimate([bench.value(load, thresholds, seed) for seed in seeds]) for load in bests]
+        values = [estimate([evaluator.value(load, thresholds, seed) for seed in seeds]) for load in bests]
         ratios = []
         if len(bests) > 1:
-            least = [estimate([bench.value(load, best, seed) for seed in seeds]) for load, best in bests.items()]
+            least = [estimate([evaluator.value(load, best, seed) for seed in seeds]) for load, best in bests.items()]
             ratios = [value.mean / own.mean for value, own in zip(values, least, strict=True)]
         compared.append(Compared(name, thresholds, values, difference, ratios))
     return compared
 
 
-class _Whole:
-    """Tells a reporter of the many batches of a search as of one whole of `budget` runs."""
+class _Batches:
+    """Reports the many batches of a search to a reporter as one batch of `budget` runs."""
 
     def __init__(self, reporter: Reporter, budget: int) -> None:
         self._reporter = reporter

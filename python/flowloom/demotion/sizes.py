@@ -1,4 +1,4 @@
-"""A distribution of flow sizes, as the search for thresholds needs it."""
+"""A distribution of flow sizes, for the search for thresholds."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from flowloom.words import shown, suggestion
 Floats: TypeAlias = NDArray[np.float64]
 
 PACKET_BYTES = 1460
-"""Payload of a full packet: what thresholds "in packets" are counted in."""
+"""Payload of a full packet in bytes; thresholds in packets are multiples of it."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sizes:
-    """A cumulative distribution F of flow sizes, linear in bytes between its points; a step of F is an atom."""
+    """A cumulative distribution F of flow sizes, linear in bytes between its points. A step of F is an atom."""
 
     name: str
-    """For titles and messages."""
+    """The name for titles and messages."""
     bytes: Floats
-    """The points' sizes, never falling, from 0 on."""
+    """The sizes of the points, non-decreasing from 0."""
     share: Floats
-    """F at the points: the share of flows no larger, from 0 to 1, never falling."""
+    """F at the points: the share of flows that are no larger, non-decreasing from 0 to 1."""
     survival: Floats
-    """The integral of 1 - F from 0 to each point, bytes; the last is the mean size."""
+    """The integral of 1 - F from 0 to each point, in bytes. The last entry is the mean size."""
 
     @classmethod
     def through(cls, name: str, points: Sequence[tuple[float, float]]) -> Sizes:
-        """Make one of (bytes, cumulative probability); what the first point has is an atom, as in scenarios.
+        """Create a distribution from points (bytes, cumulative probability). The first point is an atom, as in scenarios.
 
         Raises:
             ScenarioError: All flows are empty.
@@ -49,14 +49,14 @@ class Sizes:
 
     @classmethod
     def of(cls, source: str | os.PathLike[str] | Sizes, dialect: str | None = None) -> Sizes:
-        """Make one of a table's name, or of a file as `importing.read` reads it.
+        """Create a distribution from the name of a table, or from a file with `importing.read`.
 
         Args:
             source: A name (`web_search`), or the path of a CSV or Parquet file.
-            dialect: How the file's columns are meant; `flows` for a log, `histogram` for reported sizes.
+            dialect: The format of the file: `flows` for a log of flows, `histogram`, and so on.
 
         Raises:
-            ScenarioError: There is no such table; the file cannot be read or is no distribution.
+            ScenarioError: There is no such table, or the file cannot be read or is not a distribution.
         """
         if isinstance(source, Sizes):
             return source
@@ -66,22 +66,22 @@ class Sizes:
         path = Path(source)
         if dialect is None and not path.exists():
             raise _native.ScenarioError(
-                f'no flow-size table "{shown(source)}", and no such file: {suggestion(str(source), tables)}'
+                f'"{shown(source)}" is neither a flow-size table nor a file: {suggestion(str(source), tables)}'
             )
         return cls.through(path.name, importing.read(path, dialect).points)
 
     @property
     def mean(self) -> float:
-        """The mean size, bytes."""
+        """The mean size in bytes."""
         return float(self.survival[-1])
 
     @property
     def largest(self) -> float:
-        """The largest size, bytes."""
+        """The largest size in bytes."""
         return float(self.bytes[-1])
 
     def at(self, sizes: Floats) -> tuple[Floats, Floats]:
-        """Give F and the integral of 1 - F from 0 (bytes) at sizes of any shape."""
+        """Return F, and the integral of 1 - F from 0 in bytes, at an array of sizes."""
         inside = np.minimum(sizes, self.largest)
         after = np.clip(np.searchsorted(self.bytes, inside, side="right"), 1, len(self.bytes) - 1)
         low, high = self.bytes[after - 1], self.bytes[after]
@@ -92,7 +92,7 @@ class Sizes:
         return f, np.where(inside >= self.largest, self.mean, survival)
 
     def percentile(self, share: Floats) -> Floats:
-        """Give the smallest sizes that this share of the flows (0 to 1) does not exceed."""
+        """Return the smallest sizes that at least a share (0 to 1) of the flows does not exceed."""
         after = np.clip(np.searchsorted(self.share, share, side="left"), 1, len(self.share) - 1)
         f_low, f_high = self.share[after - 1], self.share[after]
         part = np.where(f_high > f_low, (share - f_low) / np.where(f_high > f_low, f_high - f_low, 1), 1)
@@ -100,16 +100,16 @@ class Sizes:
 
     @property
     def position(self) -> Floats:
-        """A coordinate from 0 to 1 at each point, in which flows and bytes count alike.
+        """A coordinate from 0 to 1 at each point, in which flows and bytes have equal weight.
 
-        By flows alone the tail, by bytes alone the head would be too small to search; where no flow ends, bytes still pass,
-        and an atom has a width that a search can hit.
+        In a coordinate of flows alone, the large sizes would be too close together for a search, and in one of bytes alone the
+        small sizes. In this coordinate, ranges without flows and atoms have a positive width too.
         """
         return np.asarray((self.share + self.survival / self.mean) / 2)
 
     @property
     def queues(self) -> int:
-        """How many queues these sizes can tell apart: one for each number of packets that flows have."""
+        """The maximum number of queues in each of which some flow ends: the number of different sizes in packets."""
         moves = (np.diff(self.share) > 0).nonzero()[0]
         low, high = self.bytes[moves], self.bytes[moves + 1]
         last = np.maximum(np.ceil(high / PACKET_BYTES), 1)

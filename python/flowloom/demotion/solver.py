@@ -1,4 +1,4 @@
-"""The search: thresholds of least cost, by SciPy's optimisers. The same arguments give the same thresholds."""
+"""Finds thresholds of least cost with SciPy's optimisers. The same arguments give the same thresholds."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from flowloom.demotion.sizes import Floats, Sizes
 
 _SEED = 1
 _MEMBERS = 12
-"""Per threshold."""
+"""The population of differential evolution per threshold."""
 _GENERATIONS = 200
 _TOLERANCE = 1e-6
 _PLACES = 200
-"""Where a threshold is tried while the others stay."""
-_IN_VAIN = 2
-"""After so many more queues that do not lower the cost, no more are tried."""
+"""The number of positions at which a single threshold is tried."""
+_USELESS_MAX = 2
+"""The search ends when so many additional queues in a row do not lower the cost."""
 
 
 class Found(NamedTuple):
-    """What a search came to. Thresholds are whole bytes, strictly ascending, below the largest size."""
+    """The outcome of a search. Thresholds are whole bytes, strictly ascending, below the largest size."""
 
     thresholds: Floats
-    """The best there is; fewer than one less than the queues where more would not help."""
+    """The best thresholds. There are fewer than `queues - 1` of them if more would not lower the cost."""
     searched: Floats
-    """The best that the search found by itself, before it looked at the rivals."""
+    """The best thresholds that the search found before the comparison with the rivals."""
 
 
 def minimise(cost: Cost, sizes: Sizes, queues: int, *, starts: Sequence[Floats] = (), rivals: Sequence[Floats] = ()) -> Found:
     """Find thresholds of least cost.
 
-    The objective has kinks and many local minima. So differential evolution goes first, then thresholds move one at a
-    time over the whole range, and Nelder and Mead's simplex finishes. Each number of queues starts from the best
-    for one fewer: another queue never costs more.
+    The objective has kinks and many local minima. The search therefore begins with differential evolution, then moves one
+    threshold at a time over the whole range, and ends with Nelder and Mead's simplex method. The search with each number of
+    queues starts from the best thresholds for one queue fewer, so another queue never increases the cost.
 
     Args:
-        cost: What to minimise.
-        sizes: The flow sizes; thresholds are looked for among them.
-        queues: How many queues there may be.
-        starts: Thresholds (bytes, ascending, `queues` - 1 each) to begin with besides random ones.
-        rivals: Other thresholds, which the search knows nothing of; where one of them costs less, it is polished and taken.
+        cost: The function to minimise.
+        sizes: The flow sizes, which limit the thresholds.
+        queues: The maximum number of queues.
+        starts: Thresholds (bytes, ascending, `queues` - 1 each) to start from, besides random ones.
+        rivals: Other thresholds, which the search does not use. If one of them costs less, it is refined and returned.
     """
     best: Floats = np.empty(0)
-    in_vain = 0
+    useless = 0
     for count in range(1, queues):
         larger = [np.sort(np.append(best, extra)) for extra in (*best[-1:], sizes.largest)]
         better = _evolve(cost, sizes, count, larger + (list(starts) if count == queues - 1 else []))
-        in_vain = in_vain + 1 if float(cost(better)) > float(cost(best)) * (1 - 1e-9) else 0
+        useless = useless + 1 if float(cost(better)) > float(cost(best)) * (1 - 1e-9) else 0
         best = better
-        if in_vain == _IN_VAIN:
+        if useless == _USELESS_MAX:
             break
     searched = _tidy(cost, sizes, _polish(cost, sizes, best))
     least = min([searched, *rivals], key=lambda t: float(cost(t)))
@@ -74,7 +74,7 @@ def _evolve(cost: Cost, sizes: Sizes, count: int, starts: list[Floats]) -> Float
 
 
 def _thresholds(sizes: Sizes, at: Floats) -> Floats:
-    """Give the thresholds at positions from 0 to 1, in any order."""
+    """Return the thresholds at positions from 0 to 1, in any order."""
     return np.asarray(np.interp(np.sort(np.clip(at, 0, 1), axis=-1), sizes.position, sizes.bytes))
 
 
@@ -91,7 +91,7 @@ def _polish(cost: Cost, sizes: Sizes, best: Floats) -> Floats:
 
 
 def _move_each(cost: Cost, sizes: Sizes, best: Floats) -> Floats:
-    """Move one threshold at a time to wherever it is best, near or far, until none can be moved for the better."""
+    """Move one threshold at a time to its best position, near or far, until no move lowers the cost."""
     places = np.interp(np.linspace(0, 1, _PLACES), sizes.position, sizes.bytes)
     corners = sizes.bytes[:: math.ceil(len(sizes.bytes) / _PLACES)]
     places = np.concatenate([places, corners])
@@ -107,7 +107,7 @@ def _move_each(cost: Cost, sizes: Sizes, best: Floats) -> Floats:
 
 
 def _tidy(cost: Cost, sizes: Sizes, best: Floats) -> Floats:
-    """Move thresholds onto the distribution's own points and whole bytes, and leave out those that do nothing."""
+    """Move thresholds to points of the distribution and whole bytes, and remove those without an effect."""
     limit = float(cost(best)) * (1 + 1e-9)
     for index in range(len(best)):
         near = np.searchsorted(sizes.bytes, best[index])

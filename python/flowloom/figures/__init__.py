@@ -1,1 +1,1 @@
-"""Figures as data: a TOML file says what is run, drawn and claimed; see docs/figures.md."""
+"""Figures of papers. A TOML file defines what a figure runs, draws and claims; see docs/figures.md."""

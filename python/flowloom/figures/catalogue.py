@@ -1,4 +1,4 @@
-"""Where the papers' figures are."""
+"""Finds the papers and their figures."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from flowloom._native import ScenarioError
 from flowloom.words import suggestion
 
 _INSTALLED = Path(__file__).resolve().parents[1] / "papers"
-"""The papers that come with the package; in a checkout, a link to its own."""
+"""The papers in the package. In a checkout, this is a link to the checkout's papers folder."""
 
 
 def papers_folder() -> Path:
-    """Give the folder that holds the papers: `$FLOWLOOM_PAPERS`, `papers` here or above, or what came with the package.
+    """Return the papers folder: `$FLOWLOOM_PAPERS`, `papers` in this directory or one above, or the package's own.
 
     Raises:
-        ScenarioError: There is none.
+        ScenarioError: There is no such folder.
     """
     if named := os.environ.get("FLOWLOOM_PAPERS"):
         if not Path(named).is_dir():
-            raise ScenarioError(f"$FLOWLOOM_PAPERS names {named}, which is not a folder")
+            raise ScenarioError(f"$FLOWLOOM_PAPERS is {named}, which is not a directory")
         return Path(named)
     here = Path.cwd()
     for folder in (*(above / "papers" for above in (here, *here.parents)), _INSTALLED):
         if any(folder.glob("*/default.toml")):
             return folder
-    raise ScenarioError("no papers here: run this in a checkout of Flowloom, or set FLOWLOOM_PAPERS to its papers folder")
+    raise ScenarioError("no papers found: run this in a checkout of Flowloom, or set FLOWLOOM_PAPERS to its papers folder")
 
 
 def keeps_ledger(figure: Path) -> bool:
-    """Whether a figure's claims are recorded beside it: yes in a checkout or a folder of the user's, not in the package."""
+    """Return whether runs record a figure's claims beside it: in a checkout or a user's folder, but not in the package."""
     return _INSTALLED.is_symlink() or not figure.resolve().is_relative_to(_INSTALLED)
 
 
 def papers() -> list[str]:
-    """Give the papers' names."""
+    """Return the papers' names."""
     return sorted(path.parent.name for path in papers_folder().glob("*/default.toml"))
 
 
 def figures(paper: str | None = None) -> list[Path]:
-    """Give the figure files of one paper or of all, in the order of their numbers; what has none comes first.
+    """Return the figure files of one paper or of all, in the order of their numbers; figures without a number come first.
 
     Raises:
         ScenarioError: There is no such paper.
@@ -52,11 +52,11 @@ def figures(paper: str | None = None) -> list[Path]:
 
 
 def _is_figure(path: Path) -> bool:
-    """Tell figures from the scenarios and causes beside them: they draw something."""
+    """Return whether a file is a figure. Unlike the scenarios and causes beside it, a figure has panels."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return True  # whoever reads it will say what is wrong
+        return True  # reading the figure will report the error
     return any(line.startswith("[[panel]]") for line in text.splitlines())
 
 
@@ -66,7 +66,7 @@ def _numbered(path: Path) -> tuple[str, int, str]:
 
 
 def figure_path(name: str) -> Path:
-    """Give the file of a figure named `phost/fig3`, or given as a path.
+    """Return the file of a figure, given its name (`phost/fig3`) or its path.
 
     Raises:
         ScenarioError: There is no such figure.

@@ -1,4 +1,4 @@
-"""How long figures take, from how long they took."""
+"""Estimates how long figures take, from the times in the ledger."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0}
 
 
 def core_seconds(figure: Figure, scale: str) -> float | None:
-    """Estimate what all runs of a figure cost, in seconds of one core, from the ledger; None if it was never run.
+    """Estimate the time of all runs of a figure, in seconds on one core, from the ledger; None if it was never run.
 
-    What another scale took is multiplied by how many more seeds, and flows, requests or simulated seconds, there are.
+    If only another scale was run, its time is scaled by the ratio of seeds, and of flows, requests or simulated seconds.
     """
     known = {at: run for at, run in ledger.runs_of(figure).items() if at in figure.scales}
     if scale not in figure.scales or not known:
@@ -30,9 +30,9 @@ def core_seconds(figure: Figure, scale: str) -> float | None:
 
 
 def _ratio(figure: Figure, scale: str, other: str) -> float:
-    """Estimate how many times as much one run of a scale is as one of another.
+    """Estimate how many times longer a run at one scale takes than at another.
 
-    Several limits may end a run, of which scales often change all alike, so the one that changes most is taken.
+    Several keys may limit a run, and scales often change all of them, so the key with the largest change counts.
     """
     here, there = _amounts(figure, scale), _amounts(figure, other)
     ratios = [here[key] / there[key] for key in here.keys() & there.keys() if here[key] and there[key]]
@@ -54,13 +54,13 @@ def _microseconds(text: Any) -> int:
 
 
 class Remaining:
-    """What is left of several figures, of which some share runs."""
+    """The estimated remaining time of several figures, some of which share runs."""
 
     def __init__(self, figures: Sequence[Figure], scale: str) -> None:
-        """Take the figures in the order in which they are run."""
+        """Estimate the times of figures that are run in this order."""
         self._seconds: dict[str, float] = {}
         self.unknown: list[str] = []
-        """Names of those that were never run."""
+        """Names of the figures that were never run."""
         seen: set[str] = set()
         for figure in figures:
             total = core_seconds(figure, scale)
@@ -72,10 +72,10 @@ class Remaining:
             seen.update(asked)
 
     def done(self, figure: Figure) -> None:
-        """Note that a figure needs no more."""
+        """Note that a figure is finished."""
         self._seconds.pop(figure.name, None)
 
     @property
     def core_seconds(self) -> float:
-        """What all the others take on one core, as far as that is known."""
+        """The time of the unfinished figures on one core, as far as it is known."""
         return sum(self._seconds.values())

@@ -1,4 +1,4 @@
-"""A figure's runs: which there are, and their numbers once they are made."""
+"""A figure's runs: the plan, and the numbers once the runs are finished."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ class PlannedRun:
     point: dict[str, Any]
     seed: int
     tuning: dict[str, Any]
-    """The parameters tried here, where the figure tunes; else empty."""
+    """The parameters of this tuning; empty if the figure tunes nothing here."""
     minimise: str
-    """What decides between tunings of a point."""
+    """The metric that selects the best tuning of a point."""
     job: Job
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What is asked at one point of the grid, whatever the seed."""
+    """What is run at one point of the grid, without the seed."""
 
     point: dict[str, Any]
     tuning: dict[str, Any]
     minimise: str
     question: Any
-    """A scenario, or what a tool is asked."""
+    """A scenario, or the arguments of a tool."""
 
 
 def settings(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None) -> Iterator[Setting]:
-    """Give what is run at every point of a figure; nothing is checked yet.
+    """Return what is run at every point of a figure. The scenarios are not checked yet.
 
     Args:
-        figure: Which figure.
-        scale: `quick`, `full`, or any other that the file has.
-        changes: Keys that win over those of the figure.
+        figure: The figure.
+        scale: `quick`, `full`, or another scale of the file.
+        changes: Scenario keys that take precedence over those of the figure.
 
     Raises:
-        ScenarioError: The figure has no such scale, its base scenario cannot be read, or a change would undo an axis.
+        ScenarioError: The figure has no such scale, its base scenario cannot be read, or a change would override an axis.
     """
     if scale not in figure.scales:
         raise ScenarioError(f'{figure.name} has no scale "{scale}": {suggestion(scale, figure.scales)}')
     for key in changes or {}:
-        owner = next((f"its axis {axis.name} has a value for each point" for axis in figure.axes if axis.key == key), None)
-        owner = "its seeds count from 1" if key == "run.seed" else owner
+        owner = next((f"its axis {axis.name} sets this key" for axis in figure.axes if axis.key == key), None)
+        owner = "its runs have the seeds 1, 2, and so on" if key == "run.seed" else owner
         if owner:
             raise ScenarioError(f"{key} cannot be set for {figure.name}: {owner}")
     base, _ = question(figure)
@@ -73,13 +73,13 @@ def settings(figure: Figure, scale: str, changes: Mapping[str, Any] | None = Non
 
 
 def plan(figure: Figure, scale: str, seeds: int | None = None, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
-    """Lay out every run of a figure; all scenarios are checked here.
+    """Return every run of a figure, and check all scenarios.
 
     Args:
-        figure: Which figure.
-        scale: At which scale.
-        seeds: How many seeds, if not as many as the scale has.
-        changes: Keys that win over those of the figure.
+        figure: The figure.
+        scale: Its scale.
+        seeds: The number of seeds, instead of the scale's.
+        changes: Scenario keys that take precedence over those of the figure.
 
     Raises:
         ScenarioError: A scenario is not valid, or the figure has no such scale.
@@ -95,7 +95,7 @@ def plan(figure: Figure, scale: str, seeds: int | None = None, changes: Mapping[
 
 
 def question(figure: Figure) -> tuple[Any, Callable[..., Results]]:
-    """Give what a figure's keys are set in, and what makes results of it."""
+    """Return the object in which a figure sets its keys, and the function that computes results from it."""
     if figure.tool is None:
         return Scenario.of(figure.scenario), simulate
     empty, answer = TOOLS[figure.tool]
@@ -112,17 +112,17 @@ def _tunings(figure: Figure, point: Mapping[str, Any]) -> Iterator[tuple[dict[st
 
 
 def points(axes: Sequence[Axis]) -> list[dict[str, Any]]:
-    """Give every combination of the axes' values, the last axis fastest."""
+    """Return every combination of the axes' values; the last axis varies fastest."""
     return [dict(zip((a.name for a in axes), values, strict=True)) for values in itertools.product(*(a.values for a in axes))]
 
 
 def matches(point: Mapping[str, Any], where: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether a point lies in a selection."""
+    """Return whether a point lies in a selection."""
     return all(point[axis] in wanted for axis, wanted in where.items())
 
 
 def name(axes: Sequence[Axis], point: Mapping[str, Any]) -> str:
-    """Name a point for people: labels, with the axis's name where they are numbers. Axes with one value go without saying."""
+    """Return a point's name: its labels, with the axis's name before numbers. Axes with one value are left out."""
     words = []
     for axis in axes:
         if axis.name in point and len(axis.values) > 1:
@@ -132,10 +132,10 @@ def name(axes: Sequence[Axis], point: Mapping[str, Any]) -> str:
 
 
 class Grid:
-    """The numbers of a figure: what checks ask and plots draw. Where the figure tunes, only the best tuning counts."""
+    """The numbers of a figure, for checks and plots. Of several tunings of a point, only the best one counts."""
 
     def __init__(self, figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> None:
-        """Take the planned runs and their results by key."""
+        """Combine the planned runs with their results by key."""
         self.figure = figure
         self.runs = list(runs)
         self.made = made
@@ -161,31 +161,31 @@ class Grid:
         return min(tried.values(), key=cost)
 
     def chosen(self, run: PlannedRun) -> bool:
-        """Whether a run is one that the figure shows."""
+        """Return whether the figure shows a run."""
         return run in self._chosen[self._place(run.point)]
 
     def points(self, where: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-        """Give the grid's points in a selection, in the order of the axes."""
+        """Return the grid's points in a selection, in the order of the axes."""
         return [point for point in points(self.figure.axes) if matches(point, where)]
 
     def values_of(self, axis: str) -> list[Any]:
-        """Give an axis's values in order."""
+        """Return an axis's values in order."""
         return self.figure.axis(axis).values
 
     def name(self, point: Mapping[str, Any]) -> str:
-        """Name a point for people."""
+        """Return a point's name for messages."""
         return name(self.figure.axes, point)
 
     def samples(self, metric: str, point: Mapping[str, Any]) -> list[float]:
-        """Give a metric for each seed, in order of seeds."""
+        """Return a metric for each seed, in the order of seeds."""
         return [metrics.evaluate(metric, self.made[run.job.key].summary) for run in self._chosen[self._place(point)]]
 
     def estimate(self, metric: str, point: Mapping[str, Any]) -> Estimate:
-        """Give a metric's mean over seeds with its confidence interval."""
+        """Return a metric's mean over seeds with its confidence interval."""
         return estimate(self.samples(metric, point))
 
     def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
-        """Give two columns of a recorded series for each seed."""
+        """Return two columns of a recorded series for each seed."""
         found = []
         for run in self._chosen[self._place(point)]:
             recorded = self.made[run.job.key].series
@@ -199,7 +199,7 @@ class Grid:
         return found
 
     def rows(self, expressions: Sequence[str]) -> list[dict[str, Any]]:
-        """Give a row per run: its point, seed, tuning, whether it is shown, and the metrics."""
+        """Return a row per run: its point, seed, key, tuning, whether the figure shows it, the metrics and the warnings."""
         rows = []
         for run in self.runs:
             point = {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in run.point.items()}
@@ -212,11 +212,11 @@ class Grid:
         return rows
 
     def warnings(self) -> list[str]:
-        """Say what keeps the numbers of the runs that are shown from meaning what they seem to."""
+        """Return the warnings of the runs that the figure shows, in a few lines."""
         return diagnosis.grouped((run.job.label, self.made[run.job.key].warnings) for run in self.runs if self.chosen(run))
 
     def course_rows(self, series: str, x: str, y: str) -> list[dict[str, Any]]:
-        """Give a row per run and recorded instant."""
+        """Return a row per run and recorded point in time."""
         rows = []
         for point in points(self.figure.axes):
             for seed, (xs, ys) in enumerate(self.course(series, x, y, point), 1):
@@ -225,7 +225,7 @@ class Grid:
 
 
 def expressions(figure: Figure) -> list[str]:
-    """Give every metric that a figure draws or checks, each once."""
+    """Return every metric that a figure draws or checks, each once."""
     drawn = [m.expression for panel in figure.panels if panel.kind != "course" for m in panel.y]
     asked = [c.parameters["metric"] for claim in figure.claims for c in claim.checks if "metric" in c.parameters]
     return list(dict.fromkeys(drawn + asked))

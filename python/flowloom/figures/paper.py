@@ -1,4 +1,4 @@
-"""Getting a paper's figure back: run its grid, write its data, draw it, hold its claims against it."""
+"""Reproduces a paper's figure: runs its grid, writes its data, draws it, and checks its claims."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from flowloom.progress import Reporter
 
 
 class Outcome(NamedTuple):
-    """What a figure came to."""
+    """The outcome of a figure."""
 
     directory: Path
     pictures: list[Path]
     seeds: int
-    """How many there were in the end."""
+    """The number of seeds that were run."""
     claims: dict[str, dict[str, Any]]
-    """What `ledger.evaluate` found, by claim."""
+    """The results of `ledger.evaluate`, by claim."""
     warnings: list[str]
-    """What keeps the runs' numbers from meaning what they seem to, for people."""
+    """The warnings of the runs, in a few lines."""
 
 
 def default_directory(figure: Figure, scale: str, changes: Mapping[str, Any]) -> Path:
-    """Give where a figure goes unless told otherwise: each scale has its own place, so that none replaces another."""
+    """Return the default output directory of a figure. Each scale has its own, so that no scale replaces another."""
     return Path("results") / (figure.name + ("" if scale == "quick" else f"-{scale}") + ("-set" if changes else ""))
 
 
@@ -50,26 +50,26 @@ def run_figure(
     force: bool = False,
     reporter: Reporter | None = None,
 ) -> Outcome:
-    """Run a figure's grid, and write its data, its drawing and its claims' outcomes.
+    """Run a figure's grid, and write its data, its drawing and the outcomes of its claims.
 
-    While a claim is undecided, seeds are doubled, up to the scale's `seeds_max`.
+    While a claim is undecided, the number of seeds is doubled, up to the scale's `seeds_max`.
 
     Args:
-        figure: What to run.
-        scale: `quick` or `full`, or any other that the file has.
+        figure: The figure to run.
+        scale: `quick`, `full`, or another scale of the file.
         out: The directory for data and pictures.
-        runs: Where finished runs are kept; figures that share runs share them here.
-        changes: Scenario keys that win over those of the figure. With any, nothing is entered into the ledger.
-        executor: Where to run; by default as many processes as there are cores.
-        workers: How many processes, instead of one per core.
+        runs: The directory for finished runs, which figures share.
+        changes: Scenario keys that take precedence over those of the figure. If there are any, the ledger is not written.
+        executor: Where to run; by default one local process per core.
+        workers: The number of local processes, instead of one per core.
         force: Replace another figure, or another scale of it, in `out`. Files that Flowloom did not write stay.
-        reporter: Is told how it goes.
+        reporter: Receives progress and warnings.
 
     Raises:
-        ScenarioError: The figure or one of its scenarios is not valid, or `out` holds something else; nothing has run then.
-        RunError: Some runs failed; all others were made and kept.
+        ScenarioError: The figure or one of its scenarios is not valid, or `out` holds something else. Nothing was run.
+        RunError: Some runs failed; all others finished and were saved.
     """
-    # A newer build draws the same figure again: of which build the data are, the commit in claims.json says.
+    # The key has no build, so that a newer build can replace the figure. claims.json has the commit.
     with outputs.claim(out, outputs.FIGURE, f"{figure.name} {scale}", force=force) as output:
         return _run(figure, scale, output, runs, changes or {}, executor, workers, reporter)
 
@@ -87,7 +87,7 @@ def _run(
     from flowloom.plots.figure import draw
 
     planned = plan(figure, scale, changes=changes)
-    # Before the runs, which may take hours in which someone may edit the scenarios.
+    # The digests are computed before the runs, since the scenarios may be edited during hours of simulation.
     now = {} if changes or not figure.claims else digests.today([(figure, scale)])
     store, seeds, seeds_max = Store(runs, flows=False), figure.scales[scale].seeds, figure.scales[scale].seeds_max
     while True:
@@ -96,7 +96,7 @@ def _run(
         claims = {claim.id: ledger.evaluate(claim, grid) for claim in figure.claims}
         if seeds >= seeds_max or all(found["verdict"] != UNDECIDED for found in claims.values()):
             break
-        # Doubled instead of one by one: every look at an interval is one more chance to be wrong.
+        # Seeds are doubled instead of added one by one, since every look at an interval adds a chance of a wrong verdict.
         seeds = min(2 * seeds, seeds_max)
         planned = plan(figure, scale, seeds, changes)
     tree = provenance.tree()
@@ -104,7 +104,7 @@ def _run(
     about = {
         "seeds": seeds,
         "runs": len(made),
-        # What the runs cost when they were made, whether that was now or before.
+        # The runs' own times, including those of runs that were reused.
         "seconds": round(sum(result.provenance["wall_s"] for result in made.values()), 1),
         "commit": tree[0] if tree else None,
         "clean": tree[1] if tree else True,

@@ -1,4 +1,4 @@
-"""Reading a figure file into checked values; every mistake is told with its file, line and the nearest valid key."""
+"""Reads and checks a figure file. Errors name the file, the line and the most similar valid key."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _OF_EVERY_CHECK = ("kind", "paper", "given")
 
 
 def read(path: Path) -> Figure:
-    """Read a figure file; its name is its folder's and its own.
+    """Read a figure file. The figure's name consists of the names of the folder and the file: `phost/fig3`.
 
     Raises:
-        ScenarioError: It cannot be read or is not a valid figure.
+        ScenarioError: The file cannot be read or is not a valid figure.
     """
     return _Reader(path).figure()
 
 
 def read_all(paths: Sequence[Path]) -> tuple[list[Figure], list[str]]:
-    """Read many figure files: those that are valid, and what is wrong with each of the others."""
+    """Read figure files; return the valid figures, and an error message for each of the others."""
     figures, errors = [], []
     for path in paths:
         try:
@@ -64,7 +64,7 @@ class _Reader:
         if parent := self.table.pop("extends", None):
             inherited = _Reader(path.with_name(str(parent))).table
             scales = {**inherited.get("scale", {}), **self.table.get("scale", {})}
-            # A figure that shows the same runs in another way has its own drawing and claims.
+            # A figure inherits runs, but not drawings and claims.
             inherited = {k: v for k, v in inherited.items() if k not in ("panel", "claim", "notes")}
             self.table = {**inherited, **self.table, "scale": scales}
         self.axes: list[Axis] = []
@@ -87,7 +87,7 @@ class _Reader:
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             names = {
-                str: "a text",
+                str: "a string",
                 int: "a whole number",
                 float: "a number",
                 list: "a list",
@@ -181,7 +181,7 @@ class _Reader:
         rules = [self.rule(self.typed(r, dict, "set"), "[[scale.*.set]]") for r in self.optional(entry, "set", list, [])]
         seeds = self.optional(entry, "seeds", int, 1)
         if seeds < 1:
-            raise self.fail("seeds", "there must be at least one")
+            raise self.fail("seeds", "must be at least 1")
         seeds_max = self.optional(entry, "seeds_max", int, seeds)
         if seeds_max < seeds:
             raise self.fail("seeds_max", f"must be at least `seeds`, {seeds}")
@@ -205,7 +205,7 @@ class _Reader:
             raise self.fail("kind", f'unknown panel kind "{kind}": {suggestion(kind, _PANEL_KINDS)}')
         y = self.measures(self.take(entry, "y", (str, list), "[[panel]]"))
         several = len(y) > 1
-        # The course of a run has its own x: a column of the recorded series, not an axis.
+        # In a panel of kind `course`, x is a column of the recorded series, not an axis.
         x = self.take(entry, "x", str, "[[panel]]") if kind == "course" else self.axis_name(entry, "x", None, several)
         if x is None:
             raise self.fail("panel", "[[panel]] needs `x`")

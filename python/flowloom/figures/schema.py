@@ -1,4 +1,4 @@
-"""What a figure file says, as checked values. docs/figures.md describes it for people, `reader` makes it of a file."""
+"""The content of a figure file as checked values. docs/figures.md documents the file, and `reader` reads it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 METRIC_AXIS = "metric"
-"""The axis that a panel with several metrics has besides those of the grid."""
+"""The additional axis of a panel with several metrics."""
 
 Where = dict[str, list[Any]]
-"""Axis names and the values each may take; an empty one selects everything."""
+"""A selection of points: axis names, each with its allowed values. An empty one selects every point."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,19 +19,19 @@ class Axis:
 
     name: str
     key: str | None
-    """The scenario key that it sets; None if rules alone say what its values mean."""
+    """The scenario key that the axis sets; None if only rules depend on it."""
     values: list[Any]
     labels: list[str]
     title: str
 
     def label(self, value: Any) -> str:
-        """Give what a value is called in plots."""
+        """Return the label of a value in plots."""
         return self.labels[self.values.index(value)]
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """Scenario keys that hold wherever `when` does."""
+    """Scenario keys for the points that `when` selects."""
 
     when: Where
     keys: dict[str, Any]
@@ -39,7 +39,7 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class Tune:
-    """Parameters that are tried out wherever `when` holds; the figure shows the best of them."""
+    """Parameters with several values to try at the points that `when` selects; the figure shows the best combination."""
 
     when: Where
     minimise: str
@@ -48,17 +48,17 @@ class Tune:
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """How much is run: seeds 1 to `seeds`, and scenario keys such as the number of flows."""
+    """The size of a figure's runs: the seeds 1 to `seeds`, and scenario keys such as the number of flows."""
 
     seeds: int
     seeds_max: int
-    """While a claim is undecided, seeds are added up to this number."""
+    """The maximum number of seeds; seeds are added while a claim is undecided."""
     rules: list[Rule]
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """A number to draw: an expression over the summary, and what it is called."""
+    """A number to draw: an expression over the summary, and its label."""
 
     expression: str
     label: str
@@ -88,23 +88,23 @@ class Panel:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One measurement that a claim is held against."""
+    """One measurement that a claim is compared with."""
 
     kind: str
     paper: str
     given: str
-    """Why the check cannot fail, if it cannot: it is shown, and does not count."""
+    """Why the check cannot fail, if it cannot. Such a check is shown, but does not count."""
     parameters: dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """What the paper says, and the checks that all must hold."""
+    """A paper's claim, and its checks, all of which must hold."""
 
     id: str
     says: str
     calibrated: str
-    """What was inferred from which of the paper's numbers, if the claim rests on such a value."""
+    """Which parameter was inferred from which of the paper's numbers, if the claim depends on such a parameter."""
     checks: list[Check]
 
 
@@ -119,7 +119,7 @@ class Figure:
     about: str
     scenario: Path
     tool: str | None
-    """What is asked instead of simulating the scenario, if not None; keys are then its arguments."""
+    """The tool that is run instead of a simulation, if not None. The figure's keys are then its arguments."""
     axes: list[Axis]
     rules: list[Rule]
     tunes: list[Tune]
@@ -129,5 +129,5 @@ class Figure:
     notes: str
 
     def axis(self, name: str) -> Axis:
-        """Give the axis of this name."""
+        """Return the axis of this name."""
         return next(axis for axis in self.axes if axis.name == name)

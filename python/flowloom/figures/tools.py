@@ -1,4 +1,4 @@
-"""Figures of tools: what a figure asks in place of the simulator."""
+"""Tools that a figure can run instead of the simulator."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from flowloom.words import suggestion
 
 @dataclasses.dataclass(frozen=True)
 class ThresholdSearch:
-    """A question to `flowloom.thresholds`: a figure's keys are its arguments."""
+    """Arguments of `flowloom.thresholds`, which are the figure's keys."""
 
     arguments: tuple[tuple[str, Any], ...] = ()
 
     def set(self, changes: Mapping[str, Any]) -> ThresholdSearch:
-        """Add arguments; later ones win.
+        """Add arguments; a later value replaces an earlier one.
 
         Raises:
             ScenarioError: There is no such argument.
@@ -39,13 +39,13 @@ class ThresholdSearch:
         return ThresholdSearch(tuple((dict(self.arguments) | dict(changes)).items()))
 
     def key(self) -> str:
-        """Give the name of the answer: a hash of the arguments and of the solver."""
+        """Return the key of the result: a hash of the arguments and of the solver."""
         text = f"{engine_id()}\n{_solver_id()}\n{toml.document(dict(sorted(self.arguments)))}"
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def search_thresholds(question: ThresholdSearch, progress: Callable[[float, float, int], None] | None = None) -> Results:
-    """Answer a question, with objectives as the summary: found, searched, equal_split, published; and queues_used."""
+    """Compute thresholds. The summary has the objectives found, searched, equal_split and published, and queues_used."""
     from flowloom.demotion.analytic import thresholds
 
     begin = time.perf_counter()
@@ -76,4 +76,4 @@ def _solver_id() -> str:
 
 
 TOOLS: dict[str, tuple[Callable[[], Any], Callable[..., Results]]] = {"thresholds": (ThresholdSearch, search_thresholds)}
-"""By the name that a figure's `tool` has: an empty question, and what answers it."""
+"""By a figure's `tool`: a class of arguments, and the function that computes the results."""

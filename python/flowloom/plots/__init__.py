@@ -1,1 +1,1 @@
-"""Drawing with matplotlib, without a display: one style, one colour per transport everywhere."""
+"""Drawing with matplotlib, without a display. All drawings share one style and one colour per transport."""

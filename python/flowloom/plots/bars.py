@@ -1,4 +1,4 @@
-"""Grouped values: bars from a base line on a linear axis, dots on a logarithmic one."""
+"""Draws grouped values: bars from a base line on a linear axis, and dots on a logarithmic one."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ if TYPE_CHECKING:
 
 
 class Member(NamedTuple):
-    """What has one value in each group."""
+    """The values of one scheme, one in each group."""
 
     look: Look
     heights: Sequence[float]
     half_widths: Sequence[float]
-    """Of the confidence intervals; 0 where there is none."""
+    """Half the widths of the confidence intervals; 0 stands for no interval."""
 
 
 def draw(spot: Axes, members: Sequence[Member], groups: Sequence[str], *, log: bool, base: float = 0.0) -> dict[str, Any]:
-    """Draw members side by side in each group; give the handles for a legend.
+    """Draw members side by side in each group; return the handles for a legend.
 
-    A bar's length is its message, and on a logarithmic axis it has none: dots are drawn there. A bound is a line that the
-    others are measured against.
+    The length of a bar has no meaning on a logarithmic axis, so dots are drawn there. A bound is drawn as a line.
 
     Args:
         spot: Where to draw.
         members: What is drawn in each group, from left to right.
         groups: The groups' names.
         log: Whether the axis is logarithmic.
-        base: Where bars start.
+        base: The value at which bars start.
     """
     spot.set_yscale("log" if log else "linear")
     beside = [member for member in members if not member.look.bound]
@@ -71,7 +70,7 @@ def draw(spot: Axes, members: Sequence[Member], groups: Sequence[str], *, log: b
 
 
 def write_values(spot: Axes, members: Sequence[Member], *, log: bool, base: float = 0.0) -> None:
-    """Write each value over its bar or dot; upright where there are too many to stand beside each other."""
+    """Write each value above its bar or dot, rotated if there is too little room."""
     beside = [member for member in members if not member.look.bound]
     width = 0.8 / max(len(beside), 1)
     bars = sum(len(member.heights) for member in beside)

@@ -1,4 +1,4 @@
-"""Pictures of compared transports: slowdown by flow size, its distribution, and a tournament's rounds."""
+"""Draws comparisons of transports: slowdown by flow size, its distribution, and the rounds of a tournament."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-_HEADING = "slowdown of flows, 1 is the best there is"
+_HEADING = "slowdown of flows; the best possible is 1"
 
 
 def draw(results: Mapping[str, Sequence[Results]], stem: Path, title: str) -> list[Path]:
     """Draw mean slowdown by flow size and the distribution of slowdowns, as `stem`.png and .svg.
 
     Args:
-        results: Each transport's runs, which differ in their seeds; their flows are drawn together.
-        stem: The pictures' path without its ending.
-        title: What was run.
+        results: The runs of each transport, which differ in their seeds. The flows of all seeds are drawn together.
+        stem: The path of the pictures without the suffix.
+        title: The name of the scenario.
     """
     drawing = style.canvas(10, 4.4)
     left, right = drawing.subplots(1, 2)
@@ -38,7 +38,7 @@ def draw(results: Mapping[str, Sequence[Results]], stem: Path, title: str) -> li
     style.sizes_axis(left.xaxis)
     left.set(xlabel="Flow size", ylabel="Mean slowdown", title="By flow size")
     style.logarithmic(right.yaxis)
-    right.set(xlabel="Slowdown", ylabel="Share of flows that do worse", title="Distribution")
+    right.set(xlabel="Slowdown", ylabel="Share of flows with a larger slowdown", title="Distribution")
     for axis, top in ((left.yaxis, left.get_ylim()[1]), (right.xaxis, right.get_xlim()[1])):
         style.from_one(axis, top)
     style.heading(drawing, f"{title}: {_HEADING}")
@@ -58,9 +58,9 @@ def draw_tournament(
             found = [estimate([run.summary["slowdown"][word] for run in seeds[name]]) for seeds in rounds.values()]
             members.append(bars.Member(style.transport(name), [e.mean for e in found], [e.half_width or 0 for e in found]))
         top = 1.05 * max(h + w for m in members for h, w in zip(m.heights, m.half_widths, strict=True))
-        log = top > style.LINEAR_MOST
+        log = top > style.LINEAR_MAX
         for label, handle in bars.draw(spot, members, list(rounds), log=log, base=1.0).items():
-            # Where one side has bars and the other dots, the legend shows both.
+            # If one side has bars and the other dots, the legend shows both.
             shown = handles.setdefault(label, ())
             handles[label] = shown if type(handle) in map(type, shown) else (*shown, handle)
         style.from_one(spot.yaxis, top)
@@ -73,7 +73,7 @@ def draw_tournament(
 
 
 def _finished(runs: Sequence[Results]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the sizes and slowdowns of all flows that finished."""
+    """Return the sizes and slowdowns of all flows that finished."""
     import numpy as np
 
     done = [run.flows.filter(run.flows["finish"].is_valid()) for run in runs]
@@ -84,7 +84,7 @@ def _finished(runs: Sequence[Results]) -> tuple[NDArray[np.float64], NDArray[np.
 def _by_size(spot: Axes, size: NDArray[np.float64], slowdown: NDArray[np.float64], look: style.Look) -> list[Any]:
     import numpy as np
 
-    # Three bins to the decade: fine enough to see where a scheme changes its ways, coarse enough to average.
+    # Three bins per decade show where a scheme's behaviour changes, and still average over many flows.
     place = np.round(np.log10(np.maximum(size, 1)) * 3).astype(int)
     bins = np.unique(place)
     means = [slowdown[place == b].mean() for b in bins]
@@ -96,6 +96,6 @@ def _distribution(spot: Axes, slowdown: NDArray[np.float64], look: style.Look) -
     import numpy as np
 
     n = len(slowdown)
-    # A few hundred points, evenly spread over the logarithm, look the same as all and keep the SVG small.
+    # A few hundred points, evenly spaced on the logarithmic axis, look the same as all points and keep the SVG small.
     worse = np.unique(np.geomspace(1, n, 400).astype(int))
     style.line(spot, np.sort(slowdown)[n - worse], worse / n, look)

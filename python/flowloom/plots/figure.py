@@ -1,4 +1,4 @@
-"""Drawing a paper's figure as its file describes it."""
+"""Draws a paper's figure as its file defines it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Frame(NamedTuple):
-    """One set of axes: a panel at one value of its facet."""
+    """One set of axes: a panel, at one value of its facet."""
 
     panel: Panel
     title: str
@@ -51,7 +51,7 @@ def _frames(grid: Grid, panel: Panel) -> list[_Frame]:
 
 
 def _values(grid: Grid, frame: _Frame, name: str) -> list[Any]:
-    """Give what an axis of the panel runs over; the metrics are numbered."""
+    """Return the values of an axis of the panel; the metric axis has the numbers of the metrics."""
     if name == METRIC_AXIS:
         return list(range(len(frame.panel.y)))
     return [v for v in grid.values_of(name) if v in frame.panel.where.get(name, [v])]
@@ -68,19 +68,19 @@ def _name(axis: Axis, value: Any) -> str:
 
 
 def _looks(grid: Grid, frame: _Frame) -> list[tuple[Any, style.Look]]:
-    """Give what has its own colour in a panel, and that colour."""
+    """Return the members of a panel's series, each with its look."""
     name = frame.panel.series
     members = _values(grid, frame, name)
     if name == "transport":
         return [(member, style.transport(member)) for member in members]
-    # A bare number in the legend would not say of what.
+    # A number alone would be unclear in the legend, so it is preceded by the axis's title.
     title = "" if name == METRIC_AXIS or isinstance(members[0], str) else f"{grid.figure.axis(name).title} "
     labels = [title + _label(grid, frame, name, member) for member in members]
     return [(m, style.numbered(n, len(members), labels[n])) for n, m in enumerate(members)]
 
 
 def _estimate(grid: Grid, frame: _Frame, place: dict[str, Any]) -> Estimate:
-    """Give the value at a place; axes that the panel does not show are held at their first value in `where`."""
+    """Return the value at a place. Axes that the panel does not show have their first value in `where`."""
     point = {}
     for axis in grid.figure.axes:
         chosen = frame.fixed | place
@@ -132,7 +132,7 @@ def _lines(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
 
 
 def _quantity(value: Any) -> float | None:
-    """Give a number, or the number in front of a unit (all values of an axis are taken to share it)."""
+    """Return a number, or the number before a unit. All values of an axis must have the same unit."""
     if isinstance(value, int | float):
         return float(value)
     digits = str(value).rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/%µ ")
@@ -164,8 +164,8 @@ def _finish(frame: _Frame, spot: Axes) -> None:
     if panel.log_y:
         style.logarithmic(spot.yaxis)
     low, high = spot.get_ylim()
-    # A bar's length is its message, so its axis starts where bars do; so does a line's unless the file says otherwise.
+    # The length of a bar has a meaning, so its axis starts at the bar's base. Lines do the same unless the file sets y_min.
     start = panel.y_min if panel.y_min is not None else low if panel.log_y else 0
     if not panel.log_y:
-        high += 0.05 * max(low - start, 0)  # the margin above is a share of what is shown, not of what varies
+        high += 0.05 * max(low - start, 0)  # the margin above is a share of the axis, not of the range of values
     spot.set_ylim(start, panel.y_max if panel.y_max is not None else high)

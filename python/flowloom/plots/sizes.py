@@ -1,4 +1,4 @@
-"""A picture of a flow-size distribution."""
+"""Draws a flow-size distribution."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
 
 
 def draw(sizes: Sizes, stem: Path, title: str) -> list[Path]:
-    """Draw a flow-size distribution as the simulator draws flows from it, as `stem`.png and .svg."""
+    """Draw a flow-size distribution, interpolated like the simulator's sampler, as `stem`.png and .svg."""
     drawing = style.canvas(6, 3.8)
     spot = drawing.subplots()
     (line,) = draw_share(spot, sizes)
-    inner = sizes.bytes[2:]  # the first two lead from 0 to the table's first point
+    inner = sizes.bytes[2:]  # the first two points are not in the table; see `Sizes.through`
     (points,) = spot.plot(np.maximum(inner, 1), sizes.share[2:], color=style.BLUE, marker="o", ms=3, linestyle="none")
     style.sizes_axis(spot.xaxis)
     spot.set(xlabel="Flow size", ylabel="Share of flows no larger", ylim=(0, 1.02))
     style.heading(drawing, title)
-    style.legend(drawing, {"flows are drawn from": line, "the table's points": points})
+    style.legend(drawing, {"distribution of simulated flows": line, "points of the table": points})
     return style.save(drawing, stem)
 
 
 def corners(sizes: Sizes) -> Floats:
-    """Give sizes (bytes, from 1 on) at which to draw a distribution on a logarithmic axis.
+    """Return sizes in bytes, at least 1, at which to draw a distribution on a logarithmic axis.
 
-    It is linear in bytes between the table's points, and so curved here. Of the many points of a log of flows none is seen.
+    The distribution is linear in bytes between the table's points, and therefore curved on this axis. The points themselves are
+    included unless there are more than 500, as in a log of flows, where they are too close to be seen.
     """
     points = sizes.bytes[sizes.bytes > 0]
     smallest = max(points[0] / 2, 1.0)
@@ -39,9 +40,9 @@ def corners(sizes: Sizes) -> Floats:
 
 
 def draw_share(spot: Axes, sizes: Sizes) -> list[Any]:
-    """Draw the share of flows no larger than a size."""
+    """Draw the share of flows that are no larger than a size."""
     at = corners(sizes)
     f, _ = sizes.at(at)
     just_below, _ = sizes.at(np.nextafter(at, 0))
-    # Where it steps, both sides of the step are drawn.
+    # At a step of the distribution, both sides are drawn.
     return spot.plot(np.repeat(at, 2), np.column_stack([just_below, f]).ravel(), color=style.BLUE)

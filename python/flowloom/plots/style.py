@@ -1,9 +1,9 @@
-"""One look for all drawings.
+"""The common style of all drawings.
 
-A transport has the same colour, marker, dash and hatch everywhere, and no two transports share a colour. The first
-colours are Okabe and Ito's. Within a family (same dash and hatch) people who do not see red and green apart can tell the
-colours apart; between families they have the dash or the hatch, and on lines the marker. `tests/python/test_plots.py`
-measures these distances.
+A transport has the same colour, marker, dash and hatch in every drawing, and no two transports share a colour. The first
+colours are from Okabe and Ito's palette. Within a family of transports (the same dash and hatch), the colours are also
+distinguishable with red-green colour blindness. Families differ in dash and hatch. `tests/python/test_plots.py` measures the
+distances between colours.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 BLACK, GREEN, BLUE, VERMILLION, PURPLE = "#000000", "#009E73", "#0072B2", "#D55E00", "#CC79A7"
-LINEAR_MOST = 5
-"""Slowdowns up to this have a linear axis, larger ones a logarithmic one."""
+LINEAR_MAX = 5
+"""The axis of slowdowns is linear up to this value, and logarithmic if there are larger ones."""
 _MARKERS = "os^Dv<>pPX"
 
 
 class Look(NamedTuple):
-    """How a line, bar or dot is told from others."""
+    """The label and appearance of a line, bar or dot."""
 
     label: str
     color: str
     marker: str
-    """Empty for a bound, which is drawn as a line that the others are measured against."""
+    """Empty for a bound on all schemes, which is drawn as a line without markers."""
     dash: Any
     hatch: str
 
     @property
     def bound(self) -> bool:
-        """Whether this is no scheme but a bound on all of them."""
+        """Whether this is a bound on all schemes."""
         return not self.marker
 
 
-# Solid: the papers' own schemes and what knows the flows' lengths. Dotted: the TCP family. Broken: all others.
+# Solid: the papers' own schemes, and schemes that know flow sizes. Dotted: the TCP family. Broken: all others.
 _SOLID, _DOTTED, _BROKEN = ("-", ""), ((0, (1, 1)), "///"), ((0, (5, 1, 1, 1)), "...")
 _TRANSPORTS = {
     "ideal": Look("ideal", BLACK, "", (0, (4, 2)), ""),
@@ -66,7 +66,7 @@ _TRANSPORTS = {
 
 
 def transport(name: str) -> Look:
-    """Give a transport's look; one that is not known here has the look that its name gives it, always the same."""
+    """Return a transport's look. The look of an unknown transport is derived from its name."""
     if name in _TRANSPORTS:
         return _TRANSPORTS[name]
     number = zlib.crc32(name.encode())
@@ -76,12 +76,12 @@ def transport(name: str) -> Look:
 
 
 def transport_label(name: str) -> str:
-    """Give a transport's name as its authors write it."""
+    """Return a transport's name in its authors' spelling."""
     return transport(name).label
 
 
 def numbered(number: int, count: int, label: str) -> Look:
-    """Give the look of the n-th of some things that are not transports: shades from dark to light, with their markers."""
+    """Return the n-th of `count` looks for a series other than transports: shades from dark to light, with markers."""
     import matplotlib as mpl
     from matplotlib.colors import to_hex
 
@@ -90,7 +90,7 @@ def numbered(number: int, count: int, label: str) -> Look:
 
 
 def canvas(width: float, height: float) -> Canvas:
-    """Make an empty drawing, in inches, with the style set."""
+    """Create an empty drawing with the common style; width and height are in inches."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -111,19 +111,19 @@ def canvas(width: float, height: float) -> Canvas:
     from matplotlib.figure import Figure as Canvas
 
     drawing = Canvas(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(drawing)  # knows how wide a text is
+    FigureCanvasAgg(drawing)  # needed to measure text
     return drawing
 
 
 def heading(drawing: Canvas, text: str) -> None:
-    """Write a drawing's title over all its axes."""
+    """Write a title above all axes of a drawing."""
     drawing.suptitle(text, fontsize=12, fontweight="bold")
 
 
 def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> None:
-    """Put the legend below the axes, where it never covers data, with a line of small print.
+    """Draw the legend below the axes, where it never covers data, with a line of small print.
 
-    It has as many columns as the drawing is wide enough for. A handle may be a tuple of several, shown beside each other.
+    It has as many columns as fit. A handle may be a tuple of handles, which are drawn side by side.
     """
     from matplotlib.legend_handler import HandlerTuple
 
@@ -144,12 +144,12 @@ def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> N
 
 
 def line(spot: Axes, xs: Any, ys: Any, look: Look, **options: Any) -> Any:
-    """Draw a line of many points, with a few markers on it; give its handle for a legend."""
+    """Draw a line of many points with a few markers; return its handle for a legend."""
     return spot.plot(xs, ys, color=look.color, linestyle=look.dash, marker=look.marker, ms=5, markevery=0.12, **options)[0]
 
 
 def sizes_axis(axis: Any) -> None:
-    """Make an axis of flow sizes: logarithmic, labelled 1 kB, 10 kB, and so on."""
+    """Make an axis logarithmic, with flow sizes as labels: 1 kB, 10 kB, and so on."""
     from flowloom.metrics import size
 
     (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
@@ -157,7 +157,7 @@ def sizes_axis(axis: Any) -> None:
 
 
 def logarithmic(axis: Any) -> None:
-    """Make an axis logarithmic, with plain numbers at it: 1, 2, 5, 10 where it spans few decades, else 1, 10, 100."""
+    """Make an axis logarithmic, with plain numbers as labels: 1, 2, 5, 10 if it spans few decades, else 1, 10, 100."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     (axis.axes.set_yscale if axis.axis_name == "y" else axis.axes.set_xscale)("log")
@@ -168,9 +168,9 @@ def logarithmic(axis: Any) -> None:
 
 
 def from_one(axis: Any, top: float) -> None:
-    """Start an axis of slowdowns at 1, and make it logarithmic where it spans much."""
+    """Start an axis of slowdowns at 1, and make it logarithmic if it exceeds `LINEAR_MAX`."""
     limits = axis.axes.set_ylim if axis.axis_name == "y" else axis.axes.set_xlim
-    if top <= LINEAR_MOST:
+    if top <= LINEAR_MAX:
         limits(1 - 0.03 * (top - 1), top)
         return
     limits(0.95, top)
@@ -182,7 +182,7 @@ PICTURES = (".png", ".svg")
 
 
 def save(drawing: Canvas, stem: Any) -> list[Any]:
-    """Write PNG and SVG beside each other; nothing in them depends on the time of day."""
+    """Write a PNG and an SVG file; their bytes do not depend on the date."""
     from pathlib import Path
 
     fit(drawing)
@@ -193,11 +193,11 @@ def save(drawing: Canvas, stem: Any) -> list[Any]:
 
 
 def fit(drawing: Canvas) -> None:
-    """Break the lines of titles and labels so that none is wider than its place."""
+    """Break titles and labels into lines that fit their axes."""
     suptitle = drawing.get_suptitle()
     if suptitle:
         _break_lines(drawing._suptitle, 0.96 * drawing.bbox.width)  # type: ignore[attr-defined]
-    for _ in range(2):  # labels that take two lines leave less room for what is beside them
+    for _ in range(2):  # labels with two lines leave less room for their neighbours
         drawing.draw_without_rendering()
         broken = [_fit_axes(spot) for spot in drawing.axes]
         if not any(broken):
@@ -205,7 +205,7 @@ def fit(drawing: Canvas) -> None:
 
 
 def _fit_axes(spot: Axes) -> bool:
-    """Break the lines of one set of axes; say whether there was any to break."""
+    """Break the title and labels of one set of axes; return whether any was too long."""
     place = spot.get_window_extent()
     broken = [
         _break_lines(spot.title, place.width),
@@ -227,10 +227,10 @@ def _collide(labels: list[Text]) -> bool:
 
 
 def _break_lines(text: Text, room: float) -> bool:
-    """Break a text at its spaces so that no line is longer than `room` pixels; a word that is longer stays whole.
+    """Break a text at spaces so that no line is longer than `room` pixels. A longer word is not broken.
 
     Returns:
-        Whether it was too long.
+        Whether the text was too long.
     """
     words = text.get_text().split()
 

@@ -1,4 +1,4 @@
-"""A picture of demotion thresholds: where they cut the flows, and where they cut the bytes."""
+"""Draws demotion thresholds over the distributions of flows and bytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def draw(sizes: Sizes, sets: Mapping[str, Sequence[int]], stem: Path, title: str) -> list[Path]:
-    """Draw both distributions with the first set's queues, and all sets' thresholds below, as `stem`.png and .svg.
+    """Draw both distributions with the first set's thresholds, and all sets' thresholds below, as `stem`.png and .svg.
 
     Args:
         sizes: The flow sizes.
-        sets: Thresholds in bytes by name; the first is the one that matters.
-        stem: The pictures' path without its ending.
-        title: What the thresholds are for.
+        sets: Thresholds in bytes by name. The first set is the highlighted one.
+        stem: The path of the pictures without the suffix.
+        title: The title, which describes the thresholds.
     """
     drawing = style.canvas(8, 4.4 + 0.22 * len(sets))
     top, below = drawing.subplots(2, 1, sharex=True, height_ratios=[9, 0.7 * len(sets) + 0.5])
@@ -47,9 +47,9 @@ def _distributions(spot: Axes, sizes: Sizes) -> dict[str, Any]:
     at = corners(sizes)
     f, survival = sizes.at(at)
     (flows,) = draw_share(spot, sizes)
-    # What flows no larger than x carry is what is sent up to x, less what the larger ones send up to x.
+    # The bytes of flows no larger than x are the bytes at offsets up to x, minus those of larger flows.
     carried = (survival - at * (1 - f)) / sizes.mean
     (bytes_,) = spot.plot(at, carried, color=style.GREEN, linestyle=(0, (4, 2)))
     (sent,) = spot.plot(at, survival / sizes.mean, color=style.PURPLE, linestyle=(0, (1, 1)))
     spot.set(ylabel="Share", ylim=(0, 1.02))
-    return {"flows no larger": flows, "bytes of flows no larger": bytes_, "bytes sent up to this offset": sent}
+    return {"flows up to this size": flows, "bytes of flows up to this size": bytes_, "bytes up to this offset": sent}

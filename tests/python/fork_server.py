@@ -1,8 +1,8 @@
-"""Starts the command line in milliseconds: a process that has imported everything forks for each call.
+"""A fork server, which starts the command line in milliseconds: a process that has imported everything forks for each call.
 
-Each line of its stdin is a JSON list, the arguments; it answers with the child's process id, and when that has ended with its
-exit code (negative: the signal that killed it). Children have a process group of their own, and write stderr to the file that
-the environment variable NURSERY_STDERR names.
+Each line of its stdin is a JSON list of arguments. The server answers with the child's process id and, when the child has
+ended, with its exit code (negative: the signal that killed it). Each child has its own process group, and writes stderr to the
+file in the environment variable FORK_SERVER_STDERR.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import traceback
 from pathlib import Path
 
 
-class Nursery:
-    """The other end: starts the process, and calls in it."""
+class ForkServer:
+    """The client, which starts the server process and sends it commands."""
 
     def __init__(self, folder: Path) -> None:
         self.stderr = folder / "stderr.txt"
@@ -26,7 +26,7 @@ class Nursery:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"NURSERY_STDERR": str(self.stderr)},
+            env=os.environ | {"FORK_SERVER_STDERR": str(self.stderr)},
         )
         assert self._process.stdout.readline() == "ready\n"
 
@@ -71,7 +71,7 @@ def _run(main, words) -> None:
     try:
         for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY)):
             os.dup2(os.open(os.devnull, mode), number)
-        os.dup2(os.open(os.environ["NURSERY_STDERR"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 2)
+        os.dup2(os.open(os.environ["FORK_SERVER_STDERR"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 2)
         sys.argv = ["flowloom", *words]
         main()
     except SystemExit as left:
