@@ -125,7 +125,7 @@ class Plain:
     def prepare(self, text: str) -> None:
         if time.monotonic() >= self._next_of_preparing:
             self._next_of_preparing = time.monotonic() + self._every_s
-            self._say(text)
+            self._print(text)
 
     def begin(self, runs: int, *, kept: int) -> None:
         self._tally.runs = runs
