@@ -374,17 +374,17 @@ def test_signals_at_random_moments_of_a_sweep(fork_server, scenario, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("words", [["run"], ["sweep", "--vary", "workload.load=0.2,0.3"]])
-def test_setting_up_shows_progress_and_can_be_interrupted(nursery, scenario, tmp_path, words, number):
+def test_setting_up_shows_progress_and_can_be_interrupted(fork_server, scenario, tmp_path, words, number):
     # Drawing so many flows takes seconds.
     command, *more = words
     many = ["--set", "workload.flows=30000000"]
-    child = nursery.start(command, scenario, *more, *many, "--out", tmp_path / "out")
+    child = fork_server.start(command, scenario, *more, *many, "--out", tmp_path / "out")
     if command == "run":
-        assert eventually(lambda: "setting up, no packet is on its way yet" in nursery.stderr.read_text())
+        assert eventually(lambda: "setting up, no packet is on its way yet" in fork_server.stderr.read_text())
     else:
         time.sleep(0.3)
     os.kill(child, number)
-    code, stderr = nursery.end()
+    code, stderr = fork_server.end()
     assert code == CODES[number]
     assert "Traceback" not in stderr
     assert not (tmp_path / "out").exists()
