@@ -97,7 +97,7 @@ def warnings(result: Results) -> list[Finding]:
 
 
 def foreseen(resolved: str) -> list[Finding]:
-    """Return the warnings that a resolved scenario gives rise to before it has run."""
+    """Return the warnings that follow from a resolved scenario alone, before it runs."""
     return list(_foreseen(tomllib.loads(resolved)))
 
 

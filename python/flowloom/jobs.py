@@ -157,7 +157,7 @@ def _collect(futures: dict[Future[Results], Job], step: Callable[[], None]) -> I
                 try:
                     yield job, future.result()
                 except BrokenProcessPool as error:
-                    step()  # whatever killed the worker may have sent a signal to this process too
+                    step()  # the signal that killed the worker may have been sent to this process too
                     raise RunError(
                         "a worker process died, perhaps for lack of memory; finished runs are kept; "
                         "repeat the command with fewer workers (--jobs 1)"

@@ -115,7 +115,7 @@ def level(
     at_most: float | None = None,
     every_run: bool = False,
 ) -> Outcome:
-    """Check that the metric itself lies in the band at every point; with `every_run`, that it does in every single run."""
+    """Check that the metric lies in the band at every point; with `every_run`, that it lies there in every run."""
     values = []
     for point in grid.points(where or {}):
         samples = grid.samples(metric, point)
@@ -193,7 +193,7 @@ def spread(
     at_most: float,
     difference: bool = False,
 ) -> Outcome:
-    """Check that the largest value along an axis exceeds the smallest by at most a share of it; or an absolute difference."""
+    """Check that the largest value along an axis exceeds the smallest by at most a share (or with `difference`, an amount)."""
     values = []
     for rest, along in _groups(grid, across, where):
         samples = [grid.samples(metric, p) for p in along]
@@ -236,7 +236,7 @@ def same_order(
     where: Where | None = None,
     tolerance: float = 0.0,
 ) -> Outcome:
-    """Check that the order of the values of `across` is the same all along another axis as at `at`.
+    """Check that the values of `across` have the same order at each point of another axis as at the point `at`.
 
     Pairs that differ by at most `tolerance` at `at` have no order and are not checked.
     """

@@ -45,7 +45,7 @@ class AtLoad:
 
     @property
     def ratio(self) -> float:
-        """The objective over the least at this load."""
+        """The objective divided by that of the best thresholds for this load."""
         return self.objective / self.best.objective
 
 

@@ -19,7 +19,7 @@ _TOLERANCE = 1e-6
 _PLACES = 200
 """The number of positions at which a single threshold is tried."""
 _USELESS_MAX = 2
-"""The search ends when so many additional queues in a row do not lower the cost."""
+"""The search ends when this number of additional queues in a row has not lowered the cost."""
 
 
 class Found(NamedTuple):
