@@ -89,7 +89,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
 /// The longest that a flow of the plan's transport may be silent before it tries again.
 ///
 /// # Errors
-/// Where the transport's parameters make no sense in this plan.
+/// If the transport's parameters make no sense in this plan.
 pub(crate) fn longest_pause(plan: &Plan) -> Result<Duration, ScenarioError> {
     let conditions = Conditions {
         network: &plan.network,

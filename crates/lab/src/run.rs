@@ -60,7 +60,7 @@ pub struct Simulated {
 /// Runs a scenario: validates it, plans it, simulates it, and computes its metrics.
 ///
 /// # Errors
-/// Where the scenario is wrong or cannot be planned, the run was stopped, makes no progress or needs more memory than there is, or
+/// If the scenario is wrong or cannot be planned, the run was stopped, makes no progress or needs more memory than there is, or
 /// conservation of bytes is violated.
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
     let begin = Instant::now();
@@ -92,7 +92,7 @@ fn peak_rss_mb() -> Option<f64> {
 /// Runs a plan's flows with the plan's transport.
 ///
 /// # Errors
-/// Where the run was stopped, or conservation of bytes is violated.
+/// If the run was stopped, or conservation of bytes is violated.
 pub fn simulate(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError> {
     macro_rules! by_name {
         ($($transport:ty),* $(,)?) => {

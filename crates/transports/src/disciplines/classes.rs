@@ -28,7 +28,7 @@ pub(super) struct Classes {
 
 impl Classes {
     /// # Panics
-    /// Where there is no class or are more than eight.
+    /// If there is no class, if there are more than eight.
     pub fn new(classes: u8) -> Classes {
         assert!((1..=MOST_CLASSES).contains(&usize::from(classes)), "{classes} classes, but a port has 1 to 8");
         Classes { occupied: 0, last: classes - 1, total: 0, used: [0; MOST_CLASSES], queues: [Fifo::default(); MOST_CLASSES] }

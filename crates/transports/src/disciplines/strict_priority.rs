@@ -29,7 +29,7 @@ pub struct StrictPriority {
 
 impl StrictPriority {
     /// # Panics
-    /// Where there is no class or are more than eight, or the limit is 2 GiB or more.
+    /// If there is no class, if there are more than eight, or the limit is 2 GiB or more.
     pub fn new(classes: u8, buffer: Buffer) -> StrictPriority {
         let (Buffer::Shared(memory) | Buffer::PushOut(memory) | Buffer::PerClass(memory)) = buffer;
         StrictPriority {

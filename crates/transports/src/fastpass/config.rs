@@ -132,7 +132,7 @@ pub(super) struct Spans {
 
 impl Spans {
     /// # Errors
-    /// Where a span is none that a run can have, with the key that makes it so.
+    /// If a span is none that a run can have, with the key that makes it so.
     pub fn new(config: &Config, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
         let slot = rate.transmit_time(wire.full);
         let slots = f64::from(config.epoch_slots) + config.epoch_slack_slots;
@@ -173,7 +173,7 @@ mod tests {
         assert!(
             epoch(&endless)
                 .unwrap_err()
-                .starts_with("epoch_slack_slots: what follows from it on this network is more than 1000000s")
+                .starts_with("epoch_slack_slots: the span that follows from it on this network is more than 1000000s")
         );
     }
 

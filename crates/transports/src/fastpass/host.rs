@@ -20,7 +20,7 @@ impl Host {
     /// A host without flows.
     ///
     /// # Panics
-    /// Where the network has no control host, or the configuration makes no sense on it ([`Checked::check_under`](crate::Checked::check_under)).
+    /// If the network has no control host, or the configuration makes no sense on it ([`Checked::check_under`](crate::Checked::check_under)).
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &site.wire);
         let spans =

@@ -66,7 +66,7 @@ pub(super) struct Sender {
 
 impl Sender {
     /// # Panics
-    /// Where the network has no control host.
+    /// If the network has no control host.
     pub(super) fn new(config: &Config, site: &Site<'_>, spans: &Spans, framing: Framing) -> Sender {
         Sender {
             framing,

@@ -172,7 +172,7 @@ pub(super) struct Spans {
 
 impl Spans {
     /// # Errors
-    /// Where a span is none that a run can have, with the key that makes it so.
+    /// If a span is none that a run can have, with the key that makes it so.
     pub fn new(config: &Config, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
         let control = if config.slot_with_token { wire.control } else { Bytes::ZERO };
         let slot = rate.transmit_time(wire.full + control);

@@ -63,7 +63,7 @@ impl EcnPriority {
     /// A port of `classes` classes.
     ///
     /// # Panics
-    /// Where there is no class or are more than eight, the memory is 2 GiB or more, or alpha is not above 0 and below 1024.
+    /// If there is no class, if there are more than eight, the memory is 2 GiB or more, or alpha is not above 0 and below 1024.
     pub fn new(config: &EcnConfig, classes: u8, site: &PortSite<'_>) -> EcnPriority {
         let (scope, alpha) = match (site.memory, config.split) {
             (Memory::PerPort(_), Split::Shared) => (Scope::Port, 0),
