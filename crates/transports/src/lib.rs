@@ -69,9 +69,13 @@ pub trait Checked {
 /// Checks a span that follows from `key`: it must be above 0 and at most [`Duration::LONGEST`].
 fn span_of(key: &str, span: Option<Duration>) -> Result<Duration, String> {
     match span {
-        Some(Duration::ZERO) => Err(format!("{key}: the span that follows from it on this network is less than a picosecond; raise it")),
+        Some(Duration::ZERO) => {
+            Err(format!("{key}: the span that follows from it on this network is less than a picosecond; raise it"))
+        }
         Some(span) => Ok(span),
-        None => Err(format!("{key}: the span that follows from it on this network is more than {}; lower it", Duration::LONGEST)),
+        None => {
+            Err(format!("{key}: the span that follows from it on this network is more than {}; lower it", Duration::LONGEST))
+        }
     }
 }
 
