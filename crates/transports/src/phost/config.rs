@@ -165,7 +165,7 @@ pub(super) struct Spans {
     /// The first interval between two requests.
     pub retry: Duration,
     /// How long after a flow's end its receiver must remember it. A sender that has not received the final ACK repeats its request, and
-    /// [`SILENT_RETRIES`] repetitions are not all lost. Twice the longest interval was too short at 28 % loss.
+    /// `SILENT_RETRIES` repetitions are not all lost. Twice the longest interval was too short at 28 % loss.
     pub time_wait: Duration,
     /// The time of all free tokens of a flow.
     free: Duration,
