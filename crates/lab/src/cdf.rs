@@ -34,7 +34,7 @@ impl Cdf {
     /// The distribution through these points.
     ///
     /// # Errors
-    /// Where there is no point, a size or a probability falls, a probability is outside [0, 1], a size exceeds
+    /// If there is no point, a size or a probability falls, a probability is outside [0, 1], a size exceeds
     /// [`BYTES_MAX`], or the last probability is not 1.
     pub fn new(points: Vec<Point>) -> Result<Cdf, CdfError> {
         let fault = |point, message| Err(CdfError { point, message });
@@ -75,7 +75,7 @@ impl Cdf {
     /// Sizes are uniform from `low` to `high`.
     ///
     /// # Panics
-    /// Where `low > high`.
+    /// If `low > high`.
     pub fn uniform(low: u64, high: u64) -> Cdf {
         assert!(low <= high);
         Cdf { points: vec![Point { bytes: low, probability: 0.0 }, Point { bytes: high, probability: 1.0 }] }
@@ -84,7 +84,7 @@ impl Cdf {
     /// A flow has the size `small` with probability `small_share`, otherwise `large`.
     ///
     /// # Panics
-    /// Where `small > large` or the share is outside [0, 1].
+    /// If `small > large` or the share is outside [0, 1].
     pub fn bimodal(small: u64, large: u64, small_share: f64) -> Cdf {
         assert!(small <= large);
         assert!((0.0..=1.0).contains(&small_share));

@@ -143,7 +143,7 @@ fn point(row: &Row, dialect: Dialect, file: &str) -> Result<Point, ScenarioError
     if size < 0.0 {
         return fault(format!("the size {} is negative", number(size)));
     }
-    // Compared before it is rounded to whole bytes, which would make the largest of what is too large.
+    // Compare before rounding to whole bytes, which would turn a number that is too large into the largest one.
     let bytes = size * dialect.size_unit();
     if bytes > BYTES_MAX as f64 {
         return fault(format!("a flow of {} bytes is too large; the limit is {BYTES_MAX}", number(bytes)));

@@ -64,7 +64,7 @@ fn build(file: &NetworkFile, switching: Switching) -> Result<Network, ScenarioEr
     Ok(network)
 }
 
-/// Names and tiers are what faults and results call links by, so none is empty.
+/// Faults and results refer to links by names and tiers, so neither may be empty.
 fn named(word: &str, node: usize, key: &str) -> Result<(), ScenarioError> {
     if word.trim().is_empty() {
         return Err(ScenarioError::at_key(format!("node.{node}.{key}"), format!("the {key} is empty; give the node one")));

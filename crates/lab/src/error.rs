@@ -1,23 +1,23 @@
-//! Errors in the input, with what a user needs to mend them.
+//! Errors in the input, with what a user needs to correct them.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Characters that an error shows at most of a user's value.
+/// The most characters that an error shows of a user's value.
 const VALUE_MOST: usize = 80;
-/// Of a key's dotted path.
+/// The most characters of a key's dotted path.
 const KEY_MOST: usize = 120;
-/// Of a file's name and line, or of an override.
+/// The most characters of a file's name and line, or of an override.
 const PLACE_MOST: usize = 200;
-/// Of a source line.
+/// The most characters of a source line.
 const LINE_MOST: usize = 160;
-/// Of what is wrong, the lists of what would be right included.
+/// The most characters of the message, with its list of what would be right.
 const MESSAGE_MOST: usize = 900;
 
 /// Bad input: a scenario, an override, or a file that a scenario names.
 ///
-/// Displayed, the first line says all: the file and line (or the override), the key, what was found and what would be right.
-/// Where the input is a line of a scenario, that line follows with the culprit underlined.
+/// Its first line as text names the file and line (or the override), the key, what was found and what would be right.
+/// If the input is a line of a scenario, that line follows with the wrong part underlined.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
     /// `scenario.toml:12` or `--set workload.load=3`.
@@ -100,7 +100,7 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl Excerpt {
-    /// Of a long line, only what is around the underlined part is shown.
+    /// Only the surroundings of the underlined part of a long line are shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Excerpt { line, text, skip, width } = self;
         let left_out = if text.chars().count() > LINE_MOST { skip.saturating_sub(LINE_MOST / 4) } else { 0 };
@@ -121,7 +121,7 @@ fn bounded(message: impl Into<String>) -> String {
 }
 
 /// `text`, or its beginning and its end if it has more than `most` characters. Control characters are escaped, since a terminal would
-/// obey them.
+/// act on them.
 fn elided(text: &str, most: usize) -> Cow<'_, str> {
     let count = text.chars().count();
     if count <= most && !text.contains(char::is_control) {
@@ -138,7 +138,7 @@ fn elided(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{begin}… ({count} characters) …{end}"))
 }
 
-/// What follows "unknown …": the closest of `candidates`, or all of them where none is close.
+/// The text after "unknown …": the closest of `candidates`, or all of them if none is close.
 pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     match nearest(word, &candidates) {
@@ -149,12 +149,12 @@ pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'
 }
 
 fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    // No name is longer, and the distance costs the product of the lengths.
+    // No valid name is longer, and the cost of the distance is the product of the lengths.
     if word.len() > VALUE_MOST {
         return None;
     }
     let distance = |candidate: &&&str| strsim::damerau_levenshtein(word, candidate);
-    // Two letters of five wrong are still a slip; more is another word.
+    // A word with two wrong letters in five is a typing error; with more it is another word.
     candidates.iter().min_by_key(distance).filter(|near| distance(near) * 5 <= near.len().max(word.len()) * 2).copied()
 }
 

@@ -1,4 +1,4 @@
-//! What a run's clock and counters can hold, checked before it starts. The sums in a run are then in range, as [`Time`] explains.
+//! Checks, before a run starts, that its clock and counters can hold its times and sums. [`Time`] explains the ranges.
 
 use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, NodeId, Rate, Time, WireProfile};
 use flowloom_fabric::Fault;
@@ -8,13 +8,13 @@ use crate::parameters::BadParameter;
 use crate::plan::Plan;
 use crate::{ScenarioError, catalogue};
 
-/// A byte on a faster link would take less than a picosecond.
+/// The fastest link. On a faster one, a byte would take less than a picosecond.
 const RATE_MAX: Rate = Rate::from_gbps(1_000_000);
 
-/// A round trip over full ports is a span of a run.
+/// Checks that a round trip over full ports is a span that a run can have.
 pub(crate) fn check_network(network: &Network, wire: &WireProfile, buffer: Bytes) -> Result<(), ScenarioError> {
     let hops = network.distances(NodeId(0)).into_iter().filter(|hops| *hops < u32::MAX).max().unwrap_or(1);
-    // There and back, and any two nodes are at most twice as far apart as the first one and the farthest.
+    // A round trip passes each hop twice, and any two nodes are at most twice as far apart as the first node and the one farthest from it.
     let longest = Duration::LONGEST / (4 * u64::from(hops.max(1)));
     for (index, link) in (0..).zip(network.links()) {
         let wrong = |key: &str, what: String| Err(ScenarioError::at_key(key, format!("link {}: {what}", name(network, index))));
@@ -24,11 +24,11 @@ pub(crate) fn check_network(network: &Network, wire: &WireProfile, buffer: Bytes
         let [packet, queue] = [wire.full, buffer].map(|bytes| link.rate.checked_transmit_time(bytes).unwrap_or(Duration::MAX));
         if link.delay > longest || packet > longest {
             let found = format!("found {} and a delay of {}", link.rate, link.delay);
-            return wrong("topology", format!("{found}; a packet is over a link in at most {longest} here"));
+            return wrong("topology", format!("{found}; a packet must cross a link in at most {longest} here"));
         }
         if queue > longest {
             let found = format!("{buffer} take {} at {}", seconds(link.rate, buffer), link.rate);
-            return wrong("fabric.buffer", format!("{found}; a full port is empty after at most {longest} here"));
+            return wrong("fabric.buffer", format!("{found}; a full port must drain in at most {longest} here"));
         }
     }
     Ok(())
@@ -43,7 +43,7 @@ fn seconds(rate: Rate, bytes: Bytes) -> String {
     format!("{:.3e} s", bytes.get() as f64 * 8.0 / rate.as_bps() as f64)
 }
 
-/// Flows start within a run, have fewer packets than can be counted, and take no longer than a run's longest span over any link.
+/// Checks that flows start within a run, that their packets can be counted, and that none takes longer than a run's longest span over any link.
 pub(crate) fn check_flows(flows: &[Flow], network: &Network, wire: &WireProfile) -> Result<(), ScenarioError> {
     let wrong = |message: String| Err(ScenarioError::at_key("workload", message));
     let starts = flows.iter().map(|flow| flow.start).filter(|start| *start < Time::MAX);
@@ -63,7 +63,7 @@ pub(crate) fn check_flows(flows: &[Flow], network: &Network, wire: &WireProfile)
     Ok(())
 }
 
-/// What remains to check of a plan: faults, the transport's parameters on this network, and the oracle's busy periods.
+/// The remaining checks of a plan: faults, the transport's parameters on this network, and the oracle's busy periods.
 pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
     let too_long = |fault: &Fault| matches!(fault, Fault::Reorder(_, delay) if *delay > Duration::LONGEST);
     if plan.faults.iter().flatten().any(too_long) {
@@ -75,7 +75,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
         return Err(ScenarioError::at_key("workload", "all flows together are more than 2^64 bytes"));
     }
     if plan.transport.name == catalogue::IDEAL {
-        // It works through all flows, however long that takes.
+        // The oracle serves all flows, however long that takes.
         let slowest = plan.network.links().iter().map(|link| link.rate).min().expect("a checked network has links");
         let time = bytes.and_then(|bytes| slowest.checked_transmit_time(Bytes::new(bytes)));
         if time.is_none() {
@@ -86,10 +86,10 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// The longest that a flow of the plan's transport may be silent before it tries again.
+/// The longest time for which a flow of the plan's transport may be silent before it tries again.
 ///
 /// # Errors
-/// Where the transport's parameters make no sense in this plan.
+/// If the transport's parameters make no sense in this plan.
 pub(crate) fn longest_pause(plan: &Plan) -> Result<Duration, ScenarioError> {
     let conditions = Conditions {
         network: &plan.network,

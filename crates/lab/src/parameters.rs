@@ -69,7 +69,7 @@ impl Parameters {
     /// Reads the parameters of a transport with this type of parameters. Those that are not given have their defaults.
     ///
     /// # Errors
-    /// Where the table does not fit the type. A table that fits the type's schema does.
+    /// If the table does not fit the type. A table that fits the type's schema does.
     pub fn read<C: Config>(given: toml::Table) -> Result<Parameters, toml::de::Error> {
         Ok(Parameters(Arc::new(given.try_into::<C>()?)))
     }

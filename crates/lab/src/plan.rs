@@ -51,7 +51,7 @@ impl Plan {
         Plan::unplaced(spec).map_err(|error| spec.place(error))
     }
 
-    /// The same with errors that do not know the file and line of their key.
+    /// The same, with errors that lack the file and line of their key.
     fn unplaced(spec: &ValidSpec<'_>) -> Result<Plan, ScenarioError> {
         let network = network::build(spec)?;
         let Workload { flows, successors } = flows(spec, &network)?;

@@ -60,7 +60,7 @@ pub struct Simulated {
 /// Runs a scenario: validates it, plans it, simulates it, and computes its metrics.
 ///
 /// # Errors
-/// Where the scenario is wrong or cannot be planned, the run was stopped, makes no progress or needs more memory than there is, or
+/// If the scenario is wrong or cannot be planned, the run was stopped, makes no progress or needs more memory than there is, or
 /// conservation of bytes is violated.
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
     let begin = Instant::now();
@@ -81,7 +81,7 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, series, scenario: scenario.spec.to_toml() })
 }
 
-/// The most memory that this process has ever held, where the system tells.
+/// The largest memory that this process has held, if the system reports it.
 fn peak_rss_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -92,7 +92,7 @@ fn peak_rss_mb() -> Option<f64> {
 /// Runs a plan's flows with the plan's transport.
 ///
 /// # Errors
-/// Where the run was stopped, or conservation of bytes is violated.
+/// If the run was stopped, or conservation of bytes is violated.
 pub fn simulate(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError> {
     macro_rules! by_name {
         ($($transport:ty),* $(,)?) => {
@@ -174,7 +174,7 @@ where
     Ok(Simulated { report, series: recorder.into_series() })
 }
 
-/// Runs a part of a run, in which packets may get more than the pool holds.
+/// Runs a part of a run. It fails if there are more packets than the pool can hold.
 fn take_steps(steps: impl FnOnce() -> bool) -> Result<bool, RunError> {
     catch_unwind(AssertUnwindSafe(steps)).map_err(|payload| match payload.downcast::<PoolFull>() {
         Ok(_) => {
@@ -187,7 +187,7 @@ fn take_steps(steps: impl FnOnce() -> bool) -> Result<bool, RunError> {
     })
 }
 
-/// Computes what the oracle says. It moves no packets, so there is nothing to record.
+/// Computes the oracle's results. It moves no packets, so there is nothing to record.
 fn ask_oracle(plan: &Plan) -> Simulated {
     let Oracle { model, order } = *parameters(plan);
     let received = ideal::run(&plan.network, &plan.wire, &plan.flows, model, order);

@@ -22,7 +22,7 @@ type Class = (Vec<(Rate, Duration)>, Bytes);
 /// flow of each size and kind of path starts after the other.
 ///
 /// # Errors
-/// Where a flow never completes alone.
+/// If a flow never completes alone.
 pub(crate) fn optima(plan: &Plan) -> Result<Vec<Duration>, RunError> {
     let mut paths: HashMap<(u32, u32), Vec<LinkId>> = HashMap::new();
     let mut classes: HashMap<Class, usize> = HashMap::new();

@@ -15,16 +15,16 @@ use crate::plan::Plan;
 pub(crate) const EVENTS_PER_LOOK: u64 = 200_000;
 /// The least limit of simulated time, unless the scenario sets one.
 const PATIENCE_MIN: Duration = Duration::from_ms(10_000);
-/// So many tries of a transport fit into it: of a few, all may be lost where most packets are.
+/// This many tries of a transport fit into the limit. All of a few tries may fail if most packets are lost.
 const TRIES: u64 = 100;
-/// Events without progress, for each host; and the least and the most for all.
+/// The limit of events without progress for each host, and the least and the largest limit for a run.
 const EVENTS_PER_HOST: u64 = 1_000_000;
 const EVENTS_MIN: u64 = 2_000_000;
 const EVENTS_MAX: u64 = 1_000_000_000;
-/// So many times more while links are down, when transports try in vain for long, and where no flow is open: control nodes with timers
-/// may wait for the next one for long.
+/// The factor of this limit while links are down, when transports retry for long, and while no flow is open, when control nodes with
+/// timers may wait for the next flow for long.
 const WAITING_FACTOR: u64 = 20;
-/// Flows and links that a message names.
+/// The most flows or links that a message names.
 const EXAMPLES: usize = 5;
 
 /// When the run last made progress, as far as the watchdog has seen.
@@ -32,7 +32,7 @@ struct Mark {
     at: Time,
     events: u64,
     finished: usize,
-    /// Unknown where a flow had just finished, which is progress enough.
+    /// `None` if a flow had just finished, which is progress already.
     delivered_bytes: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Watchdog {
     mark: Mark,
 }
 
-/// What a look at the run gave.
+/// The result of a look at the run.
 pub(crate) enum Look {
     /// It goes on; the next look is at this instant, or earlier.
     GoOn(Time),
@@ -55,7 +55,7 @@ pub(crate) enum Look {
 
 /// A run without progress.
 pub(crate) struct Stall {
-    /// From when on, and until when.
+    /// Its start and its end.
     span: (Time, Time),
     events: u64,
     kind: Kind,
@@ -65,7 +65,7 @@ pub(crate) struct Stall {
 enum Kind {
     /// Simulated time passed.
     Wait,
-    /// Much was done in little simulated time.
+    /// Many events happened in little simulated time.
     Storm,
     /// No event was left.
     Deadlock,
@@ -74,7 +74,7 @@ enum Kind {
 }
 
 impl Watchdog {
-    /// For a run of this plan.
+    /// A watchdog for a run of this plan.
     pub fn new(plan: &Plan) -> Watchdog {
         Watchdog {
             patience: plan.stall_limit.unwrap_or_else(|| patience(plan)),
@@ -89,7 +89,7 @@ impl Watchdog {
         self.patience
     }
 
-    /// Looks at the run at the instant `at`, up to which everything has happened. `delivered_bytes` is asked for where no flow has
+    /// Looks at the run at the instant `at`, up to which all events were handled. `delivered_bytes` is called only if no flow has
     /// finished in a while.
     pub fn look(&mut self, at: Time, vitals: &Vitals, delivered_bytes: impl FnOnce() -> u64) -> Look {
         let Vitals { events, open, finished, busy_since, .. } = *vitals;
@@ -129,7 +129,7 @@ impl Watchdog {
     }
 }
 
-/// How long a run may make no progress where the scenario does not say.
+/// How long a run may make no progress if the scenario does not set it.
 fn patience(plan: &Plan) -> Duration {
     let round_trip = plan.network.base_rtt(&plan.wire);
     let pause = longest_pause(plan).expect("the plan was checked").max(round_trip);
@@ -150,13 +150,13 @@ fn longest_outage(plan: &Plan) -> Duration {
 }
 
 impl Stall {
-    /// The run is over, though it has no limit of time and flows are open.
+    /// A run that ended with open flows although it has no time limit.
     pub fn at_end(report: &Report, next_event: Option<Time>) -> Stall {
         let kind = if next_event.is_some() { Kind::ClockEnd } else { Kind::Deadlock };
         Stall { span: (report.end, report.end), events: 0, kind }
     }
 
-    /// What to tell the user: which flows are open, where packets were dropped, and which keys are likely at fault.
+    /// The diagnosis: which flows are open, where packets were dropped, and which keys are likely at fault.
     pub fn explain(&self, plan: &Plan, report: &Report) -> String {
         let open: Vec<usize> =
             (0..report.flows.len()).filter(|index| report.records[*index].acknowledged == Time::MAX).collect();
@@ -191,7 +191,7 @@ impl Stall {
         }
     }
 
-    /// What to change, each with what it is now.
+    /// The keys that are likely at fault, each with its present value.
     fn likely_keys(&self, plan: &Plan, drops: &[Drops]) -> Vec<String> {
         let mut keys = Vec::new();
         match drops.first() {
@@ -222,7 +222,7 @@ impl Stall {
     }
 }
 
-/// The first of a list, and how many more there are.
+/// The first items of a list, and how many more there are.
 fn few<T>(list: &[T], describe: impl Fn(&T) -> String) -> String {
     let mut texts: Vec<String> = list.iter().take(EXAMPLES).map(describe).collect();
     if list.len() > EXAMPLES {
@@ -248,7 +248,7 @@ fn describe(report: &Report, index: usize) -> String {
     )
 }
 
-/// Where packets were dropped, why, and how many.
+/// The link, the reason and the number of dropped packets.
 type Drops = (LinkId, DropReason, u64);
 
 fn describe_drop(report: &Report, (link, reason, packets): &Drops) -> String {
@@ -258,7 +258,7 @@ fn describe_drop(report: &Report, (link, reason, packets): &Drops) -> String {
     format!("{packets} at {}-{} ({reason})", name(link.from), name(link.to))
 }
 
-/// The worst first.
+/// Drops by link and reason, the largest number first.
 fn worst_links(report: &Report) -> Vec<Drops> {
     let links = (0..).map(LinkId).zip(&report.ports);
     let mut drops: Vec<Drops> = links
@@ -272,7 +272,7 @@ fn worst_links(report: &Report) -> Vec<Drops> {
     drops
 }
 
-/// The largest probability with which faults take packets on a link.
+/// The largest probability with which a fault loses or corrupts packets on a link.
 fn probability(plan: &Plan, link: LinkId) -> f64 {
     let faults = plan.faults.get(link.index()).into_iter().flatten();
     let probabilities = faults.filter_map(|fault| match *fault {

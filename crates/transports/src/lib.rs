@@ -18,12 +18,12 @@ mod trial;
 
 use flowloom_core::{Bytes, Duration, Network, NodeId, Rate, Time, WireProfile};
 
-/// What a configuration is to be used for.
+/// The network and the traffic that a configuration is checked against.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
-    /// The shape, with the scenario's own nodes only.
+    /// The network, without the nodes that a transport adds.
     pub network: &'a Network,
-    /// Bytes on the wire.
+    /// Packet sizes on the wire.
     pub wire: WireProfile,
     /// Memory of each port, or of each switch with all its ports.
     pub buffer: Bytes,
@@ -41,41 +41,45 @@ impl Conditions<'_> {
 
 /// A configuration that can be wrong in ways that its types do not show.
 pub trait Checked {
-    /// Says which key is wrong, what was found and what would be right.
+    /// Checks each key on its own.
     ///
     /// # Errors
-    /// One sentence that starts with the key's name.
+    /// One sentence that starts with the key's name. It says what was found and what would be right.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
-    /// Says which key is wrong under these conditions: spans that follow from a key and the network are beyond
-    /// [`Duration::LONGEST`] or too short, memory does not hold a packet, deadlines do not fit a header. What passes makes no sum in
-    /// a run overflow.
+    /// Checks the keys against the network and the traffic: each span that follows from a key is above 0 and at most
+    /// [`Duration::LONGEST`], a port's memory holds a packet, and deadlines fit the header. With a configuration that passes, no sum in
+    /// a run overflows.
     ///
     /// # Errors
-    /// One sentence that starts with the key's name.
+    /// One sentence that starts with the key's name. It says what was found and what would be right.
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
         let _ = conditions;
         Ok(())
     }
-    /// The longest that a flow of an otherwise idle network may be silent before it tries again. The configuration has passed
-    /// [`Checked::check_under`] these conditions.
+    /// The longest time for which a flow on an otherwise idle network may be silent before it tries again. The configuration has passed
+    /// [`Checked::check_under`] with these conditions.
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         let _ = conditions;
         Duration::ZERO
     }
 }
 
-/// The span that `key` makes, if it is one that a run can have.
+/// Checks a span that follows from `key`: it must be above 0 and at most [`Duration::LONGEST`].
 fn span_of(key: &str, span: Option<Duration>) -> Result<Duration, String> {
     match span {
-        Some(Duration::ZERO) => Err(format!("{key}: what follows from it on this network is less than a picosecond; raise it")),
+        Some(Duration::ZERO) => {
+            Err(format!("{key}: the span that follows from it on this network is less than a picosecond; raise it"))
+        }
         Some(span) => Ok(span),
-        None => Err(format!("{key}: what follows from it on this network is more than {}; lower it", Duration::LONGEST)),
+        None => {
+            Err(format!("{key}: the span that follows from it on this network is more than {}; lower it", Duration::LONGEST))
+        }
     }
 }
 
-/// Deadlines that travel in a header of 32 bits, in microseconds.
+/// Checks that deadlines fit a header field of 32 bits, in microseconds.
 fn check_deadline(key: &str, last: Option<Time>) -> Result<(), String> {
     const MOST: Duration = Duration::from_us(u32::MAX as u64 - 1);
     match last {
@@ -86,7 +90,8 @@ fn check_deadline(key: &str, last: Option<Time>) -> Result<(), String> {
     }
 }
 
-/// Every transport: calls the macro `$apply` with their types. Adding a transport takes its folder and a line here.
+/// Lists all transports: calls the macro `$apply` with their types. A new transport takes a folder and two lines in this file: its
+/// module, and its type in this list.
 #[macro_export]
 macro_rules! for_each_transport {
     ($apply:ident) => {

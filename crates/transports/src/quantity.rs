@@ -1,7 +1,7 @@
-//! Quantities in configurations: text with a unit, such as `"45us"`, `"10Gb/s"`, `"36kB"`. How they are read and written is
-//! [`flowloom_core`]'s; here they are made fit for serde and for JSON schemas.
+//! Quantities in configurations: text with a unit, such as `"45us"`, `"10Gb/s"`, `"36kB"`. [`flowloom_core`] parses and formats them;
+//! this module connects that to serde and to JSON schemas.
 //!
-//! A field of a configuration is either a [`Quantity`], or a bare type whose text is read and written by a module of its own:
+//! A field of a configuration is either a [`Quantity`], or has a plain type and names the serde module of that type:
 //!
 //! ```
 //! # use flowloom_core::Duration;
@@ -18,8 +18,8 @@
 //! assert!(toml::from_str::<Config>("rto = 45").is_err_and(|error| error.to_string().contains("say the unit")));
 //! ```
 //!
-//! For an optional field, `quantity::duration::option` and so on, with `#[serde(default)]` beside it. Every field has a range, which the
-//! scenario's reader enforces and the reference shows: `extend("x-min" = "1us", "x-max" = "100s")` beside `schema_with`.
+//! An optional field names `quantity::duration::option`, and so on, and has `#[serde(default)]`. Every field has a range, which is
+//! checked when a scenario is read and which the reference shows: `extend("x-min" = "1us", "x-max" = "100s")` beside `schema_with`.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -33,11 +33,11 @@ use serde::ser::{Serialize, Serializer};
 
 /// A type whose values are written with a unit.
 pub trait Unit: Copy + Display + FromStr<Err = QuantityError> {
-    /// What one value is called, with its article.
+    /// The name of one value, with its article.
     const NAME: &'static str;
-    /// The `format` that marks it in a JSON schema, so that it can be checked and described without its type.
+    /// The `format` of these values in a JSON schema, by which they can be checked and described without the Rust type.
     const FORMAT: &'static str;
-    /// A value as an example of how it is written.
+    /// An example of a value as text.
     const EXAMPLE: &'static str;
 }
 
@@ -85,7 +85,7 @@ impl<T: Unit> JsonSchema for Quantity<T> {
     }
 }
 
-/// Accepts a text, and explains to whoever wrote a bare number what is missing.
+/// Reads a text. For a bare number, the error says that the unit is missing.
 struct Reader<T>(PhantomData<T>);
 
 impl<T: Unit> Visitor<'_> for Reader<T> {
@@ -96,7 +96,7 @@ impl<T: Unit> Visitor<'_> for Reader<T> {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
         text.parse().map_err(E::custom)
     }
-    // A number without a unit is read as a text, so that the error is the one that asks for the unit.
+    // A number without a unit is parsed as a text, so that the error asks for the unit.
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
         self.visit_str(&number.to_string())
     }
@@ -108,7 +108,7 @@ impl<T: Unit> Visitor<'_> for Reader<T> {
     }
 }
 
-/// The module of one type, for `#[serde(with = …)]`.
+/// The serde module of one type, for `#[serde(with = …)]`.
 macro_rules! with {
     ($module:ident, $type:ident) => {
         #[doc = concat!("[`", stringify!($type), "`] as text, for `#[serde(with = …)]`.")]
@@ -126,14 +126,14 @@ macro_rules! with {
             pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
                 Quantity::deserialize(deserializer).map(|quantity| quantity.0)
             }
-            /// The same for a value that may be absent.
+            /// The same for an optional value.
             pub mod option {
                 use super::*;
-                /// Writes a value that is there.
+                /// Writes an optional value that is present.
                 pub fn serialize<S: Serializer>(value: &Option<$type>, serializer: S) -> Result<S::Ok, S::Error> {
                     value.map(Quantity).serialize(serializer)
                 }
-                /// Reads a value.
+                /// Reads an optional value that is present.
                 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<$type>, D::Error> {
                     super::deserialize(deserializer).map(Some)
                 }

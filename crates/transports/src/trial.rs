@@ -1,4 +1,4 @@
-//! What every scheme must stand, for the schemes' tests.
+//! Properties that every scheme must have, for the schemes' tests.
 
 use std::fmt::Debug;
 
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::Checked;
 use crate::toolkit::{Faults, Pair, PairSetup};
 
-/// A few flows between four hosts over a network that loses, repeats and delays packets.
+/// A few flows between four hosts over a network that loses, duplicates and delays packets.
 #[derive(Clone, Debug)]
 pub struct Trial {
     flows: Vec<Flow>,
@@ -48,7 +48,7 @@ fn flow(id: u32, (src, hop, size, start_us): (u32, u32, u64, u64)) -> Flow {
 }
 
 impl Trial {
-    /// Every flow completes within 20 s, and no byte is delivered twice, which the harness asserts.
+    /// Asserts that every flow completes within 20 s. The harness asserts that no byte is delivered twice.
     pub fn survive<T: Transport>(self, config: &T::Config) {
         let setup = PairSetup { hosts: 4, rate: self.rate, log: false, ..PairSetup::default() };
         let mut pair = Pair::<T>::new(config, setup);
@@ -60,13 +60,13 @@ impl Trial {
     }
 }
 
-/// The key that a configuration is refused by, if it is.
+/// Checks a configuration. The error is the name of the key that is refused.
 pub fn refused<C: Checked + DeserializeOwned>(text: &str) -> Result<(), String> {
     let config: C = toml::from_str(text).unwrap();
     config.check().map_err(|why| why.split(':').next().unwrap().to_owned())
 }
 
-/// The default as text, which reads back, as an empty text does.
+/// The default configuration as text. Asserts that this text, and an empty one, read back as the default.
 pub fn default_text<C: Default + PartialEq + Debug + Serialize + DeserializeOwned>() -> String {
     let text = toml::to_string(&C::default()).unwrap();
     assert_eq!(toml::from_str::<C>(&text).unwrap(), C::default());
@@ -74,7 +74,7 @@ pub fn default_text<C: Default + PartialEq + Debug + Serialize + DeserializeOwne
     text
 }
 
-/// What is written is read, whatever follows it; cut short anywhere, it is no header.
+/// Asserts that a written header reads back, whatever bytes follow it, and that a truncated one does not.
 pub fn written_is_read<H: Wire + PartialEq + Debug>(header: H, rest: &[u8]) -> Result<(), TestCaseError> {
     let mut bytes = vec![0; H::MAX_BYTES];
     let length = header.encode(&mut bytes);
@@ -84,7 +84,7 @@ pub fn written_is_read<H: Wire + PartialEq + Debug>(header: H, rest: &[u8]) -> R
     Ok(())
 }
 
-/// Whatever is read from foreign bytes is written as the same bytes.
+/// Asserts that a header read from arbitrary bytes is written as the same bytes.
 pub fn read_is_written<H: Wire + PartialEq + Debug>(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Some((header, length)) = H::decode(bytes) {
         let mut again = vec![0; H::MAX_BYTES];

@@ -83,7 +83,7 @@ impl Checked for Oracle {}
 /// When each flow's last byte is at its receiver, in the order of `flows`, which may be any.
 ///
 /// # Panics
-/// Where a flow has the same host at both ends, or there is no path.
+/// If a flow has the same host at both ends, or there is no path.
 pub fn run(network: &Network, wire: &WireProfile, flows: &[Flow], model: Model, order: Order) -> Vec<Time> {
     match model {
         Model::Bound => bound::run(network, wire, flows, order),

@@ -14,7 +14,7 @@
 /// integral for a continuous distribution that is given as many quantiles of equal probability.
 ///
 /// # Panics
-/// Where a size is negative or not a number, or the probabilities do not sum to 1 within 10⁻⁶.
+/// If a size is negative or not a number, or the probabilities do not sum to 1 within 10⁻⁶.
 pub fn srpt_mean_response(rate: f64, sizes: &[(f64, f64)]) -> Option<f64> {
     let mut sizes = sizes.to_vec();
     sizes.sort_by(|a, b| a.0.total_cmp(&b.0));

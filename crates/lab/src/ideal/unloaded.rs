@@ -42,7 +42,7 @@ impl<'a> UnloadedTimes<'a> {
     /// A path between hosts of the same class.
     ///
     /// # Panics
-    /// Where both are the same host.
+    /// If both are the same host.
     fn path(&mut self, src: NodeId, dst: NodeId) -> &[LinkId] {
         assert_ne!(src, dst, "a flow needs two hosts");
         let class = (self.place(src), self.place(dst));

@@ -71,7 +71,7 @@ impl Row {
 /// has one for each flow of the workload by its id. `request_delay` is added to completion times and optima.
 ///
 /// # Panics
-/// Where `solo` lacks a flow.
+/// If `solo` lacks a flow.
 pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, request_delay: Duration, solo: Option<&[Duration]>) -> Vec<Row> {
     assert_eq!(report.flows.len(), report.records.len(), "one record for each flow");
     let mut unloaded = UnloadedTimes::new(&report.network, wire);

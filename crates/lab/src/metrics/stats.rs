@@ -18,7 +18,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 /// which is number ⌈percent × n / 100⌉ of n, counted from 1. It is always one of the values. `None` if there is no value.
 ///
 /// # Panics
-/// Where `percent` is 0 or more than 100.
+/// If `percent` is 0 or more than 100.
 pub fn percentile(ascending: &[f64], percent: usize) -> Option<f64> {
     assert!((1..=100).contains(&percent), "a percentile is one of 1 to 100");
     let rank = (ascending.len() * percent).div_ceil(100);

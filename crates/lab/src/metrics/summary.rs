@@ -150,7 +150,7 @@ impl Summary {
     /// it, and the first bin starts at zero.
     ///
     /// # Panics
-    /// Where the edges do not ascend.
+    /// If the edges do not ascend.
     pub fn of(report: &Report, rows: &[Row], size_bins: &[Bytes], run: &RunInfo<'_>) -> Summary {
         let span = active(rows.iter(), report.end);
         let hosts = report.network.hosts();

@@ -92,7 +92,7 @@ impl Scenario {
     /// Reads a scenario from `text`, which came from the file `path`, and applies `key.path=value` overrides.
     ///
     /// # Errors
-    /// Where the text is no TOML or not a scenario: unknown and missing keys, wrong types, units and ranges. How values fit together is
+    /// If the text is no TOML or not a scenario: unknown and missing keys, wrong types, units and ranges. How values fit together is
     /// checked by [`Scenario::validate`], and what depends on the network and on other files by [`Plan::new`](crate::Plan::new).
     pub fn load(text: &str, path: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
         let (source, table) = TomlText::parse(text, path, overrides)?;

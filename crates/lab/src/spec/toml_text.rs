@@ -29,7 +29,7 @@ impl TomlText {
     /// `workload.sizes=imc10` and `topology.delay=1us` need no quotes.
     ///
     /// # Errors
-    /// Where the text is no TOML, or an override has no key or does not fit what is there.
+    /// If the text is no TOML, or an override has no key or does not fit what is there.
     pub fn parse(text: &str, file: &str, overrides: &[String]) -> Result<(TomlText, Table), ScenarioError> {
         let mut source =
             TomlText { file: file.to_owned(), text: text.to_owned(), spans: HashMap::new(), overrides: Vec::new() };

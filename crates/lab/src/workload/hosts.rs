@@ -8,7 +8,7 @@ use crate::spec::HostRef;
 /// The host that a scenario names under `key`.
 ///
 /// # Errors
-/// Where there is none.
+/// If there is none.
 pub(super) fn find_host(host: &HostRef, network: &Network, key: &str) -> Result<NodeId, ScenarioError> {
     let found = match host {
         HostRef::Number(number) => by_number(*number, network),

@@ -10,7 +10,7 @@ use crate::spec::LoadLink;
 /// `traffic` lists the matrices, each with the share of the bytes that follows it.
 ///
 /// # Errors
-/// Where no link of the class carries traffic.
+/// If no link of the class carries traffic.
 pub fn total_bytes_per_second(
     load: f64,
     class: LoadLink,

@@ -96,7 +96,7 @@ impl Matrix {
     /// A destination for a flow from `src`.
     ///
     /// # Panics
-    /// Where `src` sends to nobody.
+    /// If `src` sends to nobody.
     pub fn destination(&self, src: u32, stream: &mut Stream) -> NodeId {
         let range = &self.targets[src as usize];
         let chosen = range.start + stream.below(self.target_count(src)) as u32;

@@ -12,7 +12,7 @@ use crate::cdf::BYTES_MAX;
 use crate::error::{shown, suggestion};
 use crate::files;
 
-/// What a trace may say of a flow. The first four are required.
+/// The columns of a trace. The first four are required.
 const COLUMNS: [&str; 8] = ["start_s", "src", "dst", "bytes", "deadline_s", "tenant", "coflow", "id"];
 const REQUIRED: usize = 4;
 /// About eleven days, so that no run leaves the range of [`Time`].
@@ -20,7 +20,7 @@ const TIME_S_MAX: f64 = 1e6;
 
 /// Reads a trace: a line that names the columns, in any order, then a line per flow, in order of start. `start_s` and `deadline_s` are
 /// instants, in seconds from the start of the run; `src` and `dst` are host numbers or names; an empty cell of an optional
-/// column says nothing. `id` is checked for duplicates, but flows are numbered in the order of the file. `#` starts a
+/// column means no value. `id` is checked for duplicates, but flows are numbered in the order of the file. `#` starts a
 /// comment line.
 pub(super) fn read(file: &str, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
     let (name, text) = files::read(context.base_dir, file, "workload.file")?;
@@ -49,7 +49,7 @@ struct Columns {
     count: usize,
 }
 
-/// By column of [`COLUMNS`]: what one line says there.
+/// By column of [`COLUMNS`]: the cell of one line.
 struct Row<'a>([Option<&'a str>; COLUMNS.len()]);
 
 impl Columns {
@@ -88,7 +88,7 @@ impl<'a> Row<'a> {
         self.get(column).ok_or_else(|| format!("{column} is empty"))
     }
 
-    /// A whole number up to `most`, if the column says one.
+    /// A whole number up to `most`, if the cell is not empty.
     fn whole<T: FromStr>(&self, column: &str, most: u64) -> Result<Option<T>, String> {
         let Some(cell) = self.get(column) else { return Ok(None) };
         let inside = u64::from_str(cell).is_ok_and(|number| number <= most);
@@ -96,7 +96,7 @@ impl<'a> Row<'a> {
         number.map(Some).ok_or_else(|| format!("{column} is \"{}\"; it is a whole number from 0 to {most}", shown(cell)))
     }
 
-    /// An instant, if the column says one.
+    /// An instant, if the cell is not empty.
     fn instant(&self, column: &str) -> Result<Option<Time>, String> {
         let Some(cell) = self.get(column) else { return Ok(None) };
         let seconds = f64::from_str(cell).ok().filter(|seconds| (0.0..=TIME_S_MAX).contains(seconds));
@@ -107,7 +107,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Makes flows of rows.
+/// Turns rows into flows.
 struct Reader<'a> {
     network: &'a Network,
     hosts_by_name: HashMap<&'a str, NodeId>,

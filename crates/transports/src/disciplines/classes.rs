@@ -2,21 +2,21 @@
 
 use flowloom_core::{Bytes, Fifo, Packet, PacketId, Pool};
 
-/// The most classes a port has.
+/// The largest number of classes of a port.
 pub(super) const MOST_CLASSES: usize = 8;
 
-/// The limit of a port's or a node's memory, so that the sum of a full one and a packet stays within 32 bits.
+/// The limit of a port's or a node's memory, in bytes. It is so low that the sum of a full memory and a packet fits in 32 bits.
 ///
 /// # Panics
-/// From 2 GiB on.
+/// If the memory is 2 GiB or more.
 pub(super) fn limit(memory: Bytes) -> u32 {
     i32::try_from(memory.get()).expect("a port has less than 2 GiB").cast_unsigned()
 }
 
-/// Up to eight queues and what is in them, in bytes. Class 0 leaves first, in order of arrival within a class; classes beyond the last
-/// are treated as the last. How much goes in is its owner's rule.
+/// Up to eight queues and their lengths in bytes. Class 0 leaves first; within a class, packets leave in order of arrival. Class numbers
+/// beyond the last one count as the last. The owner decides which packets come in.
 #[derive(Clone, Debug)]
-#[repr(C)] // what every packet touches first
+#[repr(C)] // fields that every packet uses come first
 pub(super) struct Classes {
     /// Bit i is set where class i is not empty.
     occupied: u8,
@@ -28,7 +28,7 @@ pub(super) struct Classes {
 
 impl Classes {
     /// # Panics
-    /// Where there is no class or are more than eight.
+    /// If there is no class, if there are more than eight.
     pub fn new(classes: u8) -> Classes {
         assert!((1..=MOST_CLASSES).contains(&usize::from(classes)), "{classes} classes, but a port has 1 to 8");
         Classes { occupied: 0, last: classes - 1, total: 0, used: [0; MOST_CLASSES], queues: [Fifo::default(); MOST_CLASSES] }
@@ -50,7 +50,7 @@ impl Classes {
         self.occupied == 0
     }
 
-    /// The queue that a packet belongs to.
+    /// The index of a packet's queue.
     #[inline]
     pub fn class_of<H>(&self, packet: &Packet<H>) -> usize {
         usize::from(packet.class.min(self.last)) % MOST_CLASSES
@@ -65,7 +65,7 @@ impl Classes {
         self.queues[class].push(packet, pool);
     }
 
-    /// Removes the oldest packet of the best class and says which class that is.
+    /// Removes the oldest packet of the best class that holds packets, and returns the class with it.
     #[inline]
     pub fn pop<H>(&mut self, pool: &Pool<H>) -> Option<(usize, PacketId)> {
         let class = self.occupied.trailing_zeros() as usize;
@@ -77,7 +77,7 @@ impl Classes {
         Some((class, packet))
     }
 
-    /// Removes the newest packet of the worst class.
+    /// Removes the newest packet of the worst class that holds packets.
     pub fn pop_newest<H>(&mut self, pool: &mut Pool<H>) -> Option<PacketId> {
         let worst = self.occupied.checked_ilog2()? as usize;
         let packet = self.queues[worst].pop_newest(pool).expect("an occupied class");

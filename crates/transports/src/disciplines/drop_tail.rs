@@ -11,7 +11,7 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// Holds at most `limit`.
+    /// A queue that holds at most `limit`.
     pub fn new(limit: Bytes) -> DropTail {
         DropTail { queue: Fifo::default(), used: 0, limit: limit.get() }
     }

@@ -1,4 +1,4 @@
-//! What switch ports share.
+//! Queueing disciplines that switch ports share.
 
 mod classes;
 mod drop_tail;

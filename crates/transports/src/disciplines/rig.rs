@@ -4,7 +4,7 @@ use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Ecn, Effects, FlowId, NodeId, Packet, Pool, PortCall, PortNumber, Rate, Time,
 };
 
-/// A packet of `size` bytes, told from others by its flow.
+/// A packet of `size` bytes. Its flow identifies it.
 pub(crate) fn packet(flow: u32, class: u8, size: u32) -> Packet<()> {
     with_header(flow, class, size, ())
 }
@@ -26,7 +26,7 @@ pub(crate) fn with_header<H>(flow: u32, class: u8, size: u32, header: H) -> Pack
     }
 }
 
-/// Ports with everything they are lent. Calls go to one of them, the first until [`Rig::at`] says otherwise.
+/// Ports with everything that a driver gives them. Calls go to one port: the first, unless [`Rig::at`] selects another.
 pub(crate) struct Rig<H, D: Discipline<H>> {
     ports: Vec<D>,
     current: usize,
@@ -46,7 +46,7 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         Rig { ports, current: 0, shared: D::Shared::default(), pool: Pool::default(), effects: Effects::default() }
     }
 
-    /// Calls go to this port from now on.
+    /// Directs calls to this port from now on.
     pub(crate) fn at(&mut self, port: usize) -> &mut Self {
         self.current = port;
         self
@@ -75,7 +75,7 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         self.call(|port, call| port.enqueue(call, id));
     }
 
-    /// Whether a packet that finds the port free may leave at once; the port does not keep it.
+    /// Whether a packet that finds the port free may leave at once. The port does not keep it.
     pub(crate) fn pass(&mut self, packet: Packet<H>) -> bool {
         let id = self.pool.insert(packet);
         let passes = self.call(|port, call| port.pass(call, id));
@@ -99,7 +99,7 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         }
     }
 
-    /// The flows of all packets that are left, in the order in which they leave.
+    /// The flows of all remaining packets, in the order in which they leave.
     pub(crate) fn drain(&mut self) -> Vec<u32>
     where
         H: Copy,
@@ -107,7 +107,7 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         std::iter::from_fn(|| self.dequeue()).map(|packet| packet.flow.0).collect()
     }
 
-    /// The flows of all packets given up since the last call.
+    /// The flows of all packets that were dropped since the last call.
     pub(crate) fn dropped(&mut self) -> Vec<(u32, DropReason)> {
         let dropped = std::mem::take(&mut self.effects.dropped);
         let named = dropped.iter().map(|(id, why)| (self.pool[*id].flow.0, *why)).collect();
@@ -122,7 +122,7 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         self.effects.marked
     }
 
-    /// How many packets are in the ports, or were given up and not asked for.
+    /// How many packets are in the ports, or were dropped and not yet returned by [`Rig::dropped`].
     pub(crate) fn packets(&self) -> usize {
         self.pool.len()
     }

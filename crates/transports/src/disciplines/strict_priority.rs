@@ -1,4 +1,4 @@
-//! Up to eight classes, the best non-empty one first.
+//! Strict priority among up to eight classes.
 
 use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, PacketId, PortCall};
 
@@ -7,19 +7,19 @@ use super::classes::{Classes, limit};
 /// How classes divide a port's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Buffer {
-    /// All share this much; a packet that does not fit is dropped, whatever its class.
+    /// One limit for all classes. A packet that does not fit is dropped, whatever its class.
     Shared(Bytes),
-    /// All share this much; a packet that does not fit pushes out the newest packets of worse classes, the worst class first, and is
-    /// dropped only if that would not make room for it. Nothing is pushed out in vain.
+    /// One limit for all classes. A packet that does not fit pushes out the newest packets of worse classes, the worst class first. If
+    /// that does not make enough room, the packet is dropped and nothing is pushed out.
     PushOut(Bytes),
-    /// Each class has this much.
+    /// Each class has this limit.
     PerClass(Bytes),
 }
 
 /// Strict priority: [`Packet::class`](flowloom_core::Packet::class) 0 leaves first, in order of arrival within a class. Classes
 /// beyond the last are treated as the last.
 #[derive(Clone, Debug)]
-#[repr(C)] // what every packet touches first
+#[repr(C)] // fields that every packet uses come first
 pub struct StrictPriority {
     per_class: bool,
     push_out: bool,
@@ -29,7 +29,7 @@ pub struct StrictPriority {
 
 impl StrictPriority {
     /// # Panics
-    /// Where there is no class or are more than eight, or the limit is 2 GiB or more.
+    /// If there is no class, if there are more than eight, or the limit is 2 GiB or more.
     pub fn new(classes: u8, buffer: Buffer) -> StrictPriority {
         let (Buffer::Shared(memory) | Buffer::PushOut(memory) | Buffer::PerClass(memory)) = buffer;
         StrictPriority {
@@ -45,7 +45,7 @@ impl StrictPriority {
         Bytes::new(u64::from(self.classes.total()))
     }
 
-    /// Makes room for `size` bytes of `class` at the cost of worse classes, if that is possible.
+    /// Makes room for `size` bytes of `class` by dropping packets of worse classes, if that is possible.
     #[cold]
     fn push_out<H>(&mut self, call: &mut PortCall<'_, H, ()>, class: usize, size: u32) -> bool {
         let worse: u32 = self.classes.used()[class + 1..].iter().sum();
@@ -143,7 +143,7 @@ mod tests {
         rig.enqueue(packet(5, 0, 1300));
         let why = DropReason::PushedOut;
         assert_eq!(rig.dropped(), [(3, why), (1, why), (0, why), (4, why)]);
-        // A packet of the worst class finds no one worse, and one that could not fit even so costs nobody anything.
+        // A packet of the worst class finds no worse class, and a packet that could not fit pushes nothing out.
         rig.enqueue(packet(8, 2, 100));
         rig.enqueue(packet(6, 2, 1000));
         rig.enqueue(packet(7, 1, 1800));
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(rig.port().used(), Bytes::ZERO);
     }
 
-    /// The same rules on a plain list of (flow, class, size) in order of arrival.
+    /// A reference model: the same rules on a plain list of (flow, class, size) in order of arrival.
     #[derive(Default)]
     struct Model(Vec<(u32, u8, u32)>);
     impl Model {

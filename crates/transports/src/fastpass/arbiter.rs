@@ -1,4 +1,4 @@
-//! The arbiter: knows what every sender wants to send, and says who sends when.
+//! The arbiter: it knows what every sender wants to send, and assigns the slots.
 
 use flowloom_core::{Duration, Endpoint, Event, Flow, NodeId, Packet, Site, Time};
 
@@ -8,16 +8,16 @@ use super::matching::Matching;
 use super::{Config, Header};
 use crate::toolkit::{Framing, Outbox};
 
-/// The arbiter. At the beginning of each epoch in which a flow wants slots it matches the slots of the next one, in no time, and sends
-/// every sender its own.
+/// The arbiter. At the beginning of each epoch in which a flow wants slots, it matches the slots of the next epoch and sends every
+/// sender its own. This takes no time.
 pub struct Arbiter {
     framing: Framing,
     matching: Matching,
     epoch: Duration,
     slots: usize,
-    /// The beginning of an epoch at which there is something to match.
+    /// When an epoch begins for which there is something to match.
     next: Option<Time>,
-    /// By sender, what the epoch at hand grants it; reused.
+    /// By sender, its slots of the epoch that is being matched; reused.
     schedules: Vec<Slots>,
     out: Outbox<Header>,
 }
@@ -76,7 +76,7 @@ impl Endpoint for Arbiter {
             return;
         }
         let epoch = now.as_ps() / self.epoch.as_ps() + 1;
-        self.schedule(epoch as u32); // hosts know the rest
+        self.schedule(epoch as u32); // hosts restore the high bits
         self.next = (!self.matching.is_empty()).then(|| beginning(epoch, self.epoch));
     }
 
@@ -93,7 +93,7 @@ impl Endpoint for Arbiter {
     }
 }
 
-/// When an epoch begins; all are counted from the beginning of time.
+/// When an epoch begins. Epochs are counted from time 0.
 pub(super) fn beginning(epoch: u64, length: Duration) -> Time {
     Time::ZERO + length * epoch
 }

@@ -21,7 +21,7 @@ pub enum Policy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleStart {
-    /// With the epoch after the one in which it was made, at all hosts at once; clocks are perfect.
+    /// With the epoch after the one in which it was made, at all hosts at once. Clocks are perfect.
     Epoch,
     /// When the schedule arrives.
     Arrival,
@@ -31,10 +31,10 @@ pub enum ScheduleStart {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Packets that one schedule grants at most, 1 to 8 (pHost paper §4.1: 8).
+    /// The largest number of packets that one schedule grants, 1 to 8 (pHost paper §4.1: 8).
     #[schemars(range(min = 1, max = 8))]
     pub epoch_slots: u32,
-    /// What an epoch lasts beyond its packets, in slots; leaves room for control packets (0.5 in the simulator behind the pHost
+    /// The length of an epoch beyond its packets, in slots. It leaves room for control packets (0.5 in the simulator behind the pHost
     /// paper's figures, so that an epoch is 10.2 µs at 10 Gb/s).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub epoch_slack_slots: f64,
@@ -42,18 +42,18 @@ pub struct Config {
     pub policy: Policy,
     /// When the first slot of a schedule begins: on `arrival`, as in the pHost authors' simulator, or with the next `epoch`.
     pub schedule_start: ScheduleStart,
-    /// How long a sender waits for acknowledgements after its last granted packet before it requests the rest anew, in epochs
-    /// (1 in that simulator); never less than two round trips.
+    /// How long a sender waits for acknowledgements after its last granted packet before it requests the rest again, in epochs (1 in
+    /// that simulator). It is never less than two round trips.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub ack_wait_epochs: f64,
-    /// How long a sender waits for a grant before it repeats its request, in epochs, besides two round trips; doubles up to
-    /// eightfold. Ours: that simulator loses no control packet.
+    /// How long a sender waits for a grant before it repeats its request, in epochs, on top of two round trips. The time doubles up to
+    /// eightfold. This is our addition: that simulator loses no control packet.
     #[schemars(range(min = 2, max = 1_000_000))]
     pub request_timeout_epochs: f64,
-    /// Whether a full port drops data to make room for control packets (so in that simulator), instead of whatever arrives.
+    /// Whether a full port drops data to make room for control packets, as in that simulator. If not, it drops the arrival.
     pub push_out: bool,
-    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates, in longest pauses between two requests
-    /// since the last of them: as many losses in a row do no harm.
+    /// How long a receiver remembers a finished flow after its last duplicate, so that it acknowledges late duplicates, in longest
+    /// pauses between two requests. As many losses in a row do no harm.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub time_wait_requests: u32,
 }
@@ -113,10 +113,11 @@ impl Checked for Config {
     }
 }
 
-/// How often the pause between two requests doubles: flows that wait their turn for long must not fill the arbiter's link.
+/// How often the pause between two requests doubles. It grows so that flows that wait long for their turn do not fill the arbiter's
+/// link.
 pub(super) const MOST_DOUBLINGS: u8 = 3;
 
-/// The configuration's times, where hosts send at one rate over one network.
+/// The configuration's times on one network in which all hosts send at one rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spans {
     pub epoch: Duration,
@@ -132,7 +133,7 @@ pub(super) struct Spans {
 
 impl Spans {
     /// # Errors
-    /// Where a span is none that a run can have, with the key that makes it so.
+    /// If a span is 0 or too long for a run. The message names the key.
     pub fn new(config: &Config, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
         let slot = rate.transmit_time(wire.full);
         let slots = f64::from(config.epoch_slots) + config.epoch_slack_slots;
@@ -173,7 +174,7 @@ mod tests {
         assert!(
             epoch(&endless)
                 .unwrap_err()
-                .starts_with("epoch_slack_slots: what follows from it on this network is more than 1000000s")
+                .starts_with("epoch_slack_slots: the span that follows from it on this network is more than 1000000s")
         );
     }
 

@@ -7,23 +7,23 @@ use crate::toolkit::{put_u32, take_u32};
 /// The most slots of an epoch: a schedule must fit into a control packet.
 pub const MOST_SLOTS: usize = 8;
 
-/// Which flow has each slot of an epoch. Flow ids end below `u32::MAX`, which stands for none, so that the eight of them take the 32
-/// bytes that they take on a real network: every packet of the scheme is as large as its largest header.
+/// The flow of each slot of an epoch. Flow ids are below `u32::MAX`, which stands for no flow. So the eight slots take 32 bytes, as on
+/// a real network; every packet of the scheme takes as much memory as its largest header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slots([u32; MOST_SLOTS]);
 
 impl Slots {
-    /// No one has any.
+    /// No slot is granted.
     pub const EMPTY: Slots = Slots([u32::MAX; MOST_SLOTS]);
 
     /// Gives slot `index` to a flow.
     ///
     /// # Panics
-    /// Beyond the eighth.
+    /// If `index` is above 7.
     pub fn grant(&mut self, index: usize, flow: FlowId) {
         self.0[index] = flow.0;
     }
-    /// The slots that someone has, in order, and who.
+    /// The granted slots in order, with their flows.
     pub fn granted(&self) -> impl Iterator<Item = (usize, FlowId)> {
         self.0.into_iter().enumerate().filter(|(_, flow)| *flow != u32::MAX).map(|(index, flow)| (index, FlowId(flow)))
     }
@@ -32,34 +32,35 @@ impl Slots {
 /// Fastpass's header. Packets of a flow are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
-    /// From a sender to the arbiter: this flow wants so many slots, whatever was asked before. None: forget it.
+    /// From a sender to the arbiter: the flow wants this many slots, whatever it requested before. With 0 slots, the arbiter forgets
+    /// the flow.
     Request {
-        /// Where the flow goes.
+        /// The flow's destination.
         to: NodeId,
         /// Packets to be granted.
         remaining: u32,
-        /// Absolute, in microseconds; `u32::MAX` without one.
+        /// The absolute deadline in microseconds; `u32::MAX` without one.
         deadline: u32,
     },
     /// From the arbiter to a sender: which of its flows may send a packet in each slot of an epoch.
     Schedule {
         /// Epochs are counted from the beginning of time.
         epoch: u32,
-        /// By slot.
+        /// The flow of each slot.
         slots: Slots,
     },
     /// A piece of the flow.
     Data {
-        /// Which packet this is.
+        /// The packet's number.
         number: u32,
-        /// How many the flow has.
+        /// The number of packets of the flow.
         packets: u32,
     },
     /// Answers every data packet.
     Ack {
         /// All packets below this one have arrived.
         cumulative: u32,
-        /// The packet that is answered.
+        /// The packet that is acknowledged.
         number: u32,
     },
 }

@@ -20,7 +20,7 @@ impl Host {
     /// A host without flows.
     ///
     /// # Panics
-    /// Where the network has no control host, or the configuration makes no sense on it ([`Checked::check_under`](crate::Checked::check_under)).
+    /// If the network has no control host, or the configuration does not pass [`Checked::check_under`](crate::Checked::check_under).
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &site.wire);
         let spans =
@@ -50,7 +50,7 @@ impl Endpoint for Host {
             }
             Header::Ack { cumulative, number } => self.sender.handle_ack(packet.flow, *cumulative, *number, &mut self.out),
             Header::Schedule { epoch, slots } => self.sender.handle_schedule(now, *epoch, slots, &mut self.out),
-            // The arbiter's to answer.
+            // Only the arbiter answers requests.
             Header::Request { .. } => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Who sends to whom, slot by slot.
+//! The matching of senders to receivers, slot by slot.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use flowloom_core::{FlowId, NodeId};
 
 use super::Policy;
 
-/// The order in which flows are served: the smaller first, and among equals the older flow.
+/// The order in which flows are served: the smaller key first, and among equal keys the older flow.
 type Key = (u32, FlowId);
 
 /// A flow that wants slots.
@@ -21,19 +21,19 @@ struct Pending {
 
 /// The flows that want slots, by sender and in order, and the greedy maximal matching of senders to receivers.
 ///
-/// For each slot, flows are visited in order, and one whose sender and receiver are both free gets it. Only the first flow of
-/// a sender with a free receiver can, so a heap of one candidate per sender yields the same visits without looking at the rest of the
-/// flows of a sender that has been served.
+/// For each slot, flows are visited in order, and a flow whose sender and receiver are both free gets the slot. Of each sender, this is
+/// the first flow with a free receiver. So a heap of one candidate per sender gives the same result, and the other flows of a sender
+/// that has been served are not visited.
 #[derive(Debug)]
 pub(super) struct Matching {
     policy: Policy,
     /// By sender, each sorted by key.
     flows: Vec<Vec<Pending>>,
-    /// By receiver, how many flows want to go there, so that a slot is over when all of them are busy.
+    /// By receiver, how many flows want to send to it. A slot is complete when all of these receivers are busy.
     wanted: Vec<u32>,
     receivers: usize,
     senders: usize,
-    /// By receiver, the last slot in which it was busy; slots are counted from the beginning.
+    /// By receiver, the last slot in which it was busy. Slots are counted from the start of the run.
     busy: Vec<u64>,
     slot: u64,
     /// Reused from slot to slot: a candidate's key, its sender, and where it is among the sender's flows.
@@ -60,7 +60,7 @@ impl Matching {
         self.senders == 0
     }
 
-    /// From now on the flow wants `remaining` slots, whatever it wanted before. Nodes that do not exist want none.
+    /// Sets how many slots the flow wants to `remaining`, whatever it wanted before. A flow of a node that does not exist is ignored.
     pub(super) fn set(&mut self, flow: FlowId, from: NodeId, to: NodeId, remaining: u32, deadline: u32) {
         let Some(flows) = self.flows.get(from.index()) else { return };
         if let Some(index) = flows.iter().position(|pending| pending.key.1 == flow) {
@@ -88,7 +88,7 @@ impl Matching {
         self.receivers -= usize::from(self.wanted[to] == 0);
     }
 
-    /// Matches one slot and tells of each sender that may send, and for which flow.
+    /// Matches one slot, and calls `granted` with each sender that may send and its flow.
     pub(super) fn match_slot(&mut self, mut granted: impl FnMut(NodeId, FlowId)) {
         self.slot += 1;
         let mut free_receivers = self.receivers;

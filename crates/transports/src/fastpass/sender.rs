@@ -16,18 +16,18 @@ struct Sending {
     dst: NodeId,
     size: Bytes,
     packets: u32,
-    /// In microseconds; `u32::MAX` without one.
+    /// The absolute deadline in microseconds; `u32::MAX` without one.
     deadline: u32,
     acked: RangeSet,
-    /// The next packet to send; past the last, the first unacknowledged one follows.
+    /// The next packet to send. After the last one it is the first unacknowledged one.
     next: u32,
     /// One past the highest packet ever sent.
     sent: u32,
-    /// Grants that the sender still counts on.
+    /// Grants that the sender still expects.
     wanted: u32,
     /// Requests since the last grant.
     unanswered: u8,
-    /// When to request what is missing; the timer in the heap may be earlier, never later.
+    /// When to request what is missing. The timer in the heap may be earlier, never later.
     due: Time,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Sender {
     /// By slot of `flows`.
     timers: IndexedHeap<Time>,
     last_epoch: Option<u64>,
-    /// Slots to come, in order of time.
+    /// Future slots, in order of time.
     coming: VecDeque<(Time, FlowId)>,
     /// Slots whose time has come, and whose packet waits for the NIC.
     ready: VecDeque<FlowId>,
@@ -66,7 +66,7 @@ pub(super) struct Sender {
 
 impl Sender {
     /// # Panics
-    /// Where the network has no control host.
+    /// If the network has no control host.
     pub(super) fn new(config: &Config, site: &Site<'_>, spans: &Spans, framing: Framing) -> Sender {
         Sender {
             framing,
@@ -103,7 +103,7 @@ impl Sender {
         self.request(now, slot, out);
     }
 
-    /// Asks for as many slots as packets are unacknowledged.
+    /// Requests as many slots as packets are unacknowledged.
     fn request(&mut self, now: Time, slot: u32, out: &mut Outbox<Header>) {
         let state = &mut self.flows[slot];
         state.wanted = state.packets - state.acked.len();
@@ -114,13 +114,13 @@ impl Sender {
         out.packets.push_back(self.framing.control(state.flow, self.arbiter, header));
     }
 
-    /// Tells the arbiter that a flow wants nothing any more.
+    /// Makes the arbiter forget a flow.
     fn forget(&self, flow: FlowId, out: &mut Outbox<Header>) {
         let header = Header::Request { to: self.arbiter, remaining: 0, deadline: u32::MAX };
         out.packets.push_back(self.framing.control(flow, self.arbiter, header));
     }
 
-    /// Notes when each granted slot comes. A schedule that is no newer than the last is a duplicate, or too late.
+    /// Records when each granted slot begins. A schedule that is not newer than the last one is a duplicate or too late.
     pub(super) fn handle_schedule(&mut self, now: Time, epoch: u32, slots: &Slots, out: &mut Outbox<Header>) {
         let epoch = unfold(epoch, now.as_ps() / self.epoch.as_ps());
         if self.last_epoch.is_some_and(|last| epoch <= last) {
@@ -134,7 +134,7 @@ impl Sender {
         let mut unknown = None;
         for (index, flow) in slots.granted() {
             let Some(slot) = self.flows.slot_of(flow) else {
-                // Acknowledged, and the arbiter has not heard of it.
+                // The flow is acknowledged, but the arbiter does not know that yet.
                 if unknown.replace(flow) != Some(flow) {
                     self.forget(flow, out);
                 }
@@ -159,7 +159,7 @@ impl Sender {
         }
     }
 
-    /// The packet of the oldest slot whose time has come. A slot whose flow has been acknowledged since stays empty.
+    /// The packet of the oldest slot whose time has come. If its flow has been acknowledged since, the slot stays empty.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Packet<Header>> {
         let slot = loop {
             let flow = self.ready.pop_front()?;
@@ -176,7 +176,7 @@ impl Sender {
         state.sent = state.sent.max(number + 1);
         state.wanted = state.wanted.saturating_sub(1);
         if state.wanted == 0 {
-            // All that was asked for is used; what is not acknowledged soon is lost.
+            // All requested slots are used. Packets that are not acknowledged soon are lost.
             state.due = now + self.ack_wait;
             self.timers.set(slot, state.due);
         }
@@ -217,7 +217,7 @@ impl Sender {
     }
 }
 
-/// The epoch of which a header carries the low 32 bits: the one of this ending that is nearest to the present one.
+/// The epoch of which a header carries the low 32 bits: the one with these bits that is nearest to the present epoch.
 fn unfold(low_bits: u32, present: u64) -> u64 {
     let ahead = low_bits.wrapping_sub(present as u32).cast_signed();
     present.checked_add_signed(i64::from(ahead)).unwrap_or(u64::from(low_bits))

@@ -1,4 +1,4 @@
-//! Fastpass between hosts and an arbiter: known answers by hand, and survival of whatever a network does.
+//! Fastpass between hosts and an arbiter: results that follow by hand, and random faults and input.
 
 use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
 use proptest::prelude::*;
@@ -10,13 +10,13 @@ use crate::trial::trials;
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const PACKET: Duration = Duration::from_ns(1200);
 const DELAY: Duration = Duration::from_us(1);
-/// A control packet from leaving to having arrived.
+/// The time of a control packet from its start to its arrival.
 const CONTROL: Duration = Duration::from_ns(1032);
 const EPOCH: Duration = Duration::from_ns(10_200);
 /// 10 epochs and two round trips of 3.232 us.
 const REQUEST_TIMEOUT: Duration = Duration::from_ns(102_000 + 6464);
 
-/// Hosts that begin with the next epoch, all at once: the arithmetic of slots is simplest so.
+/// Hosts that begin with the next epoch, all at once. This makes the arithmetic of slots simplest.
 fn in_step() -> Config {
     Config { schedule_start: ScheduleStart::Epoch, ..Config::default() }
 }
@@ -25,8 +25,8 @@ fn pair(config: &Config, hosts: usize) -> Pair<Fastpass> {
     Pair::new(config, PairSetup { hosts, ..PairSetup::default() })
 }
 
-/// When slot `number` begins, counted on from the first one of the first epoch that can serve a request of this instant: the arbiter
-/// has it a control packet later, matches at the next beginning of an epoch, and for the epoch after that.
+/// When slot `number` begins, counted from the first one of the first epoch that can serve a request sent at this instant. The arbiter
+/// has the request one control packet later, and at the next beginning of an epoch matches the epoch after it.
 fn slot_after(request: Time, number: u64) -> Time {
     let heard = request + CONTROL;
     let served = heard.as_ps() / EPOCH.as_ps() + 2;
@@ -37,7 +37,7 @@ fn data(pair: &Pair<Fastpass>) -> Vec<&SentPacket<Header>> {
     pair.sent().iter().filter(|sent| matches!(sent.packet.header, Header::Data { .. })).collect()
 }
 
-/// When each request left, for how many packets.
+/// When each request was sent, and for how many packets.
 fn requests(pair: &Pair<Fastpass>) -> Vec<(Time, u32)> {
     let request = |sent: &SentPacket<Header>| match sent.packet.header {
         Header::Request { remaining, .. } => Some((sent.at, remaining)),
@@ -51,8 +51,8 @@ fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time, deadline: Option<Ti
     Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None }
 }
 
-/// Alone, a flow waits for its request and for the next beginning of an epoch. It then has a packet per slot, from the beginning of the
-/// epoch after that, or from the arrival of its schedule.
+/// A flow that is alone waits for its request and for the next beginning of an epoch. It then has a packet per slot, from the beginning
+/// of the following epoch, or from the arrival of its schedule.
 #[test]
 fn an_unloaded_flow_has_every_slot_from_the_first_epoch_that_can_serve_it() {
     let starts_ns = [0, 3_000, 9_168, 9_167, 25_000];
@@ -69,7 +69,7 @@ fn an_unloaded_flow_has_every_slot_from_the_first_epoch_that_can_serve_it() {
             let last_bytes = size - (packets - 1) * 1460 + 40;
             let end = slot_after(start, packets - 1) + Duration::from_ps(last_bytes * 800) + DELAY;
             assert_eq!(pair.flow(FlowId(0)).fct() + earlier, end - start, "{size} B from {start}");
-            // Nothing is asked for twice, and the arbiter is told the end.
+            // Nothing is requested twice, and the arbiter is notified of the end.
             let asked: Vec<u32> = requests(&pair).iter().map(|(_, remaining)| *remaining).collect();
             assert_eq!(asked, [packets as u32, 0]);
             assert_eq!(data(&pair).len() as u64, packets);
@@ -118,9 +118,9 @@ fn a_lost_request_is_repeated_with_back_off() {
     assert_eq!(pair.flow(FlowId(0)).received, Some(received));
 }
 
-/// Twenty packets take three schedules; the second is lost. The sender counts on its grants until the request times out, counted
-/// from the last schedule, and then asks for the eight packets that it could not send. That request is lost as well, and repeated
-/// after one timeout: the grants ended the back-off.
+/// Twenty packets take three schedules; the second is lost. The sender expects its grants until the request times out, counted from the
+/// last schedule. It then requests the eight packets that it could not send. That request is lost as well, and is repeated after one
+/// timeout, because the grants ended the back-off.
 #[test]
 fn after_a_lost_schedule_the_rest_is_requested() {
     let mut pair = pair(&in_step(), 2);
@@ -148,7 +148,7 @@ fn after_a_lost_schedule_the_rest_is_requested() {
     assert_eq!(pair.flow(FlowId(0)).received, Some(slot_after(asked[2].0, 7) + PACKET + DELAY));
 }
 
-/// Ten packets, of which one is lost: an epoch after the last was sent, the sender asks for one more slot.
+/// Ten packets, of which one is lost: an epoch after the last one was sent, the sender requests one more slot.
 #[test]
 fn a_lost_packet_is_requested_an_epoch_after_the_last_one() {
     let mut pair = pair(&in_step(), 2);
@@ -177,7 +177,7 @@ fn a_repeated_schedule_grants_nothing() {
     assert_eq!(data(&pair).len(), 30);
 }
 
-/// A request that comes again after the flow's end makes the arbiter grant slots to nobody, until the sender says so.
+/// A request that is duplicated after the flow's end makes the arbiter grant slots for an unknown flow, until the sender reports that.
 #[test]
 fn the_arbiter_forgets_what_the_sender_does_not_know() {
     let mut pair = pair(&in_step(), 2);
@@ -196,8 +196,8 @@ fn the_arbiter_forgets_what_the_sender_does_not_know() {
     assert!(end < Time::ZERO + late + EPOCH * 5);
 }
 
-/// All hosts send to all others. At no host do the packets of two slots overlap by more than what control packets delay them, so
-/// hardly anything waits at the last hop, and nothing is dropped.
+/// All hosts send to all others. At no host do the packets of two slots overlap by more than the delay that control packets cause, so
+/// hardly any packet waits at the last hop, and none is dropped.
 #[test]
 fn packets_hardly_wait_and_are_never_dropped() {
     let hosts = 8;
@@ -239,7 +239,8 @@ fn any_config() -> impl Strategy<Value = Config> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every flow completes, and no byte is delivered twice (which the harness asserts), whatever is lost, late or repeated.
+    /// Every flow completes, and no byte is delivered twice (which the harness asserts), whichever packets are lost, late or
+    /// duplicated.
     #[test]
     fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
         trial.survive::<Fastpass>(&config);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checked, Conditions, pfabric, quantity};
 
-/// Parameters of LAS; what they mean is pFabric's. The defaults are those of the PIAS paper, §V-C.
+/// Parameters of LAS. They have the same meaning as pFabric's. The defaults are those of the PIAS paper, §V-C.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -20,15 +20,15 @@ pub struct Config {
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub rto: Duration,
-    /// Consecutive timeouts after which a flow sends only a header per timeout until it is answered; 0 means never (5 in the PIAS
-    /// authors' simulator).
+    /// After this many consecutive timeouts a flow sends only a header at each timeout until it is answered; 0 means never (5 in the
+    /// PIAS authors' simulator).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub probe_after: u32,
-    /// The most that a port holds, if it has more memory (PIAS paper §V-C: 210 kB, two bandwidth-delay products).
+    /// The most bytes that a port holds, even if it has more memory (PIAS paper §V-C: 210 kB, two bandwidth-delay products).
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "2GB"))]
     pub port_most: Bytes,
-    /// How long a receiver remembers a finished flow; counted from the last of its duplicates.
+    /// How long a receiver remembers a finished flow after its last duplicate.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100000s"))]
     pub time_wait: Duration,
@@ -48,7 +48,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The same for pFabric's host, with the priority number that makes it LAS.
+    /// The equivalent configuration of pFabric, with the priority number that makes it LAS.
     pub fn pfabric(&self) -> pfabric::Config {
         pfabric::Config {
             initial_window: self.initial_window,

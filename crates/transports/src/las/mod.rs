@@ -10,12 +10,12 @@ pub use config::Config;
 
 use crate::pfabric::{Header, Host, PriorityDrop};
 
-/// LAS.
+/// Least attained service.
 pub enum Las {}
 
 impl Transport for Las {
     const NAME: &'static str = "las";
-    const ABOUT: &'static str = "switches send and drop by what a flow has sent so far: least attained service (PIAS paper)";
+    const ABOUT: &'static str = "switches send and drop by the bytes that a flow has sent: least attained service (PIAS paper)";
     const NIC: Nic = Nic::Queued;
     type Config = Config;
     type Header = Header;

@@ -11,8 +11,8 @@ const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// 1500 B at 10 Gb/s.
 const PACKET: Duration = Duration::from_ns(1200);
 
-/// Equal flows that start together share the line as if it were a processor: each has a 1/n-th of it at all times, and all end
-/// together, within one packet of each.
+/// Equal flows that start together share the line as in processor sharing: each has 1/n of it at all times, and all end together,
+/// within one packet of each.
 #[test]
 fn equal_flows_share_the_line_as_a_processor() {
     for (flows, packets) in [(2_u32, 500_u64), (5, 200), (12, 100)] {
@@ -32,8 +32,8 @@ fn equal_flows_share_the_line_as_a_processor() {
     }
 }
 
-/// The flow that has sent less goes first until it has sent as much: a flow of s packets that comes when another has sent more is
-/// alone on the line.
+/// The flow that has sent less goes first until it has sent as much. A flow of s packets that arrives when the other has sent more has
+/// the line to itself.
 #[test]
 fn a_young_flow_has_the_line_to_itself() {
     let setup = PairSetup { hosts: 3, memory: Memory::PerPort(Bytes::new(1 << 30)), ..PairSetup::default() };

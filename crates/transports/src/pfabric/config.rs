@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checked, Conditions, check_deadline, quantity};
 
-/// What the priority number of a data packet means; smaller is better.
+/// What the priority number of a data packet means. Smaller numbers are better.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// SRPT: the flow's bytes that are not yet acknowledged, selectively or not, when the packet is sent (pFabric).
+    /// SRPT: the bytes of the flow that are not acknowledged, cumulatively or selectively, when the packet is sent (pFabric).
     Remaining,
-    /// EDF: the flow's absolute deadline in microseconds; flows without one come last (pHost paper §4.3, figure 5c).
+    /// EDF: the flow's absolute deadline in microseconds. Flows without a deadline come last (pHost paper §4.3, figure 5c).
     Deadline,
-    /// LAS: where the packet lies in its flow, so that the flow that has sent least goes first (PIAS paper, §VI).
+    /// LAS: the offset of the packet in its flow, so that the flow that has sent least goes first (PIAS paper, §VI).
     BytesSent,
 }
 
@@ -22,7 +22,7 @@ pub enum Priority {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Packets a flow may send before the first acknowledgement; about the bandwidth-delay product (pHost paper §4.1: 12; PASE
+    /// Packets that a flow may send before the first acknowledgement, about the bandwidth-delay product (pHost paper §4.1: 12; PASE
     /// table 3: 38; PIAS: 70).
     #[schemars(range(min = 1, max = 65536))]
     pub initial_window: u32,
@@ -34,21 +34,22 @@ pub struct Config {
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub rto: Duration,
-    /// Consecutive timeouts after which a flow sends only a header per timeout until it is answered; 0 means never (5 in the
+    /// After this many consecutive timeouts a flow sends only a header at each timeout until it is answered; 0 means never (5 in the
     /// PIAS authors' simulator; the pHost authors' has no probes).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub probe_after: u32,
-    /// Whether a selective acknowledgement alone, behind a hole, lets the flow send on. In the simulators of both papers only a
-    /// cumulative advance does.
+    /// Whether a selective acknowledgement alone lets the flow send on while an earlier packet is missing. In the simulators of both
+    /// papers only a cumulative advance does.
     pub sack_clocking: bool,
     /// What the priority number of a data packet means: `remaining`, `deadline` or `bytes_sent`.
     pub priority: Priority,
-    /// The most that a port holds, if it has more memory: pFabric is made for two bandwidth-delay products (PIAS §V-C: 210 kB).
+    /// The most bytes that a port holds, even if it has more memory. pFabric is designed for two bandwidth-delay products (PIAS §V-C:
+    /// 210 kB).
     #[serde(with = "quantity::bytes::option", default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "2GB"))]
     pub port_most: Option<Bytes>,
-    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them. Many
-    /// times `rto`, since as many losses in a row must do no harm, and longer than a duplicate can starve in a port.
+    /// How long a receiver remembers a finished flow after its last duplicate, so that it acknowledges late duplicates. It is many
+    /// times `rto`, so that as many losses in a row do no harm, and longer than a duplicate can wait in a starved queue.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100000s"))]
     pub time_wait: Duration,
@@ -70,7 +71,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What a port of so much memory holds.
+    /// The most bytes that a port with this much memory holds.
     pub fn port_limit(&self, buffer: Bytes) -> Bytes {
         self.port_most.map_or(buffer, |most| most.min(buffer))
     }

@@ -11,27 +11,27 @@ pub enum Header {
     Data {
         /// Smaller is better; see [`Priority`](super::Priority).
         priority: u32,
-        /// Which packet this is.
+        /// The packet's number.
         number: u32,
-        /// How many the flow has.
+        /// The number of packets of the flow.
         packets: u32,
     },
-    /// Asks for an acknowledgement, without payload.
+    /// Requests an acknowledgement. It has no payload.
     Probe {
-        /// How many packets the flow has.
+        /// The number of packets of the flow.
         packets: u32,
     },
     /// Answers every data packet and probe.
     Ack {
         /// All packets below this one have arrived.
         cumulative: u32,
-        /// The packet that is answered, none for a probe.
+        /// The packet that is acknowledged, none for a probe.
         answers: Option<u32>,
     },
 }
 
 impl Header {
-    /// The number that ports order by: acknowledgements and probes are better than any data.
+    /// The priority number by which ports order packets. Acknowledgements and probes are better than any data.
     #[inline]
     pub fn priority(&self) -> u32 {
         match self {

@@ -6,10 +6,10 @@ use super::sender::Sender;
 use super::{Config, Header};
 use crate::toolkit::{Arrival, Framing, Reassembly};
 
-/// What a call made, until it is polled.
+/// The output of a call, until it is polled.
 pub(super) type Outbox = crate::toolkit::Outbox<Header>;
 
-/// One node's flows, in both directions. All it wants to send goes to the NIC at once, whose port orders and drops.
+/// One node's flows, in both directions. The host passes all it wants to send to the NIC at once; the NIC's port orders and drops.
 pub struct Host {
     sender: Sender,
     receiver: Reassembly,

@@ -4,11 +4,11 @@ use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, FlowId, PacketId, Po
 
 use super::Header;
 
-/// One small pool of packets, in order of arrival. A full port drops its worst packet; a free one sends the oldest packet of the
-/// flow that has the best packet, so that a flow's packets are neither starved nor reordered by their own priorities.
+/// A small pool of packets in order of arrival. A full port drops its worst packet. A free port sends the oldest packet of the flow
+/// that has the best packet, so that a flow's own priorities neither starve nor reorder its packets.
 ///
-/// A plain scan finds the best of some dozen packets as fast as a heap would, and a heap could neither find a flow's oldest
-/// packet nor lose one from its middle. Priorities have an array of their own so that the scan is a few vector instructions.
+/// A plain scan finds the best of some dozen packets as fast as a heap would, and a heap could neither find a flow's oldest packet nor
+/// remove one from its middle. Priorities have their own array, so that the scan is a few vector instructions.
 #[derive(Clone, Debug)]
 pub struct PriorityDrop {
     priorities: Vec<Priority>,
@@ -25,7 +25,7 @@ fn signed(priority: u32) -> Priority {
 }
 
 impl PriorityDrop {
-    /// Holds at most `limit`.
+    /// A port that holds at most `limit`.
     pub fn new(limit: Bytes) -> PriorityDrop {
         PriorityDrop { priorities: Vec::new(), packets: Vec::new(), used: 0, limit: limit.get() }
     }
@@ -39,8 +39,8 @@ impl PriorityDrop {
         self.packets.remove(index).1
     }
 
-    /// Drops the packet with the largest number, among equals the newest, until the rest fits. One victim is not always enough:
-    /// a full packet may have to displace several short ones.
+    /// Drops the packet with the largest number, and among equal numbers the newest, until the rest fits. One drop is not always
+    /// enough: a full packet may have to displace several short ones.
     #[cold]
     fn shed(&mut self, call: &mut PortCall<'_, Header, ()>, arrival: PacketId) {
         while self.used > self.limit {
@@ -52,7 +52,7 @@ impl PriorityDrop {
         }
     }
 
-    /// Takes the oldest packet of the flow with the smallest number; among equal numbers the oldest decides.
+    /// Removes the oldest packet of the flow with the smallest number; among equal numbers, that of the oldest packet.
     #[inline(never)]
     fn take_best(&mut self) -> PacketId {
         let smallest = self.priorities.iter().fold(Priority::MAX, |least, priority| least.min(*priority));
@@ -84,7 +84,7 @@ impl Discipline<Header> for PriorityDrop {
 
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, Header, ()>) -> Dequeue {
-        // A port that was busy holds one packet more often than not, and does without the search.
+        // A port that was busy most often holds one packet, and needs no search.
         let packet = match self.packets[..] {
             [] => return Dequeue::Idle,
             [(_, only)] => {
@@ -110,7 +110,7 @@ mod tests {
         Rig::new(PriorityDrop::new(Bytes::new(limit)))
     }
 
-    /// A packet whose number tells it from others.
+    /// A packet that its number identifies.
     fn packet(flow: u32, priority: u32, number: u32, size: u32) -> flowloom_core::Packet<Header> {
         with_header(flow, 1, size, Header::Data { priority, number, packets: u32::MAX })
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the rules on a plain list of (flow, priority, number, size).
+        /// Compares with the rules on a plain list of (flow, priority, number, size).
         #[test]
         fn agrees_with_a_plain_list(
             steps in prop::collection::vec((any::<bool>(), 0_u32..6, 0_u32..8, 40_u32..1500), 0..200),

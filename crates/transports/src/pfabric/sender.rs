@@ -11,7 +11,7 @@ struct Sending {
     dst: NodeId,
     size: Bytes,
     packets: u32,
-    /// The next packet to send; back at the first unacknowledged one after a timeout.
+    /// The next packet to send. After a timeout it is the first unacknowledged one.
     next: u32,
     /// One past the highest packet ever sent.
     sent: u32,
@@ -23,7 +23,7 @@ struct Sending {
     credit: u32,
     /// Consecutive timeouts.
     timeouts: u32,
-    /// When the flow times out; its timer in the heap may be earlier, never later.
+    /// When the flow times out. Its timer in the heap may be earlier, never later.
     due: Time,
     /// The priority number under [`Priority::Deadline`].
     deadline: u32,
@@ -48,7 +48,7 @@ impl Sending {
         }
     }
 
-    /// Bytes not yet acknowledged, selectively or not; saturating, since a flow beyond 4 GiB is the last anyway.
+    /// Bytes that are not acknowledged, cumulatively or selectively. The number saturates, since a flow beyond 4 GiB comes last anyway.
     fn remaining(&self, framing: &Framing) -> u32 {
         let full = framing.full_payload();
         let last = self.packets - 1;
@@ -57,7 +57,7 @@ impl Sending {
         saturated(self.size.get() - acked)
     }
 
-    /// Grows by one packet per acknowledgement below the threshold, by one per window above.
+    /// Grows by one packet per acknowledgement below the threshold, and by one per window above.
     fn grow(&mut self, most: u32) {
         if self.window >= most {
             return;
@@ -79,7 +79,7 @@ pub(super) struct Sender {
     config: Config,
     framing: Framing,
     flows: FlowTable<Sending>,
-    /// By slot, when to look at a flow's [`Sending::due`], which is all that acknowledgements move.
+    /// By slot, when to check a flow's [`Sending::due`]. Acknowledgements change only the latter.
     timers: IndexedHeap<Time>,
 }
 
@@ -124,8 +124,8 @@ impl Sender {
         }
     }
 
-    /// Sends what the window allows: packets below the first unacknowledged one plus the window plus the packets acknowledged
-    /// selectively, leaving out the latter.
+    /// Sends what the window allows: packets below the first unacknowledged one plus the window plus the number of selectively
+    /// acknowledged packets. It skips the latter.
     fn transmit(&mut self, slot: u32, out: &mut Outbox) {
         let remaining = self.flows[slot].remaining(&self.framing);
         let state = &mut self.flows[slot];

@@ -1,4 +1,4 @@
-//! pFabric between hosts: known answers by hand, and survival of whatever a network does.
+//! pFabric between hosts: results that follow by hand, and random faults and input.
 
 use flowloom_core::{Bytes, DropReason, Duration, Event, Flow, FlowId, Memory, NodeId, Time};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn with_deadline(id: u32, size: u64, deadline: Option<Time>) -> Flow {
     Flow { id: FlowId(id), src, dst, size: Bytes::new(size), start: Time::ZERO, deadline, tenant: 0, coflow: None }
 }
 
-/// Alone, a flow leaves back to back: all its wire bytes at line rate, and the delay.
+/// A flow that is alone sends its packets back to back: it takes all its wire bytes at line rate, and the delay.
 #[test]
 fn an_unloaded_flow_takes_its_transmission_time_and_the_delay() {
     for size in [0, 1, 1459, 1460, 1461, 14_600, 100_000, 1_000_000, 30_000_000] {
@@ -75,8 +75,8 @@ fn the_first_round_trip_sends_the_initial_window_and_later_ones_at_most_the_larg
     assert_eq!([sent_by(1), sent_by(2), sent_by(3)], [12, 12 + 15, 12 + 15 + 15]);
 }
 
-/// Flow B is ten times as long and was there first. The NIC sends A's packets as if B were not there, but for the packet of
-/// B that it is sending; B loses exactly A's time.
+/// Flow B is ten times as long and starts first. The NIC sends A's packets as if B did not exist, except for the packet of B that it is
+/// sending. B loses exactly A's time.
 #[test]
 fn the_shorter_flow_preempts_and_the_longer_loses_exactly_its_time() {
     let (long, short) = (1460 * 200, 1460 * 20);
@@ -114,7 +114,7 @@ fn a_lost_packet_is_sent_again_after_the_timeout_and_nothing_else() {
     assert_eq!(priorities, [7300, 7300, 7300, 7300, 7300, 1460]);
 }
 
-/// Nothing gets through for 1 ms: twelve packets, one more at each of four timeouts, then a header per timeout.
+/// No packet arrives for 1 ms: twelve packets are sent, one more at each of four timeouts, then a header per timeout.
 #[test]
 fn after_five_timeouts_only_probes_are_sent_until_one_is_answered() {
     let mut pair = pair(&Config::default(), PairSetup::default());
@@ -132,7 +132,7 @@ fn after_five_timeouts_only_probes_are_sent_until_one_is_answered() {
     assert!(pair.flow(flow).received.unwrap() < answered + round_trip * 20);
 }
 
-/// Twice four timeouts, with acknowledgements between them, are not five in a row.
+/// Two series of four timeouts with acknowledgements in between are not five in a row.
 #[test]
 fn an_acknowledgement_ends_the_row_of_timeouts() {
     let mut pair = pair(&Config::default(), PairSetup::default());
@@ -254,8 +254,8 @@ fn preemptive_srpt(jobs: &[(u64, u64)]) -> Vec<u64> {
     }
 }
 
-/// One bottleneck at 70 % load, flows of 2 to 198 kB: with room for all windows, the mean completion time is that of preemptive
-/// SRPT, which no transport can beat. With 36 kB, waiting for timeouts costs a tenth.
+/// One bottleneck at 70 % load, flows of 2 to 198 kB. With memory for all windows, the mean completion time is that of preemptive SRPT,
+/// which no transport can beat. With 36 kB, waiting for timeouts costs a tenth.
 #[test]
 fn on_one_bottleneck_the_mean_completion_time_is_close_to_preemptive_srpt() {
     let (mut state, mut at) = (1_u64, 0_u64);
@@ -321,7 +321,8 @@ fn any_config() -> impl Strategy<Value = Config> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every flow completes, and no byte is delivered twice (which the harness asserts), whatever is lost, late or repeated.
+    /// Every flow completes, and no byte is delivered twice (which the harness asserts), whichever packets are lost, late or
+    /// duplicated.
     #[test]
     fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
         trial.survive::<PFabric>(&config);

@@ -17,14 +17,14 @@ pub enum FreeTokenRule {
     EveryFlow,
 }
 
-/// How a receiver makes room for the packets that free tokens let loose.
+/// How a receiver leaves room for the packets that are sent on free tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreeTokenAccount {
-    /// A new flow sets the number of token slots to skip to its own free tokens, as in the authors' simulator. Concurrent short
-    /// flows are under-counted, and a flow without free tokens ends the wait.
+    /// A new flow sets the number of token slots to skip to its own number of free tokens, as in the authors' simulator. Concurrent
+    /// short flows are under-counted, and a flow without free tokens ends the wait.
     Set,
-    /// The same, but a flow without free tokens leaves the number as it is.
+    /// As `set`, but a flow without free tokens does not change the number.
     SetByShort,
     /// A new flow adds its free tokens to the slots to skip.
     Add,
@@ -34,15 +34,15 @@ pub enum FreeTokenAccount {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// Shortest remaining first: least mean flow completion time.
+    /// Shortest remaining flow first, which gives the least mean flow completion time.
     Srpt,
-    /// Earliest deadline first; flows without a deadline last.
+    /// Earliest deadline first. Flows without a deadline come last.
     Edf,
     /// The tenant that has been served least, and the shortest remaining flow of that tenant.
     TenantFair,
 }
 
-/// Parameters of pHost. Times are in slots: the transmission time of a full packet at the host's rate, see `slot_with_token`.
+/// Parameters of pHost. Times are in slots. A slot is the transmission time of a full packet at the host's rate, see `slot_with_token`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -51,43 +51,44 @@ pub struct Config {
     pub free_tokens: u32,
     /// Which flows get free tokens.
     pub free_token_rule: FreeTokenRule,
-    /// How receivers make room for packets sent on free tokens.
+    /// How receivers leave room for packets that are sent on free tokens.
     pub free_token_account: FreeTokenAccount,
-    /// Whether a slot has room for a token beside the full packet. As the paper has it (§3.1), receivers ask for a full packet per
-    /// full packet's time, and tokens, requests and acknowledgements come on top: busy links are asked for more than they carry.
+    /// Whether a slot has room for a token beside the full packet. In the paper (§3.1), receivers ask for one full packet per full
+    /// packet's time. Tokens, requests and acknowledgements come on top, so busy links are asked for more than they carry.
     pub slot_with_token: bool,
-    /// A token is good for this many slots after its arrival at the sender (§3.1: 1.5).
+    /// A token is valid for this many slots after its arrival at the sender (§3.1: 1.5).
     #[schemars(range(min = 0.001, max = 1_000_000))]
     pub token_life_slots: f64,
     /// A flow with this many unanswered tokens is downgraded: it gets no tokens for a while. The default is a bandwidth-delay product
-    /// (§3.2, §4.1: 8), as in the authors' simulator; the text says that the count "exceeds" it, which would be 9 here.
+    /// (§3.2, §4.1: 8), as in the authors' simulator. The paper's text says that the count "exceeds" it, which would be 9 here.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub downgrade_threshold: u32,
-    /// A downgraded flow may have tokens again this many slots after its last one (§4.1: 24, three round trips).
+    /// A downgraded flow may get tokens again this many slots after its last one (§4.1: 24, three round trips).
     #[schemars(range(min = 0.001, max = 1_000_000))]
     pub downgrade_slots: f64,
-    /// How many tokens it may then have before it is downgraded again.
+    /// How many tokens it may then get before it is downgraded again.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub downgrade_retry_tokens: u32,
-    /// When every packet has had a token, the missing ones get another this many slots after the last (§3.4 "or timeout";
+    /// When every packet has had a token, the missing packets get another one this many slots after the last token (§3.4 "or timeout";
     /// 9 in the authors' simulator).
     #[schemars(range(min = 0.001, max = 1_000_000))]
     pub reissue_slots: f64,
-    /// The same for flows sent wholly on free tokens, in slots per free token.
+    /// The same for flows that are sent wholly on free tokens, in slots per free token.
     #[schemars(range(min = 0.001, max = 1_000_000))]
     pub free_reissue_slots: f64,
-    /// Flows of at most this many packets are short: class 1 instead of 2 (§3.3, whose limit is not given; the free-token limit).
+    /// Flows of at most this many packets are short: their data has class 1 instead of 2 (§3.3, which gives no limit; the default is
+    /// that of free tokens).
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub short_flow_packets: u32,
     /// The policy at both ends.
     pub policy: Policy,
-    /// Whether short flows' data goes in a class of its own; off, all data is class 1 (§4.4 turns it off for tenants).
+    /// Whether short flows' data has a class of its own. If not, all data has class 1 (§4.4 turns it off for tenants).
     pub data_priorities: bool,
-    /// A full port gives up a lower class's newest packet for a higher class's arrival, as a commodity switch with
-    /// per-class thresholds does; off, it drops the arrival.
+    /// Whether a full port drops the newest packet of a lower class to make room for an arrival of a higher class, as a commodity
+    /// switch with per-class thresholds does. If not, it drops the arrival.
     pub push_out: bool,
-    /// An RTS is repeated when nothing was heard for this many base round trips, and then at twice the interval each time. The
-    /// paper does not say what happens when an RTS or the final ACK is lost.
+    /// An RTS is repeated when nothing was received for this many base round trips, and then at intervals that double. The paper does
+    /// not say what happens when an RTS or the final ACK is lost.
     #[schemars(range(min = 0.1, max = 1_000_000))]
     pub rts_retry_rtts: f64,
 }
@@ -146,33 +147,33 @@ impl Checked for Config {
     }
 }
 
-/// Request intervals double up to so many times.
+/// Request intervals double at most this many times.
 pub(super) const RETRY_DOUBLINGS_MAX: u32 = 6;
-/// So many requests in a row are never all lost.
+/// It is assumed that this many requests in a row are never all lost.
 const SILENT_RETRIES: u64 = 16;
 
-/// The configuration's times, where hosts send at one rate over one network.
+/// The configuration's times on one network in which all hosts send at one rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spans {
-    /// A token's worth: that of a full packet even where the packet is shorter.
+    /// The time that a token stands for: that of a full packet, even if the packet is shorter.
     pub slot: Duration,
     pub token_life: Duration,
     pub downgrade: Duration,
     pub reissue: Duration,
-    /// Per free token.
+    /// The wait per free token.
     pub free_reissue: Duration,
     /// The first interval between two requests.
     pub retry: Duration,
-    /// How long after a flow's end its receiver must remember it: a sender that has not heard the end repeats its request at
-    /// intervals, and so many repetitions are not all lost. Twice the longest interval was too short at 28 % loss.
+    /// How long after a flow's end its receiver must remember it. A sender that has not received the final ACK repeats its request, and
+    /// `SILENT_RETRIES` repetitions are not all lost. Twice the longest interval was too short at 28 % loss.
     pub time_wait: Duration,
-    /// What all free tokens of a flow take.
+    /// The time of all free tokens of a flow.
     free: Duration,
 }
 
 impl Spans {
     /// # Errors
-    /// Where a span is none that a run can have, with the key that makes it so.
+    /// If a span is 0 or too long for a run. The message names the key.
     pub fn new(config: &Config, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
         let control = if config.slot_with_token { wire.control } else { Bytes::ZERO };
         let slot = rate.transmit_time(wire.full + control);
@@ -193,7 +194,7 @@ impl Spans {
         })
     }
 
-    /// The longest that a flow may be silent before one of its ends tries again.
+    /// The longest time for which a flow may be silent before one of its ends tries again.
     fn longest_pause(&self) -> Duration {
         let requests = self.retry * (1 << RETRY_DOUBLINGS_MAX);
         requests.max(self.reissue).max(self.downgrade).max(self.free_reissue).max(self.token_life) + self.free

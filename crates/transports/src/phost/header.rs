@@ -9,31 +9,31 @@ use crate::toolkit::{put_u32, take_u32};
 pub enum Header {
     /// Request to send: a flow wants tokens.
     Rts {
-        /// Of the flow.
+        /// The flow's size.
         size: Bytes,
-        /// [`Time::MAX`] without one.
+        /// The flow's deadline; [`Time::MAX`] without one.
         deadline: Time,
-        /// Whose flow it is.
+        /// The flow's tenant.
         tenant: u16,
     },
     /// Permission to send one packet.
     Token {
-        /// Which packet.
+        /// The packet's number.
         packet: u32,
         /// Counts the flow's tokens from 1, free tokens first; the data packet repeats it.
         serial: u32,
         /// Packets of the flow that the receiver still misses.
         remaining: u32,
-        /// The class the packet is to be sent in.
+        /// The class in which the packet is to be sent.
         class: u8,
     },
-    /// One packet of the flow; an RTS too, where the receiver has not seen one.
+    /// One packet of the flow. It also serves as an RTS if the receiver has not seen one.
     Data {
-        /// Which packet.
+        /// The packet's number.
         packet: u32,
-        /// Of the token it answers.
+        /// The serial number of the token that it answers.
         serial: u32,
-        /// Of the flow.
+        /// The flow's size.
         size: Bytes,
     },
     /// The receiver has the whole flow.
@@ -53,7 +53,7 @@ fn whole(high: u32, low: u32) -> u64 {
     (u64::from(high) << 32) | u64::from(low)
 }
 
-/// A word that says the kind, and the kind's fields.
+/// A word for the kind, then the kind's fields.
 impl Wire for Header {
     const MAX_BYTES: usize = 24;
 

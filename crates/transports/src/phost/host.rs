@@ -56,7 +56,7 @@ pub(super) fn count(served: &mut Vec<u64>, tenant: u16) {
     served[tenant] += 1;
 }
 
-/// One node's pHost.
+/// The pHost endpoint of one node.
 pub struct Host {
     rules: Rules,
     sender: Sender,

@@ -17,7 +17,7 @@ pub use host::Host;
 
 use crate::disciplines::{Buffer, StrictPriority};
 
-/// The scheme.
+/// pHost.
 pub enum PHost {}
 
 impl Transport for PHost {

@@ -7,18 +7,18 @@ use super::header::Header;
 use super::host::{Rules, count};
 use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RangeSet, TimeWait};
 
-/// Why a pending flow gets no tokens now.
+/// Whether a pending flow is paused, and why.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pause {
-    /// It may have tokens.
+    /// It may get tokens.
     No,
-    /// Too many of its tokens went unanswered (§3.2): its sender has better to do.
+    /// Too many of its tokens went unanswered (§3.2): its sender serves other flows.
     Downgraded,
-    /// Every packet has had a token; those still missing get another in a while (§3.4).
+    /// Every packet has had a token. The missing packets get another one later (§3.4).
     Waiting,
 }
 
-/// What a sender asks for.
+/// The content of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     pub size: Bytes,
@@ -37,11 +37,11 @@ struct Receiving {
     order: u32,
     deadline: Time,
     received: RangeSet,
-    /// Tokens given out, free ones included: the last one's serial number.
+    /// Tokens issued, free ones included. It is the serial number of the last one.
     issued: u32,
     /// The largest serial number that came back in data.
     answered: u32,
-    /// After so many tokens every missing packet has had one.
+    /// When this many tokens have been issued, every missing packet has had one.
     goal: u32,
     /// The packet that the last token named.
     last_packet: u32,
@@ -55,29 +55,29 @@ impl Receiving {
     fn unanswered(&self) -> u32 {
         self.issued.saturating_sub(self.answered)
     }
-    /// The next missing packet after the last one that had a token, from the first hole again after the end.
+    /// The next missing packet after the last one that had a token. After the end, the search starts again from the first hole.
     fn next_packet(&self) -> u32 {
         let next = self.received.next_missing_after(self.last_packet);
         if self.issued == 0 || next >= self.packets { self.received.first_missing() } else { next }
     }
 }
 
-/// Least first: what the policy looks at, then order of arrival.
+/// The order of service, least first: the value that the policy compares, then the order of arrival.
 type Rank = (u64, u32);
 
 pub(super) struct Receiver {
     flows: FlowTable<Receiving>,
-    /// Flows that may have a token now: one heap per tenant under [`Policy::TenantFair`], else one in all.
+    /// Flows that may get a token now: one heap per tenant under [`Policy::TenantFair`], otherwise one heap in all.
     ready: Vec<IndexedHeap<Rank>>,
     by_tenant: bool,
-    /// When each paused flow may have tokens again.
+    /// When each paused flow may get tokens again.
     paused: IndexedHeap<Time>,
     finished: TimeWait,
-    /// Packets received by tenant, counted where the policy asks for it.
+    /// Packets received by tenant, counted if the policy needs them.
     served: Vec<u64>,
-    /// No token before this: one per slot.
+    /// No token is issued before this time: one per slot.
     next_token: Time,
-    /// No token before this: slots left to packets on free tokens.
+    /// No token is issued before this time: slots are left to packets on free tokens.
     hold_until: Time,
     arrivals: u32,
 }
@@ -97,11 +97,11 @@ impl Receiver {
         }
     }
 
-    /// A request came: the flow is pending from now on.
+    /// Handles a request: the flow is pending from now on.
     pub fn request(&mut self, now: Time, packet: &Packet<Header>, request: Request, rules: &Rules, out: &mut Outbox<Header>) {
         let id = packet.flow;
         if let Some(slot) = self.flows.slot_of(id) {
-            // Data overtook the request, which knows more; or it is repeated.
+            // Data overtook the request, which has more information; or the request is repeated.
             let heap = self.heap(slot);
             let was_ready = self.ready[heap].remove(slot).is_some();
             let flow = &mut self.flows[slot];
@@ -118,7 +118,7 @@ impl Receiver {
         self.issue(now, rules, out);
     }
 
-    /// Takes in a flow, unless its size is one that no sender would claim.
+    /// Adds a flow, unless no sender would claim its size.
     fn admit(&mut self, now: Time, packet: &Packet<Header>, request: Request, rules: &Rules) -> Option<u32> {
         let Request { size, deadline, tenant } = request;
         let packets = rules.framing.checked_packets(size)?;
@@ -147,7 +147,7 @@ impl Receiver {
         self.hold_until = match rules.free_token_account {
             FreeTokenAccount::SetByShort if free == 0 => self.hold_until,
             FreeTokenAccount::Set | FreeTokenAccount::SetByShort => now + room,
-            // Many flows add up; what is beyond the last instant of a run is all one.
+            // The sum over many flows may pass the last instant of a run. All later times are equivalent.
             FreeTokenAccount::Add => self.hold_until.max(now).min(Time::LAST) + room,
         };
         if free == packets {
@@ -158,7 +158,8 @@ impl Receiver {
         Some(slot)
     }
 
-    /// Packet `number` of a flow of `size` came for token `serial`. Reports what is new of it, and answers the flow's last packet.
+    /// Handles packet `number` of a flow of `size`, which answers token `serial`. Reports its new bytes, and acknowledges a complete
+    /// flow.
     #[allow(clippy::too_many_arguments)] // the fields of one packet
     pub fn data(
         &mut self,
@@ -213,7 +214,7 @@ impl Receiver {
         self.finished.insert(now, id);
     }
 
-    /// Where the flow waits for tokens.
+    /// The heap in which the flow waits for tokens.
     fn heap(&self, slot: u32) -> usize {
         if self.by_tenant { usize::from(self.flows[slot].tenant) } else { 0 }
     }
@@ -231,7 +232,7 @@ impl Receiver {
         self.paused.set(slot, until);
     }
 
-    /// Makes a flow ready, or ranks a ready one anew.
+    /// Makes a flow ready, or updates the rank of a ready one.
     fn resume(&mut self, slot: u32, rules: &Rules) {
         let flow = &mut self.flows[slot];
         if flow.pause != Pause::No {
@@ -263,7 +264,7 @@ impl Receiver {
                 }
             }
             if flow.unanswered() >= rules.downgrade_threshold {
-                // As if all but this many had been answered: so many tokens may go before it is downgraded again.
+                // Count as if all but this many had been answered: this many tokens may be issued before it is downgraded again.
                 let tolerated = rules.downgrade_threshold - rules.downgrade_retry;
                 flow.answered = flow.issued - tolerated.min(flow.issued);
             }
@@ -271,7 +272,7 @@ impl Receiver {
         }
     }
 
-    /// The flow whose turn it is.
+    /// The flow to serve next.
     fn pick(&self) -> Option<u32> {
         let first = |heap: &IndexedHeap<Rank>| heap.peek().map(|(_, slot)| slot);
         if let [only] = self.ready.as_slice() {
@@ -283,7 +284,7 @@ impl Receiver {
         tenants.min().map(|(_, _, slot)| slot)
     }
 
-    /// Sends a token if one is due and some flow may have it.
+    /// Sends a token if one is due and a flow may get it.
     fn issue(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
         if now < self.next_token.max(self.hold_until) {
             return;

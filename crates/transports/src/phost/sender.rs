@@ -14,7 +14,7 @@ struct Sending {
     packets: u32,
     start: Time,
     deadline: Time,
-    /// Packets the receiver misses, as far as its tokens have told.
+    /// Packets that the receiver misses, according to its tokens.
     remaining: u32,
     tenant: u16,
     doublings: u32,
@@ -22,7 +22,7 @@ struct Sending {
     sent: RangeSet,
 }
 
-/// A token in hand.
+/// A token that the sender holds.
 #[derive(Clone, Copy)]
 struct Token {
     flow: u32,
@@ -34,11 +34,11 @@ struct Token {
 
 pub(super) struct Sender {
     flows: FlowTable<Sending>,
-    /// Few: a token lives 1.5 slots, in which a handful can arrive.
+    /// There are few: a token lives 1.5 slots, in which a handful can arrive.
     tokens: Vec<Token>,
-    /// When to repeat each flow's request. A flow that was heard of since is set back when its turn comes, not before.
+    /// When to repeat each flow's request. If a flow has been heard from since, its timer is postponed only when it expires.
     retries: IndexedHeap<Time>,
-    /// Packets sent by tenant, counted where the policy asks for it.
+    /// Packets sent by tenant, counted if the policy needs them.
     served: Vec<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Sender {
         self.request(slot, rules, out);
         let free = rules.free_tokens(packets);
         let free_slots = rules.spans.slot * u64::from(free);
-        // What free tokens send takes its time before anything can come back.
+        // Packets on free tokens take their time before any answer can arrive.
         self.retries.set(slot, now + rules.spans.retry + free_slots);
         let expires = now + free_slots + rules.spans.token_life;
         let class = rules.data_class(packets);
@@ -80,7 +80,7 @@ impl Sender {
         out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), flow.dst, header));
     }
 
-    /// A token came; it is good for 1.5 slots from now (§3.1).
+    /// Handles a token, which is valid for 1.5 slots from now (§3.1).
     #[allow(clippy::too_many_arguments)] // the fields of one packet
     pub fn token(&mut self, now: Time, flow: FlowId, packet: u32, serial: u32, remaining: u32, class: u8, rules: &Rules) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
@@ -93,7 +93,7 @@ impl Sender {
         self.tokens.push(Token { flow: slot, packet, serial, class, expires: now + rules.spans.token_life });
     }
 
-    /// The receiver has it all. Says whether that is news.
+    /// The receiver has the whole flow. Returns whether that is new.
     pub fn acknowledged(&mut self, flow: FlowId) -> bool {
         let Some(slot) = self.flows.slot_of(flow) else { return false };
         self.flows.remove(slot);
@@ -102,12 +102,12 @@ impl Sender {
         true
     }
 
-    /// Whether any token is in hand; it may have expired.
+    /// Whether the sender holds any token. It may have expired.
     pub fn has_tokens(&self) -> bool {
         !self.tokens.is_empty()
     }
 
-    /// Uses the best unexpired token (§3.3): by the policy, then the earlier start, then the earlier expiry.
+    /// Uses the best unexpired token (§3.3), by the policy, then the earlier start, then the earlier expiry.
     pub fn data(&mut self, now: Time, rules: &Rules) -> Option<Packet<Header>> {
         let mut best: Option<(usize, (u64, u64, Time, Time))> = None;
         let mut index = 0;
@@ -157,7 +157,7 @@ impl Sender {
         self.retries.peek().map(|(at, _)| at)
     }
 
-    /// Repeats the requests of flows that were not heard of for an interval.
+    /// Repeats the requests of flows that were not heard from for an interval.
     pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
         while let Some((at, slot)) = self.retries.peek()
             && at <= now
@@ -175,7 +175,7 @@ impl Sender {
         }
     }
 
-    /// Which free tokens a flow has is decided here and in the receiver by the same rule.
+    /// The number of a flow's free tokens. The sender and the receiver both use this rule.
     pub fn free_tokens(rule: FreeTokenRule, count: u32, packets: u32) -> u32 {
         match rule {
             FreeTokenRule::ShortFlows if packets <= count => packets,

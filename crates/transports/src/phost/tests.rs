@@ -1,4 +1,4 @@
-//! pHost between hosts: known answers by hand, and survival of whatever a network does.
+//! pHost between hosts: results that follow by hand, and random faults and input.
 
 use flowloom_core::{
     Bytes, Duration, Endpoint, Event, Flow, FlowId, Network, NodeId, Rate, Site, Switching, Time, Transport, WireProfile,
@@ -43,7 +43,7 @@ fn is_rts(sent: &SentPacket<Header>) -> bool {
     matches!(sent.packet.header, Header::Rts { .. })
 }
 
-/// At most eight packets: the request leaves, and all data right behind it. More: the request goes there and the first token
+/// Up to eight packets: the request leaves, followed directly by all data. More: the request reaches the receiver and the first token
 /// comes back before data leaves at line rate.
 #[test]
 fn unloaded_times_are_the_closed_form() {
@@ -88,8 +88,8 @@ fn data_classes_follow_the_flow_s_length() {
     }
 }
 
-/// Two long flows to one receiver: the shorter one's last byte comes when it would come alone, and the longer one ends
-/// when the link has carried both.
+/// Two long flows to one receiver. The shorter one's last byte arrives as if the flow were alone, and the longer one ends when the link
+/// has carried both.
 #[test]
 fn the_receiver_serves_the_shortest_first() {
     let mut pair = pair(&Config::default());
@@ -97,7 +97,8 @@ fn the_receiver_serves_the_shortest_first() {
     pair.open_flow(flow(1, 1, 2, 40));
     pair.run_to_end(SECOND);
     let handshake = (CONTROL + DELAY) * 2;
-    // The other request was first, and has had one token; it is repeated while its flow waits, which takes the link a moment.
+    // The other request was first, and its flow has had one token. The request is repeated while its flow waits, which costs the link a
+    // short time.
     let alone = handshake + SLOT * 40 + DELAY;
     let short = pair.flow(FlowId(1)).fct();
     assert!(short >= alone && short <= alone + SLOT + CONTROL * 4, "{short} against {alone}");
@@ -117,7 +118,7 @@ fn a_sender_that_does_not_answer_is_downgraded_and_retried() {
     pair.run(threshold_time);
     let tokens: Vec<Time> =
         pair.sent().iter().filter(|sent| is_token(sent) && sent.packet.src == NodeId(1)).map(|sent| sent.at).collect();
-    // Eight tokens unanswered pause it; from then on at most eight more after each 24 slots.
+    // Eight unanswered tokens pause it. From then on, at most eight more follow after each 24 slots.
     let gaps: Vec<Duration> = tokens.windows(2).map(|two| two[1] - two[0]).collect();
     assert!(gaps.contains(&(SLOT * 24)), "{gaps:?}");
     assert!(tokens.len() <= 8 + 2 * 8, "{}", tokens.len());
@@ -131,8 +132,8 @@ fn a_sender_that_does_not_answer_is_downgraded_and_retried() {
     assert!(long <= both + SLOT * (24 + 9 + 2), "{long} against {both}");
 }
 
-/// Two hosts that send to each other owe each link a full packet and a token per slot: 40 B more than a slot of the paper's carries,
-/// one token in 1500 / 40 = 37.5 too many. A slot with a token in it fits.
+/// Two hosts that send to each other load each link with a full packet and a token per slot. That is 40 B more than a slot of the
+/// paper's carries, so one token in 1500 / 40 = 37.5 is too many. A slot with room for a token fits.
 #[test]
 fn a_slot_that_leaves_tokens_no_room_wastes_some() {
     const PACKETS: u64 = 2000;
@@ -147,7 +148,7 @@ fn a_slot_that_leaves_tokens_no_room_wastes_some() {
     }
 }
 
-/// A token is good for 1.5 slots: of two that arrive together with a busy NIC, the third slot's is too late.
+/// A token is valid for 1.5 slots: of several that arrive while the NIC is busy, the one for the third slot has expired.
 #[test]
 fn tokens_expire() {
     let mut pair = pair(&Config { token_life_slots: 0.5, ..Config::default() });
@@ -194,7 +195,7 @@ fn lost_requests_and_acknowledgements_are_repeated() {
     }
 }
 
-/// The deadline beats the length at both ends (§3.3).
+/// The earlier deadline wins over the shorter flow at both ends (§3.3).
 #[test]
 fn the_earlier_deadline_wins_over_the_shorter_flow() {
     let mut pair = pair(&Config { policy: Policy::Edf, ..Config::default() });
@@ -226,7 +227,7 @@ fn tenants_share_the_receiver_evenly() {
     assert!((received[0] - received[1]).abs() <= 6, "{received:?}: a round trip of tokens apart at most");
 }
 
-/// The sender of a request never answers: the tokens that go to it are exactly the threshold's, and as many again after each pause.
+/// The sender of a request never answers. It gets exactly as many tokens as the threshold says, and as many again after each pause.
 #[test]
 fn as_many_tokens_stay_unanswered_as_the_threshold_says() {
     for threshold in [1, 8, 9] {
@@ -279,7 +280,8 @@ fn any_config() -> impl Strategy<Value = Config> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every flow completes, and no byte is delivered twice (which the harness asserts), whatever is lost, late or repeated.
+    /// Every flow completes, and no byte is delivered twice (which the harness asserts), whichever packets are lost, late or
+    /// duplicated.
     #[test]
     fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
         trial.survive::<PHost>(&config);
@@ -296,7 +298,7 @@ proptest! {
         written_is_read(header, &rest)?;
     }
 
-    /// On a real network any header may come at any time, about a flow that is sent, received or neither.
+    /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.
     #[test]
     fn no_header_breaks_a_host(
         headers in prop::collection::vec((0..4, 0_u32..3, (0_u32..12, any::<u32>()), (0_u64..9000, any::<u64>()), any::<u8>()), 1..60),

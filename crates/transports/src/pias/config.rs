@@ -8,47 +8,48 @@ use super::optimum::Reading;
 use crate::tcp::controllers::Kind;
 use crate::{Checked, Conditions, quantity, tcp};
 
-/// The shortest period: each costs a packet from every host and a search for thresholds.
+/// The shortest period. Each period costs a packet from every host and a search for thresholds.
 const PERIOD_MIN: Duration = Duration::from_us(10);
-/// Most classes that a port has, less one.
+/// The largest number of thresholds: one less than a port's classes.
 pub const MOST_THRESHOLDS: usize = 7;
 
 /// Parameters of PIAS. The defaults are those of the paper's simulations, §V-C, on Web Search at load 0.8.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Demotion thresholds, ascending, at most 7: a packet is in the class of the first one that its offset in the flow does not exceed,
-    /// and in the last class beyond all. None makes one class. `flowloom thresholds` finds them.
+    /// Demotion thresholds, ascending, at most 7. A packet's class is the index of the first threshold that its offset in the flow does
+    /// not exceed, or the last class beyond all thresholds. An empty list makes one class. `flowloom thresholds` computes thresholds.
     #[serde(with = "quantity::bytes::list")]
     #[schemars(schema_with = "thresholds_schema", length(max = 7))]
     pub thresholds: Vec<Bytes>,
-    /// What sizes the window: `newreno`, `dctcp` (the paper's), `d2tcp`, `l2dct` or `ecn_star`.
+    /// The controller of the window: `newreno`, `dctcp` (the paper's), `d2tcp`, `l2dct` or `ecn_star`.
     pub controller: Kind,
-    /// A flow that times out so many times in a row counts as new (§III-B3: 2; the authors' kernel module: 3; their simulator: never, 0).
+    /// After this many consecutive timeouts a flow counts as new (§III-B3: 2; the authors' kernel module: 3; their simulator: never,
+    /// 0).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub aging: u32,
-    /// TCP underneath.
+    /// Parameters of TCP below PIAS.
     pub tcp: tcp::Config,
     /// How thresholds follow the traffic.
     pub update: Update,
 }
 
-/// The loop of §III-B1: hosts report what they sent, a central entity on a host of its own finds new thresholds and distributes them.
+/// The loop of §III-B1: hosts report what they sent; a central controller on its own host computes new thresholds and distributes them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Update {
-    /// How often; 0 means never.
+    /// The period of the loop; 0 means no updates.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "100000s"))]
     pub period: Duration,
-    /// From the hosts' reports until the new thresholds leave: collecting and computing.
+    /// The time from the hosts' reports until the new thresholds are sent, for collecting and computing.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "100000s"))]
     pub delay: Duration,
-    /// Weight of the latest period against all before it: 1 forgets at once.
+    /// The weight of the latest period against all earlier ones; with 1, only the latest counts.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub smoothing: f64,
-    /// What the new thresholds minimise: `exact` or `per_packet`. The first does better in simulation, see `flowloom thresholds`.
+    /// What the new thresholds minimise: `exact` or `per_packet`. `exact` does better in simulation, see `flowloom thresholds`.
     pub reading: Reading,
 }
 
@@ -79,7 +80,7 @@ impl Default for Update {
 }
 
 impl Config {
-    /// How many classes the thresholds make.
+    /// The number of classes that the thresholds make.
     pub fn classes(&self) -> u8 {
         if self.update.period == Duration::ZERO { self.thresholds.len() as u8 + 1 } else { MOST_THRESHOLDS as u8 + 1 }
     }
@@ -90,19 +91,19 @@ impl Checked for Config {
         let count = self.thresholds.len();
         if count > MOST_THRESHOLDS {
             return Err(format!(
-                "thresholds: found {count}; ports have eight classes, which {MOST_THRESHOLDS} thresholds divide"
+                "thresholds: found {count}; ports have eight classes, so there may be up to {MOST_THRESHOLDS} thresholds"
             ));
         }
         if self.thresholds.contains(&Bytes::ZERO) || !self.thresholds.is_sorted() {
             let right = "such as [\"100kB\", \"1MB\"]";
-            return Err(format!("thresholds: they are above 0 and ascend, {right}"));
+            return Err(format!("thresholds: they must be above 0 and ascend, {right}"));
         }
         let Update { period, delay, .. } = self.update;
         if period != Duration::ZERO && period < PERIOD_MIN {
-            return Err(format!("update.period: found {period}; it is 0 or at least {PERIOD_MIN}"));
+            return Err(format!("update.period: found {period}; it must be 0 or at least {PERIOD_MIN}"));
         }
         if period != Duration::ZERO && (delay == Duration::ZERO || delay >= period) {
-            return Err(format!("update.delay: found {delay}; it is above 0 and below update.period = {period}"));
+            return Err(format!("update.delay: found {delay}; it must be above 0 and below update.period = {period}"));
         }
         self.tcp.check().map_err(|why| format!("tcp.{why}"))
     }

@@ -1,4 +1,4 @@
-//! The central entity: collects what hosts report, and distributes thresholds (§III-B1).
+//! The central controller: it collects the hosts' reports and distributes thresholds (§III-B1).
 
 use flowloom_core::{Endpoint, Event, Flow, FlowId, NodeId, Packet, Site, Time};
 
@@ -8,11 +8,12 @@ use super::sizes::{BINS, Sizes};
 use super::{Config, Header};
 use crate::toolkit::{Framing, Outbox};
 
-/// A load that thresholds can be found for, whatever the reports say: they come in bursts, and name bins instead of bytes.
+/// The highest load that thresholds are computed for. Reported loads may be higher, since reports come in bursts and name bins instead
+/// of bytes.
 const LOAD_MAX: f64 = 0.95;
 
-/// The controller. All hosts report at the same instants, once a period; `delay` later it counts what has come, and sends the new thresholds
-/// to all.
+/// The controller. All hosts report at the same instants, once a period. `delay` later the controller evaluates the reports that have
+/// arrived, and sends the new thresholds to all hosts.
 pub struct Controller {
     framing: Framing,
     update: Update,
@@ -20,7 +21,7 @@ pub struct Controller {
     /// What all hosts can send in a period, in bytes.
     capacity: f64,
     next: Time,
-    /// Of this period.
+    /// The reports of this period.
     reported: Sizes,
     /// Flows per period, smoothed.
     traffic: Sizes,

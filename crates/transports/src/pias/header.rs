@@ -1,4 +1,4 @@
-//! What PIAS adds to TCP's packets: nothing. Hosts and the controller have packets of their own.
+//! PIAS does not change TCP's packets. Reports and updates have packets of their own.
 
 use flowloom_core::Wire;
 
@@ -10,20 +10,20 @@ use crate::toolkit::{put_u32, take_u32};
 /// The header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
-    /// TCP's, untouched.
+    /// TCP's header, unchanged.
     Tcp(tcp::Header),
-    /// From a host to the controller: so many flows ended with a size in this bin (see [`Sizes`](super::Sizes)).
+    /// From a host to the controller: this many flows ended with a size in this bin (see [`Sizes`](super::Sizes)).
     Report {
-        /// Which bin.
+        /// The bin.
         bin: u8,
-        /// How many flows.
+        /// The number of flows.
         count: u32,
     },
     /// From the controller to a host: the thresholds from now on, as the bins whose upper edges they are.
     Update {
-        /// How many there are.
+        /// The number of thresholds.
         count: u8,
-        /// Ascending.
+        /// The bins, ascending.
         bins: [u8; MOST_THRESHOLDS],
     },
 }

@@ -1,4 +1,4 @@
-//! A host under PIAS: TCP, and a shim that tags what it sends and reports what it sent.
+//! A host under PIAS: TCP, and a shim that tags packets and reports flow sizes.
 
 use flowloom_core::{Duration, Endpoint, Event, Flow, FlowId, NodeId, Packet, Site, Time};
 
@@ -12,7 +12,7 @@ use crate::toolkit::{FlowTable, Framing, Outbox};
 pub struct Host {
     tcp: tcp::Host,
     tagger: Tagger,
-    /// `None` where thresholds do not change.
+    /// `None` if thresholds do not change.
     reporter: Option<Reporter>,
 }
 
@@ -95,14 +95,14 @@ impl Endpoint for Host {
     }
 }
 
-/// Counts the flows that ended by size, and tells the controller once a period.
+/// Counts finished flows by size, and reports to the controller once a period.
 struct Reporter {
     controller: NodeId,
     framing: Framing,
     period: Duration,
     /// When the next report is due.
     next: Time,
-    /// Sizes of flows under way: what the shim will have counted of them when they end.
+    /// The sizes of flows in progress, as they will be counted when the flows end.
     open: FlowTable<u64>,
     ended: Sizes,
     out: Outbox<Header>,

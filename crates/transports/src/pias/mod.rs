@@ -28,7 +28,7 @@ pub enum Pias {}
 
 impl Transport for Pias {
     const NAME: &'static str = "pias";
-    const ABOUT: &'static str = "flows sink through the switches' priorities as they send, over DCTCP (ToN 2017)";
+    const ABOUT: &'static str = "flows fall through the switches' priorities as they send, over DCTCP (ToN 2017)";
     const NIC: Nic = Nic::Queued;
     const SHARES_MEMORY: bool = true;
     type Config = Config;

@@ -5,25 +5,25 @@ use serde::{Deserialize, Serialize};
 
 use super::sizes::{BINS, Sizes, edge};
 
-/// How the paper's objective is read where it leaves something open.
+/// The readings of the paper's objective, which is ambiguous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading {
     /// A flow is delayed once by each queue that it reaches.
     Exact,
-    /// Each of its packets is delayed by the queue that it goes through, one after the other.
+    /// Each of its packets is delayed by the queue that it passes, one after the other.
     PerPacket,
 }
 
-/// The bins whose edges are the best thresholds for at most `queues` queues, ascending, at a load of 0 to below 1; none if the histogram
-/// is empty. There are fewer than `queues - 1` where one more would do no good.
+/// The bins whose edges are the best thresholds for at most `queues` queues, ascending, at a load from 0 to below 1. The list is empty
+/// if the histogram is. It has fewer than `queues - 1` entries if a further threshold would not help.
 ///
-/// Strict priority makes what a queue leaves to the next telescope: queue i serves its λᵢ with a mean delay of 1/(1 - λ₁ - … - λᵢ).
-/// So the objective is a sum over queues of a cost that depends on where the queue begins and ends, and the best way to divide the
-/// edges is a shortest path: no search can do better on this grid.
+/// With strict priority, the delays telescope: queue i serves its λᵢ with a mean delay of 1/(1 - λ₁ - … - λᵢ). So the objective is a
+/// sum over queues of a cost that depends only on where the queue begins and ends, and the best division of the edges is a shortest
+/// path. No search finds a better one on this grid.
 pub fn thresholds(sizes: &Sizes, load: f64, queues: usize, reading: Reading) -> Vec<u8> {
     let Some(curve) = Curve::new(sizes, load) else { return Vec::new() };
-    // best[b]: the least cost of what lies below edge b with the queues so far; from[q][b]: where the last of them begins.
+    // best[b]: the least cost below edge b with the queues so far; from[q][b]: the edge at which the last of these queues begins.
     let mut best: Vec<f64> = (0..=BINS).map(|end| curve.cost(0, end, reading)).collect();
     let mut from = vec![vec![0; BINS + 1]];
     for _ in 1..queues {
@@ -54,7 +54,7 @@ pub fn thresholds(sizes: &Sizes, load: f64, queues: usize, reading: Reading) -> 
 struct Curve {
     /// The share of flows that are larger.
     larger: Vec<f64>,
-    /// The load that flows bring up to there.
+    /// The load of the bytes that flows send up to there.
     load: Vec<f64>,
 }
 
@@ -74,7 +74,7 @@ impl Curve {
         (flows > 0.0).then_some(Curve { larger, load: brought })
     }
 
-    /// What a queue costs that begins at edge `start` and ends at edge `end`, counted from 1, with 0 for no bytes.
+    /// The cost of a queue that begins at edge `start` and ends at edge `end`. Edges are counted from 1; 0 stands for no bytes.
     fn cost(&self, start: usize, end: usize, reading: Reading) -> f64 {
         let delay = 1.0 / (1.0 - self.load[end]);
         match reading {
@@ -88,7 +88,7 @@ impl Curve {
 mod tests {
     use super::*;
 
-    /// If each flow is delayed once by each queue, two sizes are divided at the smaller one, and one size is not divided at all.
+    /// If each flow is delayed once by each queue, two sizes are divided at the smaller one, and a single size is not divided at all.
     #[test]
     fn two_sizes_are_divided_at_the_smaller() {
         let mut sizes = Sizes::default();

@@ -1,4 +1,4 @@
-//! How large flows are, as hosts report it.
+//! Histograms of flow sizes, as hosts report them.
 
 /// Bins of a histogram of sizes.
 pub const BINS: usize = 240;
@@ -7,14 +7,14 @@ const PER_OCTAVE: f64 = 12.0;
 /// Where the first bin ends, in bytes: about a packet.
 const FIRST: f64 = 1460.0;
 
-/// The upper edge of a bin, in bytes; bin i holds sizes above edge i - 1. Twelve to an octave, from 1460 B to 1.4 GB, where
-/// the last one holds all the rest.
+/// The upper edge of a bin, in bytes; bin i holds sizes above edge i - 1. There are twelve bins to an octave, from 1460 B to 1.4 GB;
+/// the last one holds all larger sizes.
 pub fn edge(bin: usize) -> u64 {
     // libm's power is the same on every machine.
     (FIRST * libm::exp2(bin as f64 / PER_OCTAVE)).round() as u64
 }
 
-/// A histogram of sizes. Counts are numbers of flows, or what smoothing makes of them.
+/// A histogram of sizes. Counts are numbers of flows, which smoothing makes fractional.
 #[derive(Clone, Debug)]
 pub struct Sizes {
     edges: Vec<u64>,
@@ -36,11 +36,11 @@ impl Sizes {
     pub fn add(&mut self, bin: usize, flows: f64) {
         self.counts[bin] += flows;
     }
-    /// The bins that hold something, and how much.
+    /// The bins that are not empty, and their counts.
     pub fn counts(&self) -> impl Iterator<Item = (usize, f64)> {
         self.counts.iter().copied().enumerate().filter(|(_, count)| *count > 0.0)
     }
-    /// Bytes of all flows, each taken to be as large as its bin allows.
+    /// Bytes of all flows. Each flow is taken to be as large as its bin allows.
     pub fn bytes(&self) -> f64 {
         self.counts().map(|(bin, count)| count * self.edges[bin] as f64).sum()
     }
@@ -48,7 +48,7 @@ impl Sizes {
     pub fn scale(&mut self, factor: f64) {
         self.counts.iter_mut().for_each(|count| *count *= factor);
     }
-    /// Adds another histogram, and empties it.
+    /// Adds another histogram, and empties that one.
     pub fn take_in(&mut self, other: &mut Sizes) {
         for (count, more) in self.counts.iter_mut().zip(&mut other.counts) {
             *count += std::mem::take(more);

@@ -1,4 +1,4 @@
-//! Which class a packet is in: the shim below TCP.
+//! The class of each packet: the shim below TCP.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ pub struct Tagger {
     thresholds: Vec<u64>,
     /// Timeouts in a row after which a flow counts as new, 0 for never.
     aging: u32,
-    /// Where flows that were starved count from; `None` until their next packet shows where they stand.
+    /// For each flow that was starved, the offset from which it counts; `None` until its next packet gives it.
     aged: BTreeMap<FlowId, Option<u64>>,
 }
 
 impl Tagger {
-    /// With ascending thresholds.
+    /// A tagger with ascending thresholds.
     pub fn new(thresholds: &[Bytes], aging: u32) -> Tagger {
         Tagger { thresholds: thresholds.iter().map(|bytes| bytes.get()).collect(), aging, aged: BTreeMap::new() }
     }
@@ -26,7 +26,7 @@ impl Tagger {
         self.thresholds.extend(thresholds);
     }
 
-    /// The class of a packet that begins at `offset` of its flow. A packet that is sent again keeps its class, as offsets do.
+    /// The class of a packet that begins at `offset` of its flow. A retransmission keeps its class, because its offset is the same.
     #[inline]
     pub fn class(&mut self, flow: FlowId, offset: u64) -> u8 {
         let sent = if self.aged.is_empty() { offset } else { self.sent_since_aging(flow, offset) };
@@ -41,7 +41,7 @@ impl Tagger {
         }
     }
 
-    /// Watches for starvation: a flow that was not heard of for `aging` timeouts in a row begins anew (§III-B3).
+    /// Detects starvation: a flow with `aging` timeouts in a row counts as new (§III-B3).
     #[inline]
     pub fn observe(&mut self, event: &Event) {
         match event {

@@ -25,7 +25,7 @@ fn packets_sink_with_the_bytes_of_their_own_message_and_acknowledgements_stay_on
     let config = Config { thresholds: [5_000, 20_000].map(Bytes::new).to_vec(), ..Config::default() };
     let mut pair = Pair::<Pias>::new(&config, roomy(2));
     for _ in 0..2 {
-        // The second one comes over the same connection, and begins anew.
+        // The second one uses the same connection, and starts again in the highest class.
         pair.open(0, 1, 30 * 1460);
         pair.run_to_end(SECOND);
     }
@@ -38,7 +38,7 @@ fn packets_sink_with_the_bytes_of_their_own_message_and_acknowledgements_stay_on
     assert!(pair.sent().iter().filter(|sent| !is_data(sent)).all(|sent| sent.packet.class == 0));
 }
 
-/// A short flow passes a long one at the switch, except for the packet that is on the line: its time is its own and one packet's.
+/// A short flow passes a long one at the switch, except for the packet that is on the line. It takes its own time and that packet's.
 #[test]
 fn a_young_flow_passes_an_old_one() {
     let config = Config { thresholds: vec![Bytes::new(20_000)], ..Config::default() };
@@ -52,7 +52,7 @@ fn a_young_flow_passes_an_old_one() {
     assert!(fct >= alone && fct <= alone + Duration::from_ns(1200), "{fct}");
 }
 
-/// Hosts report what ended, and the controller's thresholds divide small flows from large ones.
+/// The hosts report the flows that ended, and the controller's thresholds divide small flows from large ones.
 #[test]
 fn thresholds_follow_what_hosts_report() {
     let (period, delay) = (Duration::from_ms(1), Duration::from_us(100));
@@ -123,7 +123,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// On a real network any header may come at any time, about a flow that is sent, received, waits for a connection, or is none.
+    /// On a real network any header may arrive at any time: for a flow that is sent, received, or waits for a connection, or for no
+    /// flow.
     #[test]
     fn no_header_breaks_a_host(
         incoming in prop::collection::vec((headers(), 0_u32..4, any::<bool>(), 0_u64..3000), 1..60),

@@ -19,18 +19,19 @@ pub enum FastRetransmit {
     Off,
 }
 
-/// What a flow finds on a connection that has served other flows.
+/// What a flow inherits from earlier flows on its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reuse {
-    /// The last flow's window and slow-start threshold, however long the connection was idle (Linux with `tcp_slow_start_after_idle = 0`).
+    /// The window and the slow-start threshold of the last flow, however long the connection was idle (Linux with
+    /// `tcp_slow_start_after_idle = 0`).
     Keep,
-    /// The same, but at most the initial window after an idle time of one retransmission timeout (RFC 5681 §4.1).
+    /// As `keep`, but after an idle time of one retransmission timeout the window is at most the initial one (RFC 5681 §4.1).
     Restart,
-    /// The same, but each retransmission timeout of idle time halves the window, down to the initial one at the least. The threshold
+    /// As `keep`, but each retransmission timeout of idle time halves the window, down to the initial one at the least. The threshold
     /// is then at least three quarters of the old window (RFC 2861; Linux with `tcp_slow_start_after_idle = 1`, its default).
     Decay,
-    /// What a new connection has: the initial window and no threshold (the PIAS authors' simulator).
+    /// The state of a new connection: the initial window and no threshold (the PIAS authors' simulator).
     Reset,
 }
 
@@ -46,7 +47,7 @@ pub enum MarkedGrowth {
     NextWindow,
 }
 
-/// Whether a timeout halves the slow-start threshold if the window was last cut for a mark.
+/// Whether a timeout halves the slow-start threshold if the last cut of the window was for a mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutAfterCut {
@@ -58,14 +59,14 @@ pub enum TimeoutAfterCut {
     Keep,
 }
 
-/// What the weight of an L2DCT flow bears on.
+/// What the weight of an L2DCT flow applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WeightOn {
-    /// The window grows by w/w_max packets per round trip, and a mark costs half of α^w (the L2DCT paper).
+    /// Growth and cuts: the window grows by w/w_max packets per round trip, and a mark costs half of α^w (the L2DCT paper).
     GrowthAndCuts,
-    /// The window grows by one packet per round trip at every age; a mark costs half of α^w (in effect, the PIAS authors' simulator,
-    /// which grows the window by whichever of the two laws is first to allow it).
+    /// Cuts only: the window grows by one packet per round trip at every age, and a mark costs half of α^w. The PIAS authors' simulator
+    /// has this effect, since its window grows as soon as one of the two growth laws allows it.
     Cuts,
 }
 
@@ -92,7 +93,7 @@ pub struct Config {
     /// The most packets a flow may have unacknowledged (239 in the PIAS authors' simulator: one less than a port holds).
     #[schemars(range(min = 1, max = 65536))]
     pub max_window: u32,
-    /// The fewest packets that a mark leaves to the window (1 in ns-2, 2 in Linux).
+    /// The smallest window that a mark leaves, in packets (1 in ns-2, 2 in Linux).
     #[schemars(range(min = 1, max = 65536))]
     pub min_window: u32,
     /// The least retransmission timeout (PIAS §V-C: 2 ms; its testbed and the PASE paper: 10 ms; Linux: 200 ms; RFC 6298: 1 s).
@@ -103,7 +104,7 @@ pub struct Config {
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub rto_initial: Duration,
-    /// The most that consecutive timeouts double it to (RFC 6298: 60 s or more).
+    /// The longest timeout that back-off reaches (RFC 6298: 60 s or more).
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub rto_max: Duration,
@@ -115,36 +116,37 @@ pub struct Config {
     pub timeout_after_cut: TimeoutAfterCut,
     /// Whether duplicate acknowledgements say that a packet is lost: `auto` (not under packet spraying), `on` or `off`.
     pub fast_retransmit: FastRetransmit,
-    /// How many duplicate acknowledgements, or packets selectively acknowledged beyond a missing one, say that it is lost.
+    /// How many duplicate acknowledgements, or how many selectively acknowledged packets beyond a missing one, show that it is lost.
     #[schemars(range(min = 1, max = 65536))]
     pub dup_ack_threshold: u32,
-    /// Whether receivers acknowledge selectively and senders recover by that (RFC 6675); otherwise by partial acknowledgements alone
-    /// (RFC 6582).
+    /// Whether receivers acknowledge selectively and senders recover losses by that (RFC 6675). If not, recovery uses partial
+    /// acknowledgements alone (RFC 6582).
     pub sack: bool,
-    /// A receiver acknowledges every so many packets in order (1 in data-center simulations; RFC 5681: 2). What is out of order, or
-    /// completes a flow, is acknowledged at once.
+    /// A receiver sends one acknowledgement for this many packets in order (1 in data-center simulations; RFC 5681: 2). A packet out of
+    /// order, and the last packet of a flow, are acknowledged at once.
     #[schemars(range(min = 1, max = 65536))]
     pub ack_every: u32,
-    /// The longest that an acknowledgement waits for further packets, if `ack_every` is above 1.
+    /// The longest time that an acknowledgement waits for further packets, if `ack_every` is above 1.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "1000s"))]
     pub ack_delay: Duration,
     /// Connections that each pair of hosts has from the start (PIAS §V-A: 5; its simulator: 1). More are opened when all are busy.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub connections: u32,
-    /// Whether a connection, with its window, serves one flow after the other (PIAS §V); if not, each flow opens one of its own.
+    /// Whether a connection, with its window, serves one flow after the other (PIAS §V). If not, each flow opens its own connection.
     pub persistent: bool,
     /// Whether opening a further connection takes a round trip before its first data.
     pub handshake: bool,
-    /// What a flow finds on a connection that has served others: `keep` (its window and slow-start threshold), `restart` (the same, but at most
-    /// the initial window after an idle retransmission timeout: RFC 5681 §4.1), `decay` (half the window for each idle timeout: RFC 2861,
-    /// Linux) or `reset` (the initial window and no threshold: the PIAS authors' simulator).
+    /// What a flow inherits on a connection that has served others: `keep` (window and slow-start threshold), `restart` (the same, but
+    /// at most the initial window after an idle retransmission timeout: RFC 5681 §4.1), `decay` (half the window for each idle timeout:
+    /// RFC 2861, Linux) or `reset` (the initial window and no threshold: the PIAS authors' simulator).
     pub reuse: Reuse,
-    /// Whether only acknowledgements of a full window grow it (RFC 2861, RFC 7661); if not, those of a flow that had nothing more to
-    /// send do too (the PIAS authors' simulator).
+    /// Whether acknowledgements grow the window only if the window limited the flow (RFC 2861, RFC 7661). If not, they also grow the
+    /// window of a flow that had nothing more to send (the PIAS authors' simulator).
     pub window_validation: bool,
-    /// Which acknowledgements grow the window where some echo marks: `unmarked` (those without an echo: RFC 3168 §6.1.2), `after_first`
-    /// (all but the first of a row of echoes: the PIAS authors' simulator) or `next_window` (none until the window of a cut is acknowledged: Linux).
+    /// Which acknowledgements grow the window while some echo marks: `unmarked` (those without an echo: RFC 3168 §6.1.2), `after_first`
+    /// (all but the first of a row of echoes: the PIAS authors' simulator) or `next_window` (none until the window of a cut is
+    /// acknowledged: Linux).
     pub growth_under_marks: MarkedGrowth,
     /// Weight of the latest round trip in the estimated share of marked packets (dctcp, d2tcp, l2dct; RFC 8257: 1/16).
     #[schemars(range(min = 0, max = 1))]
@@ -152,10 +154,10 @@ pub struct Config {
     /// The estimate that a new connection starts with (dctcp, d2tcp, l2dct; RFC 8257 and Linux: 1; the PIAS authors' simulator: 0).
     #[schemars(range(min = 0, max = 1))]
     pub initial_alpha: f64,
-    /// The least urgency of a flow with a deadline: far ones back off as if more packets were marked (d2tcp: 0.5).
+    /// The least urgency of a flow with a deadline. Flows with distant deadlines back off as if more packets were marked (d2tcp: 0.5).
     #[schemars(range(min = 0, max = 1000))]
     pub urgency_min: f64,
-    /// The most urgency of a flow with a deadline (d2tcp: 2).
+    /// The largest urgency of a flow with a deadline (d2tcp: 2).
     #[schemars(range(min = 0, max = 1000))]
     pub urgency_max: f64,
     /// Weight of a flow that has sent less than `young` (l2dct: 2.5).
@@ -164,23 +166,24 @@ pub struct Config {
     /// Weight of a flow that has sent more than `old` (l2dct: 0.125).
     #[schemars(range(min = 0, max = 1000))]
     pub weight_min: f64,
-    /// Up to here a flow has `weight_max` (l2dct: 200 KiB).
+    /// A flow that has sent up to this has `weight_max` (l2dct: 200 KiB).
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "0B", "x-max" = "1TB"))]
     pub young: Bytes,
-    /// From here on it has `weight_min` (l2dct: 1 MiB); between, the weight falls linearly.
+    /// A flow that has sent this or more has `weight_min` (l2dct: 1 MiB). In between, the weight falls linearly.
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "1TB"))]
     pub old: Bytes,
-    /// What a flow's weight bears on (l2dct): `growth_and_cuts` (the L2DCT paper) or `cuts` (in effect, the PIAS authors' simulator).
+    /// What a flow's weight applies to (l2dct): `growth_and_cuts` (the L2DCT paper) or `cuts` (the effect in the PIAS authors'
+    /// simulator).
     pub weight_on: WeightOn,
-    /// How long a receiver remembers a finished flow, so as to acknowledge late duplicates; counted from the last of them (60 s in Linux,
-    /// where a later one is answered with a reset). Many times `rto_max`, since as many losses in a row must do no harm, and longer than a
-    /// duplicate can starve in a port.
+    /// How long a receiver remembers a finished flow after its last duplicate, so that it acknowledges late duplicates (60 s in Linux,
+    /// which answers later ones with a reset). It is many times `rto_max`, so that as many losses in a row do no harm, and longer than
+    /// a duplicate can wait in a starved queue.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100000s"))]
     pub time_wait: Duration,
-    /// Ports of switches.
+    /// The ports of switches.
     pub port: EcnConfig,
     /// The hosts' own ports.
     pub nic: EcnConfig,
@@ -224,7 +227,7 @@ impl Default for Config {
     }
 }
 
-/// More packets than this beyond the first missing one do not fit an acknowledgement's blocks.
+/// The blocks of an acknowledgement cannot describe packets more than this beyond the first missing one.
 const MOST_WINDOW: u32 = 1 << 16;
 
 impl Checked for Config {
@@ -248,10 +251,10 @@ impl Config {
             return Err("initial_window: found 0, and no flow could start; it must be 1 or more, such as 10".into());
         }
         if most < initial || most > MOST_WINDOW {
-            return Err(format!("max_window: found {most}; it is from initial_window = {initial} to {MOST_WINDOW}"));
+            return Err(format!("max_window: found {most}; it must be from initial_window = {initial} to {MOST_WINDOW}"));
         }
         if least == 0 || least > most {
-            return Err(format!("min_window: found {least}; it is from 1 to max_window = {most}"));
+            return Err(format!("min_window: found {least}; it must be from 1 to max_window = {most}"));
         }
         for (key, found) in [("dup_ack_threshold", self.dup_ack_threshold), ("ack_every", self.ack_every)] {
             if found == 0 {

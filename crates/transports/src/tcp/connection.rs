@@ -1,4 +1,4 @@
-//! What outlives a flow: connections between pairs of hosts.
+//! Connections between pairs of hosts. They outlive flows.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::config::Reuse;
 use super::controllers::{Any, Kind};
 use super::rtt::RttEstimator;
 
-/// A connection's state that its next flow takes over.
+/// The state of a connection that its next flow inherits.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     /// The congestion window, in packets.
@@ -18,7 +18,7 @@ pub struct Connection {
     pub threshold: f64,
     /// Round-trip time and timeout.
     pub rtt: RttEstimator,
-    /// Its congestion control.
+    /// The congestion control.
     pub controller: Any,
     /// When it last had something to send.
     idle_since: Time,
@@ -35,7 +35,7 @@ impl Connection {
         }
     }
 
-    /// Prepares the connection for its next flow. Estimators go on in any case: the path is the same.
+    /// Prepares the connection for its next flow. Estimators keep their state in any case: the path is the same.
     fn resume(&mut self, now: Time, config: &Config) {
         let initial = f64::from(config.initial_window);
         match config.reuse {
@@ -66,7 +66,7 @@ struct Peer {
     opened: u32,
 }
 
-/// The connections of one host. A flow takes the one that was used last of those that are idle, and a new one if all are busy.
+/// The connections of one host. A flow takes the most recently used idle connection, or a new one if all are busy.
 #[derive(Debug)]
 pub struct Connections {
     kind: Kind,
@@ -74,12 +74,12 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// All hosts are connected, and nothing was sent yet.
+    /// The initial state: all hosts are connected, and nothing was sent yet.
     pub fn new(kind: Kind) -> Connections {
         Connections { kind, peers: BTreeMap::new() }
     }
 
-    /// A connection for a flow, and whether its two ends still have to agree on it.
+    /// A connection for a flow, and whether it needs a handshake first.
     pub fn take(&mut self, now: Time, peer: NodeId, config: &Config) -> (Connection, bool) {
         let peer = self.peers.entry(peer).or_default();
         if let Some(mut connection) = peer.idle.pop() {
@@ -90,7 +90,7 @@ impl Connections {
         (Connection::new(self.kind, config), config.handshake && peer.opened > config.connections)
     }
 
-    /// A flow is complete and needs its connection no more.
+    /// Takes back the connection of a complete flow.
     pub fn release(&mut self, now: Time, peer: NodeId, mut connection: Connection, config: &Config) {
         if !config.persistent {
             return;
@@ -122,7 +122,7 @@ mod tests {
         assert!(!pool.take(at_us(0), NodeId(8), &config).1, "other peers have connections of their own");
         let (connection, _) = pool.take(at_us(0), PEER, &config);
         pool.release(at_us(5), PEER, connection, &config);
-        assert!(!pool.take(at_us(6), PEER, &config).1, "an idle connection is there");
+        assert!(!pool.take(at_us(6), PEER, &config).1, "there is an idle connection");
     }
 
     #[test]

@@ -6,42 +6,42 @@ use flowloom_core::Wire;
 
 use crate::toolkit::{put_u32, take_u32};
 
-/// The header. Packets of a flow are numbered from 0, and numbers take the place of TCP's sequence space: a message never shares
-/// a segment with another, because a connection carries one at a time.
+/// The header. Packets of a flow are numbered from 0, and these numbers replace TCP's sequence space. A connection carries one message
+/// at a time, so a segment never holds bytes of two messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
     /// Opens a further connection.
     Syn,
-    /// Answers it.
+    /// Answers a request for a connection.
     SynAck,
     /// A piece of the flow.
     Data {
-        /// Which packet this is.
+        /// The packet's number.
         number: u32,
-        /// How many the flow has.
+        /// The number of packets of the flow.
         packets: u32,
     },
-    /// Says what has arrived.
+    /// Acknowledges packets.
     Ack {
-        /// ECN echo: the packets that this acknowledges came with congestion experienced (RFC 8257 §3.2).
+        /// ECN echo: the acknowledged packets arrived with congestion experienced (RFC 8257 §3.2).
         echo: bool,
         /// All packets below this one have arrived.
         cumulative: u32,
-        /// What has arrived beyond.
+        /// Ranges that have arrived beyond it.
         blocks: Blocks,
     },
 }
 
-/// How many blocks an acknowledgement has room for: as many as TCP's options leave beside timestamps (RFC 2018 §3).
+/// The number of blocks that fit an acknowledgement: as many as TCP's options hold beside timestamps (RFC 2018 §3).
 pub const MOST_BLOCKS: usize = 3;
 
-/// Selective acknowledgement: ranges of packets that arrived beyond a missing one, relative to the cumulative
-/// acknowledgement. The first holds the packet that is answered (RFC 2018 §4).
+/// Selective acknowledgement: ranges of packets that arrived beyond a missing one, relative to the cumulative acknowledgement. The
+/// first one holds the packet that is acknowledged (RFC 2018 §4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Blocks([(u16, u16); MOST_BLOCKS]);
 
 impl Blocks {
-    /// None.
+    /// No blocks.
     pub const NONE: Blocks = Blocks([(0, 0); MOST_BLOCKS]);
 
     /// The first few of `ranges`, which lie above `cumulative`. Blocks that begin 2¹⁶ packets or more beyond it are left out.

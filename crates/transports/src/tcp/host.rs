@@ -10,7 +10,8 @@ use super::sending::ecn;
 use super::{Config, Header, Outbox};
 use crate::toolkit::Framing;
 
-/// One node's flows, in both directions. All that its windows allow goes to the NIC at once, whose port orders, marks and drops.
+/// One node's flows, in both directions. The host passes all that its windows allow to the NIC at once; the NIC's port orders, marks
+/// and drops.
 pub struct Host {
     sender: Sender,
     receiver: Receiver,
@@ -18,7 +19,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host without flows, under a congestion control.
+    /// A host without flows that uses one congestion control.
     pub fn new(config: &Config, kind: Kind, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &site.wire);
         let fast_retransmit = match config.fast_retransmit {

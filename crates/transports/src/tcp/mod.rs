@@ -21,7 +21,7 @@ pub use host::Host;
 
 use crate::disciplines::EcnPriority;
 
-/// What a call made, until it is polled.
+/// The output of a call, until it is polled.
 type Outbox = crate::toolkit::Outbox<Header>;
 
 /// The port of a switch or a host, with `classes` classes.
@@ -31,7 +31,7 @@ pub fn port(config: &Config, classes: u8, site: &PortSite<'_>) -> EcnPriority {
     EcnPriority::new(if of_host { &config.nic } else { &config.port }, classes, site)
 }
 
-/// A name for TCP's host and ports under one controller.
+/// Defines a transport: TCP's host and ports with one controller.
 macro_rules! transport {
     ($(#[$about:meta])* $type:ident, $name:literal, $kind:expr, $what:literal) => {
         $(#[$about])*
@@ -68,7 +68,7 @@ transport!(
 );
 transport!(
     /// D2TCP.
-    D2tcp, "d2tcp", Kind::D2tcp, "DCTCP that cuts the less the more urgent a flow's deadline is (SIGCOMM 2012)"
+    D2tcp, "d2tcp", Kind::D2tcp, "DCTCP with smaller cuts for flows with more urgent deadlines (SIGCOMM 2012)"
 );
 transport!(
     /// L2DCT.
@@ -76,5 +76,5 @@ transport!(
 );
 transport!(
     /// ECN*.
-    EcnStar, "ecn_star", Kind::EcnStar, "windows halved by marks on the instant queue (CoNEXT 2012)"
+    EcnStar, "ecn_star", Kind::EcnStar, "windows halved by marks on the instantaneous queue (CoNEXT 2012)"
 );

@@ -1,4 +1,4 @@
-//! The receiving end of a host's flows: what is acknowledged, when, and with which echo.
+//! The receiving end of a host's flows: when it acknowledges packets, and with which echo.
 
 use flowloom_core::{Ecn, FlowId, NodeId, Packet, Time};
 
@@ -6,13 +6,13 @@ use super::header::Blocks;
 use super::{Config, Header, Outbox};
 use crate::toolkit::{Arrival, FlowTable, Framing, IndexedHeap, RangeSet, Reassembly};
 
-/// An acknowledgement that waits for more to acknowledge.
+/// An acknowledgement that waits for further packets.
 struct Delayed {
     src: NodeId,
-    /// Packets that it covers.
+    /// The number of packets that it covers.
     packets: u32,
     cumulative: u32,
-    /// Whether they came marked (RFC 8257 §3.2: DCTCP.CE).
+    /// Whether they arrived marked (RFC 8257 §3.2: DCTCP.CE).
     echo: bool,
 }
 
@@ -22,9 +22,9 @@ pub(super) struct Receiver {
     framing: Framing,
     ecn: Ecn,
     reassembly: Reassembly,
-    /// Empty if every packet is acknowledged.
+    /// Empty if no acknowledgement waits.
     delayed: FlowTable<Delayed>,
-    /// By slot, when a delayed acknowledgement waits no longer.
+    /// By slot, when a delayed acknowledgement is sent at the latest.
     timers: IndexedHeap<Time>,
 }
 
@@ -58,14 +58,14 @@ impl Receiver {
         };
         let echo = packet.ecn == Ecn::Marked;
         if self.config.ack_every > 1 {
-            // In order and not the last: the packet that everything was waiting for, with nothing beyond.
+            // The packet is in order, is not the last one, and nothing beyond it has arrived.
             let in_order = number + 1 == cumulative && arrived.is_some_and(|set| set.len() == cumulative);
             return self.delay(now, packet, Delayed { src: packet.src, packets: 1, cumulative, echo }, in_order, blocks, out);
         }
         self.acknowledge(packet.flow, packet.src, Header::Ack { echo, cumulative, blocks }, out);
     }
 
-    /// RFC 5681 §4.2's delayed acknowledgement with the state machine of RFC 8257 §3.2: a change of marking is told at once.
+    /// Delayed acknowledgements (RFC 5681 §4.2) with the state machine of RFC 8257 §3.2: a change of marking is acknowledged at once.
     fn delay(
         &mut self,
         now: Time,
@@ -118,7 +118,7 @@ impl Receiver {
     }
 }
 
-/// The block of the packet that is answered, then the highest others: where packets keep their order, those that changed last.
+/// The block of the packet that is acknowledged, then the highest other blocks. If packets keep their order, these have changed last.
 #[cold]
 fn selective(cumulative: u32, number: u32, arrived: &RangeSet) -> Blocks {
     let own = arrived.islands().find(|island| island.contains(&number));

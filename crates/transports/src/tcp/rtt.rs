@@ -1,23 +1,23 @@
-//! How long to wait for an acknowledgement.
+//! The retransmission timeout.
 
 use flowloom_core::{Duration, Time};
 
 use super::Config;
 use super::config::RtoRule;
 
-/// The round-trip time and the timeout that follows from it (RFC 6298). One packet per round trip is timed, never one that was sent
-/// twice (Karn's rule).
+/// The round-trip time and the timeout that follows from it (RFC 6298). One packet per round trip is timed, and never a retransmitted
+/// one (Karn's rule).
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     /// Zero before the first sample.
     smoothed: Duration,
     variation: Duration,
-    /// Timeouts since the last sample, each of which has doubled the timeout.
+    /// Timeouts since the last sample; each has doubled the timeout.
     backoff: u32,
 }
 
 impl RttEstimator {
-    /// Nothing has been measured.
+    /// The state before any measurement.
     pub const NEW: RttEstimator = RttEstimator { smoothed: Duration::ZERO, variation: Duration::ZERO, backoff: 0 };
 
     /// Takes a sample (RFC 6298 §2.2, §2.3).
@@ -33,7 +33,7 @@ impl RttEstimator {
         self.smoothed = (self.smoothed * 7 + rtt) / 8;
     }
 
-    /// The timer expired: the next timeout is twice as long (RFC 6298 §5.5), until there is a sample.
+    /// The timer expired: the next timeout is twice as long, until there is a sample (RFC 6298 §5.5).
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(30);
     }
@@ -43,7 +43,7 @@ impl RttEstimator {
         self.smoothed
     }
 
-    /// The present timeout.
+    /// The current timeout.
     #[inline]
     pub fn timeout(&self, config: &Config) -> Duration {
         let base = match config.rto_rule {
@@ -52,7 +52,7 @@ impl RttEstimator {
             RtoRule::Rfc6298 => (self.smoothed + self.variation * 4).max(config.rto_min),
             RtoRule::Linux => self.smoothed + (self.variation * 4).max(config.rto_min),
         };
-        // It may saturate: `rto_max` is less.
+        // It may saturate, since `rto_max` is less.
         let backed_off = base.as_ps().saturating_mul(1 << self.backoff);
         Duration::from_ps(backed_off).min(config.rto_max)
     }

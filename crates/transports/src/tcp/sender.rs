@@ -13,11 +13,11 @@ use crate::toolkit::{FlowTable, Framing, IndexedHeap};
 pub(super) struct Sender {
     config: Config,
     framing: Framing,
-    /// Duplicate acknowledgements say something about losses.
+    /// Whether duplicate acknowledgements indicate losses.
     fast_retransmit: bool,
     connections: Connections,
     flows: FlowTable<Sending>,
-    /// By slot, when to look at a flow's [`Sending::due`], which is all that acknowledgements move.
+    /// By slot, when to check a flow's [`Sending::due`]. Acknowledgements change only the latter.
     timers: IndexedHeap<Time>,
 }
 
@@ -54,7 +54,7 @@ impl Sender {
         out.packets.push_back(packet);
     }
 
-    /// The other end agrees on a connection.
+    /// The other end has agreed on a connection.
     pub(super) fn handle_syn_ack(&mut self, now: Time, flow: FlowId, out: &mut Outbox) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         let state = &mut self.flows[slot];
@@ -71,7 +71,7 @@ impl Sender {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         let state = &mut self.flows[slot];
         if cumulative > state.sent {
-            return; // it claims what was never sent
+            return; // it acknowledges packets that were never sent
         }
         let before = state.first_missing();
         let known = state.acked.len();
@@ -105,11 +105,11 @@ impl Sender {
             return;
         }
         let is_duplicate = advance == 0 && cumulative == before && (!self.config.sack || state.acked.len() > known);
-        self.mind_losses(now, slot, advance, is_duplicate, out);
+        self.detect_losses(now, slot, advance, is_duplicate, out);
     }
 
-    /// What an acknowledgement means for losses, and what may be sent now.
-    fn mind_losses(&mut self, now: Time, slot: u32, advance: u32, is_duplicate: bool, out: &mut Outbox) {
+    /// Detects losses by an acknowledgement, and sends what is now allowed.
+    fn detect_losses(&mut self, now: Time, slot: u32, advance: u32, is_duplicate: bool, out: &mut Outbox) {
         let state = &mut self.flows[slot];
         match state.phase {
             Phase::Connecting => {}
@@ -211,7 +211,7 @@ mod tests {
 
     const FLOW: FlowId = FlowId(3);
 
-    /// A sender of one flow of so many packets that uses DCTCP, whose estimate stays at `initial_alpha`.
+    /// A DCTCP sender with one flow of this many packets. The estimate stays at `initial_alpha`.
     fn sender(packets: u64, config: Config) -> Sender {
         let framing = Framing::new(NodeId(0), &WireProfile::IP_1500);
         let mut sender = Sender::new(&Config { gain: 0.0, ..config }, Kind::Dctcp, framing, true);
@@ -234,8 +234,8 @@ mod tests {
         &sender.flows[sender.flows.slot_of(FLOW).expect("a flow under way")]
     }
 
-    /// Slow start until the first mark, at a window of 5, which costs nothing as alpha is 0: from there on congestion avoidance, by 1/window.
-    /// Packets up to the sixth were sent before the cut.
+    /// Slow start lasts until the first mark, at a window of 5. The mark costs nothing, as alpha is 0. From there on, congestion
+    /// avoidance grows the window by 1/window. Packets up to the sixth were sent before the cut.
     #[test]
     fn which_acknowledgements_grow_the_window_depends_on_their_echo_and_on_the_cut() {
         let echoes = [false, true, true, true, false, false, false];
@@ -281,7 +281,7 @@ mod tests {
             assert_eq!(state(&late).sent - state(&late).first_missing(), 9);
             time_out(&mut late);
             assert_eq!(state(&late).connection.threshold, next_window);
-            // A timeout is an answer to a loss: the next one halves in any case.
+            // A timeout answers a loss: the next one halves in any case.
             for _ in 0..2 {
                 let all = state(&late).sent;
                 acknowledge(&mut late, all, false);
@@ -291,8 +291,8 @@ mod tests {
         }
     }
 
-    /// 12 packets, 10 of them in the initial window: the first acknowledgement lets the other two go, and what comes then says nothing
-    /// about a larger window.
+    /// 12 packets, 10 of them in the initial window: the first acknowledgement releases the other two. Later acknowledgements do not
+    /// show that a larger window is needed.
     #[test]
     fn what_is_acknowledged_when_nothing_is_left_to_send_grows_the_window_only_without_validation() {
         for (window_validation, expected) in [(true, 11.0), (false, 21.0)] {

@@ -1,4 +1,4 @@
-//! One flow that is being sent: what was sent, what arrived, what is to be sent next.
+//! One flow that is being sent.
 
 use flowloom_core::{Bytes, Ecn, Flow, FlowId, NodeId, Packet, Time};
 
@@ -8,50 +8,50 @@ use super::controllers::{Controller, Progress};
 use super::{Config, Header};
 use crate::toolkit::{Framing, RangeSet};
 
-/// What the sender believes about losses.
+/// The phase of loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// It waits for the other end to agree on a new connection.
+    /// It waits for the handshake of a new connection.
     Connecting,
-    /// Nothing is missing, or not long enough.
+    /// No packet is taken for lost.
     Open,
-    /// Duplicate acknowledgements said that a packet is lost (fast recovery), until all that was outstanding then has arrived.
+    /// Duplicate acknowledgements have shown a loss (fast recovery). The phase lasts until all that was outstanding then has arrived.
     Recovery,
-    /// The timer did, and everything outstanding is taken for lost.
+    /// The timer has expired, and everything outstanding is taken for lost.
     Loss,
 }
 
-/// No packet is being timed.
+/// Marks that no packet is being timed.
 const UNTIMED: (u32, Time) = (u32::MAX, Time::MAX);
 
-/// One flow that is being sent, on a connection of its own until it is complete. Packets are numbered from 0.
+/// One flow that is being sent. It holds a connection until it is complete. Packets are numbered from 0.
 pub(super) struct Sending {
     pub(super) flow: FlowId,
     pub(super) dst: NodeId,
     size: Bytes,
     pub(super) packets: u32,
-    /// The next packet to send; back at the first unacknowledged one after a timeout.
+    /// The next packet to send. After a timeout it is the first unacknowledged one.
     next: u32,
     /// One past the highest packet ever sent.
     pub(super) sent: u32,
     /// The scoreboard.
     pub(super) acked: RangeSet,
     pub(super) phase: Phase,
-    /// The window was all used when the flow last could send: only then does it grow.
+    /// Whether the window was used up when the flow could last send. Only then does it grow.
     limited: bool,
     /// The recovery or loss phase ends when all packets below this one have arrived.
     recover: u32,
     /// In recovery, all packets below this one that were found lost have been resent (RFC 6675: HighRxt).
     resent: u32,
-    /// In this recovery, the last outstanding packet was resent (RFC 6675: RescueRxt).
+    /// Whether the last outstanding packet was resent in this recovery (RFC 6675: RescueRxt).
     rescued: bool,
     /// The controller's round ends when a packet from here on is acknowledged.
     round_end: u32,
-    /// No second cut before a packet from here on is acknowledged.
+    /// The window is not cut again before a packet from here on is acknowledged.
     cut_end: u32,
-    /// The last reduction of the window answered a mark, not a loss.
+    /// Whether the last reduction of the window answered a mark and not a loss.
     cut_for_mark: bool,
-    /// The last acknowledgement echoed a mark.
+    /// Whether the last acknowledgement echoed a mark.
     echoed: bool,
     /// Duplicate acknowledgements since the last advance.
     pub(super) duplicates: u32,
@@ -59,7 +59,7 @@ pub(super) struct Sending {
     pub(super) timeouts: u32,
     /// The packet being timed, and since when.
     timed: (u32, Time),
-    /// When the flow times out; its timer in the heap may be earlier, never later.
+    /// When the flow times out. Its timer in the heap may be earlier, never later.
     pub(super) due: Time,
     deadline: Option<Time>,
     pub(super) connection: Connection,
@@ -109,18 +109,18 @@ impl Sending {
         self.acked.len() > self.first_missing()
     }
 
-    /// Packets that are taken to be in the network: FlightSize (RFC 5681), or after a timeout what was sent again.
+    /// Packets that are assumed to be in the network: FlightSize (RFC 5681), or after a timeout the packets that were sent again.
     #[inline]
     fn flight(&self) -> u32 {
         if self.phase == Phase::Loss { self.unacked_below(self.next) } else { self.next - self.first_missing() }
     }
 
-    /// The request for a connection leaves.
+    /// Starts to time the request for a connection.
     pub(super) fn time_handshake(&mut self, now: Time) {
         self.timed = (0, now);
     }
 
-    /// The other end has agreed on the connection. A request that was repeated gives no sample.
+    /// The other end has agreed on the connection. A repeated request gives no sample.
     pub(super) fn establish(&mut self, now: Time) {
         if self.timeouts == 0 {
             self.connection.rtt.sample(now - self.timed.1);
@@ -139,7 +139,7 @@ impl Sending {
         }
     }
 
-    /// Tells the controller about `packets` acknowledged, and whether a round ends.
+    /// Reports `packets` acknowledged packets to the controller, and the end of a round if it ends.
     #[inline]
     pub(super) fn inform_controller(&mut self, packets: u32, echo: bool, config: &Config) {
         self.connection.controller.acknowledged(packets, echo);
@@ -149,13 +149,13 @@ impl Sending {
         }
     }
 
-    /// Whether a mark is answered now: once per window, and not where a loss is being answered.
+    /// Whether a mark is answered now: once per window, and not while a loss is being answered.
     #[inline]
     pub(super) fn may_cut(&self) -> bool {
         self.phase == Phase::Open && !self.is_window_cut() && self.connection.controller.reacts_to_marks()
     }
 
-    /// Something that was sent before the last cut is not acknowledged yet.
+    /// Whether a packet that was sent before the last cut is still unacknowledged.
     #[inline]
     fn is_window_cut(&self) -> bool {
         self.first_missing() <= self.cut_end
@@ -185,8 +185,8 @@ impl Sending {
         }
     }
 
-    /// Whether an acknowledgement of new packets grows the window, by its echo and the one before. The window stays while fast recovery
-    /// repairs a loss.
+    /// Whether an acknowledgement of new packets grows the window, by its echo and the previous one. The window does not grow while
+    /// fast recovery repairs a loss.
     #[inline]
     pub(super) fn may_grow(&self, echo: bool, config: &Config) -> bool {
         self.phase != Phase::Recovery
@@ -203,8 +203,9 @@ impl Sending {
         self.echoed = echo;
     }
 
-    /// Grows the window for `packets` acknowledged: by one per acknowledgement in slow start, by the controller's number per round trip
-    /// above (RFC 5681 §3.1), and with validation only if the window was what kept the flow from sending (RFC 7661's concern).
+    /// Grows the window for `packets` acknowledged packets: by one per acknowledgement in slow start, and by the controller's number
+    /// per round trip above the threshold (RFC 5681 §3.1). With validation, it grows only if the window limited the flow (the concern
+    /// of RFC 7661).
     #[inline]
     pub(super) fn grow(&mut self, packets: u32, config: &Config, framing: &Framing) {
         let most = f64::from(config.max_window);
@@ -221,14 +222,14 @@ impl Sending {
         *window = window.min(most);
     }
 
-    /// Whether the first missing packet is lost by the count of duplicates, or by what was acknowledged beyond it (RFC 6675 §5, steps 1
-    /// and 2). Not before everything is repaired that the timer found lost (RFC 6582 §4).
+    /// Whether the first missing packet is lost, by the count of duplicates or by the packets acknowledged beyond it (RFC 6675 §5,
+    /// steps 1 and 2). It is false until the losses that the timer found are repaired (RFC 6582 §4).
     pub(super) fn is_hole_lost(&self, config: &Config) -> bool {
         let beyond = self.acked.highest(config.dup_ack_threshold);
         self.first_missing() >= self.recover && (self.duplicates >= config.dup_ack_threshold || beyond.is_some())
     }
 
-    /// Halves the window for a loss. What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
+    /// Halves the window for a loss. Packets that limited transmit sent beyond the window do not count (RFC 5681 §3.2 step 2).
     fn halve(&mut self) {
         let within_window = f64::from(self.flight()).min(self.connection.window);
         self.connection.threshold = (within_window / 2.0).max(2.0);
@@ -255,19 +256,20 @@ impl Sending {
         if complete {
             self.phase = Phase::Open;
             let window = self.connection.threshold;
-            // A burst for all that the window now allows is worse than a round trip of slow start (RFC 6582 §3.2 step 3, option 1).
+            // A burst of all that the window now allows is worse than a round trip of slow start (RFC 6582 §3.2 step 3, option 1).
             self.connection.window = if config.sack { window } else { window.min(f64::from(self.flight() + 1)) };
         }
         complete
     }
 
-    /// A partial acknowledgement of `packets` without selective ones: the next hole is lost as well (RFC 6582 §3.2 step 3).
+    /// Handles a partial acknowledgement of `packets` packets without selective ones: the next hole is lost as well (RFC 6582 §3.2 step
+    /// 3).
     pub(super) fn deflate(&mut self, packets: u32) {
         self.connection.window = (self.connection.window - f64::from(packets) + 1.0).max(1.0);
         self.resent = self.first_missing();
     }
 
-    /// A duplicate in recovery without selective acknowledgement: one packet more has left the network.
+    /// Handles a duplicate in recovery without selective acknowledgement: one more packet has left the network.
     pub(super) fn inflate(&mut self) {
         self.connection.window += 1.0;
     }
@@ -295,7 +297,7 @@ impl Sending {
         self.timed = UNTIMED;
     }
 
-    /// The timer's losses are repaired if all that was outstanding when it expired has arrived.
+    /// Ends the loss phase if all that was outstanding when the timer expired has arrived.
     pub(super) fn leave_loss_if_complete(&mut self) {
         if self.first_missing() >= self.recover {
             self.phase = Phase::Open;
@@ -303,7 +305,7 @@ impl Sending {
         self.next = self.next.max(self.first_missing());
     }
 
-    /// The next packet that the window allows; after a timeout the flow goes back and leaves out what was acknowledged selectively.
+    /// The next packet that the window allows. After a timeout the flow goes back and skips packets that were acknowledged selectively.
     /// The first two duplicate acknowledgements allow one packet each beyond the window (RFC 3042).
     #[inline]
     pub(super) fn next_in_window(&mut self, limited_transmit: u32) -> Option<u32> {
@@ -336,8 +338,8 @@ impl Sending {
             self.resent = hole + 1;
             return Some(hole);
         }
-        // Rule 4, the rescue: nothing beyond the end of a flow would say that its last packets are lost. What was resent by it does not
-        // count in `resent`.
+        // Rule 4, the rescue: no packet follows the end of a flow, so nothing shows that its last packets are lost. A packet resent by
+        // this rule does not count in `resent`.
         if self.rescued {
             return None;
         }
@@ -377,7 +379,7 @@ impl Sending {
     }
 }
 
-/// Every packet of a connection that answers marks is ECN-capable, so that no switch drops it where it would mark others (PIAS
+/// Every packet of a connection that answers marks is ECN-capable. Otherwise a switch would drop it where it marks capable ones (PIAS
 /// paper, §IV-A3).
 #[inline]
 pub(super) fn ecn(reacts_to_marks: bool) -> Ecn {

@@ -1,4 +1,4 @@
-//! TCP between hosts: known answers by hand and in closed form, and survival of whatever a network does.
+//! TCP between hosts: results that follow by hand or in closed form, and random faults and input.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -62,7 +62,7 @@ fn within_its_initial_window_a_flow_takes_its_transmission_time_and_the_delay() 
     }
 }
 
-/// Beyond it too, if the window covers the round trip: acknowledgements come back before the window is used up.
+/// Longer flows do so too if the window covers the round trip: acknowledgements return before the window is used up.
 #[test]
 fn a_window_of_a_round_trip_keeps_the_line_busy() {
     let mut pair = Pair::<Dctcp>::new(&Config::default(), PairSetup { log: false, ..roomy(1) });
@@ -95,8 +95,9 @@ fn a_single_loss_costs_one_retransmission_half_the_window_and_no_timeout() {
         pair.run_to_end(SECOND);
         let resent: Vec<_> = pair.sent().iter().filter(|sent| sent.packet.retransmission).filter_map(data).collect();
         assert_eq!((resent, timeouts(&pair)), (vec![0], vec![]));
-        // First 16, one of them lost. Their 15 duplicates let go: two by limited transmit, the lost one again, and by the rule that each
-        // leaves room for one until the halved window of 8 is outstanding, 5 more. Then 8 are acknowledged at a time, and one more each trip.
+        // First 16 packets, one of which is lost. Their 15 duplicates release two packets by limited transmit, then the retransmission.
+        // Each further one makes room for one, and once the halved window of 8 is outstanding, 5 more follow. Then 8 are acknowledged
+        // at a time, and one more each trip.
         let in_round = |trip: u64| {
             let (from, to) = (at_us(2000 * trip), at_us(2000 * (trip + 1)));
             pair.sent().iter().filter(|sent| data(sent).is_some() && (from..to).contains(&sent.at)).count()
@@ -131,9 +132,10 @@ fn losses_of_one_window_are_repaired_together_with_sack_and_one_by_one_without()
     assert!((fct_in_trips(false, &[3, 8, 9, 15, 20]) - 5.5).abs() < 0.1);
 }
 
-/// RFC 6675 §4, NextSeg rule 4, by hand: 20 packets at once, 5, 18 and 19 are lost. Three packets beyond the fifth are there after a round trip, and it is
-/// resent. When 10 packets are left in the network the window of 10 allows another one: there is nothing new, and nothing unknown below what has
-/// arrived, so the last one is resent (the rescue). That it has arrived says after one more round trip that 18 has not, which is resent (rule 3).
+/// RFC 6675 §4, NextSeg rule 4, by hand. 20 packets are sent at once; 5, 18 and 19 are lost. After a round trip, three packets beyond
+/// packet 5 have arrived, and it is resent. When 10 packets are left in the network, the window of 10 allows another one. No packet is
+/// new, and all losses that are known are resent, so the last packet is resent (the rescue). One round trip later its acknowledgement
+/// shows that 18 is missing, which is resent (rule 3).
 #[test]
 fn a_rescue_spares_a_lost_tail_the_timer() {
     let config = Config { initial_window: 20, ..patient() };
@@ -152,7 +154,7 @@ fn a_rescue_spares_a_lost_tail_the_timer() {
     }
 }
 
-/// What is lost beyond the last packet that arrived, without anything lost before, starts no recovery.
+/// Losses beyond the last packet that arrived start no recovery if nothing was lost before it.
 #[test]
 fn a_lost_tail_waits_for_the_timer_which_doubles() {
     let config = Config { rto_min: Duration::from_ms(10), rto_initial: Duration::from_ms(10), ..Config::default() };
@@ -171,7 +173,7 @@ fn a_lost_tail_waits_for_the_timer_which_doubles() {
     assert!((fct.as_us_f64() - 70_170.0).abs() < 30.0, "{fct}");
 }
 
-/// Only the timer finds losses where duplicates mean nothing; what was acknowledged selectively is not sent again.
+/// If duplicates are ignored, only the timer finds losses. Packets that were acknowledged selectively are not sent again.
 #[test]
 fn with_fast_retransmit_off_the_timer_repairs_and_sack_spares_what_has_arrived() {
     let setup = PairSetup { reorders: true, ..roomy(50) };
@@ -186,8 +188,8 @@ fn with_fast_retransmit_off_the_timer_repairs_and_sack_spares_what_has_arrived()
     }
 }
 
-/// Drop-tail with a buffer of B packets, P in flight on the line: the window saws between (P + B)/2 and P + B. The line is always
-/// busy where B >= P, and else for a share that follows from the sawtooth.
+/// Drop-tail with a buffer of B packets, and P packets in flight on the line: the window oscillates between (P + B)/2 and P + B. The
+/// line is always busy if B >= P; otherwise its utilisation follows from the sawtooth.
 #[test]
 fn a_sawtooth_fills_the_line_if_the_buffer_holds_a_round_trip() {
     // 10 Gb/s, 1.2 us per packet; 60 us one way and 60 back: 100 packets.
@@ -222,7 +224,7 @@ fn a_sawtooth_fills_the_line_if_the_buffer_holds_a_round_trip() {
 /// CCR 27(3), 1997, table 1; periodic losses would give 1.22).
 #[test]
 fn random_loss_gives_the_square_root_laws_throughput() {
-    // With windows of a dozen packets, the trip that each recovery takes counts, and some losses need the timer.
+    // With windows of a dozen packets, the round trip of each recovery matters, and some losses need the timer.
     for (loss, packets, least) in [(1e-3, 700_000_u64, 0.95), (1e-2, 100_000, 0.8)] {
         let mut pair = Pair::<Tcp>::new(&patient(), PairSetup { log: false, ..roomy(1000) });
         let faults = Faults { loss, ..Faults::default() };
@@ -269,7 +271,7 @@ fn a_further_connection_takes_a_round_trip_if_it_must_be_opened() {
     assert_eq!(pair.flow(third).fct(), pair.flow(first).fct());
 }
 
-/// A connection keeps its window for its next flow, and loses it by being idle.
+/// A connection keeps its window for its next flow, and loses it when it is idle.
 #[test]
 fn the_next_flow_starts_with_the_window_that_the_last_one_left() {
     let config = Config { initial_window: 2, rto_min: Duration::from_ms(20), ..patient() };
@@ -293,8 +295,8 @@ fn the_next_flow_starts_with_the_window_that_the_last_one_left() {
     assert_eq!(after_idling, 2);
 }
 
-/// RFC 8257 §3.2 with an acknowledgement for every second packet: a change of marking is told at once, so that the sender counts
-/// the marks exactly.
+/// RFC 8257 §3.2 with an acknowledgement for every second packet: a change of marking is acknowledged at once, so that the sender
+/// counts the marks exactly.
 #[test]
 fn delayed_acknowledgements_echo_marks_exactly() {
     let config = Config { ack_every: 2, ..Config::default() };
@@ -336,7 +338,7 @@ fn a_lone_packet_is_acknowledged_when_the_delay_is_over() {
     assert!((Duration::from_us(900)..Duration::from_us(1300)).contains(&(end - Time::ZERO)), "{end}");
 }
 
-/// Every packet of a sender that answers marks is ECN-capable, acknowledgements and requests too; NewReno's are not.
+/// Every packet of a sender that answers marks is ECN-capable, also acknowledgements and requests; NewReno's packets are not.
 #[test]
 fn all_or_no_packets_are_ecn_capable() {
     fn capable<T: Transport<Header = Header, Config = Config>>() -> Vec<bool> {
@@ -349,7 +351,7 @@ fn all_or_no_packets_are_ecn_capable() {
     assert_eq!(capable::<Tcp>(), [false; 8]);
 }
 
-/// What acknowledgements claim from outside is no panic and moves nothing.
+/// Forged acknowledgements cause no panic and change nothing.
 #[test]
 fn claims_of_what_was_never_sent_are_ignored() {
     let count = Rc::new(Cell::new(0));

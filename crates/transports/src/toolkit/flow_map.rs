@@ -1,18 +1,18 @@
-//! From a flow's id to a number, without hashing.
+//! A map from flow ids to numbers.
 
 use flowloom_core::FlowId;
 
-/// Marks an empty place; no slot has this number.
+/// Marks an empty place. It is not a valid number.
 const EMPTY: u32 = u32::MAX;
-/// The least capacity that is kept once something was inserted.
+/// The least capacity once a flow was inserted.
 const LEAST: usize = 8;
 
-/// A map from [`FlowId`] to a `u32` other than `u32::MAX`: open addressing with linear probing and backward-shift deletion, at
-/// most half full and, beyond the least capacity, at least an eighth.
+/// A map from [`FlowId`] to a `u32` other than `u32::MAX`: open addressing with linear probing and backward-shift deletion. It is at
+/// most half full and, above the least capacity, at least an eighth full.
 ///
-/// A place is the top bits of the id times 2³²/φ. Ids are handed out in sequence, and consecutive multiples of the golden
-/// ratio keep apart from each other; the plain low bits were rejected because a burst that pairs every host with every other in
-/// order gives one receiver ids at a stride of a power of two, which all share their low bits.
+/// The place of a flow is the top bits of its id times 2³²/φ. Ids are assigned in sequence, and consecutive multiples of the golden
+/// ratio are spread evenly. The low bits of the id would collide: a burst that pairs every host with every other in order gives one
+/// receiver ids at a stride of a power of two, which share their low bits.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMap {
     places: Vec<(u32, u32)>,
@@ -20,11 +20,11 @@ pub struct FlowMap {
 }
 
 impl FlowMap {
-    /// How many flows there are.
+    /// The number of flows.
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether there is none.
+    /// Whether there are no flows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -36,7 +36,7 @@ impl FlowMap {
         (flow.wrapping_mul(0x9E37_79B9) >> shift) as usize
     }
 
-    /// Where the flow is, or the empty place where it would go. Needs a place that is empty.
+    /// The place of the flow, or the empty place where it would be inserted. At least one place must be empty.
     #[inline]
     fn find(&self, flow: u32) -> usize {
         let mask = self.places.len() - 1;
@@ -50,7 +50,7 @@ impl FlowMap {
         }
     }
 
-    /// The number under which the flow was inserted.
+    /// The number that the flow maps to.
     #[inline]
     pub fn get(&self, flow: FlowId) -> Option<u32> {
         if self.places.is_empty() {
@@ -63,7 +63,7 @@ impl FlowMap {
     /// Maps the flow to `slot` and returns what it was mapped to before.
     ///
     /// # Panics
-    /// Where `slot` is `u32::MAX`.
+    /// If `slot` is `u32::MAX`.
     pub fn insert(&mut self, flow: FlowId, slot: u32) -> Option<u32> {
         assert!(slot != EMPTY, "u32::MAX is not a slot");
         if (self.len + 1) * 2 > self.places.len() {
@@ -79,7 +79,7 @@ impl FlowMap {
         Some(before)
     }
 
-    /// Forgets the flow and returns what it was mapped to.
+    /// Removes the flow and returns what it was mapped to.
     pub fn remove(&mut self, flow: FlowId) -> Option<u32> {
         if self.places.is_empty() {
             return None;
@@ -90,7 +90,7 @@ impl FlowMap {
         if slot == EMPTY {
             return None;
         }
-        // Close the gap: whoever was pushed past the hole by collisions moves back into it.
+        // Close the gap: an entry that a collision pushed past the hole moves back into it.
         let mut at = (hole + 1) & mask;
         while self.places[at].1 != EMPTY {
             let distance = at.wrapping_sub(self.home(self.places[at].0)) & mask;
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(map.get(FlowId(9_995)), Some(9_995));
     }
 
-    /// A sliding window of consecutive ids, or of ids at a stride of a power of two, sits within a few places of home.
+    /// Probe sequences are short for a sliding window of consecutive ids, or of ids at a stride of a power of two.
     #[test]
     fn probes_are_short_for_ids_as_they_come() {
         for stride in [1, 2, 3, 127, 128, 144, 1024] {

@@ -15,8 +15,8 @@ enum Slot<T> {
 /// Ends the free list.
 const NONE: u32 = u32::MAX;
 
-/// The state of a node's flows, found by [`FlowId`] once per packet and named by a `u32` slot from there on. Slots are dense and
-/// reused, so that heaps and lists can be indexed by them; memory follows the largest number of flows at one time.
+/// The state of a node's flows. A packet's flow is looked up once by its [`FlowId`] and is then addressed by a `u32` slot. Slots are
+/// dense and reused, so heaps and lists can be indexed by them. Memory follows the largest number of flows at one time.
 #[derive(Clone, Debug)]
 pub struct FlowTable<T> {
     slots: Vec<Slot<T>>,
@@ -31,19 +31,19 @@ impl<T> Default for FlowTable<T> {
 }
 
 impl<T> FlowTable<T> {
-    /// How many flows there are.
+    /// The number of flows.
     pub fn len(&self) -> usize {
         self.map.len()
     }
-    /// Whether there is none.
+    /// Whether there are no flows.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Takes in a flow's state and returns its slot.
+    /// Adds a flow's state and returns its slot.
     ///
     /// # Panics
-    /// Where the flow is there already.
+    /// If the flow is already in the table.
     pub fn insert(&mut self, flow: FlowId, state: T) -> u32 {
         let used = Slot::Used { flow, state };
         let slot = self.free;
@@ -58,7 +58,7 @@ impl<T> FlowTable<T> {
             slot
         };
         let before = self.map.insert(flow, slot);
-        assert!(before.is_none(), "flow {} is there already", flow.0);
+        assert!(before.is_none(), "flow {} is already in the table", flow.0);
         slot
     }
 
@@ -71,7 +71,7 @@ impl<T> FlowTable<T> {
     /// The flow in a slot.
     ///
     /// # Panics
-    /// Where the slot is free.
+    /// If the slot is free.
     #[inline]
     pub fn flow_of(&self, slot: u32) -> FlowId {
         match &self.slots[slot as usize] {
@@ -80,10 +80,10 @@ impl<T> FlowTable<T> {
         }
     }
 
-    /// Gives a flow up; the slot may name another flow from now on.
+    /// Removes a flow. Its slot may be reused from now on.
     ///
     /// # Panics
-    /// Where the slot is free.
+    /// If the slot is free.
     pub fn remove(&mut self, slot: u32) -> T {
         match std::mem::replace(&mut self.slots[slot as usize], Slot::Free { next: self.free }) {
             Slot::Used { flow, state } => {

@@ -2,8 +2,8 @@
 
 use flowloom_core::{Bytes, Ecn, FlowId, NodeId, Packet, WireProfile};
 
-/// Makes one node's packets, with the sizes of a [`WireProfile`]. Class, ECN and retransmission are left at 0, not capable and
-/// `false`; whoever needs others sets them.
+/// Makes one node's packets with the sizes of a [`WireProfile`]. A packet has class 0, is not ECN-capable and is not marked as a
+/// retransmission; callers change these fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Framing {
     src: NodeId,
@@ -13,21 +13,21 @@ pub struct Framing {
 }
 
 impl Framing {
-    /// For packets made at `src`.
+    /// Makes packets that `src` sends.
     pub fn new(src: NodeId, wire: &WireProfile) -> Framing {
         let narrow = |bytes: Bytes| u32::try_from(bytes.get()).expect("packets are below 4 GiB");
         Framing { src, payload: wire.payload().get(), overhead: narrow(wire.overhead), control: narrow(wire.control) }
     }
 
-    /// How many data packets a flow of `size` takes; one if it is empty.
+    /// The number of data packets of a flow of `size`: at least one, even if it is empty.
     ///
     /// # Panics
-    /// Where they are 2³² or more.
+    /// If there are 2³² packets or more.
     pub fn packets(&self, size: Bytes) -> u32 {
         self.checked_packets(size).expect("a flow has fewer than 2^32 packets")
     }
 
-    /// The same, `None` where they are 2³² or more: what a header on a real network may claim.
+    /// The same, or `None` if there are 2³² packets or more, which a header on a real network may claim.
     pub fn checked_packets(&self, size: Bytes) -> Option<u32> {
         u32::try_from(size.pieces(Bytes::new(self.payload))).ok()
     }

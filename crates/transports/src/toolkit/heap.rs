@@ -1,14 +1,14 @@
-//! A priority queue whose members can be found again.
+//! A priority queue in which members can be found, changed and removed.
 
 use flowloom_core::Time;
 
 const ABSENT: u32 = u32::MAX;
 const ARITY: usize = 4;
 
-/// A min-heap of (key, slot), where a slot is a small dense number (see [`FlowTable`](super::FlowTable)) that is in the heap at
-/// most once. Equal keys leave in the order of their slots, so the order of removal depends on the content alone.
+/// A min-heap of (key, slot). A slot is a small dense number (see [`FlowTable`](super::FlowTable)) that is in the heap at most once.
+/// Slots with equal keys are removed in ascending order, so the order of removal depends only on the content.
 ///
-/// Four-ary: half as deep as a binary heap, and the four children share a cache line or two.
+/// The heap is four-ary: half as deep as a binary heap, and four children share a cache line or two.
 #[derive(Clone, Debug)]
 pub struct IndexedHeap<K> {
     items: Vec<(K, u32)>,
@@ -23,8 +23,8 @@ impl<K> Default for IndexedHeap<K> {
 
 /// Timers.
 impl IndexedHeap<Time> {
-    /// The next slot that is due at `now` or before, as `due` says; whoever takes it sets its next time. What was put off meanwhile is set
-    /// back here, when its turn comes: putting off need not touch the heap, which is then in use once per span and not once per packet.
+    /// The next slot that is due at `now` or before, according to `due`. The caller sets its next time. A timer that was postponed is
+    /// moved here, when it comes first in the heap. So the heap changes once per interval and not once per packet.
     pub fn expired(&mut self, now: Time, due: impl Fn(u32) -> Time) -> Option<u32> {
         while let Some((_, slot)) = self.peek().filter(|(at, _)| *at <= now) {
             if due(slot) <= now {
@@ -37,15 +37,15 @@ impl IndexedHeap<Time> {
 }
 
 impl<K: Ord + Copy> IndexedHeap<K> {
-    /// How many slots are in.
+    /// The number of slots in the heap.
     pub fn len(&self) -> usize {
         self.items.len()
     }
-    /// Whether none is in.
+    /// Whether the heap is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
-    /// Whether the slot is in.
+    /// Whether the slot is in the heap.
     #[inline]
     pub fn contains(&self, slot: u32) -> bool {
         self.place(slot).is_some()
@@ -61,7 +61,7 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         self.items.first().copied()
     }
 
-    /// Puts the slot in under `key`, or moves it there if it is in already.
+    /// Inserts the slot with `key`, or changes its key if it is already in the heap.
     #[inline]
     pub fn set(&mut self, slot: u32, key: K) {
         if let Some(at) = self.place(slot) {
@@ -81,7 +81,7 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         self.rise(self.items.len() - 1);
     }
 
-    /// Takes out the least.
+    /// Removes the slot with the least key.
     #[inline]
     pub fn pop(&mut self) -> Option<(K, u32)> {
         let least = self.peek()?;
@@ -89,7 +89,7 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         Some(least)
     }
 
-    /// Takes a slot out and returns its key.
+    /// Removes a slot and returns its key.
     #[inline]
     pub fn remove(&mut self, slot: u32) -> Option<K> {
         let at = self.place(slot)?;

@@ -1,4 +1,5 @@
-//! What schemes share. None of it hashes with a keyed hash, allocates per packet, or keeps anything of a finished flow.
+//! Data structures that schemes share. None of them uses a keyed hash or allocates per packet. Memory follows the flows in progress and
+//! those that finished recently (see [`TimeWait`]).
 
 mod flow_map;
 mod flow_table;

@@ -1,15 +1,15 @@
-//! What an endpoint's call leaves to be polled.
+//! The output of an endpoint's call.
 
 use std::collections::VecDeque;
 
 use flowloom_core::{Event, Packet};
 
-/// Packets and events, oldest first. Drained after every call, so it stays as large as one call makes it.
+/// Packets and events, oldest first. It is drained after every call, so it stays as large as the output of one call.
 #[derive(Clone, Debug)]
 pub struct Outbox<H> {
-    /// To send.
+    /// Packets to send.
     pub packets: VecDeque<Packet<H>>,
-    /// To report.
+    /// Events to report.
     pub events: VecDeque<Event>,
 }
 

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-/// A set of packet numbers as sorted, disjoint, non-adjacent ranges. Packets mostly arrive in order, so the lowest range is kept
-/// in place and the others, one per hole, on the heap: a flow of any length without holes takes 40 bytes.
+/// A set of packet numbers as sorted, disjoint, non-adjacent ranges. Packets mostly arrive in order, so the lowest range is stored
+/// inline and the others, one per hole, on the heap. A flow of any length without holes takes 40 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
-    /// The lowest range, `start..end`; empty where the set is.
+    /// The lowest range, `start..end`; empty if the set is.
     start: u32,
     end: u32,
     /// The ranges above the lowest, ascending.
@@ -15,22 +15,22 @@ pub struct RangeSet {
 }
 
 impl RangeSet {
-    /// How many numbers are in.
+    /// The number of packets in the set.
     #[inline]
     pub fn len(&self) -> u32 {
         self.len
     }
-    /// Whether none is in.
+    /// Whether the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Whether `0..total` is in, all of it.
+    /// Whether the set contains all of `0..total`.
     #[inline]
     pub fn is_complete(&self, total: u32) -> bool {
         self.first_missing() >= total
     }
-    /// The least number that is not in: what a cumulative acknowledgement says.
+    /// The least number that is not in the set: the value of a cumulative acknowledgement.
     #[inline]
     pub fn first_missing(&self) -> u32 {
         if self.start == 0 { self.end } else { 0 }
@@ -42,20 +42,20 @@ impl RangeSet {
         lowest.into_iter().chain(self.rest.iter().copied()).map(|(start, end)| start..end)
     }
 
-    /// The ranges above the least missing number, the highest first: what a selective acknowledgement says.
+    /// The ranges above the least missing number, highest first: the content of a selective acknowledgement.
     #[inline]
     pub fn islands(&self) -> impl Iterator<Item = Range<u32>> {
         let lowest = (self.start > 0).then_some((self.start, self.end));
         self.rest.iter().rev().copied().chain(lowest).map(|(start, end)| start..end)
     }
 
-    /// How many of `range` are in.
+    /// How many numbers of `range` are in the set.
     pub fn count_in(&self, range: Range<u32>) -> u32 {
         let overlap = |island: Range<u32>| island.end.min(range.end).saturating_sub(island.start.max(range.start));
         self.islands().map(overlap).sum::<u32>() + overlap(0..self.first_missing())
     }
 
-    /// Of the numbers in that lie above the least missing one, the `count`-th highest, counted from 1.
+    /// The `count`-th highest number of the set, counted from 1, among those above the least missing number.
     pub fn highest(&self, count: u32) -> Option<u32> {
         let mut left = count;
         for island in self.islands() {
@@ -68,7 +68,7 @@ impl RangeSet {
         None
     }
 
-    /// Whether `n` is in.
+    /// Whether `n` is in the set.
     #[inline]
     pub fn contains(&self, n: u32) -> bool {
         n < self.end && n >= self.start || n > self.end && self.range_with(n).is_some()
@@ -76,7 +76,7 @@ impl RangeSet {
 
     /// The range in `rest` that holds `n`.
     fn range_with(&self, n: u32) -> Option<(u32, u32)> {
-        // Most questions are about what lies beyond all that is in.
+        // Most queries are for numbers beyond the whole set.
         if self.rest.last().is_none_or(|(_, end)| *end <= n) {
             return None;
         }
@@ -85,10 +85,10 @@ impl RangeSet {
         (n < range.1).then_some(range)
     }
 
-    /// The least number above `n` that is not in.
+    /// The least number above `n` that is not in the set.
     ///
     /// # Panics
-    /// Where `n` is `u32::MAX`.
+    /// If `n` is `u32::MAX`.
     pub fn next_missing_after(&self, n: u32) -> u32 {
         let next = n.checked_add(1).expect("packet numbers end below u32::MAX");
         if next < self.end && next >= self.start {
@@ -97,7 +97,7 @@ impl RangeSet {
         self.range_with(next).map_or(next, |(_, end)| end)
     }
 
-    /// Puts `n` in and says whether it is new.
+    /// Inserts `n` and returns whether it is new.
     #[inline]
     pub fn insert(&mut self, n: u32) -> bool {
         if n == self.end && self.len > 0 {
@@ -108,7 +108,7 @@ impl RangeSet {
             }
             return true;
         }
-        // Spraying reorders neighbours all the time: most other packets lie at or beyond the end of all that is in.
+        // Packet spraying often swaps neighbours: most other packets lie at or beyond the end of the set.
         let Some(last) = self.rest.last_mut() else { return self.insert_out_of_order(n) };
         if n < last.1 {
             return self.insert_out_of_order(n);
@@ -142,7 +142,7 @@ impl RangeSet {
         true
     }
 
-    /// Swallows the next range if the lowest has grown up to it.
+    /// Merges the next range if the lowest one has grown up to it.
     fn join_lowest(&mut self) {
         if let Some((start, end)) = self.rest.first().copied()
             && start == self.end
@@ -167,12 +167,12 @@ impl RangeSet {
         }
     }
 
-    /// Puts a range in, as a selective acknowledgement does, and says how many of its numbers are new.
+    /// Inserts a range, as for a selective acknowledgement, and returns how many of its numbers are new.
     pub fn insert_range(&mut self, range: Range<u32>) -> u32 {
         if range.start <= self.first_missing() {
             return self.insert_below(range.end);
         }
-        // A receiver repeats what it has said: mostly there is nothing new, or something at the end.
+        // A receiver repeats its ranges: mostly nothing is new, or only the end.
         let mut next = range.start;
         let mut new = 0;
         while next < range.end {
@@ -182,13 +182,13 @@ impl RangeSet {
         new
     }
 
-    /// Puts `0..end` in, as a cumulative acknowledgement does, and says how many of them are new.
+    /// Inserts `0..end`, as for a cumulative acknowledgement, and returns how many of its numbers are new.
     pub fn insert_below(&mut self, end: u32) -> u32 {
         if end <= self.first_missing() {
             return 0;
         }
         let before = self.len;
-        // Ranges that begin at or below `end` are swallowed, the last of them may reach beyond it.
+        // Ranges that begin at or below `end` are merged; the last of them may reach beyond it.
         let swallowed = self.rest.partition_point(|(start, _)| *start <= end);
         let reach = if swallowed > 0 {
             self.rest[swallowed - 1].1

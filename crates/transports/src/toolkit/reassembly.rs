@@ -1,4 +1,4 @@
-//! The receiving end of flows whose every data packet says which it is and how many there are.
+//! The receiving end of flows. Every data packet carries its number and the number of packets of its flow.
 
 use std::collections::VecDeque;
 
@@ -13,16 +13,16 @@ struct Receiving {
     packets: u32,
 }
 
-/// What is there of a flow after a packet of it came.
+/// The state of a received flow after one of its packets arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// All packets below this one have arrived: the cumulative acknowledgement.
     pub cumulative: u32,
-    /// Every packet that has, `None` if all have.
+    /// The packets that have arrived, `None` if all have.
     pub arrived: Option<&'a RangeSet>,
 }
 
-/// All flows that a node receives, and those it has just finished receiving. Reports each byte once.
+/// All flows that a node receives, and those that have just finished. Each byte is reported once.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     flows: FlowTable<Receiving>,
@@ -30,13 +30,13 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Remembers finished flows for `span` after the last sign of them.
+    /// Remembers finished flows for `span` after their last packet.
     pub fn new(span: Duration) -> Reassembly {
         Reassembly { flows: FlowTable::default(), finished: TimeWait::new(span) }
     }
 
-    /// Takes in data packet `number` of `packets` (see [`Framing::data`](super::Framing::data)), reports what is new, and
-    /// returns what is there now. `None` where the packet contradicts itself or others of its flow.
+    /// Handles data packet `number` of `packets` (see [`Framing::data`](super::Framing::data)), reports new bytes, and returns the
+    /// flow's state. Returns `None` if the packet contradicts itself or other packets of its flow.
     #[inline]
     pub fn receive<H>(
         &mut self,
@@ -71,7 +71,7 @@ impl Reassembly {
         Some(Arrival { cumulative, arrived: Some(&self.flows[slot].arrived) })
     }
 
-    /// The cumulative acknowledgement of a flow of `packets` packets that was asked about; opens no flow.
+    /// The cumulative acknowledgement that answers a query about a flow of `packets` packets. It opens no flow.
     pub fn cumulative(&mut self, now: Time, flow: FlowId, packets: u32) -> u32 {
         if self.finished.refresh(now, flow) {
             return packets;

@@ -6,12 +6,12 @@ use flowloom_core::{Duration, FlowId, Time};
 
 use super::FlowMap;
 
-/// Remembers, for a span, the flows that finished, so that a late duplicate is answered as such and does not open the flow
-/// anew. It needs no timer: each insertion forgets what is due, so memory follows the number of flows finished per span.
+/// Remembers flows for a span after they finished, so that a late duplicate is answered and does not open the flow again. It needs no
+/// timer: each insertion removes the entries that are due, so memory follows the number of flows that finish per span.
 #[derive(Clone, Debug)]
 pub struct TimeWait {
     span: Duration,
-    /// When a memory fades, ascending; a flow has one entry for its end and one for each refreshment.
+    /// When entries expire, ascending. A flow has one entry for its end and one for each refresh.
     fading: VecDeque<(Time, FlowId)>,
     /// How many entries of `fading` each flow has.
     entries: FlowMap,
@@ -27,11 +27,11 @@ impl TimeWait {
     pub fn contains(&self, flow: FlowId) -> bool {
         self.entries.get(flow).is_some()
     }
-    /// How many flows are remembered.
+    /// The number of remembered flows.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
-    /// Whether none is remembered.
+    /// Whether no flow is remembered.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -44,8 +44,8 @@ impl TimeWait {
         self.fading.push_back((now + self.span, flow));
     }
 
-    /// If the flow is remembered, remembers it for a span from `now`, and says so. A sender that still repeats itself has not
-    /// heard the answer, and may go on for as long as it takes.
+    /// If the flow is remembered, remembers it for a further span from `now` and returns true. A sender that still repeats itself has
+    /// not received the answer, and may go on until it does.
     pub fn refresh(&mut self, now: Time, flow: FlowId) -> bool {
         let known = self.contains(flow);
         if known {
@@ -54,7 +54,7 @@ impl TimeWait {
         known
     }
 
-    /// Forgets what is due.
+    /// Removes the entries that are due.
     pub fn expire(&mut self, now: Time) {
         while let Some((due, flow)) = self.fading.front().copied()
             && due <= now

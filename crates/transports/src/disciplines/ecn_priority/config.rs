@@ -10,31 +10,31 @@ use crate::{Checked, quantity};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Marking {
-    /// Those of all the port's classes (PIAS paper, §IV-A2).
+    /// The bytes of all classes of the port (PIAS paper, §IV-A2).
     Port,
-    /// Those of the packet's own class.
+    /// The bytes of the packet's own class.
     Queue,
-    /// None: nothing is marked.
+    /// Nothing is marked.
     Off,
 }
 
-/// When a packet is marked. The threshold is compared with an instant queue, the packet itself included.
+/// When a packet is marked. The threshold is compared with the instantaneous queue, which includes the packet itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkAt {
-    /// When it comes, for the queue that it joins.
+    /// On arrival, by the queue that it joins.
     Enqueue,
-    /// When it leaves, for the queue that it leaves behind: its mark is younger by the time it waited.
+    /// On departure, by the queue that it leaves behind. The mark is then more recent by the time that the packet waited.
     Dequeue,
 }
 
-/// How a port's classes divide a memory that is the port's alone.
+/// How a port's classes divide a memory that belongs to the port alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Split {
-    /// One limit for all of them: what does not fit is dropped, whatever its class, and nothing is pushed out.
+    /// One limit for all classes. A packet that does not fit is dropped, whatever its class, and nothing is pushed out.
     Shared,
-    /// Each class has as much as the port is said to have.
+    /// Each class has as much memory as the port is given.
     PerClass,
 }
 
@@ -42,18 +42,19 @@ pub enum Split {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcnConfig {
-    /// Which bytes are compared with `mark_above`: all of the `port`, those of the packet's own `queue` (class), or none (`off`).
+    /// Which bytes are compared with `mark_above`: those of the whole `port`, those of the packet's own `queue` (class), or none
+    /// (`off`).
     pub ecn: Marking,
-    /// An ECN-capable packet is marked where, with itself, more than this is queued (PIAS paper, §V-C: 65 packets; §V-A, at
-    /// 1 Gb/s: 20 kB).
+    /// An ECN-capable packet is marked if more than this is queued, the packet included (PIAS paper, §V-C: 65 packets; §V-A, at 1 Gb/s:
+    /// 20 kB).
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "4GB"))]
     pub mark_above: Bytes,
-    /// When packets are marked: at `enqueue`, for the queue that a packet joins, or at `dequeue`, for the queue that it leaves behind.
+    /// When packets are marked: at `enqueue`, by the queue that a packet joins, or at `dequeue`, by the queue that it leaves behind.
     /// The packet itself counts in both cases.
     pub mark_at: MarkAt,
-    /// How classes divide a memory that is the port's alone: `shared` is one limit for all, without push-out; `per_class` gives each class
-    /// as much as the port is said to have. Without effect where ports share their switch's memory.
+    /// How classes divide a memory that belongs to the port alone: `shared` is one limit for all, without push-out; `per_class` gives
+    /// each class as much memory as the port is given. It has no effect if ports share their switch's memory.
     pub split: Split,
 }
 

@@ -1,4 +1,4 @@
-//! Strict priority with marks: the port of switches, and of hosts, under the TCP family and PIAS.
+//! Strict priority with ECN marks: the port of switches and hosts under the TCP family and PIAS.
 
 mod config;
 #[cfg(test)]
@@ -10,7 +10,7 @@ pub use config::{EcnConfig, MarkAt, Marking, Split};
 
 use super::classes::{Classes, limit};
 
-/// What the ports of one node use of a memory that they share; 0 where each port has its own.
+/// How much the ports of one node use of a memory that they share; 0 if each port has its own memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SharedMemory {
     used: u64,
@@ -23,7 +23,7 @@ impl SharedMemory {
     }
 }
 
-/// What the limit of the memory holds for.
+/// What the limit of the memory applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Scope {
     Port,
@@ -31,31 +31,32 @@ enum Scope {
     Switch,
 }
 
-/// Fraction bits of a dynamic threshold's factor: a memory of 31 bits times a factor of 32 stays within 64.
+/// Fraction bits of a dynamic threshold's factor: 31 bits of memory times 32 bits of factor stay within 64 bits.
 const ALPHA_BITS: u32 = 22;
 
-/// Up to eight classes in strict priority ([`Packet::class`](flowloom_core::Packet::class) 0 leaves first, in order of arrival within a
-/// class; classes beyond the last are treated as the last), ECN marking, and a memory of its own or shared with its node's other ports.
-/// Nothing is ever pushed out: a packet that may not come in is dropped, whatever its class.
+/// Up to eight classes in strict priority, ECN marking, and a memory of the port's own or one shared with the node's other ports.
+/// [`Packet::class`](flowloom_core::Packet::class) 0 leaves first; within a class, packets leave in order of arrival; class numbers
+/// beyond the last one count as the last. Nothing is ever pushed out: a packet that may not come in is dropped, whatever its class.
 ///
-/// * A memory of its own ([`Memory::PerPort`]): a packet comes in if the port (or its class, see [`Split`]) holds at most the limit with it.
-/// * A shared one ([`Memory::PerSwitch`]): dynamic thresholds (Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998). A packet comes in if its
-///   queue, that is its class at this port, is shorter than `alpha` times what is free of the node's memory, both without it, and if it
-///   fits in what is free. n queues that are fed faster than they drain end at alpha·B/(1 + n·alpha) bytes each. A queue that is longer
-///   when the threshold falls takes nothing in until it has drained to below it.
+/// * With a memory of its own ([`Memory::PerPort`]), a packet comes in if the port (or its class, see [`Split`]) then holds at most the limit.
+/// * A shared memory ([`Memory::PerSwitch`]) has dynamic thresholds (Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998). A packet comes in if its
+///   queue, that is its class at this port, is shorter than `alpha` times the free memory of the node, both without the packet, and if it
+///   fits in the free memory. n queues that are fed faster than they drain end at alpha·B/(1 + n·alpha) bytes each. If the threshold falls
+///   below the length of a queue, the queue takes nothing in until it has drained to below the threshold.
 ///
-/// A packet's memory is free when the packet begins to leave; what is on the wire is not counted as queued, neither here nor for marks.
+/// A packet's memory is free when the packet begins to leave. A packet on the wire does not count as queued, neither here nor for
+/// marks.
 #[derive(Clone, Debug)]
-#[repr(C)] // what every packet touches first, and all that passing touches within 16 bytes
+#[repr(C)] // fields that every packet uses come first; those of the fast path lie within 16 bytes
 pub struct EcnPriority {
     limit: u32,
-    /// `u32::MAX`, which no queue reaches, where nothing is marked.
+    /// `u32::MAX`, which no queue reaches, if nothing is marked.
     mark_above: u32,
     scope: Scope,
     mark_by_class: bool,
     mark_at_dequeue: bool,
     classes: Classes,
-    /// Of a dynamic threshold, in units of 2^-[`ALPHA_BITS`].
+    /// The factor of a dynamic threshold, in units of 2^-[`ALPHA_BITS`].
     alpha: u32,
 }
 
@@ -63,7 +64,7 @@ impl EcnPriority {
     /// A port of `classes` classes.
     ///
     /// # Panics
-    /// Where there is no class or are more than eight, the memory is 2 GiB or more, or alpha is not above 0 and below 1024.
+    /// If there is no class, if there are more than eight, if the memory is 2 GiB or more, or if alpha is not above 0 and below 1024.
     pub fn new(config: &EcnConfig, classes: u8, site: &PortSite<'_>) -> EcnPriority {
         let (scope, alpha) = match (site.memory, config.split) {
             (Memory::PerPort(_), Split::Shared) => (Scope::Port, 0),
@@ -104,14 +105,14 @@ impl EcnPriority {
         }
     }
 
-    /// What the marking threshold is compared with, for a packet of this class.
+    /// The number of bytes that the marking threshold is compared with, for a packet of this class.
     #[inline]
     fn watched(&self, class: usize) -> u32 {
         if self.mark_by_class { self.classes.used()[class] } else { self.classes.total() }
     }
 }
 
-/// Out of the way, since most packets are not marked.
+/// A separate function, since most packets are not marked.
 #[cold]
 #[inline(never)]
 fn mark<H>(call: &mut PortCall<'_, H, SharedMemory>, packet: PacketId) {
@@ -121,7 +122,7 @@ fn mark<H>(call: &mut PortCall<'_, H, SharedMemory>, packet: PacketId) {
 /// `alpha` in units of 2^-[`ALPHA_BITS`].
 fn fixed_point(alpha: f64) -> u32 {
     let scaled = (alpha * f64::from(1_u32 << ALPHA_BITS)).round();
-    assert!((1.0..=f64::from(u32::MAX)).contains(&scaled), "alpha is above 0 and below 1024, and not {alpha}");
+    assert!((1.0..=f64::from(u32::MAX)).contains(&scaled), "alpha must be above 0 and below 1024, not {alpha}");
     scaled as u32
 }
 
@@ -146,8 +147,8 @@ impl<H> Discipline<H> for EcnPriority {
         }
     }
 
-    /// Any threshold of a shared memory is above an empty queue, so that what fits may come in. A packet that would be marked for itself
-    /// alone goes the long way.
+    /// Any threshold of a shared memory is above an empty queue, so a packet that fits may come in. A packet that would be marked
+    /// although it is alone takes the slow path.
     #[inline]
     fn pass(&mut self, call: &mut PortCall<'_, H, SharedMemory>, packet: PacketId) -> bool {
         let size = call.pool[packet].size_bytes;

@@ -23,7 +23,7 @@ fn capable(flow: u32, class: u8) -> Packet<()> {
     Packet { ecn: Ecn::Capable, ..packet(flow, class, 1500) }
 }
 
-/// One port of eight classes with the paper's 240 packets, that 65 packets do not mark.
+/// One port of eight classes with the paper's memory of 240 packets. It marks above 65 packets.
 fn alone(config: EcnConfig) -> Rig<(), EcnPriority> {
     Rig::new(port(config, 8, own(360_000)))
 }
@@ -44,7 +44,7 @@ fn the_66th_packet_of_65_is_marked_and_all_after_it() {
     rig.enqueue(capable(66, 0));
     rig.enqueue(packet(67, 0, 1500)); // not capable
     assert_eq!(rig.dequeue().unwrap().flow.0, 66);
-    // 67 packets are left, so the next arrival is the 68th; after three have left, it is the 66th, and after four the 65th.
+    // 67 packets are left, so the next arrival would be the 68th. After three have left it is the 66th, and after four the 65th.
     rig.dequeue();
     rig.dequeue();
     rig.enqueue(capable(68, 7)); // 66
@@ -158,10 +158,11 @@ fn a_queue_above_a_falling_threshold_takes_nothing_and_loses_nothing() {
     let length = |rig: &mut Rig<(), EcnPriority>, port: usize| rig.at(port).port().used().get();
     saturate(&mut rig, &[(0, 0)]);
     assert_eq!(length(&mut rig, 0), MEMORY / 2);
-    // The other queue finds half of the memory free, and so ends at a quarter; the first keeps what it has.
+    // The other queue finds half of the memory free, and so ends at a quarter. The first one keeps what it has.
     saturate(&mut rig, &[(1, 0)]);
     assert_eq!((length(&mut rig, 0), length(&mut rig, 1)), (MEMORY / 2, MEMORY / 4));
-    // Both are offered more than leaves, and only the long one is served: it drains without taking any, the other grows, to a third each.
+    // Both are offered more than leaves, and only the long one is served. It drains without taking anything in, and the other one
+    // grows, until each has a third.
     while length(&mut rig, 0) > MEMORY / 3 {
         let before = length(&mut rig, 0);
         rig.at(1).enqueue(packet(1, 0, SMALL));
@@ -193,7 +194,7 @@ fn no_threshold_lets_more_in_than_is_free() {
     assert!(!rig.at(0).pass(packet(5, 0, 40)));
 }
 
-/// The rules on a plain list of all packets of a node in order of arrival.
+/// A reference model: the rules on a plain list of all packets of a node in order of arrival.
 #[derive(Clone, Debug)]
 struct Model {
     config: EcnConfig,
@@ -248,7 +249,7 @@ impl Model {
         }
         Some(self.list.remove(index).1)
     }
-    /// Whether a packet would come and go at once, and unmarked if it were capable.
+    /// Whether a packet would arrive and leave at once, and would stay unmarked if it were capable.
     fn pass(&self, at: usize, packet: Packet<()>) -> bool {
         let mut alone = self.clone();
         let empty = self.bytes(|port, _| port == at) == 0;
@@ -272,7 +273,7 @@ fn config() -> impl Strategy<Value = EcnConfig> {
     })
 }
 
-/// Factors that are exact in binary, so that the model's are the same.
+/// Factors that are exact in binary, so that the model computes the same values.
 fn memory() -> impl Strategy<Value = Memory> {
     let alpha = prop::sample::select(vec![0.125, 0.5, 1.0, 2.0, 8.0]).prop_map(|alpha| shared(6000, alpha));
     prop_oneof![Just(own(6000)), alpha]

@@ -2,7 +2,7 @@
 
 use super::Config;
 
-/// α of RFC 8257 §3.3. Packets are counted instead of bytes: they differ at a flow's last packet only.
+/// α of RFC 8257 §3.3. It counts packets instead of bytes; the two differ only in a flow's last packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Alpha {
     estimate: f64,
@@ -11,7 +11,7 @@ pub struct Alpha {
 }
 
 impl Alpha {
-    /// That of a new connection.
+    /// The estimate of a new connection.
     pub fn new(config: &Config) -> Alpha {
         Alpha { estimate: config.initial_alpha, acknowledged: 0, marked: 0 }
     }
@@ -28,7 +28,7 @@ impl Alpha {
         self.marked += if echo { packets } else { 0 };
     }
 
-    /// Steps 4 to 7: the estimate moves by `gain` towards the share of the round that ends. It decays where nothing was marked.
+    /// Steps 4 to 7: the estimate moves by `gain` towards the share of the round that ends. It decays in rounds without marks.
     pub fn round_ends(&mut self, config: &Config) {
         if self.acknowledged > 0 {
             let share = f64::from(self.marked) / f64::from(self.acknowledged);

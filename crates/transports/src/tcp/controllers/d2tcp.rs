@@ -1,14 +1,14 @@
-//! As much less as was marked, and less of that the more urgent the flow is.
+//! DCTCP with cuts that depend on the deadline.
 
 use super::dctcp::{Dctcp, DctcpVariant};
 use super::{Config, Progress};
 
 /// D2TCP (B. Vamanan et al., *Deadline-Aware Datacenter TCP*, SIGCOMM 2012): the penalty is α^d instead of α. d is the urgency: the
-/// time that the rest of the flow takes at the present window, over the time that is left. A flow without a deadline has d = 1 and is DCTCP;
-/// one that has missed its deadline has the least.
+/// time that the rest of the flow takes at the current window, over the time that is left. A flow without a deadline has d = 1, as
+/// under DCTCP. A flow that has missed its deadline has the least d.
 pub type D2tcp = Dctcp<Urgency>;
 
-/// What tells D2TCP from DCTCP.
+/// The difference between D2TCP and DCTCP.
 #[derive(Clone, Copy, Debug)]
 pub struct Urgency;
 
@@ -17,7 +17,7 @@ fn urgency(config: &Config, progress: &Progress) -> f64 {
     if deadline <= progress.now {
         return config.urgency_min;
     }
-    // A window that is cut and grows back is three quarters of its height on average.
+    // A window that is cut and grows back is three quarters of its peak on average.
     let per_round_trip = 0.75 * progress.window * progress.packet_bytes as f64;
     let needed_s = progress.left_bytes as f64 / per_round_trip * progress.rtt.as_secs_f64();
     let left_s = (deadline - progress.now).as_secs_f64();
@@ -26,7 +26,7 @@ fn urgency(config: &Config, progress: &Progress) -> f64 {
 
 impl DctcpVariant for Urgency {
     fn penalty(alpha: f64, config: &Config, progress: &Progress) -> f64 {
-        // libm's power is the same on every machine; what it makes of 1 is exact.
+        // libm's power function gives the same result on every machine, and is exact for the exponent 1.
         libm::pow(alpha, urgency(config, progress))
     }
 }

@@ -1,11 +1,11 @@
-//! As much less as was marked.
+//! Cuts in proportion to the share of marked packets.
 
 use std::marker::PhantomData;
 
 use super::alpha::Alpha;
 use super::{Config, Controller, Progress};
 
-/// What DCTCP's descendants make of its estimate, and of the flow. The defaults are DCTCP's own.
+/// How a descendant of DCTCP uses the estimate and the flow's state. The defaults are DCTCP's own.
 pub trait DctcpVariant {
     /// The penalty for marks: the window loses half of it.
     fn penalty(alpha: f64, config: &Config, progress: &Progress) -> f64 {

@@ -1,9 +1,9 @@
-//! Half the window at a mark.
+//! Half the window for a mark.
 
 use super::{Config, Controller, Progress};
 
-/// ECN*: TCP's own answer to marks (RFC 3168 §6.1.2) where switches mark by the instant queue (H. Wu et al., *Tuning ECN for Data
-/// Center Networks*, CoNEXT 2012; PIAS paper, §III-B3).
+/// ECN*: the standard answer of TCP to marks (RFC 3168 §6.1.2) with switches that mark by the instantaneous queue (H. Wu et al.,
+/// *Tuning ECN for Data Center Networks*, CoNEXT 2012; PIAS paper, §III-B3).
 #[derive(Clone, Copy, Debug)]
 pub struct EcnStar;
 

@@ -1,15 +1,15 @@
-//! As much less as was marked, and less of that the younger the flow is.
+//! DCTCP with growth and cuts that depend on the bytes sent.
 
 use super::dctcp::{Dctcp, DctcpVariant};
 use super::{Config, Progress};
 use crate::tcp::WeightOn;
 
 /// L2DCT (A. Munir et al., *Minimizing Flow Completion Times in Data Centers*, INFOCOM 2013): a flow's weight w falls with the bytes it
-/// has sent. The penalty is α^w, and in congestion avoidance the window grows by w/w_max packets per round trip, or by one: see [`WeightOn`].
-/// What counts is the bytes of the flow, not of the connection.
+/// has sent. The penalty is α^w, and in congestion avoidance the window grows by w/w_max packets per round trip, or by one: see
+/// [`WeightOn`]. The bytes of the flow count, not those of the connection.
 pub type L2dct = Dctcp<Youth>;
 
-/// What tells L2DCT from DCTCP.
+/// The difference between L2DCT and DCTCP.
 #[derive(Clone, Copy, Debug)]
 pub struct Youth;
 

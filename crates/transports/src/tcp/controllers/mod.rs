@@ -1,4 +1,4 @@
-//! Congestion control: how large the window is. One small file each, over one trait.
+//! Congestion control of the window. Each algorithm is a small file that implements one trait.
 
 mod alpha;
 mod d2tcp;
@@ -18,10 +18,10 @@ use self::l2dct::L2dct;
 use self::newreno::NewReno;
 use super::Config;
 
-/// What a controller may ask of the flow that it works for.
+/// What a controller may read of its flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// The present.
+    /// The present time.
     pub now: Time,
     /// The window, in packets.
     pub window: f64,
@@ -33,12 +33,12 @@ pub struct Progress {
     pub packet_bytes: u64,
     /// The smoothed round-trip time, zero if unknown.
     pub rtt: Duration,
-    /// When the flow is to be complete.
+    /// The flow's deadline.
     pub deadline: Option<Time>,
 }
 
-/// How the window answers acknowledgements and marks. Slow start, and the answer to loss, are the same for all (RFC 5681); a
-/// controller belongs to a connection and outlives its flows.
+/// How the window answers acknowledgements and marks. Slow start and the answer to losses are the same for all (RFC 5681). A controller
+/// belongs to a connection and outlives its flows.
 pub trait Controller {
     /// Whether packets are sent ECN-capable, and marks are answered.
     fn reacts_to_marks(&self) -> bool;
@@ -46,11 +46,11 @@ pub trait Controller {
     fn acknowledged(&mut self, packets: u32, echo: bool) {
         let _ = (packets, echo);
     }
-    /// All that was outstanding at the last call has been acknowledged: about once in a round trip.
+    /// All that was outstanding at the last call has been acknowledged. This happens about once per round trip.
     fn round_ends(&mut self, config: &Config) {
         let _ = config;
     }
-    /// The share of the window that a mark leaves; asked once per window.
+    /// The share of the window that a mark leaves. It is called once per window.
     fn keeps(&self, config: &Config, progress: &Progress) -> f64;
     /// How many packets the window grows by in a round trip of congestion avoidance.
     fn growth(&self, config: &Config, sent_bytes: u64) -> f64 {
@@ -59,24 +59,24 @@ pub trait Controller {
     }
 }
 
-/// The controllers there are.
+/// The controllers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// RFC 5681: halves on loss, knows no marks.
+    /// RFC 5681: halves on loss and ignores marks.
     #[serde(rename = "newreno")]
     NewReno,
     /// RFC 8257: cuts by the share of marked packets.
     Dctcp,
-    /// DCTCP that cuts less the more urgent a flow's deadline is.
+    /// DCTCP with smaller cuts for flows with more urgent deadlines.
     D2tcp,
     /// DCTCP that favours flows that have sent little.
     L2dct,
-    /// Halves on a mark, with switches that mark by the instant queue (ECN*).
+    /// Halves on a mark; switches mark by the instantaneous queue (ECN*).
     EcnStar,
 }
 
-/// Any of them. Dispatch is a branch that is always the same within a run.
+/// Any controller. The dispatch is a branch that goes the same way throughout a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Any {
     /// See [`Kind::NewReno`].
@@ -92,7 +92,7 @@ pub enum Any {
 }
 
 impl Any {
-    /// That of a new connection.
+    /// The controller of a new connection.
     pub fn new(kind: Kind, config: &Config) -> Any {
         match kind {
             Kind::NewReno => Any::NewReno(NewReno),

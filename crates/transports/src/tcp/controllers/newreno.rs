@@ -1,8 +1,8 @@
-//! No answer but to loss.
+//! No reaction to marks.
 
 use super::{Config, Controller, Progress};
 
-/// TCP NewReno (RFC 5681, RFC 6582): one packet more per round trip, half the window at a loss; packets are not ECN-capable.
+/// TCP NewReno (RFC 5681, RFC 6582): one more packet per round trip, and half the window for a loss. Packets are not ECN-capable.
 #[derive(Clone, Copy, Debug)]
 pub struct NewReno;
 

@@ -1,19 +1,19 @@
-//! What is known of a flow.
+//! The delivery of a flow.
 
 use std::collections::BTreeMap;
 
 use flowloom_core::{Bytes, Duration, Flow, Time};
 
-/// What is known of a flow that was opened.
+/// The delivery of a flow that was opened.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// The flow.
     pub flow: Flow,
     /// Payload bytes delivered so far.
     pub bytes: Bytes,
-    /// When the receiver had all of it.
+    /// When the receiver had the whole flow.
     pub received: Option<Time>,
-    /// When the sender knew.
+    /// When the sender learned that.
     pub acknowledged: Option<Time>,
     /// Delivered ranges, start to end, joined where they touch.
     ranges: BTreeMap<u64, u64>,
@@ -27,7 +27,7 @@ impl Delivery {
     /// From the flow's start until the receiver had all of it.
     ///
     /// # Panics
-    /// Where it has not.
+    /// If the flow is not complete.
     pub fn fct(&self) -> Duration {
         self.received.expect("the flow is complete") - self.flow.start
     }

@@ -1,17 +1,17 @@
-//! What happens to packets on their way.
+//! Faults of packets on their way to the switch.
 
 use flowloom_core::{Duration, Packet, Time};
 
-/// What becomes of a packet between its sender's NIC and the switch.
+/// The fate of a packet between its sender's NIC and the switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It goes its way.
+    /// It is forwarded.
     Pass,
     /// It is lost.
     Drop,
-    /// It comes this much later; packets sent after it may overtake it.
+    /// It arrives this much later; packets sent after it may overtake it.
     Delay(Duration),
-    /// It goes its way, and a copy of it comes this much later.
+    /// It is forwarded, and a copy of it arrives this much later.
     Duplicate(Duration),
 }
 
@@ -20,9 +20,9 @@ pub enum Fate {
 pub struct SentPacket<H> {
     /// When its first bit left.
     pub at: Time,
-    /// What it was.
+    /// The packet.
     pub packet: Packet<H>,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
 }
 
@@ -31,16 +31,16 @@ pub struct SentPacket<H> {
 pub struct Faults {
     /// The share of packets that are lost.
     pub loss: f64,
-    /// The share of packets that come twice.
+    /// The share of packets that are duplicated.
     pub duplicate: f64,
-    /// The share of packets that are late.
+    /// The share of packets that are delayed.
     pub reorder: f64,
-    /// Late packets and copies come uniformly up to this much later.
+    /// The largest delay of late packets and copies; delays are uniform.
     pub late: Duration,
 }
 
 impl Faults {
-    /// A hook for [`Pair::on_packet`](super::Pair::on_packet): the same seed, the same faults.
+    /// A hook for [`Pair::on_packet`](super::Pair::on_packet). The same seed gives the same faults.
     pub fn hook<H>(self, seed: u64) -> impl FnMut(&SentPacket<H>) -> Fate + use<H> {
         let mut state = seed;
         // SplitMix64, uniform on [0, 1).

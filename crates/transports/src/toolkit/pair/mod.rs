@@ -16,7 +16,7 @@ pub use faults::{Fate, Faults, SentPacket};
 pub use setup::PairSetup;
 use setup::star;
 
-/// A port and what it is doing.
+/// A port and its state.
 struct Egress<T: Transport> {
     port: T::Port,
     node: usize,
@@ -33,17 +33,17 @@ enum Step {
     Arrive(PacketId),
     /// A port may send again.
     Free(usize),
-    /// A port asked to be looked at.
+    /// A port asked to be called at this time.
     Look(usize),
 }
 
-/// Decides what becomes of a packet.
+/// Decides the fate of a packet.
 type Hook<H> = Box<dyn FnMut(&SentPacket<H>) -> Fate>;
 
-/// Two or more endpoints of one transport, and its control node if it has one on an extra host, around one switch: every NIC and
-/// every port of the switch runs the transport's [`Discipline`]. The switch cuts through without looking at a header, so on an
-/// idle network a packet arrives a transmission time and [`PairSetup::delay`] after it was sent. A hook may lose, delay or repeat
-/// packets on their way to the switch.
+/// Two or more endpoints of one transport around one switch, and an extra host for the transport's control node if it has one. Every
+/// NIC and every port of the switch runs the transport's [`Discipline`]. The switch forwards at the first bit and reads no header, so
+/// on an idle network a packet arrives one transmission time plus [`PairSetup::delay`] after it was sent. A hook may drop, delay or
+/// duplicate packets on their way to the switch.
 ///
 /// The harness asserts that no byte is delivered twice or beyond the flow's end, that [`Event::Received`] comes once, at the
 /// destination and after all bytes, and that [`Event::Acknowledged`] comes once, at the source and after that.
@@ -72,7 +72,7 @@ impl<T: Transport> Pair<T> {
     /// Makes all endpoints and ports.
     ///
     /// # Panics
-    /// Where the transport's control nodes live on switches.
+    /// If the transport places control nodes on switches.
     pub fn new(config: &T::Config, setup: PairSetup) -> Pair<T> {
         let placement = T::placement(config);
         assert!(placement != Placement::Switches, "a Pair's switch has no control endpoint");
@@ -119,12 +119,12 @@ impl<T: Transport> Pair<T> {
         }
     }
 
-    /// Asks `hook` about every packet that leaves a NIC, from now on; [`SentPacket::fate`] is [`Fate::Pass`] in what it sees.
+    /// Calls `hook` for every packet that leaves a NIC from now on. The hook sees [`SentPacket::fate`] as [`Fate::Pass`].
     pub fn on_packet(&mut self, hook: impl FnMut(&SentPacket<T::Header>) -> Fate + 'static) {
         self.hook = Box::new(hook);
     }
 
-    /// Opens a flow of `size` bytes now; ids count from 0.
+    /// Opens a flow of `size` bytes now. Ids are assigned from 0.
     pub fn open(&mut self, src: u32, dst: u32, size: u64) -> FlowId {
         let id = FlowId(self.flows.len() as u32);
         self.open_flow(Flow {
@@ -143,13 +143,13 @@ impl<T: Transport> Pair<T> {
     /// Opens a flow at its start, now or later.
     ///
     /// # Panics
-    /// Where its id was used before, or its start is over.
+    /// If its id was used before, or its start is in the past.
     pub fn open_flow(&mut self, flow: Flow) {
         assert!(self.flows.insert(flow.id, Delivery::new(flow)).is_none(), "flow ids are unique");
         self.schedule(flow.start, Step::Open(flow));
     }
 
-    /// Runs until nothing is left to do, or until `limit`, and returns the time of the last thing that happened.
+    /// Runs until no event is left, or until `limit`, and returns the time of the last event.
     pub fn run(&mut self, limit: Time) -> Time {
         loop {
             let step = self.steps.first_key_value().map(|((at, _), _)| *at);
@@ -172,10 +172,10 @@ impl<T: Transport> Pair<T> {
         }
     }
 
-    /// Runs until nothing is left to do, and asserts that every flow was delivered and acknowledged and no packet is left.
+    /// Runs until no event is left, and asserts that every flow was delivered and acknowledged and that no packet is left.
     ///
     /// # Panics
-    /// Where that is not so by `limit`.
+    /// If that does not hold by `limit`.
     pub fn run_to_end(&mut self, limit: Time) -> Time {
         let end = self.run(limit);
         for delivery in self.flows.values() {
@@ -186,15 +186,15 @@ impl<T: Transport> Pair<T> {
         end
     }
 
-    /// The present.
+    /// The present time.
     pub fn now(&self) -> Time {
         self.now
     }
-    /// The network the endpoints believe in; its closed forms hold.
+    /// The network as the endpoints see it; its closed forms apply.
     pub fn network(&self) -> &Network {
         &self.network
     }
-    /// What is known of a flow.
+    /// The delivery of a flow.
     pub fn flow(&self, id: FlowId) -> &Delivery {
         &self.flows[&id]
     }
@@ -210,7 +210,7 @@ impl<T: Transport> Pair<T> {
     pub fn sent(&self) -> &[SentPacket<T::Header>] {
         &self.sent
     }
-    /// Every packet that a port gave up, oldest first.
+    /// Every packet that a port dropped, oldest first.
     pub fn dropped(&self) -> &[(Time, FlowId, DropReason)] {
         &self.dropped
     }
@@ -242,7 +242,7 @@ impl<T: Transport> Pair<T> {
     }
 
     fn schedule(&mut self, at: Time, step: Step) {
-        assert!(at >= self.now, "{at} is over");
+        assert!(at >= self.now, "{at} is in the past");
         self.scheduled += 1;
         self.steps.insert((at, self.scheduled), step);
     }
@@ -276,7 +276,7 @@ impl<T: Transport> Pair<T> {
         }
     }
 
-    /// What a driver does after an endpoint was called.
+    /// Does what a driver does after it has called an endpoint.
     fn serve_node(&mut self, node: usize) {
         while let Some(event) = self.endpoint_mut(node).poll_event() {
             self.record(self.node_of(node), event);
@@ -323,7 +323,7 @@ impl<T: Transport> Pair<T> {
         }
     }
 
-    /// Lends a port what it needs for one call, and accounts for what the call did.
+    /// Gives a port what it needs for one call, and accounts for the call's effects.
     fn with_port<R>(
         &mut self,
         egress: usize,
@@ -375,7 +375,7 @@ impl<T: Transport> Pair<T> {
         }
         match self.with_port(egress, Discipline::dequeue) {
             Dequeue::Packet(id) => self.transmit(egress, id),
-            Dequeue::Idle => assert_eq!(self.egresses[egress].waiting, 0, "a port sits on packets"),
+            Dequeue::Idle => assert_eq!(self.egresses[egress].waiting, 0, "a port holds packets but sends none"),
             Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
                 assert!(at > self.now, "a port asks for an instant later than now");
                 self.schedule(at, Step::Look(egress));

@@ -5,9 +5,9 @@ use flowloom_core::{Bytes, Duration, LinkId, Memory, Network, NodeId, PortSite, 
 /// The network that a [`Pair`](super::Pair) runs on.
 #[derive(Clone, Debug)]
 pub struct PairSetup {
-    /// How many hosts; nodes `0..hosts`.
+    /// The number of hosts; they are nodes `0..hosts`.
     pub hosts: usize,
-    /// Of every link.
+    /// The rate of every link.
     pub rate: Rate,
     /// Propagation from host to host, half of it on each side of the switch.
     pub delay: Duration,
@@ -15,9 +15,9 @@ pub struct PairSetup {
     pub wire: WireProfile,
     /// The memory of the ports and of the switch.
     pub memory: Memory,
-    /// Whether endpoints are to expect that packets overtake each other.
+    /// Whether endpoints expect packets to overtake each other.
     pub reorders: bool,
-    /// Random streams of the endpoints start here.
+    /// The seed of the endpoints' random streams.
     pub seed: u64,
     /// Whether [`Pair::sent`](super::Pair::sent) is kept.
     pub log: bool,
