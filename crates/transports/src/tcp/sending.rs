@@ -193,7 +193,7 @@ impl Sending {
             && match config.growth_under_marks {
                 MarkedGrowth::Unmarked => !echo,
                 MarkedGrowth::AfterFirst => !echo || self.echoed,
-                MarkedGrowth::NextWindow => !echo && !(self.phase == Phase::Open && self.is_window_cut()),
+                MarkedGrowth::NextWindow => !(echo || self.phase == Phase::Open && self.is_window_cut()),
             }
     }
 
