@@ -88,13 +88,13 @@ for_each_transport!(open_by_name);
 
 /// How many flows are open at the end.
 const FLOWS: u32 = 4000;
-/// From so many flows on, the bytes per flow count: what a node takes without flows is spread over them.
+/// Bytes per flow count from this many flows on. They include the memory of a node without flows.
 const FLOWS_MIN: u32 = 500;
 /// A flow opens this long after the one before it: the time of some sixteen packets.
 const PERIOD: Duration = Duration::from_us(20);
 /// Of each flow only the first packets arrive, and of these every third is lost: none is ever complete, and all have holes.
 const ARRIVE: u64 = 12;
-/// A flow has so many packets less than the one before it, so that schemes that prefer the shortest turn to each one when it opens.
+/// Each flow has this many packets less than the one before, so that schemes that prefer the shortest flow serve each one when it opens.
 const LESS: u64 = 20;
 
 /// An endpoint, and how many bytes it has allocated.

@@ -1,4 +1,4 @@
-//! What a run costs. `speed REPETITIONS SCENARIO.toml [key=value…]` runs the scenario so many times and prints, for each, one line of
+//! The cost of a run. `speed REPETITIONS SCENARIO.toml [key=value…]` repeats the scenario and prints, for each run, one line of
 //! JSON. `benches/bench.py` calls it, alone and under callgrind.
 
 #![allow(unsafe_code)] // one system call

@@ -62,7 +62,7 @@ fn the_hosts_own_delay_is_in_the_round_trip() {
         let back = Duration::from_ns(40_800) + bits([40; 4]);
         assert_eq!(record.received, Time::ZERO + there);
         assert_eq!(record.acknowledged, record.received + back);
-        // The closed form knows it, too.
+        // The closed form includes it, too.
         let path = plan.network.path(NodeId(0), NodeId(1));
         assert_eq!(plan.network.flow_time(&path, Bytes::new(1), &plan.wire), there);
         assert_eq!(plan.network.packet_time(&path, plan.wire.control), back);

@@ -33,7 +33,7 @@ struct Pairing {
     ends: [usize; 2],
 }
 
-/// The matching between two events. A flow in service only moves forward in the order, and whoever waits stays where it is, so
+/// The matching between two events. A flow in service only moves forward in the order, and a waiting flow stays where it is, so
 /// greedy matching would choose the same flows again until a flow comes or goes; then only the ends that this frees look for
 /// another flow. Working off such looks in the order of the flows that they find gives the matching that visiting all flows in
 /// order would give: what a chosen flow displaces is worse than itself, so nothing chosen is ever displaced by a later choice.

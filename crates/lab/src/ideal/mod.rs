@@ -72,7 +72,7 @@ pub enum Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Oracle {
-    /// What is relaxed.
+    /// The constraint that is relaxed.
     pub model: Model,
     /// Which flow goes first.
     pub order: Order,

@@ -1,4 +1,4 @@
-//! Checks a TOML value against a JSON schema, so that whatever is wrong is told with its key and what would be right.
+//! Checks a TOML value against a JSON schema, so that each error names its key and what would be right.
 //!
 //! The schemas are the ones that `schemars` derives from the types of a scenario, with everything inlined. Only the parts of JSON schema
 //! that they use are known here.
@@ -72,7 +72,7 @@ impl Checker {
             // No quantity is so long; the generic message shows its ends.
             Value::String(text) if text.len() > 80 && schema["format"].is_string() => Err(String::new()),
             Value::String(text) => quantity(text).unwrap_or(Ok(())),
-            // A bare number is told which unit it lacks.
+            // The error for a bare number names the missing unit.
             Value::Integer(_) | Value::Float(_) => quantity(&value.to_string()).unwrap_or_else(|| Err(String::new())),
             _ => Err(String::new()),
         };

@@ -11,7 +11,7 @@ use super::Quantity;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// Every random choice follows from it: the same scenario with the same seed gives the same bytes.
+    /// The seed of all random choices. The same scenario with the same seed gives the same results, byte for byte.
     #[schemars(range(max = 9_223_372_036_854_775_807_u64))]
     pub seed: u64,
     /// The run stops at this simulated time even if flows are unfinished. Without it, the run ends when all flows are finished.
@@ -44,7 +44,7 @@ pub struct Fabric {
     /// Which ports share the memory that `buffer` gives.
     pub sharing: SharingMode,
     /// The dynamic threshold of a shared memory: a queue (one class at one port) takes a packet only while its length is below `alpha`
-    /// times what is free of its switch's memory. It is 1 if it is not given, and an error where ports do not share.
+    /// times what is free of its switch's memory. The default is 1. It is an error to give it if ports do not share memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.001, max = 1000))]
     pub alpha: Option<f64>,

@@ -15,8 +15,8 @@ use super::{Quantity, WorkloadKind};
 pub enum Mix {
     /// Several workloads run at the same time.
     ///
-    /// The random choices of a part do not depend on the others, so a part can be added behind them without changing them. Results tell
-    /// parts apart as tenants: all flows of the first part are tenant 0's, and so on. Parts have no tenants of their own.
+    /// The random choices of a part do not depend on the other parts, so a part can be added after them without changing them. In the
+    /// results, a part is a tenant: all flows of the first part have tenant 0, and so on. Parts have no tenants of their own.
     Mix(Parts),
 }
 
@@ -24,7 +24,7 @@ pub enum Mix {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parts {
-    /// What the mix is made of.
+    /// The parts of the mix.
     #[serde(rename = "part")]
     #[schemars(length(min = 1, max = 1000))]
     pub parts: Vec<Part>,
@@ -57,8 +57,7 @@ impl JsonSchema for Part {
         start.insert("default".to_owned(), Duration::ZERO.to_string().into());
         start.insert("x-min".to_owned(), "0s".into());
         start.insert("x-max".to_owned(), "1000000s".into());
-        let about =
-            "Its name, which no other part has, for whoever reads the scenario. Results number parts from 0, in this order.";
+        let about = "The part's name, which no other part has. It serves readers of the scenario. Results number parts from 0, in this order.";
         let name = json!({ "description": about, "type": "string", "examples": ["background"] });
         let mut schema = WorkloadKind::json_schema(generator);
         schema.insert("description".to_owned(), "One workload of a mix, of any other kind.".into());

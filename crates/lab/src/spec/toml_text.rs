@@ -1,4 +1,4 @@
-//! A TOML text that knows where each of its keys was written, and which override changed it.
+//! A TOML text with the place where each of its keys was written, and the override that changed it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -67,7 +67,7 @@ impl TomlText {
         })
     }
 
-    /// The position of a key in the order in which errors are told: overrides first, then the file from top to bottom.
+    /// The position of a key in the order in which errors are reported: overrides first, then the file from top to bottom.
     pub fn rank(&self, key: &str) -> usize {
         match self.find(key) {
             Found::Override(_) => 0,

@@ -96,7 +96,7 @@ pub struct Metrics {
     #[schemars(transform = bin_range)]
     pub size_bins: Vec<Quantity<Bytes>>,
     /// What is recorded over the course of the run, each in a file of `series`. `pending` is how much has arrived at the sources and has
-    /// not been sent, which tells whether the network keeps up. An empty list records nothing and saves the time.
+    /// not been sent, which shows whether the network keeps up. An empty list records nothing and saves the time.
     pub series: BTreeSet<SeriesKind>,
 }
 

@@ -350,7 +350,7 @@ fn usual_floor() -> f64 {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
-    /// Its name, which no other tenant has, for whoever reads the scenario. Results number tenants from 0, in this order.
+    /// The tenant's name, which no other tenant has. It serves readers of the scenario. Results number tenants from 0, in this order.
     #[schemars(example = &"a")]
     pub name: String,
     /// The sizes of its flows. By default, they are the workload's.

@@ -53,7 +53,7 @@ fn append(all: &mut Workload, own: Workload) {
     all.flows.extend(own.flows.into_iter().map(|flow| Flow { id: FlowId(flow.id.0 + before), ..flow }));
 }
 
-/// Sorts flows by start, where flows of one start keep their order, and numbers them anew.
+/// Sorts flows by start and renumbers them. Flows with the same start keep their order.
 fn in_order(Workload { mut flows, mut successors }: Workload) -> Workload {
     flows.sort_by_key(|flow| flow.start);
     if !successors.is_empty() {

@@ -1,4 +1,4 @@
-//! `docs/data-dictionary.md` names what is written, no less and no more.
+//! `docs/data-dictionary.md` names exactly the columns and keys that results have.
 
 use std::collections::{BTreeMap, BTreeSet};
 

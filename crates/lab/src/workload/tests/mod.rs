@@ -210,7 +210,7 @@ fn tenants_can_have_matrices_of_their_own() {
     }
 }
 
-/// Tenants that share a matrix are drawn as ever, whoever else there is.
+/// A tenant that names the workload's own matrix gets the same flows as one that names none.
 #[test]
 fn a_matrix_said_twice_is_one() {
     let tenant = |name: &str, matrix| Tenant { name: name.to_owned(), sizes: Some(table("imc10")), matrix, share: 0.5 };
