@@ -1,4 +1,4 @@
-"""The simulator, written in Rust. Arguments and results are plain Python values; see ARCHITECTURE.md, "The native module"."""
+"""The simulator, written in Rust. Arguments and results are plain; see ARCHITECTURE.md, "The native module"."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
@@ -6,13 +6,13 @@ from typing import Any, TypedDict
 from numpy.typing import NDArray
 
 DEBUG_ASSERTIONS: bool
-"""Whether this is the build with assertions, which takes a third longer than the optimised build."""
+"""Whether this is the build that checks every assertion; it takes a third longer than the optimised one."""
 
 class ScenarioError(Exception):
-    """The input is not valid; the message can be printed as it is."""
+    """The input is bad; the message is the paragraph to print."""
 
 class RunError(Exception):
-    """The run failed; the message can be printed as it is."""
+    """The run failed; the message is the paragraph to print."""
 
 class Run(TypedDict):
     flows: dict[str, NDArray[Any]]
@@ -30,7 +30,7 @@ def run(text: str, path: str, overrides: Sequence[str], progress: _Progress | No
     """Simulate a scenario."""
 
 def catalogue() -> str:
-    """Return the available transports, workloads, topologies and wires, as JSON."""
+    """Give the transports, workloads, topologies and wires there are, as JSON."""
 
 def schema() -> str:
-    """Return the JSON Schema of a scenario."""
+    """Give the JSON Schema of a scenario."""

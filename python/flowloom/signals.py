@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -26,6 +27,18 @@ def raise_ended() -> None:
     for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _raise_ended)
+    sys.unraisablehook = _send_again
+
+
+def _send_again(ignored: sys.UnraisableHookArgs) -> None:
+    """Send a signal again if it arrived in a destructor or a callback from which Python ignores exceptions."""
+    if isinstance(ignored.exc_value, Ended):
+        # The delay lets this hook return first, since it ignores exceptions too.
+        timer = threading.Timer(0.1, signal.raise_signal, (ignored.exc_value.number,))
+        timer.daemon = True
+        timer.start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 def _raise_ended(number: int, _: FrameType | None) -> NoReturn:

@@ -453,6 +453,28 @@ def test_a_worker_is_deaf_to_ctrl_c_from_its_first_moment(fork_server, scenario,
     assert "Traceback" not in stderr
 
 
+LOSES_A_SIGNAL = """
+import os, signal, sys, time
+from flowloom import signals
+
+class Ignoring:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+signals.raise_ended()
+try:
+    Ignoring()
+    time.sleep(60)
+except signals.Ended as stop:
+    sys.exit(128 + stop.number)
+"""
+
+
+def test_a_signal_is_not_lost_where_python_ignores_exceptions():
+    done = subprocess.run([sys.executable, "-c", LOSES_A_SIGNAL], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, "")
+
+
 WATCHED = """
 import multiprocessing, os, sys, time
 from flowloom import jobs

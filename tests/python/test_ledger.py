@@ -52,8 +52,10 @@ def test_the_same_figure_has_the_same_digests(papers, monkeypatch, tmp_path):
         ("fig1.toml", "seeds_max = 4", "seeds_max = 8", False, False),
         ("fig1.toml", 'says = "Something', 'calibrated = "yes"\nsays = "Something', False, False),
         ("default.toml", "[workload]", "# a comment\n[workload]", False, False),
-        # A key with the value of its default changes neither digest.
-        ("default.toml", "[workload]", '[fabric]\nrouting = "spray_round_robin"\n[workload]', False, False),
+        # Inputs are what the file says, without defaults, so a key with the value of its default changes them too.
+        ("default.toml", "[workload]", '[fabric]\nrouting = "spray_round_robin"\n[workload]', True, False),
+        # Parameters of transports that no scenario runs do not count.
+        ("default.toml", 'name = "phost"', 'name = "phost"\ntcp.max_window = 100', False, False),
         # A band, a parameter.
         ("fig1.toml", "at_most = 0.5", "at_most = 0.6", True, False),
         ("default.toml", "flows = 200", "flows = 201", True, True),
@@ -152,7 +154,7 @@ def test_an_entry_is_stale_once_its_figure_or_the_simulator_has_changed(papers, 
     assert not entry(papers)["stale"]
     monkeypatch.setitem(fake.PACE, "ideal", 0.91)
     monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "another"))
-    assert "behaves differently" in entry(papers)["parts"][0]["stale_because"]
+    assert "the simulator's behaviour has changed" in entry(papers)["parts"][0]["stale_because"]
     assert ledger.fresh([figure], "quick") == set()
 
 

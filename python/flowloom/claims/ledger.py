@@ -136,7 +136,7 @@ def _stale(entry: Mapping[str, Any], today: Digests | str) -> str:
     if isinstance(today, str):
         return f"it cannot be compared with today's simulator: {today}"
     if entry["inputs"] != today.inputs:
-        return "the figure's scenarios, the defaults of their keys or the checks have changed since then"
+        return "the figure's scenarios or checks have changed since then"
     return "" if entry["behaviour"] == today.behaviour else "the simulator's behaviour has changed since then"
 
 
