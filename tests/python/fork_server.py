@@ -32,6 +32,7 @@ class ForkServer:
 
     def start(self, *words: object) -> int:
         """Start a command and give its process id."""
+        self.stderr.write_text("")  # what the last command wrote must not be taken for this one's
         print(json.dumps([str(word) for word in words]), file=self._process.stdin, flush=True)
         return int(self._process.stdout.readline())
 

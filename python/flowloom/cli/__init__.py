@@ -83,8 +83,8 @@ def _top(
 
 def main() -> None:
     """Run the command line."""
-    signals.raise_ended()
     try:
+        signals.raise_ended()
         app(prog_name="flowloom")  # the name for `python -m flowloom` too
     except signals.Ended as stop:  # the signal came before a command began, or after it ended
         sys.exit(128 + stop.number)
