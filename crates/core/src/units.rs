@@ -125,22 +125,21 @@ impl Rate {
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// The time to transmit `bytes` at this rate, rounded up to a whole picosecond.
+    /// The time to transmit `bytes` at this rate, rounded up to a whole picosecond. It is at most [`Duration::LONGEST`] for the packets,
+    /// queues and flows of a run, which is checked before the run; [`Rate::checked_transmit_time`] is for any other number of bytes.
     ///
     /// # Panics
-    /// If the rate is zero, or the time is beyond the range of a [`Duration`].
+    /// If the rate is zero.
     #[inline]
     pub fn transmit_time(self, bytes: Bytes) -> Duration {
         // The product fits in 64 bits up to 2 MB; only closed forms need more.
         if bytes.0 < 2_000_000 {
             Duration((bytes.0 * 8 * PS_PER_S).div_ceil(self.0))
         } else {
-            self.transmit_time_of_many(bytes)
+            let ps = self.transmit_ps(bytes);
+            debug_assert!(ps <= u128::from(u64::MAX), "{bytes} at {self} take longer than a run");
+            Duration(ps as u64)
         }
-    }
-    #[inline(never)]
-    fn transmit_time_of_many(self, bytes: Bytes) -> Duration {
-        Duration(u64::try_from(self.transmit_ps(bytes)).expect("a transfer takes less than 213 days"))
     }
     /// As [`transmit_time`](Rate::transmit_time); `None` if it is longer than [`Duration::LONGEST`].
     ///

@@ -162,13 +162,9 @@ impl Calendar {
         Some((time, source, event as Payload & ((1 << PAYLOAD_BITS) - 1)))
     }
 
-    /// The time of the earliest event.
-    pub fn next_time(&mut self) -> Option<Time> {
-        if self.remaining == 0 && !self.advance() {
-            return None;
-        }
-        let offset = self.current[self.remaining - 1] >> (SOURCE_BITS + PAYLOAD_BITS);
-        Some(Time::from_ps((self.cursor << self.width_bits) | offset))
+    /// Whether no event is pending.
+    pub fn is_empty(&self) -> bool {
+        self.remaining == 0 && self.next_in_ring().min(self.next_outside) == NEVER
     }
 
     /// Refills `current` with the next events, of this bucket or a later one. Returns false if there are none.
@@ -294,8 +290,8 @@ mod tests {
         let mut calendar = Calendar::new(Duration::from_us(16), 100);
         calendar.schedule(Time::from_ps(10), 1, 7);
         assert_eq!(calendar.pop(Time::from_ps(9)), None);
-        assert_eq!(calendar.next_time(), Some(Time::from_ps(10)));
+        assert!(!calendar.is_empty());
         assert_eq!(calendar.pop(Time::from_ps(10)), Some((Time::from_ps(10), 1, 7)));
-        assert_eq!(calendar.next_time(), None);
+        assert!(calendar.is_empty());
     }
 }

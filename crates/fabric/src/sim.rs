@@ -70,8 +70,8 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     time_limit: Time,
     /// Events after this time are not handled in this step. It is the time limit or earlier.
     pause: Time,
-    /// The time from `busy_since` until the run pauses.
-    patience: Option<Duration>,
+    /// Whether a flow was opened in this step while no other was open.
+    woke: bool,
     events: u64,
 }
 
@@ -151,7 +151,7 @@ where
             busy_since: (Time::ZERO, 0),
             time_limit,
             pause: time_limit,
-            patience: None,
+            woke: false,
             events: 0,
         };
         sim.schedule_next_flow();
@@ -175,14 +175,7 @@ where
         self
     }
 
-    /// Pauses the run each time when there have been open flows for this long. [`Sim::pause_at`] overrides it.
-    pub fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = Some(patience);
-        self
-    }
-
-    /// Pauses the run after all events up to `at`. If all open flows finish before, the next flow to start sets a new pause
-    /// ([`Sim::with_patience`]).
+    /// Pauses the run after all events up to `at`.
     pub fn pause_at(&mut self, at: Time) {
         self.pause = at.min(self.time_limit);
     }
@@ -192,27 +185,33 @@ where
         self.pause
     }
 
-    /// Whether the run is over: every flow is acknowledged, no event is left, or the time limit is reached.
-    pub fn is_over(&mut self) -> bool {
-        self.plane.unacknowledged == 0 || self.next_event().is_none_or(|next| next > self.time_limit)
+    /// Whether the run is over, where [`Sim::step`] has returned false: every flow is acknowledged, no event is left, or the time limit
+    /// is reached.
+    pub fn is_over(&self) -> bool {
+        self.plane.unacknowledged == 0 || self.has_no_event() || self.pause == self.time_limit
     }
 
-    /// The time of the next event, which may be after the time limit.
-    pub fn next_event(&mut self) -> Option<Time> {
-        self.plane.link_layer.calendar.next_time()
+    /// Whether no event is left.
+    pub fn has_no_event(&self) -> bool {
+        self.plane.link_layer.calendar.is_empty()
     }
 
-    /// Handles up to `budget` events. Returns false if the run is over ([`Sim::is_over`]) or pauses.
+    /// Handles up to `budget` events, or fewer if a flow is opened while no other is open. Returns false if the run is over
+    /// ([`Sim::is_over`]) or pauses.
     pub fn step(&mut self, budget: u64) -> bool {
-        for _ in 0..budget {
-            if self.plane.unacknowledged == 0 {
-                return false;
+        let (pause, mut left) = (self.pause, budget);
+        let going = loop {
+            if left == 0 {
+                break true;
             }
-            let Some((now, source, payload)) = self.plane.link_layer.calendar.pop(self.pause) else {
-                return false;
+            if self.plane.unacknowledged == 0 {
+                break false;
+            }
+            let Some((now, source, payload)) = self.plane.link_layer.calendar.pop(pause) else {
+                break false;
             };
             self.plane.link_layer.now = now;
-            self.events += 1;
+            left -= 1;
             match Kind::of(source, now) {
                 Kind::Arrival(link) => {
                     if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(payload)) {
@@ -231,11 +230,25 @@ where
                         self.wake(node);
                     }
                 }
-                Kind::Start => self.open_flows(),
-                Kind::Follow => self.open(self.plane.followers.flow(payload).0 as usize),
+                Kind::Start => {
+                    self.open_flows();
+                    if self.woke {
+                        break true;
+                    }
+                }
+                Kind::Follow => {
+                    self.open(self.plane.followers.flow(payload).0 as usize);
+                    if self.woke {
+                        break true;
+                    }
+                }
             }
+        };
+        self.events += budget - left;
+        if std::mem::take(&mut self.woke) {
+            self.busy_since = (self.plane.link_layer.now, self.events);
         }
-        true
+        going
     }
 
     /// The progress of the run: the share of flows that are acknowledged, the current time, and the packets sent by all ports.
@@ -253,6 +266,8 @@ where
     }
 
     /// Payload bytes of all flows that receivers have reported as new. It takes a sum over all flow records.
+    #[cold]
+    #[inline(never)]
     pub fn delivered_bytes(&self) -> u64 {
         self.plane.records.iter().map(|record| record.delivered_bytes).sum()
     }
@@ -340,6 +355,7 @@ where
     }
 
     /// Opens every flow that starts now.
+    #[inline(never)]
     fn open_flows(&mut self) {
         let now = self.plane.link_layer.now;
         while self.flows[..self.arrivals].get(self.next_flow).is_some_and(|flow| flow.start <= now) {
@@ -350,16 +366,12 @@ where
     }
 
     /// Opens a flow at its source.
+    #[inline(never)]
     fn open(&mut self, index: usize) {
         let now = self.plane.link_layer.now;
         self.flows[index].start = now;
         let flow = self.flows[index];
-        if self.vitals().open == 0 {
-            self.busy_since = (now, self.events);
-            if let Some(patience) = self.patience {
-                self.pause_at(now + patience);
-            }
-        }
+        self.woke |= self.vitals().open == 0;
         self.opened += 1;
         self.plane.link_layer.observer.flow_opened(now, &flow);
         let host = &mut self.hosts[flow.src.index()];

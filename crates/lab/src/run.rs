@@ -92,8 +92,19 @@ fn peak_rss_mb() -> Option<f64> {
 /// Runs a plan's flows with the plan's transport.
 ///
 /// # Errors
-/// If the run was stopped, or conservation of bytes is violated.
+/// If the run was stopped, makes no progress or needs more packets at once than the pool can hold, or conservation of bytes is violated.
 pub fn simulate(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError> {
+    catch_unwind(AssertUnwindSafe(|| simulate_by_name(plan, progress))).unwrap_or_else(|payload| {
+        if !payload.is::<PoolFull>() {
+            resume_unwind(payload);
+        }
+        let most = Pool::<()>::PACKETS_MAX;
+        let message = format!("{most} packets are on their way at once, the most there can be; lower windows or fabric.buffer");
+        Err(RunError::Failed(message))
+    })
+}
+
+fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError> {
     macro_rules! by_name {
         ($($transport:ty),* $(,)?) => {
             match plan.transport.name {
@@ -148,11 +159,12 @@ where
     R: Recorder<T::Header>,
 {
     let mut watchdog = Watchdog::new(plan);
-    let mut sim = sim.with_successors(plan.successors.clone()).with_patience(watchdog.patience());
-    loop {
-        let going = take_steps(|| sim.step(EVENTS_PER_LOOK - sim.vitals().events % EVENTS_PER_LOOK))?;
+    let mut sim = sim.with_successors(plan.successors.clone());
+    let stall = loop {
+        let going = sim.step(EVENTS_PER_LOOK - sim.vitals().events % EVENTS_PER_LOOK);
         if !going && sim.is_over() {
-            break;
+            let ends_early = sim.vitals().open > 0 && plan.time_limit == Time::LAST;
+            break ends_early.then(|| Stall::at_end(sim.vitals().now, sim.has_no_event()));
         }
         let (done, now, packet_hops) = sim.progress();
         if !progress(done, now, packet_hops) {
@@ -160,31 +172,14 @@ where
         }
         match watchdog.look(if going { now } else { sim.pause() }, &sim.vitals(), || sim.delivered_bytes()) {
             Look::GoOn(until) => sim.pause_at(until),
-            Look::Stop(stall) => {
-                let (report, _) = sim.finish().map_err(RunError::Failed)?;
-                return Err(RunError::Failed(stall.explain(plan, &report)));
-            }
+            Look::Stop(stall) => break Some(stall),
         }
-    }
-    let (open, next_event) = (sim.vitals().open, sim.next_event());
+    };
     let (report, recorder) = sim.finish().map_err(RunError::Failed)?;
-    if open > 0 && plan.time_limit == Time::LAST {
-        return Err(RunError::Failed(Stall::at_end(&report, next_event).explain(plan, &report)));
+    match stall {
+        Some(stall) => Err(RunError::Failed(stall.explain(plan, &report))),
+        None => Ok(Simulated { report, series: recorder.into_series() }),
     }
-    Ok(Simulated { report, series: recorder.into_series() })
-}
-
-/// Runs a part of a run. It fails if there are more packets than the pool can hold.
-fn take_steps(steps: impl FnOnce() -> bool) -> Result<bool, RunError> {
-    catch_unwind(AssertUnwindSafe(steps)).map_err(|payload| match payload.downcast::<PoolFull>() {
-        Ok(_) => {
-            let most = Pool::<()>::PACKETS_MAX;
-            RunError::Failed(format!(
-                "{most} packets are on their way at once, the most there can be; lower windows or fabric.buffer"
-            ))
-        }
-        Err(payload) => resume_unwind(payload),
-    })
 }
 
 /// Computes the oracle's results. It moves no packets, so there is nothing to record.

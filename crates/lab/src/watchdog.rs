@@ -84,11 +84,6 @@ impl Watchdog {
         }
     }
 
-    /// How long a run may make no progress.
-    pub fn patience(&self) -> Duration {
-        self.patience
-    }
-
     /// Looks at the run at the instant `at`, up to which all events were handled. `delivered_bytes` is called only if no flow has
     /// finished in a while.
     pub fn look(&mut self, at: Time, vitals: &Vitals, delivered_bytes: impl FnOnce() -> u64) -> Look {
@@ -151,9 +146,9 @@ fn longest_outage(plan: &Plan) -> Duration {
 
 impl Stall {
     /// A run that ended with open flows although it has no time limit.
-    pub fn at_end(report: &Report, next_event: Option<Time>) -> Stall {
-        let kind = if next_event.is_some() { Kind::ClockEnd } else { Kind::Deadlock };
-        Stall { span: (report.end, report.end), events: 0, kind }
+    pub fn at_end(at: Time, has_no_event: bool) -> Stall {
+        let kind = if has_no_event { Kind::Deadlock } else { Kind::ClockEnd };
+        Stall { span: (at, at), events: 0, kind }
     }
 
     /// The diagnosis: which flows are open, where packets were dropped, and which keys are likely at fault.
