@@ -79,7 +79,7 @@ impl<T: Transport> Pair<T> {
         let network = star(&setup, placement == Placement::ExtraHost);
         let site = |node: NodeId| {
             let seed = setup.seed + u64::from(node.0);
-            Site { node, network: &network, wire: setup.wire, seed, reorders: setup.reorders }
+            Site { node, network: &network, wire: setup.wire, seed, reorders: setup.reorders, paths: None }
         };
         let hosts = (0..setup.hosts as u32).map(|host| T::host(config, &site(NodeId(host)))).collect();
         let control = network.control_host().map(|node| T::control(config, &site(node)));
