@@ -64,7 +64,7 @@ def paths(expression: str) -> list[tuple[str | int, ...]]:
         match pending.pop():
             case ast.Constant(value=int() | float()):
                 pass
-            case ast.BinOp(left=left, right=right):
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
                 pending += [right, left]
             case node:
                 found.append(_path(node, expression))
