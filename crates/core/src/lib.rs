@@ -5,7 +5,10 @@
 //! * [`Discipline`]: what one egress port does to packets: order, drop, mark, trim, stamp, pace.
 //! * [`Transport`]: defines the endpoint, the port, the header and the control nodes that make up one scheme.
 //! * [`Wire`]: how a header is written on a real network.
+//!
+//! What the drivers of endpoints and ports have in common is in [`driver`].
 
+pub mod driver;
 mod endpoint;
 mod flow;
 mod memory;
