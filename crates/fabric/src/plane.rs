@@ -116,7 +116,7 @@ impl<H, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         now + service
     }
 
-    #[inline]
+    #[inline(always)]
     fn schedule_service(&mut self, link: LinkId, at: Time) {
         self.calendar.schedule(at, Kind::Service(link).source(at), 0);
     }
@@ -262,6 +262,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     }
 
     /// Sends a packet from a node's endpoint: over the only link of a host, along the routes from a switch.
+    #[inline(always)]
     pub fn inject(&mut self, node: NodeId, packet: Packet<H>) {
         if packet.payload_bytes > 0 {
             self.data_packets += 1;
@@ -304,13 +305,12 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     /// Handles a port's service event. Returns the port's node if it is a host, because its endpoint may have more to send.
     #[inline]
     pub fn serve_event(&mut self, link: LinkId) -> Option<NodeId> {
-        let line = self.ports.serve_event(link)?;
-        line.is_nic.then_some(line.from)
+        self.ports.serve_event(link, |line| line.is_nic.then_some(line.from)).flatten()
     }
 
     /// Schedules a node's timer event at `wanted`, unless an earlier one is pending. In that case the endpoint is polled again at the
     /// earlier time.
-    #[inline]
+    #[inline(always)]
     pub fn set_timer(&mut self, node: NodeId, wanted: Time) {
         let pending = &mut self.timers[node.index()];
         if wanted < *pending {

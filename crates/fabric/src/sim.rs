@@ -450,7 +450,7 @@ where
     /// Sets the timers that endpoints have from their creation on.
     fn start_endpoints(&mut self) {
         for node in (0..self.roles.len() as u32).map(NodeId) {
-            let attached = &mut attached::<T, P, O>(&mut self.plane, node);
+            let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
             match self.roles[node.index()] {
                 NodeRole::Host => driver::start(&self.hosts[node.index()], attached),
                 NodeRole::Control(index) => driver::start(&self.controls[index as usize], attached),
@@ -485,13 +485,13 @@ where
         self.woke |= self.vitals().open == 0;
         self.opened += 1;
         self.plane.ports.link_layer.observer.flow_opened(now, &flow);
-        let attached = &mut attached::<T, P, O>(&mut self.plane, flow.src);
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node: flow.src };
         driver::open(&mut self.hosts[flow.src.index()], attached, &flow);
     }
 
     #[inline]
     fn deliver(&mut self, link: LinkId, node: NodeId, id: PacketId) {
-        let attached = &mut attached::<T, P, O>(&mut self.plane, node);
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
             NodeRole::Host => driver::deliver(&mut self.hosts[node.index()], attached, id),
             NodeRole::Control(index) => driver::deliver(&mut self.controls[index as usize], attached, id),
@@ -500,7 +500,7 @@ where
     }
 
     fn wake(&mut self, node: NodeId) {
-        let attached = &mut attached::<T, P, O>(&mut self.plane, node);
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
             NodeRole::Host => driver::wake(&mut self.hosts[node.index()], attached),
             NodeRole::Control(index) => driver::wake(&mut self.controls[index as usize], attached),
@@ -511,7 +511,7 @@ where
     /// After the port of a NIC was served: takes the next packet from its endpoint ([`Nic::Pulled`]).
     #[inline]
     fn refill_nic(&mut self, node: NodeId) {
-        let attached = &mut attached::<T, P, O>(&mut self.plane, node);
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
             NodeRole::Host => driver::refill(&mut self.hosts[node.index()], attached),
             NodeRole::Control(index) => driver::refill(&mut self.controls[index as usize], attached),
@@ -520,50 +520,39 @@ where
     }
 }
 
-#[inline]
-fn attached<T, P, O>(plane: &mut Plane<T::Header, P, O>, node: NodeId) -> Attached<'_, T::Header, P, O>
-where
-    T: Transport,
-    P: Discipline<T::Header>,
-    O: Observer<T::Header>,
-{
-    Attached { plane, node, nic: T::NIC }
-}
-
 /// What surrounds the endpoint of a node.
-struct Attached<'a, H: Copy, P: Discipline<H>, O: Observer<H>> {
-    plane: &'a mut Plane<H, P, O>,
+struct Attached<'a, T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> {
+    plane: &'a mut Plane<T::Header, P, O>,
     node: NodeId,
-    nic: Nic,
 }
 
-impl<H: Copy, P: Discipline<H>, O: Observer<H>> Attachment<H> for Attached<'_, H, P, O> {
+impl<T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> Attachment<T::Header> for Attached<'_, T, P, O> {
     type Arrival = PacketId;
 
-    #[inline]
+    #[inline(always)]
     fn now(&self) -> Time {
         self.plane.ports.link_layer.now
     }
 
-    #[inline]
-    fn packet(&self, arrival: PacketId) -> &Packet<H> {
+    #[inline(always)]
+    fn packet(&self, arrival: PacketId) -> &Packet<T::Header> {
         &self.plane.ports.link_layer.pool[arrival]
     }
 
-    #[inline]
+    #[inline(always)]
     fn consume(&mut self, arrival: PacketId) {
         self.plane.consume(self.node, arrival);
     }
 
-    #[inline]
+    #[inline(always)]
     fn report(&mut self, event: &Event) {
         self.plane.record(self.node, event);
     }
 
     /// With [`Nic::Pulled`], a NIC takes a packet only while it is free.
-    #[inline]
+    #[inline(always)]
     fn takes_packet(&mut self) -> bool {
-        if self.nic == Nic::Pulled
+        if T::NIC == Nic::Pulled
             && let Some(nic) = self.plane.nic(self.node)
             && !self.plane.ports.wants_packet(nic)
         {
@@ -573,12 +562,12 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Attachment<H> for Attached<'_, H
         true
     }
 
-    #[inline]
-    fn send(&mut self, packet: Packet<H>) {
+    #[inline(always)]
+    fn send(&mut self, packet: Packet<T::Header>) {
         self.plane.inject(self.node, packet);
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_timer(&mut self, wanted: Option<Time>) {
         if let Some(wanted) = wanted {
             self.plane.set_timer(self.node, wanted);

@@ -24,19 +24,19 @@ pub trait Attachment<H> {
 }
 
 /// Sets the timer that an endpoint has from its creation on. To be called once, before anything else.
-pub fn start<E: Endpoint>(endpoint: &E, attachment: &mut impl Attachment<E::Header>) {
+pub fn start<E: Endpoint>(endpoint: &E, mut attachment: impl Attachment<E::Header>) {
     attachment.set_timer(endpoint.poll_timeout());
 }
 
 /// Opens a flow whose source is this endpoint.
-pub fn open<E: Endpoint>(endpoint: &mut E, attachment: &mut impl Attachment<E::Header>, flow: &Flow) {
+pub fn open<E: Endpoint>(endpoint: &mut E, attachment: impl Attachment<E::Header>, flow: &Flow) {
     endpoint.open(attachment.now(), flow);
     poll(endpoint, attachment);
 }
 
 /// Gives the endpoint a packet that has arrived for it, undamaged.
 #[inline]
-pub fn deliver<E: Endpoint, A: Attachment<E::Header>>(endpoint: &mut E, attachment: &mut A, arrival: A::Arrival) {
+pub fn deliver<E: Endpoint, A: Attachment<E::Header>>(endpoint: &mut E, mut attachment: A, arrival: A::Arrival) {
     endpoint.handle_packet(attachment.now(), attachment.packet(arrival));
     attachment.consume(arrival);
     poll(endpoint, attachment);
@@ -44,7 +44,7 @@ pub fn deliver<E: Endpoint, A: Attachment<E::Header>>(endpoint: &mut E, attachme
 
 /// Handles the endpoint's timeout if it is due.
 #[inline]
-pub fn wake<E: Endpoint>(endpoint: &mut E, attachment: &mut impl Attachment<E::Header>) {
+pub fn wake<E: Endpoint>(endpoint: &mut E, attachment: impl Attachment<E::Header>) {
     // The endpoint may have postponed its timeout since this call was arranged.
     if endpoint.poll_timeout().is_some_and(|due| due <= attachment.now()) {
         endpoint.handle_timeout(attachment.now());
@@ -53,8 +53,8 @@ pub fn wake<E: Endpoint>(endpoint: &mut E, attachment: &mut impl Attachment<E::H
 }
 
 /// Takes packets from the endpoint for as long as the network takes them, and sets the endpoint's timer.
-#[inline]
-pub fn refill<E: Endpoint>(endpoint: &mut E, attachment: &mut impl Attachment<E::Header>) {
+#[inline(never)] // it is large and called from several places
+pub fn refill<E: Endpoint>(endpoint: &mut E, mut attachment: impl Attachment<E::Header>) {
     while endpoint.may_transmit() && attachment.takes_packet() {
         let Some(packet) = endpoint.poll_transmit(attachment.now()) else { break };
         attachment.send(packet);
@@ -63,7 +63,7 @@ pub fn refill<E: Endpoint>(endpoint: &mut E, attachment: &mut impl Attachment<E:
 }
 
 #[inline]
-fn poll<E: Endpoint>(endpoint: &mut E, attachment: &mut impl Attachment<E::Header>) {
+fn poll<E: Endpoint>(endpoint: &mut E, mut attachment: impl Attachment<E::Header>) {
     while let Some(event) = endpoint.poll_event() {
         attachment.report(&event);
     }

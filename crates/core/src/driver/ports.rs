@@ -91,12 +91,13 @@ impl<P, L, B> EgressPort<P, L, B> {
     /// Sends a packet over the link.
     #[inline(always)]
     fn transmit<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, id: PacketId, link_layer: &mut K) {
+        let now = link_layer.now();
+        let free_at = link_layer.transmit(link, self.rate, &self.line, &mut self.books, id);
         self.blocked = false;
-        if self.serve_at <= link_layer.now() {
+        if self.serve_at == now {
             // Another event at this time has already served the port, so the pending service event becomes stale.
             self.serve_at = Time::MAX;
         }
-        let free_at = link_layer.transmit(link, self.rate, &self.line, &mut self.books, id);
         if self.queued_packets > 0 {
             self.serve_by(link, free_at, link_layer);
         }
@@ -180,20 +181,21 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     pub fn schedule_pull(&mut self, nic: LinkId) {
         let at = self.link_layer.busy_until(nic);
         if at > self.link_layer.now() {
-            self.egress_ports[nic.index()].serve_by(nic, at, &mut self.link_layer);
+            self.serve_by(nic, at);
         }
     }
 
-    /// Handles a port's service event. Returns the port's line, or `None` if the event is stale.
+    /// Handles a port's service event. Returns what `of` says of the port's line, or `None` if the event is stale.
     #[inline]
-    pub fn serve_event(&mut self, link: LinkId) -> Option<&K::Line> {
+    pub fn serve_event<R>(&mut self, link: LinkId, of: impl FnOnce(&K::Line) -> R) -> Option<R> {
         let egress = &mut self.egress_ports[link.index()];
-        if egress.serve_at > self.link_layer.now() {
+        if egress.serve_at != self.link_layer.now() {
             return None; // stale
         }
         egress.serve_at = Time::MAX;
+        let result = of(&egress.line);
         self.serve_or_schedule(link);
-        Some(&self.egress_ports[link.index()].line)
+        Some(result)
     }
 
     /// Adds a packet to a port's queue. If the port is free, it sends a packet at once.
@@ -252,8 +254,14 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         if busy_until <= self.link_layer.now() {
             self.serve(link);
         } else {
-            self.egress_ports[link.index()].serve_by(link, busy_until, &mut self.link_layer);
+            self.serve_by(link, busy_until);
         }
+    }
+
+    /// Schedules service of the port at `at`, unless an earlier service is pending.
+    #[inline]
+    fn serve_by(&mut self, link: LinkId, at: Time) {
+        self.egress_ports[link.index()].serve_by(link, at, &mut self.link_layer);
     }
 
     /// Takes the next packet from a free port and sends it over the link.
