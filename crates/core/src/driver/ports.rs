@@ -192,10 +192,16 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         if egress.serve_at != self.link_layer.now() {
             return None; // stale
         }
-        egress.serve_at = Time::MAX;
         let result = of(&egress.line);
-        self.serve_or_schedule(link);
+        self.serve_now(link);
         Some(result)
+    }
+
+    /// Serves a port whose service is due, or schedules its service if the link is busy.
+    #[inline]
+    pub fn serve_now(&mut self, link: LinkId) {
+        self.egress_ports[link.index()].serve_at = Time::MAX;
+        self.serve_or_schedule(link);
     }
 
     /// Adds a packet to a port's queue. If the port is free, it sends a packet at once.
