@@ -7,6 +7,8 @@
 
 mod attachment;
 mod ports;
+#[cfg(test)]
+mod tests;
 
 pub use attachment::{Attachment, deliver, open, refill, start, wake};
 pub use ports::{LinkLayer, Ports};

@@ -158,16 +158,20 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.egress_ports.push(EgressPort { serve_at, queued_packets, number, blocked, line, discipline, rate, books });
     }
 
-    /// What the link layer keeps in a port.
-    #[inline]
-    pub fn line(&self, link: LinkId) -> &K::Line {
-        &self.egress_ports[link.index()].line
-    }
-
     /// The time of the port's pending service, [`Time::MAX`] if there is none.
     #[inline]
     pub fn serve_at(&self, link: LinkId) -> Time {
         self.egress_ports[link.index()].serve_at
+    }
+
+    #[cfg(test)]
+    pub(super) fn discipline_mut(&mut self, link: LinkId) -> &mut P {
+        &mut self.egress_ports[link.index()].discipline
+    }
+
+    #[cfg(test)]
+    pub(super) fn shared_mut(&mut self, node: NodeId) -> &mut P::Shared {
+        &mut self.shared[node.index()]
     }
 
     /// Whether a NIC takes a packet from its endpoint now.
