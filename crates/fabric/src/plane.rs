@@ -305,7 +305,13 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     /// Handles a port's service event. Returns the port's node if it is a host, because its endpoint may have more to send.
     #[inline]
     pub fn serve_event(&mut self, link: LinkId) -> Option<NodeId> {
-        self.ports.serve_event(link, |line| line.is_nic.then_some(line.from)).flatten()
+        if !self.ports.is_due(link) {
+            return None; // stale
+        }
+        let line = self.ports.line(link);
+        let node = line.is_nic.then_some(line.from);
+        self.ports.serve_now(link);
+        node
     }
 
     /// Schedules a node's timer event at `wanted`, unless an earlier one is pending. In that case the endpoint is polled again at the

@@ -21,7 +21,7 @@ pub trait LinkLayer<H> {
     fn sibling(&self, line: &Self::Line, number: PortNumber) -> LinkId;
     /// Sends a packet over a free link of this rate. Returns when the link is free again.
     fn transmit(&mut self, link: LinkId, rate: Rate, line: &Self::Line, books: &mut Self::Books, id: PacketId) -> Time;
-    /// Makes [`Ports::serve_event`] be called at this time. Earlier times that were asked for stay in force.
+    /// Makes [`Ports::serve_now`] be called at this time, if [`Ports::is_due`] then.
     fn schedule_service(&mut self, link: LinkId, at: Time);
     /// A packet has arrived at a port.
     fn arrived(&mut self, link: LinkId, books: &Self::Books, id: PacketId) {
@@ -91,13 +91,12 @@ impl<P, L, B> EgressPort<P, L, B> {
     /// Sends a packet over the link.
     #[inline(always)]
     fn transmit<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, id: PacketId, link_layer: &mut K) {
-        let now = link_layer.now();
-        let free_at = link_layer.transmit(link, self.rate, &self.line, &mut self.books, id);
         self.blocked = false;
-        if self.serve_at == now {
+        if self.serve_at == link_layer.now() {
             // Another event at this time has already served the port, so the pending service event becomes stale.
             self.serve_at = Time::MAX;
         }
+        let free_at = link_layer.transmit(link, self.rate, &self.line, &mut self.books, id);
         if self.queued_packets > 0 {
             self.serve_by(link, free_at, link_layer);
         }
@@ -189,16 +188,16 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         }
     }
 
-    /// Handles a port's service event. Returns what `of` says of the port's line, or `None` if the event is stale.
+    /// Whether a port's service is due at the current time. If not, the service event that has come is stale.
     #[inline]
-    pub fn serve_event<R>(&mut self, link: LinkId, of: impl FnOnce(&K::Line) -> R) -> Option<R> {
-        let egress = &mut self.egress_ports[link.index()];
-        if egress.serve_at != self.link_layer.now() {
-            return None; // stale
-        }
-        let result = of(&egress.line);
-        self.serve_now(link);
-        Some(result)
+    pub fn is_due(&self, link: LinkId) -> bool {
+        self.serve_at(link) == self.link_layer.now()
+    }
+
+    /// What the link layer keeps in a port.
+    #[inline]
+    pub fn line(&self, link: LinkId) -> &K::Line {
+        &self.egress_ports[link.index()].line
     }
 
     /// Serves a port whose service is due, or schedules its service if the link is busy.

@@ -335,9 +335,10 @@ mod ports {
         assert_eq!(node.calls(), "enqueue at 0 from 1, enqueue at 0 from 7");
         assert_eq!(node.0.link_layer.services, [(0, Time::from_ps(1100))], "one service for both");
         node.0.link_layer.now = Time::from_ps(1100);
-        assert!(node.0.serve_event(LinkId(0), |()| ()).is_some());
+        assert!(node.0.is_due(LinkId(0)));
+        node.0.serve_now(LinkId(0));
         assert_eq!((node.calls().as_str(), node.sent().last()), ("dequeue at 0 from local", Some(&(2, 0, 1100))));
-        assert!(node.0.serve_event(LinkId(0), |()| ()).is_none(), "a second service event at this time is stale");
+        assert!(!node.0.is_due(LinkId(0)), "a second service event at this time is stale");
         assert_eq!((node.0.link_layer.services.last(), node.0.link_layer.queued), (Some(&(0, Time::from_ps(1200))), 1));
     }
 
@@ -396,7 +397,8 @@ mod ports {
             assert_eq!(node.0.wants_packet(LinkId(0)), takes);
             node.0.discipline_mut(LinkId(0)).act = Act::Fifo;
             node.0.link_layer.now = LATER;
-            assert!(node.0.serve_event(LinkId(0), |()| ()).is_some());
+            assert!(node.0.is_due(LinkId(0)));
+            node.0.serve_now(LinkId(0));
             assert_eq!(node.sent(), [(1, 0, 2000)]);
         }
     }
