@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use flowloom_core::{Dequeue, Discipline, DropReason, Duration, PacketId, PortCall, PortNumber, PortSite, Time};
+use flowloom_core::{
+    Dequeue, Discipline, DropReason, Duration, FlowId, Packet, PacketId, PortCall, PortNumber, PortSite, Time,
+};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -24,10 +26,58 @@ pub enum Fault {
     Down(Time, Time),
 }
 
+/// Packets with or without payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PacketKind {
+    /// All packets.
+    #[default]
+    All,
+    /// Packets with payload.
+    Data,
+    /// Packets without payload.
+    Control,
+}
+
+/// Which packets a fault strikes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Aim {
+    /// Packets of this kind.
+    pub packets: PacketKind,
+    /// Packets of this flow, if it is given.
+    pub flow: Option<FlowId>,
+}
+
+impl Aim {
+    fn hits<H>(&self, packet: &Packet<H>) -> bool {
+        let kind = match self.packets {
+            PacketKind::All => true,
+            PacketKind::Data => packet.payload_bytes > 0,
+            PacketKind::Control => packet.payload_bytes == 0,
+        };
+        kind && self.flow.is_none_or(|flow| flow == packet.flow)
+    }
+}
+
+/// A fault, and which packets it strikes. [`Fault::Down`] strikes all of them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AimedFault {
+    /// What happens.
+    pub fault: Fault,
+    /// To which packets.
+    pub aim: Aim,
+}
+
+impl From<Fault> for AimedFault {
+    /// A fault that strikes all packets.
+    fn from(fault: Fault) -> AimedFault {
+        AimedFault { fault, aim: Aim::default() }
+    }
+}
+
 /// A port's discipline with faults.
 pub struct Faulty<P> {
     inner: P,
-    faults: Vec<Fault>,
+    faults: Vec<AimedFault>,
     random: Xoshiro256PlusPlus,
     /// Packets that are held back: their release time, their order of arrival and their ingress port, earliest first.
     held: BinaryHeap<Reverse<(Time, u64, PacketId, PortNumber)>>,
@@ -36,7 +86,8 @@ pub struct Faulty<P> {
 
 impl<P> Faulty<P> {
     /// `inner` with `faults`. Each link has its own random stream, derived from `seed`.
-    pub fn new(inner: P, site: &PortSite<'_>, faults: Vec<Fault>, seed: u64) -> Faulty<P> {
+    pub fn new<F: Into<AimedFault>>(inner: P, site: &PortSite<'_>, faults: Vec<F>, seed: u64) -> Faulty<P> {
+        let faults = faults.into_iter().map(F::into).collect();
         let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
         Faulty { inner, faults, random, held: BinaryHeap::new(), held_ever: 0 }
     }
@@ -59,7 +110,9 @@ impl<P> Faulty<P> {
     fn down_until(&self, now: Time) -> Option<Time> {
         self.faults
             .iter()
-            .filter_map(|fault| if let Fault::Down(from, to) = *fault { (from <= now && now < to).then_some(to) } else { None })
+            .filter_map(
+                |aimed| if let Fault::Down(from, to) = aimed.fault { (from <= now && now < to).then_some(to) } else { None },
+            )
             .max()
     }
 }
@@ -73,7 +126,10 @@ impl<H: Copy, P: Discipline<H>> Discipline<H> for Faulty<P> {
         }
         let mut copies = 0;
         for index in 0..self.faults.len() {
-            let fault = self.faults[index];
+            let AimedFault { fault, aim } = self.faults[index];
+            if !aim.hits(&call.pool[packet]) {
+                continue;
+            }
             match fault {
                 Fault::Loss(p) if self.happens(p) => return call.drop(packet, DropReason::Lost),
                 Fault::Corrupt(p) if self.happens(p) => call.pool[packet].corrupt = true,

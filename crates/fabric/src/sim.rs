@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use flowloom_core::{
-    Discipline, DropReason, Duration, Endpoint, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, PacketId,
-    Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
+    AbortReason, Discipline, DropReason, Duration, Endpoint, Event, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind,
+    PacketId, Paths, Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
 use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
+use crate::outage::Outage;
 use crate::plane::Plane;
 use crate::report::{FlowRecord, Report};
 use crate::routing::Routes;
@@ -40,10 +41,12 @@ pub struct Vitals {
     pub now: Time,
     /// The number of events handled.
     pub events: u64,
-    /// Flows that have started and are not acknowledged.
+    /// Flows that have started and are not over. Background flows do not count.
     pub open: usize,
-    /// Flows that are acknowledged.
-    pub finished: usize,
+    /// Flows that are over: acknowledged or aborted. Background flows do not count.
+    pub over: usize,
+    /// Whether the run has background flows.
+    pub background: bool,
     /// When the number of open flows last rose from zero, and how many events had been handled by then.
     pub busy_since: (Time, u64),
 }
@@ -54,10 +57,15 @@ enum NodeRole {
     Host,
     Control(u32),
     Forwarder,
+    /// The endpoint is down: the host's, or this control endpoint.
+    Down(Option<u32>),
 }
 
 /// One run of one transport. `P` is the discipline of its ports, possibly wrapped; `O` is an observer.
 pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, O = ()> {
+    config: T::Config,
+    wire: WireProfile,
+    seed: u64,
     plane: Plane<T::Header, P, O>,
     hosts: Vec<T::Host>,
     controls: Vec<T::Control>,
@@ -66,7 +74,9 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     /// The first `arrivals` flows have a start time of their own; the others wait for a predecessor.
     arrivals: usize,
     next_flow: usize,
-    /// The number of flows that have started.
+    /// The number of flows, without background flows.
+    awaited: usize,
+    /// How many of these have started.
     opened: usize,
     busy_since: (Time, u64),
     time_limit: Time,
@@ -108,12 +118,7 @@ where
         }
         let network = Arc::new(network);
         let routes = Routes::new(network.clone(), routing, seed);
-        let reorders = routes.paths().reorders();
-        let paths = (!reorders).then(|| routes.paths());
-        let site = |node: NodeId| {
-            let seed = stream_seed(seed, Purpose::Endpoint, u64::from(node.0));
-            Site { node, network: &network, wire, seed, reorders, paths }
-        };
+        let site = |node: NodeId| site(node, routes.paths(), wire, stream_seed(seed, Purpose::Endpoint, u64::from(node.0)));
         let mut roles = Vec::with_capacity(network.len());
         let (mut hosts, mut controls) = (Vec::new(), Vec::new());
         for node in network.node_ids() {
@@ -140,10 +145,14 @@ where
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         assert!(network.links().len().max(network.len()) <= INDICES_MAX, "a network has at most 2 million links");
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
-        let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
+        let plane = Plane::new(network, routes, ports, shared, &flows, calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
         let time_limit = time_limit.min(Time::LAST);
         let mut sim = Sim {
+            config: config.clone(),
+            wire,
+            seed,
+            awaited: plane.unfinished,
             plane,
             hosts,
             controls,
@@ -179,6 +188,30 @@ where
         self
     }
 
+    /// Makes nodes go down for a while. Packets for a node that is down are dropped, and its timers are void; when it comes up, it has a new
+    /// endpoint. When a host goes down, its open flows and those to it are aborted. The other end of such a flow is not told, as on a real
+    /// network, and goes on until it gives up by itself. Flows that start at a host while it is down are aborted at once.
+    ///
+    /// # Panics
+    /// If a node has no endpoint, an outage does not end after it begins, or two outages of a node touch each other.
+    pub fn with_outages(mut self, outages: &[Outage]) -> Self {
+        let mut sorted = outages.to_vec();
+        sorted.sort_by_key(|outage| (outage.node, outage.from));
+        for pair in sorted.windows(2) {
+            assert!(pair[0].node != pair[1].node || pair[0].to < pair[1].from, "{pair:?} touch each other");
+        }
+        for outage in sorted {
+            let Outage { node, from, to } = outage;
+            let has_endpoint = matches!(self.roles[node.index()], NodeRole::Host | NodeRole::Control(_));
+            assert!(from < to, "{outage:?} has no duration");
+            assert!(has_endpoint, "{outage:?}: there is no endpoint");
+            for (at, what) in [(from, Outage::DOWN), (to, Outage::UP)] {
+                self.plane.link_layer.calendar.schedule(at, Kind::Outage(node).source(at), what);
+            }
+        }
+        self
+    }
+
     /// Pauses the run after all events up to `at`.
     pub fn pause_at(&mut self, at: Time) {
         self.pause = at.min(self.time_limit);
@@ -189,10 +222,10 @@ where
         self.pause
     }
 
-    /// Whether the run is over, where [`Sim::step`] has returned false: every flow is acknowledged, no event is left, or the time limit
-    /// is reached.
+    /// Whether the run is over, where [`Sim::step`] has returned false: every flow but background flows is over, no event is left, or the
+    /// time limit is reached.
     pub fn is_over(&self) -> bool {
-        self.plane.unacknowledged == 0 || self.has_no_event() || self.pause == self.time_limit
+        self.plane.unfinished == 0 || self.has_no_event() || self.pause == self.time_limit
     }
 
     /// Whether no event is left.
@@ -208,7 +241,7 @@ where
             if left == 0 {
                 break true;
             }
-            if self.plane.unacknowledged == 0 {
+            if self.plane.unfinished == 0 {
                 break false;
             }
             let Some((now, source, payload)) = self.plane.link_layer.calendar.pop(pause) else {
@@ -246,6 +279,8 @@ where
                         break true;
                     }
                 }
+                Kind::Outage(node) if payload == Outage::DOWN => self.take_down(node),
+                Kind::Outage(node) => self.bring_up(node),
             }
         };
         self.events += budget - left;
@@ -255,25 +290,29 @@ where
         going
     }
 
-    /// The progress of the run: the share of flows that are acknowledged, the current time, and the packets sent by all ports.
+    /// The progress of the run: the share of flows that are over, the current time, and the packets sent by all ports.
     pub fn progress(&self) -> (f64, Time, u64) {
-        let done = self.flows.len() - self.plane.unacknowledged;
-        let share = if self.flows.is_empty() { 1.0 } else { done as f64 / self.flows.len() as f64 };
+        let done = self.awaited - self.plane.unfinished;
+        let share = if self.awaited == 0 { 1.0 } else { done as f64 / self.awaited as f64 };
         (share, self.plane.link_layer.now, self.plane.link_layer.packet_hops)
     }
 
     /// The state of the run, for a watchdog.
     pub fn vitals(&self) -> Vitals {
-        let finished = self.flows.len() - self.plane.unacknowledged;
+        let over = self.awaited - self.plane.unfinished;
         let (now, events) = (self.plane.link_layer.now, self.events);
-        Vitals { now, events, open: self.opened - finished, finished, busy_since: self.busy_since }
+        let background = !self.plane.background.is_empty();
+        Vitals { now, events, open: self.opened - over, over, background, busy_since: self.busy_since }
     }
 
-    /// Payload bytes of all flows that receivers have reported as new. It takes a sum over all flow records.
+    /// Payload bytes that receivers have reported as new: those of background flows while nothing else is open, and otherwise those of all
+    /// other flows. It takes a sum over all flow records.
     #[cold]
     #[inline(never)]
     pub fn delivered_bytes(&self) -> u64 {
-        self.plane.records.iter().map(|record| record.delivered_bytes).sum()
+        let background = self.vitals().open == 0;
+        let flows = self.flows.iter().zip(&self.plane.records).filter(|(flow, _)| flow.background == background);
+        flows.map(|(_, record)| record.delivered_bytes).sum()
     }
 
     /// Ends the run and returns its report and observer.
@@ -283,6 +322,7 @@ where
     /// equal payload arrived, dropped and in flight. The delivered bytes of a completed flow must equal its size.
     pub fn finish(mut self) -> Result<(Report, O), String> {
         let ports = self.plane.counters();
+        self.forget_repetitions();
         self.check_conservation()?;
         let planned = self.flows.len();
         let (flows, records) = self.started();
@@ -298,6 +338,19 @@ where
             end: self.plane.link_layer.now,
         };
         Ok((report, self.plane.link_layer.observer))
+    }
+
+    /// A host that was down reports bytes as new that it had received before. Counts no byte of a flow twice.
+    fn forget_repetitions(&mut self) {
+        let restarted = &self.plane.restarted;
+        if restarted.is_empty() {
+            return;
+        }
+        for (flow, record) in self.flows.iter().zip(&mut self.plane.records) {
+            if restarted.contains(&flow.dst) {
+                record.delivered_bytes = record.delivered_bytes.min(flow.size.get());
+            }
+        }
     }
 
     /// The flows that have started, in the order of start time and id, and their records.
@@ -375,12 +428,57 @@ where
         let now = self.plane.link_layer.now;
         self.flows[index].start = now;
         let flow = self.flows[index];
-        self.woke |= self.vitals().open == 0;
-        self.opened += 1;
+        if !flow.background {
+            self.woke |= self.vitals().open == 0;
+            self.opened += 1;
+        }
         self.plane.link_layer.observer.flow_opened(now, &flow);
+        if let NodeRole::Down(_) = self.roles[flow.src.index()] {
+            return self.plane.record(flow.src, &Event::Aborted { flow: flow.id, reason: AbortReason::NodeDown });
+        }
         let host = &mut self.hosts[flow.src.index()];
         host.open(now, &flow);
         poll_endpoint(host, &mut self.plane, flow.src, T::NIC);
+    }
+
+    /// Takes down a node's endpoint, and aborts the flows that it is an end of.
+    #[cold]
+    fn take_down(&mut self, node: NodeId) {
+        let role = &mut self.roles[node.index()];
+        *role = match *role {
+            NodeRole::Host => NodeRole::Down(None),
+            NodeRole::Control(index) => NodeRole::Down(Some(index)),
+            NodeRole::Forwarder | NodeRole::Down(_) => unreachable!("{node:?} has no endpoint that could go down"),
+        };
+        self.plane.cancel_timer(node);
+        for index in 0..self.flows.len() {
+            let Flow { id, src, dst, start, .. } = self.flows[index];
+            let started = if index < self.arrivals { index < self.next_flow } else { start < Time::MAX };
+            if started && (src == node || dst == node) && !self.plane.records[index].is_over() {
+                self.plane.record(src, &Event::Aborted { flow: id, reason: AbortReason::NodeDown });
+            }
+        }
+    }
+
+    /// Gives a node a new endpoint. It draws from a new random stream.
+    #[cold]
+    fn bring_up(&mut self, node: NodeId) {
+        let NodeRole::Down(control) = self.roles[node.index()] else { unreachable!("{node:?} is not down") };
+        let restarted = &mut self.plane.restarted;
+        restarted.push(node);
+        let times = restarted.iter().filter(|other| **other == node).count() as u64;
+        let seed = stream_seed(self.seed, Purpose::Endpoint, times << 32 | u64::from(node.0));
+        let site = site(node, self.plane.link_layer.paths(), self.wire, seed);
+        self.roles[node.index()] = match control {
+            None => {
+                self.hosts[node.index()] = T::host(&self.config, &site);
+                NodeRole::Host
+            }
+            Some(index) => {
+                self.controls[index as usize] = T::control(&self.config, &site);
+                NodeRole::Control(index)
+            }
+        };
     }
 
     #[inline]
@@ -389,6 +487,7 @@ where
             NodeRole::Host => deliver_to(&mut self.hosts[node.index()], &mut self.plane, node, id, T::NIC),
             NodeRole::Control(index) => deliver_to(&mut self.controls[index as usize], &mut self.plane, node, id, T::NIC),
             NodeRole::Forwarder => self.plane.drop_packet(link, id, DropReason::Unclaimed),
+            NodeRole::Down(_) => self.plane.drop_packet(link, id, DropReason::NodeDown),
         }
     }
 
@@ -396,7 +495,7 @@ where
         match self.roles[node.index()] {
             NodeRole::Host => wake(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
             NodeRole::Control(index) => wake(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
-            NodeRole::Forwarder => unreachable!("only endpoints have timers"),
+            NodeRole::Forwarder | NodeRole::Down(_) => unreachable!("only endpoints that are up have timers"),
         }
     }
 
@@ -407,6 +506,7 @@ where
             NodeRole::Host => pull_packets(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
             NodeRole::Control(index) => pull_packets(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
             NodeRole::Forwarder => unreachable!("a switch has no NIC"),
+            NodeRole::Down(_) => {}
         }
     }
 }
@@ -473,6 +573,12 @@ where
     if let Some(wanted) = endpoint.poll_timeout() {
         plane.set_timer(node, wanted);
     }
+}
+
+/// What an endpoint at `node` may know.
+fn site(node: NodeId, paths: &Paths, wire: WireProfile, seed: u64) -> Site<'_> {
+    let reorders = paths.reorders();
+    Site { node, network: paths.network(), wire, seed, reorders, paths: (!reorders).then_some(paths) }
 }
 
 /// Nearly all events of links and ports are scheduled less than this ahead: twice the time of a full packet on the slowest link.

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use flowloom_core::{
-    Bytes, Duration, Endpoint, Event, Flow, FlowId, Nic, NodeId, Packet, Paths, Placement, Routing, Site, Time, Transport,
-    WireProfile,
+    AbortReason, Bytes, Duration, Endpoint, Event, Flow, FlowId, Nic, NodeId, Packet, Paths, Placement, Routing, Site, Time,
+    Transport, WireProfile,
 };
 
 use crate::cluster::{Cluster, invalid};
@@ -30,7 +30,7 @@ const EVENTS_BATCH: usize = 1024;
 /// The largest size of a datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
-/// The completion of a flow, for the application.
+/// The end of a flow, for the application.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// All of a flow to this node has arrived.
@@ -46,6 +46,13 @@ pub enum Notice {
     Acknowledged {
         /// The flow.
         flow: FlowId,
+    },
+    /// The transport has given up a flow from this node.
+    Aborted {
+        /// The flow.
+        flow: FlowId,
+        /// Why.
+        reason: AbortReason,
     },
 }
 
@@ -112,7 +119,7 @@ impl<T: Transport> Driver<T> {
         Stats { nic_drops: self.nic.dropped, ..self.stats }
     }
 
-    /// Flows from here that are not yet acknowledged.
+    /// Flows from here that are neither acknowledged nor given up.
     pub fn unacknowledged(&self) -> usize {
         self.outgoing.len()
     }
@@ -140,8 +147,10 @@ impl<T: Transport> Driver<T> {
         self.now = self.now.max(clock);
         let size = Bytes::new(data.len() as u64);
         self.outgoing.insert(id, dst, data);
-        self.host
-            .open(self.now, &Flow { id, src: self.me, dst, size, start: self.now, deadline: None, tenant: 0, coflow: None });
+        self.host.open(
+            self.now,
+            &Flow { id, src: self.me, dst, size, start: self.now, deadline: None, tenant: 0, coflow: None, background: false },
+        );
         self.take_events(None);
         Ok(id)
     }
@@ -248,6 +257,10 @@ impl<T: Transport> Driver<T> {
                 Event::Acknowledged { flow } => {
                     self.outgoing.remove(flow);
                     self.notices.push_back(Notice::Acknowledged { flow });
+                }
+                Event::Aborted { flow, reason } => {
+                    self.outgoing.remove(flow);
+                    self.notices.push_back(Notice::Aborted { flow, reason });
                 }
             }
         }

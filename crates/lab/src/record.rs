@@ -97,6 +97,7 @@ mod tests {
             deadline: None,
             tenant: 0,
             coflow: None,
+            background: false,
         }
     }
 

@@ -83,6 +83,7 @@ fn an_unloaded_flow_takes_a_round_trip_per_packet_whatever_its_path() {
                     deadline: None,
                     tenant: 0,
                     coflow: None,
+                    background: false,
                 };
                 let mut sim = Sim::<StopAndWait>::new(&Config::default(), setup, vec![flow], ());
                 while sim.step(1 << 20) {}

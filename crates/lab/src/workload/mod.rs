@@ -121,7 +121,7 @@ impl FlowList {
     /// Appends a flow without deadline, tenant and coflow, and returns it, so that the caller can set these.
     fn push(&mut self, start: Time, src: NodeId, dst: NodeId, size: Bytes) -> &mut Flow {
         let id = FlowId(u32::try_from(self.0.len()).expect("fewer than 2^32 flows"));
-        self.0.push(Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None });
+        self.0.push(Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None, background: false });
         self.0.last_mut().expect("just pushed")
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn flow(src: u32, dst: u32, bytes: u64, start_us: u64) -> Flow {
         deadline: None,
         tenant: 0,
         coflow: None,
+        background: false,
     }
 }
 

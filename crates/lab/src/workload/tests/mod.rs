@@ -356,6 +356,7 @@ fn a_trace_is_read_as_it_is_written() {
         deadline: None,
         tenant: 0,
         coflow: None,
+        background: false,
     };
     let second = Flow {
         id: FlowId(1),
@@ -366,6 +367,7 @@ fn a_trace_is_read_as_it_is_written() {
         deadline: Some(Time::ZERO + Duration::from_ms(250)),
         tenant: 1,
         coflow: Some(7),
+        background: false,
     };
     assert_eq!(flows, [first, second]);
 }

@@ -136,6 +136,7 @@ impl<T: Transport> Pair<T> {
             deadline: None,
             tenant: 0,
             coflow: None,
+            background: false,
         });
         id
     }
@@ -304,9 +305,10 @@ impl<T: Transport> Pair<T> {
         let (Event::Delivered { flow, .. }
         | Event::Received { flow }
         | Event::Acknowledged { flow }
+        | Event::Aborted { flow, .. }
         | Event::TimedOut { flow, .. }) = event;
         let delivery = self.flows.get_mut(&flow).expect("events name flows that were opened");
-        let at_source = matches!(event, Event::Acknowledged { .. } | Event::TimedOut { .. });
+        let at_source = matches!(event, Event::Acknowledged { .. } | Event::Aborted { .. } | Event::TimedOut { .. });
         let end = if at_source { delivery.flow.src } else { delivery.flow.dst };
         assert_eq!(node, end, "{event:?} belongs to the other end");
         match event {
@@ -319,6 +321,10 @@ impl<T: Transport> Pair<T> {
             Event::Acknowledged { .. } => {
                 assert!(delivery.received.is_some(), "flow {} acknowledged before it was received", flow.0);
                 assert!(delivery.acknowledged.replace(self.now).is_none(), "flow {} acknowledged twice", flow.0);
+            }
+            Event::Aborted { .. } => {
+                assert!(delivery.acknowledged.is_none(), "flow {} aborted after it was acknowledged", flow.0);
+                assert!(delivery.aborted.replace(self.now).is_none(), "flow {} aborted twice", flow.0);
             }
         }
     }
