@@ -5,6 +5,7 @@
 //! not depend on the event queue.
 
 pub mod calendar;
+mod counted;
 mod fault;
 mod followers;
 mod observer;
@@ -21,6 +22,6 @@ pub use flowloom_core::Routing;
 pub use followers::Successor;
 pub use observer::Observer;
 pub use outage::Outage;
-pub use report::{Abort, CLASSES, FlowRecord, PortCounters, Report, SentCounters};
+pub use report::{Abort, CLASSES, ControlCounters, FlowRecord, PortCounters, Report, SentCounters};
 pub use routing::{Origin, Routes};
-pub use sim::{Sim, SimSetup, Vitals};
+pub use sim::{CONTROL_HOST, Sim, SimSetup, Vitals};

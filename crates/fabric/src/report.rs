@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowloom_core::{AbortReason, DropReason, Duration, Flow, Network, Time};
+use flowloom_core::{AbortReason, DropReason, Duration, Flow, Network, NodeId, Time};
 
 /// When and why a flow was given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,6 +118,17 @@ impl PortCounters {
     }
 }
 
+/// The messages of one control endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ControlCounters {
+    /// Its node.
+    pub node: NodeId,
+    /// Packets that were delivered to it.
+    pub received: u64,
+    /// Packets that it sent.
+    pub sent: u64,
+}
+
 /// The result of a run.
 #[derive(Debug)]
 pub struct Report {
@@ -125,12 +136,14 @@ pub struct Report {
     pub network: Arc<Network>,
     /// The flows that started, in the order of start time and id.
     pub flows: Vec<Flow>,
-    /// How many of the planned flows had not started when the run ended.
+    /// How many of the planned flows, background flows excepted, had not started when the run ended.
     pub not_started: usize,
     /// One record for each of `flows`.
     pub records: Vec<FlowRecord>,
     /// The counters of each direction of each link, indexed by [`LinkId`](flowloom_core::LinkId).
     pub ports: Vec<PortCounters>,
+    /// The counters of each control endpoint, in order of node.
+    pub controls: Vec<ControlCounters>,
     /// Packets sent by all ports, data and control.
     pub packet_hops: u64,
     /// Data packets sent by sources, retransmissions included.

@@ -8,14 +8,18 @@ use flowloom_core::{
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
+use crate::counted::Counted;
 use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::outage::Outage;
 use crate::plane::Plane;
-use crate::report::{FlowRecord, Report};
+use crate::report::{ControlCounters, FlowRecord, Report};
 use crate::routing::Routes;
 use crate::seed::{Purpose, stream_seed};
 use crate::sources::{INDICES_MAX, Kind};
+
+/// The name of the extra host that control endpoints run on ([`Placement::ExtraHost`]). It comes after all other nodes.
+pub const CONTROL_HOST: &str = "arbiter";
 
 /// The parameters of a run besides its transport and flows.
 #[derive(Clone, Debug)]
@@ -68,7 +72,7 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     seed: u64,
     plane: Plane<T::Header, P, O>,
     hosts: Vec<T::Host>,
-    controls: Vec<T::Control>,
+    controls: Vec<Counted<T::Control>>,
     roles: Vec<NodeRole>,
     flows: Vec<Flow>,
     /// The first `arrivals` flows have a start time of their own; the others wait for a predecessor.
@@ -129,7 +133,7 @@ where
                 }
                 NodeKind::Switch if placement != Placement::Switches => NodeRole::Forwarder,
                 NodeKind::Switch | NodeKind::ControlHost => {
-                    controls.push(T::control(config, &site(node)));
+                    controls.push(Counted::new(T::control(config, &site(node))));
                     NodeRole::Control(controls.len() as u32 - 1)
                 }
             });
@@ -324,20 +328,33 @@ where
         let ports = self.plane.counters();
         self.forget_repetitions();
         self.check_conservation()?;
-        let planned = self.flows.len();
+        let controls = self.control_counters();
+        let not_started = self.awaited - self.opened;
         let (flows, records) = self.started();
         let report = Report {
             network: self.plane.link_layer.network,
-            not_started: planned - flows.len(),
+            not_started,
             flows,
             records,
             ports,
+            controls,
             packet_hops: self.plane.link_layer.packet_hops,
             data_packets: self.plane.data_packets,
             events: self.events,
             end: self.plane.link_layer.now,
         };
         Ok((report, self.plane.link_layer.observer))
+    }
+
+    fn control_counters(&self) -> Vec<ControlCounters> {
+        let counters = |(node, role): (NodeId, &NodeRole)| match *role {
+            NodeRole::Control(index) | NodeRole::Down(Some(index)) => {
+                let Counted { received, sent, .. } = self.controls[index as usize];
+                Some(ControlCounters { node, received, sent })
+            }
+            NodeRole::Host | NodeRole::Forwarder | NodeRole::Down(None) => None,
+        };
+        (0..).map(NodeId).zip(&self.roles).filter_map(counters).collect()
     }
 
     /// A host that was down reports bytes as new that it had received before. Counts no byte of a flow twice.
@@ -475,7 +492,7 @@ where
                 NodeRole::Host
             }
             Some(index) => {
-                self.controls[index as usize] = T::control(&self.config, &site);
+                self.controls[index as usize].endpoint = T::control(&self.config, &site);
                 NodeRole::Control(index)
             }
         };
@@ -597,6 +614,6 @@ fn pending(network: &Network, wire: &WireProfile) -> usize {
 /// Adds a control host to the first host's switch, on a link like that of the first host.
 fn add_control_host(network: &mut Network) {
     let first = *network.link(network.ports(NodeId(0))[0]);
-    let control = network.add_control_host("arbiter");
+    let control = network.add_control_host(CONTROL_HOST);
     network.connect(control, first.to, first.rate, first.delay);
 }
