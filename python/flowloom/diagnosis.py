@@ -166,7 +166,15 @@ def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
-    missing = summary["flows"] - summary["finished"]
+    aborted = summary.get("aborted", 0)
+    missing = summary["flows"] - summary["finished"] - aborted
+    if aborted:
+        yield Finding(
+            "problem",
+            f"{aborted} of {summary['flows']} flows were aborted (column `aborted` of flows.parquet says why); slowdowns and FCTs "
+            "do not count them, and therefore look better than they are; deadlines_met counts them as missed",
+            "aborted",
+        )
     if missing:
         yield Finding(
             "problem",

@@ -61,8 +61,10 @@ enum NodeRole {
     Host,
     Control(u32),
     Forwarder,
-    /// The endpoint is down: the host's, or this control endpoint.
-    Down(Option<u32>),
+    /// A host that is down.
+    DownHost,
+    /// This control endpoint is down.
+    DownControl(u32),
 }
 
 /// One run of one transport. `P` is the discipline of its ports, possibly wrapped; `O` is an observer.
@@ -348,11 +350,11 @@ where
 
     fn control_counters(&self) -> Vec<ControlCounters> {
         let counters = |(node, role): (NodeId, &NodeRole)| match *role {
-            NodeRole::Control(index) | NodeRole::Down(Some(index)) => {
+            NodeRole::Control(index) | NodeRole::DownControl(index) => {
                 let Counted { received, sent, .. } = self.controls[index as usize];
                 Some(ControlCounters { node, received, sent })
             }
-            NodeRole::Host | NodeRole::Forwarder | NodeRole::Down(None) => None,
+            NodeRole::Host | NodeRole::DownHost | NodeRole::Forwarder => None,
         };
         (0..).map(NodeId).zip(&self.roles).filter_map(counters).collect()
     }
@@ -450,7 +452,7 @@ where
             self.opened += 1;
         }
         self.plane.link_layer.observer.flow_opened(now, &flow);
-        if let NodeRole::Down(_) = self.roles[flow.src.index()] {
+        if let NodeRole::DownHost = self.roles[flow.src.index()] {
             return self.plane.record(flow.src, &Event::Aborted { flow: flow.id, reason: AbortReason::NodeDown });
         }
         let host = &mut self.hosts[flow.src.index()];
@@ -463,9 +465,9 @@ where
     fn take_down(&mut self, node: NodeId) {
         let role = &mut self.roles[node.index()];
         *role = match *role {
-            NodeRole::Host => NodeRole::Down(None),
-            NodeRole::Control(index) => NodeRole::Down(Some(index)),
-            NodeRole::Forwarder | NodeRole::Down(_) => unreachable!("{node:?} has no endpoint that could go down"),
+            NodeRole::Host => NodeRole::DownHost,
+            NodeRole::Control(index) => NodeRole::DownControl(index),
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => unreachable!("{node:?} is not up"),
         };
         self.plane.cancel_timer(node);
         for index in 0..self.flows.len() {
@@ -480,21 +482,21 @@ where
     /// Gives a node a new endpoint. It draws from a new random stream.
     #[cold]
     fn bring_up(&mut self, node: NodeId) {
-        let NodeRole::Down(control) = self.roles[node.index()] else { unreachable!("{node:?} is not down") };
         let restarted = &mut self.plane.restarted;
         restarted.push(node);
         let times = restarted.iter().filter(|other| **other == node).count() as u64;
         let seed = stream_seed(self.seed, Purpose::Endpoint, times << 32 | u64::from(node.0));
         let site = site(node, self.plane.link_layer.paths(), self.wire, seed);
-        self.roles[node.index()] = match control {
-            None => {
+        self.roles[node.index()] = match self.roles[node.index()] {
+            NodeRole::DownHost => {
                 self.hosts[node.index()] = T::host(&self.config, &site);
                 NodeRole::Host
             }
-            Some(index) => {
+            NodeRole::DownControl(index) => {
                 self.controls[index as usize].endpoint = T::control(&self.config, &site);
                 NodeRole::Control(index)
             }
+            NodeRole::Host | NodeRole::Control(_) | NodeRole::Forwarder => unreachable!("{node:?} is not down"),
         };
     }
 
@@ -504,7 +506,7 @@ where
             NodeRole::Host => deliver_to(&mut self.hosts[node.index()], &mut self.plane, node, id, T::NIC),
             NodeRole::Control(index) => deliver_to(&mut self.controls[index as usize], &mut self.plane, node, id, T::NIC),
             NodeRole::Forwarder => self.plane.drop_packet(link, id, DropReason::Unclaimed),
-            NodeRole::Down(_) => self.plane.drop_packet(link, id, DropReason::NodeDown),
+            NodeRole::DownHost | NodeRole::DownControl(_) => self.plane.drop_packet(link, id, DropReason::NodeDown),
         }
     }
 
@@ -512,7 +514,9 @@ where
         match self.roles[node.index()] {
             NodeRole::Host => wake(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
             NodeRole::Control(index) => wake(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
-            NodeRole::Forwarder | NodeRole::Down(_) => unreachable!("only endpoints that are up have timers"),
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => {
+                unreachable!("only endpoints that are up have timers")
+            }
         }
     }
 
@@ -523,7 +527,7 @@ where
             NodeRole::Host => pull_packets(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
             NodeRole::Control(index) => pull_packets(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
             NodeRole::Forwarder => unreachable!("a switch has no NIC"),
-            NodeRole::Down(_) => {}
+            NodeRole::DownHost | NodeRole::DownControl(_) => {}
         }
     }
 }

@@ -39,8 +39,8 @@ pub struct Pending {
     next_sample_bytes: u64,
     arrived_bytes: u64,
     injected_bytes: u64,
-    /// Background flows, which are left out.
-    background: HashSet<FlowId>,
+    /// Background flows, which are left out, if there are any.
+    background: Option<Box<HashSet<FlowId>>>,
     /// Arrived and injected bytes, in order of time.
     samples: Vec<(u64, u64)>,
 }
@@ -57,7 +57,7 @@ impl Pending {
             next_sample_bytes: 0,
             arrived_bytes: 0,
             injected_bytes: 0,
-            background: background.into_iter().map(|flow| flow.id).collect(),
+            background: (!background.is_empty()).then(|| Box::new(background.into_iter().map(|flow| flow.id).collect())),
             samples: Vec::new(),
         }
     }
@@ -76,8 +76,7 @@ impl<H> Observer<H> for Pending {
     }
     #[inline]
     fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<H>) {
-        let counts = self.background.is_empty() || !self.background.contains(&packet.flow);
-        if !packet.retransmission && counts {
+        if !packet.retransmission && self.background.as_ref().is_none_or(|background| !background.contains(&packet.flow)) {
             self.injected_bytes += u64::from(packet.payload_bytes);
         }
     }
