@@ -240,8 +240,9 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     settings = spec.get("transport", {}).get(name, {})
     yield from _classes(summary, name, settings)
     yield from _marking(summary, spec)
-    losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down")]
-    if losing and not any(summary["drops"]["by_reason"].get(r) for r in ("lost", "corrupted", "link_down")):
+    losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down", "node_down")]
+    lost = any(summary["drops"]["by_reason"].get(reason) for reason in ("lost", "corrupted", "link_down", "node_down"))
+    if losing and not lost and not summary.get("aborted"):
         yield Finding("note", "faults are configured, but no packet was lost to one", "no fault")
     workload = spec.get("workload", {})
     if any(part.get("deadline") for part in (workload, *workload.get("part", []))) and summary["deadlines_met"] is None:
