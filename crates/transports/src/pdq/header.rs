@@ -285,8 +285,11 @@ pub(super) mod tests {
                 .prop_filter("numbers are below the count", |(number, packets, _)| number < packets)
                 .prop_map(|(number, packets, request)| Header::Data { number, packets, request }),
             (1..u32::MAX, requests()).prop_map(|(packets, request)| Header::Probe { packets, request }),
-            (any::<u32>(), any::<Option<u32>>(), feedbacks())
-                .prop_map(|(cumulative, answers, feedback)| Header::Ack { cumulative, answers, feedback }),
+            (any::<u32>(), any::<Option<u32>>(), feedbacks()).prop_map(|(cumulative, answers, feedback)| Header::Ack {
+                cumulative,
+                answers,
+                feedback
+            }),
             any::<bool>().prop_map(|aborted| Header::Term { aborted }),
         ]
     }

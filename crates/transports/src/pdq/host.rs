@@ -72,7 +72,8 @@ impl Endpoint for Host {
             Header::Ack { cumulative, answers, feedback } => {
                 self.sender.handle_ack(now, packet.flow, *cumulative, *answers, *feedback, &mut self.out);
             }
-            Header::Term { .. } => {}
+            Header::Term { aborted: true } => self.receiver.abandon(now, packet.flow),
+            Header::Term { aborted: false } => {}
         }
     }
 

@@ -293,3 +293,6 @@ impl Leftover {
         self.since = now;
     }
 }
+
+#[cfg(test)]
+mod tests;

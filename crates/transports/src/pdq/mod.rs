@@ -9,7 +9,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Nic, NoControl, PortSite, Site, Transport};
+use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
 
 pub use config::Config;
 pub use header::{Feedback, Header, Request};
@@ -24,6 +24,8 @@ impl Transport for Pdq {
     const NAME: &'static str = "pdq";
     const ABOUT: &'static str = "switches give the most critical flows their full rate and pause the others (SIGCOMM 2012)";
     const NIC: Nic = Nic::Pulled;
+    /// An acknowledgement commits the rate at the ports that its data packet has left by.
+    const PATHS: PathNeed = PathNeed::Symmetric;
     type Config = Config;
     type Header = Header;
     type Host = Host;
