@@ -2,19 +2,25 @@
 
 use std::sync::Arc;
 
+use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
-    Discipline, DropReason, Duration, Endpoint, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, PacketId,
-    Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
+    AbortReason, Discipline, DropReason, Duration, Endpoint, Event, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind,
+    Packet, PacketId, Paths, Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
+use crate::counted::Counted;
 use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
+use crate::outage::Outage;
 use crate::plane::Plane;
-use crate::report::{FlowRecord, Report};
+use crate::report::{ControlCounters, FlowRecord, Report};
 use crate::routing::Routes;
 use crate::seed::{Purpose, stream_seed};
 use crate::sources::{INDICES_MAX, Kind};
+
+/// The name of the extra host that control endpoints run on ([`Placement::ExtraHost`]). It comes after all other nodes.
+pub const CONTROL_HOST: &str = "arbiter";
 
 /// The parameters of a run besides its transport and flows.
 #[derive(Clone, Debug)]
@@ -40,10 +46,12 @@ pub struct Vitals {
     pub now: Time,
     /// The number of events handled.
     pub events: u64,
-    /// Flows that have started and are not acknowledged.
+    /// Flows that have started and are not over. Background flows do not count.
     pub open: usize,
-    /// Flows that are acknowledged.
-    pub finished: usize,
+    /// Flows that are over: acknowledged or aborted. Background flows do not count.
+    pub over: usize,
+    /// Whether the run has background flows.
+    pub background: bool,
     /// When the number of open flows last rose from zero, and how many events had been handled by then.
     pub busy_since: (Time, u64),
 }
@@ -54,19 +62,28 @@ enum NodeRole {
     Host,
     Control(u32),
     Forwarder,
+    /// A host that is down.
+    DownHost,
+    /// This control endpoint is down.
+    DownControl(u32),
 }
 
 /// One run of one transport. `P` is the discipline of its ports, possibly wrapped; `O` is an observer.
-pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, O = ()> {
+pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, O: Observer<T::Header> = ()> {
+    config: T::Config,
+    wire: WireProfile,
+    seed: u64,
     plane: Plane<T::Header, P, O>,
     hosts: Vec<T::Host>,
-    controls: Vec<T::Control>,
+    controls: Vec<Counted<T::Control>>,
     roles: Vec<NodeRole>,
     flows: Vec<Flow>,
     /// The first `arrivals` flows have a start time of their own; the others wait for a predecessor.
     arrivals: usize,
     next_flow: usize,
-    /// The number of flows that have started.
+    /// The number of flows, without background flows.
+    awaited: usize,
+    /// How many of these have started.
     opened: usize,
     busy_since: (Time, u64),
     time_limit: Time,
@@ -110,12 +127,7 @@ where
         }
         let network = Arc::new(network);
         let routes = Routes::new(network.clone(), routing, seed);
-        let reorders = routes.paths().reorders();
-        let paths = (!reorders).then(|| routes.paths());
-        let site = |node: NodeId| {
-            let seed = stream_seed(seed, Purpose::Endpoint, u64::from(node.0));
-            Site { node, network: &network, wire, seed, reorders, paths }
-        };
+        let site = |node: NodeId| site(node, routes.paths(), wire, stream_seed(seed, Purpose::Endpoint, u64::from(node.0)));
         let mut roles = Vec::with_capacity(network.len());
         let (mut hosts, mut controls) = (Vec::new(), Vec::new());
         for node in network.node_ids() {
@@ -126,7 +138,7 @@ where
                 }
                 NodeKind::Switch if placement != Placement::Switches => NodeRole::Forwarder,
                 NodeKind::Switch | NodeKind::ControlHost => {
-                    controls.push(T::control(config, &site(node)));
+                    controls.push(Counted::new(T::control(config, &site(node))));
                     NodeRole::Control(controls.len() as u32 - 1)
                 }
             });
@@ -142,10 +154,14 @@ where
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         assert!(network.links().len().max(network.len()) <= INDICES_MAX, "a network has at most 2 million links");
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
-        let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
+        let plane = Plane::new(network, routes, ports, shared, &flows, calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
         let time_limit = time_limit.min(Time::LAST);
         let mut sim = Sim {
+            config: config.clone(),
+            wire,
+            seed,
+            awaited: plane.unfinished,
             plane,
             hosts,
             controls,
@@ -161,7 +177,7 @@ where
             until_idle: false,
             events: 0,
         };
-        sim.start_timers();
+        sim.start_endpoints();
         sim.schedule_next_flow();
         sim
     }
@@ -200,9 +216,34 @@ where
         assert!((payload as usize) < PAYLOADS_MAX, "at most {PAYLOADS_MAX} flows can wait");
         // As with a successor, it has a start only once it has started.
         self.flows.push(Flow { start: Time::MAX, ..flow });
-        self.plane.add_flow();
-        self.plane.link_layer.calendar.rewind(self.plane.link_layer.now);
-        self.plane.link_layer.calendar.schedule(flow.start, Kind::Follow.source(flow.start), payload);
+        self.awaited += usize::from(!flow.background);
+        self.plane.add_flow(&flow);
+        self.plane.ports.link_layer.calendar.rewind(self.plane.ports.link_layer.now);
+        self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Follow.source(flow.start), payload);
+    }
+
+    /// Makes nodes go down for a while. Packets for a node that is down are dropped, and its timers are void; when it comes up, it has a new
+    /// endpoint. When a host goes down, its open flows and those to it are aborted. The other end of such a flow is not told, as on a real
+    /// network, and goes on until it gives up by itself. Flows that start at a host while it is down are aborted at once.
+    ///
+    /// # Panics
+    /// If a node has no endpoint, an outage does not end after it begins, or two outages of a node touch each other.
+    pub fn with_outages(mut self, outages: &[Outage]) -> Self {
+        let mut sorted = outages.to_vec();
+        sorted.sort_by_key(|outage| (outage.node, outage.from));
+        for pair in sorted.windows(2) {
+            assert!(pair[0].node != pair[1].node || pair[0].to < pair[1].from, "{pair:?} touch each other");
+        }
+        for outage in sorted {
+            let Outage { node, from, to } = outage;
+            let has_endpoint = matches!(self.roles[node.index()], NodeRole::Host | NodeRole::Control(_));
+            assert!(from < to, "{outage:?} has no duration");
+            assert!(has_endpoint, "{outage:?}: there is no endpoint");
+            for (at, what) in [(from, Outage::DOWN), (to, Outage::UP)] {
+                self.plane.ports.link_layer.calendar.schedule(at, Kind::Outage(node).source(at), what);
+            }
+        }
+        self
     }
 
     /// Pauses the run after all events up to `at`.
@@ -215,8 +256,8 @@ where
         self.pause
     }
 
-    /// Whether the run is over, where [`Sim::step`] has returned false: every flow is acknowledged, no event is left, or the time limit
-    /// is reached.
+    /// Whether the run is over, where [`Sim::step`] has returned false: every flow but background flows is over, no event is left, or the
+    /// time limit is reached.
     pub fn is_over(&self) -> bool {
         self.is_done() || self.has_no_event() || self.pause == self.time_limit
     }
@@ -224,12 +265,12 @@ where
     /// Whether the flows no longer keep the run going.
     #[inline]
     fn is_done(&self) -> bool {
-        self.plane.unacknowledged == 0 && !self.until_idle
+        self.plane.unfinished == 0 && !self.until_idle
     }
 
     /// Whether no event is left.
     pub fn has_no_event(&self) -> bool {
-        self.plane.link_layer.calendar.is_empty()
+        self.plane.ports.link_layer.calendar.is_empty()
     }
 
     /// Handles up to `budget` events, or fewer if a flow is opened while no other is open. Returns false if the run is over
@@ -243,10 +284,10 @@ where
             if self.is_done() {
                 break false;
             }
-            let Some((now, source, payload)) = self.plane.link_layer.calendar.pop(pause) else {
+            let Some((now, source, payload)) = self.plane.ports.link_layer.calendar.pop(pause) else {
                 break false;
             };
-            self.plane.link_layer.now = now;
+            self.plane.ports.link_layer.now = now;
             left -= 1;
             match Kind::of(source, now) {
                 Kind::Arrival(link) => {
@@ -278,11 +319,13 @@ where
                         break true;
                     }
                 }
+                Kind::Outage(node) if payload == Outage::DOWN => self.take_down(node),
+                Kind::Outage(node) => self.bring_up(node),
             }
         };
         self.events += budget - left;
         if std::mem::take(&mut self.woke) {
-            self.busy_since = (self.plane.link_layer.now, self.events);
+            self.busy_since = (self.plane.ports.link_layer.now, self.events);
         }
         going
     }
@@ -291,16 +334,16 @@ where
     /// time of a run that has become idle is then that of its last effect.
     #[cold]
     pub(crate) fn skip_void_events(&mut self, limit: Time) {
-        while let Some((at, source, _)) = self.plane.link_layer.calendar.peek(limit) {
+        while let Some((at, source, _)) = self.plane.ports.link_layer.calendar.peek(limit) {
             let void = match Kind::of(source, at) {
                 Kind::Service(link) => self.plane.is_stale_service(link, at),
                 Kind::Timer(node) => self.plane.is_stale_timer(node, at) || self.poll_timeout(node).is_none(),
-                Kind::Arrival(_) | Kind::Start | Kind::Follow => false,
+                Kind::Arrival(_) | Kind::Outage(_) | Kind::Start | Kind::Follow => false,
             };
             if !void {
                 break;
             }
-            self.plane.link_layer.calendar.pop(limit);
+            self.plane.ports.link_layer.calendar.pop(limit);
             if let Kind::Timer(node) = Kind::of(source, at) {
                 self.plane.forget_timer(node, at);
             }
@@ -311,18 +354,18 @@ where
         match self.roles[node.index()] {
             NodeRole::Host => self.hosts[node.index()].poll_timeout(),
             NodeRole::Control(index) => self.controls[index as usize].poll_timeout(),
-            NodeRole::Forwarder => None,
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => None,
         }
     }
 
     /// When the last event was handled.
     pub fn now(&self) -> Time {
-        self.plane.link_layer.now
+        self.plane.ports.link_layer.now
     }
 
     /// The network, including the control host if the transport has one.
     pub fn network(&self) -> &Network {
-        &self.plane.link_layer.network
+        &self.plane.ports.link_layer.network
     }
 
     /// The endpoint of a host.
@@ -333,44 +376,49 @@ where
     /// The control endpoint on a node, if there is one.
     pub fn control(&self, node: NodeId) -> Option<&T::Control> {
         match self.roles[node.index()] {
-            NodeRole::Control(index) => Some(&self.controls[index as usize]),
-            NodeRole::Host | NodeRole::Forwarder => None,
+            NodeRole::Control(index) => Some(&self.controls[index as usize].endpoint),
+            _ => None,
         }
     }
 
     /// The observer.
     pub fn observer(&self) -> &O {
-        &self.plane.link_layer.observer
+        &self.plane.ports.link_layer.observer
     }
 
     pub(crate) fn observer_mut(&mut self) -> &mut O {
-        &mut self.plane.link_layer.observer
+        &mut self.plane.ports.link_layer.observer
     }
 
     /// How many packets are in the network.
     pub fn packets(&self) -> usize {
-        self.plane.link_layer.pool.len()
+        self.plane.ports.link_layer.pool.len()
     }
 
-    /// The progress of the run: the share of flows that are acknowledged, the current time, and the packets sent by all ports.
+    /// The progress of the run: the share of flows that are over, the current time, and the packets sent by all ports.
     pub fn progress(&self) -> (f64, Time, u64) {
-        let done = self.flows.len() - self.plane.unacknowledged;
-        let share = if self.flows.is_empty() { 1.0 } else { done as f64 / self.flows.len() as f64 };
-        (share, self.plane.link_layer.now, self.plane.link_layer.packet_hops)
+        let done = self.awaited - self.plane.unfinished;
+        let share = if self.awaited == 0 { 1.0 } else { done as f64 / self.awaited as f64 };
+        (share, self.plane.ports.link_layer.now, self.plane.ports.link_layer.packet_hops)
     }
 
     /// The state of the run, for a watchdog.
     pub fn vitals(&self) -> Vitals {
-        let finished = self.flows.len() - self.plane.unacknowledged;
-        let (now, events) = (self.plane.link_layer.now, self.events);
-        Vitals { now, events, open: self.opened - finished, finished, busy_since: self.busy_since }
+        let over = self.awaited - self.plane.unfinished;
+        let (now, events) = (self.plane.ports.link_layer.now, self.events);
+        let background = !self.plane.background.is_empty();
+        Vitals { now, events, open: self.opened - over, over, background, busy_since: self.busy_since }
     }
 
-    /// Payload bytes of all flows that receivers have reported as new. It takes a sum over all flow records.
+    /// Payload bytes that receivers have reported as new: those of background flows while nothing else is open, and otherwise those of all
+    /// other flows. It takes a sum over all flow records.
     #[cold]
     #[inline(never)]
     pub fn delivered_bytes(&self) -> u64 {
-        self.plane.records.iter().map(|record| record.delivered_bytes).sum()
+        let background = self.vitals().open == 0;
+        let flows =
+            self.flows.iter().zip(&self.plane.ports.link_layer.records).filter(|(flow, _)| flow.background == background);
+        flows.map(|(_, record)| record.delivered_bytes).sum()
     }
 
     /// Ends the run and returns its report and observer.
@@ -380,26 +428,54 @@ where
     /// equal payload arrived, dropped and in flight. The delivered bytes of a completed flow must equal its size.
     pub fn finish(mut self) -> Result<(Report, O), String> {
         let ports = self.plane.counters();
+        self.forget_repetitions();
         self.check_conservation()?;
-        let planned = self.flows.len();
+        let controls = self.control_counters();
+        let not_started = self.awaited - self.opened;
         let (flows, records) = self.started();
         let report = Report {
-            network: self.plane.link_layer.network,
-            not_started: planned - flows.len(),
+            network: self.plane.ports.link_layer.network,
+            not_started,
             flows,
             records,
             ports,
-            packet_hops: self.plane.link_layer.packet_hops,
+            controls,
+            packet_hops: self.plane.ports.link_layer.packet_hops,
             data_packets: self.plane.data_packets,
             events: self.events,
-            end: self.plane.link_layer.now,
+            end: self.plane.ports.link_layer.now,
         };
-        Ok((report, self.plane.link_layer.observer))
+        Ok((report, self.plane.ports.link_layer.observer))
+    }
+
+    fn control_counters(&self) -> Vec<ControlCounters> {
+        let counters = |(node, role): (NodeId, &NodeRole)| match *role {
+            NodeRole::Control(index) | NodeRole::DownControl(index) => {
+                let Counted { received, sent, .. } = self.controls[index as usize];
+                Some(ControlCounters { node, received, sent })
+            }
+            NodeRole::Host | NodeRole::DownHost | NodeRole::Forwarder => None,
+        };
+        (0..).map(NodeId).zip(&self.roles).filter_map(counters).collect()
+    }
+
+    /// A host that was down reports bytes as new that it had received before. Counts no byte of a flow twice.
+    fn forget_repetitions(&mut self) {
+        let restarted = &self.plane.restarted;
+        if restarted.is_empty() {
+            return;
+        }
+        for (flow, record) in self.flows.iter().zip(&mut self.plane.ports.link_layer.records) {
+            if restarted.contains(&flow.dst) {
+                record.delivered_bytes = record.delivered_bytes.min(flow.size.get());
+            }
+        }
     }
 
     /// The flows that have started, in the order of start time and id, and their records.
     fn started(&mut self) -> (Vec<Flow>, Vec<FlowRecord>) {
-        let (mut flows, mut records) = (std::mem::take(&mut self.flows), std::mem::take(&mut self.plane.records));
+        let (mut flows, mut records) =
+            (std::mem::take(&mut self.flows), std::mem::take(&mut self.plane.ports.link_layer.records));
         let waited = flows.len() > self.arrivals;
         flows.drain(self.next_flow..self.arrivals);
         records.drain(self.next_flow..self.arrivals);
@@ -414,10 +490,10 @@ where
 
     pub(crate) fn check_conservation(&self) -> Result<(), String> {
         let mut in_flight = vec![0u64; self.flows.len()];
-        for packet in self.plane.link_layer.pool.packets().filter(|packet| packet.payload_bytes > 0) {
+        for packet in self.plane.ports.link_layer.pool.packets().filter(|packet| packet.payload_bytes > 0) {
             in_flight[packet.flow.0 as usize] += u64::from(packet.payload_bytes);
         }
-        for ((flow, record), in_flight) in self.flows.iter().zip(&self.plane.records).zip(in_flight) {
+        for ((flow, record), in_flight) in self.flows.iter().zip(&self.plane.ports.link_layer.records).zip(in_flight) {
             let put_in = record.sent_bytes + record.duplicated_bytes;
             let accounted = record.arrived_bytes + record.dropped_bytes + in_flight;
             if put_in != accounted {
@@ -450,24 +526,31 @@ where
     }
 
     /// Sets the timers that endpoints have from their creation on.
-    fn start_timers(&mut self) {
-        for node in 0..self.roles.len() as u32 {
-            if let Some(wanted) = self.poll_timeout(NodeId(node)) {
-                self.plane.set_timer(NodeId(node), wanted);
-            }
+    fn start_endpoints(&mut self) {
+        for node in (0..self.roles.len() as u32).map(NodeId) {
+            self.start_endpoint(node);
+        }
+    }
+
+    fn start_endpoint(&mut self, node: NodeId) {
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
+        match self.roles[node.index()] {
+            NodeRole::Host => driver::start(&self.hosts[node.index()], attached),
+            NodeRole::Control(index) => driver::start(&self.controls[index as usize], attached),
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => {}
         }
     }
 
     fn schedule_next_flow(&mut self) {
         if let Some(flow) = self.flows[..self.arrivals].get(self.next_flow) {
-            self.plane.link_layer.calendar.schedule(flow.start, Kind::Start.source(flow.start), 0);
+            self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Start.source(flow.start), 0);
         }
     }
 
     /// Opens every flow that starts now.
     #[inline(never)]
     fn open_flows(&mut self) {
-        let now = self.plane.link_layer.now;
+        let now = self.plane.ports.link_layer.now;
         while self.flows[..self.arrivals].get(self.next_flow).is_some_and(|flow| flow.start <= now) {
             self.next_flow += 1;
             self.open(self.next_flow - 1);
@@ -478,107 +561,156 @@ where
     /// Opens a flow at its source.
     #[inline(never)]
     fn open(&mut self, index: usize) {
-        let now = self.plane.link_layer.now;
+        let now = self.plane.ports.link_layer.now;
         self.flows[index].start = now;
         let flow = self.flows[index];
-        self.woke |= self.vitals().open == 0;
-        self.opened += 1;
-        self.plane.link_layer.observer.flow_opened(now, &flow);
-        let host = &mut self.hosts[flow.src.index()];
-        host.open(now, &flow);
-        poll_endpoint(host, &mut self.plane, flow.src, T::NIC);
+        if !flow.background {
+            self.woke |= self.vitals().open == 0;
+            self.opened += 1;
+        }
+        self.plane.ports.link_layer.observer.flow_opened(now, &flow);
+        if let NodeRole::DownHost = self.roles[flow.src.index()] {
+            return self.plane.record(flow.src, &Event::Aborted { flow: flow.id, reason: AbortReason::NodeDown });
+        }
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node: flow.src };
+        driver::open(&mut self.hosts[flow.src.index()], attached, &flow);
+    }
+
+    /// Takes down a node's endpoint, and aborts the flows that it is an end of.
+    #[cold]
+    fn take_down(&mut self, node: NodeId) {
+        let role = &mut self.roles[node.index()];
+        *role = match *role {
+            NodeRole::Host => NodeRole::DownHost,
+            NodeRole::Control(index) => NodeRole::DownControl(index),
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => unreachable!("{node:?} is not up"),
+        };
+        self.plane.cancel_timer(node);
+        for index in 0..self.flows.len() {
+            let Flow { id, src, dst, start, .. } = self.flows[index];
+            let started = if index < self.arrivals { index < self.next_flow } else { start < Time::MAX };
+            if started && (src == node || dst == node) && !self.plane.ports.link_layer.records[index].is_over() {
+                self.plane.record(src, &Event::Aborted { flow: id, reason: AbortReason::NodeDown });
+            }
+        }
+    }
+
+    /// Gives a node a new endpoint. It draws from a new random stream.
+    #[cold]
+    fn bring_up(&mut self, node: NodeId) {
+        let restarted = &mut self.plane.restarted;
+        restarted.push(node);
+        let times = restarted.iter().filter(|other| **other == node).count() as u64;
+        let seed = stream_seed(self.seed, Purpose::Endpoint, times << 32 | u64::from(node.0));
+        let site = site(node, self.plane.ports.link_layer.paths(), self.wire, seed);
+        self.roles[node.index()] = match self.roles[node.index()] {
+            NodeRole::DownHost => {
+                self.hosts[node.index()] = T::host(&self.config, &site);
+                NodeRole::Host
+            }
+            NodeRole::DownControl(index) => {
+                self.controls[index as usize].endpoint = T::control(&self.config, &site);
+                NodeRole::Control(index)
+            }
+            NodeRole::Host | NodeRole::Control(_) | NodeRole::Forwarder => unreachable!("{node:?} is not down"),
+        };
+        self.start_endpoint(node);
     }
 
     #[inline]
     fn deliver(&mut self, link: LinkId, node: NodeId, id: PacketId) {
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
-            NodeRole::Host => deliver_to(&mut self.hosts[node.index()], &mut self.plane, node, id, T::NIC),
-            NodeRole::Control(index) => deliver_to(&mut self.controls[index as usize], &mut self.plane, node, id, T::NIC),
-            NodeRole::Forwarder => self.plane.drop_packet(link, id, DropReason::Unclaimed),
+            NodeRole::Host => driver::deliver(&mut self.hosts[node.index()], attached, id),
+            NodeRole::Control(index) => driver::deliver(&mut self.controls[index as usize], attached, id),
+            NodeRole::Forwarder => self.plane.ports.drop_packet(link, id, DropReason::Unclaimed),
+            NodeRole::DownHost | NodeRole::DownControl(_) => self.plane.ports.drop_packet(link, id, DropReason::NodeDown),
         }
     }
 
     fn wake(&mut self, node: NodeId) {
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
-            NodeRole::Host => wake(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
-            NodeRole::Control(index) => wake(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
-            NodeRole::Forwarder => unreachable!("only endpoints have timers"),
+            NodeRole::Host => driver::wake(&mut self.hosts[node.index()], attached),
+            NodeRole::Control(index) => driver::wake(&mut self.controls[index as usize], attached),
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => {
+                unreachable!("only endpoints that are up have timers")
+            }
         }
     }
 
     /// After the port of a NIC was served: takes the next packet from its endpoint ([`Nic::Pulled`]).
     #[inline]
     fn refill_nic(&mut self, node: NodeId) {
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
-            NodeRole::Host => pull_packets(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
-            NodeRole::Control(index) => pull_packets(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
+            NodeRole::Host => driver::refill(&mut self.hosts[node.index()], attached),
+            NodeRole::Control(index) => driver::refill(&mut self.controls[index as usize], attached),
             NodeRole::Forwarder => unreachable!("a switch has no NIC"),
+            NodeRole::DownHost | NodeRole::DownControl(_) => {}
         }
     }
 }
 
-#[inline]
-fn deliver_to<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, id: PacketId, mode: Nic)
-where
-    E: Endpoint,
-    P: Discipline<E::Header>,
-    O: Observer<E::Header>,
-{
-    endpoint.handle_packet(plane.link_layer.now, &plane.link_layer.pool[id]);
-    plane.consume(node, id);
-    poll_endpoint(endpoint, plane, node, mode);
+/// What surrounds the endpoint of a node.
+struct Attached<'a, T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> {
+    plane: &'a mut Plane<T::Header, P, O>,
+    node: NodeId,
 }
 
-fn wake<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
-where
-    E: Endpoint,
-    P: Discipline<E::Header>,
-    O: Observer<E::Header>,
-{
-    // The endpoint may have postponed its timeout since this event was scheduled.
-    if endpoint.poll_timeout().is_some_and(|due| due <= plane.link_layer.now) {
-        endpoint.handle_timeout(plane.link_layer.now);
+impl<T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> Attachment<T::Header> for Attached<'_, T, P, O> {
+    type Arrival = PacketId;
+
+    #[inline(always)]
+    fn now(&self) -> Time {
+        self.plane.ports.link_layer.now
     }
-    poll_endpoint(endpoint, plane, node, mode);
-}
 
-/// After any call on an endpoint: takes its events and packets, and sets its timer.
-#[inline]
-fn poll_endpoint<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
-where
-    E: Endpoint,
-    P: Discipline<E::Header>,
-    O: Observer<E::Header>,
-{
-    while let Some(event) = endpoint.poll_event() {
-        plane.record(node, &event);
+    #[inline(always)]
+    fn packet(&self, arrival: PacketId) -> &Packet<T::Header> {
+        &self.plane.ports.link_layer.pool[arrival]
     }
-    pull_packets(endpoint, plane, node, mode);
-}
 
-/// Takes packets from an endpoint and sets its timer. With [`Nic::Pulled`] it takes packets only while the NIC is free, otherwise all of
-/// them.
-#[inline]
-fn pull_packets<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
-where
-    E: Endpoint,
-    P: Discipline<E::Header>,
-    O: Observer<E::Header>,
-{
-    while endpoint.may_transmit() {
-        if mode == Nic::Pulled
-            && let Some(nic) = plane.nic(node)
-            && !plane.wants_packet(nic)
+    #[inline(always)]
+    fn consume(&mut self, arrival: PacketId) {
+        self.plane.consume(self.node, arrival);
+    }
+
+    #[inline(always)]
+    fn report(&mut self, event: &Event) {
+        self.plane.record(self.node, event);
+    }
+
+    /// With [`Nic::Pulled`], a NIC takes a packet only while it is free.
+    #[inline(always)]
+    fn takes_packet(&mut self) -> bool {
+        if T::NIC == Nic::Pulled
+            && let Some(nic) = self.plane.nic(self.node)
+            && !self.plane.ports.wants_packet(nic)
         {
-            plane.schedule_pull(nic);
-            break;
+            self.plane.ports.schedule_pull(nic);
+            return false;
         }
-        let Some(packet) = endpoint.poll_transmit(plane.link_layer.now) else { break };
-        plane.inject(node, packet);
+        true
     }
-    if let Some(wanted) = endpoint.poll_timeout() {
-        plane.set_timer(node, wanted);
+
+    #[inline(always)]
+    fn send(&mut self, packet: Packet<T::Header>) {
+        self.plane.inject(self.node, packet);
     }
+
+    #[inline(always)]
+    fn set_timer(&mut self, wanted: Option<Time>) {
+        if let Some(wanted) = wanted {
+            self.plane.set_timer(self.node, wanted);
+        }
+    }
+}
+
+/// What an endpoint at `node` may know.
+fn site(node: NodeId, paths: &Paths, wire: WireProfile, seed: u64) -> Site<'_> {
+    let reorders = paths.reorders();
+    Site { node, network: paths.network(), wire, seed, reorders, paths: (!reorders).then_some(paths) }
 }
 
 /// Nearly all events of links and ports are scheduled less than this ahead: twice the time of a full packet on the slowest link.
@@ -597,6 +729,6 @@ fn pending(network: &Network, wire: &WireProfile) -> usize {
 /// Adds a control host to the first host's switch, on a link like that of the first host.
 fn add_control_host(network: &mut Network) {
     let first = *network.link(network.ports(NodeId(0))[0]);
-    let control = network.add_control_host("arbiter");
+    let control = network.add_control_host(CONTROL_HOST);
     network.connect(control, first.to, first.rate, first.delay);
 }

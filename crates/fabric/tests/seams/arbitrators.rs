@@ -3,9 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use flowloom_core::{
-    Bytes, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, NodeKind, Packet, Placement, PortSite, Site, Time, Transport,
-    topology,
+    Bytes, DropReason, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, NodeKind, Packet, Placement, PortSite, Site, Time,
+    Transport, topology,
 };
+use flowloom_fabric::pair::{Fate, Pair, PairSetup};
+use flowloom_fabric::{ControlCounters, Outage, Sim};
 use flowloom_transports::disciplines::{Buffer, StrictPriority};
 
 use crate::common::blast::{Blaster, Header, Kind};
@@ -148,6 +150,11 @@ fn every_switch_on_the_path_gets_a_request_and_answers() {
         assert_eq!(requested, path, "{name}");
         let answers = log.arrived.iter().filter(|(_, node, packet)| *node == src && path.contains(&packet.src)).count();
         assert_eq!(answers, path.len(), "{name}");
+        for ControlCounters { node, received, sent } in report.controls.iter().copied() {
+            let messages = u64::from(path.contains(&node));
+            assert_eq!((received, sent), (messages, messages), "{name}");
+        }
+        assert_eq!(report.controls.len(), report.network.switches().count(), "{name}");
         let network = &report.network;
         let last = *path.last().expect("a switch");
         let slot = network.host_rate(src).transmit_time(wire.control);
@@ -176,4 +183,68 @@ fn flows_that_share_a_switch_are_ranked_by_it() {
         assert_eq!(classes, BTreeSet::from([rank as u8]));
     }
     assert!(report.records.is_sorted_by_key(|record| record.received));
+}
+
+/// One host under each of two leaves, which are nodes 2 and 3.
+fn two_leaves() -> Pair<Pase> {
+    let network = topology::dumbbell(1, gbps(10), gbps(10), HOP_DELAY, STORE);
+    Pair::new(&(), PairSetup { network: Some(network), ..PairSetup::default() })
+}
+
+/// The flows that the arbitrator of each leaf knows.
+fn known(pair: &Pair<Pase>) -> [usize; 2] {
+    [2, 3].map(|leaf| pair.control(NodeId(leaf)).flows.len())
+}
+
+/// As in `data_starts_when_the_farthest_arbitrator_has_answered`, with the test kit.
+#[test]
+fn a_pair_drives_arbitrators_at_switches() {
+    let mut pair = two_leaves();
+    let flow = pair.open(0, 1, 1460);
+    pair.run_to_end(ns(1_000_000));
+    assert_eq!(pair.flow(flow).received, Some(ns(960 + 3 * 1400)));
+    assert_eq!(known(&pair), [1, 1]);
+}
+
+/// A request to the first leaf goes from the host's NIC straight to the leaf's endpoint; it is lost like any other packet. So are answers
+/// that leave a switch.
+#[test]
+fn the_hook_sees_packets_to_and_from_arbitrators() {
+    for (lost_src, lost_dst, flows) in [(0, 2, [0, 1]), (0, 3, [1, 0]), (2, 0, [1, 1]), (3, 0, [1, 1])] {
+        let mut pair = two_leaves();
+        pair.on_packet(move |sent| {
+            let lost = (sent.packet.src, sent.packet.dst) == (NodeId(lost_src), NodeId(lost_dst));
+            if lost { Fate::Drop } else { Fate::Pass }
+        });
+        let flow = pair.open(0, 1, 1460);
+        pair.run(ns(1_000_000));
+        assert_eq!(known(&pair), flows, "from {lost_src} to {lost_dst}");
+        assert!(pair.flow(flow).received.is_none(), "the flow waits for an answer");
+        assert_eq!(pair.sent().iter().filter(|sent| sent.fate == Fate::Drop).count(), 1);
+    }
+}
+
+/// One switch. Its arbitrator is down from 10 to 20 µs: it forwards packets, but does not answer the second flow's request. It comes
+/// up without knowing the first flow, so the third flow, which is larger than the first, has the top class.
+#[test]
+fn an_arbitrator_comes_back_without_its_flows() {
+    let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
+    let switch = NodeId(4);
+    let start = |at_us: u64| ns(at_us * 1000);
+    let flows = vec![flow(0, 0, 1, 14_600, Time::ZERO), flow(1, 2, 3, 1460, start(12)), flow(2, 0, 1, 29_200, start(30))];
+    let outage = Outage { node: switch, from: start(10), to: start(20) };
+    let mut sim = Sim::<Pase, StrictPriority, Log<_>>::new(&(), setup(network), flows, Log::default()).with_outages(&[outage]);
+    while sim.step(1 << 10) {}
+    let (report, log) = sim.finish().expect("conservation");
+    assert_eq!(report.controls, [ControlCounters { node: switch, received: 2, sent: 2 }]);
+    let [first, unanswered, third] = [report.records[0], report.records[1], report.records[2]];
+    assert!(first.received > start(10) && first.received < start(20) && third.received < Time::MAX);
+    assert_eq!((unanswered.sent_bytes, unanswered.is_over()), (0, false), "the toy does not repeat requests");
+    assert_eq!(
+        log.dropped.iter().map(|(_, _, packet, why)| (packet.flow.0, *why)).collect::<Vec<_>>(),
+        [(1, DropReason::NodeDown)]
+    );
+    let classes: BTreeSet<u8> =
+        log.sent.iter().filter(|(_, _, p)| p.flow.0 == 2 && p.payload_bytes > 0).map(|(_, _, p)| p.class).collect();
+    assert_eq!(classes, BTreeSet::from([0]));
 }
