@@ -58,7 +58,7 @@ impl Endpoint for Host {
                 let answer = self.framing.control(packet.flow, packet.src, Header::SynAck { sent: *sent });
                 self.out.packets.push_back(answer);
             }
-            Header::SynAck { sent } => self.sender.handle_syn_ack(now, packet.flow, *sent),
+            Header::SynAck { sent } => self.sender.handle_syn_ack(now, packet.flow, *sent, &mut self.out),
             Header::Data { number, packets, request } => {
                 let arrival = self.receiver.receive(now, packet, *number, *packets, &mut self.out.events);
                 if let Some(cumulative) = arrival.map(|arrival| arrival.cumulative) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Rate, Site, Time};
+use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Rate, Site, Time};
 
 use super::config::{LinkRules, RTO_DOUBLINGS_MAX, Spans};
 use super::{Config, Feedback, Header, Link, Request};
@@ -209,11 +209,13 @@ impl Sender {
     }
 
     /// Handles the answer to a SYN: the flow may probe.
-    pub fn handle_syn_ack(&mut self, now: Time, flow: FlowId, sent: Time) {
+    pub fn handle_syn_ack(&mut self, now: Time, flow: FlowId, sent: Time, out: &mut Outbox<Header>) {
         let Some(slot) = self.flows.slot_of(flow).filter(|slot| !self.flows[*slot].open) else { return };
         self.measure(now, slot, sent);
         self.flows[slot].open = true;
-        self.plan(slot);
+        if !self.is_given_up(now, slot, out) {
+            self.plan(slot);
+        }
     }
 
     pub fn handle_ack(
@@ -257,7 +259,9 @@ impl Sender {
         {
             state.lose(state.acked.first_missing().max(state.searched), end);
         }
-        self.plan(slot);
+        if !self.is_given_up(now, slot, out) {
+            self.plan(slot);
+        }
     }
 
     fn forget(&mut self, slot: u32) {
@@ -273,20 +277,14 @@ impl Sender {
 
     /// The packet that leaves now.
     pub fn data(&mut self, now: Time, out: &mut Outbox<Header>) -> Option<Packet<Header>> {
-        while let Some((_, slot)) = self.departures.peek().filter(|(at, _)| *at <= now) {
-            if self.early_termination && self.is_hopeless(now, slot) {
-                self.abort(slot, out);
-                continue;
-            }
-            let data_at = self.flows[slot].data_at().filter(|at| *at <= now);
-            return Some(self.depart(now, slot, data_at, out));
-        }
-        None
+        let (_, slot) = self.departures.peek().filter(|(at, _)| *at <= now)?;
+        let data_at = self.flows[slot].data_at().filter(|at| *at <= now);
+        Some(self.depart(now, slot, data_at, out))
     }
 
     fn transmission(&self, slot: u32) -> Duration {
         let state = &self.flows[slot];
-        let full = self.packet_time * u64::from(state.remaining());
+        let full = self.packet_time.checked_mul(u64::from(state.remaining())).unwrap_or(Duration::LONGEST);
         if state.sent == state.packets {
             return full;
         }
@@ -332,22 +330,24 @@ impl Sender {
         packet
     }
 
-    /// Early termination (§3.1): whether the deadline has passed, cannot be met at the NIC's rate, or is less than a round trip away while
-    /// the flow is paused.
-    fn is_hopeless(&self, now: Time, slot: u32) -> bool {
+    /// Early termination (§3.1): gives the flow up if its deadline has passed, cannot be met at the NIC's rate, or is less than a round trip
+    /// away while the flow is paused. A flow that has sent everything may still have met its deadline.
+    fn is_given_up(&mut self, now: Time, slot: u32, out: &mut Outbox<Header>) -> bool {
         let state = &self.flows[slot];
-        if state.deadline == Time::MAX {
+        if !self.early_termination || state.deadline == Time::MAX || state.remaining() == 0 {
             return false;
         }
         let left = state.deadline.saturating_since(now);
-        self.transmission(slot) > left || state.rate == Rate::default() && left < state.rtt
-    }
-
-    fn abort(&mut self, slot: u32, out: &mut Outbox<Header>) {
-        let state = &self.flows[slot];
-        out.packets.push_back(self.framing.control(state.flow, state.dst, Header::Term { aborted: true }));
-        self.nic.remove(state.flow);
-        self.forget(slot);
+        let paused = state.rate == Rate::default();
+        let hopeless = self.transmission(slot) > left || paused && left < state.rtt;
+        if hopeless {
+            let (flow, dst) = (state.flow, state.dst);
+            out.packets.push_back(self.framing.control(flow, dst, Header::Term { aborted: true }));
+            out.events.push_back(Event::Aborted { flow, reason: AbortReason::Deadline });
+            self.nic.remove(flow);
+            self.forget(slot);
+        }
+        hopeless
     }
 
     /// When the next packet leaves or the next flow times out, later than the last call.
@@ -358,6 +358,10 @@ impl Sender {
     }
 
     pub fn handle_timeout(&mut self, now: Time, out: &mut Outbox<Header>) {
+        while let Some((at, slot)) = self.departures.peek()
+            && at <= now
+            && self.is_given_up(now, slot, out)
+        {}
         while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
             self.time_out(now, slot, out);
             self.timers.set(slot, self.flows[slot].due);

@@ -219,7 +219,73 @@ fn flow(id: u32, src: u32, dst: u32, size: u64, deadline_ms: Option<u64>) -> Flo
         deadline: deadline_ms.map(|ms| after(Duration::from_ms(ms))),
         tenant: 0,
         coflow: None,
+        background: false,
     }
+}
+
+/// When a flow was given up.
+fn aborted(pair: &Pair<Pdq>, id: u32) -> Time {
+    pair.flow(FlowId(id)).aborted.expect("aborted")
+}
+
+/// 1 MB takes 8.3 ms. With a deadline of 5 ms, the sender gives up before its first probe; with early termination off, it is late.
+#[test]
+fn a_flow_that_cannot_meet_its_deadline_is_not_sent() {
+    for early_termination in [true, false] {
+        let mut pair = pair(&Config { early_termination, ..Config::default() }, 2);
+        pair.open_flow(flow(0, 0, 1, 1_000_000, Some(5)));
+        pair.run(SECOND);
+        if early_termination {
+            assert_eq!(aborted(&pair, 0), after(RTT));
+            let rest: Vec<Header> = pair.sent().iter().skip(2).map(|sent| sent.packet.header).collect();
+            assert_eq!(rest, [Header::Term { aborted: true }]);
+        } else {
+            assert!(pair.flow(FlowId(0)).acknowledged.is_some());
+        }
+    }
+}
+
+/// The second flow waits for the first, which ends after 8.6 ms. From 3.7 ms on it is too late for 12 ms.
+#[test]
+fn a_paused_flow_gives_up_when_the_rest_of_its_time_is_too_short() {
+    let mut pair = pair(&Config::default(), 3);
+    pair.open_flow(flow(0, 0, 2, 1_000_000, Some(10)));
+    pair.open_flow(flow(1, 1, 2, 1_000_000, Some(12)));
+    pair.run(SECOND);
+    assert!(pair.flow(FlowId(0)).received.is_some_and(|at| at < after(Duration::from_ms(10))));
+    let latest = after(Duration::from_ms(12) - transmission(1_000_000));
+    let at = aborted(&pair, 1);
+    // It looks with each probe. It may have sent a little before the first flow's probe came.
+    assert!((latest..latest + RTT * 3).contains(&at), "{at}, from {latest} on it is hopeless");
+}
+
+/// A single packet would meet its deadline of 5 ms after 4.9 ms, but it is still paused.
+#[test]
+fn a_paused_flow_gives_up_a_round_trip_before_its_deadline() {
+    let config = Config { early_start_rtts: 0.0, ..Config::default() };
+    let mut pair = pair(&config, 3);
+    pair.open_flow(Flow { deadline: Some(after(Duration::from_us(4990))), ..flow(0, 0, 2, 560_000, None) });
+    pair.open_flow(Flow { start: after(Duration::from_us(10)), ..flow(1, 1, 2, 1000, Some(5)) });
+    pair.run(SECOND);
+    assert!(pair.flow(FlowId(0)).received.is_some_and(|at| at < after(Duration::from_us(4990))));
+    let (at, deadline) = (aborted(&pair, 1), after(Duration::from_ms(5)));
+    assert!((deadline - at) < RTT + PACKET * 3 && at < deadline, "{at}");
+    assert_eq!(sent(&pair, FlowId(1), is_data).len(), 0);
+}
+
+/// The receiver of an aborted flow forgets it, and packets that come late do not open it again.
+#[test]
+fn an_aborted_flow_is_over_at_both_ends() {
+    let mut pair = pair(&Config::default(), 3);
+    pair.on_packet(|sent| if is_data(&sent.packet) { Fate::Duplicate(Duration::from_ms(20)) } else { Fate::Pass });
+    pair.open_flow(flow(0, 0, 2, 1_000_000, Some(10)));
+    // It preempts the first flow for half of its time.
+    pair.open_flow(Flow { start: after(Duration::from_ms(3)), ..flow(1, 1, 2, 400_000, Some(9)) });
+    pair.run(SECOND);
+    assert!(pair.flow(FlowId(1)).acknowledged.is_some());
+    let at = aborted(&pair, 0);
+    assert!(at > after(Duration::from_ms(3)) && at < after(Duration::from_ms(10)), "{at}");
+    assert!(delivered(&pair, FlowId(0)).iter().all(|time| *time < at + DELAY * 2));
 }
 
 /// Two flows of one host share its NIC as they would share a link between switches.
