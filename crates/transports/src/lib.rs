@@ -7,6 +7,7 @@
 pub mod disciplines;
 pub mod fastpass;
 pub mod las;
+pub mod pdq;
 pub mod pfabric;
 pub mod phost;
 pub mod pias;
@@ -106,6 +107,7 @@ macro_rules! for_each_transport {
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
             $crate::fastpass::Fastpass,
+            $crate::pdq::Pdq,
         }
     };
 }

@@ -4,6 +4,7 @@
 mod common;
 mod equals;
 mod fastpass;
+mod pdq;
 mod pfabric;
 mod phost;
 mod pias;
