@@ -1,0 +1,94 @@
+//! D3 between hosts: results that follow by hand, and random faults and input.
+
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Rate, Time};
+use proptest::prelude::*;
+
+use super::{Answer, Config, D3, Header, Request};
+use crate::toolkit::{Fate, Pair, PairSetup, SentPacket};
+use crate::trial::trials;
+
+const SECOND: Time = Time::from_ps(1_000_000_000_000);
+const PACKET: Duration = Duration::from_ns(1200);
+/// A control packet's time from its start to its arrival: 32 ns and the delay of 1 us.
+const CONTROL: Duration = Duration::from_ns(1032);
+/// A request and its answer: the time before the first data packet.
+const ASKING: Duration = Duration::from_ns(2 * 1032);
+/// 10 Gb/s.
+const LINK: u64 = 10_000_000_000;
+
+fn at_us(us: u64) -> Time {
+    Time::ZERO + Duration::from_us(us)
+}
+
+fn pair(config: &Config, setup: PairSetup) -> Pair<D3> {
+    Pair::new(config, setup)
+}
+
+fn hosts(hosts: usize) -> PairSetup {
+    PairSetup { hosts, ..PairSetup::default() }
+}
+
+fn answer_of(sent: &SentPacket<Header>) -> Option<Answer> {
+    match sent.packet.header {
+        Header::Ack { answer, .. } => answer,
+        _ => None,
+    }
+}
+
+fn request_of(sent: &SentPacket<Header>) -> Option<Request> {
+    match sent.packet.header {
+        Header::Data { request, .. } => request,
+        Header::Request { request, .. } => Some(request),
+        Header::Ack { .. } => None,
+    }
+}
+
+fn is_data(sent: &SentPacket<Header>) -> bool {
+    matches!(sent.packet.header, Header::Data { .. })
+}
+
+fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time, deadline: Option<Time>) -> Flow {
+    let (src, dst, size) = (NodeId(src), NodeId(dst), Bytes::new(size));
+    Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None }
+}
+
+/// The answers to a flow's requests: when they left, and what the host's and the switch's ports allocated.
+fn answers(pair: &Pair<D3>, id: FlowId) -> Vec<(Time, [u64; 2])> {
+    let of_flow = pair.sent().iter().filter(|sent| sent.packet.flow == id);
+    of_flow.filter_map(|sent| answer_of(sent).map(|answer| (sent.at, [0, 1].map(|hop| answer.path.rates[hop].as_bps())))).collect()
+}
+
+/// A flow that is alone asks for a rate, gets the link's whole rate, and sends its packets back to back.
+#[test]
+fn an_unloaded_flow_takes_a_round_trip_of_control_packets_and_its_transmission_time() {
+    for size in [0, 1, 1459, 1460, 1461, 14_600, 100_000, 1_000_000, 30_000_000] {
+        let setup = PairSetup { log: false, ..PairSetup::default() };
+        let mut pair = pair(&Config::default(), setup.clone());
+        let flow = pair.open(0, 1, size);
+        pair.run_to_end(SECOND);
+        let packets = size.div_ceil(1460).max(1);
+        let wire_bytes = size + 40 * packets;
+        // 10 Gb/s is 800 ps per byte.
+        assert_eq!(pair.flow(flow).fct(), ASKING + Duration::from_ps(wire_bytes * 800) + setup.delay, "{size} B");
+        let path = pair.network().path(NodeId(0), NodeId(1));
+        assert_eq!(pair.flow(flow).fct(), ASKING + pair.network().flow_time(&path, Bytes::new(size), &setup.wire));
+        assert!(pair.dropped().is_empty());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Every flow completes, and no byte is delivered twice, whatever is lost, late or repeated.
+    #[test]
+    fn flows_survive_loss_reordering_and_duplication(
+        margin_rtts in 0.0..3.0, base_packets in 0.0..2.0, limit_to_left: bool, adapt_rtts in 0.1..10.0,
+        gains in (0.0..1.0, 0.0..2.0), capacity_max in 1.0..4.0, timeout_rtts in 1.0..5.0, hold in 1.1..4.0, trial in trials(),
+    ) {
+        let config = Config {
+            quenching: false, margin_rtts, base_packets, limit_to_left, adapt_rtts, spare_gain: gains.0, queue_gain: gains.1,
+            capacity_max, timeout_rtts, hold_rtts: timeout_rtts * hold, ..Config::default()
+        };
+        trial.survive::<D3>(&config);
+    }
+}
