@@ -76,6 +76,68 @@ fn an_unloaded_flow_takes_a_round_trip_of_control_packets_and_its_transmission_t
     }
 }
 
+#[test]
+fn a_gigabyte_takes_a_round_trip_more_than_its_transmission_time() {
+    let mut pair = pair(&Config::default(), PairSetup { log: false, ..PairSetup::default() });
+    let flow = pair.open(0, 1, 1_000_000_000);
+    pair.run_to_end(SECOND);
+    let wire_bytes: u64 = 1_000_000_000 + 40 * 684_932;
+    assert_eq!(pair.flow(flow).fct(), ASKING + Duration::from_ps(wire_bytes * 800) + Duration::from_us(1));
+}
+
+/// By hand: a packet takes 1.2 us to leave, its answer is back 1 + 0.032 + 1 us later, and the next packet leaves at a multiple of 1.2 us.
+#[test]
+fn the_first_packet_of_each_round_trip_carries_a_request() {
+    let mut pair = pair(&Config::default(), PairSetup::default());
+    pair.open(0, 1, 1460 * 30);
+    pair.run_to_end(SECOND);
+    let begin = Time::ZERO + ASKING;
+    let asked: Vec<u64> = pair.sent().iter().filter(|sent| is_data(sent) && request_of(sent).is_some()).map(packet_number).collect();
+    // The last packet gives the rate back. Packets 28 and 29 leave before an answer to a request of packet 27 could come.
+    assert_eq!(asked, [0, 3, 6, 9, 12, 15, 18, 21, 24, 29]);
+    let last = pair.sent().iter().filter(|sent| is_data(sent)).last().unwrap();
+    assert_eq!(last.at, begin + PACKET * 29);
+    assert!(request_of(last).unwrap().end);
+}
+
+/// A single flow with a deadline that needs d < C gets d + (C - d): the whole link.
+#[test]
+fn a_single_flow_gets_more_than_it_desires() {
+    let mut pair = pair(&Config::default(), PairSetup::default());
+    let id = FlowId(0);
+    pair.open_flow(flow(0, 0, 1, 1_000_000, Time::ZERO, Some(at_us(5000))));
+    pair.run_to_end(SECOND);
+    let desired = pair.sent().iter().filter_map(request_of).map(|request| request.desired.as_bps());
+    assert!(desired.clone().all(|desired| desired < LINK / 5));
+    // 1,000,000 B and 685 headers in 5 ms, to begin with.
+    assert_eq!(desired.clone().next(), Some((1_027_400_u64 * 8 * 1000).div_ceil(5)));
+    let answers = answers(&pair, id);
+    assert!(answers.len() > 100);
+    assert!(answers.iter().all(|(_, rates)| *rates == [LINK, LINK]), "{answers:?}");
+}
+
+/// Two flows from two hosts to one: d1 + (C - d1 - d2)/2 and d2 + (C - d1 - d2)/2, with the latest d1 and d2 that the switch knows.
+#[test]
+fn two_flows_get_what_they_desire_and_half_of_the_rest() {
+    let mut pair = pair(&Config::default(), hosts(3));
+    let flows = [flow(0, 0, 2, 2_000_000, Time::ZERO, Some(at_us(8000))), flow(1, 1, 2, 3_000_000, Time::ZERO, Some(at_us(6000)))];
+    flows.map(|flow| pair.open_flow(flow));
+    pair.run_to_end(SECOND);
+    let both = pair.flow(FlowId(0)).received.unwrap().min(pair.flow(FlowId(1)).received.unwrap());
+    let mut desired = [0, 0];
+    let mut compared = 0;
+    for (asked, rate) in asked_and_answered(&pair, 1) {
+        let own = asked.packet.flow.0 as usize;
+        desired[own] = request_of(&asked).unwrap().desired.as_bps();
+        if asked.at > at_us(20) && asked.at < both - 10 {
+            assert_eq!(rate, desired[own] + (LINK - desired[0] - desired[1]) / 2);
+            compared += 1;
+        }
+    }
+    assert!(compared > 500, "{compared}");
+    assert!(flows.iter().all(|flow| pair.flow(flow.id).received < flow.deadline));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
