@@ -1,10 +1,11 @@
 //! Stop-and-wait between hosts: by hand, against closed forms, known answers, and survival of whatever a network does.
 
 use flowloom_core::{Bytes, DropReason, Duration, Endpoint, Event, Flow, FlowId, Memory, NodeId, Site, Time, WireProfile};
+use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, Header, Host, StopAndWait};
-use crate::toolkit::{Fate, Framing, Pair, PairSetup, SentPacket};
+use crate::toolkit::Framing;
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);

@@ -8,6 +8,7 @@ pub mod calendar;
 mod fault;
 mod followers;
 mod observer;
+pub mod pair;
 mod plane;
 mod report;
 mod routing;
@@ -15,7 +16,7 @@ pub mod seed;
 mod sim;
 mod sources;
 
-pub use fault::{Fault, Faulty};
+pub use fault::{Fate, Fault, Faulty, Injector, LinkFaults};
 pub use followers::Successor;
 pub use observer::Observer;
 pub use report::{CLASSES, FlowRecord, PortCounters, Report, SentCounters};

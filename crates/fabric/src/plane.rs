@@ -220,6 +220,12 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
+    /// Makes room for one flow more.
+    pub fn add_flow(&mut self) {
+        self.records.push(FlowRecord::NEW);
+        self.unacknowledged += 1;
+    }
+
     /// Handles a packet's arrival at the end of a link. Returns the packet if this node is its destination.
     #[inline(always)]
     pub fn arrive(&mut self, link: LinkId, id: PacketId) -> Option<(NodeId, PacketId)> {
@@ -480,6 +486,24 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             *pending = Time::MAX;
         }
         fresh
+    }
+
+    /// Whether a service event at this time has no effect.
+    pub fn is_stale_service(&self, link: LinkId, at: Time) -> bool {
+        self.egress_ports[link.index()].serve_at != at
+    }
+
+    /// Whether a timer event at this time has no effect.
+    pub fn is_stale_timer(&self, node: NodeId, at: Time) -> bool {
+        self.timers[node.index()] != at
+    }
+
+    /// Notes that the node's timer event at this time is gone.
+    pub fn forget_timer(&mut self, node: NodeId, at: Time) {
+        let pending = &mut self.timers[node.index()];
+        if *pending == at {
+            *pending = Time::MAX;
+        }
     }
 
     /// Adds an endpoint's event to the flow's record.

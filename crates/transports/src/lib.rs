@@ -1,6 +1,6 @@
 //! The transports, one folder each, and what they share.
 //!
-//! * [`toolkit`]: containers, framing, and the [`Pair`](toolkit::Pair) test harness.
+//! * [`toolkit`]: containers, framing and timers.
 //! * [`disciplines`]: disciplines of switch ports.
 //! * [`quantity`]: quantities with units in configurations.
 

@@ -1,13 +1,14 @@
 //! PIAS between hosts.
 
 use flowloom_core::{Bytes, Duration, Ecn, Endpoint, FlowId, Memory, NodeId, Packet, Site, Time, Transport, WireProfile};
+use flowloom_fabric::pair::{Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::sizes::{BINS, edge};
 use super::{Config, Header, MOST_THRESHOLDS, Pias, Reading, Update};
 use crate::tcp;
 use crate::tcp::controllers::Kind;
-use crate::toolkit::{Framing, Pair, PairSetup, SentPacket};
+use crate::toolkit::Framing;
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
