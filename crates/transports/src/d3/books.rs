@@ -238,7 +238,7 @@ mod tests {
         let [mut lost, mut other] = [Client::default(); 2];
         lost.ask(&mut books, mbps(7000), &rules);
         // It could have been made in the last instant of its period, so it holds for the whole next one.
-        let before = Time::ZERO + rules.hold * 2 - Duration::from_ps(1);
+        let before = Time::from_ps((rules.hold * 2).as_ps() - 1);
         assert_eq!(other.ask_at(before, &mut books, mbps(1000), &rules), 0);
         assert_eq!(other.ask_at(Time::ZERO + rules.hold * 2, &mut books, mbps(1000), &rules), 10_000);
         assert_eq!(sums(&books), (1, 1000, 10_000));

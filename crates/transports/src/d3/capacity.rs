@@ -48,9 +48,10 @@ impl Capacity {
             let bits = |bytes: u64| (bytes * 8) as f64;
             // The number of whole packets in an interval varies by one. One more than the link can send is no overload.
             let most = link.bytes_in(rules.interval).get();
-            let arrived = if self.arrived > most { most + (self.arrived - most).saturating_sub(rules.full.get()) } else { self.arrived };
+            let arrived =
+                if self.arrived > most { most + (self.arrived - most).saturating_sub(rules.full.get()) } else { self.arrived };
             let queue = match rules.queue_sample {
-                QueueSample::Standing => self.least.min(queued),
+                QueueSample::Standing => self.least.min(queued).saturating_sub(rules.full.get()),
                 QueueSample::Instant => queued,
             };
             let spare = link_bps - bits(arrived) / seconds;
@@ -81,7 +82,7 @@ mod tests {
 
     /// Intervals of 100 us, in which the link sends 125 kB.
     fn rules(capacity_max: f64) -> Rules {
-        Rules { capacity_max, ..Rules::default() }
+        Rules { capacity_max, interval: Duration::from_us(100), ..Rules::default() }
     }
 
     fn at_us(us: u64) -> Time {
@@ -103,11 +104,12 @@ mod tests {
         result
     }
 
-    /// By hand: 62.5 kB are half of the link, so a tenth of the other half is added. 12.5 kB of queue are 1 Gb/s in an interval.
+    /// By hand: 62.5 kB are half of the link, so a tenth of the other half is added. 12.5 kB of queue beyond a packet are 1 Gb/s in an
+    /// interval.
     #[test]
     fn the_capacity_follows_the_formula_interval_by_interval() {
         let half = (62_500, 0);
-        let full_and_queue = (125_000, 12_500);
+        let full_and_queue = (125_000, 14_000);
         let capacities = after(&[half, half, full_and_queue, full_and_queue, full_and_queue, (125_000, 0)], &rules(2.0));
         assert_eq!(capacities, [10_000, 10_500, 11_000, 10_000, 9000, 9000]);
     }

@@ -11,7 +11,7 @@ use crate::{Checked, Conditions, span_of};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueSample {
-    /// The least length in the interval: a queue that stands, not packets of several flows that came at one instant.
+    /// The least length in the interval, less a full packet: a queue that stands, not packets of several flows that came at one instant.
     Standing,
     /// The length at the end of the interval.
     Instant,
@@ -24,8 +24,9 @@ pub struct Config {
     /// Whether a flow gives up when its deadline has passed or needs more than the host's rate (quenching, which is optional in the
     /// paper). If not, such a flow desires the host's rate until its deadline, and nothing after it.
     pub quenching: bool,
-    /// Flows desire the rate with which their last byte is sent this many round trips before the deadline. The paper has none: the rate is
-    /// the remaining bytes over the time to the deadline.
+    /// Flows desire the rate with which their last byte is sent this many round trips before the deadline. By the letter of the paper there
+    /// is no margin, and a flow that gets no more than it desires is late: its rate begins a round trip after it asks, and its last byte
+    /// arrives half a round trip after it was sent.
     #[schemars(range(min = 0, max = 1000))]
     pub margin_rtts: f64,
     /// What a port allocates to a flow for which nothing is left, in header-only packets per round trip. Such a flow sends one request
@@ -35,7 +36,8 @@ pub struct Config {
     /// Whether the desired rate and the fair share together are at most what is left. The paper's rule lacks this limit, and allocates more
     /// than a port's capacity while a new flow's share is still with the others.
     pub limit_to_left: bool,
-    /// How often a port adapts its capacity, in round trips. The paper gives no value.
+    /// How often a port adapts its capacity, in round trips. A new capacity takes two to show in what comes: one until the flows ask, and one
+    /// until they send at the new rate.
     #[schemars(range(min = 0.001, max = 1000))]
     pub adapt_rtts: f64,
     /// The share of a port's unused rate by which its capacity grows per interval (α = 0.1). With 0 and `queue_gain` = 0, the capacity is
@@ -45,7 +47,7 @@ pub struct Config {
     /// The share of the queue by which the capacity of an interval falls (β = 1).
     #[schemars(range(min = 0, max = 10))]
     pub queue_gain: f64,
-    /// The queue that counts: `standing`, the least one in the interval, or `instant`, the one at its end.
+    /// The queue that counts: `standing`, the least one in the interval less a packet, or `instant`, the one at its end.
     pub queue_sample: QueueSample,
     /// The largest capacity of a port, in link rates. A capacity above the link's rate makes up for flows that cannot use what they are
     /// allocated, because another port on their path allocates them less.
@@ -70,10 +72,10 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             quenching: true,
-            margin_rtts: 0.0,
+            margin_rtts: 1.5,
             base_packets: 0.0,
             limit_to_left: true,
-            adapt_rtts: 1.0,
+            adapt_rtts: 2.0,
             spare_gain: 0.1,
             queue_gain: 1.0,
             queue_sample: QueueSample::Standing,

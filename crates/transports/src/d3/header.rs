@@ -163,9 +163,7 @@ impl Wire for Header {
                 at + put_request(request, &mut out[at..])
             }
             // Packet numbers end below the largest, which stands for none.
-            Header::Ack { cumulative, number, answer: None } => {
-                put_u32(out, &[ACK, *cumulative, number.unwrap_or(u32::MAX)])
-            }
+            Header::Ack { cumulative, number, answer: None } => put_u32(out, &[ACK, *cumulative, number.unwrap_or(u32::MAX)]),
             Header::Ack { cumulative, number, answer: Some(answer) } => {
                 let at = put_u32(out, &[ACK_WITH_ANSWER, *cumulative, number.unwrap_or(u32::MAX), answer.serial]);
                 at + put_path(&answer.path, &mut out[at..])

@@ -29,7 +29,8 @@ impl Host {
     }
 
     fn acknowledge(&mut self, packet: &Packet<Header>, cumulative: u32, number: Option<u32>, request: Option<&Request>) {
-        let answer = request.filter(|request| !request.end).map(|request| Answer { serial: request.serial, path: request.path });
+        let answer =
+            request.filter(|request| !request.end).map(|request| Answer { serial: request.serial, path: request.path });
         if number.is_some() || answer.is_some() {
             let header = Header::Ack { cumulative, number, answer };
             self.out.packets.push_back(self.framing.control(packet.flow, packet.src, header));

@@ -182,8 +182,7 @@ impl Sender {
         state.serial = state.serial.wrapping_add(1);
         state.ask = false;
         let path = Path { hops: 0, ..state.held };
-        let request =
-            Request { end, named: state.held.hops, serial: state.serial, desired, before: state.held_desired, path };
+        let request = Request { end, named: state.held.hops, serial: state.serial, desired, before: state.held_desired, path };
         if end {
             state.held = Path::default();
             state.rate = Rate::default();
@@ -295,16 +294,16 @@ impl Sender {
             self.request(slot, out);
             return;
         }
-        let left = self.bytes_left(&self.flows[slot]);
+        let all_but_last = Bytes::new(self.bytes_left(&self.flows[slot]).get().saturating_sub(self.wire_full.get()));
         let state = &mut self.flows[slot];
         let next = self.now.max(state.left + state.rate.transmit_time(state.left_size));
-        let round_trip_from_now = self.now + state.round_trip;
+        let alone = next > self.now + state.round_trip;
         // An allocation that comes after the last packet has left is of no use.
-        let time_left = state.rate.checked_transmit_time(left).unwrap_or(Duration::LONGEST);
-        state.ask = next + time_left > round_trip_from_now;
+        let until_last = state.rate.checked_transmit_time(all_but_last).unwrap_or(Duration::LONGEST);
+        state.ask = alone || until_last > state.round_trip;
         self.paced.set(slot, next);
         self.timers.remove(slot);
-        if self.flows[slot].ask && next > round_trip_from_now {
+        if alone {
             self.request(slot, out);
         }
     }
