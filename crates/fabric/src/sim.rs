@@ -1,8 +1,10 @@
 //! A run: endpoints on top of the data plane, and the event loop.
 
+use std::sync::Arc;
+
 use flowloom_core::{
     Discipline, DropReason, Duration, Endpoint, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, PacketId,
-    Placement, PortSite, Site, Time, Transport, WireProfile,
+    Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
@@ -10,7 +12,7 @@ use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::plane::Plane;
 use crate::report::{FlowRecord, Report};
-use crate::routing::{Routes, Routing};
+use crate::routing::Routes;
 use crate::seed::{Purpose, stream_seed};
 use crate::sources::{INDICES_MAX, Kind};
 
@@ -106,11 +108,13 @@ where
         if placement == Placement::ExtraHost {
             add_control_host(&mut network);
         }
-        let routes = Routes::new(&network, routing, seed);
-        let reorders = routes.reorders();
+        let network = Arc::new(network);
+        let routes = Routes::new(network.clone(), routing, seed);
+        let reorders = routes.paths().reorders();
+        let paths = (!reorders).then(|| routes.paths());
         let site = |node: NodeId| {
             let seed = stream_seed(seed, Purpose::Endpoint, u64::from(node.0));
-            Site { node, network: &network, wire, seed, reorders }
+            Site { node, network: &network, wire, seed, reorders, paths }
         };
         let mut roles = Vec::with_capacity(network.len());
         let (mut hosts, mut controls) = (Vec::new(), Vec::new());

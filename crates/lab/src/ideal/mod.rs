@@ -111,7 +111,7 @@ pub fn report(network: &Network, wire: &WireProfile, flows: &[Flow], received: &
         })
         .collect();
     Report {
-        network: network.clone(),
+        network: network.clone().into(),
         flows: flows.to_vec(),
         not_started: 0,
         end: records.iter().map(|record| record.acknowledged).max().unwrap_or(Time::ZERO),
