@@ -45,16 +45,16 @@ impl Capacity {
             // Nobody holds an allocation, so nothing is known about its use.
             self.bps = link_bps;
         } else {
-            let bits = |bytes: u64| (bytes * 8) as f64;
+            let bits = |bytes: u64| bytes as f64 * 8.0;
             // The number of whole packets in an interval varies by one. One more than the link can send is no overload.
-            let most = link.bytes_in(rules.interval).get();
-            let arrived =
-                if self.arrived > most { most + (self.arrived - most).saturating_sub(rules.full.get()) } else { self.arrived };
+            let most = link_bps * seconds;
+            let beyond = (bits(self.arrived) - most - bits(rules.full.get())).max(0.0);
+            let arrived = bits(self.arrived).min(most) + beyond;
             let queue = match rules.queue_sample {
                 QueueSample::Standing => self.least.min(queued).saturating_sub(rules.full.get()),
                 QueueSample::Instant => queued,
             };
-            let spare = link_bps - bits(arrived) / seconds;
+            let spare = link_bps - arrived / seconds;
             let silent = ((now - self.until).as_ps() / rules.interval.as_ps()) as f64;
             self.bps += rules.spare_gain * spare - rules.queue_gain * bits(queue) / seconds;
             self.bps = (self.bps.max(0.0) + silent * rules.spare_gain * link_bps).min(rules.capacity_max * link_bps);
