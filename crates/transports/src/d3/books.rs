@@ -2,7 +2,7 @@
 
 use flowloom_core::{Rate, Time};
 
-use super::header::Request;
+use super::header::{Purpose, Request};
 use super::rules::Rules;
 
 /// Sums over flows.
@@ -74,7 +74,10 @@ impl Books {
             sums.remove(request.before, *rate);
         }
         request.path.hops += 1;
-        *rate = if request.end { Rate::default() } else { self.allocate(request.desired, capacity, rules) };
+        *rate = match request.purpose {
+            Purpose::Ask => self.allocate(request.desired, capacity, rules),
+            Purpose::End | Purpose::GiveUp => Rate::default(),
+        };
         *period = self.period as u8;
     }
 
@@ -131,8 +134,9 @@ mod tests {
 
     impl Client {
         fn request(self, desired: Rate, end: bool) -> Request {
+            let purpose = if end { Purpose::End } else { Purpose::Ask };
             let path = Path { hops: 0, ..self.path };
-            Request { end, named: self.path.hops, serial: 0, desired, before: self.desired, path }
+            Request { purpose, named: self.path.hops, serial: 0, desired, before: self.desired, path }
         }
         /// The answer came.
         fn answered(&mut self, request: &Request) {
@@ -272,10 +276,11 @@ mod tests {
     fn no_request_makes_the_sums_overflow() {
         let (mut books, rules) = (Books::default(), Rules::default());
         let most = Rate::from_bps(u64::MAX);
-        for (hops, named, end) in [(8, 8, false), (0, 8, false), (0, 8, true), (3, 1, false), (7, 8, true)] {
+        let (ask, end) = (Purpose::Ask, Purpose::End);
+        for (hops, named, purpose) in [(8, 8, ask), (0, 8, ask), (0, 8, end), (3, 1, ask), (7, 8, end)] {
             let path = Path { hops, rates: [most; 8], ..Path::default() };
             for _ in 0..3 {
-                let mut request = Request { end, named, serial: 0, desired: most, before: most, path };
+                let mut request = Request { purpose, named, serial: 0, desired: most, before: most, path };
                 books.handle(Time::ZERO, &mut request, C, &rules);
             }
         }

@@ -25,11 +25,22 @@ impl Path {
     }
 }
 
+/// What a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// A rate, in exchange for what the flow holds.
+    Ask,
+    /// Nothing more to send: each port takes back what it allocated and allocates nothing.
+    End,
+    /// The same, and the flow has given up, so its receiver forgets it, too.
+    GiveUp,
+}
+
 /// A rate request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The flow is over, or has nothing more to send: each port takes back what it allocated and allocates nothing.
-    pub end: bool,
+    /// What it asks for.
+    pub purpose: Purpose,
     /// How many entries of the vector name what the flow holds now. A flow's first request names nothing.
     pub named: u8,
     /// Counts the flow's requests; the answer repeats it.
@@ -134,18 +145,18 @@ fn at_most_all(hops: u32) -> Option<u8> {
 }
 
 fn put_request(request: &Request, out: &mut [u8]) -> usize {
-    let at = put_u32(out, &[u32::from(request.end), u32::from(request.named), request.serial]);
+    let at = put_u32(out, &[request.purpose as u32, u32::from(request.named), request.serial]);
     put_rate(request.desired, &mut out[at..]);
     put_rate(request.before, &mut out[at + 8..]);
     at + 16 + put_path(&request.path, &mut out[at + 16..])
 }
 
 fn take_request(bytes: &[u8]) -> Option<(Request, usize)> {
-    let [end, named, serial] = take_u32(bytes)?;
+    let [purpose, named, serial] = take_u32(bytes)?;
+    let purpose = *[Purpose::Ask, Purpose::End, Purpose::GiveUp].get(purpose as usize)?;
     let (desired, before) = (take_rate(bytes.get(12..)?)?, take_rate(bytes.get(20..)?)?);
     let path = take_path(bytes.get(28..)?)?;
-    let request = Request { end: end == 1, named: at_most_all(named)?, serial, desired, before, path };
-    (end <= 1).then_some((request, 28 + PATH_BYTES))
+    Some((Request { purpose, named: at_most_all(named)?, serial, desired, before, path }, 28 + PATH_BYTES))
 }
 
 impl Wire for Header {
@@ -220,8 +231,10 @@ mod tests {
     }
 
     fn requests() -> impl Strategy<Value = Request> {
-        (any::<bool>(), 0..=MOST_HOPS as u8, any::<u32>(), rates(), rates(), paths())
-            .prop_map(|(end, named, serial, desired, before, path)| Request { end, named, serial, desired, before, path })
+        let purposes = prop::sample::select(vec![Purpose::Ask, Purpose::End, Purpose::GiveUp]);
+        (purposes, 0..=MOST_HOPS as u8, any::<u32>(), rates(), rates(), paths()).prop_map(
+            |(purpose, named, serial, desired, before, path)| Request { purpose, named, serial, desired, before, path },
+        )
     }
 
     fn headers() -> impl Strategy<Value = Header> {

@@ -3,7 +3,7 @@
 use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
 use super::config::{Config, Spans};
-use super::header::{Answer, Header, Request};
+use super::header::{Answer, Header, Purpose, Request};
 use super::sender::Sender;
 use crate::toolkit::{Arrival, Framing, Outbox, Reassembly};
 
@@ -29,8 +29,9 @@ impl Host {
     }
 
     fn acknowledge(&mut self, packet: &Packet<Header>, cumulative: u32, number: Option<u32>, request: Option<&Request>) {
-        let answer =
-            request.filter(|request| !request.end).map(|request| Answer { serial: request.serial, path: request.path });
+        let answer = request
+            .filter(|request| request.purpose == Purpose::Ask)
+            .map(|request| Answer { serial: request.serial, path: request.path });
         if number.is_some() || answer.is_some() {
             let header = Header::Ack { cumulative, number, answer };
             self.out.packets.push_back(self.framing.control(packet.flow, packet.src, header));
@@ -53,6 +54,9 @@ impl Endpoint for Host {
                 {
                     self.acknowledge(packet, cumulative, Some(*number), request.as_ref());
                 }
+            }
+            Header::Request { request: Request { purpose: Purpose::GiveUp, .. }, .. } => {
+                self.receiver.abandon(now, packet.flow);
             }
             Header::Request { packets, request } => {
                 let cumulative = self.receiver.cumulative(now, packet.flow, *packets);

@@ -14,7 +14,7 @@ mod tests;
 use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
 
 pub use config::{Config, QueueSample};
-pub use header::{Answer, Header, MOST_HOPS, Path, Request};
+pub use header::{Answer, Header, MOST_HOPS, Path, Purpose, Request};
 pub use host::Host;
 pub use port::Port;
 pub use rules::Rules;

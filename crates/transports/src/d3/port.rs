@@ -104,7 +104,7 @@ impl Discipline<Header> for Port {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::d3::header::{Path, Request};
+    use crate::d3::header::{Path, Purpose, Request};
     use crate::disciplines::rig::{Rig, with_header};
 
     fn rig(limit: u64) -> Rig<Header, Port> {
@@ -113,7 +113,7 @@ mod tests {
 
     fn request() -> Request {
         let desired = Rate::from_gbps(1);
-        Request { end: false, named: 0, serial: 1, desired, before: Rate::default(), path: Path::default() }
+        Request { purpose: Purpose::Ask, named: 0, serial: 1, desired, before: Rate::default(), path: Path::default() }
     }
 
     fn data(flow: u32, request: Option<Request>) -> flowloom_core::Packet<Header> {

@@ -1,9 +1,9 @@
 //! The sending end of D3's flows.
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Rate, Site, Time};
+use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Rate, Site, Time};
 
 use super::config::{Config, MOST_DOUBLINGS, Spans};
-use super::header::{Answer, Header, Path, Request};
+use super::header::{Answer, Header, Path, Purpose, Request};
 use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
 
 /// A request that is not answered.
@@ -126,7 +126,7 @@ impl Sender {
         };
         let slot = self.flows.insert(flow.id, state);
         if !self.quench(slot, out) {
-            self.request(slot, out);
+            self.ask(slot, out);
         }
     }
 
@@ -165,15 +165,27 @@ impl Sender {
         };
         let quenched = self.quenching && state.deadline != Time::MAX && hopeless;
         if quenched {
-            self.remove(slot, out);
+            self.give_up(slot, out);
         }
         quenched
     }
 
+    /// Ends a flow whose bytes will not all arrive.
+    fn give_up(&mut self, slot: u32, out: &mut Outbox<Header>) {
+        let flow = self.flows[slot].flow;
+        // Nobody knows of a flow that has not asked.
+        if self.flows[slot].serial > 0 {
+            self.send_request(slot, Purpose::GiveUp, out);
+        }
+        self.remove(slot, out);
+        out.events.push_back(Event::Aborted { flow, reason: AbortReason::Deadline });
+    }
+
     /// The next request of a flow. It names what the ports still hold for the flow.
-    fn next_request(&mut self, slot: u32, end: bool) -> Request {
+    fn next_request(&mut self, slot: u32, purpose: Purpose) -> Request {
         let now = self.now;
-        let desired = if end { Rate::default() } else { self.desired(&self.flows[slot]) };
+        let asks = purpose == Purpose::Ask;
+        let desired = if asks { self.desired(&self.flows[slot]) } else { Rate::default() };
         let lapsed = self.spans.hold * 2;
         let state = &mut self.flows[slot];
         if now - state.held_since >= lapsed {
@@ -182,32 +194,35 @@ impl Sender {
         state.serial = state.serial.wrapping_add(1);
         state.ask = false;
         let path = Path { hops: 0, ..state.held };
-        let request = Request { end, named: state.held.hops, serial: state.serial, desired, before: state.held_desired, path };
-        if end {
+        let request =
+            Request { purpose, named: state.held.hops, serial: state.serial, desired, before: state.held_desired, path };
+        if asks {
+            state.asked = Some(Asked { at: now, desired });
+        } else {
             state.held = Path::default();
             state.rate = Rate::default();
-        } else {
-            state.asked = Some(Asked { at: now, desired });
         }
         request
     }
 
     /// Sends a request alone.
-    fn request(&mut self, slot: u32, out: &mut Outbox<Header>) {
-        let request = self.next_request(slot, false);
+    fn send_request(&mut self, slot: u32, purpose: Purpose, out: &mut Outbox<Header>) {
+        let request = self.next_request(slot, purpose);
         let state = &self.flows[slot];
         let header = Header::Request { packets: state.packets, request };
         out.packets.push_back(self.framing.control(state.flow, state.dst, header));
+    }
+
+    /// Asks for a rate without data.
+    fn ask(&mut self, slot: u32, out: &mut Outbox<Header>) {
+        self.send_request(slot, Purpose::Ask, out);
         self.set_timer(slot);
     }
 
     /// Gives back what the ports hold for the flow.
     fn give_back(&mut self, slot: u32, out: &mut Outbox<Header>) {
         if self.flows[slot].held.hops > 0 {
-            let request = self.next_request(slot, true);
-            let state = &self.flows[slot];
-            let header = Header::Request { packets: state.packets, request };
-            out.packets.push_back(self.framing.control(state.flow, state.dst, header));
+            self.send_request(slot, Purpose::End, out);
         }
     }
 
@@ -291,7 +306,7 @@ impl Sender {
         }
         if self.flows[slot].rate == Rate::default() {
             self.paced.remove(slot);
-            self.request(slot, out);
+            self.ask(slot, out);
             return;
         }
         let all_but_last = Bytes::new(self.bytes_left(&self.flows[slot]).get().saturating_sub(self.wire_full.get()));
@@ -304,7 +319,7 @@ impl Sender {
         self.paced.set(slot, next);
         self.timers.remove(slot);
         if alone {
-            self.request(slot, out);
+            self.ask(slot, out);
         }
     }
 
@@ -339,10 +354,10 @@ impl Sender {
         let next_due = state.left + gap;
         let (is_last, ask, waits) = (state.is_sent(), state.ask, state.asked.is_some());
         if is_last && !waits {
-            let request = self.next_request(slot, true);
+            let request = self.next_request(slot, Purpose::End);
             packet.header = Header::Data { number, packets, request: Some(request) };
         } else if ask {
-            let request = self.next_request(slot, false);
+            let request = self.next_request(slot, Purpose::Ask);
             packet.header = Header::Data { number, packets, request: Some(request) };
             self.set_timer(slot);
         }
@@ -380,7 +395,7 @@ impl Sender {
         self.paced.remove(slot);
         out.events.push_back(Event::TimedOut { flow, in_a_row });
         if !self.quench(slot, out) {
-            self.request(slot, out);
+            self.ask(slot, out);
         }
     }
 }

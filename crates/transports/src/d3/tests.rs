@@ -6,7 +6,7 @@ use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Memory, NodeId, Time};
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
-use super::{Answer, Config, D3, Header, Request};
+use super::{Answer, Config, D3, Header, Purpose, Request};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -121,7 +121,7 @@ fn the_first_packet_of_each_round_trip_carries_a_request() {
     assert_eq!(asked, [0, 3, 6, 9, 12, 15, 18, 21, 24, 29]);
     let last = pair.sent().iter().filter(|sent| is_data(sent)).last().unwrap();
     assert_eq!(last.at, begin + PACKET * 29);
-    assert!(request_of(last).unwrap().end);
+    assert!(request_of(last).unwrap().purpose == Purpose::End);
 }
 
 /// A single flow with a deadline that needs d < C gets d + (C - d): the whole link.
@@ -145,7 +145,9 @@ fn two_flows_get_what_they_desire_and_half_of_the_rest() {
     let mut pair = pair(&fixed(), far_apart(3));
     let flows =
         [flow(0, 0, 2, 2_000_000, Time::ZERO, Some(at_us(8000))), flow(1, 1, 2, 3_000_000, Time::ZERO, Some(at_us(6000)))];
-    flows.map(|flow| pair.open_flow(flow));
+    for flow in flows {
+        pair.open_flow(flow);
+    }
     pair.run_to_end(SECOND);
     let both = pair.flow(FlowId(0)).received.unwrap().min(pair.flow(FlowId(1)).received.unwrap());
     let mut desired = [0, 0];
@@ -241,7 +243,7 @@ fn every_allocation_is_that_of_the_rule_with_a_list_of_flows() {
             let id = sent.packet.flow;
             for (hop, node) in [sent.packet.src, sent.packet.dst].into_iter().enumerate() {
                 let table = tables.entry((hop, node)).or_default();
-                if request.end {
+                if request.purpose != Purpose::Ask {
                     table.0.remove(&id);
                 } else {
                     let rate = table.allocate(id, request.desired.as_bps());
@@ -321,7 +323,7 @@ fn a_lost_answer_leaves_an_allocation_that_is_forgotten() {
 #[test]
 fn a_lost_end_is_forgotten() {
     let mut pair = pair(&Config::default(), PairSetup::default());
-    drop_first(&mut pair, |sent| request_of(sent).is_some_and(|request| request.end));
+    drop_first(&mut pair, |sent| request_of(sent).is_some_and(|request| request.purpose == Purpose::End));
     let id = pair.open(0, 1, 14_600);
     pair.run_to_end(SECOND);
     let again: Vec<_> = pair.sent().iter().filter(|sent| sent.packet.retransmission).collect();
