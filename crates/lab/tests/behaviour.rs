@@ -33,7 +33,7 @@ fn table() {
         for load in ["0.3", "0.6", "0.8"] {
             // Each with the memory that its paper gives a port: marks come above 97.5 kB.
             let buffer = if ["phost", "pfabric", "fastpass", "ideal"].contains(&name) { "36.864kB" } else { "360kB" };
-            let routing = if name == "pdq" { "ecmp_symmetric" } else { "spray_round_robin" };
+            let routing = if ["pdq", "d3"].contains(&name) { "ecmp_symmetric" } else { "spray_round_robin" };
             let overrides = ["transport.name=", "workload.load=", "fabric.buffer=", "fabric.routing="]
                 .into_iter()
                 .zip([name, load, buffer, routing]);

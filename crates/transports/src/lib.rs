@@ -4,6 +4,7 @@
 //! * [`disciplines`]: disciplines of switch ports.
 //! * [`quantity`]: quantities with units in configurations.
 
+pub mod d3;
 pub mod disciplines;
 pub mod fastpass;
 pub mod las;
@@ -108,6 +109,7 @@ macro_rules! for_each_transport {
             $crate::phost::PHost,
             $crate::fastpass::Fastpass,
             $crate::pdq::Pdq,
+            $crate::d3::D3,
         }
     };
 }

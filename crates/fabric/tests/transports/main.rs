@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod d3;
 mod equals;
 mod fastpass;
 mod pdq;
