@@ -62,7 +62,7 @@ fn is_data(sent: &SentPacket<Header>) -> bool {
 
 fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time, deadline: Option<Time>) -> Flow {
     let (src, dst, size) = (NodeId(src), NodeId(dst), Bytes::new(size));
-    Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None }
+    Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None, background: false }
 }
 
 fn packet_number(sent: &SentPacket<Header>) -> u64 {
