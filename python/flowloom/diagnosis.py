@@ -171,8 +171,8 @@ def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
     if aborted:
         yield Finding(
             "problem",
-            f"{aborted} of {summary['flows']} flows were aborted (column `aborted` of flows.parquet says why); slowdowns and FCTs "
-            "do not count them, and therefore look better than they are; deadlines_met counts them as missed",
+            f"{aborted} of {summary['flows']} flows were aborted (column `aborted` of flows.parquet says why); slowdowns and "
+            "FCTs do not count them, and therefore look better than they are; deadlines_met counts them as missed",
             "aborted",
         )
     if missing:

@@ -130,8 +130,8 @@ def _beside(summary: Mapping[str, Any]) -> Iterator[str]:
         yield f"{aborted} flows were aborted. They have no completion time and have missed their deadlines."
     if behind := summary.get("background"):
         yield (
-            f"{behind['flows']} background flows ran beside them, at {_number(behind['goodput_gbps'])} Gb/s in all; no other number "
-            "about flows counts them, unless metrics.background is set."
+            f"{behind['flows']} background flows ran beside them, at {_number(behind['goodput_gbps'])} Gb/s in all; no other "
+            "number about flows counts them, unless metrics.background is set."
         )
     if messages := summary.get("control_messages"):
         yield (

@@ -181,8 +181,8 @@ METRICS = {
     ),
     "aborted": Metric(
         "Flows aborted",
-        "The number of flows that were given up because of their deadline or because a node was down. Slowdowns and FCTs do not "
-        "count them, and they have missed their deadlines.",
+        "The number of flows that were given up because of their deadline or because a node was down. Slowdowns and FCTs do "
+        "not count them, and they have missed their deadlines.",
         "d",
     ),
     "not_started": Metric(
@@ -285,8 +285,8 @@ METRICS = {
     ),
     "control_messages": Metric(
         "Control messages",
-        "Packets that control endpoints (arbitrators, arbiters) handled and sent, in all and by tier. None if the transport has "
-        "no control endpoints.",
+        "Packets that control endpoints (arbitrators, arbiters) handled and sent, in all and by tier. None if the transport "
+        "has no control endpoints.",
     ),
     "control_messages.by_tier": Metric(
         "Control messages by tier",
@@ -374,7 +374,11 @@ def explain(path: tuple[str | int, ...]) -> Explained | None:
         else:
             names.append(part)
             group = part if part in _SELECTED else ""
-    for name in (".".join(names), ".".join(names[-2:]), ".".join(n for n in names if only and n not in ("by_size", "by_tier", "tenants"))):
+    for name in (
+        ".".join(names),
+        ".".join(names[-2:]),
+        ".".join(n for n in names if only and n not in ("by_size", "by_tier", "tenants")),
+    ):
         if metric := METRICS.get(name) or (_MEMBERS.get(name) if only else None):
             return Explained(metric, tuple(only))
     return None

@@ -148,6 +148,20 @@ mod tests {
     }
 
     #[test]
+    fn background_flows_are_left_out() {
+        let behind = Flow { background: true, ..flow(1, 1_000_000) };
+        let mut pending = Pending::new(&[flow(0, 500), behind, flow(2, 500)]);
+        for (flow, own) in [(flow(0, 500), 100), (behind, 0), (flow(2, 500), 200)] {
+            Observer::<()>::flow_opened(&mut pending, Time::ZERO, &flow);
+            pending.packet_injected(Time::ZERO, NodeId(0), &packet(own, false));
+            pending.packet_injected(Time::ZERO, NodeId(0), &Packet { flow: FlowId(1), ..packet(1460, false) });
+        }
+        let series = Recorder::<()>::into_series(pending);
+        let expected = [("arrived_share", vec![0.5, 1.0]), ("pending_share", vec![0.5, 0.9])];
+        assert_eq!(series[0].columns, expected.map(|(name, values)| (name.to_owned(), values)));
+    }
+
+    #[test]
     fn flows_of_no_bytes_have_no_shares() {
         let flows = [flow(0, 0)];
         let mut pending = Pending::new(&flows);

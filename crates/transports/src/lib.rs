@@ -8,6 +8,7 @@ pub mod d3;
 pub mod disciplines;
 pub mod fastpass;
 pub mod las;
+pub mod pdq;
 pub mod pfabric;
 pub mod phost;
 pub mod pias;
@@ -107,6 +108,7 @@ macro_rules! for_each_transport {
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
             $crate::fastpass::Fastpass,
+            $crate::pdq::Pdq,
             $crate::d3::D3,
         }
     };

@@ -6,6 +6,7 @@ use flowloom_transports::d3::{self, D3};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::las::Las;
+use flowloom_transports::pdq::Pdq;
 use flowloom_transports::pfabric::PFabric;
 use flowloom_transports::phost::PHost;
 use flowloom_transports::pias::{self, Pias};
@@ -96,6 +97,8 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     survives::<PFabric>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("pfabric");
     survives::<Fastpass>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("fastpass");
     survives::<Las>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("las");
+    let symmetric = SimSetup { routing: Routing::EcmpSymmetric, ..setup.clone() };
+    survives::<Pdq>(&Default::default(), symmetric, flows.clone(), &faults).expect("pdq");
     let one_path = SimSetup { routing: Routing::Ecmp, ..setup.clone() };
     survives::<D3>(&Default::default(), one_path, flows.clone(), &faults).expect("d3");
     for routing in [Routing::SprayRandom, Routing::Ecmp] {
@@ -168,6 +171,12 @@ proptest! {
     #[test]
     fn las_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
         survives::<Las>(&Default::default(), setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn pdq_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
+        let setup = SimSetup { routing: Routing::EcmpSymmetric, ..setup };
+        survives::<Pdq>(&Default::default(), setup, flows, &faults)?;
     }
 
     #[test]
