@@ -49,7 +49,7 @@ fn flow(id: u32, (src, hop, size, start_us): (u32, u32, u64, u64)) -> Flow {
 }
 
 impl Trial {
-    /// Asserts that every flow completes within 20 s. The harness asserts that no byte is delivered twice.
+    /// Asserts that every flow completes, or is given up by its source, within 20 s. The harness asserts that no byte is delivered twice.
     pub fn survive<T: Transport>(self, config: &T::Config) {
         let setup = PairSetup { hosts: 4, rate: self.rate, log: false, ..PairSetup::default() };
         let mut pair = Pair::<T>::new(config, setup);

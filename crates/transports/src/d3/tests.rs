@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Memory, NodeId, Time};
+use flowloom_core::{
+    AbortReason, Bytes, Duration, Endpoint, Event, Flow, FlowId, Memory, Network, NodeId, Rate, Site, Switching, Time,
+    Transport, WireProfile,
+};
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
-use super::{Answer, Config, D3, Header, Purpose, Request};
+use super::{Answer, Config, D3, Header, MOST_HOPS, Path, Purpose, Request};
+use crate::toolkit::Framing;
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const PACKET: Duration = Duration::from_ns(1200);
-/// A control packet's time from its start to its arrival: 32 ns and the delay of 1 us.
-const CONTROL: Duration = Duration::from_ns(1032);
-/// A request and its answer: the time before the first data packet.
+/// A request and its answer, each with 32 ns of transmission and a delay of 1 us: the time before the first data packet.
 const ASKING: Duration = Duration::from_ns(2 * 1032);
 /// 10 Gb/s.
 const LINK: u64 = 10_000_000_000;
@@ -395,19 +397,99 @@ fn incast_loses_nothing_and_keeps_the_link_busy() {
     assert!(last < ideal + ideal / 4, "{last}, at best {ideal}");
 }
 
+fn aborted(pair: &Pair<D3>) -> Vec<(Time, NodeId, FlowId)> {
+    let of_event = |(at, node, event): &(Time, NodeId, Event)| match event {
+        Event::Aborted { flow, reason: AbortReason::Deadline } => Some((*at, *node, *flow)),
+        _ => None,
+    };
+    pair.events().iter().filter_map(of_event).collect()
+}
+
+/// 1 MB needs 0.8 ms at the host's rate.
+#[test]
+fn a_flow_whose_deadline_no_rate_meets_gives_up_and_sends_nothing() {
+    for (quenching, gives_up) in [(true, true), (false, false)] {
+        let mut pair = pair(&Config { quenching, ..Config::default() }, PairSetup::default());
+        pair.open_flow(flow(0, 0, 1, 1_000_000, at_us(3), Some(at_us(700))));
+        pair.run_to_end(SECOND);
+        assert_eq!(pair.sent().is_empty(), gives_up);
+        assert_eq!(aborted(&pair), if gives_up { vec![(at_us(3), NodeId(0), FlowId(0))] } else { vec![] });
+    }
+}
+
+/// The late flow of the priority inversion gets a tenth of C. It gives up when the rest does not fit its time any more, and what it held
+/// is the other flow's at the next request.
+#[test]
+fn a_flow_that_falls_behind_gives_up_before_its_deadline_and_returns_its_rate() {
+    let mut pair = pair(&Config::default(), far_apart(3));
+    let deadline = at_us(8000);
+    pair.open_flow(flow(0, 0, 2, 43_800_000, Time::ZERO, Some(at_us(40_000))));
+    pair.open_flow(flow(1, 1, 2, 2_190_000, at_us(4000), Some(deadline)));
+    pair.run_to_end(SECOND);
+    let [(at, NodeId(1), FlowId(1))] = aborted(&pair)[..] else { panic!("{:?}", aborted(&pair)) };
+    // With 0.1 C, 2.25 MB on the wire shrink to what C sends until 8 ms at (8 - 1.8 / 0.9) ms or so.
+    assert!(at > at_us(5500) && at < at_us(7500), "{at}");
+    let last = pair.sent().iter().filter(|sent| sent.packet.src == NodeId(1)).next_back().unwrap();
+    assert!(request_of(last).is_some_and(|request| request.purpose == Purpose::GiveUp));
+    let round_trip = Duration::from_us(202);
+    let others = asked_and_answered(&pair).into_iter().filter(|(sent, _)| sent.packet.flow == FlowId(0));
+    let after: Vec<_> = others.filter(|(sent, _)| sent.at > at + round_trip).map(|(_, rates)| rates[1]).collect();
+    assert!(after.len() > 50);
+    assert!(after.iter().all(|rate| *rate > LINK / 100 * 98), "{after:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Every flow completes, and no byte is delivered twice, whatever is lost, late or repeated.
+    /// Every flow completes, or gives up if it may, and no byte is delivered twice, whatever is lost, late or repeated.
     #[test]
     fn flows_survive_loss_reordering_and_duplication(
-        margin_rtts in 0.0..3.0, base_packets in 0.0..2.0, limit_to_left: bool, adapt_rtts in 0.1..10.0,
+        quenching: bool, margin_rtts in 0.0..3.0, base_packets in 0.0..2.0, limit_to_left: bool, adapt_rtts in 0.1..10.0,
         gains in (0.0..1.0, 0.0..2.0), capacity_max in 1.0..4.0, timeout_rtts in 1.0..5.0, hold in 1.1..4.0, trial in trials(),
     ) {
         let config = Config {
-            quenching: false, margin_rtts, base_packets, limit_to_left, adapt_rtts, spare_gain: gains.0, queue_gain: gains.1,
+            quenching, margin_rtts, base_packets, limit_to_left, adapt_rtts, spare_gain: gains.0, queue_gain: gains.1,
             capacity_max, timeout_rtts, hold_rtts: timeout_rtts * hold, ..Config::default()
         };
         trial.survive::<D3>(&config);
+    }
+
+    /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.
+    #[test]
+    fn no_header_breaks_a_host(
+        headers in prop::collection::vec(
+            (0..4, 0_u32..3, 0_u32..12, 0_u32..5, prop::sample::select(vec![0, 1, 1000, LINK, u64::MAX]), 0..=MOST_HOPS as u8, any::<u8>()),
+            1..60,
+        ),
+    ) {
+        let mut network = Network::new(2, Switching::StoreAndForward);
+        let switch = network.add_switch(1, "switch", "switch");
+        for host in 0..2 {
+            network.connect(NodeId(host), switch, Rate::from_gbps(10), Duration::from_us(1));
+        }
+        let site = Site { node: NodeId(0), network: &network, wire: WireProfile::IP_1500, seed: 1, reorders: false, paths: None };
+        let mut host = D3::host(&Config::default(), &site);
+        host.open(Time::ZERO, &flow(0, 0, 1, 14_600, Time::ZERO, Some(at_us(10_000))));
+        for (step, (kind, id, number, serial, bps, hops, wild)) in (1..).zip(headers) {
+            let path = Path { hops, periods: [wild; MOST_HOPS], rates: [Rate::from_bps(bps); MOST_HOPS] };
+            let purpose = [Purpose::Ask, Purpose::End, Purpose::GiveUp][usize::from(wild % 3)];
+            let rate = Rate::from_bps(bps);
+            let request = Request { purpose, named: hops, serial, desired: rate, before: rate, path };
+            let packets = if wild < 20 { u32::MAX } else { 10 };
+            let header = match kind {
+                0 => Header::Data { number, packets, request: (wild > 100).then_some(request) },
+                1 => Header::Request { packets, request },
+                2 => Header::Ack { cumulative: number, number: (wild > 200).then_some(number), answer: None },
+                _ => Header::Ack { cumulative: 0, number: None, answer: Some(Answer { serial, path }) },
+            };
+            let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
+            let now = at_us(10 * step);
+            host.handle_packet(now, &framing.control(FlowId(id), NodeId(0), header));
+            host.handle_timeout(now);
+            while let Some(packet) = host.poll_transmit(now) {
+                prop_assert!(packet.offset + packet.payload() <= Bytes::new(14_600), "{:?}", packet);
+            }
+            prop_assert!(host.poll_timeout().is_none_or(|at| at > now));
+        }
     }
 }
