@@ -7,6 +7,7 @@
 pub mod disciplines;
 pub mod fastpass;
 pub mod las;
+pub mod pase;
 pub mod pfabric;
 pub mod phost;
 pub mod pias;

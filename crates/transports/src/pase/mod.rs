@@ -1,0 +1,7 @@
+//! PASE.
+#![allow(dead_code)]
+
+mod arbiter;
+mod ranking;
+
+pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
