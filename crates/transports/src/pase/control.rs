@@ -247,24 +247,26 @@ impl Endpoint for Control {
     }
 
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
+        let course = |half, src, dst| Course { flow: packet.flow, src, dst, half };
         match packet.header {
-            Header::Ask { path, asking, so_far } => {
-                let course = path.course(packet.flow);
+            Header::Ask { half, src, dst, asking, queue, rate } => {
+                let course = course(half, src, dst);
                 if asking.request().is_some()
                     && let Some(stop) = self.stop(course)
                 {
                     self.record(now, course, stop, asking);
-                    let pending = Pending { course, from: packet.src, asking, so_far: so_far.into() };
+                    let so_far = Share { queue, rate: rate.into() };
+                    let pending = Pending { course, from: packet.src, asking, so_far };
                     self.pending.push_back((now + self.processing_delay, pending));
                 }
             }
-            Header::Share { path, answer } => {
-                let course = path.course(packet.flow);
+            Header::Share { half, src, dst, queue, rate } => {
+                let course = course(half, src, dst);
                 if let Some(child) = course.child(&self.paths, self.node) {
-                    self.out.packets.push_back(self.messages.share(course, child, answer.into()));
+                    self.out.packets.push_back(self.messages.share(course, child, Share { queue, rate: rate.into() }));
                 }
             }
-            Header::Leave { path } => self.forget(path.course(packet.flow)),
+            Header::Leave { half, src, dst } => self.forget(course(half, src, dst)),
             Header::Report { link, demand } => self.handle_report(now, packet.src, link, demand.into()),
             Header::Capacity { link, rate } => self.handle_capacity(now, packet.src, link, rate.into()),
             Header::Data { .. } | Header::Probe { .. } | Header::Refresh { .. } | Header::Ack { .. } => {}

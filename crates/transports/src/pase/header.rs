@@ -1,9 +1,9 @@
 //! PASE's packets: data and acknowledgements between hosts, and the messages of arbitration.
 
-use flowloom_core::{FlowId, LinkId, NodeId, Rate, Wire};
+use flowloom_core::{LinkId, NodeId, Rate, Wire};
 
-use super::arbiter::{Request, Share};
-use super::course::{Course, Half};
+use super::arbiter::Request;
+use super::course::Half;
 use crate::tcp::{Blocks, MOST_BLOCKS};
 use crate::toolkit::{put_u32, take_u32};
 
@@ -46,51 +46,6 @@ impl Asking {
     }
 }
 
-/// The output of Algorithm 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Answer {
-    /// See [`Share::queue`].
-    pub queue: u8,
-    /// See [`Share::rate`].
-    pub rate: Kbps,
-}
-
-impl From<Share> for Answer {
-    fn from(share: Share) -> Answer {
-        Answer { queue: share.queue, rate: share.rate.into() }
-    }
-}
-
-impl From<Answer> for Share {
-    fn from(answer: Answer) -> Share {
-        Share { queue: answer.queue, rate: answer.rate.into() }
-    }
-}
-
-/// Half of a flow's path, in a message between arbitrators. The packet's flow is the flow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Path {
-    /// Which half.
-    pub half: Half,
-    /// The flow's source.
-    pub src: NodeId,
-    /// The flow's destination.
-    pub dst: NodeId,
-}
-
-impl Path {
-    /// The flow's course.
-    pub fn course(self, flow: FlowId) -> Course {
-        Course { flow, src: self.src, dst: self.dst, half: self.half }
-    }
-}
-
-impl From<Course> for Path {
-    fn from(Course { src, dst, half, .. }: Course) -> Path {
-        Path { half, src, dst }
-    }
-}
-
 /// What an acknowledgement answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Acked {
@@ -102,7 +57,8 @@ pub enum Acked {
     Refresh,
 }
 
-/// The header. Packets of a flow are numbered from 0.
+/// The header. Packets of a flow are numbered from 0. The packet's flow is the flow that a message is about. Variants have no structures
+/// that would need padding, so that a packet fits its cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
     /// A piece of the flow.
@@ -134,8 +90,10 @@ pub enum Header {
         acked: Acked,
         /// The packet arrived with congestion experienced.
         echo: bool,
-        /// The share of the destination's half.
-        answer: Answer,
+        /// The queue on the destination's half of the path.
+        queue: u8,
+        /// The reference rate there.
+        rate: Kbps,
         /// All packets below this one have arrived.
         cumulative: u32,
         /// Ranges that have arrived beyond it.
@@ -143,24 +101,40 @@ pub enum Header {
     },
     /// To an arbitrator: a flow's request, with its share on the links below.
     Ask {
-        /// Half of the flow's path.
-        path: Path,
+        /// Which half of the flow's path.
+        half: Half,
+        /// The flow's source.
+        src: NodeId,
+        /// The flow's destination.
+        dst: NodeId,
         /// The request.
         asking: Asking,
-        /// The share so far.
-        so_far: Answer,
+        /// The queue so far.
+        queue: u8,
+        /// The reference rate so far.
+        rate: Kbps,
     },
     /// Down again: the share on this half of the path.
     Share {
-        /// Half of the flow's path.
-        path: Path,
-        /// The share.
-        answer: Answer,
+        /// Which half of the flow's path.
+        half: Half,
+        /// The flow's source.
+        src: NodeId,
+        /// The flow's destination.
+        dst: NodeId,
+        /// The queue.
+        queue: u8,
+        /// The reference rate.
+        rate: Kbps,
     },
     /// To an arbitrator: the flow is over, or is pruned below.
     Leave {
-        /// Half of the flow's path.
-        path: Path,
+        /// Which half of the flow's path.
+        half: Half,
+        /// The flow's source.
+        src: NodeId,
+        /// The flow's destination.
+        dst: NodeId,
     },
     /// To the arbitrator of a delegated link: how much the flows of this child demand of it.
     Report {
@@ -213,25 +187,24 @@ impl Wire for Header {
                 out[0] = REFRESH;
                 1 + put_u32(&mut out[1..], &[packets, asking.key, asking.demand.0])
             }
-            Header::Ack { acked, echo, answer, cumulative, blocks } => {
+            Header::Ack { acked, echo, queue, rate, cumulative, blocks } => {
                 let kind = ACKED.iter().position(|it| *it == acked).expect("one of three") as u8;
                 out[0] = ACK + 2 * kind + u8::from(echo);
-                out[1] = answer.queue;
-                let length = 2 + put_u32(&mut out[2..], &[answer.rate.0, cumulative]);
+                out[1] = queue;
+                let length = 2 + put_u32(&mut out[2..], &[rate.0, cumulative]);
                 length + blocks.encode(&mut out[length..])
             }
-            Header::Ask { path, asking, so_far } => {
-                out[..2].copy_from_slice(&[by_half(ASK, path.half), so_far.queue]);
-                let fields = [path.src.0, path.dst.0, asking.key, asking.demand.0, so_far.rate.0];
-                2 + put_u32(&mut out[2..], &fields)
+            Header::Ask { half, src, dst, asking, queue, rate } => {
+                out[..2].copy_from_slice(&[by_half(ASK, half), queue]);
+                2 + put_u32(&mut out[2..], &[src.0, dst.0, asking.key, asking.demand.0, rate.0])
             }
-            Header::Share { path, answer } => {
-                out[..2].copy_from_slice(&[by_half(SHARE, path.half), answer.queue]);
-                2 + put_u32(&mut out[2..], &[path.src.0, path.dst.0, answer.rate.0])
+            Header::Share { half, src, dst, queue, rate } => {
+                out[..2].copy_from_slice(&[by_half(SHARE, half), queue]);
+                2 + put_u32(&mut out[2..], &[src.0, dst.0, rate.0])
             }
-            Header::Leave { path } => {
-                out[0] = by_half(LEAVE, path.half);
-                1 + put_u32(&mut out[1..], &[path.src.0, path.dst.0])
+            Header::Leave { half, src, dst } => {
+                out[0] = by_half(LEAVE, half);
+                1 + put_u32(&mut out[1..], &[src.0, dst.0])
             }
             Header::Report { link, demand } => {
                 out[0] = REPORT;
@@ -247,7 +220,7 @@ impl Wire for Header {
     fn decode(bytes: &[u8]) -> Option<(Header, usize)> {
         let (kind, rest) = bytes.split_first()?;
         let asking = |key, demand| Asking { key, demand: Kbps(demand) };
-        let path = |first: u8, src, dst| Path { half: HALVES[usize::from(kind - first)], src: NodeId(src), dst: NodeId(dst) };
+        let half = |first: u8| HALVES[usize::from(kind - first)];
         Some(match *kind {
             DATA => {
                 let [number, packets, key, demand] = take_u32(rest)?;
@@ -264,23 +237,23 @@ impl Wire for Header {
                 let [rate, cumulative] = take_u32(rest)?;
                 let (blocks, length) = Blocks::decode(&rest[8..])?;
                 let (acked, echo) = (ACKED[usize::from((kind - ACK) / 2)], (kind - ACK) % 2 == 1);
-                let answer = Answer { queue: *queue, rate: Kbps(rate) };
-                (Header::Ack { acked, echo, answer, cumulative, blocks }, 10 + length)
+                (Header::Ack { acked, echo, queue: *queue, rate: Kbps(rate), cumulative, blocks }, 10 + length)
             }
             ASK..SHARE => {
                 let (queue, rest) = rest.split_first()?;
                 let [src, dst, key, demand, rate] = take_u32(rest)?;
-                let so_far = Answer { queue: *queue, rate: Kbps(rate) };
-                (Header::Ask { path: path(ASK, src, dst), asking: asking(key, demand), so_far }, 22)
+                let (half, asking, rate) = (half(ASK), asking(key, demand), Kbps(rate));
+                (Header::Ask { half, src: NodeId(src), dst: NodeId(dst), asking, queue: *queue, rate }, 22)
             }
             SHARE..LEAVE => {
                 let (queue, rest) = rest.split_first()?;
                 let [src, dst, rate] = take_u32(rest)?;
-                (Header::Share { path: path(SHARE, src, dst), answer: Answer { queue: *queue, rate: Kbps(rate) } }, 14)
+                let (half, rate) = (half(SHARE), Kbps(rate));
+                (Header::Share { half, src: NodeId(src), dst: NodeId(dst), queue: *queue, rate }, 14)
             }
             LEAVE..REPORT => {
                 let [src, dst] = take_u32(rest)?;
-                (Header::Leave { path: path(LEAVE, src, dst) }, 9)
+                (Header::Leave { half: half(LEAVE), src: NodeId(src), dst: NodeId(dst) }, 9)
             }
             REPORT => {
                 let [link, demand] = take_u32(rest)?;
@@ -300,18 +273,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pase::Share;
     use crate::trial::{read_is_written, written_is_read};
 
     fn headers() -> impl Strategy<Value = Header> {
         let asking = || any::<(u32, u32)>().prop_map(|(key, demand)| Asking { key, demand: Kbps(demand) });
-        let answer = || any::<(u8, u32)>().prop_map(|(queue, rate)| Answer { queue, rate: Kbps(rate) });
-        let path = || {
-            (0_usize..2, any::<(u32, u32)>()).prop_map(|(half, (src, dst))| Path {
-                half: HALVES[half],
-                src: NodeId(src),
-                dst: NodeId(dst),
-            })
-        };
+        let share = || any::<(u8, u32)>().prop_map(|(queue, rate)| (queue, Kbps(rate)));
+        let half = || (0_usize..2, any::<(u32, u32)>()).prop_map(|(half, (src, dst))| (HALVES[half], NodeId(src), NodeId(dst)));
         let blocks = prop::collection::vec((1_u32..60_000, 1_u32..100), 0..=MOST_BLOCKS)
             .prop_map(|list| Blocks::new(0, list.into_iter().map(|(start, length)| start..start + length)));
         prop_oneof![
@@ -320,12 +288,16 @@ mod tests {
             }),
             (1..u32::MAX, asking()).prop_map(|(packets, asking)| Header::Probe { packets, asking }),
             (1..u32::MAX, asking()).prop_map(|(packets, asking)| Header::Refresh { packets, asking }),
-            (0_usize..3, any::<bool>(), answer(), any::<u32>(), blocks).prop_map(|(acked, echo, answer, cumulative, blocks)| {
-                Header::Ack { acked: ACKED[acked], echo, answer, cumulative, blocks }
+            (0_usize..3, any::<bool>(), share(), any::<u32>(), blocks).prop_map(
+                |(acked, echo, (queue, rate), cumulative, blocks)| {
+                    Header::Ack { acked: ACKED[acked], echo, queue, rate, cumulative, blocks }
+                }
+            ),
+            (half(), asking(), share()).prop_map(|((half, src, dst), asking, (queue, rate))| {
+                Header::Ask { half, src, dst, asking, queue, rate }
             }),
-            (path(), asking(), answer()).prop_map(|(path, asking, so_far)| Header::Ask { path, asking, so_far }),
-            (path(), answer()).prop_map(|(path, answer)| Header::Share { path, answer }),
-            path().prop_map(|path| Header::Leave { path }),
+            (half(), share()).prop_map(|((half, src, dst), (queue, rate))| Header::Share { half, src, dst, queue, rate }),
+            half().prop_map(|(half, src, dst)| Header::Leave { half, src, dst }),
             any::<(u32, u32)>().prop_map(|(link, demand)| Header::Report { link: LinkId(link), demand: Kbps(demand) }),
             any::<(u32, u32)>().prop_map(|(link, rate)| Header::Capacity { link: LinkId(link), rate: Kbps(rate) }),
         ]
@@ -349,7 +321,7 @@ mod tests {
             assert_eq!(Kbps::from(Rate::from_bps(bps)), Kbps(kbps));
         }
         assert_eq!(Rate::from(Kbps(1_000_000)), Rate::from_gbps(1));
-        assert_eq!(Share::from(Answer::from(Share::FREE)), Share::FREE);
+        assert_eq!(Rate::from(Kbps::from(Share::FREE.rate)), Share::FREE.rate);
     }
 
     #[test]

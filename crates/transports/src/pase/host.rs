@@ -8,7 +8,7 @@ use super::header::{Acked, Header};
 use super::messages::Messages;
 use super::receiver::Receiver;
 use super::sender::{Ack, Sender};
-use super::{Config, Outbox, paths_of};
+use super::{Config, Outbox, Share, paths_of};
 use crate::toolkit::Framing;
 
 /// One node's flows, in both directions, and the arbitrators of both directions of its link.
@@ -53,16 +53,17 @@ impl Endpoint for Host {
         let Host { sender, receiver, out } = self;
         match packet.header {
             Header::Data { number, packets, asking } => receiver.handle_data(now, packet, number, packets, asking, out),
-            Header::Ack { acked, echo, answer, cumulative, blocks } => {
-                sender.handle_ack(now, packet.flow, &Ack { acked, echo, answer, cumulative, blocks }, out);
+            Header::Ack { acked, echo, queue, rate, cumulative, blocks } => {
+                let share = Share { queue, rate: rate.into() };
+                sender.handle_ack(now, packet.flow, &Ack { acked, echo, share, cumulative, blocks }, out);
             }
             Header::Probe { packets, asking } => receiver.handle_query(now, packet, Acked::Probe, packets, asking, out),
             Header::Refresh { packets, asking } => receiver.handle_query(now, packet, Acked::Refresh, packets, asking, out),
-            Header::Share { path, answer } => {
-                let course = path.course(packet.flow);
-                match path.half {
-                    Half::Source => sender.handle_share(now, packet.src, course, answer.into(), out),
-                    Half::Destination => receiver.handle_share(now, packet.src, course, answer.into()),
+            Header::Share { half, queue, rate, .. } => {
+                let share = Share { queue, rate: rate.into() };
+                match half {
+                    Half::Source => sender.handle_share(now, packet.src, packet.flow, share, out),
+                    Half::Destination => receiver.handle_share(now, packet.src, packet.flow, share),
                 }
             }
             Header::Ask { .. } | Header::Leave { .. } | Header::Report { .. } | Header::Capacity { .. } => {}

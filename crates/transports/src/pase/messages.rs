@@ -28,13 +28,17 @@ impl Messages {
     }
 
     pub fn ask(&self, course: Course, to: NodeId, asking: Asking, so_far: Share) -> Packet<Header> {
-        self.message(course.flow, to, Header::Ask { path: course.into(), asking, so_far: so_far.into() })
+        let Course { flow, src, dst, half } = course;
+        let (queue, rate) = (so_far.queue, so_far.rate.into());
+        self.message(flow, to, Header::Ask { half, src, dst, asking, queue, rate })
     }
     pub fn share(&self, course: Course, to: NodeId, share: Share) -> Packet<Header> {
-        self.message(course.flow, to, Header::Share { path: course.into(), answer: share.into() })
+        let Course { flow, src, dst, half } = course;
+        self.message(flow, to, Header::Share { half, src, dst, queue: share.queue, rate: share.rate.into() })
     }
     pub fn leave(&self, course: Course, to: NodeId) -> Packet<Header> {
-        self.message(course.flow, to, Header::Leave { path: course.into() })
+        let Course { flow, src, dst, half } = course;
+        self.message(flow, to, Header::Leave { half, src, dst })
     }
     pub fn report(&self, to: NodeId, link: LinkId, demand: Rate) -> Packet<Header> {
         self.message(NO_FLOW, to, Header::Report { link, demand: demand.into() })

@@ -26,7 +26,7 @@ pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
 pub use config::{Arbitration, Config, Criterion, Demand, Probing};
 pub use control::Control;
 pub use course::{Course, Half};
-pub use header::{Acked, Answer, Asking, Header, Kbps, Path};
+pub use header::{Acked, Asking, Header, Kbps};
 pub use host::Host;
 
 use crate::disciplines::EcnPriority;

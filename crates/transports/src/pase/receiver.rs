@@ -1,6 +1,6 @@
 //! The receiving end of a host's flows, and the destination's half of their arbitration.
 
-use flowloom_core::{Ecn, NodeId, Packet, Site, Time};
+use flowloom_core::{Ecn, FlowId, NodeId, Packet, Site, Time};
 
 use super::arbiter::{Arbiter, Request, Share};
 use super::config::{Arbitration, Spans};
@@ -106,7 +106,8 @@ impl Receiver {
             }
             None => Share::FREE,
         };
-        let header = Header::Ack { acked, echo, answer: share.into(), cumulative, blocks };
+        let Share { queue, rate } = share;
+        let header = Header::Ack { acked, echo, queue, rate: rate.into(), cumulative, blocks };
         out.packets.push_back(self.framing.control(packet.flow, packet.src, header));
     }
 
@@ -139,8 +140,8 @@ impl Receiver {
     }
 
     /// An arbitrator has answered for the destination's half of a flow's path.
-    pub fn handle_share(&mut self, now: Time, from: NodeId, course: Course, share: Share) {
-        if let Some(known) = self.downlink.state(course.flow)
+    pub fn handle_share(&mut self, now: Time, from: NodeId, flow: FlowId, share: Share) {
+        if let Some(known) = self.downlink.state(flow)
             && known.asked
             && known.parent == Some(Some(from))
         {

@@ -5,7 +5,7 @@ use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Rate, Site, T
 use super::arbiter::{Arbiter, Share};
 use super::config::{Arbitration, Probing, Spans};
 use super::course::{Course, Half};
-use super::header::{Acked, Answer, Asking, Header};
+use super::header::{Acked, Asking, Header};
 use super::messages::Messages;
 use super::paths::Paths;
 use super::sending::{Asked, Fixed, Sending, fixed_key, packet_rate};
@@ -33,7 +33,7 @@ pub(super) struct Sender {
 pub(super) struct Ack {
     pub acked: Acked,
     pub echo: bool,
-    pub answer: Answer,
+    pub share: Share,
     pub cumulative: u32,
     pub blocks: Blocks,
 }
@@ -120,8 +120,8 @@ impl Sender {
     }
 
     /// An arbitrator has answered for the source's half of a flow's path.
-    pub fn handle_share(&mut self, now: Time, from: NodeId, course: Course, share: Share, out: &mut Outbox) {
-        let Some(slot) = self.flows.slot_of(course.flow) else { return };
+    pub fn handle_share(&mut self, now: Time, from: NodeId, flow: FlowId, share: Share, out: &mut Outbox) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
         let state = &mut self.flows[slot];
         // An answer may come after the flow was pruned, or from anywhere.
         if state.fixed.parent != Some(from) || state.asked == Asked::Pruned {
@@ -152,20 +152,19 @@ impl Sender {
             self.arbitrate(now, slot);
         }
         let state = &mut self.flows[slot];
+        let quiet = state.started && !state.spoke && !state.fixed.background;
+        state.spoke = false;
         if !state.started && (state.alone || !matches!(state.asked, Asked::Waiting(_))) {
             state.start(&self.config);
         }
-        let quiet = state.started && !state.spoke && !state.fixed.background;
-        state.spoke = false;
         // Background flows have nothing to ask.
         state.tick = if state.fixed.background { Time::MAX } else { now + self.spans.period };
         if quiet {
+            let Fixed { packets, flow, dst, .. } = self.flows[slot].fixed;
+            let header = Header::Refresh { packets, asking: self.asking(slot) };
+            out.packets.push_back(self.framing.control(flow, dst, header));
             if self.probes_first(slot) && self.flows[slot].board.in_flight() == 0 {
                 self.probe(slot, out);
-            } else {
-                let Fixed { packets, flow, dst, .. } = self.flows[slot].fixed;
-                let header = Header::Refresh { packets, asking: self.asking(slot) };
-                out.packets.push_back(self.framing.control(flow, dst, header));
             }
         }
         self.transmit(now, slot, out);
@@ -216,7 +215,7 @@ impl Sender {
             state.timeouts = 0;
         }
         if !state.fixed.background {
-            state.beyond = Some(ack.answer.into());
+            state.beyond = Some(ack.share);
         }
         self.arbitrate(now, slot);
         self.control_rate(slot, ack, new);
@@ -277,7 +276,6 @@ impl Sender {
         let asking = self.asking(slot);
         let state = &mut self.flows[slot];
         state.probed = Some(state.board.sent());
-        state.spoke = true;
         let header = Header::Probe { packets: state.fixed.packets, asking };
         let mut packet = self.framing.control(state.fixed.flow, state.fixed.dst, header);
         // Behind the data: a class in which the flow has sent nothing later, and nothing in a lower one.

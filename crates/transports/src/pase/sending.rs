@@ -68,7 +68,7 @@ pub(super) struct Sending {
     pub tick: Time,
     /// Whether it may send.
     pub started: bool,
-    /// Whether it has sent data or a probe in this period.
+    /// Whether it has sent data in this period.
     pub spoke: bool,
     pub asked: Asked,
     /// The share on the links above the host.
