@@ -14,8 +14,8 @@ use crate::{Event, Flow, Packet, Time};
 ///    ([`Nic::Pulled`](crate::Nic::Pulled)) or until it returns `None` ([`Nic::Queued`](crate::Nic::Queued));
 /// 4. [`poll_timeout`](Endpoint::poll_timeout), which sets the node's timer.
 ///
-/// `now` never decreases from call to call.
-pub trait Endpoint {
+/// `now` never decreases from call to call. An endpoint may move to another thread between calls.
+pub trait Endpoint: Send {
     /// The transport's header.
     type Header: Copy;
     /// Starts a flow whose source is this node.
@@ -43,7 +43,7 @@ pub trait Endpoint {
 /// The control endpoint type of a transport without control nodes. It has no values.
 pub struct NoControl<H> {
     never: std::convert::Infallible,
-    header: PhantomData<H>,
+    header: PhantomData<fn() -> H>,
 }
 
 impl<H: Copy> Endpoint for NoControl<H> {

@@ -155,9 +155,9 @@ impl<H, S> PortCall<'_, H, S> {
 ///
 /// The driver calls [`dequeue`](Discipline::dequeue) when the port is free and packets are queued, at the time of a
 /// [`Dequeue::NotBefore`] or [`Dequeue::ClosedUntil`], and when another port of the node wakes this one.
-pub trait Discipline<H> {
+pub trait Discipline<H>: Send {
     /// The state that all ports of a node share, such as a shared buffer or PDQ's flow lists. `()` if ports are independent.
-    type Shared: Default;
+    type Shared: Default + Send;
     /// Queues a packet. It may drop this packet or others instead.
     fn enqueue(&mut self, call: &mut PortCall<'_, H, Self::Shared>, packet: PacketId);
     /// Whether a packet that finds the port free and the queue empty may be sent at once. If so, the discipline's state is as after

@@ -55,7 +55,7 @@ impl WireProfile {
 }
 
 /// The encoding of a header on a real network.
-pub trait Wire: Copy {
+pub trait Wire: Copy + Send {
     /// The largest number of bytes that [`Wire::encode`] writes.
     const MAX_BYTES: usize;
     /// Writes the header to the front of `out`, which holds at least [`Wire::MAX_BYTES`], and returns the number of bytes written.

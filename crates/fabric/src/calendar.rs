@@ -162,6 +162,26 @@ impl Calendar {
         Some((time, source, event as Payload & ((1 << PAYLOAD_BITS) - 1)))
     }
 
+    /// The event that [`Calendar::pop`] would take out.
+    pub fn peek(&mut self, limit: Time) -> Option<(Time, EventSource, Payload)> {
+        let event = self.pop(limit)?;
+        self.remaining += 1; // it is still in its place
+        Some(event)
+    }
+
+    /// Lets events be scheduled from `to` on, which must not be before the last event taken out. [`Calendar::pop`] looks ahead of its
+    /// limit, and after that only later events can be scheduled.
+    pub fn rewind(&mut self, to: Time) {
+        if self.bucket(to) >= self.cursor {
+            return;
+        }
+        let pending: Vec<_> = std::iter::from_fn(|| self.pop(Time::MAX)).collect();
+        self.cursor = self.bucket(to);
+        for (time, source, payload) in pending {
+            self.schedule(time, source, payload);
+        }
+    }
+
     /// Whether no event is pending.
     pub fn is_empty(&self) -> bool {
         self.remaining == 0 && self.next_in_ring().min(self.next_outside) == NEVER
@@ -282,6 +302,27 @@ mod tests {
                 prop_assert_eq!(calendar.pop(Time::MAX), Some(expected));
             }
             prop_assert_eq!(calendar.pop(Time::MAX), None);
+        }
+    }
+
+    proptest! {
+        /// A calendar that has looked ahead takes earlier events after a rewind, and loses none.
+        #[test]
+        fn rewound_calendars_keep_the_order(events in prop::collection::vec((0u64..1 << 30, 0u32..50), 1..200), cut in 0u64..1 << 30) {
+            let mut calendar = Calendar::new(Duration::from_us(16), 100);
+            let (early, late): (Vec<_>, Vec<_>) = events.into_iter().partition(|(time, _)| *time < cut);
+            for (time, source) in &late {
+                calendar.schedule(Time::from_ps(*time), *source, 0);
+            }
+            prop_assert_eq!(calendar.peek(Time::ZERO), late.iter().filter(|(time, _)| *time == 0).min().map(|e| (Time::ZERO, e.1, 0)));
+            calendar.rewind(Time::ZERO);
+            for (time, source) in &early {
+                calendar.schedule(Time::from_ps(*time), *source, 0);
+            }
+            let mut all = [early, late].concat();
+            all.sort_unstable();
+            let found: Vec<_> = std::iter::from_fn(|| calendar.pop(Time::MAX)).map(|(time, source, _)| (time.as_ps(), source)).collect();
+            prop_assert_eq!(found, all);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use flowloom_core::{Dequeue, Discipline, DropReason, Duration, PacketId, PortCall, PortNumber, PortSite, Time};
+use flowloom_core::{Dequeue, Discipline, DropReason, Duration, Packet, PacketId, PortCall, PortNumber, PortSite, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -24,23 +24,50 @@ pub enum Fault {
     Down(Time, Time),
 }
 
-/// A port's discipline with faults.
-pub struct Faulty<P> {
-    inner: P,
-    faults: Vec<Fault>,
-    random: Xoshiro256PlusPlus,
-    /// Packets that are held back: their release time, their order of arrival and their ingress port, earliest first.
-    held: BinaryHeap<Reverse<(Time, u64, PacketId, PortNumber)>>,
-    held_ever: u64,
+/// What fault injection does to a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// Nothing.
+    Pass,
+    /// It is lost.
+    Drop,
+    /// It is held back for this long, so that others overtake it.
+    Delay(Duration),
+    /// A copy of it follows this much later.
+    Duplicate(Duration),
+    /// This many copies of it go right before it.
+    Copies(u32),
 }
 
-impl<P> Faulty<P> {
-    /// `inner` with `faults`. Each link has its own random stream, derived from `seed`.
-    pub fn new(inner: P, site: &PortSite<'_>, faults: Vec<Fault>, seed: u64) -> Faulty<P> {
-        let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
-        Faulty { inner, faults, random, held: BinaryHeap::new(), held_ever: 0 }
+/// Decides the fate of packets at one port. It is asked twice: when a packet arrives at the port, and when the packet's first bit leaves.
+pub trait Injector<H>: Send {
+    /// The time when the link comes up again, if it is down now.
+    fn down_until(&self, now: Time) -> Option<Time> {
+        let _ = now;
+        None
     }
+    /// Whether this packet passes without any decision, so that it may take the discipline's fast path.
+    fn ignores(&self, packet: &Packet<H>) -> bool {
+        let _ = packet;
+        false
+    }
+    /// The fate of a packet that arrives at the port. The injector may damage the packet.
+    fn on_arrival(&mut self, now: Time, packet: &mut Packet<H>) -> Fate;
+    /// The fate of a packet that leaves the port. A packet that is lost here takes its time on the link, and is damaged: the next port with
+    /// an injector can drop it, and the receiving NIC discards it.
+    fn on_departure(&mut self, now: Time, packet: &Packet<H>) -> Fate {
+        let _ = (now, packet);
+        Fate::Pass
+    }
+}
 
+/// The faults of one direction of a link, which happen at random when packets arrive at its port.
+pub struct LinkFaults {
+    faults: Vec<Fault>,
+    random: Xoshiro256PlusPlus,
+}
+
+impl LinkFaults {
     fn happens(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
@@ -49,63 +76,140 @@ impl<P> Faulty<P> {
     fn unit(&mut self) -> f64 {
         (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
+}
 
-    fn hold(&mut self, until: Time, id: PacketId, ingress: PortNumber) {
-        self.held_ever += 1;
-        self.held.push(Reverse((until, self.held_ever, id, ingress)));
-    }
-
-    /// The time when the link comes up again, if it is down now.
+impl<H> Injector<H> for LinkFaults {
     fn down_until(&self, now: Time) -> Option<Time> {
         self.faults
             .iter()
             .filter_map(|fault| if let Fault::Down(from, to) = *fault { (from <= now && now < to).then_some(to) } else { None })
             .max()
     }
-}
 
-impl<H: Copy, P: Discipline<H>> Discipline<H> for Faulty<P> {
-    type Shared = P::Shared;
-
-    fn enqueue(&mut self, call: &mut PortCall<'_, H, P::Shared>, packet: PacketId) {
-        if self.down_until(call.now).is_some() {
-            return call.drop(packet, DropReason::LinkDown);
-        }
+    fn on_arrival(&mut self, _: Time, packet: &mut Packet<H>) -> Fate {
         let mut copies = 0;
         for index in 0..self.faults.len() {
             let fault = self.faults[index];
             match fault {
-                Fault::Loss(p) if self.happens(p) => return call.drop(packet, DropReason::Lost),
-                Fault::Corrupt(p) if self.happens(p) => call.pool[packet].corrupt = true,
+                Fault::Loss(p) if self.happens(p) => return Fate::Drop,
+                Fault::Corrupt(p) if self.happens(p) => packet.corrupt = true,
                 Fault::Duplicate(p) if self.happens(p) => copies += 1,
-                Fault::Reorder(p, delay_max) if self.happens(p) => {
-                    let wait = Duration::from_ps(1) + delay_max.scale(self.unit());
-                    return self.hold(call.now + wait, packet, call.ingress);
-                }
+                Fault::Reorder(p, delay_max) if self.happens(p) => return Fate::Delay(delay_max.scale(self.unit())),
                 _ => {}
             }
         }
-        for _ in 0..copies {
-            let copy = call.duplicate(packet);
-            self.inner.enqueue(call, copy);
+        if copies > 0 { Fate::Copies(copies) } else { Fate::Pass }
+    }
+}
+
+/// A packet that is held back: its release time, its order among the held packets, and its ingress port if it has not been in the queue yet.
+type Held = (Time, u64, PacketId, Option<PortNumber>);
+
+/// A port's discipline with faults that an [`Injector`] decides.
+pub struct Faulty<P, F = LinkFaults> {
+    inner: P,
+    injector: F,
+    /// Earliest first.
+    held: BinaryHeap<Reverse<Held>>,
+    held_ever: u64,
+}
+
+impl<P> Faulty<P> {
+    /// `inner` with `faults`. Each link has its own random stream, derived from `seed`.
+    pub fn new(inner: P, site: &PortSite<'_>, faults: Vec<Fault>, seed: u64) -> Faulty<P> {
+        let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
+        Faulty::with_injector(inner, LinkFaults { faults, random })
+    }
+}
+
+impl<P, F> Faulty<P, F> {
+    /// `inner` with the faults that `injector` decides.
+    pub fn with_injector(inner: P, injector: F) -> Faulty<P, F> {
+        Faulty { inner, injector, held: BinaryHeap::new(), held_ever: 0 }
+    }
+
+    /// Holds a packet back for a time above zero.
+    fn hold(&mut self, now: Time, wait: Duration, id: PacketId, ingress: Option<PortNumber>) {
+        self.held_ever += 1;
+        self.held.push(Reverse((now + Duration::from_ps(1) + wait, self.held_ever, id, ingress)));
+    }
+
+    /// Decides about a packet that leaves. Returns false if it is held back.
+    fn lets_go<H: Copy, S>(&mut self, call: &mut PortCall<'_, H, S>, id: PacketId) -> bool
+    where
+        F: Injector<H>,
+    {
+        match self.injector.on_departure(call.now, &call.pool[id]) {
+            Fate::Pass => {}
+            Fate::Drop => call.pool[id].corrupt = true,
+            Fate::Delay(wait) => {
+                self.hold(call.now, wait, id, None);
+                return false;
+            }
+            Fate::Duplicate(wait) => {
+                let copy = call.duplicate(id);
+                self.hold(call.now, wait, copy, None);
+            }
+            Fate::Copies(copies) => {
+                for _ in 0..copies {
+                    let copy = call.duplicate(id);
+                    self.hold(call.now, Duration::ZERO, copy, None);
+                }
+            }
+        }
+        true
+    }
+}
+
+impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
+    type Shared = P::Shared;
+
+    fn enqueue(&mut self, call: &mut PortCall<'_, H, P::Shared>, packet: PacketId) {
+        if self.injector.down_until(call.now).is_some() {
+            return call.drop(packet, DropReason::LinkDown);
+        }
+        match self.injector.on_arrival(call.now, &mut call.pool[packet]) {
+            Fate::Pass => {}
+            Fate::Drop => return call.drop(packet, DropReason::Lost),
+            Fate::Delay(wait) => return self.hold(call.now, wait, packet, Some(call.ingress)),
+            Fate::Duplicate(wait) => {
+                let copy = call.duplicate(packet);
+                self.hold(call.now, wait, copy, Some(call.ingress));
+            }
+            Fate::Copies(copies) => {
+                for _ in 0..copies {
+                    let copy = call.duplicate(packet);
+                    self.inner.enqueue(call, copy);
+                }
+            }
         }
         self.inner.enqueue(call, packet);
     }
 
+    fn pass(&mut self, call: &mut PortCall<'_, H, P::Shared>, packet: PacketId) -> bool {
+        self.injector.ignores(&call.pool[packet]) && self.held.is_empty() && self.inner.pass(call, packet)
+    }
+
     fn dequeue(&mut self, call: &mut PortCall<'_, H, P::Shared>) -> Dequeue {
-        if let Some(up) = self.down_until(call.now) {
+        if let Some(up) = self.injector.down_until(call.now) {
             return Dequeue::ClosedUntil(up);
         }
-        let ingress = call.ingress;
-        while let Some(Reverse((time, _, id, packet_ingress))) = self.held.peek().copied()
+        while let Some(Reverse((time, _, id, arrived_from))) = self.held.peek().copied()
             && time <= call.now
         {
             self.held.pop();
-            call.ingress = packet_ingress;
+            let Some(ingress) = arrived_from else { return Dequeue::Packet(id) };
+            let own = std::mem::replace(&mut call.ingress, ingress);
             self.inner.enqueue(call, id);
+            call.ingress = own;
         }
-        call.ingress = ingress;
-        match (self.inner.dequeue(call), self.held.peek()) {
+        let mut choice = self.inner.dequeue(call);
+        while let Dequeue::Packet(id) = choice
+            && !self.lets_go(call, id)
+        {
+            choice = self.inner.dequeue(call);
+        }
+        match (choice, self.held.peek()) {
             (Dequeue::Idle, Some(Reverse((time, ..)))) => Dequeue::NotBefore(*time),
             (Dequeue::NotBefore(other), Some(Reverse((time, ..)))) => Dequeue::NotBefore(other.min(*time)),
             (choice, _) => choice,

@@ -3,7 +3,7 @@
 use flowloom_core::{DropReason, Event, Flow, LinkId, NodeId, Packet, Time};
 
 /// Callbacks for everything that happens in the network. The default of each method does nothing.
-pub trait Observer<H> {
+pub trait Observer<H>: Send {
     /// A flow was handed to its source.
     #[inline]
     fn flow_opened(&mut self, now: Time, flow: &Flow) {

@@ -1,5 +1,7 @@
 //! The data plane: links, ports and routes, and the events that move packets. It knows no protocol.
 
+use std::sync::Arc;
+
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Duration, Effects, Event, FlowId, LinkId, Network, NodeId, NodeKind, Packet,
     PacketId, Pool, PortCall, PortNumber, Rate, Switching, Time,
@@ -104,7 +106,7 @@ impl<P> EgressPort<P> {
         let link_state = &mut link_layer.link_states[link.index()];
         let ends_here = (packet.dst == link_state.to) | (packet.dst == NodeId::LINK);
         let mut hold = service.min(if ends_here { Duration::MAX } else { self.hold_max });
-        if self.hold_by_egress && link_layer.routes.rate(&link_layer.network, link_state.to, packet.dst) > self.rate {
+        if self.hold_by_egress && link_layer.routes.rate(link_state.to, packet.dst) > self.rate {
             hold = service;
         }
         link_state.busy_until = now + service;
@@ -153,7 +155,7 @@ macro_rules! port_call {
 
 /// The state that an egress port needs to send a packet. It excludes the other egress ports.
 pub(crate) struct LinkLayer<H, O> {
-    pub network: Network,
+    pub network: Arc<Network>,
     pub pool: Pool<H>,
     pub observer: O,
     pub packet_hops: u64,
@@ -185,7 +187,7 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O> {
 
 impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn new(
-        network: Network,
+        network: Arc<Network>,
         routes: Routes,
         ports: Vec<P>,
         shared: Vec<P::Shared>,
@@ -220,6 +222,12 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
+    /// Makes room for one flow more.
+    pub fn add_flow(&mut self) {
+        self.records.push(FlowRecord::NEW);
+        self.unacknowledged += 1;
+    }
+
     /// Handles a packet's arrival at the end of a link. Returns the packet if this node is its destination.
     #[inline(always)]
     pub fn arrive(&mut self, link: LinkId, id: PacketId) -> Option<(NodeId, PacketId)> {
@@ -237,8 +245,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             self.link_frame(link.reverse(), id);
             return None;
         }
-        let (flow, src, dst) = (packet.flow.0, packet.src, packet.dst);
-        let egress = self.link_layer.routes.pick(&self.link_layer.network, node, Origin::Link(link), flow, src, dst);
+        let (flow, src, dst) = (packet.flow, packet.src, packet.dst);
+        let egress = self.link_layer.routes.pick(node, Origin::Link(link), flow, src, dst);
         self.enqueue(egress, id, ingress);
         None
     }
@@ -255,8 +263,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let link = match self.uplinks[node.index()] {
             Uplink::Nic(nic) => nic,
             Uplink::Routed => {
-                let (flow, src, dst) = (packet.flow.0, packet.src, packet.dst);
-                self.link_layer.routes.pick(&self.link_layer.network, node, Origin::Local(node), flow, src, dst)
+                let (flow, src, dst) = (packet.flow, packet.src, packet.dst);
+                self.link_layer.routes.pick(node, Origin::Local(node), flow, src, dst)
             }
         };
         let id = self.link_layer.pool.insert(packet);
@@ -480,6 +488,24 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             *pending = Time::MAX;
         }
         fresh
+    }
+
+    /// Whether a service event at this time has no effect.
+    pub fn is_stale_service(&self, link: LinkId, at: Time) -> bool {
+        self.egress_ports[link.index()].serve_at != at
+    }
+
+    /// Whether a timer event at this time has no effect.
+    pub fn is_stale_timer(&self, node: NodeId, at: Time) -> bool {
+        self.timers[node.index()] != at
+    }
+
+    /// Notes that the node's timer event at this time is gone.
+    pub fn forget_timer(&mut self, node: NodeId, at: Time) {
+        let pending = &mut self.timers[node.index()];
+        if *pending == at {
+            *pending = Time::MAX;
+        }
     }
 
     /// Adds an endpoint's event to the flow's record.

@@ -1,8 +1,10 @@
 //! A run: endpoints on top of the data plane, and the event loop.
 
+use std::sync::Arc;
+
 use flowloom_core::{
     Discipline, DropReason, Duration, Endpoint, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, PacketId,
-    Placement, PortSite, Site, Time, Transport, WireProfile,
+    Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
@@ -10,7 +12,7 @@ use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::plane::Plane;
 use crate::report::{FlowRecord, Report};
-use crate::routing::{Routes, Routing};
+use crate::routing::Routes;
 use crate::seed::{Purpose, stream_seed};
 use crate::sources::{INDICES_MAX, Kind};
 
@@ -72,6 +74,8 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     pause: Time,
     /// Whether a flow was opened in this step while no other was open.
     woke: bool,
+    /// Whether the run goes on when every flow is acknowledged.
+    until_idle: bool,
     events: u64,
 }
 
@@ -104,11 +108,13 @@ where
         if placement == Placement::ExtraHost {
             add_control_host(&mut network);
         }
-        let routes = Routes::new(&network, routing, seed);
-        let reorders = routes.reorders();
+        let network = Arc::new(network);
+        let routes = Routes::new(network.clone(), routing, seed);
+        let reorders = routes.paths().reorders();
+        let paths = (!reorders).then(|| routes.paths());
         let site = |node: NodeId| {
             let seed = stream_seed(seed, Purpose::Endpoint, u64::from(node.0));
-            Site { node, network: &network, wire, seed, reorders }
+            Site { node, network: &network, wire, seed, reorders, paths }
         };
         let mut roles = Vec::with_capacity(network.len());
         let (mut hosts, mut controls) = (Vec::new(), Vec::new());
@@ -152,8 +158,10 @@ where
             time_limit,
             pause: time_limit,
             woke: false,
+            until_idle: false,
             events: 0,
         };
+        sim.start_timers();
         sim.schedule_next_flow();
         sim
     }
@@ -175,6 +183,28 @@ where
         self
     }
 
+    /// Makes the run go on until no event is left, also when every flow is acknowledged.
+    pub fn until_idle(mut self) -> Self {
+        self.until_idle = true;
+        self
+    }
+
+    /// Adds a flow while the run pauses or before it starts. The flow starts at its start time.
+    ///
+    /// # Panics
+    /// If the flow's id is not the number of flows so far, or its start is before the last event, or more than 2^24 flows wait.
+    pub fn add_flow(&mut self, flow: Flow) {
+        assert_eq!(flow.id.0 as usize, self.flows.len(), "flow ids are 0, 1, 2, …");
+        assert!(flow.start >= self.now(), "a flow cannot start at {}: the time is {}", flow.start, self.now());
+        let payload = self.plane.followers.payload(flow.id);
+        assert!((payload as usize) < PAYLOADS_MAX, "at most {PAYLOADS_MAX} flows can wait");
+        // As with a successor, it has a start only once it has started.
+        self.flows.push(Flow { start: Time::MAX, ..flow });
+        self.plane.add_flow();
+        self.plane.link_layer.calendar.rewind(self.plane.link_layer.now);
+        self.plane.link_layer.calendar.schedule(flow.start, Kind::Follow.source(flow.start), payload);
+    }
+
     /// Pauses the run after all events up to `at`.
     pub fn pause_at(&mut self, at: Time) {
         self.pause = at.min(self.time_limit);
@@ -188,7 +218,13 @@ where
     /// Whether the run is over, where [`Sim::step`] has returned false: every flow is acknowledged, no event is left, or the time limit
     /// is reached.
     pub fn is_over(&self) -> bool {
-        self.plane.unacknowledged == 0 || self.has_no_event() || self.pause == self.time_limit
+        self.is_done() || self.has_no_event() || self.pause == self.time_limit
+    }
+
+    /// Whether the flows no longer keep the run going.
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.plane.unacknowledged == 0 && !self.until_idle
     }
 
     /// Whether no event is left.
@@ -204,7 +240,7 @@ where
             if left == 0 {
                 break true;
             }
-            if self.plane.unacknowledged == 0 {
+            if self.is_done() {
                 break false;
             }
             let Some((now, source, payload)) = self.plane.link_layer.calendar.pop(pause) else {
@@ -249,6 +285,71 @@ where
             self.busy_since = (self.plane.link_layer.now, self.events);
         }
         going
+    }
+
+    /// Removes the next events up to `limit` for as long as they have no effect: stale ones, and timers that the endpoint has stopped. The
+    /// time of a run that has become idle is then that of its last effect.
+    #[cold]
+    pub(crate) fn skip_void_events(&mut self, limit: Time) {
+        while let Some((at, source, _)) = self.plane.link_layer.calendar.peek(limit) {
+            let void = match Kind::of(source, at) {
+                Kind::Service(link) => self.plane.is_stale_service(link, at),
+                Kind::Timer(node) => self.plane.is_stale_timer(node, at) || self.poll_timeout(node).is_none(),
+                Kind::Arrival(_) | Kind::Start | Kind::Follow => false,
+            };
+            if !void {
+                break;
+            }
+            self.plane.link_layer.calendar.pop(limit);
+            if let Kind::Timer(node) = Kind::of(source, at) {
+                self.plane.forget_timer(node, at);
+            }
+        }
+    }
+
+    fn poll_timeout(&self, node: NodeId) -> Option<Time> {
+        match self.roles[node.index()] {
+            NodeRole::Host => self.hosts[node.index()].poll_timeout(),
+            NodeRole::Control(index) => self.controls[index as usize].poll_timeout(),
+            NodeRole::Forwarder => None,
+        }
+    }
+
+    /// When the last event was handled.
+    pub fn now(&self) -> Time {
+        self.plane.link_layer.now
+    }
+
+    /// The network, including the control host if the transport has one.
+    pub fn network(&self) -> &Network {
+        &self.plane.link_layer.network
+    }
+
+    /// The endpoint of a host.
+    pub fn host(&self, index: usize) -> &T::Host {
+        &self.hosts[index]
+    }
+
+    /// The control endpoint on a node, if there is one.
+    pub fn control(&self, node: NodeId) -> Option<&T::Control> {
+        match self.roles[node.index()] {
+            NodeRole::Control(index) => Some(&self.controls[index as usize]),
+            NodeRole::Host | NodeRole::Forwarder => None,
+        }
+    }
+
+    /// The observer.
+    pub fn observer(&self) -> &O {
+        &self.plane.link_layer.observer
+    }
+
+    pub(crate) fn observer_mut(&mut self) -> &mut O {
+        &mut self.plane.link_layer.observer
+    }
+
+    /// How many packets are in the network.
+    pub fn packets(&self) -> usize {
+        self.plane.link_layer.pool.len()
     }
 
     /// The progress of the run: the share of flows that are acknowledged, the current time, and the packets sent by all ports.
@@ -311,7 +412,7 @@ where
         started.into_iter().unzip()
     }
 
-    fn check_conservation(&self) -> Result<(), String> {
+    pub(crate) fn check_conservation(&self) -> Result<(), String> {
         let mut in_flight = vec![0u64; self.flows.len()];
         for packet in self.plane.link_layer.pool.packets().filter(|packet| packet.payload_bytes > 0) {
             in_flight[packet.flow.0 as usize] += u64::from(packet.payload_bytes);
@@ -346,6 +447,15 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Sets the timers that endpoints have from their creation on.
+    fn start_timers(&mut self) {
+        for node in 0..self.roles.len() as u32 {
+            if let Some(wanted) = self.poll_timeout(NodeId(node)) {
+                self.plane.set_timer(NodeId(node), wanted);
+            }
+        }
     }
 
     fn schedule_next_flow(&mut self) {

@@ -1,6 +1,6 @@
 //! The transports, one folder each, and what they share.
 //!
-//! * [`toolkit`]: containers, framing, and the [`Pair`](toolkit::Pair) test harness.
+//! * [`toolkit`]: containers, framing and timers.
 //! * [`disciplines`]: disciplines of switch ports.
 //! * [`quantity`]: quantities with units in configurations.
 
@@ -104,6 +104,7 @@ macro_rules! for_each_transport {
             $crate::tcp::EcnStar,
             $crate::pias::Pias,
             $crate::las::Las,
+            $crate::pase::Pase,
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
             $crate::fastpass::Fastpass,

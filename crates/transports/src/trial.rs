@@ -3,12 +3,12 @@
 use std::fmt::Debug;
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Time, Transport, Wire};
+use flowloom_fabric::pair::{Faults, Pair, PairSetup};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Checked;
-use crate::toolkit::{Faults, Pair, PairSetup};
 
 /// A few flows between four hosts over a network that loses, duplicates and delays packets.
 #[derive(Clone, Debug)]

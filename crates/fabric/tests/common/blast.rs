@@ -30,7 +30,7 @@ pub struct Header<X> {
 }
 
 /// These headers never leave the simulator.
-impl<X: Copy> Wire for Header<X> {
+impl<X: Copy + Send> Wire for Header<X> {
     const MAX_BYTES: usize = 0;
     fn encode(&self, _: &mut [u8]) -> usize {
         0
@@ -151,7 +151,7 @@ impl<X: Copy + Default> Blaster<X> {
     }
 }
 
-impl<X: Copy + Default> Endpoint for Blaster<X> {
+impl<X: Copy + Default + Send> Endpoint for Blaster<X> {
     type Header = Header<X>;
 
     fn open(&mut self, _: Time, flow: &Flow) {
@@ -211,7 +211,7 @@ pub trait Scheme: 'static {
     /// Whether every data packet is answered, with the `extra` field of its header.
     const ECHO: bool = false;
     type Config: Clone + Default;
-    type Extra: Copy + Default + std::fmt::Debug + 'static;
+    type Extra: Copy + Default + Send + std::fmt::Debug + 'static;
     type Port: Discipline<Header<Self::Extra>> + 'static;
     fn port(config: &Self::Config, site: &PortSite<'_>) -> Self::Port;
 }

@@ -27,7 +27,7 @@ impl<H: Copy> Log<H> {
     }
 }
 
-impl<H: Copy> Observer<H> for Log<H> {
+impl<H: Copy + Send> Observer<H> for Log<H> {
     fn packet_injected(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
         self.injected.push((now, node, *packet));
     }

@@ -40,28 +40,33 @@ impl Transport for Clocks {
     const NAME: &'static str = "clocks";
     const ABOUT: &'static str = "sends when its timer expires";
     const NIC: Nic = Nic::Pulled;
-    type Config = ();
+    /// What host 0's timer is set to when the host is created.
+    type Config = Option<Time>;
     type Header = Header<()>;
     type Host = Clock;
     type Port = DropTail;
     type Control = NoControl<Header<()>>;
-    fn host((): &(), site: &Site<'_>) -> Clock {
-        Clock { due: None, sender: Blaster::new(site, false) }
+    fn host(config: &Option<Time>, site: &Site<'_>) -> Clock {
+        Clock { due: config.filter(|_| site.node == NodeId(0)), sender: Blaster::new(site, false) }
     }
-    fn port((): &(), site: &PortSite<'_>) -> DropTail {
+    fn port(_: &Option<Time>, site: &PortSite<'_>) -> DropTail {
         DropTail::new(site.memory.bytes())
     }
 }
 
 /// When host 0's timer expires, if at the first time of each pair it is set to the second one (`None`: cleared), all in microseconds.
 fn expiries(settings: &[(u64, Option<u64>)]) -> Vec<u64> {
+    expiries_of_a_host_created_with(None, settings)
+}
+
+fn expiries_of_a_host_created_with(due_us: Option<u64>, settings: &[(u64, Option<u64>)]) -> Vec<u64> {
     let network = topology::single_switch(2, gbps(10), HOP_DELAY, STORE);
     let set = |(id, (at, due)): (u32, &(u64, Option<u64>))| Flow {
         deadline: due.map(|due| ns(due * 1000)),
         ..flow(id, 0, 1, 1, ns(at * 1000))
     };
     let flows = (0..).zip(settings).map(set).collect();
-    let (_, log) = watch::<Clocks, Log<_>>(&(), setup(network), flows, Log::default());
+    let (_, log) = watch::<Clocks, Log<_>>(&due_us.map(|us| ns(us * 1000)), setup(network), flows, Log::default());
     log.injected.iter().map(|(time, ..)| time.as_ps() / 1_000_000).collect()
 }
 
@@ -75,4 +80,11 @@ fn a_timer_expires_at_the_time_it_was_set_to_last() {
     assert_eq!(expiries(&[(0, Some(10)), (5, Some(20)), (6, Some(7)), (8, Some(10)), (12, Some(20))]), [7, 10, 20]);
     // Times beyond the ring of the event queue.
     assert_eq!(expiries(&[(0, Some(1_000_000)), (5, Some(2_000_000)), (6, Some(900_000))]), [900_000]);
+}
+
+/// The driver asks a node for its timer before anything happens there. PIAS's hosts report once a period, whether they have flows or not.
+#[test]
+fn a_timer_that_is_set_when_the_node_is_created_expires() {
+    assert_eq!(expiries_of_a_host_created_with(Some(3), &[(10, Some(20))]), [3, 20]);
+    assert_eq!(expiries_of_a_host_created_with(Some(3), &[(2, Some(20))]), [20], "postponed");
 }

@@ -1,10 +1,10 @@
 //! Fastpass between hosts and an arbiter: results that follow by hand, and random faults and input.
 
 use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
+use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, Fastpass, Header, Policy, ScheduleStart};
-use crate::toolkit::{Fate, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);

@@ -1,10 +1,10 @@
 //! LAS between hosts.
 
 use flowloom_core::{Bytes, Duration, FlowId, Memory, Time};
+use flowloom_fabric::pair::{Pair, PairSetup};
 use proptest::prelude::*;
 
 use super::{Config, Las};
-use crate::toolkit::{Pair, PairSetup};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use flowloom_core::{Duration, Endpoint, Event, Flow, LinkId, NodeId, Packet, Rate, Time};
+use flowloom_core::{Duration, Endpoint, Event, Flow, LinkId, NodeId, Packet, Paths, Rate, Time};
 
 use super::arbiter::{Arbiter, Rules, Share};
 use super::config::{Config, Spans};
@@ -10,7 +10,6 @@ use super::course::Course;
 use super::delegation::{Children, Virtual};
 use super::header::{Asking, Header};
 use super::messages::Messages;
-use super::paths::Paths;
 use crate::toolkit::Outbox;
 
 /// What an arbitrator keeps with a flow.

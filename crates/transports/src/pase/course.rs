@@ -4,9 +4,8 @@
 //! and each link on the way down where it ends. So a host arbitrates both directions of its own link, a top-of-rack switch both
 //! directions of its links to aggregation switches, and so on. A link between switches of one level counts as a link on the way up.
 
-use flowloom_core::{FlowId, LinkId, NodeId};
+use flowloom_core::{FlowId, LinkId, NodeId, Paths};
 
-use super::paths::Paths;
 
 /// A half of a flow's path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -74,7 +73,7 @@ impl Course {
 mod tests {
     use std::sync::Arc;
 
-    use flowloom_core::{Duration, Network, Rate, Switching, topology};
+    use flowloom_core::{Duration, Network, Rate, Routing, Switching, topology};
 
     use super::*;
 
@@ -83,7 +82,7 @@ mod tests {
     }
 
     fn paths(network: Network) -> Paths {
-        Paths(Arc::new(network))
+        Paths::new(Arc::new(network), Routing::Ecmp, 1)
     }
 
     /// The names of the arbitrators from the host upwards, and the links that they arbitrate.

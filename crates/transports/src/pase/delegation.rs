@@ -1,8 +1,7 @@
 //! Delegation: a link above the aggregation switches is divided into virtual links, which the switches below arbitrate (§3.1.2).
 
-use flowloom_core::{Duration, LinkId, NodeId, NodeKind, Rate, Time};
+use flowloom_core::{Duration, LinkId, NodeId, NodeKind, Paths, Rate, Time};
 
-use super::paths::Paths;
 
 /// A report or a capacity is valid for this many periods.
 const VALID_PERIODS: u64 = 3;
@@ -104,7 +103,7 @@ impl Children {
 mod tests {
     use std::sync::Arc;
 
-    use flowloom_core::{Switching, topology};
+    use flowloom_core::{Routing, Switching, topology};
 
     use super::*;
 
@@ -119,7 +118,7 @@ mod tests {
         let gbps = Rate::from_gbps;
         let network = topology::three_tier(4, 2, 2, gbps(1), gbps(10), gbps(10), Duration::ZERO, Switching::StoreAndForward);
         let link = network.path(NodeId(0), NodeId(7))[2];
-        (Paths(Arc::new(network)), link, NodeId(12), [NodeId(8), NodeId(9)])
+        (Paths::new(Arc::new(network), Routing::Ecmp, 1), link, NodeId(12), [NodeId(8), NodeId(9)])
     }
 
     /// By hand: 3 of 4 Gb/s demanded are three quarters of 10 Gb/s. One child alone leaves the other a tenth of half the link: 1 and 0.05

@@ -8,7 +8,6 @@ mod delegation;
 mod header;
 mod host;
 mod messages;
-mod paths;
 mod ranking;
 mod receiver;
 mod scoreboard;
@@ -18,9 +17,7 @@ mod sending;
 mod tests;
 mod window;
 
-use std::sync::Arc;
-
-use flowloom_core::{Flow, Nic, Placement, PortSite, Site, Transport};
+use flowloom_core::{Flow, Nic, PathNeed, Paths, Placement, PortSite, Site, Transport};
 
 pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
 pub use config::{Arbitration, Config, Criterion, Demand, Probing};
@@ -36,8 +33,8 @@ use crate::toolkit::Framing;
 type Outbox = crate::toolkit::Outbox<Header>;
 
 /// The paths of all flows.
-fn paths_of(site: &Site<'_>) -> paths::Paths {
-    paths::Paths(Arc::new(site.network.clone()))
+fn paths_of(site: &Site<'_>) -> Paths {
+    site.paths.expect("a network in which each flow has one path").clone()
 }
 
 /// Whether the flow stays out of arbitration, in the last class.
@@ -53,6 +50,7 @@ impl Transport for Pase {
     const ABOUT: &'static str = "arbitrated priorities and rates, priority queues, self-adjusting hosts (SIGCOMM 2014)";
     const NIC: Nic = Nic::Queued;
     const SHARES_MEMORY: bool = true;
+    const PATHS: PathNeed = PathNeed::One;
     type Config = Config;
     type Header = Header;
     type Host = Host;

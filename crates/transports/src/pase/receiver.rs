@@ -1,13 +1,12 @@
 //! The receiving end of a host's flows, and the destination's half of their arbitration.
 
-use flowloom_core::{Ecn, FlowId, NodeId, Packet, Site, Time};
+use flowloom_core::{Ecn, FlowId, NodeId, Packet, Paths, Site, Time};
 
 use super::arbiter::{Arbiter, Request, Share};
 use super::config::{Arbitration, Spans};
 use super::course::{Course, Half};
 use super::header::{Acked, Asking, Header};
 use super::messages::Messages;
-use super::paths::Paths;
 use super::{Config, Outbox};
 use crate::tcp::Blocks;
 use crate::toolkit::{Framing, Reassembly};

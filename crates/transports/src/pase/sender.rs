@@ -1,13 +1,12 @@
 //! The sending end of a host's flows (§3.2).
 
-use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Rate, Site, Time, WireProfile};
+use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Paths, Rate, Site, Time, WireProfile};
 
 use super::arbiter::{Arbiter, Share};
 use super::config::{Arbitration, Probing, Spans};
 use super::course::{Course, Half};
 use super::header::{Acked, Asking, Header};
 use super::messages::Messages;
-use super::paths::Paths;
 use super::sending::{Asked, Fixed, Sending, fixed_key, packet_rate};
 use super::{Config, Outbox};
 use crate::tcp::Blocks;

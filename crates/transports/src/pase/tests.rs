@@ -1,10 +1,10 @@
 //! PASE between hosts: Algorithm 2, probes and the promotion guard by hand, and random faults.
 
 use flowloom_core::{Bytes, Duration, Event, FlowId, Memory, NodeId, Rate, Time, WireProfile};
+use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Acked, Arbitration, Config, Demand, Header, Pase, Probing};
-use crate::toolkit::{Fate, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);

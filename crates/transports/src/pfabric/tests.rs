@@ -1,10 +1,10 @@
 //! pFabric between hosts: results that follow by hand, and random faults and input.
 
 use flowloom_core::{Bytes, DropReason, Duration, Event, Flow, FlowId, Memory, NodeId, Time};
+use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, Header, PFabric, Priority};
-use crate::toolkit::{Fate, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);

@@ -1,13 +1,14 @@
 //! PIAS between hosts.
 
 use flowloom_core::{Bytes, Duration, Ecn, Endpoint, FlowId, Memory, NodeId, Packet, Site, Time, Transport, WireProfile};
+use flowloom_fabric::pair::{Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::sizes::{BINS, edge};
 use super::{Config, Header, MOST_THRESHOLDS, Pias, Reading, Update};
 use crate::tcp;
 use crate::tcp::controllers::Kind;
-use crate::toolkit::{Framing, Pair, PairSetup, SentPacket};
+use crate::toolkit::Framing;
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -136,7 +137,7 @@ proptest! {
         let tcp = tcp::Config { sack, ack_every, handshake: true, ..tcp::Config::default() };
         let config = Config { update, tcp, aging: 1, ..Config::default() };
         let (node, wire) = (NodeId(0), WireProfile::IP_1500);
-        let site = Site { node, network: pair.network(), wire, seed: 1, reorders: false };
+        let site = Site { node, network: pair.network(), wire, seed: 1, reorders: false, paths: None };
         let mut host = Pias::host(&config, &site);
         for id in [0, 1] {
             let (src, dst, size) = (NodeId(0), NodeId(1), Bytes::new(14_600));

@@ -1,13 +1,13 @@
 //! TCP between hosts: results that follow by hand or in closed form, and random faults and input.
 
 use std::cell::Cell;
-use std::rc::Rc;
 
-use flowloom_core::{Bytes, Duration, Event, FlowId, Memory, Time, Transport};
+use flowloom_core::{Bytes, Duration, Event, FlowId, Memory, Rate, Switching, Time, Transport, topology};
+use flowloom_fabric::Routing;
+use flowloom_fabric::pair::{Fate, Faults, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, Dctcp, FastRetransmit, Header, MarkedGrowth, Reuse, RtoRule, Tcp, TimeoutAfterCut};
-use crate::toolkit::{Fate, Faults, Pair, PairSetup, SentPacket};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -176,7 +176,10 @@ fn a_lost_tail_waits_for_the_timer_which_doubles() {
 /// If duplicates are ignored, only the timer finds losses. Packets that were acknowledged selectively are not sent again.
 #[test]
 fn with_fast_retransmit_off_the_timer_repairs_and_sack_spares_what_has_arrived() {
-    let setup = PairSetup { reorders: true, ..roomy(50) };
+    // Two racks of one host, and two spines. With fast retransmission on `auto`, a network that sprays turns it off.
+    let (rate, delay) = (Rate::from_gbps(10), Duration::from_ns(12_500));
+    let network = topology::leaf_spine(2, 1, 2, rate, rate, delay, Switching::StoreAndForward);
+    let setup = PairSetup { network: Some(network), routing: Routing::SprayRoundRobin, ..roomy(50) };
     for fast_retransmit in [FastRetransmit::Off, FastRetransmit::Auto] {
         let config = Config { fast_retransmit, ..Config::default() };
         let mut pair = Pair::<Tcp>::new(&config, setup.clone());
@@ -289,7 +292,7 @@ fn the_next_flow_starts_with_the_window_that_the_last_one_left() {
     };
     assert!(burst(&mut pair) >= 16, "at {end}");
     let idle = pair.now() + Duration::from_ms(300);
-    pair.open_flow(flowloom_core::Flow { id: FlowId(9), start: idle, ..pair.flow(FlowId(0)).flow });
+    pair.open_flow(flowloom_core::Flow { id: FlowId(2), start: idle, ..pair.flow(FlowId(0)).flow });
     pair.run(idle + Duration::from_us(1900));
     let after_idling = pair.sent().iter().filter(|sent| sent.at >= idle && data(sent).is_some()).count();
     assert_eq!(after_idling, 2);
@@ -312,7 +315,7 @@ fn delayed_acknowledgements_echo_marks_exactly() {
     };
     assert_eq!(acks(&pair), (1..=30).map(|n| (false, 2 * n)).collect::<Vec<_>>());
 
-    // 70 packets are handed to the NIC at once, which marks those that make its queue longer than 21.
+    // 70 packets are handed to the NIC at once. The first one leaves at once, and the NIC marks those that make its queue longer than 21.
     let marking =
         Config { nic: crate::disciplines::EcnConfig { mark_above: Bytes::new(31_500), ..config.nic }, ..config.clone() };
     let mut pair = Pair::<Dctcp>::new(&marking, roomy(50));
@@ -320,7 +323,7 @@ fn delayed_acknowledgements_echo_marks_exactly() {
     pair.run_to_end(SECOND);
     let mut covered = 0;
     for (echo, cumulative) in acks(&pair) {
-        let marked = |number: u32| number >= 21;
+        let marked = |number: u32| number >= 22;
         assert!((covered..cumulative).all(|number| marked(number) == echo), "{covered}..{cumulative}: {echo}");
         covered = cumulative;
     }
@@ -354,14 +357,8 @@ fn all_or_no_packets_are_ecn_capable() {
 /// Forged acknowledgements cause no panic and change nothing.
 #[test]
 fn claims_of_what_was_never_sent_are_ignored() {
-    let count = Rc::new(Cell::new(0));
     let mut pair = Pair::<Tcp>::new(&Config::default(), PairSetup::default());
     let flow = pair.open(0, 1, 1_000_000);
-    let seen = count.clone();
-    pair.on_packet(move |_| {
-        seen.set(seen.get() + 1);
-        Fate::Pass
-    });
     pair.run(at_us(10));
     let mut host = super::Host::new(
         &Config::default(),
@@ -372,6 +369,7 @@ fn claims_of_what_was_never_sent_are_ignored() {
             wire: flowloom_core::WireProfile::IP_1500,
             seed: 1,
             reorders: false,
+            paths: None,
         },
     );
     use flowloom_core::Endpoint;
@@ -387,7 +385,6 @@ fn claims_of_what_was_never_sent_are_ignored() {
         host.handle_packet(at_us(20), &packet);
         assert!(host.poll_transmit(at_us(20)).is_none() && host.poll_event().is_none(), "{header:?}");
     }
-    assert!(count.get() > 0);
 }
 
 proptest! {

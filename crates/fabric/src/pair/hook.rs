@@ -1,21 +1,12 @@
-//! Faults of packets on their way to the switch.
+//! A hook that decides the fate of each packet when it leaves its sender.
 
-use flowloom_core::{Duration, Packet, Time};
+use std::sync::{Arc, Mutex};
 
-/// The fate of a packet between its sender's NIC and the switch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// It is forwarded.
-    Pass,
-    /// It is lost.
-    Drop,
-    /// It arrives this much later; packets sent after it may overtake it.
-    Delay(Duration),
-    /// It is forwarded, and a copy of it arrives this much later.
-    Duplicate(Duration),
-}
+use flowloom_core::{Duration, NodeId, Packet, Time};
 
-/// A packet that left a NIC.
+use crate::fault::{Fate, Injector};
+
+/// A packet that left the node that created it.
 #[derive(Clone, Copy, Debug)]
 pub struct SentPacket<H> {
     /// When its first bit left.
@@ -24,6 +15,43 @@ pub struct SentPacket<H> {
     pub packet: Packet<H>,
     /// Its fate.
     pub fate: Fate,
+}
+
+/// What all ports of a pair share: the hook, and what was sent since this was last read.
+pub(super) struct Tap<H> {
+    pub hook: Box<dyn FnMut(&SentPacket<H>) -> Fate + Send>,
+    pub log: bool,
+    pub sent: Vec<SentPacket<H>>,
+}
+
+/// The injector of one port. It asks the hook about the packets that its own node creates. Of the others it drops those that were lost on
+/// their way.
+pub(super) struct Hook<H> {
+    pub node: NodeId,
+    pub tap: Arc<Mutex<Tap<H>>>,
+}
+
+impl<H: Copy + Send> Injector<H> for Hook<H> {
+    fn ignores(&self, packet: &Packet<H>) -> bool {
+        packet.src != self.node && !packet.corrupt
+    }
+
+    fn on_arrival(&mut self, _: Time, packet: &mut Packet<H>) -> Fate {
+        if packet.corrupt { Fate::Drop } else { Fate::Pass }
+    }
+
+    fn on_departure(&mut self, now: Time, packet: &Packet<H>) -> Fate {
+        if packet.src != self.node || packet.dst == NodeId::LINK {
+            return Fate::Pass;
+        }
+        let mut tap = self.tap.lock().expect("the hook has not panicked");
+        let mut sent = SentPacket { at: now, packet: *packet, fate: Fate::Pass };
+        sent.fate = (tap.hook)(&sent);
+        if tap.log {
+            tap.sent.push(sent);
+        }
+        sent.fate
+    }
 }
 
 /// Independent random faults.
@@ -41,7 +69,7 @@ pub struct Faults {
 
 impl Faults {
     /// A hook for [`Pair::on_packet`](super::Pair::on_packet). The same seed gives the same faults.
-    pub fn hook<H>(self, seed: u64) -> impl FnMut(&SentPacket<H>) -> Fate + use<H> {
+    pub fn hook<H>(self, seed: u64) -> impl FnMut(&SentPacket<H>) -> Fate + Send + use<H> {
         let mut state = seed;
         // SplitMix64, uniform on [0, 1).
         let mut uniform = move || {
@@ -67,15 +95,26 @@ impl Faults {
 
 #[cfg(test)]
 mod tests {
-    use flowloom_core::{NodeId, WireProfile};
+    use flowloom_core::{Bytes, Ecn, FlowId};
 
     use super::*;
-    use crate::toolkit::Framing;
 
     #[test]
     fn faults_come_in_their_shares_and_again_with_the_same_seed() {
         let faults = Faults { loss: 0.1, duplicate: 0.2, reorder: 0.3, late: Duration::from_us(10) };
-        let packet = Framing::new(NodeId(0), &WireProfile::IP_1500).control(flowloom_core::FlowId(0), NodeId(1), ());
+        let packet = Packet {
+            flow: FlowId(0),
+            src: NodeId(0),
+            dst: NodeId(1),
+            size_bytes: 40,
+            payload_bytes: 0,
+            class: 0,
+            ecn: Ecn::NotCapable,
+            retransmission: false,
+            corrupt: false,
+            offset: Bytes::ZERO,
+            header: (),
+        };
         let sent = SentPacket { at: Time::ZERO, packet, fate: Fate::Pass };
         let fates = |seed| {
             let mut hook = faults.hook(seed);
