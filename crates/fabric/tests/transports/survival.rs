@@ -5,6 +5,7 @@ use flowloom_fabric::{Fault, Routing, SimSetup};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::las::Las;
+use flowloom_transports::pase::{self, Pase};
 use flowloom_transports::pfabric::PFabric;
 use flowloom_transports::phost::PHost;
 use flowloom_transports::pias::{self, Pias};
@@ -67,6 +68,19 @@ fn pias_config(controller: Kind) -> pias::Config {
     pias::Config { thresholds, controller, aging: 2, tcp: tcp_config(), ..pias::Config::default() }
 }
 
+/// PASE with timeouts that fit into [`TIME_LIMIT`].
+fn pase_config(queues: u8, delegation: bool) -> pase::Config {
+    pase::Config {
+        queues,
+        delegation,
+        mark_above: Bytes::new(6000),
+        rto_top: Duration::from_ms(2),
+        rto_lower: Duration::from_ms(5),
+        rto_max: Duration::from_ms(200),
+        ..pase::Config::default()
+    }
+}
+
 fn every_fault(p: f64) -> [Fault; 5] {
     [
         Fault::Loss(p),
@@ -95,6 +109,8 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     survives::<PFabric>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("pfabric");
     survives::<Fastpass>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("fastpass");
     survives::<Las>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("las");
+    let one_path = SimSetup { routing: Routing::Ecmp, ..setup.clone() };
+    survives::<Pase>(&pase_config(8, true), one_path, flows.clone(), &faults).expect("pase");
     for routing in [Routing::SprayRandom, Routing::Ecmp] {
         let setup = SimSetup { routing, ..setup.clone() };
         survives::<Tcp>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("tcp");
@@ -165,6 +181,17 @@ proptest! {
         let config = tcp::Config { sack, ..tcp_config() };
         survives::<Tcp>(&config, setup.clone(), flows.clone(), &faults)?;
         survives::<Dctcp>(&config, setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn pase_on_small_networks_with_every_fault(
+        (setup, flows, faults) in small_network(),
+        queues in 2_u8..9,
+        delegation in any::<bool>(),
+        symmetric in any::<bool>(),
+    ) {
+        let routing = if symmetric { Routing::EcmpSymmetric } else { Routing::Ecmp };
+        survives::<Pase>(&pase_config(queues, delegation), SimSetup { routing, ..setup }, flows, &faults)?;
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub enum Demand {
     Remaining,
     /// Always the rate of the NIC.
     Line,
+    /// As `remaining`, but no more than the rest of the path grants.
+    Granted,
 }
 
 /// When a flow sends a probe, which is a packet without payload, instead of a data packet.
@@ -64,7 +66,9 @@ pub struct Config {
     /// What makes a flow more critical: fewer bytes left (`remaining`), fewer in all (`size`), an earlier deadline (`deadline`) or an earlier
     /// coflow (`task`). Flows without a deadline or coflow come last (A5).
     pub criterion: Criterion,
-    /// What a flow says it can send: what is left within one round trip (`remaining`) or the rate of its NIC (`line`) (A3).
+    /// What a flow says it can send: what is left within one round trip (`remaining`), the rate of its NIC (`line`), or what is left but no
+    /// more than the rest of its path grants (`granted`: our addition). With the first two, a flow that waits elsewhere keeps others from
+    /// the top queue of a link that it cannot use (A3).
     pub demand: Demand,
     /// Priority queues of a port. The last one is for background flows, the others are for arbitrated flows (§3.3; A17).
     #[schemars(range(min = 2, max = 8))]

@@ -88,7 +88,7 @@ impl Sender {
         };
         let state = Sending::new(now, fixed, &self.config);
         if !background {
-            self.uplink.update(now, flow.id, state.request(self.config.demand));
+            self.uplink.update(now, flow.id, state.request(self.config.demand, [None; 2]));
         }
         let tick = state.tick;
         let slot = self.flows.insert(flow.id, state);
@@ -102,8 +102,10 @@ impl Sender {
             state.share = Share { queue: self.config.background_class(), ..Share::FREE };
             return;
         }
-        self.uplink.update(now, state.fixed.flow, state.request(self.config.demand));
+        let request = state.request(self.config.demand, [state.upper, state.beyond]);
+        self.uplink.update(now, state.fixed.flow, request);
         let known = self.uplink.share(state.fixed.flow).expect("it was just updated");
+        state.here = Some(known);
         let free = Share::FREE;
         let before = state.share.queue;
         state.share = if state.alone {
@@ -126,6 +128,7 @@ impl Sender {
         if state.fixed.parent != Some(from) || state.asked == Asked::Pruned {
             return;
         }
+        state.unheard = 0;
         state.asked = Asked::Answered;
         state.upper = Some(share);
         state.alone = false;
@@ -156,8 +159,8 @@ impl Sender {
         if !state.started && (state.alone || !matches!(state.asked, Asked::Waiting(_))) {
             state.start(&self.config);
         }
-        // Background flows have nothing to ask.
-        state.tick = if state.fixed.background { Time::MAX } else { now + self.spans.period };
+        state.tick = next_tick(now, state, self.spans.period, self.config.rto_max);
+        state.unheard += 1;
         if quiet {
             let Fixed { packets, flow, dst, .. } = self.flows[slot].fixed;
             let header = Header::Refresh { packets, asking: self.asking(slot) };
@@ -188,7 +191,7 @@ impl Sender {
         if !matches!(state.asked, Asked::Waiting(_)) {
             state.asked = Asked::Waiting(now);
         }
-        let asking = state.request(self.config.demand).into();
+        let asking = state.request(self.config.demand, [Some(here), state.beyond]).into();
         // The host combines the answer with its own share, which may be more recent by then.
         out.packets.push_back(self.messages.ask(course, parent, asking, Share::FREE));
     }
@@ -196,7 +199,10 @@ impl Sender {
     /// What the flow says to its destination.
     fn asking(&self, slot: u32) -> Asking {
         let state = &self.flows[slot];
-        if state.fixed.background { Asking::default() } else { state.request(self.config.demand).into() }
+        if state.fixed.background {
+            return Asking::default();
+        }
+        state.request(self.config.demand, [state.here, state.upper]).into()
     }
 
     pub fn handle_ack(&mut self, now: Time, flow: FlowId, ack: &Ack, out: &mut Outbox) {
@@ -204,6 +210,7 @@ impl Sender {
         let state = &mut self.flows[slot];
         let before = state.board.first_missing();
         let Some(new) = state.board.acknowledge(ack.cumulative, ack.blocks.ranges(ack.cumulative)) else { return };
+        state.unheard = 0;
         let advance = state.board.first_missing() - before;
         state.estimate(new, ack.echo, self.config.gain);
         state.take_sample(now);
@@ -375,11 +382,16 @@ impl Sender {
             self.transmit(now, slot, out);
         }
     }
-
-    /// The scoreboard and the window of a flow under way.
-    #[cfg(test)]
-    pub fn state(&self, flow: FlowId) -> Option<&Sending> {
-        self.flows.slot_of(flow).map(|slot| &self.flows[slot])
-    }
 }
 
+/// The end of the next period. A flow that hears nothing at all asks less and less often, but no less often than its longest timeout.
+fn next_tick(now: Time, state: &Sending, period: Duration, longest: Duration) -> Time {
+    const PATIENCE: u32 = 8;
+    const MOST_DOUBLINGS: u32 = 20;
+    if state.fixed.background {
+        return Time::MAX; // it has nothing to ask
+    }
+    let doublings = state.unheard.saturating_sub(PATIENCE).min(MOST_DOUBLINGS);
+    let pause = Duration::from_ps(period.as_ps().saturating_mul(1 << doublings));
+    now + pause.min(longest.max(period))
+}

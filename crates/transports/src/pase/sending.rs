@@ -66,11 +66,15 @@ pub(super) struct Sending {
     due: Time,
     /// When its period ends.
     pub tick: Time,
+    /// Periods since it heard from its destination or its arbitrators.
+    pub unheard: u32,
     /// Whether it may send.
     pub started: bool,
     /// Whether it has sent data in this period.
     pub spoke: bool,
     pub asked: Asked,
+    /// The share on the uplink of the host.
+    pub here: Option<Share>,
     /// The share on the links above the host.
     pub upper: Option<Share>,
     /// The share of the destination's half.
@@ -123,9 +127,11 @@ impl Sending {
             due: Time::MAX,
             // Flows that are opened at one instant are all known when the first of them gets its share.
             tick: now + Duration::from_ps(1),
+            unheard: 0,
             started: false,
             spoke: false,
             asked: if fixed.parent.is_some() { Asked::Pruned } else { Asked::Nobody },
+            here: None,
             upper: None,
             beyond: None,
             share: Share::FREE,
@@ -136,14 +142,18 @@ impl Sending {
         }
     }
 
-    /// What the flow asks of its arbitrators now.
-    pub fn request(&self, demand: Demand) -> Request {
+    /// What the flow asks of an arbitrator now. The rest of its path grants `elsewhere`.
+    pub fn request(&self, rule: Demand, elsewhere: [Option<Share>; 2]) -> Request {
         let Fixed { size, packets, payload, packet_rate, line, .. } = self.fixed;
         let left = u64::from(packets - self.board.acked());
         let key = self.fixed.key.unwrap_or_else(|| u32::try_from(size.get().min(left * payload)).unwrap_or(u32::MAX));
-        let demand = match demand {
+        let demand = match rule {
             Demand::Line => line,
-            Demand::Remaining => line.min(Rate::from_bps(packet_rate.saturating_mul(left))),
+            Demand::Remaining | Demand::Granted => line.min(Rate::from_bps(packet_rate.saturating_mul(left))),
+        };
+        let demand = match elsewhere {
+            _ if rule != Demand::Granted => demand,
+            shares => shares.into_iter().flatten().fold(demand, |least, share| least.min(share.rate)),
         };
         Request { key, demand }
     }
