@@ -106,7 +106,7 @@ impl<P> EgressPort<P> {
         let link_state = &mut link_layer.link_states[link.index()];
         let ends_here = (packet.dst == link_state.to) | (packet.dst == NodeId::LINK);
         let mut hold = service.min(if ends_here { Duration::MAX } else { self.hold_max });
-        if self.hold_by_egress && link_layer.routes.rate(link_state.to, packet.dst) > self.rate {
+        if self.hold_by_egress && !ends_here && link_layer.routes.rate(link_state.to, packet.dst) > self.rate {
             hold = service;
         }
         link_state.busy_until = now + service;

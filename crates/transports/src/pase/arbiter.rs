@@ -4,6 +4,7 @@ use flowloom_core::{Duration, FlowId, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::header::Kbps;
 use super::ranking::{Ranking, rank};
 use crate::toolkit::{FlowTable, IndexedHeap};
 
@@ -72,6 +73,7 @@ pub struct Arbiter<T> {
     rules: Rules,
     capacity: u64,
     flows: FlowTable<Entry<T>>,
+    /// By priority, with the demands in kb/s.
     ranking: Ranking,
     /// By slot, when to check [`Entry::due`].
     timers: IndexedHeap<Time>,
@@ -98,11 +100,11 @@ impl<T: Default> Arbiter<T> {
         let due = now + self.rules.lifetime;
         let Some(slot) = self.flows.slot_of(flow) else {
             let slot = self.flows.insert(flow, Entry { demand: request.demand, due, state: T::default() });
-            self.ranking.insert(slot, rank, request.demand.as_bps());
+            self.ranking.insert(slot, rank, Kbps::from(request.demand).0);
             self.timers.set(slot, due);
             return &mut self.flows[slot].state;
         };
-        self.ranking.change(slot, rank, request.demand.as_bps());
+        self.ranking.change(slot, rank, Kbps::from(request.demand).0);
         let entry = &mut self.flows[slot];
         entry.demand = request.demand;
         entry.due = due;
@@ -113,7 +115,7 @@ impl<T: Default> Arbiter<T> {
     pub fn share(&self, flow: FlowId) -> Option<Share> {
         let slot = self.flows.slot_of(flow)?;
         let capacity = u128::from(self.capacity);
-        let higher = self.ranking.above(slot); // AggregateDemandHigher
+        let higher = u128::from(self.ranking.above(slot)) * 1000; // AggregateDemandHigher
         let rate = if higher < capacity {
             let left = Rate::from_bps((capacity - higher) as u64);
             self.flows[slot].demand.min(left)
@@ -154,7 +156,7 @@ impl<T: Default> Arbiter<T> {
 
     /// The demand of all flows, at most `most`.
     pub fn demand(&self, most: Rate) -> Rate {
-        u64::try_from(self.ranking.total()).map_or(most, |total| Rate::from_bps(total).min(most))
+        Rate::from_bps(self.ranking.total().saturating_mul(1000)).min(most)
     }
     /// How many flows are known.
     pub fn len(&self) -> usize {
@@ -177,18 +179,23 @@ mod tests {
     const BASE: u64 = 26;
 
     fn rules(queues: u8) -> Rules {
-        Rules { queues, base_rate: Rate::from_bps(BASE), rounding: Rounding::Floor, lifetime: Duration::from_us(900) }
+        Rules { queues, base_rate: kbps(BASE), rounding: Rounding::Floor, lifetime: Duration::from_us(900) }
+    }
+
+    /// The unit of the numbers in these tests.
+    fn kbps(rate: u64) -> Rate {
+        Rate::from_bps(rate * 1000)
     }
 
     fn at_us(us: u64) -> Time {
         Time::ZERO + Duration::from_us(us)
     }
 
-    /// An arbitrator of a link of 1000 b/s with these flows: id, key, demand.
+    /// An arbitrator of a link of 1000 kb/s with these flows: id, key, demand.
     fn link(rules: Rules, flows: &[(u32, u32, u64)]) -> Arbiter<()> {
-        let mut arbiter = Arbiter::new(Rate::from_bps(1000), rules);
+        let mut arbiter = Arbiter::new(kbps(1000), rules);
         for (id, key, demand) in flows {
-            arbiter.update(Time::ZERO, FlowId(*id), Request { key: *key, demand: Rate::from_bps(*demand) });
+            arbiter.update(Time::ZERO, FlowId(*id), Request { key: *key, demand: kbps(*demand) });
         }
         arbiter
     }
@@ -196,7 +203,7 @@ mod tests {
     /// The queue and the rate of a flow.
     fn share(arbiter: &Arbiter<()>, flow: u32) -> (u8, u64) {
         let Share { queue, rate } = arbiter.share(FlowId(flow)).expect("a known flow");
-        (queue, rate.as_bps())
+        (queue, rate.as_bps() / 1000)
     }
 
     /// By hand. The demand above flow 9 is 0, below the capacity, exactly the capacity, and above it.
@@ -216,7 +223,7 @@ mod tests {
         }
     }
 
-    /// By hand. Ten flows of 500 b/s on 1000 b/s: two in each queue.
+    /// By hand. Twenty flows of 500 kb/s on 1000 kb/s: two in each queue.
     #[test]
     fn each_queue_takes_one_capacity_and_the_last_takes_the_rest() {
         let flows: Vec<_> = (0..20).map(|id| (id, id, 500)).collect();
@@ -252,7 +259,7 @@ mod tests {
         let mut arbiter = link(rules(8), &[(1, 10, 1000), (2, 20, 1000)]);
         assert_eq!([1, 2].map(|id| share(&arbiter, id)), [(0, 1000), (1, BASE)]);
         let ask = |arbiter: &mut Arbiter<()>, id, key, demand| {
-            arbiter.update(at_us(1), FlowId(id), Request { key, demand: Rate::from_bps(demand) });
+            arbiter.update(at_us(1), FlowId(id), Request { key, demand: kbps(demand) });
         };
         ask(&mut arbiter, 1, 30, 1000);
         assert_eq!([1, 2].map(|id| share(&arbiter, id)), [(1, BASE), (0, 1000)]);
@@ -266,13 +273,13 @@ mod tests {
     #[test]
     fn a_virtual_link_may_shrink_and_grow() {
         let mut arbiter = link(rules(4), &[(1, 1, 400), (2, 2, 400), (3, 3, 400)]);
-        arbiter.set_capacity(Rate::from_bps(500));
+        arbiter.set_capacity(kbps(500));
         assert_eq!([1, 2, 3].map(|id| share(&arbiter, id)), [(0, 400), (0, 100), (1, BASE)]);
-        arbiter.set_capacity(Rate::from_bps(100));
+        arbiter.set_capacity(kbps(100));
         assert_eq!([1, 2, 3].map(|id| share(&arbiter, id)), [(0, 100), (3, BASE), (3, BASE)]);
-        arbiter.set_capacity(Rate::from_bps(0));
-        assert_eq!(share(&arbiter, 1), (0, 1));
-        arbiter.set_capacity(Rate::from_bps(5000));
+        arbiter.set_capacity(kbps(0));
+        assert_eq!(share(&arbiter, 1), (0, 0)); // 1 b/s
+        arbiter.set_capacity(kbps(5000));
         assert_eq!([1, 2, 3].map(|id| share(&arbiter, id)), [(0, 400); 3]);
     }
 
@@ -282,7 +289,7 @@ mod tests {
         assert_eq!(arbiter.remove(FlowId(1)), Some(()));
         assert_eq!(arbiter.remove(FlowId(1)), None);
         assert_eq!((arbiter.share(FlowId(1)), share(&arbiter, 2)), (None, (0, 1000)));
-        arbiter.update(at_us(100), FlowId(3), Request { key: 3, demand: Rate::from_bps(1000) });
+        arbiter.update(at_us(100), FlowId(3), Request { key: 3, demand: kbps(1000) });
         arbiter.expire(at_us(899));
         assert_eq!(arbiter.len(), 2);
         arbiter.expire(at_us(900));
@@ -292,22 +299,26 @@ mod tests {
         assert_eq!(arbiter.demand(Rate::from_gbps(1)), Rate::default());
     }
 
-    /// Algorithm 1 as a loop over all flows.
+    /// The demand of all more critical flows, in b/s.
+    fn above(flows: &BTreeMap<u32, (u32, u64)>, flow: u32) -> u64 {
+        let (key, _) = flows[&flow];
+        flows.iter().filter(|(id, (other, _))| (*other, **id) < (key, flow)).map(|(_, (_, demand))| demand * 1000).sum()
+    }
+
+    /// Algorithm 1 as a loop over all flows. The capacity is in b/s.
     fn by_loop(flows: &BTreeMap<u32, (u32, u64)>, capacity: u64, rules: &Rules, flow: u32) -> Share {
-        let (key, demand) = flows[&flow];
-        let higher: u128 =
-            flows.iter().filter(|(id, (other, _))| (*other, **id) < (key, flow)).map(|(_, (_, it))| u128::from(*it)).sum();
-        let capacity = u128::from(capacity.max(1));
-        let rate = if higher < capacity { demand.min((capacity - higher) as u64) } else { rules.base_rate.as_bps() };
+        let (_, demand) = flows[&flow];
+        let higher = above(flows, flow);
+        let rate = if higher < capacity { (demand * 1000).min(capacity - higher) } else { rules.base_rate.as_bps() };
         let queue = match rules.rounding {
             Rounding::Floor => higher / capacity,
             Rounding::Ceiling => higher.div_ceil(capacity).saturating_sub(1),
         };
-        Share { queue: queue.min(u128::from(rules.queues) - 1) as u8, rate: Rate::from_bps(rate) }
+        Share { queue: queue.min(u64::from(rules.queues) - 1) as u8, rate: Rate::from_bps(rate) }
     }
 
     fn requests() -> impl Strategy<Value = Vec<(u8, u32, u32, u64)>> {
-        let demand = prop_oneof![Just(0), Just(500_u64), Just(1000), 1_u64..3000, Just(u64::MAX)];
+        let demand = prop_oneof![Just(0), Just(500_u64), Just(1000), 1_u64..3000, Just(u64::from(u32::MAX))];
         prop::collection::vec((0_u8..6, 0_u32..24, 0_u32..12, demand), 1..150)
     }
 
@@ -318,7 +329,7 @@ mod tests {
         fn agrees_with_a_loop_over_all_flows(requests in requests(), queues in 1_u8..9, ceiling in any::<bool>()) {
             let rounding = if ceiling { Rounding::Ceiling } else { Rounding::Floor };
             let rules = Rules { rounding, ..rules(queues) };
-            let mut capacity = 1000;
+            let mut capacity = 1_000_000;
             let mut arbiter = Arbiter::<()>::new(Rate::from_bps(capacity), rules);
             let mut model = BTreeMap::new();
             for (what, id, key, demand) in requests {
@@ -327,11 +338,12 @@ mod tests {
                         prop_assert_eq!(arbiter.remove(FlowId(id)).is_some(), model.remove(&id).is_some());
                     }
                     1 => {
-                        capacity = demand % 4000;
+                        capacity = demand % 4000 * 1000;
                         arbiter.set_capacity(Rate::from_bps(capacity));
+                        capacity = capacity.max(1);
                     }
                     _ => {
-                        arbiter.update(Time::ZERO, FlowId(id), Request { key, demand: Rate::from_bps(demand) });
+                        arbiter.update(Time::ZERO, FlowId(id), Request { key, demand: kbps(demand) });
                         model.insert(id, (key, demand));
                     }
                 }
@@ -344,19 +356,15 @@ mod tests {
                 }
                 prop_assert!(shares.is_sorted_by_key(|share| share.queue));
                 // With one queue, or with the printed boundary, flows without a rate of their own are in the top queue too.
-                let ahead = |id: &u32| {
-                    let (key, _) = model[id];
-                    model.iter().filter(|(other, (it, _))| (*it, **other) < (key, *id)).map(|(_, (_, it))| u128::from(*it)).sum::<u128>()
-                };
-                let top: u128 = order
+                let top: u64 = order
                     .iter()
                     .zip(&shares)
-                    .filter(|(id, share)| share.queue == 0 && ahead(id) < u128::from(capacity.max(1)))
-                    .map(|(_, share)| u128::from(share.rate.as_bps()))
+                    .filter(|(id, share)| share.queue == 0 && above(&model, **id) < capacity)
+                    .map(|(_, share)| share.rate.as_bps())
                     .sum();
-                prop_assert!(top <= u128::from(capacity.max(1)));
+                prop_assert!(top <= capacity);
                 if queues > 1 && !ceiling {
-                    let all: u128 = shares.iter().filter(|it| it.queue == 0).map(|it| u128::from(it.rate.as_bps())).sum();
+                    let all: u64 = shares.iter().filter(|it| it.queue == 0).map(|it| it.rate.as_bps()).sum();
                     prop_assert_eq!(all, top);
                 }
             }

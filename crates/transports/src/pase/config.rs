@@ -40,7 +40,7 @@ pub enum Demand {
     Remaining,
     /// Always the rate of the NIC.
     Line,
-    /// As `remaining`, but no more than the rest of the path grants.
+    /// As `remaining`, but one packet per round trip if the rest of the path does not grant the top queue.
     Granted,
 }
 
@@ -66,9 +66,9 @@ pub struct Config {
     /// What makes a flow more critical: fewer bytes left (`remaining`), fewer in all (`size`), an earlier deadline (`deadline`) or an earlier
     /// coflow (`task`). Flows without a deadline or coflow come last (A5).
     pub criterion: Criterion,
-    /// What a flow says it can send: what is left within one round trip (`remaining`), the rate of its NIC (`line`), or what is left but no
-    /// more than the rest of its path grants (`granted`: our addition). With the first two, a flow that waits elsewhere keeps others from
-    /// the top queue of a link that it cannot use (A3).
+    /// What a flow says it can send: what is left within one round trip (`remaining`), the rate of its NIC (`line`), or what is left but only
+    /// one packet per round trip while another link keeps it from the top queue (`granted`: our addition). With the first two, a flow that
+    /// waits elsewhere keeps others from the top queue of a link that it cannot use (A3).
     pub demand: Demand,
     /// Priority queues of a port. The last one is for background flows, the others are for arbitrated flows (§3.3; A17).
     #[schemars(range(min = 2, max = 8))]

@@ -151,8 +151,8 @@ impl Sender {
             if state.started {
                 state.window.lose_guide(self.config.initial_window);
             }
-            self.arbitrate(now, slot);
         }
+        self.arbitrate(now, slot);
         let state = &mut self.flows[slot];
         let quiet = state.started && !state.spoke && !state.fixed.background;
         state.spoke = false;

@@ -151,10 +151,9 @@ impl Sending {
             Demand::Line => line,
             Demand::Remaining | Demand::Granted => line.min(Rate::from_bps(packet_rate.saturating_mul(left))),
         };
-        let demand = match elsewhere {
-            _ if rule != Demand::Granted => demand,
-            shares => shares.into_iter().flatten().fold(demand, |least, share| least.min(share.rate)),
-        };
+        // Its queue counts, and not its rate, which is limited by this demand in turn.
+        let waits = rule == Demand::Granted && elsewhere.into_iter().flatten().any(|share| share.queue > 0);
+        let demand = if waits { demand.min(Rate::from_bps(packet_rate)) } else { demand };
         Request { key, demand }
     }
 

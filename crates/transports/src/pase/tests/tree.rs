@@ -38,14 +38,14 @@ fn exchange(gbps: u64) -> Duration {
 fn an_unloaded_flow_waits_for_its_arbitrators_and_then_never() {
     for (config, to_core) in [(Config::default(), exchange(1)), (undelegated(), exchange(1) + exchange(10))] {
         for (dst, wait) in [(1, Duration::ZERO), (2, exchange(1)), (7, to_core)] {
-            for size in [0, 1, 960, 961, 9_600, 50_000, 3_000_000] {
+            for size in [0, 1, 960, 961, 4_800, 50_000, 3_000_000] {
                 let mut pair = Pair::<Pase>::new(&config, setup());
                 let flow = pair.open(0, dst, size);
                 pair.run_to_end(FOREVER);
                 let path = pair.network().path(NodeId(0), NodeId(dst));
                 let expected = PS + wait + pair.network().flow_time(&path, Bytes::new(size), &WIRE);
                 let fct = pair.flow(flow).fct();
-                let messages = if size < 10_000 || dst == 1 { 0 } else { 4 + 4 * expected.as_ps() / 319_904_000 };
+                let messages = if size < 5_000 || dst == 1 { 0 } else { 4 + 4 * expected.as_ps() / 319_904_000 };
                 assert!(fct >= expected && fct <= expected + Duration::from_ns(512) * messages, "to {dst}, {size} B: {fct}, {expected}");
                 let known: usize = (8..15).map(|switch| pair.control(NodeId(switch)).known_flows()).sum();
                 assert_eq!(known, 0, "all flows have left");
@@ -56,11 +56,11 @@ fn an_unloaded_flow_waits_for_its_arbitrators_and_then_never() {
 
 /// Figure 3. Flow 1 is the most critical one, and shares the downlink of host 6 with flow 2. Flow 2 shares its uplink with flow 3. Flow 2
 /// learns that its turn has not come, so it leaves its uplink to flow 3. Algorithm 1 does not count this: for it, flow 2 takes the whole
-/// uplink, so flow 3 is in the second queue and adjusts itself, by a packet per round trip. If flow 2 asks its uplink only for what its
-/// destination grants, flow 3 has the top queue.
+/// uplink, so flow 3 is in the second queue and adjusts itself, by a packet per round trip. If flow 2 demands little of its uplink while its
+/// destination keeps it waiting, flow 3 has the top queue.
 #[test]
 fn flows_that_share_no_link_run_side_by_side() {
-    for (demand, least) in [(Demand::Remaining, 60), (Demand::Granted, 400)] {
+    for (demand, least) in [(Demand::Remaining, 40), (Demand::Granted, 400)] {
         let mut pair = Pair::<Pase>::new(&Config { demand, ..Config::default() }, setup());
         let sizes = [480_000, 720_000, 960_000];
         let flows = [pair.open(0, 6, sizes[0]), pair.open(2, 6, sizes[1]), pair.open(2, 4, sizes[2])];
