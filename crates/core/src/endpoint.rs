@@ -6,7 +6,8 @@ use crate::{Event, Flow, Packet, Time};
 
 /// One node's protocol state, for all its flows: a state machine without I/O or clock.
 ///
-/// A driver (the simulator or a UDP loop) makes these calls, in this order:
+/// A driver (the simulator or a UDP loop) first calls [`poll_timeout`](Endpoint::poll_timeout), because a node may have a timer from its
+/// creation on. Then it makes these calls, in this order (the code is in [`driver`](crate::driver)):
 /// 1. [`open`](Endpoint::open), [`handle_packet`](Endpoint::handle_packet) or, at the time that
 ///    [`poll_timeout`](Endpoint::poll_timeout) returned, [`handle_timeout`](Endpoint::handle_timeout);
 /// 2. [`poll_event`](Endpoint::poll_event) until it returns `None`;

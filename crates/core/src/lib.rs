@@ -6,7 +6,10 @@
 //! * [`Transport`]: defines the endpoint, the port, the header and the control nodes that make up one scheme.
 //! * [`Paths`]: the way of a flow's packets through the network, which endpoints may ask for.
 //! * [`Wire`]: how a header is written on a real network.
+//!
+//! What the drivers of endpoints and ports have in common is in [`driver`].
 
+pub mod driver;
 mod endpoint;
 mod flow;
 mod hash;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
-    Discipline, DropReason, Duration, Endpoint, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, PacketId,
-    Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
+    Discipline, DropReason, Duration, Endpoint, Event, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, Packet,
+    PacketId, Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
@@ -57,7 +58,7 @@ enum NodeRole {
 }
 
 /// One run of one transport. `P` is the discipline of its ports, possibly wrapped; `O` is an observer.
-pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, O = ()> {
+pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, O: Observer<T::Header> = ()> {
     plane: Plane<T::Header, P, O>,
     hosts: Vec<T::Host>,
     controls: Vec<T::Control>,
@@ -161,7 +162,7 @@ where
             until_idle: false,
             events: 0,
         };
-        sim.start_timers();
+        sim.start_endpoints();
         sim.schedule_next_flow();
         sim
     }
@@ -201,8 +202,8 @@ where
         // As with a successor, it has a start only once it has started.
         self.flows.push(Flow { start: Time::MAX, ..flow });
         self.plane.add_flow();
-        self.plane.link_layer.calendar.rewind(self.plane.link_layer.now);
-        self.plane.link_layer.calendar.schedule(flow.start, Kind::Follow.source(flow.start), payload);
+        self.plane.ports.link_layer.calendar.rewind(self.plane.ports.link_layer.now);
+        self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Follow.source(flow.start), payload);
     }
 
     /// Pauses the run after all events up to `at`.
@@ -229,7 +230,7 @@ where
 
     /// Whether no event is left.
     pub fn has_no_event(&self) -> bool {
-        self.plane.link_layer.calendar.is_empty()
+        self.plane.ports.link_layer.calendar.is_empty()
     }
 
     /// Handles up to `budget` events, or fewer if a flow is opened while no other is open. Returns false if the run is over
@@ -243,10 +244,10 @@ where
             if self.is_done() {
                 break false;
             }
-            let Some((now, source, payload)) = self.plane.link_layer.calendar.pop(pause) else {
+            let Some((now, source, payload)) = self.plane.ports.link_layer.calendar.pop(pause) else {
                 break false;
             };
-            self.plane.link_layer.now = now;
+            self.plane.ports.link_layer.now = now;
             left -= 1;
             match Kind::of(source, now) {
                 Kind::Arrival(link) => {
@@ -282,7 +283,7 @@ where
         };
         self.events += budget - left;
         if std::mem::take(&mut self.woke) {
-            self.busy_since = (self.plane.link_layer.now, self.events);
+            self.busy_since = (self.plane.ports.link_layer.now, self.events);
         }
         going
     }
@@ -291,7 +292,7 @@ where
     /// time of a run that has become idle is then that of its last effect.
     #[cold]
     pub(crate) fn skip_void_events(&mut self, limit: Time) {
-        while let Some((at, source, _)) = self.plane.link_layer.calendar.peek(limit) {
+        while let Some((at, source, _)) = self.plane.ports.link_layer.calendar.peek(limit) {
             let void = match Kind::of(source, at) {
                 Kind::Service(link) => self.plane.is_stale_service(link, at),
                 Kind::Timer(node) => self.plane.is_stale_timer(node, at) || self.poll_timeout(node).is_none(),
@@ -300,7 +301,7 @@ where
             if !void {
                 break;
             }
-            self.plane.link_layer.calendar.pop(limit);
+            self.plane.ports.link_layer.calendar.pop(limit);
             if let Kind::Timer(node) = Kind::of(source, at) {
                 self.plane.forget_timer(node, at);
             }
@@ -317,12 +318,12 @@ where
 
     /// When the last event was handled.
     pub fn now(&self) -> Time {
-        self.plane.link_layer.now
+        self.plane.ports.link_layer.now
     }
 
     /// The network, including the control host if the transport has one.
     pub fn network(&self) -> &Network {
-        &self.plane.link_layer.network
+        &self.plane.ports.link_layer.network
     }
 
     /// The endpoint of a host.
@@ -340,29 +341,29 @@ where
 
     /// The observer.
     pub fn observer(&self) -> &O {
-        &self.plane.link_layer.observer
+        &self.plane.ports.link_layer.observer
     }
 
     pub(crate) fn observer_mut(&mut self) -> &mut O {
-        &mut self.plane.link_layer.observer
+        &mut self.plane.ports.link_layer.observer
     }
 
     /// How many packets are in the network.
     pub fn packets(&self) -> usize {
-        self.plane.link_layer.pool.len()
+        self.plane.ports.link_layer.pool.len()
     }
 
     /// The progress of the run: the share of flows that are acknowledged, the current time, and the packets sent by all ports.
     pub fn progress(&self) -> (f64, Time, u64) {
         let done = self.flows.len() - self.plane.unacknowledged;
         let share = if self.flows.is_empty() { 1.0 } else { done as f64 / self.flows.len() as f64 };
-        (share, self.plane.link_layer.now, self.plane.link_layer.packet_hops)
+        (share, self.plane.ports.link_layer.now, self.plane.ports.link_layer.packet_hops)
     }
 
     /// The state of the run, for a watchdog.
     pub fn vitals(&self) -> Vitals {
         let finished = self.flows.len() - self.plane.unacknowledged;
-        let (now, events) = (self.plane.link_layer.now, self.events);
+        let (now, events) = (self.plane.ports.link_layer.now, self.events);
         Vitals { now, events, open: self.opened - finished, finished, busy_since: self.busy_since }
     }
 
@@ -370,7 +371,7 @@ where
     #[cold]
     #[inline(never)]
     pub fn delivered_bytes(&self) -> u64 {
-        self.plane.records.iter().map(|record| record.delivered_bytes).sum()
+        self.plane.ports.link_layer.records.iter().map(|record| record.delivered_bytes).sum()
     }
 
     /// Ends the run and returns its report and observer.
@@ -384,22 +385,23 @@ where
         let planned = self.flows.len();
         let (flows, records) = self.started();
         let report = Report {
-            network: self.plane.link_layer.network,
+            network: self.plane.ports.link_layer.network,
             not_started: planned - flows.len(),
             flows,
             records,
             ports,
-            packet_hops: self.plane.link_layer.packet_hops,
+            packet_hops: self.plane.ports.link_layer.packet_hops,
             data_packets: self.plane.data_packets,
             events: self.events,
-            end: self.plane.link_layer.now,
+            end: self.plane.ports.link_layer.now,
         };
-        Ok((report, self.plane.link_layer.observer))
+        Ok((report, self.plane.ports.link_layer.observer))
     }
 
     /// The flows that have started, in the order of start time and id, and their records.
     fn started(&mut self) -> (Vec<Flow>, Vec<FlowRecord>) {
-        let (mut flows, mut records) = (std::mem::take(&mut self.flows), std::mem::take(&mut self.plane.records));
+        let (mut flows, mut records) =
+            (std::mem::take(&mut self.flows), std::mem::take(&mut self.plane.ports.link_layer.records));
         let waited = flows.len() > self.arrivals;
         flows.drain(self.next_flow..self.arrivals);
         records.drain(self.next_flow..self.arrivals);
@@ -414,10 +416,10 @@ where
 
     pub(crate) fn check_conservation(&self) -> Result<(), String> {
         let mut in_flight = vec![0u64; self.flows.len()];
-        for packet in self.plane.link_layer.pool.packets().filter(|packet| packet.payload_bytes > 0) {
+        for packet in self.plane.ports.link_layer.pool.packets().filter(|packet| packet.payload_bytes > 0) {
             in_flight[packet.flow.0 as usize] += u64::from(packet.payload_bytes);
         }
-        for ((flow, record), in_flight) in self.flows.iter().zip(&self.plane.records).zip(in_flight) {
+        for ((flow, record), in_flight) in self.flows.iter().zip(&self.plane.ports.link_layer.records).zip(in_flight) {
             let put_in = record.sent_bytes + record.duplicated_bytes;
             let accounted = record.arrived_bytes + record.dropped_bytes + in_flight;
             if put_in != accounted {
@@ -450,24 +452,27 @@ where
     }
 
     /// Sets the timers that endpoints have from their creation on.
-    fn start_timers(&mut self) {
-        for node in 0..self.roles.len() as u32 {
-            if let Some(wanted) = self.poll_timeout(NodeId(node)) {
-                self.plane.set_timer(NodeId(node), wanted);
+    fn start_endpoints(&mut self) {
+        for node in (0..self.roles.len() as u32).map(NodeId) {
+            let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
+            match self.roles[node.index()] {
+                NodeRole::Host => driver::start(&self.hosts[node.index()], attached),
+                NodeRole::Control(index) => driver::start(&self.controls[index as usize], attached),
+                NodeRole::Forwarder => {}
             }
         }
     }
 
     fn schedule_next_flow(&mut self) {
         if let Some(flow) = self.flows[..self.arrivals].get(self.next_flow) {
-            self.plane.link_layer.calendar.schedule(flow.start, Kind::Start.source(flow.start), 0);
+            self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Start.source(flow.start), 0);
         }
     }
 
     /// Opens every flow that starts now.
     #[inline(never)]
     fn open_flows(&mut self) {
-        let now = self.plane.link_layer.now;
+        let now = self.plane.ports.link_layer.now;
         while self.flows[..self.arrivals].get(self.next_flow).is_some_and(|flow| flow.start <= now) {
             self.next_flow += 1;
             self.open(self.next_flow - 1);
@@ -478,30 +483,31 @@ where
     /// Opens a flow at its source.
     #[inline(never)]
     fn open(&mut self, index: usize) {
-        let now = self.plane.link_layer.now;
+        let now = self.plane.ports.link_layer.now;
         self.flows[index].start = now;
         let flow = self.flows[index];
         self.woke |= self.vitals().open == 0;
         self.opened += 1;
-        self.plane.link_layer.observer.flow_opened(now, &flow);
-        let host = &mut self.hosts[flow.src.index()];
-        host.open(now, &flow);
-        poll_endpoint(host, &mut self.plane, flow.src, T::NIC);
+        self.plane.ports.link_layer.observer.flow_opened(now, &flow);
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node: flow.src };
+        driver::open(&mut self.hosts[flow.src.index()], attached, &flow);
     }
 
     #[inline]
     fn deliver(&mut self, link: LinkId, node: NodeId, id: PacketId) {
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
-            NodeRole::Host => deliver_to(&mut self.hosts[node.index()], &mut self.plane, node, id, T::NIC),
-            NodeRole::Control(index) => deliver_to(&mut self.controls[index as usize], &mut self.plane, node, id, T::NIC),
-            NodeRole::Forwarder => self.plane.drop_packet(link, id, DropReason::Unclaimed),
+            NodeRole::Host => driver::deliver(&mut self.hosts[node.index()], attached, id),
+            NodeRole::Control(index) => driver::deliver(&mut self.controls[index as usize], attached, id),
+            NodeRole::Forwarder => self.plane.ports.drop_packet(link, id, DropReason::Unclaimed),
         }
     }
 
     fn wake(&mut self, node: NodeId) {
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
-            NodeRole::Host => wake(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
-            NodeRole::Control(index) => wake(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
+            NodeRole::Host => driver::wake(&mut self.hosts[node.index()], attached),
+            NodeRole::Control(index) => driver::wake(&mut self.controls[index as usize], attached),
             NodeRole::Forwarder => unreachable!("only endpoints have timers"),
         }
     }
@@ -509,75 +515,67 @@ where
     /// After the port of a NIC was served: takes the next packet from its endpoint ([`Nic::Pulled`]).
     #[inline]
     fn refill_nic(&mut self, node: NodeId) {
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
-            NodeRole::Host => pull_packets(&mut self.hosts[node.index()], &mut self.plane, node, T::NIC),
-            NodeRole::Control(index) => pull_packets(&mut self.controls[index as usize], &mut self.plane, node, T::NIC),
+            NodeRole::Host => driver::refill(&mut self.hosts[node.index()], attached),
+            NodeRole::Control(index) => driver::refill(&mut self.controls[index as usize], attached),
             NodeRole::Forwarder => unreachable!("a switch has no NIC"),
         }
     }
 }
 
-#[inline]
-fn deliver_to<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, id: PacketId, mode: Nic)
-where
-    E: Endpoint,
-    P: Discipline<E::Header>,
-    O: Observer<E::Header>,
-{
-    endpoint.handle_packet(plane.link_layer.now, &plane.link_layer.pool[id]);
-    plane.consume(node, id);
-    poll_endpoint(endpoint, plane, node, mode);
+/// What surrounds the endpoint of a node.
+struct Attached<'a, T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> {
+    plane: &'a mut Plane<T::Header, P, O>,
+    node: NodeId,
 }
 
-fn wake<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
-where
-    E: Endpoint,
-    P: Discipline<E::Header>,
-    O: Observer<E::Header>,
-{
-    // The endpoint may have postponed its timeout since this event was scheduled.
-    if endpoint.poll_timeout().is_some_and(|due| due <= plane.link_layer.now) {
-        endpoint.handle_timeout(plane.link_layer.now);
+impl<T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> Attachment<T::Header> for Attached<'_, T, P, O> {
+    type Arrival = PacketId;
+
+    #[inline(always)]
+    fn now(&self) -> Time {
+        self.plane.ports.link_layer.now
     }
-    poll_endpoint(endpoint, plane, node, mode);
-}
 
-/// After any call on an endpoint: takes its events and packets, and sets its timer.
-#[inline]
-fn poll_endpoint<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
-where
-    E: Endpoint,
-    P: Discipline<E::Header>,
-    O: Observer<E::Header>,
-{
-    while let Some(event) = endpoint.poll_event() {
-        plane.record(node, &event);
+    #[inline(always)]
+    fn packet(&self, arrival: PacketId) -> &Packet<T::Header> {
+        &self.plane.ports.link_layer.pool[arrival]
     }
-    pull_packets(endpoint, plane, node, mode);
-}
 
-/// Takes packets from an endpoint and sets its timer. With [`Nic::Pulled`] it takes packets only while the NIC is free, otherwise all of
-/// them.
-#[inline]
-fn pull_packets<E, P, O>(endpoint: &mut E, plane: &mut Plane<E::Header, P, O>, node: NodeId, mode: Nic)
-where
-    E: Endpoint,
-    P: Discipline<E::Header>,
-    O: Observer<E::Header>,
-{
-    while endpoint.may_transmit() {
-        if mode == Nic::Pulled
-            && let Some(nic) = plane.nic(node)
-            && !plane.wants_packet(nic)
+    #[inline(always)]
+    fn consume(&mut self, arrival: PacketId) {
+        self.plane.consume(self.node, arrival);
+    }
+
+    #[inline(always)]
+    fn report(&mut self, event: &Event) {
+        self.plane.record(self.node, event);
+    }
+
+    /// With [`Nic::Pulled`], a NIC takes a packet only while it is free.
+    #[inline(always)]
+    fn takes_packet(&mut self) -> bool {
+        if T::NIC == Nic::Pulled
+            && let Some(nic) = self.plane.nic(self.node)
+            && !self.plane.ports.wants_packet(nic)
         {
-            plane.schedule_pull(nic);
-            break;
+            self.plane.ports.schedule_pull(nic);
+            return false;
         }
-        let Some(packet) = endpoint.poll_transmit(plane.link_layer.now) else { break };
-        plane.inject(node, packet);
+        true
     }
-    if let Some(wanted) = endpoint.poll_timeout() {
-        plane.set_timer(node, wanted);
+
+    #[inline(always)]
+    fn send(&mut self, packet: Packet<T::Header>) {
+        self.plane.inject(self.node, packet);
+    }
+
+    #[inline(always)]
+    fn set_timer(&mut self, wanted: Option<Time>) {
+        if let Some(wanted) = wanted {
+            self.plane.set_timer(self.node, wanted);
+        }
     }
 }
 

@@ -5,9 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
-    Bytes, Duration, Endpoint, Event, Flow, FlowId, Nic, NodeId, Packet, Paths, Placement, Routing, Site, Time, Transport,
-    WireProfile,
+    Bytes, Duration, Event, Flow, FlowId, Nic, NodeId, Packet, Paths, Placement, Routing, Site, Time, Transport, WireProfile,
 };
 
 use crate::cluster::{Cluster, invalid};
@@ -49,24 +49,140 @@ pub enum Notice {
     },
 }
 
-/// One node: its endpoint, its NIC, and the data of its flows.
+/// One node: its endpoint, and what surrounds it.
 pub struct Driver<T: Transport> {
+    host: T::Host,
+    around: Surroundings<T>,
+    wire: WireProfile,
+    /// How far the time may be behind the clock.
+    lag_max: Duration,
+    flow_ids: FlowIds,
+    receive_buffer: Box<[u8]>,
+}
+
+/// What surrounds a node's endpoint: its NIC, and the data of its flows.
+struct Surroundings<T: Transport> {
     me: NodeId,
     addresses: Vec<SocketAddr>,
-    wire: WireProfile,
-    host: T::Host,
     nic: EmulatedNic<T>,
     /// The time that the endpoint and the NIC see. It is behind the clock while missed events are handled.
     now: Time,
-    /// How far `now` may be behind the clock.
-    lag_max: Duration,
-    flow_ids: FlowIds,
+    /// When the endpoint wants to be called.
+    timer: Option<Time>,
     outgoing: Outgoing,
     incoming: Incoming,
     notices: VecDeque<Notice>,
     stats: Stats,
-    receive_buffer: Box<[u8]>,
     send_buffer: Box<[u8]>,
+    /// The first error of the network in this call.
+    error: Option<io::Error>,
+}
+
+/// A node's surroundings during a call on its endpoint.
+struct Attached<'a, T: Transport> {
+    around: &'a mut Surroundings<T>,
+    /// `None` while the network may not be used; packets then wait in the endpoint.
+    network: Option<&'a mut dyn Datagrams>,
+    /// The frame that the endpoint handles in this call.
+    frame: Option<&'a Frame<'a, T::Header>>,
+}
+
+impl<'a, T: Transport> Attachment<T::Header> for Attached<'a, T> {
+    type Arrival = &'a Frame<'a, T::Header>;
+
+    fn now(&self) -> Time {
+        self.around.now
+    }
+
+    fn packet(&self, arrival: Self::Arrival) -> &Packet<T::Header> {
+        &arrival.packet
+    }
+
+    fn consume(&mut self, arrival: Self::Arrival) {
+        self.around.stats.received(arrival);
+    }
+
+    fn report(&mut self, event: &Event) {
+        self.around.take_event(event, self.frame);
+    }
+
+    fn takes_packet(&mut self) -> bool {
+        self.network.is_some() && self.around.error.is_none() && (T::NIC == Nic::Queued || self.around.nic.takes_packet())
+    }
+
+    fn send(&mut self, packet: Packet<T::Header>) {
+        self.around.nic.enqueue(packet);
+        if let Some(network) = &mut self.network {
+            self.around.transmit(*network);
+        }
+    }
+
+    fn set_timer(&mut self, wanted: Option<Time>) {
+        self.around.timer = wanted;
+    }
+}
+
+impl<T: Transport> Surroundings<T> {
+    fn set_now(&mut self, now: Time) {
+        self.now = now;
+        self.nic.set_now(now);
+    }
+
+    /// Handles an event of the endpoint. `frame` is the frame that the endpoint handled in this call.
+    fn take_event(&mut self, event: &Event, frame: Option<&Frame<'_, T::Header>>) {
+        match *event {
+            Event::Delivered { flow, offset, bytes } => {
+                let new = frame.filter(|frame| frame.packet.flow == flow).and_then(|frame| {
+                    let start = offset.get().checked_sub(frame.packet.offset.get())? as usize;
+                    frame.payload.get(start..)?.get(..bytes.get() as usize)
+                });
+                self.stats.payload_bytes_delivered += new.map_or(0, |bytes| bytes.len() as u64);
+                self.incoming.insert(flow, offset.get(), new);
+            }
+            Event::Received { flow } => {
+                let src = flow_ids::source_of(flow);
+                match self.incoming.finish(flow).filter(|_| src != self.me) {
+                    Some(data) => self.notices.push_back(Notice::Received { flow, src, data }),
+                    None => self.stats.broken_flows += 1,
+                }
+            }
+            Event::TimedOut { .. } => {}
+            Event::Acknowledged { flow } => {
+                self.outgoing.remove(flow);
+                self.notices.push_back(Notice::Acknowledged { flow });
+            }
+        }
+    }
+
+    /// Writes to the network what the NIC has sent.
+    fn transmit(&mut self, network: &mut dyn Datagrams) {
+        while let Some(packet) = self.nic.poll_sent() {
+            if let Err(error) = self.transmit_one(&packet, network) {
+                self.error.get_or_insert(error);
+            }
+        }
+    }
+
+    fn transmit_one(&mut self, packet: &Packet<T::Header>, network: &mut dyn Datagrams) -> io::Result<()> {
+        // A link frame has no address, and the data of a flow that was acknowledged while the packet was queued is gone.
+        let (Some(to), Some(payload)) = (self.addresses.get(packet.dst.index()), self.outgoing.payload(packet)) else {
+            self.stats.unsendable += 1;
+            return Ok(());
+        };
+        let length = frame::write::<T>(packet, payload, &mut self.send_buffer);
+        let tos = marking::to_tos(packet.class, packet.ecn);
+        if network.send(*to, tos, &self.send_buffer[..length])? {
+            self.stats.sent(packet);
+        } else {
+            self.stats.send_failures += 1;
+        }
+        Ok(())
+    }
+
+    /// The first error of the network since the last call.
+    fn outcome(&mut self) -> io::Result<()> {
+        self.error.take().map_or(Ok(()), Err)
+    }
 }
 
 impl<T: Transport> Driver<T> {
@@ -89,37 +205,44 @@ impl<T: Transport> Driver<T> {
         let paths = Paths::new(network.clone(), Routing::EcmpSymmetric, seed);
         let site = Site { node: me, network: &network, wire, seed, reorders: false, paths: Some(&paths) };
         let profile = cluster.profile();
-        Ok(Driver {
+        let around = Surroundings {
             me,
             addresses: cluster.addresses().to_vec(),
-            wire,
-            host: T::host(config, &site),
             nic: EmulatedNic::new(config, &site, profile.nic_buffer),
             now: Time::ZERO,
-            lag_max: profile.line_rate.transmit_time(wire.full) * profile.catch_up_slots,
-            flow_ids: FlowIds::new(me, seed),
+            timer: None,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             notices: VecDeque::new(),
             stats: Stats::default(),
-            receive_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
             send_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
-        })
+            error: None,
+        };
+        let mut driver = Driver {
+            host: T::host(config, &site),
+            around,
+            wire,
+            lag_max: profile.line_rate.transmit_time(wire.full) * profile.catch_up_slots,
+            flow_ids: FlowIds::new(me, seed),
+            receive_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
+        };
+        driver::start(&driver.host, Attached { around: &mut driver.around, network: None, frame: None });
+        Ok(driver)
     }
 
     /// Counters since the start.
     pub fn stats(&self) -> Stats {
-        Stats { nic_drops: self.nic.dropped, ..self.stats }
+        Stats { nic_drops: self.around.nic.dropped(), ..self.around.stats }
     }
 
     /// Flows from here that are not yet acknowledged.
     pub fn unacknowledged(&self) -> usize {
-        self.outgoing.len()
+        self.around.outgoing.len()
     }
 
     /// The next notice for the application, oldest first.
     pub fn poll_notice(&mut self) -> Option<Notice> {
-        self.notices.pop_front()
+        self.around.notices.pop_front()
     }
 
     /// Opens a flow. Its packets leave in the next calls of [`Driver::advance`].
@@ -127,29 +250,27 @@ impl<T: Transport> Driver<T> {
     /// # Errors
     /// If `dst` is this node or does not exist, or 2^20 flows are open.
     pub fn open(&mut self, clock: Time, dst: NodeId, data: Vec<u8>) -> io::Result<FlowId> {
-        if dst == self.me || dst.index() >= self.addresses.len() {
+        let Driver { host, around, flow_ids, .. } = self;
+        if dst == around.me || dst.index() >= around.addresses.len() {
             return Err(invalid(format!(
                 "node {} cannot send to node {}: the destination must be another node of the cluster",
-                self.me.0, dst.0
+                around.me.0, dst.0
             )));
         }
-        let id = self
-            .flow_ids
-            .next(|id| self.outgoing.destination(id).is_some())
+        let id = flow_ids
+            .next(|id| around.outgoing.destination(id).is_some())
             .ok_or_else(|| invalid("too many open flows".into()))?;
-        self.now = self.now.max(clock);
-        let size = Bytes::new(data.len() as u64);
-        self.outgoing.insert(id, dst, data);
-        self.host
-            .open(self.now, &Flow { id, src: self.me, dst, size, start: self.now, deadline: None, tenant: 0, coflow: None });
-        self.take_events(None);
+        around.set_now(around.now.max(clock));
+        let (src, size, start) = (around.me, Bytes::new(data.len() as u64), around.now);
+        around.outgoing.insert(id, dst, data);
+        let flow = Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None };
+        driver::open(host, Attached { around, network: None, frame: None }, &flow);
         Ok(id)
     }
 
     /// When [`Driver::advance`] must be called next.
     pub fn next_instant(&self) -> Option<Time> {
-        let service = self.nic.next_service(self.now, self.host.may_transmit());
-        [self.host.poll_timeout(), service].into_iter().flatten().min()
+        [self.around.timer, self.around.nic.next_service()].into_iter().flatten().min()
     }
 
     /// Handles all timeouts and NIC services that are due by `clock`, each at its own time. So a late wake-up adds delay but does not
@@ -158,18 +279,28 @@ impl<T: Transport> Driver<T> {
     /// # Errors
     /// Errors of the network.
     pub fn advance(&mut self, clock: Time, network: &mut impl Datagrams) -> io::Result<()> {
-        self.serve(network)?;
+        self.refill(network);
         let limit = Time::from_ps(clock.as_ps().saturating_sub(self.lag_max.as_ps()));
         for _ in 0..EVENTS_BATCH {
+            self.around.outcome()?;
             let Some(due) = self.next_instant().filter(|due| *due <= clock) else { break };
-            self.now = self.now.max(due).max(limit);
-            if self.host.poll_timeout().is_some_and(|due| due <= self.now) {
-                self.host.handle_timeout(self.now);
-                self.take_events(None);
+            let now = self.around.now.max(due).max(limit);
+            self.around.set_now(now);
+            if self.around.timer.is_some_and(|due| due <= now) {
+                self.around.timer = None;
+                driver::wake(&mut self.host, Attached { around: &mut self.around, network: Some(network), frame: None });
             }
-            self.serve(network)?;
+            if self.around.nic.next_service().is_some_and(|due| due <= now) {
+                self.around.nic.serve();
+                self.around.transmit(network);
+                self.refill(network);
+            }
         }
-        Ok(())
+        self.around.outcome()
+    }
+
+    fn refill(&mut self, network: &mut impl Datagrams) {
+        driver::refill(&mut self.host, Attached { around: &mut self.around, network: Some(network), frame: None });
     }
 
     /// Receives waiting datagrams, which the endpoint handles at time `clock`.
@@ -177,12 +308,12 @@ impl<T: Transport> Driver<T> {
     /// # Errors
     /// Errors of the network.
     pub fn receive(&mut self, clock: Time, network: &mut impl Datagrams) -> io::Result<()> {
-        self.now = self.now.max(clock);
+        self.around.set_now(self.around.now.max(clock));
         for _ in 0..RECEIVE_BATCH {
             if !self.receive_one(network)? {
                 break;
             }
-            self.serve(network)?;
+            self.around.outcome()?;
         }
         Ok(())
     }
@@ -193,9 +324,12 @@ impl<T: Transport> Driver<T> {
         let arrival = network.receive(&mut buffer);
         if let Ok(Some(arrival)) = &arrival {
             match self.accept(&buffer[..arrival.bytes], arrival) {
-                Ok(frame) => self.handle(&frame),
-                Err(Refusal::Foreign) => self.stats.foreign += 1,
-                Err(Refusal::Malformed) => self.stats.malformed += 1,
+                Ok(frame) => {
+                    let attached = Attached { around: &mut self.around, network: Some(network), frame: Some(&frame) };
+                    driver::deliver(&mut self.host, attached, &frame);
+                }
+                Err(Refusal::Foreign) => self.around.stats.foreign += 1,
+                Err(Refusal::Malformed) => self.around.stats.malformed += 1,
             }
         }
         self.receive_buffer = buffer;
@@ -206,84 +340,16 @@ impl<T: Transport> Driver<T> {
     fn accept<'a>(&self, datagram: &'a [u8], arrival: &Arrival) -> Result<Frame<'a, T::Header>, Refusal> {
         let frame = frame::parse::<T>(datagram, arrival.tos, &self.wire)?;
         let Packet { flow, src, dst, .. } = frame.packet;
-        if dst != self.me || src == self.me || self.addresses.get(src.index()) != Some(&arrival.from) {
+        if dst != self.around.me || src == self.around.me || self.around.addresses.get(src.index()) != Some(&arrival.from) {
             return Err(Refusal::Foreign);
         }
         let owner = flow_ids::source_of(flow);
-        let answers_me = owner == self.me && self.outgoing.destination(flow).is_none_or(|peer| peer == src);
+        let answers_me = owner == self.around.me && self.around.outgoing.destination(flow).is_none_or(|peer| peer == src);
         match (owner == src, answers_me) {
             (false, false) => Err(Refusal::Foreign),
             // Only the flow's source sends payload.
             (false, true) if !frame.payload.is_empty() => Err(Refusal::Malformed),
             _ => Ok(frame),
         }
-    }
-
-    fn handle(&mut self, frame: &Frame<'_, T::Header>) {
-        self.stats.received(frame);
-        self.host.handle_packet(self.now, &frame.packet);
-        self.take_events(Some(frame));
-    }
-
-    /// Handles the endpoint's events after a call. `frame` is the frame that the endpoint handled in that call.
-    fn take_events(&mut self, frame: Option<&Frame<'_, T::Header>>) {
-        while let Some(event) = self.host.poll_event() {
-            match event {
-                Event::Delivered { flow, offset, bytes } => {
-                    let new = frame.filter(|frame| frame.packet.flow == flow).and_then(|frame| {
-                        let start = offset.get().checked_sub(frame.packet.offset.get())? as usize;
-                        frame.payload.get(start..)?.get(..bytes.get() as usize)
-                    });
-                    self.stats.payload_bytes_delivered += new.map_or(0, |bytes| bytes.len() as u64);
-                    self.incoming.insert(flow, offset.get(), new);
-                }
-                Event::Received { flow } => {
-                    let src = flow_ids::source_of(flow);
-                    match self.incoming.finish(flow).filter(|_| src != self.me) {
-                        Some(data) => self.notices.push_back(Notice::Received { flow, src, data }),
-                        None => self.stats.broken_flows += 1,
-                    }
-                }
-                Event::TimedOut { .. } => {}
-                Event::Acknowledged { flow } => {
-                    self.outgoing.remove(flow);
-                    self.notices.push_back(Notice::Acknowledged { flow });
-                }
-            }
-        }
-    }
-
-    /// Takes packets from the endpoint for as long as the NIC takes them, and sends what the NIC sends.
-    fn serve(&mut self, network: &mut impl Datagrams) -> io::Result<()> {
-        while T::NIC == Nic::Queued || self.nic.wants_packet(self.now) {
-            let Some(packet) = self.host.poll_transmit(self.now) else { break };
-            self.nic.enqueue(self.now, packet);
-            self.drain(network)?;
-        }
-        self.drain(network)
-    }
-
-    fn drain(&mut self, network: &mut impl Datagrams) -> io::Result<()> {
-        while self.nic.is_idle(self.now) {
-            let Some(packet) = self.nic.dequeue(self.now) else { break };
-            self.transmit(&packet, network)?;
-        }
-        Ok(())
-    }
-
-    fn transmit(&mut self, packet: &Packet<T::Header>, network: &mut impl Datagrams) -> io::Result<()> {
-        // A link frame has no address, and the data of a flow that was acknowledged while the packet was queued is gone.
-        let (Some(to), Some(payload)) = (self.addresses.get(packet.dst.index()), self.outgoing.payload(packet)) else {
-            self.stats.unsendable += 1;
-            return Ok(());
-        };
-        let length = frame::write::<T>(packet, payload, &mut self.send_buffer);
-        let tos = marking::to_tos(packet.class, packet.ecn);
-        if network.send(*to, tos, &self.send_buffer[..length])? {
-            self.stats.sent(packet);
-        } else {
-            self.stats.send_failures += 1;
-        }
-        Ok(())
     }
 }

@@ -1,121 +1,114 @@
 //! The emulated NIC: an egress port that sends at the line rate.
 
+use std::collections::VecDeque;
+
+use flowloom_core::driver::{LinkLayer, Ports};
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, Effects, LinkId, Memory, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Rate, Site,
-    Time, Transport,
+    Bytes, DropReason, LinkId, Memory, NodeId, Packet, PacketId, Pool, PortNumber, PortSite, Rate, Site, Time, Transport,
 };
+
+/// The only port.
+const NIC: LinkId = LinkId(0);
+
+/// The link of an emulated NIC. What it has sent waits to be written to the network.
+struct Link<H> {
+    now: Time,
+    /// The packets queued in the port, and no others.
+    pool: Pool<H>,
+    busy_until: Time,
+    sent: VecDeque<Packet<H>>,
+    dropped: u64,
+}
+
+impl<H: Copy> LinkLayer<H> for Link<H> {
+    type Line = ();
+    type Books = ();
+
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn pool(&mut self) -> &mut Pool<H> {
+        &mut self.pool
+    }
+    fn busy_until(&self, _: LinkId) -> Time {
+        self.busy_until
+    }
+    fn node((): &()) -> NodeId {
+        NodeId(0)
+    }
+    fn sibling(&self, (): &(), _: PortNumber) -> LinkId {
+        NIC
+    }
+    fn transmit(&mut self, _: LinkId, rate: Rate, (): &(), (): &mut (), id: PacketId) -> Time {
+        let packet = self.pool[id];
+        self.pool.remove(id);
+        self.busy_until = self.now + rate.transmit_time(packet.size());
+        self.sent.push_back(packet);
+        self.busy_until
+    }
+    fn schedule_service(&mut self, _: LinkId, _: Time) {
+        // The driver asks for `EmulatedNic::next_service`.
+    }
+    fn drop_packet(&mut self, _: LinkId, (): &mut (), id: PacketId, _: DropReason) {
+        self.dropped += 1;
+        self.pool.remove(id);
+    }
+}
 
 /// One node's egress port and the packets queued there.
 pub struct EmulatedNic<T: Transport> {
-    port: T::Port,
-    shared: <T::Port as Discipline<T::Header>>::Shared,
-    /// The packets queued in `port`, and no others.
-    pool: Pool<T::Header>,
-    effects: Effects,
-    number: PortNumber,
-    rate: Rate,
-    busy_until: Time,
-    not_before: Option<Time>,
-    /// The port had queued packets when it was last served, and sent none.
-    blocked: bool,
-    /// Packets that the port dropped.
-    pub dropped: u64,
+    ports: Ports<T::Header, T::Port, Link<T::Header>>,
 }
 
 impl<T: Transport> EmulatedNic<T> {
     /// The port of `site.node`'s first link.
     pub fn new(config: &T::Config, site: &Site<'_>, buffer: Bytes) -> EmulatedNic<T> {
-        let link: LinkId = site.network.ports(site.node)[0];
+        let link = site.network.ports(site.node)[0];
         let port_site = PortSite { link, network: site.network, wire: site.wire, memory: Memory::PerPort(buffer) };
-        EmulatedNic {
-            port: T::port(config, &port_site),
-            shared: T::shared(config, site),
-            pool: Pool::default(),
-            effects: Effects::default(),
-            number: site.network.link(link).from_port,
-            rate: site.line_rate(),
-            busy_until: Time::ZERO,
-            not_before: None,
-            blocked: false,
-            dropped: 0,
+        let below = Link { now: Time::ZERO, pool: Pool::default(), busy_until: Time::ZERO, sent: VecDeque::new(), dropped: 0 };
+        let mut ports = Ports::new(below, vec![T::shared(config, site)]);
+        ports.push(T::port(config, &port_site), site.network.link(link).from_port, site.line_rate(), (), ());
+        EmulatedNic { ports }
+    }
+
+    /// Sets the current time, which must not decrease.
+    pub fn set_now(&mut self, now: Time) {
+        self.ports.link_layer.now = now;
+    }
+
+    /// Whether the NIC takes a packet from a [`Nic::Pulled`](flowloom_core::Nic::Pulled) endpoint now. If not because it is busy, it must be
+    /// served when it is free.
+    pub fn takes_packet(&mut self) -> bool {
+        let wanted = self.ports.wants_packet(NIC);
+        if !wanted {
+            self.ports.schedule_pull(NIC);
         }
+        wanted
     }
 
-    /// Whether the link is idle.
-    pub fn is_idle(&self, now: Time) -> bool {
-        self.busy_until <= now
+    /// When [`EmulatedNic::serve`] must be called next.
+    pub fn next_service(&self) -> Option<Time> {
+        Some(self.ports.serve_at(NIC)).filter(|at| *at < Time::MAX)
     }
 
-    /// Whether the NIC takes a packet from a [`Nic::Pulled`](flowloom_core::Nic::Pulled) endpoint now.
-    pub fn wants_packet(&self, now: Time) -> bool {
-        self.is_idle(now) && !self.blocked
-    }
-
-    /// When the NIC must be served next, later than `now`. `endpoint_has_more` tells whether the endpoint may have packets to send.
-    pub fn next_service(&self, now: Time, endpoint_has_more: bool) -> Option<Time> {
-        if self.busy_until > now {
-            (endpoint_has_more || !self.pool.is_empty()).then_some(self.busy_until)
-        } else {
-            self.not_before.filter(|at| *at > now)
-        }
+    /// Sends the next packet if the link is free.
+    pub fn serve(&mut self) {
+        self.ports.serve_now(NIC);
     }
 
     /// Queues a packet of the endpoint.
-    pub fn enqueue(&mut self, now: Time, packet: Packet<T::Header>) {
-        let id = self.pool.insert(packet);
-        self.blocked = false;
-        self.call(now, |port, call| port.enqueue(call, id));
+    pub fn enqueue(&mut self, packet: Packet<T::Header>) {
+        let id = self.ports.link_layer.pool.insert(packet);
+        self.ports.enqueue(NIC, id, PortNumber::LOCAL);
     }
 
-    /// Takes the next packet to send. The link must be idle, and is busy with this packet from `now` on.
-    pub fn dequeue(&mut self, now: Time) -> Option<Packet<T::Header>> {
-        debug_assert!(self.is_idle(now));
-        self.not_before = None;
-        match self.call(now, Discipline::dequeue) {
-            Dequeue::Packet(id) => {
-                let packet = self.take(id);
-                self.busy_until = now + self.rate.transmit_time(packet.size());
-                self.blocked = false;
-                Some(packet)
-            }
-            Dequeue::Idle => {
-                self.blocked = !self.pool.is_empty();
-                None
-            }
-            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
-                self.not_before = Some(at);
-                self.blocked = false;
-                None
-            }
-        }
+    /// The next packet that left the NIC, oldest first.
+    pub fn poll_sent(&mut self) -> Option<Packet<T::Header>> {
+        self.ports.link_layer.sent.pop_front()
     }
 
-    fn take(&mut self, id: PacketId) -> Packet<T::Header> {
-        let packet = self.pool[id];
-        self.pool.remove(id);
-        packet
-    }
-
-    fn call<R>(
-        &mut self,
-        now: Time,
-        operation: impl FnOnce(&mut T::Port, &mut PortCall<'_, T::Header, <T::Port as Discipline<T::Header>>::Shared>) -> R,
-    ) -> R {
-        let mut call = PortCall {
-            now,
-            pool: &mut self.pool,
-            shared: &mut self.shared,
-            number: self.number,
-            ingress: PortNumber::LOCAL,
-            rate: self.rate,
-            effects: &mut self.effects,
-        };
-        let result = operation(&mut self.port, &mut call);
-        if self.effects.any {
-            let effects = std::mem::take(&mut self.effects);
-            self.dropped += effects.dropped.len() as u64;
-            effects.dropped.iter().for_each(|(id, _)| self.pool.remove(*id));
-        }
-        result
+    /// Packets that the port has dropped.
+    pub fn dropped(&self) -> u64 {
+        self.ports.link_layer.dropped
     }
 }

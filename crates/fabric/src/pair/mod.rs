@@ -13,8 +13,8 @@ mod setup;
 
 pub use crate::fault::Fate;
 pub use delivery::Delivery;
-use hook::{Hook, Tap};
 pub use hook::{Faults, SentPacket};
+use hook::{Hook, Tap};
 pub use log::Log;
 pub use setup::PairSetup;
 

@@ -59,7 +59,10 @@ impl PairSetup {
     /// Hosts around one switch, which forwards a packet when its first bit arrives.
     fn star(&self) -> Network {
         assert!(self.hosts >= 2, "a pair is two");
-        assert!(self.delay > Duration::ZERO && self.delay.as_ps().is_multiple_of(2), "half the delay lies on each side of the switch");
+        assert!(
+            self.delay > Duration::ZERO && self.delay.as_ps().is_multiple_of(2),
+            "half the delay lies on each side of the switch"
+        );
         let mut network = Network::new(self.hosts, Switching::CutThrough { header: Bytes::ZERO });
         let switch = network.add_switch(1, "switch", "switch");
         for host in 0..self.hosts as u32 {

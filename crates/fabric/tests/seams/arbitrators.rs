@@ -6,6 +6,7 @@ use flowloom_core::{
     Bytes, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, NodeKind, Packet, Placement, PortSite, Site, Time, Transport,
     topology,
 };
+use flowloom_fabric::pair::{Fate, Pair, PairSetup};
 use flowloom_transports::disciplines::{Buffer, StrictPriority};
 
 use crate::common::blast::{Blaster, Header, Kind};
@@ -176,4 +177,43 @@ fn flows_that_share_a_switch_are_ranked_by_it() {
         assert_eq!(classes, BTreeSet::from([rank as u8]));
     }
     assert!(report.records.is_sorted_by_key(|record| record.received));
+}
+
+/// One host under each of two leaves, which are nodes 2 and 3.
+fn two_leaves() -> Pair<Pase> {
+    let network = topology::dumbbell(1, gbps(10), gbps(10), HOP_DELAY, STORE);
+    Pair::new(&(), PairSetup { network: Some(network), ..PairSetup::default() })
+}
+
+/// The flows that the arbitrator of each leaf knows.
+fn known(pair: &Pair<Pase>) -> [usize; 2] {
+    [2, 3].map(|leaf| pair.control(NodeId(leaf)).flows.len())
+}
+
+/// As in `data_starts_when_the_farthest_arbitrator_has_answered`, with the test kit.
+#[test]
+fn a_pair_drives_arbitrators_at_switches() {
+    let mut pair = two_leaves();
+    let flow = pair.open(0, 1, 1460);
+    pair.run_to_end(ns(1_000_000));
+    assert_eq!(pair.flow(flow).received, Some(ns(960 + 3 * 1400)));
+    assert_eq!(known(&pair), [1, 1]);
+}
+
+/// A request to the first leaf goes from the host's NIC straight to the leaf's endpoint; it is lost like any other packet. So are answers
+/// that leave a switch.
+#[test]
+fn the_hook_sees_packets_to_and_from_arbitrators() {
+    for (lost_src, lost_dst, flows) in [(0, 2, [0, 1]), (0, 3, [1, 0]), (2, 0, [1, 1]), (3, 0, [1, 1])] {
+        let mut pair = two_leaves();
+        pair.on_packet(move |sent| {
+            let lost = (sent.packet.src, sent.packet.dst) == (NodeId(lost_src), NodeId(lost_dst));
+            if lost { Fate::Drop } else { Fate::Pass }
+        });
+        let flow = pair.open(0, 1, 1460);
+        pair.run(ns(1_000_000));
+        assert_eq!(known(&pair), flows, "from {lost_src} to {lost_dst}");
+        assert!(pair.flow(flow).received.is_none(), "the flow waits for an answer");
+        assert_eq!(pair.sent().iter().filter(|sent| sent.fate == Fate::Drop).count(), 1);
+    }
 }

@@ -4,6 +4,7 @@ mod arbitrators;
 #[path = "../common/mod.rs"]
 mod common;
 mod limiter;
+mod pair;
 mod paths;
 mod pause;
 mod shared_memory;

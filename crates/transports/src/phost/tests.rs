@@ -205,8 +205,10 @@ fn the_earlier_deadline_wins_over_the_shorter_flow() {
     pair.open_flow(flow(1, 1, 2, 40));
     pair.run_to_end(SECOND);
     let alone = (CONTROL + DELAY) * 2 + SLOT * 100 + DELAY;
-    // The requests meet at the switch. If the urgent one is second, the other flow has one token before it.
-    assert!(pair.flow(FlowId(0)).fct() <= alone + SLOT + CONTROL);
+    // The requests meet at the switch. The urgent one is second, so the other flow has had one token. The other request is repeated, which
+    // costs the link a short time.
+    let urgent = pair.flow(FlowId(0)).fct();
+    assert!(urgent <= alone + SLOT + CONTROL * 4, "{urgent} against {alone} alone");
     assert!(pair.flow(FlowId(1)).fct() >= alone + SLOT * 30);
 }
 

@@ -1,0 +1,352 @@
+//! The ports' side of a driver.
+
+use crate::{Dequeue, Discipline, DropReason, Effects, LinkId, NodeId, PacketId, Pool, PortCall, PortNumber, Rate, Time};
+
+/// What egress ports send on: the clock, the packets, the links, and the accounts of what happens. `LinkId` names a link and its egress
+/// port.
+pub trait LinkLayer<H> {
+    /// What it keeps in each port and needs for every packet.
+    type Line;
+    /// What it keeps in each port and needs less often, such as counters.
+    type Books;
+    /// The current time.
+    fn now(&self) -> Time;
+    /// All packets.
+    fn pool(&mut self) -> &mut Pool<H>;
+    /// When the link has sent what it is sending now; the current time or earlier if it is free.
+    fn busy_until(&self, link: LinkId) -> Time;
+    /// The node that a port belongs to.
+    fn node(line: &Self::Line) -> NodeId;
+    /// The link that another port of the node sends on.
+    fn sibling(&self, line: &Self::Line, number: PortNumber) -> LinkId;
+    /// Sends a packet over a free link of this rate. Returns when the link is free again.
+    fn transmit(&mut self, link: LinkId, rate: Rate, line: &Self::Line, books: &mut Self::Books, id: PacketId) -> Time;
+    /// Makes [`Ports::serve_now`] be called at this time, if [`Ports::is_due`] then.
+    fn schedule_service(&mut self, link: LinkId, at: Time);
+    /// A packet has arrived at a port.
+    fn arrived(&mut self, link: LinkId, books: &Self::Books, id: PacketId) {
+        let _ = (link, books, id);
+    }
+    /// A queue of `queued` packets changes by so many packets and bytes.
+    fn queue_changes(&mut self, books: &mut Self::Books, queued: u32, packets: i32, bytes: i64) {
+        let _ = (books, queued, packets, bytes);
+    }
+    /// A packet was queued, and what it pushed out has left the queue.
+    fn queued(&mut self, books: &mut Self::Books) {
+        let _ = books;
+    }
+    /// Packets were marked.
+    fn marked(&mut self, books: &mut Self::Books, packets: u64) {
+        let _ = (books, packets);
+    }
+    /// A packet's payload was cut off.
+    fn trimmed(&mut self, books: &mut Self::Books, id: PacketId, payload_bytes: u32) {
+        let _ = (books, id, payload_bytes);
+    }
+    /// A packet is a copy that fault injection made.
+    fn duplicated(&mut self, id: PacketId, payload_bytes: u32) {
+        let _ = (id, payload_bytes);
+    }
+    /// Removes a packet that was dropped at a port or on its link.
+    fn drop_packet(&mut self, link: LinkId, books: &mut Self::Books, id: PacketId, why: DropReason);
+}
+
+/// An egress port: its discipline, and what the driver remembers between calls. The fields that every packet needs come first.
+#[repr(C, align(64))]
+struct EgressPort<P, L, B> {
+    /// The time of the port's pending service event, [`Time::MAX`] if there is none. A service event at any other time is stale.
+    serve_at: Time,
+    queued_packets: u32,
+    number: PortNumber,
+    /// The port had queued packets when it was last served, and sent none: a paused port.
+    blocked: bool,
+    line: L,
+    discipline: P,
+    rate: Rate,
+    books: B,
+}
+
+impl<P, L, B> EgressPort<P, L, B> {
+    /// Carries out a discipline's decision.
+    #[inline]
+    fn carry_out<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, choice: Dequeue, link_layer: &mut K) {
+        match choice {
+            Dequeue::Packet(id) => {
+                let packet = &link_layer.pool()[id];
+                if packet.dst != NodeId::LINK {
+                    let bytes = i64::from(packet.size_bytes);
+                    self.queue_changes(-1, -bytes, link_layer);
+                }
+                self.transmit(link, id, link_layer);
+            }
+            Dequeue::Idle => self.blocked = self.queued_packets > 0,
+            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => {
+                debug_assert!(at > link_layer.now(), "an event with zero delay");
+                self.blocked = matches!(choice, Dequeue::ClosedUntil(_));
+                self.serve_by(link, at, link_layer);
+            }
+        }
+    }
+
+    /// Sends a packet over the link.
+    #[inline(always)]
+    fn transmit<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, id: PacketId, link_layer: &mut K) {
+        self.blocked = false;
+        if self.serve_at == link_layer.now() {
+            // Another event at this time has already served the port, so the pending service event becomes stale.
+            self.serve_at = Time::MAX;
+        }
+        let free_at = link_layer.transmit(link, self.rate, &self.line, &mut self.books, id);
+        if self.queued_packets > 0 {
+            self.serve_by(link, free_at, link_layer);
+        }
+    }
+
+    /// Schedules service of the port at `at`, unless an earlier service is pending.
+    #[inline]
+    fn serve_by<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, at: Time, link_layer: &mut K) {
+        if at < self.serve_at {
+            self.serve_at = at;
+            link_layer.schedule_service(link, at);
+        }
+    }
+
+    #[inline]
+    fn queue_changes<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, packets: i32, bytes: i64, link_layer: &mut K) {
+        link_layer.queue_changes(&mut self.books, self.queued_packets, packets, bytes);
+        self.queued_packets = self.queued_packets.wrapping_add_signed(packets);
+    }
+}
+
+/// Builds the [`PortCall`] for an egress port. A macro, because it borrows the fields of [`Ports`] separately while `egress` is borrowed
+/// too.
+macro_rules! port_call {
+    ($ports:ident, $egress:ident, $ingress:expr) => {
+        PortCall {
+            now: $ports.link_layer.now(),
+            shared: &mut $ports.shared[K::node(&$egress.line).index()],
+            pool: $ports.link_layer.pool(),
+            number: $egress.number,
+            ingress: $ingress,
+            rate: $egress.rate,
+            effects: &mut $ports.effects,
+        }
+    };
+}
+
+/// All egress ports of a network, or of one node, and the link layer below them.
+pub struct Ports<H, P: Discipline<H>, K: LinkLayer<H>> {
+    /// The link layer.
+    pub link_layer: K,
+    egress_ports: Vec<EgressPort<P, K::Line, K::Books>>,
+    shared: Vec<P::Shared>,
+    effects: Effects,
+    /// Ports that were woken by another port of their node and are not yet served.
+    woken: Vec<LinkId>,
+}
+
+impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
+    /// No ports yet. `shared` holds what the ports of each node share, by the node's index.
+    pub fn new(link_layer: K, shared: Vec<P::Shared>) -> Self {
+        Ports { link_layer, egress_ports: Vec::new(), shared, effects: Effects::default(), woken: Vec::new() }
+    }
+
+    /// Adds the port of the link whose index is the number of ports so far.
+    pub fn push(&mut self, discipline: P, number: PortNumber, rate: Rate, line: K::Line, books: K::Books) {
+        let (serve_at, queued_packets, blocked) = (Time::MAX, 0, false);
+        self.egress_ports.push(EgressPort { serve_at, queued_packets, number, blocked, line, discipline, rate, books });
+    }
+
+    /// The time of the port's pending service, [`Time::MAX`] if there is none.
+    #[inline]
+    pub fn serve_at(&self, link: LinkId) -> Time {
+        self.egress_ports[link.index()].serve_at
+    }
+
+    #[cfg(test)]
+    pub(super) fn discipline_mut(&mut self, link: LinkId) -> &mut P {
+        &mut self.egress_ports[link.index()].discipline
+    }
+
+    #[cfg(test)]
+    pub(super) fn shared_mut(&mut self, node: NodeId) -> &mut P::Shared {
+        &mut self.shared[node.index()]
+    }
+
+    /// Whether a NIC takes a packet from its endpoint now.
+    #[inline]
+    pub fn wants_packet(&self, nic: LinkId) -> bool {
+        self.link_layer.busy_until(nic) <= self.link_layer.now() && !self.egress_ports[nic.index()].blocked
+    }
+
+    /// Schedules service of a busy NIC at the time when it is free again, which then takes the next packet from its endpoint.
+    #[inline]
+    pub fn schedule_pull(&mut self, nic: LinkId) {
+        let at = self.link_layer.busy_until(nic);
+        if at > self.link_layer.now() {
+            self.serve_by(nic, at);
+        }
+    }
+
+    /// Whether a port's service is due at the current time. If not, the service event that has come is stale.
+    #[inline]
+    pub fn is_due(&self, link: LinkId) -> bool {
+        self.serve_at(link) == self.link_layer.now()
+    }
+
+    /// What the link layer keeps in a port.
+    #[inline]
+    pub fn line(&self, link: LinkId) -> &K::Line {
+        &self.egress_ports[link.index()].line
+    }
+
+    /// Serves a port whose service is due, or schedules its service if the link is busy.
+    #[inline]
+    pub fn serve_now(&mut self, link: LinkId) {
+        self.egress_ports[link.index()].serve_at = Time::MAX;
+        self.serve_or_schedule(link);
+    }
+
+    /// Adds a packet to a port's queue. If the port is free, it sends a packet at once.
+    #[inline(always)]
+    pub fn enqueue(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
+        let egress = &mut self.egress_ports[link.index()];
+        self.link_layer.arrived(link, &egress.books, id);
+        let free = self.link_layer.busy_until(link) <= self.link_layer.now();
+        if free && egress.queued_packets == 0 && egress.discipline.pass(&mut port_call!(self, egress, ingress), id) {
+            // The packet enters and leaves the queue at the same time, so the queue's length does not change.
+            if self.effects.any {
+                self.transmit_with_effects(link, id);
+            } else {
+                egress.transmit(link, id, &mut self.link_layer);
+            }
+        } else {
+            self.enqueue_and_serve(link, id, ingress);
+        }
+    }
+
+    /// The slow path of sending at once: the discipline had side effects.
+    #[cold]
+    #[inline(never)]
+    fn transmit_with_effects(&mut self, link: LinkId, id: PacketId) {
+        self.apply_effects(link);
+        self.egress_ports[link.index()].transmit(link, id, &mut self.link_layer);
+        self.serve_woken();
+    }
+
+    fn enqueue_and_serve(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
+        let egress = &mut self.egress_ports[link.index()];
+        let bytes = i64::from(self.link_layer.pool()[id].size_bytes);
+        egress.queue_changes(1, bytes, &mut self.link_layer);
+        egress.discipline.enqueue(&mut port_call!(self, egress, ingress), id);
+        if self.effects.any {
+            self.apply_effects(link);
+        }
+        self.link_layer.queued(&mut self.egress_ports[link.index()].books);
+        self.serve_or_schedule(link);
+        if !self.woken.is_empty() {
+            self.serve_woken();
+        }
+    }
+
+    /// Serves the ports that disciplines woke. It is called after the event that woke them is complete.
+    #[cold]
+    fn serve_woken(&mut self) {
+        while let Some(sibling) = self.woken.pop() {
+            self.serve_or_schedule(sibling);
+        }
+    }
+
+    #[inline]
+    fn serve_or_schedule(&mut self, link: LinkId) {
+        let busy_until = self.link_layer.busy_until(link);
+        if busy_until <= self.link_layer.now() {
+            self.serve(link);
+        } else {
+            self.serve_by(link, busy_until);
+        }
+    }
+
+    /// Schedules service of the port at `at`, unless an earlier service is pending.
+    #[inline]
+    fn serve_by(&mut self, link: LinkId, at: Time) {
+        self.egress_ports[link.index()].serve_by(link, at, &mut self.link_layer);
+    }
+
+    /// Takes the next packet from a free port and sends it over the link.
+    fn serve(&mut self, link: LinkId) {
+        let egress = &mut self.egress_ports[link.index()];
+        debug_assert!(self.link_layer.busy_until(link) <= self.link_layer.now());
+        let choice = egress.discipline.dequeue(&mut port_call!(self, egress, PortNumber::LOCAL));
+        if self.effects.any {
+            self.serve_with_effects(link, choice);
+        } else {
+            egress.carry_out(link, choice, &mut self.link_layer);
+        }
+    }
+
+    /// The slow path of serving: the discipline had side effects.
+    #[cold]
+    #[inline(never)]
+    fn serve_with_effects(&mut self, link: LinkId, choice: Dequeue) {
+        self.apply_effects(link);
+        self.egress_ports[link.index()].carry_out(link, choice, &mut self.link_layer);
+        self.serve_woken();
+    }
+
+    /// Gives a link frame to the port that it is addressed to, and serves that port.
+    pub fn link_frame(&mut self, link: LinkId, id: PacketId) {
+        let egress = &mut self.egress_ports[link.index()];
+        egress.discipline.handle_link_frame(&mut port_call!(self, egress, PortNumber::LOCAL), id);
+        egress.blocked = false;
+        if self.effects.any {
+            self.apply_effects(link);
+        }
+        self.link_layer.pool().remove(id);
+        self.serve_or_schedule(link);
+        // A paused NIC did not take its endpoint's packets, so it must be served again.
+        self.schedule_pull(link);
+        self.serve_woken();
+    }
+
+    /// Applies the side effects of a call on a discipline.
+    #[cold]
+    #[inline(never)]
+    fn apply_effects(&mut self, link: LinkId) {
+        let mut effects = std::mem::take(&mut self.effects);
+        let egress = &mut self.egress_ports[link.index()];
+        let link_layer = &mut self.link_layer;
+        for (id, payload, size_bytes) in effects.duplicated.drain(..) {
+            egress.queue_changes(1, i64::from(size_bytes), link_layer);
+            link_layer.duplicated(id, payload);
+        }
+        for (id, payload, cut) in effects.trimmed.drain(..) {
+            egress.queue_changes(0, -i64::from(cut), link_layer);
+            link_layer.trimmed(&mut egress.books, id, payload);
+        }
+        link_layer.marked(&mut egress.books, std::mem::take(&mut effects.marked));
+        self.woken.extend(effects.woken.drain(..).map(|port| link_layer.sibling(&egress.line, port)));
+        for (id, why) in effects.dropped.drain(..) {
+            let bytes = i64::from(link_layer.pool()[id].size_bytes);
+            egress.queue_changes(-1, -bytes, link_layer);
+            link_layer.drop_packet(link, &mut egress.books, id, why);
+        }
+        effects.any = false;
+        self.effects = effects;
+    }
+
+    /// Removes a packet that was lost on a link.
+    pub fn drop_packet(&mut self, link: LinkId, id: PacketId, why: DropReason) {
+        self.link_layer.drop_packet(link, &mut self.egress_ports[link.index()].books, id, why);
+    }
+
+    /// Brings the accounts of all ports up to the current time and returns them.
+    pub fn close_books<R>(&mut self, report: impl Fn(&K::Books) -> R) -> Vec<R> {
+        let link_layer = &mut self.link_layer;
+        let close = |egress: &mut EgressPort<P, K::Line, K::Books>| {
+            egress.queue_changes(0, 0, link_layer);
+            report(&egress.books)
+        };
+        self.egress_ports.iter_mut().map(close).collect()
+    }
+}
