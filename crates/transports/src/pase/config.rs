@@ -85,7 +85,7 @@ pub struct Config {
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
     pub delegation_period: Duration,
-    /// The least share, relative to an equal one (A13).
+    /// The least share while more is demanded than the link has, relative to an equal share (A13).
     #[schemars(range(min = 0.001, max = 1))]
     pub delegation_floor: f64,
     /// How often a flow asks its arbitrators, in base round trips between the hosts that are furthest apart (A6).

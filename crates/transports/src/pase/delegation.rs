@@ -83,16 +83,22 @@ impl Children {
         known.map(|(_, last)| *last = Some((now, demand))).is_some()
     }
 
-    /// The capacity of a child's virtual link: in proportion to the demands, but at least `floor` of an equal share, both before the
-    /// shares are scaled to the whole link.
+    /// The capacity of a child's virtual link. If the link can carry all demands, it is the child's demand and an equal part of what is
+    /// left. If not, the link is divided in proportion to the demands, but with at least `floor` of an equal share for each child, both before
+    /// the shares are scaled to the whole link.
     pub fn capacity(&self, now: Time, child: NodeId, floor: f64, period: Duration) -> Rate {
         let demand = |last: &Option<(Time, Rate)>| match last {
             Some((at, rate)) if now - *at <= period * VALID_PERIODS => rate.as_bps() as f64,
             _ => 0.0,
         };
         let total: f64 = self.demands.iter().map(|(_, last)| demand(last)).sum();
+        let spare = self.whole.as_bps() as f64 - total;
+        if spare >= 0.0 {
+            let own: f64 = self.demands.iter().filter(|(node, _)| *node == child).map(|(_, last)| demand(last)).sum();
+            return Rate::from_bps((own + spare / self.demands.len() as f64) as u64);
+        }
         let least = floor / self.demands.len() as f64;
-        let part = |last: &Option<(Time, Rate)>| if total > 0.0 { (demand(last) / total).max(least) } else { 1.0 };
+        let part = |last: &Option<(Time, Rate)>| (demand(last) / total).max(least);
         let all: f64 = self.demands.iter().map(|(_, last)| part(last)).sum();
         let own: f64 = self.demands.iter().filter(|(node, _)| *node == child).map(|(_, last)| part(last)).sum();
         Rate::from_bps((self.whole.as_bps() as f64 * own / all) as u64)
@@ -121,8 +127,8 @@ mod tests {
         (Paths::new(Arc::new(network), Routing::Ecmp, 1), link, NodeId(12), [NodeId(8), NodeId(9)])
     }
 
-    /// By hand: 3 of 4 Gb/s demanded are three quarters of 10 Gb/s. One child alone leaves the other a tenth of half the link: 1 and 0.05
-    /// of 1.05.
+    /// By hand: of 10 Gb/s, 3 and 1 are demanded, and each child gets half of the other 6. If 15 and 5 are demanded, they get three quarters
+    /// and a quarter. One child alone leaves the other a tenth of half the link: 1 and 0.05 of 1.05.
     #[test]
     fn shares_follow_demands_and_leave_a_floor() {
         let (paths, link, agg, [one, other]) = tree();
@@ -136,6 +142,9 @@ mod tests {
         near(shares(&children, 0), [5.0, 5.0]);
         assert!(children.report(at_ms(1), one, Rate::from_gbps(3)));
         assert!(children.report(at_ms(1), other, Rate::from_gbps(1)));
+        near(shares(&children, 1), [6.0, 4.0]);
+        assert!(children.report(at_ms(1), one, Rate::from_gbps(15)));
+        assert!(children.report(at_ms(1), other, Rate::from_gbps(5)));
         near(shares(&children, 1), [7.5, 2.5]);
         assert!(children.report(at_ms(2), other, Rate::default()));
         near(shares(&children, 2), [10.0 / 1.05, 0.5 / 1.05]);

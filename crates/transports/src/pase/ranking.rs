@@ -199,7 +199,7 @@ mod tests {
         }
         let node = *ranking.node(at);
         assert!(within.contains(&node.rank));
-        assert_eq!(node.sum, u128::from(node.demand) + ranking.sum(node.left) + ranking.sum(node.right));
+        assert_eq!(node.sum, u64::from(node.demand) + ranking.sum(node.left) + ranking.sum(node.right));
         for child in [node.left, node.right].into_iter().filter(|child| *child != NONE) {
             assert!(ranking.node(child).weight < node.weight);
         }

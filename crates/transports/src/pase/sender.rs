@@ -125,7 +125,7 @@ impl Sender {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         let state = &mut self.flows[slot];
         // An answer may come after the flow was pruned, or from anywhere.
-        if state.fixed.parent != Some(from) || state.asked == Asked::Pruned {
+        if state.fixed.parent != Some(from) || matches!(state.asked, Asked::Pruned | Asked::Sent) {
             return;
         }
         state.unheard = 0;
@@ -177,13 +177,16 @@ impl Sender {
         let state = &mut self.flows[slot];
         let Some(parent) = state.fixed.parent else { return };
         let course = state.fixed.course;
+        if state.unsent() == 0 {
+            return;
+        }
         let here = self.uplink.share(course.flow).expect("a flow under way");
         if here.queue >= self.config.pruning_depth {
-            if state.asked != Asked::Pruned {
+            if matches!(state.asked, Asked::Waiting(_) | Asked::Answered) {
                 out.packets.push_back(self.messages.leave(course, parent));
-                state.asked = Asked::Pruned;
                 state.alone = false;
             }
+            state.asked = Asked::Pruned;
             // If it is not pruned any more, it stays in its queue until the answer comes.
             state.upper = Some(Share { queue: here.queue, ..Share::FREE });
             return;
@@ -323,7 +326,14 @@ impl Sender {
             out.packets.push_back(packet);
             state.spoke = true;
         }
-        self.flows[slot].arm_if_outstanding(now, &self.config);
+        let state = &mut self.flows[slot];
+        state.arm_if_outstanding(now, &self.config);
+        if state.unsent() == 0
+            && let (Some(parent), Asked::Waiting(_) | Asked::Answered) = (state.fixed.parent, state.asked)
+        {
+            out.packets.push_back(self.messages.leave(state.fixed.course, parent));
+            state.asked = Asked::Sent;
+        }
         self.schedule(slot);
     }
 

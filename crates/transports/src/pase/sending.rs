@@ -21,6 +21,8 @@ pub(super) enum Asked {
     Waiting(Time),
     /// The last request was answered.
     Answered,
+    /// All is sent, and nothing is known to be lost: it needs no more of the links, and has left its arbitrators.
+    Sent,
 }
 
 /// What does not change about a flow.
@@ -144,25 +146,41 @@ impl Sending {
 
     /// What the flow asks of an arbitrator now. The rest of its path grants `elsewhere`.
     pub fn request(&self, rule: Demand, elsewhere: [Option<Share>; 2]) -> Request {
-        let Fixed { size, packets, payload, packet_rate, line, .. } = self.fixed;
+        let Fixed { size, packets, payload, packet_rate, .. } = self.fixed;
         let left = u64::from(packets - self.board.acked());
         let key = self.fixed.key.unwrap_or_else(|| u32::try_from(size.get().min(left * payload)).unwrap_or(u32::MAX));
-        let demand = match rule {
-            Demand::Line => line,
-            Demand::Remaining | Demand::Granted => line.min(Rate::from_bps(packet_rate.saturating_mul(left))),
-        };
+        let demand = self.demand(rule);
         // Its queue counts, and not its rate, which is limited by this demand in turn.
         let waits = rule == Demand::Granted && elsewhere.into_iter().flatten().any(|share| share.queue > 0);
         let demand = if waits { demand.min(Rate::from_bps(packet_rate)) } else { demand };
         Request { key, demand }
     }
 
-    /// What guides the window now.
+    /// Packets that are still to be sent, or to be sent again.
+    pub fn unsent(&self) -> u32 {
+        self.fixed.packets - self.board.acked() - self.board.in_flight()
+    }
+
+    /// The most that the flow can send: what is left to send, in one round trip. What is on its way needs no more of the links, or the next
+    /// flow would have to wait for the last acknowledgement. It is above 0, which would mean that the flow is not arbitrated.
+    fn demand(&self, rule: Demand) -> Rate {
+        let Fixed { packet_rate, line, .. } = self.fixed;
+        match rule {
+            Demand::Line => line,
+            Demand::Remaining | Demand::Granted => {
+                line.min(Rate::from_bps(packet_rate.saturating_mul(u64::from(self.unsent())).max(1)))
+            }
+        }
+    }
+
+    /// What guides the window now. A flow that gets all that it demands is limited by its NIC alone.
     pub fn guide(&self, config: &Config) -> Guide {
         if self.alone || self.fixed.background || !config.reference_rate {
             return Guide::Nothing;
         }
-        let reference = self.share.rate.as_bps().div_ceil(self.fixed.packet_rate);
+        let limited = self.share.rate < self.demand(config.demand);
+        let rate = if limited { self.share.rate } else { self.fixed.line };
+        let reference = rate.as_bps().div_ceil(self.fixed.packet_rate);
         let place = Place::of(self.share.queue, config.lowest_class());
         Guide::Reference(place, u32::try_from(reference).unwrap_or(u32::MAX))
     }
