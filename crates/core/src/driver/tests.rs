@@ -137,6 +137,7 @@ mod endpoints {
             deadline: None,
             tenant: 0,
             coflow: None,
+            background: false,
         };
         let endpoint = || Scripted { packets: 2, ..Scripted::default() };
         let (inside, around) = calls(endpoint(), 1, |endpoint, around| open(endpoint, around, &flow));

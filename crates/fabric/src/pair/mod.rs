@@ -64,6 +64,7 @@ impl<T: Transport> Pair<T> {
             deadline: None,
             tenant: 0,
             coflow: None,
+            background: false,
         });
         id
     }

@@ -10,7 +10,7 @@ use flowloom_core::{Duration, Rate, Switching, topology};
 use super::*;
 use crate::spec::{
     Burst, ClosedLoop, Deadline, ExponentialDeadline, Fixed, HostRef, Incast, LoadLink, MatrixKind, Permutation, Poisson,
-    Quantity, Sizes, Tenant, Trace, UniformDeadline,
+    Quantity, Receivers, Sizes, Tenant, Trace, Uniform, UniformDeadline,
 };
 
 const WIRE: WireProfile = WireProfile::IP_1500;
@@ -34,7 +34,8 @@ fn flows_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Vec<Flow> {
     workload_in(spec, network, seed).flows
 }
 fn workload_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Workload {
-    let workload = generate(spec, network, &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
+    let table = WorkloadTable { spec: spec.clone(), background: Vec::new() };
+    let workload = generate(&table, network, &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
     let flows = &workload.flows;
     assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index));
     assert!(flows.is_sorted_by_key(|flow| flow.start));
@@ -223,8 +224,18 @@ fn a_matrix_said_twice_is_one() {
 }
 
 fn incast(senders: u32, bytes: u64, requests: u32, load: Option<f64>, period: Option<Duration>) -> WorkloadKind {
-    let (bytes, period) = (Quantity(Bytes::new(bytes)), period.map(Quantity));
-    WorkloadKind::Incast(Incast { senders, bytes, requests, receiver: None, load, mean_gap: None, period, deadline: None })
+    WorkloadKind::Incast(Incast {
+        senders,
+        bytes: Some(Quantity(Bytes::new(bytes))),
+        sizes: None,
+        requests,
+        receiver: None,
+        receivers: Receivers::Random,
+        load,
+        mean_gap: None,
+        period: period.map(Quantity),
+        deadline: None,
+    })
 }
 
 #[test]
@@ -288,6 +299,30 @@ fn the_load_of_one_receiver_is_that_of_its_link() {
     assert!(counts.iter().map(|n| (n - expected).powi(2) / expected).sum::<f64>() < 200.0);
 }
 
+/// The PASE paper's rack (§4.2.2): 40 hosts at 1 Gb/s aggregate the answers of all others in turn. A flow has 2 to 198 kB, 100 kB on
+/// average, each drawn on its own.
+#[test]
+fn hosts_take_turns_to_receive_and_flows_draw_their_sizes() {
+    let rack = topology::single_switch(40, Rate::from_gbps(1), Duration::from_us(25), Switching::StoreAndForward);
+    let sizes = Sizes::Uniform(Uniform { uniform: [2_000, 198_000].map(|bytes| Quantity(Bytes::new(bytes))) });
+    let WorkloadKind::Incast(any) = incast(39, 1, 2_000, Some(0.5), None) else { unreachable!() };
+    let kind = WorkloadKind::Incast(Incast { bytes: None, sizes: Some(sizes), receivers: Receivers::RoundRobin, ..any });
+    let flows = flows_in(&WorkloadSpec::One(kind), &rack, 1);
+    for (query, flows) in flows.chunks(39).enumerate() {
+        let receiver = NodeId(query as u32 % 40);
+        assert!(flows.iter().all(|flow| flow.dst == receiver && flow.coflow == Some(query as u32)));
+        assert_eq!(flows.iter().map(|flow| flow.src).collect::<HashSet<NodeId>>().len(), 39);
+    }
+    // The standard deviation of a uniform size is 196 kB / √12.
+    let bytes: Vec<f64> = flows.iter().map(|flow| flow.size.get() as f64).collect();
+    let n = bytes.len() as f64;
+    let mean = bytes.iter().sum::<f64>() / n;
+    assert!((mean - 100_000.0).abs() < 3.3 * 196_000.0 / (12.0 * n).sqrt(), "{mean}");
+    assert!(bytes.iter().all(|bytes| (2_000.0..=198_000.0).contains(bytes)));
+    let load = wire_bytes(&flows) / flows.last().unwrap().start.as_secs_f64() / (40.0 * 1.25e8);
+    assert!((load / 0.5 - 1.0).abs() < 3.3 / 2_000f64.sqrt(), "{load}");
+}
+
 /// Gaps between requests are exponential: their mean equals their standard deviation.
 #[test]
 fn requests_at_a_mean_gap_are_a_poisson_process() {
@@ -345,7 +380,10 @@ fn a_trace_is_read_as_it_is_written() {
         "# made by hand\nstart_s, src, dst, bytes, deadline_s, tenant, coflow\n0, 0, 143, 1460, , ,\n1.5e-6,h3,2,0,0.25,1,7\n";
     std::fs::write(folder.join("flows.csv"), text).unwrap();
     let trace = WorkloadSpec::One(WorkloadKind::Trace(Trace { file: "flows.csv".to_owned() }));
-    let flows = generate(&trace, &fabric(), &WIRE, 1, &folder).map_err(|error| error.to_string()).unwrap().flows;
+    let flows = generate(&WorkloadTable { spec: trace, background: Vec::new() }, &fabric(), &WIRE, 1, &folder)
+        .map_err(|error| error.to_string())
+        .unwrap()
+        .flows;
     std::fs::remove_dir_all(&folder).unwrap();
     let first = Flow {
         id: FlowId(0),
@@ -356,6 +394,7 @@ fn a_trace_is_read_as_it_is_written() {
         deadline: None,
         tenant: 0,
         coflow: None,
+        background: false,
     };
     let second = Flow {
         id: FlowId(1),
@@ -366,6 +405,7 @@ fn a_trace_is_read_as_it_is_written() {
         deadline: Some(Time::ZERO + Duration::from_ms(250)),
         tenant: 1,
         coflow: Some(7),
+        background: false,
     };
     assert_eq!(flows, [first, second]);
 }
