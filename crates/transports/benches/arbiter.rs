@@ -9,12 +9,8 @@ use flowloom_transports::pase::{Arbiter, Request, Rounding, Rules};
 /// One request: the flow's entry moves to a new place in the list, and its share is computed. Flows ask in turn, each for a little less
 /// than before, as flows that are being sent do.
 fn requests(criterion: &mut Criterion) {
-    let rules = Rules {
-        queues: 7,
-        base_rate: Rate::from_bps(26_000_000),
-        rounding: Rounding::Floor,
-        lifetime: Duration::from_us(900),
-    };
+    let rules =
+        Rules { queues: 7, base_rate: Rate::from_bps(26_000_000), rounding: Rounding::Floor, lifetime: Duration::from_us(900) };
     for flows in [100, 1_000, 10_000, 100_000_u32] {
         let mut arbiter = Arbiter::<bool>::new(Rate::from_gbps(10), rules);
         let mut random = 1_u32;

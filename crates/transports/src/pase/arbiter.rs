@@ -83,8 +83,13 @@ impl<T: Default> Arbiter<T> {
     /// An arbitrator without flows.
     pub fn new(capacity: Rate, rules: Rules) -> Arbiter<T> {
         assert!(rules.queues > 0, "a link has a queue");
-        let mut arbiter =
-            Arbiter { rules, capacity: 0, flows: FlowTable::default(), ranking: Ranking::default(), timers: IndexedHeap::default() };
+        let mut arbiter = Arbiter {
+            rules,
+            capacity: 0,
+            flows: FlowTable::default(),
+            ranking: Ranking::default(),
+            timers: IndexedHeap::default(),
+        };
         arbiter.set_capacity(capacity);
         arbiter
     }
@@ -212,10 +217,10 @@ mod tests {
         for (above, expected) in [
             (&[][..], (0, 600)),
             (&[(1, 1, 300)], (0, 600)),
-            (&[(1, 1, 400)], (0, 600)),            // exactly what is left
-            (&[(1, 1, 700)], (0, 300)),            // the rest
-            (&[(1, 1, 999)], (0, 1)),              // the least rest
-            (&[(1, 1, 1000)], (1, BASE)),          // ADH = C: not in the top queue
+            (&[(1, 1, 400)], (0, 600)),   // exactly what is left
+            (&[(1, 1, 700)], (0, 300)),   // the rest
+            (&[(1, 1, 999)], (0, 1)),     // the least rest
+            (&[(1, 1, 1000)], (1, BASE)), // ADH = C: not in the top queue
             (&[(1, 1, 500), (2, 2, 501)], (1, BASE)),
         ] {
             let arbiter = link(rules(8), &[above, &[(9, 50, 600), (10, 51, 1000), (11, u32::MAX, 1000)]].concat());

@@ -272,7 +272,8 @@ impl Checked for Config {
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
-        let answer = Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.answer_timeout);
+        let answer =
+            Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.answer_timeout);
         self.rto_max.max(answer)
     }
 }
@@ -306,12 +307,7 @@ impl Spans {
 
     /// What all arbitrators have in common.
     pub fn rules(&self, config: &Config) -> Rules {
-        Rules {
-            queues: config.queues - 1,
-            base_rate: self.base_rate,
-            rounding: config.rounding,
-            lifetime: self.lifetime,
-        }
+        Rules { queues: config.queues - 1, base_rate: self.base_rate, rounding: config.rounding, lifetime: self.lifetime }
     }
 }
 

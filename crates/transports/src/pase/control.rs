@@ -163,7 +163,8 @@ impl Control {
             share = share.and(here);
         }
         if let Some(parent) = stop.parent {
-            let known = self.arbiters.get_mut(&stop.own).and_then(|arbiter| arbiter.state(course.flow)).expect("it has a share");
+            let known =
+                self.arbiters.get_mut(&stop.own).and_then(|arbiter| arbiter.state(course.flow)).expect("it has a share");
             let before = std::mem::replace(&mut known.passed_on, share.queue < self.pruning_depth);
             if known.passed_on {
                 self.out.packets.push_back(self.messages.ask(course, parent, asking, share));

@@ -6,7 +6,6 @@
 
 use flowloom_core::{FlowId, LinkId, NodeId, Paths};
 
-
 /// A half of a flow's path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Half {

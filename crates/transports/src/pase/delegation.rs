@@ -2,7 +2,6 @@
 
 use flowloom_core::{Duration, LinkId, NodeId, NodeKind, Paths, Rate, Time};
 
-
 /// A report or a capacity is valid for this many periods.
 const VALID_PERIODS: u64 = 3;
 

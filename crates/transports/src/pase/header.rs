@@ -293,9 +293,8 @@ mod tests {
                     Header::Ack { acked: ACKED[acked], echo, queue, rate, cumulative, blocks }
                 }
             ),
-            (half(), asking(), share()).prop_map(|((half, src, dst), asking, (queue, rate))| {
-                Header::Ask { half, src, dst, asking, queue, rate }
-            }),
+            (half(), asking(), share())
+                .prop_map(|((half, src, dst), asking, (queue, rate))| { Header::Ask { half, src, dst, asking, queue, rate } }),
             (half(), share()).prop_map(|((half, src, dst), (queue, rate))| Header::Share { half, src, dst, queue, rate }),
             half().prop_map(|(half, src, dst)| Header::Leave { half, src, dst }),
             any::<(u32, u32)>().prop_map(|(link, demand)| Header::Report { link: LinkId(link), demand: Kbps(demand) }),

@@ -38,8 +38,8 @@ fn paths_of(site: &Site<'_>) -> Paths {
 }
 
 /// Whether the flow stays out of arbitration, in the last class.
-fn is_background(_: &Flow) -> bool {
-    false
+fn is_background(flow: &Flow) -> bool {
+    flow.background
 }
 
 /// PASE.

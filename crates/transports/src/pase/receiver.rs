@@ -59,7 +59,15 @@ impl Receiver {
         self.downlink.len()
     }
 
-    pub fn handle_data(&mut self, now: Time, packet: &Packet<Header>, number: u32, packets: u32, asking: Asking, out: &mut Outbox) {
+    pub fn handle_data(
+        &mut self,
+        now: Time,
+        packet: &Packet<Header>,
+        number: u32,
+        packets: u32,
+        asking: Asking,
+        out: &mut Outbox,
+    ) {
         let Some(arrival) = self.reassembly.receive(now, packet, number, packets, &mut out.events) else { return };
         let cumulative = arrival.cumulative;
         let blocks = match arrival.arrived {
@@ -72,7 +80,15 @@ impl Receiver {
     }
 
     /// A probe, or a request for the destination's share.
-    pub fn handle_query(&mut self, now: Time, packet: &Packet<Header>, acked: Acked, packets: u32, asking: Asking, out: &mut Outbox) {
+    pub fn handle_query(
+        &mut self,
+        now: Time,
+        packet: &Packet<Header>,
+        acked: Acked,
+        packets: u32,
+        asking: Asking,
+        out: &mut Outbox,
+    ) {
         let arrival = self.reassembly.query(now, packet.flow, packets);
         let cumulative = arrival.cumulative;
         let blocks = match arrival.arrived {
@@ -155,4 +171,3 @@ impl Receiver {
         }
     }
 }
-

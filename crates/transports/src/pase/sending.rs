@@ -7,8 +7,8 @@ use super::config::{Criterion, Demand, rate_of};
 use super::scoreboard::Scoreboard;
 use super::window::{Guide, Place, Window};
 use super::{Config, Course};
-use crate::tcp::{RtoRule, RttEstimator, Timeouts};
 use crate::tcp::controllers::Alpha;
+use crate::tcp::{RtoRule, RttEstimator, Timeouts};
 
 /// A flow and its arbitrators at switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -156,7 +156,8 @@ fn told(fleet: &Fleet) -> Vec<(u64, u32, u32, &'static str)> {
         Header::Capacity { .. } => "capacity",
         _ => "data",
     };
-    let line = |(at, packet): &(Time, Packet<Header>)| (at.as_ps() / 1_000_000, packet.src.0, packet.dst.0, kind(&packet.header));
+    let line =
+        |(at, packet): &(Time, Packet<Header>)| (at.as_ps() / 1_000_000, packet.src.0, packet.dst.0, kind(&packet.header));
     fleet.log.iter().map(line).collect()
 }
 

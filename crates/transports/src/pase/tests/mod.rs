@@ -155,7 +155,8 @@ fn in_lower_queues_a_timeout_sends_a_probe_and_its_answer_a_retransmission() {
         pair.run(us(1_000_000));
         let probes: Vec<_> = pair.sent().iter().filter(|sent| matches!(sent.packet.header, Header::Probe { .. })).collect();
         let answers = |acked: Acked| {
-            let is = move |sent: &&SentPacket<Header>| matches!(sent.packet.header, Header::Ack { acked: it, .. } if it == acked);
+            let is =
+                move |sent: &&SentPacket<Header>| matches!(sent.packet.header, Header::Ack { acked: it, .. } if it == acked);
             pair.sent().iter().filter(is).count()
         };
         let resent = pair.sent().iter().find(|sent| sent.packet.retransmission).expect("a retransmission");
@@ -220,8 +221,8 @@ fn a_promoted_flow_waits_for_what_it_has_sent() {
 
 fn configs() -> impl Strategy<Value = Config> {
     let probing = prop::sample::select(vec![Probing::OnTimeout, Probing::EveryRtt, Probing::Never]);
-    (2_u8..9, probing, any::<bool>(), any::<bool>(), 0.2..3.0).prop_map(|(queues, probing, guard, reference_rate, period_rtts)| {
-        Config {
+    (2_u8..9, probing, any::<bool>(), any::<bool>(), 0.2..3.0).prop_map(
+        |(queues, probing, guard, reference_rate, period_rtts)| Config {
             queues,
             probing,
             promotion_guard: guard,
@@ -231,8 +232,8 @@ fn configs() -> impl Strategy<Value = Config> {
             rto_lower: Duration::from_ms(5),
             rto_max: Duration::from_ms(200),
             ..local()
-        }
-    })
+        },
+    )
 }
 
 proptest! {

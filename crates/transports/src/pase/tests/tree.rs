@@ -1,6 +1,9 @@
 //! PASE on the paper's tree: arbitration along both halves of a path, its set-up times in closed form, and its failures.
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Memory, Network, NodeId, Rate, Switching, Time, WireProfile, topology};
+use flowloom_core::{
+    Bytes, Duration, Event, Flow, FlowId, Memory, Network, NodeId, Rate, Switching, Time, WireProfile, topology,
+};
+use flowloom_fabric::Outage;
 use flowloom_fabric::pair::{Fate, Faults, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
@@ -46,7 +49,10 @@ fn an_unloaded_flow_waits_for_its_arbitrators_and_then_never() {
                 let expected = PS + wait + pair.network().flow_time(&path, Bytes::new(size), &WIRE);
                 let fct = pair.flow(flow).fct();
                 let messages = if size < 5_000 || dst == 1 { 0 } else { 4 + 4 * expected.as_ps() / 319_904_000 };
-                assert!(fct >= expected && fct <= expected + Duration::from_ns(512) * messages, "to {dst}, {size} B: {fct}, {expected}");
+                assert!(
+                    fct >= expected && fct <= expected + Duration::from_ns(512) * messages,
+                    "to {dst}, {size} B: {fct}, {expected}"
+                );
                 let known: usize = (8..15).map(|switch| pair.control(NodeId(switch)).known_flows()).sum();
                 assert_eq!(known, 0, "all flows have left");
             }
@@ -128,14 +134,76 @@ fn a_flow_asks_once_per_period_and_half() {
     let mut pair = Pair::<Pase>::new(&Config::default(), setup());
     pair.open(0, 7, 960_000);
     pair.run_to_end(FOREVER);
-    let asks = |from: u32| pair.sent().iter().filter(move |sent| sent.packet.src == NodeId(from) && matches!(sent.packet.header, Header::Ask { .. })).count();
+    let asks = |from: u32| {
+        pair.sent()
+            .iter()
+            .filter(move |sent| sent.packet.src == NodeId(from) && matches!(sent.packet.header, Header::Ask { .. }))
+            .count()
+    };
     // 8000 us of transmission and two trips, in periods of 320 us.
     assert!((26..=28).contains(&asks(0)), "{}", asks(0));
     assert!((25..=28).contains(&asks(7)), "{}", asks(7));
     assert!(!pair.sent().iter().any(|sent| matches!(sent.packet.header, Header::Refresh { .. } | Header::Probe { .. })));
-    assert!(pair.sent().iter().filter(|sent| matches!(sent.packet.header, Header::Ask { .. })).all(|sent| sent.packet.size_bytes == 64));
+    assert!(
+        pair.sent()
+            .iter()
+            .filter(|sent| matches!(sent.packet.header, Header::Ask { .. }))
+            .all(|sent| sent.packet.size_bytes == 64)
+    );
     let leaves = pair.sent().iter().filter(|sent| matches!(sent.packet.header, Header::Leave { .. })).count();
     assert_eq!(leaves, 2);
+}
+
+/// The top-of-rack switch's arbitrators die for a while and come back empty. Its forwarding goes on.
+#[test]
+fn arbitrators_that_come_back_empty_know_the_flow_again() {
+    for (config, node) in [(Config::default(), 8), (Config::default(), 11), (undelegated(), 12)] {
+        let outages = vec![Outage { node: NodeId(node), from: us(2_000), to: us(6_000) }];
+        let mut pair = Pair::<Pase>::new(&config, PairSetup { outages, ..setup() });
+        let flow = pair.open(0, 7, 960_000);
+        pair.run(us(8_000));
+        let known = pair.control(NodeId(node)).known_flows();
+        assert!(known > 0, "{node}");
+        pair.run_to_end(FOREVER);
+        assert_eq!(pair.control(NodeId(node)).known_flows(), 0, "{node}");
+        // The destination's half goes on with its own link alone, and the source's half in the second queue.
+        let classes: std::collections::BTreeSet<u8> =
+            pair.sent().iter().filter(|sent| data(sent).is_some()).map(|sent| sent.packet.class).collect();
+        assert_eq!(classes, if node == 11 { [0].into() } else { [0, 1].into() }, "{node}");
+        assert!(pair.flow(flow).fct() < Duration::from_us(8_000 + 200 + 1_000), "{}", pair.flow(flow).fct());
+    }
+}
+
+/// Background flows are not arbitrated, have the last class, and take what others leave.
+#[test]
+fn background_flows_have_the_last_class_and_no_arbitrators() {
+    let mut pair = Pair::<Pase>::new(&Config::default(), setup());
+    let flow = |id, size, start, background| Flow {
+        id: FlowId(id),
+        src: NodeId(0),
+        dst: NodeId(7),
+        size: Bytes::new(size),
+        start: us(start),
+        deadline: None,
+        tenant: 0,
+        coflow: None,
+        background,
+    };
+    pair.open_flow(flow(0, 3_000_000, 0, true));
+    pair.open_flow(flow(1, 480_000, 5_000, false));
+    pair.run_to_end(FOREVER);
+    let of = |id| pair.sent().iter().filter(move |sent| sent.packet.flow == FlowId(id));
+    assert!(of(0).filter(|sent| data(sent).is_some()).all(|sent| sent.packet.class == 7));
+    assert!(
+        !of(0).any(|sent| matches!(sent.packet.header, Header::Ask { .. } | Header::Refresh { .. } | Header::Leave { .. }))
+    );
+    assert!(of(1).filter(|sent| data(sent).is_some()).all(|sent| sent.packet.class == 0));
+    // The foreground flow waits for a packet of the other one per hop at most, and the background flow uses the rest.
+    let path = pair.network().path(NodeId(0), NodeId(7));
+    let alone = exchange(1) + pair.network().flow_time(&path, Bytes::new(480_000), &WIRE);
+    assert!(pair.flow(FlowId(1)).fct() < alone + Duration::from_us(100), "{}", pair.flow(FlowId(1)).fct());
+    let both = Duration::from_us((3125 + 500) * 8);
+    assert!(pair.flow(FlowId(0)).fct() < both + Duration::from_us(3_000), "{}", pair.flow(FlowId(0)).fct());
 }
 
 fn trial() -> impl Strategy<Value = (Vec<(u32, u32, u64, u64)>, Faults, u64, Config)> {
@@ -178,6 +246,7 @@ proptest! {
                 deadline: None,
                 tenant: 0,
                 coflow: None,
+                background: false,
             });
         }
         pair.run_to_end(us(20_000_000));
