@@ -82,7 +82,7 @@ fn the_shorter_of_two_flows_goes_first() {
         // It may send one packet before the shorter one has begun. Its next one waits in the NIC behind all of the shorter flow's.
         let of = |flow| pair.sent().iter().filter(move |sent| sent.packet.flow == flow && data(sent).is_some());
         let [first, second] = [0, 1].map(|nth| of(long).nth(nth).expect("data"));
-        assert!(first.packet.class == 1 && second.at >= of(short).last().expect("data").at, "{second:?}");
+        assert!(first.packet.class == 1 && second.at >= of(short).next_back().expect("data").at, "{second:?}");
     }
 }
 

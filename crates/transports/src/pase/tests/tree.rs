@@ -73,19 +73,22 @@ fn flows_that_share_no_link_run_side_by_side() {
         pair.run_to_end(FOREVER);
         let packet = Duration::from_us(8);
         let fct = flows.map(|flow| pair.flow(flow).fct());
-        // Alone: 500 packets, 750 and 1000. Flow 2 runs after flow 1.
+        // Alone: 500 packets, 750 and 1000.
         let near = |found: Duration, packets: u64| {
             let expected = packet * packets;
             assert!(found > expected && found < expected + Duration::from_us(1600), "{found}, {packets} packets, all: {fct:?}");
         };
         near(fct[0], 500);
-        near(fct[1], 500 + 750);
+        // When flow 1 is over, flow 3 has little left if it could run all the time, and goes before flow 2.
+        if demand == Demand::Granted {
+            near(fct[2], 1100);
+            near(fct[1], 1100 + 750);
+        } else {
+            near(fct[1], 500 + 750);
+        }
         let packets_of_3 = pair.sent().iter().filter(|sent| sent.packet.flow == flows[2] && data(sent).is_some());
         let early = packets_of_3.filter(|sent| sent.at < Time::ZERO + packet * 500).count();
         assert!(early > least, "{demand:?}: {early} of 500 packets");
-        if demand == Demand::Granted {
-            near(fct[2], 500 + 750 + 500);
-        }
     }
 }
 
@@ -206,7 +209,10 @@ fn background_flows_have_the_last_class_and_no_arbitrators() {
     assert!(pair.flow(FlowId(0)).fct() < both + Duration::from_us(3_000), "{}", pair.flow(FlowId(0)).fct());
 }
 
-fn trial() -> impl Strategy<Value = (Vec<(u32, u32, u64, u64)>, Faults, u64, Config)> {
+/// Flows (source, hops to the destination, bytes, start in us), faults, their seed, and a configuration.
+type Trial = (Vec<(u32, u32, u64, u64)>, Faults, u64, Config);
+
+fn trial() -> impl Strategy<Value = Trial> {
     let flows = prop::collection::vec((0_u32..8, 1_u32..8, 0_u64..200_000, 0_u64..1000), 1..12);
     let faults = (0.0..0.3, 0.0..0.2, 0.0..0.3, any::<bool>());
     let config = (2_u8..9, 1_u8..4, any::<bool>(), 0.3..2.0);
