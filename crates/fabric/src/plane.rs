@@ -111,7 +111,7 @@ impl<H, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         let link_state = &mut self.link_states[link.index()];
         let ends_here = (packet.dst == link_state.to) | (packet.dst == NodeId::LINK);
         let mut hold = service.min(if ends_here { Duration::MAX } else { line.hold_max });
-        if line.hold_by_egress && self.routes.rate(link_state.to, packet.dst) > rate {
+        if line.hold_by_egress && !ends_here && self.routes.rate(link_state.to, packet.dst) > rate {
             hold = service;
         }
         link_state.busy_until = now + service;

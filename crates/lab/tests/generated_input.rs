@@ -171,7 +171,7 @@ fn every_key_with_every_value() {
 #[test]
 fn every_parameter_of_the_wrong_type() {
     let mut count = Count::default();
-    for transport in ["phost", "pfabric", "pias", "dctcp", "las", "fastpass", "ideal"] {
+    for transport in ["phost", "pfabric", "pias", "dctcp", "las", "fastpass", "pase", "ideal"] {
         let name = format!("transport.name={transport}");
         let mut all = Vec::new();
         let resolved = Scenario::load(SWITCH, "scenario.toml", std::slice::from_ref(&name)).unwrap().spec.to_toml();

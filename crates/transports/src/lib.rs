@@ -8,6 +8,7 @@ pub mod d3;
 pub mod disciplines;
 pub mod fastpass;
 pub mod las;
+pub mod pase;
 pub mod pdq;
 pub mod pfabric;
 pub mod phost;
@@ -105,6 +106,7 @@ macro_rules! for_each_transport {
             $crate::tcp::EcnStar,
             $crate::pias::Pias,
             $crate::las::Las,
+            $crate::pase::Pase,
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
             $crate::fastpass::Fastpass,

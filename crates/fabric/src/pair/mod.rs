@@ -39,7 +39,7 @@ impl<T: Transport> Pair<T> {
             let node = site.network.link(site.link).from;
             Faulty::with_injector(port, Hook { node, tap: tap.clone() })
         });
-        Pair { sim: sim.until_idle(), tap, sent: Vec::new() }
+        Pair { sim: sim.with_outages(&setup.outages).until_idle(), tap, sent: Vec::new() }
     }
 
     fn tap(&self) -> std::sync::MutexGuard<'_, Tap<T::Header>> {

@@ -2,7 +2,7 @@
 
 use flowloom_core::{Bytes, Duration, Memory, Network, NodeId, Rate, Switching, Time, WireProfile};
 
-use crate::{Routing, SimSetup};
+use crate::{Outage, Routing, SimSetup};
 
 /// The network that a [`Pair`](super::Pair) runs on.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct PairSetup {
     pub wire: WireProfile,
     /// The memory of the ports and of switches.
     pub memory: Memory,
+    /// When endpoints are down.
+    pub outages: Vec<Outage>,
     /// The seed of every random stream.
     pub seed: u64,
     /// Whether [`Pair::sent`](super::Pair::sent) is kept.
@@ -38,6 +40,7 @@ impl Default for PairSetup {
             routing: Routing::EcmpSymmetric,
             wire: WireProfile::IP_1500,
             memory: Memory::PerPort(Bytes::new(36_864)),
+            outages: Vec::new(),
             seed: 1,
             log: true,
         }

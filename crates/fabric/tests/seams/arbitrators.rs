@@ -11,7 +11,7 @@ use flowloom_fabric::{ControlCounters, Outage, Sim};
 use flowloom_transports::disciplines::{Buffer, StrictPriority};
 
 use crate::common::blast::{Blaster, Header, Kind};
-use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, ns, setup, shapes, watch};
+use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, ns, setup, shapes, watch};
 use crate::common::watch::Log;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -139,7 +139,7 @@ fn data_starts_when_the_farthest_arbitrator_has_answered() {
 /// In every topology, each switch on the path gets one request and sends one answer, and the last of n requests is sent after n - 1 others.
 #[test]
 fn every_switch_on_the_path_gets_a_request_and_answers() {
-    for (name, network) in shapes(STORE) {
+    for (name, network) in [STORE, CUT].into_iter().flat_map(shapes) {
         let (src, dst) = (NodeId(0), NodeId(network.hosts() as u32 - 1));
         let path = switches_between(&network, src, dst);
         let setup = setup(network);

@@ -6,6 +6,7 @@ use flowloom_transports::d3::{self, D3};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::las::Las;
+use flowloom_transports::pase::{self, Pase};
 use flowloom_transports::pdq::Pdq;
 use flowloom_transports::pfabric::PFabric;
 use flowloom_transports::phost::PHost;
@@ -69,6 +70,19 @@ fn pias_config(controller: Kind) -> pias::Config {
     pias::Config { thresholds, controller, aging: 2, tcp: tcp_config(), ..pias::Config::default() }
 }
 
+/// PASE with timeouts that fit into [`TIME_LIMIT`].
+fn pase_config(queues: u8, delegation: bool) -> pase::Config {
+    pase::Config {
+        queues,
+        delegation,
+        mark_above: Bytes::new(6000),
+        rto_top: Duration::from_ms(2),
+        rto_lower: Duration::from_ms(5),
+        rto_max: Duration::from_ms(200),
+        ..pase::Config::default()
+    }
+}
+
 fn every_fault(p: f64) -> [Fault; 5] {
     [
         Fault::Loss(p),
@@ -100,7 +114,8 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     let symmetric = SimSetup { routing: Routing::EcmpSymmetric, ..setup.clone() };
     survives::<Pdq>(&Default::default(), symmetric, flows.clone(), &faults).expect("pdq");
     let one_path = SimSetup { routing: Routing::Ecmp, ..setup.clone() };
-    survives::<D3>(&Default::default(), one_path, flows.clone(), &faults).expect("d3");
+    survives::<D3>(&Default::default(), one_path.clone(), flows.clone(), &faults).expect("d3");
+    survives::<Pase>(&pase_config(8, true), one_path, flows.clone(), &faults).expect("pase");
     for routing in [Routing::SprayRandom, Routing::Ecmp] {
         let setup = SimSetup { routing, ..setup.clone() };
         survives::<Tcp>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("tcp");
@@ -184,6 +199,17 @@ proptest! {
         let config = tcp::Config { sack, ..tcp_config() };
         survives::<Tcp>(&config, setup.clone(), flows.clone(), &faults)?;
         survives::<Dctcp>(&config, setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn pase_on_small_networks_with_every_fault(
+        (setup, flows, faults) in small_network(),
+        queues in 2_u8..9,
+        delegation in any::<bool>(),
+        symmetric in any::<bool>(),
+    ) {
+        let routing = if symmetric { Routing::EcmpSymmetric } else { Routing::Ecmp };
+        survives::<Pase>(&pase_config(queues, delegation), SimSetup { routing, ..setup }, flows, &faults)?;
     }
 
     #[test]

@@ -4,6 +4,7 @@ use flowloom_core::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rtt::Timeouts;
 use crate::disciplines::EcnConfig;
 use crate::{Checked, Conditions, quantity};
 
@@ -245,6 +246,12 @@ impl Checked for Config {
 }
 
 impl Config {
+    /// What the timeout follows from.
+    #[inline]
+    pub fn timeouts(&self) -> Timeouts {
+        Timeouts { rule: self.rto_rule, least: self.rto_min, initial: self.rto_initial, most: self.rto_max }
+    }
+
     fn check_windows(&self) -> Result<(), String> {
         let (initial, most, least) = (self.initial_window, self.max_window, self.min_window);
         if initial == 0 {

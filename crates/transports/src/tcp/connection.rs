@@ -41,12 +41,12 @@ impl Connection {
         match config.reuse {
             Reuse::Keep => {}
             Reuse::Restart => {
-                if self.rtt.due(self.idle_since, config) < now {
+                if self.rtt.due(self.idle_since, &config.timeouts()) < now {
                     self.window = self.window.min(initial);
                 }
             }
             Reuse::Decay => {
-                let timeouts = (now - self.idle_since).as_ps() / self.rtt.timeout(config).as_ps();
+                let timeouts = (now - self.idle_since).as_ps() / self.rtt.timeout(&config.timeouts()).as_ps();
                 if timeouts > 0 {
                     self.threshold = self.threshold.max(0.75 * self.window);
                     // A window has at most 2¹⁶ packets.

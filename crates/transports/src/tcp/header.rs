@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use flowloom_core::Wire;
 
-use crate::toolkit::{put_u32, take_u32};
+use crate::toolkit::{RangeSet, put_u32, take_u32};
 
 /// The header. Packets of a flow are numbered from 0, and these numbers replace TCP's sequence space. A connection carries one message
 /// at a time, so a segment never holds bytes of two messages.
@@ -57,6 +57,39 @@ impl Blocks {
         blocks
     }
 
+    /// The answer to packet `number`: its own block, then the highest other blocks. If packets keep their order, these have changed last.
+    #[cold]
+    pub fn answering(number: u32, cumulative: u32, arrived: &RangeSet) -> Blocks {
+        let own = arrived.islands().find(|island| island.contains(&number));
+        let others = arrived.islands().filter(|island| !island.contains(&number));
+        Blocks::new(cumulative, own.into_iter().chain(others))
+    }
+
+    /// Writes the blocks and their count to the front of `out`, and returns the number of bytes written.
+    pub(crate) fn encode(&self, out: &mut [u8]) -> usize {
+        let count = self.0.iter().filter(|(_, end)| *end > 0).count();
+        out[0] = count as u8;
+        let mut length = 1;
+        for (start, end) in &self.0[..count] {
+            length += put_u32(&mut out[length..], &[u32::from(*start) << 16 | u32::from(*end)]);
+        }
+        length
+    }
+
+    /// Reads blocks from the front of `bytes`, and returns them with their length in bytes; `None` if they are not valid.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(Blocks, usize)> {
+        let count = usize::from(*bytes.first()?);
+        let mut blocks = Blocks::NONE;
+        let places = blocks.0.get_mut(..count)?;
+        for (index, place) in places.iter_mut().enumerate() {
+            let [block] = take_u32(bytes.get(1 + 4 * index..)?)?;
+            *place = ((block >> 16) as u16, block as u16);
+            // A block begins beyond the first missing packet, and is not empty.
+            (place.0 > 0 && place.0 < place.1).then_some(())?;
+        }
+        Some((blocks, 1 + 4 * count))
+    }
+
     /// The ranges, given the cumulative acknowledgement they came with.
     pub fn ranges(&self, cumulative: u32) -> impl Iterator<Item = Range<u32>> {
         let absolute = move |offset: u16| cumulative.saturating_add(u32::from(offset));
@@ -83,14 +116,8 @@ impl Wire for Header {
             }
             Header::Ack { echo, cumulative, blocks } => {
                 out[0] = if echo { ACK_ECHO } else { ACK };
-                let mut length = 1 + put_u32(&mut out[1..], &[cumulative]);
-                let count = blocks.0.iter().filter(|(_, end)| *end > 0).count();
-                out[length] = count as u8;
-                length += 1;
-                for (start, end) in &blocks.0[..count] {
-                    length += put_u32(&mut out[length..], &[u32::from(*start) << 16 | u32::from(*end)]);
-                }
-                return length;
+                let length = 1 + put_u32(&mut out[1..], &[cumulative]);
+                return length + blocks.encode(&mut out[length..]);
             }
         }
         1
@@ -107,16 +134,8 @@ impl Wire for Header {
             }
             ACK | ACK_ECHO => {
                 let [cumulative] = take_u32(rest)?;
-                let count = usize::from(*rest.get(4)?);
-                let mut blocks = Blocks::NONE;
-                let places = blocks.0.get_mut(..count)?;
-                for (index, place) in places.iter_mut().enumerate() {
-                    let [block] = take_u32(rest.get(5 + 4 * index..)?)?;
-                    *place = ((block >> 16) as u16, block as u16);
-                    // A block begins beyond the first missing packet, and is not empty.
-                    (place.0 > 0 && place.0 < place.1).then_some(())?;
-                }
-                (Header::Ack { echo: *kind == ACK_ECHO, cumulative, blocks }, 6 + 4 * count)
+                let (blocks, length) = Blocks::decode(&rest[4..])?;
+                (Header::Ack { echo: *kind == ACK_ECHO, cumulative, blocks }, 5 + length)
             }
             _ => return None,
         })

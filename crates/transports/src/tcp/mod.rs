@@ -18,6 +18,7 @@ pub use config::{Config, FastRetransmit, MarkedGrowth, Reuse, RtoRule, TimeoutAf
 use controllers::Kind;
 pub use header::{Blocks, Header, MOST_BLOCKS};
 pub use host::Host;
+pub(crate) use rtt::{RttEstimator, Timeouts};
 
 use crate::disciplines::EcnPriority;
 

@@ -4,7 +4,7 @@ use flowloom_core::{Ecn, FlowId, NodeId, Packet, Time};
 
 use super::header::Blocks;
 use super::{Config, Header, Outbox};
-use crate::toolkit::{Arrival, FlowTable, Framing, IndexedHeap, RangeSet, Reassembly};
+use crate::toolkit::{Arrival, FlowTable, Framing, IndexedHeap, Reassembly};
 
 /// An acknowledgement that waits for further packets.
 struct Delayed {
@@ -53,7 +53,7 @@ impl Receiver {
             return;
         };
         let blocks = match arrived {
-            Some(set) if self.config.sack && set.len() > cumulative => selective(cumulative, number, set),
+            Some(set) if self.config.sack && set.len() > cumulative => Blocks::answering(number, cumulative, set),
             _ => Blocks::NONE,
         };
         let echo = packet.ecn == Ecn::Marked;
@@ -116,12 +116,4 @@ impl Receiver {
             self.tell(flow, &waiting, Blocks::NONE, out);
         }
     }
-}
-
-/// The block of the packet that is acknowledged, then the highest other blocks. If packets keep their order, these have changed last.
-#[cold]
-fn selective(cumulative: u32, number: u32, arrived: &RangeSet) -> Blocks {
-    let own = arrived.islands().find(|island| island.contains(&number));
-    let others = arrived.islands().filter(|island| !island.contains(&number));
-    Blocks::new(cumulative, own.into_iter().chain(others))
 }

@@ -2,8 +2,20 @@
 
 use flowloom_core::{Duration, Time};
 
-use super::Config;
 use super::config::RtoRule;
+
+/// How the timeout follows from measured round-trip times, and its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// The rule.
+    pub rule: RtoRule,
+    /// The least timeout.
+    pub least: Duration,
+    /// The timeout before the first sample.
+    pub initial: Duration,
+    /// The longest timeout that back-off reaches.
+    pub most: Duration,
+}
 
 /// The round-trip time and the timeout that follows from it (RFC 6298). One packet per round trip is timed, and never a retransmitted
 /// one (Karn's rule).
@@ -45,28 +57,29 @@ impl RttEstimator {
 
     /// The current timeout.
     #[inline]
-    pub fn timeout(&self, config: &Config) -> Duration {
-        let base = match config.rto_rule {
-            RtoRule::Fixed => return config.rto_min,
-            _ if self.smoothed == Duration::ZERO => config.rto_initial,
-            RtoRule::Rfc6298 => (self.smoothed + self.variation * 4).max(config.rto_min),
-            RtoRule::Linux => self.smoothed + (self.variation * 4).max(config.rto_min),
+    pub fn timeout(&self, of: &Timeouts) -> Duration {
+        let base = match of.rule {
+            RtoRule::Fixed => return of.least,
+            _ if self.smoothed == Duration::ZERO => of.initial,
+            RtoRule::Rfc6298 => (self.smoothed + self.variation * 4).max(of.least),
+            RtoRule::Linux => self.smoothed + (self.variation * 4).max(of.least),
         };
-        // It may saturate, since `rto_max` is less.
+        // It may saturate, since the longest timeout is less.
         let backed_off = base.as_ps().saturating_mul(1 << self.backoff);
-        Duration::from_ps(backed_off).min(config.rto_max)
+        Duration::from_ps(backed_off).min(of.most)
     }
 
     /// When a packet sent now times out.
     #[inline]
-    pub fn due(&self, now: Time, config: &Config) -> Time {
-        now + self.timeout(config)
+    pub fn due(&self, now: Time, of: &Timeouts) -> Time {
+        now + self.timeout(of)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::Config;
 
     const fn us(us: u64) -> Duration {
         Duration::from_us(us)
@@ -76,13 +89,13 @@ mod tests {
     fn the_first_samples_give_the_numbers_of_the_rfc() {
         let config = Config { rto_min: us(1), rto_initial: us(1_000_000), rto_max: us(60_000_000), ..Config::default() };
         let mut rtt = RttEstimator::NEW;
-        assert_eq!(rtt.timeout(&config), us(1_000_000));
+        assert_eq!(rtt.timeout(&config.timeouts()), us(1_000_000));
         rtt.sample(us(800));
         // SRTT = 800, RTTVAR = 400: 800 + 4 * 400.
-        assert_eq!(rtt.timeout(&config), us(2400));
+        assert_eq!(rtt.timeout(&config.timeouts()), us(2400));
         rtt.sample(us(1600));
         // RTTVAR = 3/4 * 400 + 1/4 * 800 = 500, SRTT = 7/8 * 800 + 1/8 * 1600 = 900.
-        assert_eq!((rtt.smoothed(), rtt.timeout(&config)), (us(900), us(2900)));
+        assert_eq!((rtt.smoothed(), rtt.timeout(&config.timeouts())), (us(900), us(2900)));
     }
 
     #[test]
@@ -92,12 +105,12 @@ mod tests {
         rtt.sample(us(100));
         let mut spans = Vec::new();
         for _ in 0..5 {
-            spans.push(rtt.timeout(&config));
+            spans.push(rtt.timeout(&config.timeouts()));
             rtt.back_off();
         }
         assert_eq!(spans, [10_000, 20_000, 40_000, 70_000, 70_000].map(us));
         rtt.sample(us(100));
-        assert_eq!(rtt.timeout(&config), us(10_000));
+        assert_eq!(rtt.timeout(&config.timeouts()), us(10_000));
     }
 
     /// Linux keeps 4·RTTVAR above the least timeout, not their sum with SRTT (P. Sarolahti and A. Kuznetsov, *Congestion Control in Linux
@@ -107,12 +120,12 @@ mod tests {
         let config = Config { rto_rule: RtoRule::Linux, rto_min: us(10_000), rto_max: us(60_000_000), ..Config::default() };
         let mut rtt = RttEstimator::NEW;
         rtt.sample(us(800));
-        assert_eq!(rtt.timeout(&config), us(10_800));
+        assert_eq!(rtt.timeout(&config.timeouts()), us(10_800));
         rtt.back_off();
-        assert_eq!(rtt.timeout(&config), us(21_600));
+        assert_eq!(rtt.timeout(&config.timeouts()), us(21_600));
         // RTTVAR = 3/4 * 400 + 1/4 * 40000 = 10300, SRTT = 7/8 * 800 + 1/8 * 40800 = 5800.
         rtt.sample(us(40_800));
-        assert_eq!(rtt.timeout(&config), us(5800 + 41_200));
+        assert_eq!(rtt.timeout(&config.timeouts()), us(5800 + 41_200));
     }
 
     #[test]
@@ -121,6 +134,6 @@ mod tests {
         let mut rtt = RttEstimator::NEW;
         rtt.sample(us(90_000));
         rtt.back_off();
-        assert_eq!(rtt.timeout(&config), us(2000));
+        assert_eq!(rtt.timeout(&config.timeouts()), us(2000));
     }
 }

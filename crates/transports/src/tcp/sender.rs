@@ -35,7 +35,7 @@ impl Sender {
 
     pub(super) fn open(&mut self, now: Time, flow: &Flow, out: &mut Outbox) {
         let (connection, needs_handshake) = self.connections.take(now, flow.dst, &self.config);
-        let due = connection.rtt.due(now, &self.config);
+        let due = connection.rtt.due(now, &self.config.timeouts());
         let phase = if needs_handshake { Phase::Connecting } else { Phase::Open };
         let slot = self.flows.insert(flow.id, Sending::new(flow, self.framing.packets(flow.size), connection, phase, due));
         self.timers.set(slot, due);
@@ -60,7 +60,7 @@ impl Sender {
         let state = &mut self.flows[slot];
         if state.phase == Phase::Connecting {
             state.establish(now);
-            state.due = state.connection.rtt.due(now, &self.config);
+            state.due = state.connection.rtt.due(now, &self.config.timeouts());
             self.fill_window(now, slot, 0, out);
         }
     }
@@ -90,7 +90,7 @@ impl Sender {
         if advance > 0 {
             state.timeouts = 0;
             state.duplicates = 0;
-            state.due = state.connection.rtt.due(now, &self.config);
+            state.due = state.connection.rtt.due(now, &self.config.timeouts());
         }
         if echo && state.may_cut() {
             state.cut(now, &self.config, &self.framing);
@@ -193,11 +193,11 @@ impl Sender {
         out.events.push_back(Event::TimedOut { flow: state.flow, in_a_row: state.timeouts });
         if state.phase == Phase::Connecting {
             state.connection.rtt.back_off();
-            state.due = state.connection.rtt.due(now, &self.config);
+            state.due = state.connection.rtt.due(now, &self.config.timeouts());
             return self.request_connection(now, slot, out);
         }
         state.time_out(&self.config);
-        state.due = state.connection.rtt.due(now, &self.config);
+        state.due = state.connection.rtt.due(now, &self.config.timeouts());
         self.fill_window(now, slot, 0, out);
     }
 }

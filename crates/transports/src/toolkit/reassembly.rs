@@ -79,12 +79,18 @@ impl Reassembly {
         }
     }
 
-    /// The cumulative acknowledgement that answers a query about a flow of `packets` packets. It opens no flow.
-    pub fn cumulative(&mut self, now: Time, flow: FlowId, packets: u32) -> u32 {
+    /// The state that answers a query about a flow of `packets` packets. It opens no flow.
+    pub fn query(&mut self, now: Time, flow: FlowId, packets: u32) -> Arrival<'_> {
         if self.finished.refresh(now, flow) {
-            return packets;
+            return Arrival { cumulative: packets, arrived: None };
         }
-        self.flows.slot_of(flow).map_or(0, |slot| self.flows[slot].arrived.first_missing())
+        let arrived = self.flows.slot_of(flow).map(|slot| &self.flows[slot].arrived);
+        Arrival { cumulative: arrived.map_or(0, RangeSet::first_missing), arrived }
+    }
+
+    /// The cumulative acknowledgement that answers such a query.
+    pub fn cumulative(&mut self, now: Time, flow: FlowId, packets: u32) -> u32 {
+        self.query(now, flow, packets).cumulative
     }
 }
 

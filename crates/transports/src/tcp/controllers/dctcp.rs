@@ -34,7 +34,7 @@ pub struct Dctcp<T = Plain> {
 
 impl<T: DctcpVariant> Dctcp<T> {
     pub(super) fn new(config: &Config) -> Dctcp<T> {
-        Dctcp { alpha: Alpha::new(config), variant: PhantomData }
+        Dctcp { alpha: Alpha::new(config.initial_alpha), variant: PhantomData }
     }
 }
 
@@ -47,7 +47,7 @@ impl<T: DctcpVariant> Controller for Dctcp<T> {
         self.alpha.acknowledged(packets, echo);
     }
     fn round_ends(&mut self, config: &Config) {
-        self.alpha.round_ends(config);
+        self.alpha.round_ends(config.gain);
     }
     fn keeps(&self, config: &Config, progress: &Progress) -> f64 {
         1.0 - T::penalty(self.alpha.get(), config, progress) / 2.0

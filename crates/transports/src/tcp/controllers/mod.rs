@@ -11,6 +11,7 @@ use flowloom_core::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::alpha::Alpha;
 use self::d2tcp::D2tcp;
 use self::dctcp::Dctcp;
 use self::ecn_star::EcnStar;

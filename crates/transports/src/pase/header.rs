@@ -1,0 +1,330 @@
+//! PASE's packets: data and acknowledgements between hosts, and the messages of arbitration.
+
+use flowloom_core::{LinkId, NodeId, Rate, Wire};
+
+use super::arbiter::Request;
+use super::course::Half;
+use crate::tcp::{Blocks, MOST_BLOCKS};
+use crate::toolkit::{put_u32, take_u32};
+
+/// A rate in a packet, in kb/s. Rates above 4.29 Tb/s are sent as the largest number, which stands for any rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Kbps(pub u32);
+
+impl From<Rate> for Kbps {
+    /// Rounds up, so that no demand becomes 0.
+    fn from(rate: Rate) -> Kbps {
+        Kbps(u32::try_from(rate.as_bps().div_ceil(1000)).unwrap_or(u32::MAX))
+    }
+}
+
+impl From<Kbps> for Rate {
+    fn from(Kbps(kbps): Kbps) -> Rate {
+        Rate::from_bps(if kbps == u32::MAX { u64::MAX } else { u64::from(kbps) * 1000 })
+    }
+}
+
+/// What a source says about its flow: the input of Algorithm 1. A demand of 0 means that the flow is not arbitrated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Asking {
+    /// See [`Request::key`].
+    pub key: u32,
+    /// See [`Request::demand`].
+    pub demand: Kbps,
+}
+
+impl From<Request> for Asking {
+    fn from(request: Request) -> Asking {
+        Asking { key: request.key, demand: request.demand.into() }
+    }
+}
+
+impl Asking {
+    /// The request, if the flow is arbitrated.
+    pub fn request(self) -> Option<Request> {
+        (self.demand != Kbps(0)).then(|| Request { key: self.key, demand: self.demand.into() })
+    }
+}
+
+/// What an acknowledgement answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Acked {
+    /// Data.
+    Data,
+    /// A probe. All that was sent before it, in its queue or a higher one, has arrived or is lost.
+    Probe,
+    /// A request for the destination's share.
+    Refresh,
+}
+
+/// The header. Packets of a flow are numbered from 0. The packet's flow is the flow that a message is about. Variants have no structures
+/// that would need padding, so that a packet fits its cache line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Header {
+    /// A piece of the flow.
+    Data {
+        /// The packet's number.
+        number: u32,
+        /// The number of packets of the flow.
+        packets: u32,
+        /// For the destination's half of the path.
+        asking: Asking,
+    },
+    /// Asks what has arrived; it waits in the queue that the flow's data waits in (§3.2).
+    Probe {
+        /// The number of packets of the flow.
+        packets: u32,
+        /// For the destination's half of the path.
+        asking: Asking,
+    },
+    /// Asks for the destination's share when the flow has sent nothing for a period.
+    Refresh {
+        /// The number of packets of the flow.
+        packets: u32,
+        /// For the destination's half of the path.
+        asking: Asking,
+    },
+    /// Acknowledges packets, and brings the share of the destination's half.
+    Ack {
+        /// What it answers.
+        acked: Acked,
+        /// The packet arrived with congestion experienced.
+        echo: bool,
+        /// The queue on the destination's half of the path.
+        queue: u8,
+        /// The reference rate there.
+        rate: Kbps,
+        /// All packets below this one have arrived.
+        cumulative: u32,
+        /// Ranges that have arrived beyond it.
+        blocks: Blocks,
+    },
+    /// To an arbitrator: a flow's request, with its share on the links below.
+    Ask {
+        /// Which half of the flow's path.
+        half: Half,
+        /// The flow's source.
+        src: NodeId,
+        /// The flow's destination.
+        dst: NodeId,
+        /// The request.
+        asking: Asking,
+        /// The queue so far.
+        queue: u8,
+        /// The reference rate so far.
+        rate: Kbps,
+    },
+    /// Down again: the share on this half of the path.
+    Share {
+        /// Which half of the flow's path.
+        half: Half,
+        /// The flow's source.
+        src: NodeId,
+        /// The flow's destination.
+        dst: NodeId,
+        /// The queue.
+        queue: u8,
+        /// The reference rate.
+        rate: Kbps,
+    },
+    /// To an arbitrator: the flow is over, or is pruned below.
+    Leave {
+        /// Which half of the flow's path.
+        half: Half,
+        /// The flow's source.
+        src: NodeId,
+        /// The flow's destination.
+        dst: NodeId,
+    },
+    /// To the arbitrator of a delegated link: how much the flows of this child demand of it.
+    Report {
+        /// The link.
+        link: LinkId,
+        /// The demand.
+        demand: Kbps,
+    },
+    /// To a child: the capacity of its virtual link.
+    Capacity {
+        /// The link.
+        link: LinkId,
+        /// The capacity.
+        rate: Kbps,
+    },
+}
+
+const DATA: u8 = 1;
+const PROBE: u8 = 2;
+const REFRESH: u8 = 3;
+const ACK: u8 = 4; // to 9: by what it answers and its echo
+const ASK: u8 = 10; // and the next: by half
+const SHARE: u8 = 12;
+const LEAVE: u8 = 14;
+const REPORT: u8 = 16;
+const CAPACITY: u8 = 17;
+
+const ACKED: [Acked; 3] = [Acked::Data, Acked::Probe, Acked::Refresh];
+const HALVES: [Half; 2] = [Half::Source, Half::Destination];
+
+/// The kind of a message about half of a path.
+fn by_half(first: u8, half: Half) -> u8 {
+    first + u8::from(half == Half::Destination)
+}
+
+impl Wire for Header {
+    const MAX_BYTES: usize = 11 + 4 * MOST_BLOCKS;
+
+    fn encode(&self, out: &mut [u8]) -> usize {
+        match *self {
+            Header::Data { number, packets, asking } => {
+                out[0] = DATA;
+                1 + put_u32(&mut out[1..], &[number, packets, asking.key, asking.demand.0])
+            }
+            Header::Probe { packets, asking } => {
+                out[0] = PROBE;
+                1 + put_u32(&mut out[1..], &[packets, asking.key, asking.demand.0])
+            }
+            Header::Refresh { packets, asking } => {
+                out[0] = REFRESH;
+                1 + put_u32(&mut out[1..], &[packets, asking.key, asking.demand.0])
+            }
+            Header::Ack { acked, echo, queue, rate, cumulative, blocks } => {
+                let kind = ACKED.iter().position(|it| *it == acked).expect("one of three") as u8;
+                out[0] = ACK + 2 * kind + u8::from(echo);
+                out[1] = queue;
+                let length = 2 + put_u32(&mut out[2..], &[rate.0, cumulative]);
+                length + blocks.encode(&mut out[length..])
+            }
+            Header::Ask { half, src, dst, asking, queue, rate } => {
+                out[..2].copy_from_slice(&[by_half(ASK, half), queue]);
+                2 + put_u32(&mut out[2..], &[src.0, dst.0, asking.key, asking.demand.0, rate.0])
+            }
+            Header::Share { half, src, dst, queue, rate } => {
+                out[..2].copy_from_slice(&[by_half(SHARE, half), queue]);
+                2 + put_u32(&mut out[2..], &[src.0, dst.0, rate.0])
+            }
+            Header::Leave { half, src, dst } => {
+                out[0] = by_half(LEAVE, half);
+                1 + put_u32(&mut out[1..], &[src.0, dst.0])
+            }
+            Header::Report { link, demand } => {
+                out[0] = REPORT;
+                1 + put_u32(&mut out[1..], &[link.0, demand.0])
+            }
+            Header::Capacity { link, rate } => {
+                out[0] = CAPACITY;
+                1 + put_u32(&mut out[1..], &[link.0, rate.0])
+            }
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<(Header, usize)> {
+        let (kind, rest) = bytes.split_first()?;
+        let asking = |key, demand| Asking { key, demand: Kbps(demand) };
+        let half = |first: u8| HALVES[usize::from(kind - first)];
+        Some(match *kind {
+            DATA => {
+                let [number, packets, key, demand] = take_u32(rest)?;
+                (number < packets).then_some((Header::Data { number, packets, asking: asking(key, demand) }, 17))?
+            }
+            PROBE | REFRESH => {
+                let [packets, key, demand] = take_u32(rest)?;
+                let asking = asking(key, demand);
+                (packets > 0).then_some(())?;
+                (if *kind == PROBE { Header::Probe { packets, asking } } else { Header::Refresh { packets, asking } }, 13)
+            }
+            ACK..ASK => {
+                let (queue, rest) = rest.split_first()?;
+                let [rate, cumulative] = take_u32(rest)?;
+                let (blocks, length) = Blocks::decode(&rest[8..])?;
+                let (acked, echo) = (ACKED[usize::from((kind - ACK) / 2)], (kind - ACK) % 2 == 1);
+                (Header::Ack { acked, echo, queue: *queue, rate: Kbps(rate), cumulative, blocks }, 10 + length)
+            }
+            ASK..SHARE => {
+                let (queue, rest) = rest.split_first()?;
+                let [src, dst, key, demand, rate] = take_u32(rest)?;
+                let (half, asking, rate) = (half(ASK), asking(key, demand), Kbps(rate));
+                (Header::Ask { half, src: NodeId(src), dst: NodeId(dst), asking, queue: *queue, rate }, 22)
+            }
+            SHARE..LEAVE => {
+                let (queue, rest) = rest.split_first()?;
+                let [src, dst, rate] = take_u32(rest)?;
+                let (half, rate) = (half(SHARE), Kbps(rate));
+                (Header::Share { half, src: NodeId(src), dst: NodeId(dst), queue: *queue, rate }, 14)
+            }
+            LEAVE..REPORT => {
+                let [src, dst] = take_u32(rest)?;
+                (Header::Leave { half: half(LEAVE), src: NodeId(src), dst: NodeId(dst) }, 9)
+            }
+            REPORT => {
+                let [link, demand] = take_u32(rest)?;
+                (Header::Report { link: LinkId(link), demand: Kbps(demand) }, 9)
+            }
+            CAPACITY => {
+                let [link, rate] = take_u32(rest)?;
+                (Header::Capacity { link: LinkId(link), rate: Kbps(rate) }, 9)
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::pase::Share;
+    use crate::trial::{read_is_written, written_is_read};
+
+    fn headers() -> impl Strategy<Value = Header> {
+        let asking = || any::<(u32, u32)>().prop_map(|(key, demand)| Asking { key, demand: Kbps(demand) });
+        let share = || any::<(u8, u32)>().prop_map(|(queue, rate)| (queue, Kbps(rate)));
+        let half = || (0_usize..2, any::<(u32, u32)>()).prop_map(|(half, (src, dst))| (HALVES[half], NodeId(src), NodeId(dst)));
+        let blocks = prop::collection::vec((1_u32..60_000, 1_u32..100), 0..=MOST_BLOCKS)
+            .prop_map(|list| Blocks::new(0, list.into_iter().map(|(start, length)| start..start + length)));
+        prop_oneof![
+            (0..u32::MAX, asking()).prop_flat_map(|(packets, asking)| {
+                (0..=packets).prop_map(move |number| Header::Data { number, packets: packets + 1, asking })
+            }),
+            (1..u32::MAX, asking()).prop_map(|(packets, asking)| Header::Probe { packets, asking }),
+            (1..u32::MAX, asking()).prop_map(|(packets, asking)| Header::Refresh { packets, asking }),
+            (0_usize..3, any::<bool>(), share(), any::<u32>(), blocks).prop_map(
+                |(acked, echo, (queue, rate), cumulative, blocks)| {
+                    Header::Ack { acked: ACKED[acked], echo, queue, rate, cumulative, blocks }
+                }
+            ),
+            (half(), asking(), share())
+                .prop_map(|((half, src, dst), asking, (queue, rate))| { Header::Ask { half, src, dst, asking, queue, rate } }),
+            (half(), share()).prop_map(|((half, src, dst), (queue, rate))| Header::Share { half, src, dst, queue, rate }),
+            half().prop_map(|(half, src, dst)| Header::Leave { half, src, dst }),
+            any::<(u32, u32)>().prop_map(|(link, demand)| Header::Report { link: LinkId(link), demand: Kbps(demand) }),
+            any::<(u32, u32)>().prop_map(|(link, rate)| Header::Capacity { link: LinkId(link), rate: Kbps(rate) }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(header in headers(), rest in prop::collection::vec(any::<u8>(), 0..8)) {
+            written_is_read(header, &rest)?;
+        }
+
+        #[test]
+        fn whatever_is_read_can_be_written_again(bytes in prop::collection::vec(0_u8..20, 0..32)) {
+            read_is_written::<Header>(&bytes)?;
+        }
+    }
+
+    #[test]
+    fn rates_are_rounded_up_and_the_largest_stands_for_any() {
+        for (bps, kbps) in [(0, 0), (1, 1), (1000, 1), (1001, 2), (1_000_000_000, 1_000_000), (u64::MAX, u32::MAX)] {
+            assert_eq!(Kbps::from(Rate::from_bps(bps)), Kbps(kbps));
+        }
+        assert_eq!(Rate::from(Kbps(1_000_000)), Rate::from_gbps(1));
+        assert_eq!(Rate::from(Kbps::from(Share::FREE.rate)), Share::FREE.rate);
+    }
+
+    #[test]
+    fn a_header_leaves_a_packet_in_its_cache_line() {
+        assert!(size_of::<Header>() <= 24, "{} B", size_of::<Header>());
+    }
+}

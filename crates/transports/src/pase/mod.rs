@@ -1,0 +1,77 @@
+#![doc = include_str!("README.md")]
+
+mod arbiter;
+mod config;
+mod control;
+mod course;
+mod delegation;
+mod header;
+mod host;
+mod messages;
+mod ranking;
+mod receiver;
+mod scoreboard;
+mod sender;
+mod sending;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use flowloom_core::{Flow, Nic, PathNeed, Paths, Placement, PortSite, Site, Transport};
+
+pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
+pub use config::{Arbitration, Config, Criterion, Demand, Probing};
+pub use control::Control;
+pub use course::{Course, Half};
+pub use header::{Acked, Asking, Header, Kbps};
+pub use host::Host;
+
+use crate::disciplines::EcnPriority;
+use crate::toolkit::Framing;
+
+/// The output of a call, until it is polled.
+type Outbox = crate::toolkit::Outbox<Header>;
+
+/// The paths of all flows.
+fn paths_of(site: &Site<'_>) -> Paths {
+    site.paths.expect("a network in which each flow has one path").clone()
+}
+
+/// Whether the flow stays out of arbitration, in the last class.
+fn is_background(flow: &Flow) -> bool {
+    flow.background
+}
+
+/// PASE.
+pub enum Pase {}
+
+impl Transport for Pase {
+    const NAME: &'static str = "pase";
+    const ABOUT: &'static str = "arbitrated priorities and rates, priority queues, self-adjusting hosts (SIGCOMM 2014)";
+    const NIC: Nic = Nic::Queued;
+    const SHARES_MEMORY: bool = true;
+    const PATHS: PathNeed = PathNeed::One;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = EcnPriority;
+    type Control = Control;
+
+    fn placement(config: &Config) -> Placement {
+        match config.arbitration {
+            Arbitration::EndToEnd => Placement::Switches,
+            Arbitration::Local => Placement::Nowhere,
+        }
+    }
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+    fn port(config: &Config, site: &PortSite<'_>) -> EcnPriority {
+        EcnPriority::new(&config.port(), config.queues, site)
+    }
+    fn control(config: &Config, site: &Site<'_>) -> Control {
+        let spans = config::Spans::new(config, site.network, &site.wire).expect("the configuration was checked");
+        let messages = messages::Messages::new(Framing::new(site.node, &site.wire), config.message_size, &site.wire);
+        Control::new(config, site.node, &spans, paths_of(site), messages)
+    }
+}

@@ -1,0 +1,173 @@
+//! The receiving end of a host's flows, and the destination's half of their arbitration.
+
+use flowloom_core::{Ecn, FlowId, NodeId, Packet, Paths, Site, Time};
+
+use super::arbiter::{Arbiter, Request, Share};
+use super::config::{Arbitration, Spans};
+use super::course::{Course, Half};
+use super::header::{Acked, Asking, Header};
+use super::messages::Messages;
+use super::{Config, Outbox};
+use crate::tcp::Blocks;
+use crate::toolkit::{Framing, Reassembly};
+
+/// What the arbitrator of the downlink keeps with a flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// The arbitrator above the host, once it was looked up.
+    parent: Option<Option<NodeId>>,
+    /// When the flow may ask it again.
+    next: Time,
+    /// Whether it knows the flow.
+    asked: bool,
+    /// Its last answer, and when that came.
+    upper: Option<(Time, Share)>,
+}
+
+/// All flows that this node receives, and the arbitrator of its downlink.
+pub(super) struct Receiver {
+    node: NodeId,
+    framing: Framing,
+    messages: Messages,
+    paths: Paths,
+    spans: Spans,
+    end_to_end: bool,
+    pruning_depth: u8,
+    reassembly: Reassembly,
+    downlink: Arbiter<Known>,
+}
+
+impl Receiver {
+    pub fn new(config: &Config, site: &Site<'_>, spans: Spans, paths: Paths, framing: Framing, messages: Messages) -> Receiver {
+        let line = site.line_rate(); // both directions of a host's link have one rate
+        Receiver {
+            node: site.node,
+            framing,
+            messages,
+            paths,
+            end_to_end: config.arbitration == Arbitration::EndToEnd,
+            pruning_depth: config.pruning_depth,
+            reassembly: Reassembly::new(config.time_wait),
+            downlink: Arbiter::new(line, spans.rules(config)),
+            spans,
+        }
+    }
+
+    /// How many flows the arbitrator of the downlink knows at `now`.
+    pub fn known_flows(&mut self, now: Time) -> usize {
+        self.downlink.expire(now);
+        self.downlink.len()
+    }
+
+    pub fn handle_data(
+        &mut self,
+        now: Time,
+        packet: &Packet<Header>,
+        number: u32,
+        packets: u32,
+        asking: Asking,
+        out: &mut Outbox,
+    ) {
+        let Some(arrival) = self.reassembly.receive(now, packet, number, packets, &mut out.events) else { return };
+        let cumulative = arrival.cumulative;
+        let blocks = match arrival.arrived {
+            Some(set) if set.len() > cumulative => Blocks::answering(number, cumulative, set),
+            _ => Blocks::NONE,
+        };
+        let complete = arrival.arrived.is_none();
+        let echo = packet.ecn == Ecn::Marked;
+        self.acknowledge(now, packet, Acked::Data, echo, cumulative, blocks, asking, complete, out);
+    }
+
+    /// A probe, or a request for the destination's share.
+    pub fn handle_query(
+        &mut self,
+        now: Time,
+        packet: &Packet<Header>,
+        acked: Acked,
+        packets: u32,
+        asking: Asking,
+        out: &mut Outbox,
+    ) {
+        let arrival = self.reassembly.query(now, packet.flow, packets);
+        let cumulative = arrival.cumulative;
+        let blocks = match arrival.arrived {
+            Some(set) if set.len() > cumulative => Blocks::new(cumulative, set.islands()),
+            _ => Blocks::NONE,
+        };
+        let complete = cumulative == packets;
+        self.acknowledge(now, packet, acked, false, cumulative, blocks, asking, complete, out);
+    }
+
+    #[allow(clippy::too_many_arguments)] // the fields of the answer
+    fn acknowledge(
+        &mut self,
+        now: Time,
+        packet: &Packet<Header>,
+        acked: Acked,
+        echo: bool,
+        cumulative: u32,
+        blocks: Blocks,
+        asking: Asking,
+        complete: bool,
+        out: &mut Outbox,
+    ) {
+        let course = Course { flow: packet.flow, src: packet.src, dst: self.node, half: Half::Destination };
+        let share = match asking.request() {
+            Some(request) if !complete => self.arbitrate(now, course, request, out),
+            Some(_) => {
+                self.forget(course, out);
+                Share::FREE
+            }
+            None => Share::FREE,
+        };
+        let Share { queue, rate } = share;
+        let header = Header::Ack { acked, echo, queue, rate: rate.into(), cumulative, blocks };
+        out.packets.push_back(self.framing.control(packet.flow, packet.src, header));
+    }
+
+    /// The share of the destination's half. Once per period, the flow also asks the arbitrator above, and gets its answer with a later
+    /// acknowledgement.
+    fn arbitrate(&mut self, now: Time, course: Course, request: Request, out: &mut Outbox) -> Share {
+        let Receiver { node, paths, end_to_end, spans, pruning_depth, messages, downlink, .. } = self;
+        downlink.expire(now);
+        let known = downlink.update(now, course.flow, request);
+        let parent = *known.parent.get_or_insert_with(|| if *end_to_end { course.parent(paths, *node) } else { None });
+        let here = downlink.share(course.flow).expect("it was just updated");
+        let Some(parent) = parent else { return here };
+        let known = downlink.state(course.flow).expect("it was just updated");
+        if now >= known.next {
+            known.next = now + spans.period;
+            if here.queue < *pruning_depth {
+                known.asked = true;
+                out.packets.push_back(messages.ask(course, parent, request.into(), Share::FREE));
+            } else {
+                known.upper = None;
+                if std::mem::take(&mut known.asked) {
+                    out.packets.push_back(messages.leave(course, parent));
+                }
+            }
+        }
+        match known.upper {
+            Some((at, share)) if now - at < spans.answer_timeout => here.and(share),
+            _ => here,
+        }
+    }
+
+    /// An arbitrator has answered for the destination's half of a flow's path.
+    pub fn handle_share(&mut self, now: Time, from: NodeId, flow: FlowId, share: Share) {
+        if let Some(known) = self.downlink.state(flow)
+            && known.asked
+            && known.parent == Some(Some(from))
+        {
+            known.upper = Some((now, share));
+        }
+    }
+
+    /// The flow is complete.
+    fn forget(&mut self, course: Course, out: &mut Outbox) {
+        if let Some(Known { parent: Some(Some(parent)), asked: true, .. }) = self.downlink.remove(course.flow) {
+            out.packets.push_back(self.messages.leave(course, parent));
+        }
+    }
+}

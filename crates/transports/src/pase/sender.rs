@@ -1,0 +1,407 @@
+//! The sending end of a host's flows (§3.2).
+
+use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Paths, Rate, Site, Time, WireProfile};
+
+use super::arbiter::{Arbiter, Share};
+use super::config::{Arbitration, Probing, Spans};
+use super::course::{Course, Half};
+use super::header::{Acked, Asking, Header};
+use super::messages::Messages;
+use super::sending::{Asked, Fixed, Sending, fixed_key, packet_rate};
+use super::{Config, Outbox};
+use crate::tcp::Blocks;
+use crate::toolkit::{FlowTable, Framing, IndexedHeap};
+
+/// All flows that this node sends, and the arbitrator of its uplink.
+pub(super) struct Sender {
+    config: Config,
+    spans: Spans,
+    wire: WireProfile,
+    framing: Framing,
+    messages: Messages,
+    node: NodeId,
+    line: Rate,
+    paths: Paths,
+    uplink: Arbiter<()>,
+    flows: FlowTable<Sending>,
+    /// By slot, when to look at a flow: [`Sending::next`] or earlier.
+    timers: IndexedHeap<Time>,
+}
+
+/// An acknowledgement.
+pub(super) struct Ack {
+    pub acked: Acked,
+    pub echo: bool,
+    pub share: Share,
+    pub cumulative: u32,
+    pub blocks: Blocks,
+}
+
+impl Sender {
+    pub fn new(config: &Config, site: &Site<'_>, spans: Spans, paths: Paths, framing: Framing, messages: Messages) -> Sender {
+        // The flows of the host itself need not expire.
+        let rules = super::Rules { lifetime: Duration::LONGEST, ..spans.rules(config) };
+        Sender {
+            config: config.clone(),
+            spans,
+            wire: site.wire,
+            framing,
+            messages,
+            node: site.node,
+            line: site.line_rate(),
+            paths,
+            uplink: Arbiter::new(site.line_rate(), rules),
+            flows: FlowTable::default(),
+            timers: IndexedHeap::default(),
+        }
+    }
+
+    /// How many flows the arbitrator of the uplink knows.
+    pub fn known_flows(&self) -> usize {
+        self.uplink.len()
+    }
+
+    /// The round-trip time of a full packet on the flow's idle path.
+    fn rtt(&self, flow: &Flow) -> Duration {
+        let network = self.paths.network();
+        let path = |from, to| self.paths.path(flow.id, from, to).collect::<Vec<LinkId>>();
+        let there = network.packet_time(&path(flow.src, flow.dst), self.wire.full);
+        there + network.packet_time(&path(flow.dst, flow.src), self.wire.control)
+    }
+
+    pub fn open(&mut self, now: Time, flow: &Flow) {
+        let course = Course { flow: flow.id, src: self.node, dst: flow.dst, half: Half::Source };
+        let background = super::is_background(flow);
+        let asks = self.config.arbitration == Arbitration::EndToEnd && !background;
+        let fixed = Fixed {
+            flow: flow.id,
+            dst: flow.dst,
+            size: flow.size,
+            packets: self.framing.packets(flow.size),
+            background,
+            course,
+            parent: if asks { course.parent(&self.paths, self.node) } else { None },
+            key: fixed_key(self.config.criterion, flow),
+            payload: self.framing.full_payload(),
+            packet_rate: packet_rate(self.wire.full, self.rtt(flow)),
+            line: self.line,
+        };
+        let state = Sending::new(now, fixed, &self.config);
+        if !background {
+            self.uplink.update(now, flow.id, state.request(self.config.demand, [None; 2]));
+        }
+        let tick = state.tick;
+        let slot = self.flows.insert(flow.id, state);
+        self.timers.set(slot, tick);
+    }
+
+    /// Refreshes the flow's entry at the uplink, and combines the answers of all its arbitrators (A8).
+    fn arbitrate(&mut self, now: Time, slot: u32) {
+        let state = &mut self.flows[slot];
+        if state.fixed.background {
+            state.share = Share { queue: self.config.background_class(), ..Share::FREE };
+            return;
+        }
+        let request = state.request(self.config.demand, [state.upper, state.beyond]);
+        self.uplink.update(now, state.fixed.flow, request);
+        let known = self.uplink.share(state.fixed.flow).expect("it was just updated");
+        state.here = Some(known);
+        let free = Share::FREE;
+        let before = state.share.queue;
+        state.share = if state.alone {
+            Share { queue: self.config.lowest_class().min(1), ..free }
+        } else {
+            let share = known.and(state.upper.unwrap_or(free)).and(state.beyond.unwrap_or(free));
+            // A peer may name any queue.
+            Share { queue: share.queue.min(self.config.lowest_class()), ..share }
+        };
+        if (before == 0) != (state.share.queue == 0) {
+            state.adapt_timer(now, &self.config);
+        }
+    }
+
+    /// An arbitrator has answered for the source's half of a flow's path.
+    pub fn handle_share(&mut self, now: Time, from: NodeId, flow: FlowId, share: Share, out: &mut Outbox) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let state = &mut self.flows[slot];
+        // An answer may come after the flow was pruned, or from anywhere.
+        if state.fixed.parent != Some(from) || matches!(state.asked, Asked::Pruned | Asked::Sent) {
+            return;
+        }
+        state.unheard = 0;
+        state.asked = Asked::Answered;
+        state.upper = Some(share);
+        state.alone = false;
+        self.arbitrate(now, slot);
+        let state = &mut self.flows[slot];
+        if !state.started {
+            state.start(&self.config);
+        }
+        self.transmit(now, slot, out);
+    }
+
+    /// The end of a period: the flow asks its arbitrators, or starts if it need not wait for them.
+    fn tick(&mut self, now: Time, slot: u32, out: &mut Outbox) {
+        self.arbitrate(now, slot);
+        self.ask(now, slot, out);
+        let (limit, state) = (self.spans.answer_timeout, &mut self.flows[slot]);
+        let silent = matches!(state.asked, Asked::Waiting(since) if now - since >= limit);
+        if silent && !state.alone {
+            state.alone = true;
+            if state.started {
+                state.window.lose_guide(self.config.initial_window);
+            }
+        }
+        self.arbitrate(now, slot);
+        let state = &mut self.flows[slot];
+        let quiet = state.started && !state.spoke && !state.fixed.background;
+        state.spoke = false;
+        if !state.started && (state.alone || !matches!(state.asked, Asked::Waiting(_))) {
+            state.start(&self.config);
+        }
+        state.tick = next_tick(now, state, self.spans.period, self.config.rto_max);
+        state.unheard += 1;
+        if quiet {
+            let Fixed { packets, flow, dst, .. } = self.flows[slot].fixed;
+            let header = Header::Refresh { packets, asking: self.asking(slot) };
+            out.packets.push_back(self.framing.control(flow, dst, header));
+            if self.probes_first(slot) && self.flows[slot].board.in_flight() == 0 {
+                self.probe(slot, out);
+            }
+        }
+        self.transmit(now, slot, out);
+    }
+
+    /// Asks the arbitrator above, or leaves it if the flow is pruned here.
+    fn ask(&mut self, now: Time, slot: u32, out: &mut Outbox) {
+        let state = &mut self.flows[slot];
+        let Some(parent) = state.fixed.parent else { return };
+        let course = state.fixed.course;
+        if state.unsent() == 0 {
+            return;
+        }
+        let here = self.uplink.share(course.flow).expect("a flow under way");
+        if here.queue >= self.config.pruning_depth {
+            if matches!(state.asked, Asked::Waiting(_) | Asked::Answered) {
+                out.packets.push_back(self.messages.leave(course, parent));
+                state.alone = false;
+            }
+            state.asked = Asked::Pruned;
+            // If it is not pruned any more, it stays in its queue until the answer comes.
+            state.upper = Some(Share { queue: here.queue, ..Share::FREE });
+            return;
+        }
+        if !matches!(state.asked, Asked::Waiting(_)) {
+            state.asked = Asked::Waiting(now);
+        }
+        let asking = state.request(self.config.demand, [Some(here), state.beyond]).into();
+        // The host combines the answer with its own share, which may be more recent by then.
+        out.packets.push_back(self.messages.ask(course, parent, asking, Share::FREE));
+    }
+
+    /// What the flow says to its destination.
+    fn asking(&self, slot: u32) -> Asking {
+        let state = &self.flows[slot];
+        if state.fixed.background {
+            return Asking::default();
+        }
+        state.request(self.config.demand, [state.here, state.upper]).into()
+    }
+
+    pub fn handle_ack(&mut self, now: Time, flow: FlowId, ack: &Ack, out: &mut Outbox) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let state = &mut self.flows[slot];
+        let before = state.board.first_missing();
+        let Some(new) = state.board.acknowledge(ack.cumulative, ack.blocks.ranges(ack.cumulative)) else { return };
+        state.unheard = 0;
+        let advance = state.board.first_missing() - before;
+        state.estimate(new, ack.echo, self.config.gain);
+        state.take_sample(now);
+        if state.board.first_missing() == state.fixed.packets {
+            return self.complete(slot, out);
+        }
+        if advance > 0 {
+            state.timeouts = 0;
+        }
+        if !state.fixed.background {
+            state.beyond = Some(ack.share);
+        }
+        self.arbitrate(now, slot);
+        self.control_rate(slot, ack, new);
+        self.recover(slot, ack.acked);
+        let state = &mut self.flows[slot];
+        if advance > 0 {
+            state.arm(now, &self.config);
+        }
+        if state.started {
+            self.transmit(now, slot, out);
+        }
+    }
+
+    /// Algorithm 2, for acknowledgements of data.
+    fn control_rate(&mut self, slot: u32, ack: &Ack, new: u32) {
+        let state = &mut self.flows[slot];
+        if ack.acked != Acked::Data {
+            return;
+        }
+        if ack.echo {
+            if state.may_cut() {
+                state.window.cut(state.alpha.get());
+                state.note_cut();
+            }
+        } else if new > 0 {
+            let held = self.config.hold_cut && !state.may_cut();
+            state.window.grow(state.guide(&self.config), new, held);
+        }
+    }
+
+    /// Finds lost packets: by those that arrived beyond them, or by the answer to a probe, which was sent after them.
+    fn recover(&mut self, slot: u32, acked: Acked) {
+        let state = &mut self.flows[slot];
+        if state.board.find_lost(self.config.dup_ack_threshold) {
+            state.stop_timing();
+            if state.may_cut() {
+                state.window.halve();
+                state.note_cut();
+            }
+        }
+        if acked == Acked::Probe
+            && let Some(below) = state.probed.take()
+        {
+            state.board.lose_below(below);
+            state.stop_timing();
+            state.credit = true;
+        }
+    }
+
+    /// Whether the flow is in the lowest queue, where it sends a probe before each data packet.
+    fn probes_first(&self, slot: u32) -> bool {
+        let lowest = self.config.lowest_class();
+        let state = &self.flows[slot];
+        self.config.probing == Probing::EveryRtt && !state.fixed.background && lowest > 0 && state.class == lowest
+    }
+
+    fn probe(&mut self, slot: u32, out: &mut Outbox) {
+        let asking = self.asking(slot);
+        let state = &mut self.flows[slot];
+        state.probed = Some(state.board.sent());
+        let header = Header::Probe { packets: state.fixed.packets, asking };
+        let mut packet = self.framing.control(state.fixed.flow, state.fixed.dst, header);
+        // Behind the data: a class in which the flow has sent nothing later, and nothing in a lower one.
+        packet.class = state.class;
+        out.packets.push_back(packet);
+    }
+
+    /// Sends what queue and window allow.
+    fn transmit(&mut self, now: Time, slot: u32, out: &mut Outbox) {
+        let state = &mut self.flows[slot];
+        if !state.started {
+            return;
+        }
+        let guarded = self.config.promotion_guard && state.share.queue < state.class && state.board.in_flight() > 0;
+        if guarded {
+            return self.schedule(slot); // packets of the old class may still be overtaken
+        }
+        state.class = state.share.queue;
+        let probes_first = self.probes_first(slot);
+        let asking = self.asking(slot);
+        let state = &mut self.flows[slot];
+        while state.board.in_flight() < state.window.packets() {
+            if probes_first && !std::mem::take(&mut state.credit) {
+                if state.probed.is_none() && state.board.in_flight() == 0 {
+                    self.probe(slot, out);
+                }
+                break;
+            }
+            let sent = state.board.sent();
+            let Some(number) = state.board.pick(state.fixed.packets) else { break };
+            let Fixed { flow, dst, size, packets, .. } = state.fixed;
+            let mut packet = self.framing.data(flow, dst, size, number, Header::Data { number, packets, asking });
+            packet.class = state.class;
+            packet.ecn = flowloom_core::Ecn::Capable;
+            packet.retransmission = number < sent;
+            if !packet.retransmission {
+                state.time(now, number);
+            }
+            out.packets.push_back(packet);
+            state.spoke = true;
+        }
+        let state = &mut self.flows[slot];
+        state.arm_if_outstanding(now, &self.config);
+        if state.unsent() == 0
+            && let (Some(parent), Asked::Waiting(_) | Asked::Answered) = (state.fixed.parent, state.asked)
+        {
+            out.packets.push_back(self.messages.leave(state.fixed.course, parent));
+            state.asked = Asked::Sent;
+        }
+        self.schedule(slot);
+    }
+
+    /// Makes sure that the flow is looked at in time.
+    fn schedule(&mut self, slot: u32) {
+        let next = self.flows[slot].next();
+        if self.timers.key_of(slot).is_none_or(|at| next < at) {
+            self.timers.set(slot, next);
+        }
+    }
+
+    fn complete(&mut self, slot: u32, out: &mut Outbox) {
+        let Fixed { flow, course, parent, .. } = self.flows[slot].fixed;
+        let asked = self.flows[slot].asked;
+        self.uplink.remove(flow);
+        if let (Some(parent), Asked::Waiting(_) | Asked::Answered) = (parent, asked) {
+            out.packets.push_back(self.messages.leave(course, parent));
+        }
+        self.flows.remove(slot);
+        self.timers.remove(slot);
+        out.events.push_back(Event::Acknowledged { flow });
+    }
+
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.timers.peek().map(|(at, _)| at)
+    }
+
+    pub fn handle_timeout(&mut self, now: Time, out: &mut Outbox) {
+        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].next()) {
+            if self.flows[slot].is_due(now) {
+                self.time_out(now, slot, out);
+            }
+            if self.flows[slot].tick <= now {
+                self.tick(now, slot, out);
+            }
+            self.timers.set(slot, self.flows[slot].next());
+        }
+    }
+
+    /// Nothing was acknowledged for long. In the top queue, and where there are no probes, all that is outstanding is lost. In other queues
+    /// it may still wait, which a probe finds out.
+    fn time_out(&mut self, now: Time, slot: u32, out: &mut Outbox) {
+        let state = &mut self.flows[slot];
+        state.timeouts += 1;
+        state.rtt.back_off();
+        state.stop_timing();
+        state.arm(now, &self.config);
+        out.events.push_back(Event::TimedOut { flow: state.fixed.flow, in_a_row: state.timeouts });
+        if state.class > 0 && !state.fixed.background && self.config.probing != Probing::Never {
+            self.probe(slot, out);
+        } else {
+            let all = state.board.sent();
+            state.board.lose_below(all);
+            state.window.collapse();
+            state.note_cut();
+            self.transmit(now, slot, out);
+        }
+    }
+}
+
+/// The end of the next period. A flow that hears nothing at all asks less and less often, but no less often than its longest timeout.
+fn next_tick(now: Time, state: &Sending, period: Duration, longest: Duration) -> Time {
+    const PATIENCE: u32 = 8;
+    const MOST_DOUBLINGS: u32 = 20;
+    if state.fixed.background {
+        return Time::MAX; // it has nothing to ask
+    }
+    let doublings = state.unheard.saturating_sub(PATIENCE).min(MOST_DOUBLINGS);
+    let pause = Duration::from_ps(period.as_ps().saturating_mul(1 << doublings));
+    now + pause.min(longest.max(period))
+}

@@ -1,0 +1,270 @@
+//! One flow that is being sent.
+
+use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time};
+
+use super::arbiter::{Request, Share};
+use super::config::{Criterion, Demand, rate_of};
+use super::scoreboard::Scoreboard;
+use super::window::{Guide, Place, Window};
+use super::{Config, Course};
+use crate::tcp::controllers::Alpha;
+use crate::tcp::{RtoRule, RttEstimator, Timeouts};
+
+/// A flow and its arbitrators at switches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Asked {
+    /// It has none: it stays in its rack, or arbitration is local.
+    Nobody,
+    /// It is pruned by its own host: they do not know it.
+    Pruned,
+    /// It has asked, and has had no answer since this time.
+    Waiting(Time),
+    /// The last request was answered.
+    Answered,
+    /// All is sent, and nothing is known to be lost: it needs no more of the links, and has left its arbitrators.
+    Sent,
+}
+
+/// What does not change about a flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fixed {
+    pub flow: FlowId,
+    pub dst: NodeId,
+    pub size: Bytes,
+    pub packets: u32,
+    pub background: bool,
+    /// The source's half of its path.
+    pub course: Course,
+    /// The arbitrator above the host.
+    pub parent: Option<NodeId>,
+    /// The key, unless it changes with what is left.
+    pub key: Option<u32>,
+    /// Payload of a full packet.
+    pub payload: u64,
+    /// The rate that sends one full packet per round trip on the idle path.
+    pub packet_rate: u64,
+    /// The rate of the NIC.
+    pub line: Rate,
+}
+
+/// One flow that is being sent.
+pub(super) struct Sending {
+    pub fixed: Fixed,
+    pub board: Scoreboard,
+    pub window: Window,
+    pub alpha: Alpha,
+    /// The estimator's round ends when a packet from here on is acknowledged.
+    round_end: u32,
+    /// A mark or a loss cuts the window only once a packet from here on is acknowledged.
+    cut_end: u32,
+    pub rtt: RttEstimator,
+    /// The packet being timed, and since when.
+    timed: Option<(u32, Time)>,
+    /// Consecutive timeouts.
+    pub timeouts: u32,
+    /// Since when it has waited for an acknowledgement, `None` if nothing is outstanding.
+    armed: Option<Time>,
+    /// When the flow times out; [`Time::MAX`] if nothing is outstanding.
+    due: Time,
+    /// When its period ends.
+    pub tick: Time,
+    /// Periods since it heard from its destination or its arbitrators.
+    pub unheard: u32,
+    /// Whether it may send.
+    pub started: bool,
+    /// Whether it has sent data in this period.
+    pub spoke: bool,
+    pub asked: Asked,
+    /// The share on the uplink of the host.
+    pub here: Option<Share>,
+    /// The share on the links above the host.
+    pub upper: Option<Share>,
+    /// The share of the destination's half.
+    pub beyond: Option<Share>,
+    /// The combined share: what the flow is assigned.
+    pub share: Share,
+    /// Whether it goes on without its arbitrators, which are silent.
+    pub alone: bool,
+    /// The class in which it sends. It lags behind the assigned queue while the promotion guard waits.
+    pub class: u8,
+    /// All packets below this one were sent before the last probe; `None` after its answer.
+    pub probed: Option<u32>,
+    /// Whether a probe's answer allows a data packet in the lowest queue.
+    pub credit: bool,
+}
+
+/// A deadline in a key, in microseconds.
+fn microseconds(at: Time) -> u32 {
+    u32::try_from(at.as_ps() / 1_000_000).unwrap_or(u32::MAX)
+}
+
+/// The key of a flow, unless it changes with what is left.
+pub(super) fn fixed_key(criterion: Criterion, flow: &flowloom_core::Flow) -> Option<u32> {
+    match criterion {
+        Criterion::Remaining => None,
+        Criterion::Size => Some(u32::try_from(flow.size.get()).unwrap_or(u32::MAX)),
+        Criterion::Deadline => Some(flow.deadline.map_or(u32::MAX, microseconds)),
+        Criterion::Task => Some(flow.coflow.unwrap_or(u32::MAX)),
+    }
+}
+
+/// The rate that sends one packet of `full` bytes per round trip.
+pub(super) fn packet_rate(full: Bytes, rtt: Duration) -> u64 {
+    rate_of(full, rtt).as_bps().max(1)
+}
+
+impl Sending {
+    pub fn new(now: Time, fixed: Fixed, config: &Config) -> Sending {
+        Sending {
+            fixed,
+            board: Scoreboard::default(),
+            window: Window::new(config.max_window),
+            alpha: Alpha::new(config.initial_alpha),
+            round_end: 0,
+            cut_end: 0,
+            rtt: RttEstimator::NEW,
+            timed: None,
+            timeouts: 0,
+            armed: None,
+            due: Time::MAX,
+            // Flows that are opened at one instant are all known when the first of them gets its share.
+            tick: now + Duration::from_ps(1),
+            unheard: 0,
+            started: false,
+            spoke: false,
+            asked: if fixed.parent.is_some() { Asked::Pruned } else { Asked::Nobody },
+            here: None,
+            upper: None,
+            beyond: None,
+            share: Share::FREE,
+            alone: false,
+            class: 0,
+            probed: None,
+            credit: false,
+        }
+    }
+
+    /// What the flow asks of an arbitrator now. The rest of its path grants `elsewhere`.
+    pub fn request(&self, rule: Demand, elsewhere: [Option<Share>; 2]) -> Request {
+        let Fixed { size, packets, payload, packet_rate, .. } = self.fixed;
+        let left = u64::from(packets - self.board.acked());
+        let key = self.fixed.key.unwrap_or_else(|| u32::try_from(size.get().min(left * payload)).unwrap_or(u32::MAX));
+        let demand = self.demand(rule);
+        // Its queue counts, and not its rate, which is limited by this demand in turn.
+        let waits = rule == Demand::Granted && elsewhere.into_iter().flatten().any(|share| share.queue > 0);
+        let demand = if waits { demand.min(Rate::from_bps(packet_rate)) } else { demand };
+        Request { key, demand }
+    }
+
+    /// Packets that are still to be sent, or to be sent again.
+    pub fn unsent(&self) -> u32 {
+        self.fixed.packets - self.board.acked() - self.board.in_flight()
+    }
+
+    /// The most that the flow can send: what is left to send, in one round trip. What is on its way needs no more of the links, or the next
+    /// flow would have to wait for the last acknowledgement. It is above 0, which would mean that the flow is not arbitrated.
+    fn demand(&self, rule: Demand) -> Rate {
+        let Fixed { packet_rate, line, .. } = self.fixed;
+        match rule {
+            Demand::Line => line,
+            Demand::Remaining | Demand::Granted => {
+                line.min(Rate::from_bps(packet_rate.saturating_mul(u64::from(self.unsent())).max(1)))
+            }
+        }
+    }
+
+    /// What guides the window now. A flow that gets all that it demands is limited by its NIC alone.
+    pub fn guide(&self, config: &Config) -> Guide {
+        if self.alone || self.fixed.background || !config.reference_rate {
+            return Guide::Nothing;
+        }
+        let limited = self.share.rate < self.demand(config.demand);
+        let rate = if limited { self.share.rate } else { self.fixed.line };
+        let reference = rate.as_bps().div_ceil(self.fixed.packet_rate);
+        let place = Place::of(self.share.queue, config.lowest_class());
+        Guide::Reference(place, u32::try_from(reference).unwrap_or(u32::MAX))
+    }
+
+    /// Starts to send in the assigned queue.
+    pub fn start(&mut self, config: &Config) {
+        self.started = true;
+        self.class = self.share.queue;
+        self.window.start(self.guide(config), config.initial_window);
+    }
+
+    /// Whether a mark may cut the window: at most once per round trip.
+    pub fn may_cut(&self) -> bool {
+        self.board.first_missing() >= self.cut_end
+    }
+    /// Begins the round trip in which the window is not cut again.
+    pub fn note_cut(&mut self) {
+        self.cut_end = self.board.sent() + 1;
+    }
+
+    /// Counts acknowledged packets for the share of marked ones.
+    pub fn estimate(&mut self, packets: u32, echo: bool, gain: f64) {
+        self.alpha.acknowledged(packets, echo);
+        if self.board.first_missing() > self.round_end {
+            self.alpha.round_ends(gain);
+            self.round_end = self.board.sent();
+        }
+    }
+
+    /// Times a new packet if none is being timed.
+    pub fn time(&mut self, now: Time, number: u32) {
+        self.timed.get_or_insert((number, now));
+    }
+    /// Stops timing: an acknowledgement may now be that of a packet that was resent.
+    pub fn stop_timing(&mut self) {
+        self.timed = None;
+    }
+    /// Takes a sample if the timed packet has been acknowledged.
+    pub fn take_sample(&mut self, now: Time) {
+        if let Some((number, since)) = self.timed
+            && self.board.first_missing() > number
+        {
+            self.rtt.sample(now - since);
+            self.timed = None;
+        }
+    }
+
+    /// The present timeout: the queue that the flow is assigned decides the least one (A28).
+    fn timeout(&self, config: &Config) -> Duration {
+        let least = if self.share.queue == 0 { config.rto_top } else { config.rto_lower };
+        self.rtt.timeout(&Timeouts { rule: RtoRule::Rfc6298, least, initial: least, most: config.rto_max })
+    }
+
+    /// Starts to wait for an acknowledgement now.
+    pub fn arm(&mut self, now: Time, config: &Config) {
+        self.armed = Some(now);
+        self.due = now + self.timeout(config);
+    }
+
+    /// Waits if packets are in flight, and if it does not wait yet.
+    pub fn arm_if_outstanding(&mut self, now: Time, config: &Config) {
+        if self.board.in_flight() == 0 {
+            self.armed = None;
+            self.due = Time::MAX;
+        } else if self.armed.is_none() {
+            self.arm(now, config);
+        }
+    }
+
+    /// The assigned queue has changed, and the timeout with it. The wait began when it began: a flow that is moved to and fro times out, too.
+    pub fn adapt_timer(&mut self, now: Time, config: &Config) {
+        if let Some(armed) = self.armed {
+            self.due = (armed + self.timeout(config)).max(now + Duration::from_ps(1));
+        }
+    }
+
+    /// Whether the flow has timed out.
+    pub fn is_due(&self, now: Time) -> bool {
+        self.due <= now
+    }
+
+    /// When to look at the flow next.
+    #[inline]
+    pub fn next(&self) -> Time {
+        self.due.min(self.tick)
+    }
+}
