@@ -40,7 +40,7 @@ pub struct Pending {
     arrived_bytes: u64,
     injected_bytes: u64,
     /// Background flows, which are left out, if there are any.
-    background: Option<Box<HashSet<FlowId>>>,
+    background: Option<HashSet<FlowId>>,
     /// Arrived and injected bytes, in order of time.
     samples: Vec<(u64, u64)>,
 }
@@ -57,7 +57,7 @@ impl Pending {
             next_sample_bytes: 0,
             arrived_bytes: 0,
             injected_bytes: 0,
-            background: (!background.is_empty()).then(|| Box::new(background.into_iter().map(|flow| flow.id).collect())),
+            background: (!background.is_empty()).then(|| background.into_iter().map(|flow| flow.id).collect()),
             samples: Vec::new(),
         }
     }
