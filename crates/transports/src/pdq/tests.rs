@@ -305,7 +305,8 @@ fn the_flows_of_one_host_take_turns_at_its_nic() {
 /// Each of these is lost once: the flow is late by a timeout of 1 ms from when the packet was sent or the last answer came.
 #[test]
 fn a_lost_packet_of_the_opening_costs_a_timeout() {
-    let cases: [(&str, fn(&Packet<Header>) -> bool); 4] = [
+    type Choice = fn(&Packet<Header>) -> bool;
+    let cases: [(&str, Choice); 4] = [
         ("syn", |packet| matches!(packet.header, Header::Syn { .. })),
         ("syn_ack", |packet| matches!(packet.header, Header::SynAck { .. })),
         ("probe", |packet| matches!(packet.header, Header::Probe { .. })),
