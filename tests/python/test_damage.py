@@ -134,10 +134,10 @@ def damages(folder: Path) -> list[Damage]:
     flows = pq.read_table(folder / "flows.parquet")
     tables = {"one column": flows.select(["id"]), "fewer rows": flows.slice(0, 10), "no rows": flows.slice(0, 0)}
     tables |= {f"without {name}": flows.drop_columns([name]) for name in flows.column_names}
-    tables |= {
-        f"{name} as text": flows.set_column(index, name, flows[name].cast("string"))
-        for index, name in enumerate(flows.column_names)
-    }
+    for index, field in enumerate(flows.schema):
+        text = field.type == pa.string()
+        other = pa.nulls(flows.num_rows, "int64") if text else flows[field.name].cast("string")
+        tables[f"{field.name} as {'numbers' if text else 'text'}"] = flows.set_column(index, field.name, other)
     tables["foreign"] = pa.table({"a": [1, 2], "b": ["x", "y"]})
     found += [Damage("flows.parquet", how, parquet(table)) for how, table in tables.items()]
     found.append(Damage("flows.parquet", "CSV", b"id,src,dst\n0,1,2\n"))

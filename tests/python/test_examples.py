@@ -16,6 +16,7 @@ from flowloom.cli.common import parse_value, split_list
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCENARIOS = sorted(path.name for path in EXAMPLES.glob("*.toml") if not path.name.endswith(".net.toml"))
 SMALL = {
+    "aggregation.toml": {},
     "fan_in.toml": {},
     "faults.toml": {"workload.flows": 300},
     "incast.toml": {"workload.requests": 2},
@@ -61,6 +62,11 @@ def test_incast_overflows_pfabrics_port_and_not_phosts():
     drops = {name: run("incast.toml", transport__name=name).summary["drops"]["rate"] for name in ("phost", "pfabric")}
     assert drops["phost"] == 0
     assert 0.25 < drops["pfabric"] < 0.45
+
+
+def test_pdq_finishes_the_flows_of_the_aggregation_one_by_one():
+    means = {name: run("aggregation.toml", transport__name=name).summary["fct_us"]["mean"] for name in ("pdq", "dctcp")}
+    assert means["pdq"] < 0.8 * means["dctcp"]
 
 
 def test_only_the_fair_policy_serves_both_tenants():

@@ -20,6 +20,7 @@ impl<E: Endpoint> Endpoint for Counted<E> {
     fn open(&mut self, now: Time, flow: &Flow) {
         self.endpoint.open(now, flow);
     }
+    #[inline]
     fn handle_packet(&mut self, now: Time, packet: &Packet<E::Header>) {
         self.received += 1;
         self.endpoint.handle_packet(now, packet);
@@ -27,6 +28,7 @@ impl<E: Endpoint> Endpoint for Counted<E> {
     fn handle_timeout(&mut self, now: Time) {
         self.endpoint.handle_timeout(now);
     }
+    #[inline]
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<E::Header>> {
         let packet = self.endpoint.poll_transmit(now);
         self.sent += u64::from(packet.is_some());
@@ -36,9 +38,11 @@ impl<E: Endpoint> Endpoint for Counted<E> {
     fn may_transmit(&self) -> bool {
         self.endpoint.may_transmit()
     }
+    #[inline]
     fn poll_timeout(&self) -> Option<Time> {
         self.endpoint.poll_timeout()
     }
+    #[inline]
     fn poll_event(&mut self) -> Option<Event> {
         self.endpoint.poll_event()
     }

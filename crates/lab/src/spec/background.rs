@@ -59,7 +59,6 @@ impl JsonSchema for WorkloadTable {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut background = generator.subschema_for::<Vec<Background>>();
         background.insert("description".to_owned(), "Flows in the background, any number of times.".into());
-        background.insert("default".to_owned(), Value::Array(Vec::new()));
         background.insert("maxItems".to_owned(), 1000.into());
         let mut schema = WorkloadSpec::json_schema(generator);
         let branches = schema.get_mut("oneOf").and_then(Value::as_array_mut).expect("a choice of kinds");
