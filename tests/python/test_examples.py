@@ -100,9 +100,7 @@ def test_reservations_and_shares_by_deadline_meet_more_of_them_than_equal_shares
         "workload__deadline__min": "0.4ms",
         "workload__deadline__max": "1.2ms",
     }
-    late = {
-        name: 1 - run("fan_in.toml", transport__name=name, **short).summary["deadlines_met"] for name in ("d2tcp", "d3")
-    }
+    late = {name: 1 - run("fan_in.toml", transport__name=name, **short).summary["deadlines_met"] for name in ("d2tcp", "d3")}
     assert late["d2tcp"] < 0.9 * late["d3"]
 
 

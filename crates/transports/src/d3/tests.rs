@@ -121,7 +121,7 @@ fn the_first_packet_of_each_round_trip_carries_a_request() {
         pair.sent().iter().filter(|sent| is_data(sent) && request_of(sent).is_some()).map(packet_number).collect();
     // The last packet gives the rate back. It leaves before an answer to a request of packet 27 could come.
     assert_eq!(asked, [0, 3, 6, 9, 12, 15, 18, 21, 24, 29]);
-    let last = pair.sent().iter().filter(|sent| is_data(sent)).last().unwrap();
+    let last = pair.sent().iter().rfind(|sent| is_data(sent)).unwrap();
     assert_eq!(last.at, begin + PACKET * 29);
     assert!(request_of(last).unwrap().purpose == Purpose::End);
 }
@@ -429,7 +429,7 @@ fn a_flow_that_falls_behind_gives_up_before_its_deadline_and_returns_its_rate() 
     let [(at, NodeId(1), FlowId(1))] = aborted(&pair)[..] else { panic!("{:?}", aborted(&pair)) };
     // With 0.1 C, 2.25 MB on the wire shrink to what C sends until 8 ms at (8 - 1.8 / 0.9) ms or so.
     assert!(at > at_us(5500) && at < at_us(7500), "{at}");
-    let last = pair.sent().iter().filter(|sent| sent.packet.src == NodeId(1)).next_back().unwrap();
+    let last = pair.sent().iter().rfind(|sent| sent.packet.src == NodeId(1)).unwrap();
     assert!(request_of(last).is_some_and(|request| request.purpose == Purpose::GiveUp));
     let round_trip = Duration::from_us(202);
     let others = asked_and_answered(&pair).into_iter().filter(|(sent, _)| sent.packet.flow == FlowId(0));
