@@ -56,6 +56,18 @@ pub enum Probing {
     Never,
 }
 
+/// What a flow does that is moved to a higher queue while packets of the old one are out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Guard {
+    /// It sends nothing until they are acknowledged.
+    Stop,
+    /// It goes on in the old queue until they happen to be acknowledged, but stops if the new queue is the top queue.
+    Linger,
+    /// It uses the new queue at once. Its packets may overtake each other.
+    Off,
+}
+
 /// Parameters of PASE. The defaults are those of the paper's simulations (table 3) where it gives them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -127,8 +139,10 @@ pub struct Config {
     /// When a flow sends a probe instead of data: when it times out outside the top queue (`on_timeout`), also before each data packet in
     /// the lowest queue (`every_rtt`), or `never` (A26).
     pub probing: Probing,
-    /// Whether a flow that moves to a higher queue first waits for the acknowledgements of what it has sent (§3.2; A29).
-    pub promotion_guard: bool,
+    /// What a flow does that moves to a higher queue while packets of the old queue are out: it sends nothing (`stop`), goes on in the old
+    /// queue and stops only for the top queue (`linger`), or uses the new queue at once (`off`). §3.2 says that it waits "before sending
+    /// packets with the updated priority" (A29).
+    pub promotion_guard: Guard,
     /// How many selectively acknowledged packets beyond a missing one show that it is lost.
     #[schemars(range(min = 1, max = 65536))]
     pub dup_ack_threshold: u32,
@@ -186,7 +200,7 @@ impl Default for Config {
             gain: 1.0 / 16.0,
             initial_alpha: 1.0,
             probing: Probing::OnTimeout,
-            promotion_guard: true,
+            promotion_guard: Guard::Stop,
             dup_ack_threshold: 3,
             rto_top: Duration::from_ms(10),
             rto_lower: Duration::from_ms(200),

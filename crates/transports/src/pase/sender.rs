@@ -3,7 +3,7 @@
 use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Paths, Rate, Site, Time, WireProfile};
 
 use super::arbiter::{Arbiter, Share};
-use super::config::{Arbitration, Probing, Spans};
+use super::config::{Arbitration, Guard, Probing, Spans};
 use super::course::{Course, Half};
 use super::header::{Acked, Asking, Header};
 use super::messages::Messages;
@@ -298,11 +298,13 @@ impl Sender {
         if !state.started {
             return;
         }
-        let guarded = self.config.promotion_guard && state.share.queue < state.class && state.board.in_flight() > 0;
-        if guarded {
-            return self.schedule(slot); // packets of the old class may still be overtaken
+        let promoted = state.share.queue < state.class && state.board.in_flight() > 0;
+        match self.config.promotion_guard {
+            Guard::Stop if promoted => return self.schedule(slot), // packets of the old class may still be overtaken
+            Guard::Linger if promoted && state.share.queue == 0 => return self.schedule(slot),
+            Guard::Linger if promoted => {}
+            _ => state.class = state.share.queue,
         }
-        state.class = state.share.queue;
         let probes_first = self.probes_first(slot);
         let asking = self.asking(slot);
         let state = &mut self.flows[slot];

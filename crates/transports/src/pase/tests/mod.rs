@@ -7,7 +7,7 @@ use proptest::prelude::*;
 mod control;
 mod tree;
 
-use super::{Acked, Arbitration, Config, Demand, Header, Pase, Probing};
+use super::{Acked, Arbitration, Config, Demand, Guard, Header, Pase, Probing};
 use crate::trial::trials;
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -193,7 +193,7 @@ fn in_the_lowest_queue_each_data_packet_follows_a_probe() {
 #[test]
 fn a_promoted_flow_waits_for_what_it_has_sent() {
     let config = |promotion_guard| Config { promotion_guard, ..local() };
-    for guard in [true, false] {
+    for guard in [Guard::Stop, Guard::Linger, Guard::Off] {
         let mut pair = Pair::<Pase>::new(&config(guard), rack(4));
         pair.open(0, 2, 96_000);
         pair.open(0, 3, 192_000);
@@ -213,7 +213,7 @@ fn a_promoted_flow_waits_for_what_it_has_sent() {
                 }
             }
         }
-        if guard {
+        if guard != Guard::Off {
             assert!(!overtook);
         }
     }
@@ -221,8 +221,9 @@ fn a_promoted_flow_waits_for_what_it_has_sent() {
 
 fn configs() -> impl Strategy<Value = Config> {
     let probing = prop::sample::select(vec![Probing::OnTimeout, Probing::EveryRtt, Probing::Never]);
-    (2_u8..9, probing, any::<bool>(), any::<bool>(), 0.2..3.0).prop_map(
-        |(queues, probing, guard, reference_rate, period_rtts)| Config {
+    let guard = prop::sample::select(vec![Guard::Stop, Guard::Linger, Guard::Off]);
+    (2_u8..9, probing, guard, any::<bool>(), 0.2..3.0).prop_map(|(queues, probing, guard, reference_rate, period_rtts)| {
+        Config {
             queues,
             probing,
             promotion_guard: guard,
@@ -232,8 +233,8 @@ fn configs() -> impl Strategy<Value = Config> {
             rto_lower: Duration::from_ms(5),
             rto_max: Duration::from_ms(200),
             ..local()
-        },
-    )
+        }
+    })
 }
 
 proptest! {
