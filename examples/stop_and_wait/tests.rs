@@ -162,7 +162,7 @@ proptest! {
     fn no_header_breaks_a_host(headers in prop::collection::vec((0_u32..3, number(), number()), 1..60)) {
         let pair = pair(&Config::default(), PairSetup::default());
         let wire = WireProfile::IP_1500;
-        let mut host = Host::new(&window(4), &Site { node: NodeId(0), network: pair.network(), wire, seed: 1, reorders: false });
+        let mut host = Host::new(&window(4), &Site { node: NodeId(0), network: pair.network(), wire, seed: 1, reorders: false, paths: None });
         host.open(Time::ZERO, &flow(0, 0, 1, 14_600, Time::ZERO));
         let peer = Framing::new(NodeId(1), &wire);
         for (step, (id, number, packets)) in (1..).zip(headers) {

@@ -140,7 +140,7 @@ NO_MARKS = "no marks"
 
 def _foreseen(spec: Mapping[str, Any]) -> Iterator[Finding]:
     port = _marking_port(spec)
-    if port and not _over_newreno(spec) and (reach := _reach(spec, port)) <= _bytes(port["mark_above"]):
+    if port and not _over_newreno(spec) and (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
         yield Finding(
             "problem",
             f"switches mark above {port['mark_above']}, but no queue can be longer than {reach / 1000:.4g}kB "
@@ -268,7 +268,7 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
         f"packets are ECN-capable, but no packet was marked: switches mark above {port['mark_above']}, and the longest queue "
         f"held {longest / 1000:g}kB"
     )
-    if (reach := _reach(spec, port)) <= _bytes(port["mark_above"]):
+    if (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
         room = f"of at most {reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
         yield Finding("problem", f"{text} {room}; raise fabric.buffer or lower mark_above", NO_MARKS)
     else:
@@ -294,7 +294,7 @@ def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:
     fabric, name = spec["fabric"], spec["transport"]["name"]
     classes = len(spec["transport"][name].get("thresholds", [])) + 1
     queues = 1 if port["ecn"] == "queue" else classes
-    memory = _bytes(fabric["buffer"])
+    memory = metrics.bytes_of(fabric["buffer"])
     if fabric["sharing"] == "switch":
         # A queue accepts a packet while it is shorter than alpha times the free memory. A single queue therefore grows to
         # alpha/(1 + alpha) of the memory, plus at most one packet. A second queue grows to the same share of the rest.
@@ -305,14 +305,6 @@ def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:
 
 # The largest packet of all wire formats.
 _PACKET_MAX = 1538
-
-_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-
-
-def _bytes(quantity: str) -> float:
-    """Read a number of bytes as a resolved scenario writes it."""
-    number = quantity.rstrip("kMGTB")
-    return float(number) * _UNITS[quantity[len(number) :]]
 
 
 def _shares(summary: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
@@ -54,10 +54,19 @@ class Job:
 class Store:
     """A folder of finished runs, each in a directory named by its key."""
 
-    def __init__(self, folder: Path, *, flows: bool = True) -> None:
-        """Use `folder`. With `flows`, flow tables are kept, and a run without its flow table does not count as finished."""
+    def __init__(self, folder: Path, *, flows: bool | Collection[str] = True) -> None:
+        """Use a folder.
+
+        Args:
+            folder: The folder.
+            flows: Which runs need their flow tables: all, none, or those with these keys. Such a run counts as finished only
+                if its flow table was saved.
+        """
         self.folder = folder
         self.flows = flows
+
+    def _needs_flows(self, key: str) -> bool:
+        return self.flows if isinstance(self.flows, bool) else key in self.flows
 
     def find(self, key: str) -> Results | None:
         """Return the finished run, None if there is none.
@@ -70,12 +79,14 @@ class Store:
             return None
         # Reading a whole run takes a hundredth of the time of simulating it.
         found = results.read(directory, whole=True).without_flows()
-        return found if not self.flows or (directory / "flows.parquet").exists() else None
+        return found if not self._needs_flows(key) or (directory / "flows.parquet").exists() else None
 
     def keep(self, key: str, run: Results) -> Results:
         """Save a run and return it without its tables, which are read again on use."""
         with outputs.claim(self.folder / key, outputs.RESULT, key, stored=True) as output:
-            return results.read(run.write(output, flows=self.flows))
+            # Another command that shares the folder may have saved the flow table, because it needs it.
+            flows = self._needs_flows(key) or (output.path / "flows.parquet").exists()
+            return results.read(run.write(output, flows=flows))
 
 
 def run_jobs(

@@ -5,16 +5,20 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom._native import ScenarioError
 from flowloom.stats import Estimate
 from flowloom.words import shown, suggestion
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _DECIMALS_MAX = 12
 """Numbers that need more decimals than this are written as zero."""
-_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 def evaluate(expression: str, summary: Mapping[str, Any]) -> float:
@@ -35,6 +39,19 @@ def evaluate(expression: str, summary: Mapping[str, Any]) -> float:
         raise _bad(expression, "its value is too large") from None
 
 
+def evaluate_each(expression: str, columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Compute an expression for each row of a table with at least one column: `fct_us / 1000`. A division by zero gives NaN.
+
+    Raises:
+        ScenarioError: The expression is malformed, or names a column that the table does not have.
+    """
+    import numpy as np
+
+    with np.errstate(invalid="ignore", over="ignore"):
+        values = _value(_parse(expression), columns, expression)
+        return np.broadcast_to(values, np.broadcast_shapes(*(column.shape for column in columns.values()))).astype(float)
+
+
 def paths(expression: str) -> list[tuple[str | int, ...]]:
     """Return the paths in an expression: `slowdown.by_size[0].mean` is `("slowdown", "by_size", 0, "mean")`.
 
@@ -47,7 +64,7 @@ def paths(expression: str) -> list[tuple[str | int, ...]]:
         match pending.pop():
             case ast.Constant(value=int() | float()):
                 pass
-            case ast.BinOp(left=left, right=right):
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
                 pending += [right, left]
             case node:
                 found.append(_path(node, expression))
@@ -99,15 +116,29 @@ def _value(node: ast.expr, summary: Mapping[str, Any], expression: str) -> Any:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             a, b = (_value(side, summary, expression) for side in (left, right))
             for side in (a, b):
-                if not isinstance(side, int | float):
+                if not isinstance(side, int | float) and not _is_column(side):
                     raise _bad(expression, f"an operand must be a number, but is {_kind(side)}")
-            if isinstance(op, ast.Div) and b == 0:
-                return math.nan
             try:
                 return _OPERATORS[type(op)](a, b)
             except OverflowError:
                 raise _bad(expression, "its value is too large") from None
     raise _bad(expression, _GRAMMAR)
+
+
+def _divide(a: Any, b: Any) -> Any:
+    if not _is_column(b):
+        return a / b if b else math.nan
+    import numpy as np
+
+    return np.divide(a, b, out=np.full(b.shape, math.nan), where=b != 0)
+
+
+_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: _divide}
+
+
+def _is_column(value: Any) -> bool:
+    """Return whether a value is a NumPy array. NumPy is not imported for this, since most commands do not need it."""
+    return hasattr(value, "dtype")
 
 
 def _item(holder: Any, name: str | int, expression: str) -> Any:
@@ -358,6 +389,24 @@ def size(count: float) -> str:
         if count >= unit:
             return f"{count / unit:.4g} {name}"
     return f"{count:g} B"
+
+
+_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def bytes_of(text: str) -> float:
+    """Read a number of bytes as scenarios write it: `36kB`, `36KiB`.
+
+    Raises:
+        ScenarioError: It is not a number of bytes.
+    """
+    found = re.fullmatch(r"([0-9.]+) *([a-zA-Z]+)", text) if isinstance(text, str) else None
+    try:
+        if found and found[2] in _BYTES:
+            return float(found[1]) * _BYTES[found[2]]
+    except ValueError:  # more than one point
+        pass
+    raise ScenarioError(f'"{shown(text)}" is not a number of bytes; write it as "100kB" or "36KiB"')
 
 
 def bin_label(entry: Mapping[str, Any]) -> str:

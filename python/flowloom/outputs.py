@@ -57,7 +57,9 @@ RESULT = Kind(
     ("summary.json", "scenario.toml", "flows.parquet", "flows.csv", "series/*.parquet"),
 )
 SWEEP = Kind("a sweep", "another sweep", "sweep.toml", ("sweep.parquet", "sweep.csv", "*.png", "*.svg"), inner="runs")
-FIGURE = Kind("a figure", "another figure or scale", "claims.json", ("data.parquet", "*.csv", "*.png", "*.svg"))
+FIGURE = Kind(
+    "a figure", "another figure or scale", "claims.json", ("data.parquet", "quantiles.parquet", "*.csv", "*.png", "*.svg")
+)
 THRESHOLDS = Kind(
     "thresholds", "thresholds for other arguments", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg")
 )

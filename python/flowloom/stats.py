@@ -29,3 +29,11 @@ def estimate(values: Sequence[float]) -> Estimate:
 
     variance = math.fsum((v - mean) ** 2 for v in known) / (n - 1)
     return Estimate(mean, float(stdtrit(n - 1, 0.975)) * math.sqrt(variance / n), n)
+
+
+def paired_ratios(of: Sequence[float], to: Sequence[float]) -> list[float]:
+    """Divide seed by seed, so that a ratio compares runs on the same flows.
+
+    After a division by zero, no seed has a value: leaving out that seed alone would bias the mean.
+    """
+    return [math.nan] * len(of) if 0 in to else [x / y for x, y in zip(of, to, strict=True)]

@@ -5,15 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from flowloom import ScenarioError
 from flowloom.claims import checks, intervals
 from flowloom.claims.intervals import Band, Span
+from flowloom.distributions import quantiles
 
 
 class Made:
-    """A grid with one metric, given as {values of a point: a number, or a number per seed}, and one recorded series."""
+    """A grid with one metric, given as {values of a point: a number, or a number per seed}, and one recorded series.
+
+    For checks of distributions, a point has a list of flows' numbers per seed.
+    """
 
     def __init__(self, axes, values, course=()):
         self.axes, self.numbers, self.recorded = axes, values, course
@@ -32,6 +39,10 @@ class Made:
         assert metric == "m"
         found = self.numbers[tuple(point[a] for a in self.axes)]
         return found if isinstance(found, list) else [found]
+
+    def quantiles(self, quantity, point):
+        assert quantity.expression == "slowdown"
+        return [quantiles(np.array(flows, dtype=float)).tolist() for flows in self.numbers[tuple(point[a] for a in self.axes)]]
 
     def course(self, series, x, y, point):
         assert (series, x, y) == ("pending", "x", "y")
@@ -191,6 +202,7 @@ def test_a_missing_number_never_holds(kind, parameters):
         ("level", {"metric": "m", "where": {"load": [0.9]}}),
         ("ratio", {"metric": "m", "of": {"transport": []}, "to": PHOST}),
         ("peak", {"metric": "m", "of": FASTPASS, "to": PHOST, "at": {"load": [0.9]}}),
+        ("quantiles_below", {"quantity": "slowdown", "of": {"transport": []}, "to": PHOST}),
     ],
 )
 def test_a_check_of_nothing_is_a_mistake(kind, parameters):
@@ -333,3 +345,109 @@ def test_extremes_of_intervals():
     assert not intervals.smallest([a, Span.of([math.nan])]).known
     assert Band(0.0, 1.0).judge(Span.of([])) == "differs"
     assert intervals.worst([]) == "holds"
+
+
+def below(a, b, **parameters):
+    """Check the share of quantiles at which the distribution of a is below that of b; both have flows' numbers per seed."""
+    made = Made({"transport": ["phost", "pfabric"]}, {("phost",): a, ("pfabric",): b})
+    return checks.quantiles_below(made, quantity="slowdown", of=PHOST, to=PFABRIC, **parameters)
+
+
+def ends(outcome):
+    return tuple(round(end, 3) for end in outcome.decisive)
+
+
+EVERY = {"between": (0.001, 1.0)}
+"""A thousand quantiles, so that each of a distribution's flows has an equal number of them."""
+
+
+def test_the_share_of_quantiles_at_which_one_distribution_is_below():
+    # Each of the four values stands for a quarter of the quantiles. The curves cross between the second and the third.
+    low, high = [1, 2, 5, 6], [2, 3, 4, 5]
+    assert ends(below([low], [high], **EVERY)) == (0.5, 0.5, 0.5)
+    assert ends(below([high], [low], **EVERY)) == (0.5, 0.5, 0.5)
+    assert ends(below([[1, 2, 4, 5]], [high], **EVERY)) == (0.5, 0.5, 0.5)  # equal values do not count
+    assert ends(below([[1, 2, 3, 4]], [high], **EVERY)) == (1, 1, 1)
+    assert ends(below([low], [low], **EVERY)) == (0, 0, 0)
+    # Of the quantiles 0.5 to 0.75, only 0.5 belongs to the second value.
+    assert ends(below([low], [high], between=(0.5, 0.75))) == (round(1 / 251, 3),) * 3
+    # The order and the number of flows do not matter.
+    assert ends(below([low[::-1] * 3], [high], **EVERY)) == (0.5, 0.5, 0.5)
+
+
+def test_a_quantile_counts_for_certain_if_all_seeds_agree():
+    # In each seed the flows are constant, and the differences are those of one number. They are shares of the larger value.
+    four = [[4.0] * 3] * 3
+    assert below([[3.0], [3.1], [2.9]], four, at_least=0.95).verdict == "holds"
+    assert below([[5.0], [5.1], [4.9]], four, at_least=0.95).verdict == "differs"
+    # The differences are -0.25, -0.25 and 0.2. Their mean is below zero, and their interval is not.
+    unclear = below([[3.0], [3.0], [5.0]], four, at_least=0.95)
+    assert (unclear.verdict, ends(unclear)) == ("undecided", (1, 0, 1))
+    # The lower half is below for certain, and the upper half above on average, but not for certain.
+    half = below([[3.0, 3.0], [3.0, 5.0], [3.0, 5.0]], four, between=(0.001, 1.0))
+    assert ends(half) == (0.5, 0.5, 1)
+    assert below([[3.0, 3.0], [3.0, 5.0], [3.0, 5.0]], four, between=(0.001, 1.0), at_least=0.4).verdict == "holds"
+    assert below([[3.0, 3.0], [3.0, 5.0], [3.0, 5.0]], four, between=(0.001, 1.0), at_least=0.95).verdict == "undecided"
+    assert below([[3.0, 3.0], [3.0, 5.0], [3.0, 5.0]], four, between=(0.001, 1.0), at_most=0.4).verdict == "differs"
+
+
+def test_distributions_of_the_same_seed_are_compared():
+    # Seeds differ by a factor of ten, and in each of them phost is 1 % below pfabric.
+    pfabric = [[1.0, 2.0], [5.0, 9.0], [10.0, 20.0]]
+    phost = [[0.99 * x for x in flows] for flows in pfabric]
+    assert ends(below(phost, pfabric)) == (1, 1, 1)
+    assert ends(below(phost, pfabric[::-1])) != (1, 1, 1)
+
+
+def test_more_seeds_decide_quantiles_that_are_close():
+    # Phost is 10 % below pfabric, and the quantiles of a seed vary more than that.
+    draw = np.random.default_rng(1)
+    seeds = [(0.9 * draw.exponential(1, 200), draw.exponential(1, 200)) for _ in range(200)]
+    between = {"between": (0.1, 0.9)}
+    alone = [below([phost], [pfabric], **between).decisive.value for phost, pfabric in seeds[:20]]
+    assert sum(alone) / len(alone) < 0.9  # so a mean of the seeds' shares would never hold
+
+    def verdict(n):
+        phost, pfabric = zip(*seeds[:n], strict=True)
+        return below(phost, pfabric, at_least=0.95, **between).verdict
+
+    assert [verdict(n) for n in (3, 6, 200)] == ["undecided", "undecided", "holds"]
+
+
+def test_unfinished_flows_are_the_slowest():
+    # Half of the flows of pfabric never finish.
+    assert ends(below([[1, 2, 9, 9]], [[1, 2, math.inf, math.inf]], **EVERY)) == (0.5, 0.5, 0.5)
+    assert ends(below([[9, 9, 9, math.inf]], [[1, 2, 3, math.inf]], **EVERY)) == (0, 0, 0)
+    assert below([[math.inf], [1.0], [1.0]], [[math.inf], [2.0], [2.0]], at_least=0.95).verdict == "undecided"
+
+
+def test_without_flows_there_is_no_share():
+    outcome = below([[], []], [[1.0], [1.0]], at_most=1)
+    assert (outcome.verdict, outcome.decisive.known) == ("differs", False)
+
+
+FLOWS = st.lists(st.lists(st.floats(0.001, 1000) | st.just(math.inf), min_size=1, max_size=8), min_size=1, max_size=4)
+
+
+@settings(max_examples=30)
+@given(FLOWS, FLOWS, st.integers(-5, 5))
+def test_what_one_side_gains_the_other_loses(a, b, power):
+    a, b = a[: len(b)], b[: len(a)]
+    (share, low, high), (other, other_low, other_high) = below(a, b, **EVERY).decisive, below(b, a, **EVERY).decisive
+    assert 0 <= low <= share <= high <= 1
+    # Quantiles with a mean of zero count for neither side.
+    assert share + other <= 1 + 1e-9
+    assert low + other_high <= 1 + 1e-9
+    assert other_low + high <= 1 + 1e-9
+    if len(a) == 1:
+        brute = sum(x < y for x, y in zip(*(quantiles(np.array(seed))[1:] for seed in (a[0], b[0])), strict=True)) / 1000
+        assert share == low == high == pytest.approx(brute)
+    scaled = [[[x * 2.0**power for x in seed] for seed in side] for side in (a, b)]
+    assert below(*scaled, **EVERY).decisive == (share, low, high)  # the unit does not matter
+
+
+@settings(max_examples=30)
+@given(FLOWS, st.floats(0.1, 0.9))
+def test_a_distribution_that_is_faster_throughout_is_below_everywhere(b, factor):
+    finite = [[min(x, 1e6) for x in seed] for seed in b]
+    assert ends(below([[factor * x for x in seed] for seed in finite], finite)) == (1, 1, 1)

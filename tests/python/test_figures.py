@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import re
 import shutil
 import tomllib
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from conftest import FIGURE
 from flowloom import ScenarioError
@@ -17,6 +20,8 @@ from flowloom.claims.digests import merged
 from flowloom.figures import catalogue, reader, schema
 from flowloom.figures.grid import Grid, expressions, plan, settings
 from flowloom.figures.paper import run_figure
+from flowloom.jobs import Store, run_jobs
+from flowloom.progress import Silent
 from flowloom.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,6 +98,17 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ("at_least", "at_lest", r'at_lest: unknown key in a check of kind ratio: did you mean "at_least"'),
         ('{ transport = "ideal" }', '{ transport = "idle" }', r"axis transport has no \"idle\": it has"),
         ('{ transport = "ideal" }', '{ transpot = "ideal" }', r'transpot: unknown axis: did you mean "transport"'),
+        ('kind = "lines"', 'kind = "cdf"', r"y: unknown key in a \[\[panel\]\] of kind cdf"),
+        ('y = "slowdown.mean"', 'y = "slowdown.mean"\nsizes = { up_to = "1kB" }', r"sizes: unknown key in a .* of kind lines"),
+        ('y = "slowdown.mean"', 'y = "slowdown.mean"\nto = { load = [0.3, 0.6] }', r"to: must select one value of load"),
+        ('y = "slowdown.mean"', 'y = "slowdown.mean"\nto = { lod = 0.3 }', r'lod: unknown axis: did you mean "load"'),
+        ('y = "slowdown.mean"', 'y = "slowdown.mean"\nreduction = true', r"reduction: .* needs `to`"),
+        (
+            'y = "slowdown.mean"',
+            'y = "slowdown.mean"\nto = { load = 0.3 }\nwhere = { load = 0.3 }',
+            r"to: nothing is left to draw: the panel selects no other value of load",
+        ),
+        ('to = { transport = "ideal" }', 'to = { transport = ["ideal", "phost"] }', r"to: must select one value of transport"),
         ("values = [0.3, 0.6]", "values = []", r"axis load has 0 values"),
         ("values = [0.3, 0.6]", "values = [0.3", r"fig1\.toml: .*line"),
     ],
@@ -101,6 +117,191 @@ def test_a_mistake_is_told_with_its_line_and_what_would_be_right(papers, old, ne
     with pytest.raises(ScenarioError) as error:
         figure_with(papers, old, new)
     assert re.search(complaint, str(error.value)), str(error.value)
+
+
+DISTRIBUTIONS = """\
+extends = "fig1.toml"
+title = "Completion times"
+
+[[panel]]
+kind = "cdf"
+x = "fct_us / 1000"
+where = { load = 0.6, transport = ["phost", "pfabric"] }
+
+[[panel]]
+kind = "cdf"
+x = "fct_us / 1000"
+sizes = { up_to = "10kB" }
+where = { load = 0.6, transport = ["phost", "pfabric"] }
+
+[[claim]]
+id = "tiny/3"
+says = "The bound is ahead for almost all flows."
+
+[[claim.check]]
+kind = "quantiles_below"
+quantity = "slowdown"
+of = { transport = "ideal" }
+to = { transport = "phost" }
+where = { load = 0.6 }
+at_least = 0.0
+"""
+
+
+@pytest.fixture
+def distributions(papers):
+    """A figure of distributions over the runs of fig1."""
+    (papers / "fig2.toml").write_text(DISTRIBUTIONS)
+    return reader.read(papers / "fig2.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        (
+            'x = "fct_us / 1000"',
+            'x = "fct / 1000"',
+            r'fig2\.toml:6: x: `fct / 1000`: flows have no "fct": did you mean "fct_us"',
+        ),
+        ('up_to = "10kB"', "up_to = 10", r'sizes: "10" is not a number of bytes'),
+        ('quantity = "slowdown"', 'quantity = "slow"', r'quantity: `slow`: flows have no "slow"'),
+        ("at_least = 0.0", "between = [0.9, 0.1]", r"between: must be two shares in ascending order"),
+        ("at_least = 0.0", 'sizes = { above = "x" }', r'sizes: "x" is not a number of bytes'),
+        ("title =", 'tool = "thresholds"\ntitle =', r'is a quantity of flows, and the tool "thresholds" simulates none'),
+    ],
+)
+def test_a_mistake_in_a_distribution_is_told_before_anything_runs(papers, old, new, complaint):
+    assert old in DISTRIBUTIONS
+    (papers / "fig2.toml").write_text(DISTRIBUTIONS.replace(old, new, 1))
+    with pytest.raises(ScenarioError, match=complaint):
+        reader.read(papers / "fig2.toml")
+
+
+class Watching(Silent):
+    """Counts the runs that are simulated, and keeps the warnings."""
+
+    def __init__(self):
+        self.simulated, self.warnings = 0, []
+
+    def begin(self, runs, kept):
+        self.simulated += runs
+
+    def warn(self, text):
+        self.warnings.append(text)
+
+
+def run_watched(figure, out, runs, **options):
+    watching = Watching()
+    outcome = run_figure(figure, "quick", out=out, runs=runs, reporter=watching, **options)
+    return outcome, watching
+
+
+def test_a_distribution_can_be_drawn_again_from_its_data(distributions, tmp_path):
+    outcome, _ = run_watched(distributions, tmp_path / "out", tmp_path / "runs", executor=ThreadPoolExecutor(1))
+    rows = pq.read_table(outcome.directory / "quantiles.parquet").to_pylist()
+    assert (
+        rows
+        == csv.read_csv(outcome.directory / "quantiles.csv")
+        .cast(pq.read_schema(outcome.directory / "quantiles.parquet"))
+        .to_pylist()
+    )
+    assert len(rows) == 2 * 2 * 1001
+    assert {(row["load"], row["sizes"]) for row in rows} == {(0.6, ""), (0.6, "up to 10 kB")}
+    runs = pq.read_table(outcome.directory / "data.parquet").to_pylist()
+    for name in ("phost", "pfabric"):
+        for sizes, largest in (("", math.inf), ("up to 10 kB", 10_000)):
+            tables = [
+                pq.read_table(tmp_path / "runs" / run["run"] / "flows.parquet").to_pylist()
+                for run in runs
+                if (run["transport"], run["load"]) == (name, 0.6)
+            ]
+            flows = [flow for table in tables for flow in table if flow["bytes"] <= largest]
+            values = sorted((flow["finish"] - flow["start"]) * 1e3 for flow in flows)
+            drawn = [row for row in rows if (row["transport"], row["sizes"]) == (name, sizes)]
+            assert len(tables) == outcome.seeds
+            assert {row["flows"] for row in drawn} == {len(values)}
+            assert [row["share"] for row in drawn] == pytest.approx([step / 1000 for step in range(1001)])
+            expected = [values[max(math.ceil(step * len(values) / 1000) - 1, 0)] for step in range(1001)]
+            assert [row["value"] for row in drawn] == pytest.approx(expected)
+
+
+def test_only_the_flow_tables_that_a_figure_needs_are_kept(distributions, papers, tmp_path):
+    runs = tmp_path / "runs"
+    _, watching = run_watched(reader.read(papers / "fig1.toml"), tmp_path / "1", runs, executor=ThreadPoolExecutor(1))
+    assert (watching.simulated, len(list(runs.glob("*/flows.parquet")))) == (12 + 12, 0)
+    # All runs exist, and those at load 0.6 are made once more with their flows: two drawn, and one that the check needs.
+    second, watching = run_watched(distributions, tmp_path / "2", runs, executor=ThreadPoolExecutor(1))
+    assert second.seeds == 2
+    assert (watching.simulated, len(list(runs.glob("*/flows.parquet")))) == (6, 6)
+    before = {p.name: p.read_bytes() for p in second.directory.iterdir() if p.name != "claims.json"}
+    _, watching = run_watched(distributions, tmp_path / "2", runs, executor=ThreadPoolExecutor(1))
+    assert (watching.simulated, watching.warnings) == (0, [])
+    assert {p.name: p.read_bytes() for p in second.directory.iterdir() if p.name != "claims.json"} == before
+    # Without a need for them, flow tables stay.
+    run_watched(reader.read(papers / "fig1.toml"), tmp_path / "1", runs, executor=ThreadPoolExecutor(1))
+    assert len(list(runs.glob("*/flows.parquet"))) == 6
+
+
+def test_distributions_are_the_same_on_any_executor(distributions, tmp_path):
+    distributed = pytest.importorskip("dask.distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, local_directory=str(tmp_path)
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        run_watched(distributions, tmp_path / "remote", tmp_path / "runs1", executor=client.get_executor())
+    run_watched(distributions, tmp_path / "local", tmp_path / "runs2", workers=2)
+    for name in ("quantiles.parquet", "quantiles.csv", "fig2.svg"):
+        assert (tmp_path / "remote" / name).read_bytes() == (tmp_path / "local" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-30])])
+def test_a_damaged_flow_table_is_named_and_made_anew(distributions, tmp_path, damage):
+    runs = tmp_path / "runs"
+    outcome, _ = run_watched(distributions, tmp_path / "out", runs, executor=ThreadPoolExecutor(1))
+    before = (outcome.directory / "quantiles.csv").read_bytes()
+    path = min(runs.glob("*/flows.parquet"))
+    damage(path)
+    _, watching = run_watched(distributions, tmp_path / "out", runs, executor=ThreadPoolExecutor(1))
+    (warning,) = watching.warnings
+    assert str(path) in warning
+    assert "is simulated again" in warning
+    assert watching.simulated == 1
+    assert (outcome.directory / "quantiles.csv").read_bytes() == before
+
+
+def test_a_flow_table_that_is_damaged_while_the_figure_is_drawn_is_named(distributions, tmp_path):
+    runs = plan(distributions, "quick")
+    made = run_jobs([run.job for run in runs], executor=ThreadPoolExecutor(1), store=Store(tmp_path / "runs"))
+    grid = Grid(distributions, runs, made)
+    (drawn, *_) = grid.points(distributions.selected(distributions.panels[0]))
+    path = next(made[run.job.key].directory for run in runs if run.point == drawn) / "flows.parquet"
+    path.write_bytes(b"PAR1")
+    with pytest.raises(ScenarioError, match=re.escape(f"{path} is damaged")):
+        grid.quantile_rows()
+
+
+def test_a_gain_over_a_baseline_is_paired_by_seed(papers):
+    text = FIGURE.replace('y = "slowdown.mean"', 'y = "slowdown.mean"\nto = { transport = "ideal" }\nreduction = true')
+    (papers / "fig1.toml").write_text(text)
+    figure = reader.read(papers / "fig1.toml")
+    runs = plan(figure, "quick")
+    # The baseline is 10 or 30, and phost is 10 % and 20 % below it.
+    factor = {"ideal": (1, 1), "phost": (0.9, 0.8), "pfabric": (2, 0)}
+    made = {
+        run.job.key: Results(
+            {"slowdown": {"mean": (10, 30)[run.seed - 1] * factor[run.point["transport"]][run.seed - 1]}}, "", {}
+        )
+        for run in runs
+    }
+    grid, panel = Grid(figure, runs, made), figure.panels[0]
+    assert panel.shown(figure.axis("transport")) == ["phost", "pfabric"]
+    found = grid.drawn(panel, "slowdown.mean", {"load": 0.3, "transport": "phost"})
+    # The standard error of two values is half their difference, and Student's t for one degree of freedom is 12.706.
+    assert (found.mean, found.half_width) == pytest.approx((0.15, 12.706 * 0.05), rel=1e-4)
+    to_pfabric = dataclasses.replace(panel, to={"transport": ["pfabric"]})
+    assert math.isnan(grid.drawn(to_pfabric, "slowdown.mean", {"load": 0.3, "transport": "phost"}).mean)
 
 
 def test_rules_apply_where_they_say_and_scales_last(papers):

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,11 @@ from matplotlib.container import BarContainer
 
 from flowloom import _native
 from flowloom.demotion.sizes import Sizes
+from flowloom.distributions import Distribution, quantiles
 from flowloom.figures import catalogue, reader
 from flowloom.figures.grid import Grid
 from flowloom.plots import bars, comparison, figure, sizes, style, thresholds
 from flowloom.results import Results
-from flowloom.stats import Estimate
 
 ROOT = Path(__file__).parents[2]
 FIGURES = sorted(path for path in (ROOT / "papers").glob("*/*.toml") if "[[panel]]" in path.read_text(encoding="utf-8"))
@@ -91,12 +92,16 @@ class Made(Grid):
         super().__init__(of, [], {})
         self.scale = 10 ** random.Random(of.name).uniform(-1, 4)
 
-    def estimate(self, metric, point):
+    def samples(self, metric, point):
         draw = random.Random(f"{metric} {point}")
         if draw.random() < 0.03:
-            return Estimate(math.nan, None, 0)
-        mean = self.scale * draw.uniform(0.5, 1.5)
-        return Estimate(mean, mean * draw.uniform(0, 0.1), 3)
+            return [math.nan] * 3
+        mean, spread = self.scale * draw.uniform(0.5, 1.5), draw.uniform(0, 0.04)
+        return [mean * (1 - spread), mean, mean * (1 + spread)]
+
+    def distribution(self, quantity, point):
+        values = np.random.default_rng(zlib.crc32(str(point).encode())).exponential(self.scale, 400)
+        return Distribution(400, quantiles(values))
 
     def course(self, series, x, y, point):
         xs = list(np.linspace(0, 1, 50))
@@ -141,6 +146,141 @@ def test_a_tournament_has_all_transports_in_all_rounds(drawings, tmp_path, worst
     sound(drawing)
     assert drawing.axes[0].get_yscale() == scale
     assert [text.get_text() for text in drawing.legends[0].get_texts()] == [style.transport_label(name) for name in names]
+
+
+PANELS = """
+title = "What is drawn"
+[[axis]]
+name = "load"
+values = [0.5, 0.7]
+[[axis]]
+name = "transport"
+values = ["pase", "pfabric", "dctcp"]
+[[axis]]
+name = "scheme"
+values = ["plain", "pruned", "delegated"]
+labels = ["PASE alone, without any of its optimisations", "pruning", "pruning and delegation"]
+[[set]]
+when = { load = 0.5, transport = "pase", scheme = "plain" }
+keys = {}
+[scale.quick]
+"""
+
+
+@pytest.fixture
+def panel(tmp_path):
+    """Read a figure with these panels."""
+
+    def read(text, scenario=True):
+        (tmp_path / "fig1.toml").write_text(PANELS + text)
+        return reader.read(tmp_path / "fig1.toml")
+
+    return read
+
+
+def curves(spot):
+    """Return the lines with markers by colour; others are axes and intervals."""
+    return {
+        line.get_color(): line
+        for line in spot.lines
+        if line.get_marker() not in ("", "None", "_", "|") and len(line.get_xdata())
+    }
+
+
+def test_a_distribution_is_drawn_as_steps_through_its_quantiles(panel, drawings, tmp_path):
+    class Half(Made):
+        def distribution(self, quantity, point):
+            # Half of the flows of pFabric never finish.
+            values = np.array([1.0, 2.0, 3.0, 4.0])
+            return Distribution(
+                4, quantiles(np.where(values > 2, np.inf, values) if point["transport"] == "pfabric" else values)
+            )
+
+    text = '[[panel]]\nkind = "cdf"\nx = "slowdown"\npercent = true\nwhere = { transport = ["pase", "pfabric"] }\n'
+    figure.draw(Half(panel(text)), tmp_path / "f", "")
+    (drawing,) = drawings
+    sound(drawing)
+    (spot,) = drawing.axes
+    drawn = curves(spot)
+    assert drawn.keys() == {style.transport("pase").color, style.transport("pfabric").color}
+    assert {line.get_drawstyle() for line in drawn.values()} == {"steps-post"}
+    whole, half = (drawn[style.transport(name).color] for name in ("pase", "pfabric"))
+    assert list(whole.get_ydata()) == pytest.approx([step / 10 for step in range(1001)])
+    assert [whole.get_xdata()[step] for step in (0, 250, 251, 1000)] == [1, 1, 2, 4]
+    assert (half.get_xdata()[-1], half.get_ydata()[-1]) == (2, 50)
+    assert (whole.get_marker(), half.get_marker()) == (style.transport("pase").marker, style.transport("pfabric").marker)
+    assert (spot.get_xlim()[0], spot.get_ylim()[0], spot.get_ylabel()) == (0, 0, "Share of flows (%)")
+
+
+def test_no_text_of_a_distribution_is_clipped(panel, drawings, tmp_path):
+    text = """
+    [[panel]]
+    kind = "cdf"
+    x = "fct_us / 1000"
+    x_label = "Flow completion time in milliseconds, with the delay of the request and of the application (ms)"
+    title = "Completion times of all flows in the left-right scenario at a load of 70 %"
+    facet = "load"
+    log_x = true
+    [[panel]]
+    kind = "cdf"
+    x = "slowdown"
+    sizes = { above = "10kB", up_to = "1MB" }
+    series = "scheme"
+    x_min = 1
+    x_max = 20000
+    [[panel]]
+    kind = "lines"
+    x = "load"
+    y = "fct_us.mean"
+    series = "scheme"
+    to = { scheme = "plain" }
+    reduction = true
+    percent = true
+    """
+    figure.draw(Made(panel(text)), tmp_path / "f", "")
+    (drawing,) = drawings
+    sound(drawing)
+    assert len(drawing.axes) == 4
+    assert drawing.axes[0].get_xscale() == "log"
+    assert drawing.axes[2].get_xlim() == (1, 20000)
+    assert drawing.axes[2].get_title() == "10 kB to 1 MB"
+
+
+def test_a_gain_over_a_baseline_is_the_mean_of_the_seeds_gains(panel, drawings, tmp_path):
+    class Numbers(Made):
+        def samples(self, metric, point):
+            plain = [10.0, 20.0, 40.0]
+            by = {"plain": [1, 1, 1], "pruned": [0.8, 0.9, 1.0], "delegated": [1.5, 1.5, 1.5]}[point["scheme"]]
+            return [a * b * point["load"] for a, b in zip(plain, by, strict=True)]
+
+    text = """
+    [[panel]]
+    kind = "KIND"
+    x = "load"
+    y = "fct_us.mean"
+    series = "scheme"
+    to = { scheme = "plain" }
+    """
+    lines = text.replace("KIND", "lines") + "reduction = true\npercent = true\n"
+    bars_ = text.replace("KIND", "bars") + "reduction = true\n"
+    figure.draw(Numbers(panel(lines + bars_ + text.replace("KIND", "lines"))), tmp_path / "f", "")
+    (drawing,) = drawings
+    sound(drawing)
+    percent, share, ratio = drawing.axes
+    label = "PASE alone, without any of its optimisations"
+    assert " ".join(percent.get_ylabel().split()) == f"Mean FCT: reduction from {label} (%)"
+    assert " ".join(ratio.get_ylabel().split()) == f"Mean FCT relative to {label}"
+    # The baseline is not drawn. The gains of the three seeds of `pruned` are 20, 10 and 0 %.
+    drawn = [list(line.get_ydata()) for line in curves(percent).values()]
+    assert drawn == [pytest.approx([10, 10]), pytest.approx([-50, -50])]
+    low, high = (segment[:, 1] for segment in percent.collections[0].get_segments()[0].reshape(2, 1, 2))
+    assert (low[0], high[0]) == pytest.approx((10 - 24.84, 10 + 24.84), abs=0.01)  # 4.303 * 10 / sqrt(3)
+    # A loss is not cut off.
+    assert percent.get_ylim()[0] < -50
+    assert share.get_ylim()[0] < -0.5
+    assert [bar.get_height() for bar in share.patches] == pytest.approx([0.1, 0.1, -0.5, -0.5])
+    assert [list(line.get_ydata()) for line in curves(ratio).values()] == [pytest.approx([0.9, 0.9]), pytest.approx([1.5, 1.5])]
+    assert ratio.get_ylim()[0] == 0
 
 
 def test_a_comparison_is_drawn_with_the_markers_of_its_legend(drawings, tmp_path):

@@ -4,6 +4,7 @@
 //! * [`Endpoint`]: one node's protocol state, for all its flows.
 //! * [`Discipline`]: what one egress port does to packets: order, drop, mark, trim, stamp, pace.
 //! * [`Transport`]: defines the endpoint, the port, the header and the control nodes that make up one scheme.
+//! * [`Paths`]: the way of a flow's packets through the network, which endpoints may ask for.
 //! * [`Wire`]: how a header is written on a real network.
 //!
 //! What the drivers of endpoints and ports have in common is in [`driver`].
@@ -11,9 +12,11 @@
 pub mod driver;
 mod endpoint;
 mod flow;
+mod hash;
 mod memory;
 mod network;
 mod packet;
+mod paths;
 mod pool;
 mod port;
 mod quantity;
@@ -24,9 +27,11 @@ mod wire;
 
 pub use endpoint::{Endpoint, NoControl};
 pub use flow::{Event, Flow, FlowId};
+pub use hash::mix;
 pub use memory::Memory;
 pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, Switching};
 pub use packet::{Ecn, Packet};
+pub use paths::{PathNeed, Paths, Routing, Way};
 pub use pool::{Fifo, PacketId, Pool, PoolFull};
 pub use port::{Dequeue, Discipline, DropReason, Effects, PortCall, PortNumber};
 pub use quantity::QuantityError;

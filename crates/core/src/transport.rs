@@ -1,6 +1,6 @@
 //! A transport: its endpoints, its ports, its header, and where its control endpoints run.
 
-use crate::{Discipline, Endpoint, LinkId, Memory, Network, NodeId, Rate, Wire, WireProfile};
+use crate::{Discipline, Endpoint, LinkId, Memory, Network, NodeId, PathNeed, Paths, Rate, Wire, WireProfile};
 
 /// How packets get from a host's endpoint to the port of its NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +36,8 @@ pub struct Site<'a> {
     /// Whether the network sprays packets over several paths. Packets of one flow may then overtake each other, so a gap is no sign of
     /// loss.
     pub reorders: bool,
+    /// The paths that the packets of each flow take; `None` if the network sprays packets over several. An endpoint may keep a clone.
+    pub paths: Option<&'a Paths>,
 }
 
 impl Site<'_> {
@@ -68,6 +70,8 @@ pub trait Transport: Sized + 'static {
     const NIC: Nic;
     /// Whether its ports can share a memory ([`Memory::PerSwitch`]).
     const SHARES_MEMORY: bool = false;
+    /// What it needs of the paths of packets. A scenario whose routing does not give it is refused.
+    const PATHS: PathNeed = PathNeed::Any;
     /// Its parameters; the defaults are the paper's.
     type Config: Clone + Default;
     /// Its packet header.

@@ -17,8 +17,9 @@ mod sim;
 mod sources;
 
 pub use fault::{Fate, Fault, Faulty, Injector, LinkFaults};
+pub use flowloom_core::Routing;
 pub use followers::Successor;
 pub use observer::Observer;
 pub use report::{CLASSES, FlowRecord, PortCounters, Report, SentCounters};
-pub use routing::{Origin, Routes, Routing};
+pub use routing::{Origin, Routes};
 pub use sim::{Sim, SimSetup, Vitals};

@@ -1,5 +1,7 @@
 //! The data plane: links, ports and routes, and the events that move packets. It knows no protocol.
 
+use std::sync::Arc;
+
 use flowloom_core::driver::{LinkLayer, Ports};
 use flowloom_core::{
     Bytes, Discipline, DropReason, Duration, Event, FlowId, LinkId, Network, NodeId, NodeKind, Packet, PacketId, Pool,
@@ -47,7 +49,7 @@ pub(crate) struct Books {
 
 /// Links and routes, all packets in the network, and the accounts of what happens to them.
 pub(crate) struct Links<H, O> {
-    pub network: Network,
+    pub network: Arc<Network>,
     pub pool: Pool<H>,
     pub observer: O,
     pub packet_hops: u64,
@@ -101,7 +103,7 @@ impl<H, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         let link_state = &mut self.link_states[link.index()];
         let ends_here = (packet.dst == link_state.to) | (packet.dst == NodeId::LINK);
         let mut hold = service.min(if ends_here { Duration::MAX } else { line.hold_max });
-        if line.hold_by_egress && self.routes.rate(&self.network, link_state.to, packet.dst) > rate {
+        if line.hold_by_egress && self.routes.rate(link_state.to, packet.dst) > rate {
             hold = service;
         }
         link_state.busy_until = now + service;
@@ -192,7 +194,7 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O: Observer<H>> {
 
 impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn new(
-        network: Network,
+        network: Arc<Network>,
         routes: Routes,
         disciplines: Vec<P>,
         shared: Vec<P::Shared>,
@@ -254,9 +256,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             self.ports.link_frame(link.reverse(), id);
             return None;
         }
-        let (flow, src, dst) = (packet.flow.0, packet.src, packet.dst);
-        let egress =
-            self.ports.link_layer.routes.pick(&self.ports.link_layer.network, node, Origin::Link(link), flow, src, dst);
+        let (flow, src, dst) = (packet.flow, packet.src, packet.dst);
+        let egress = self.ports.link_layer.routes.pick(node, Origin::Link(link), flow, src, dst);
         self.ports.enqueue(egress, id, ingress);
         None
     }
@@ -274,8 +275,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let link = match self.uplinks[node.index()] {
             Uplink::Nic(nic) => nic,
             Uplink::Routed => {
-                let (flow, src, dst) = (packet.flow.0, packet.src, packet.dst);
-                self.ports.link_layer.routes.pick(&self.ports.link_layer.network, node, Origin::Local(node), flow, src, dst)
+                let (flow, src, dst) = (packet.flow, packet.src, packet.dst);
+                self.ports.link_layer.routes.pick(node, Origin::Local(node), flow, src, dst)
             }
         };
         let id = self.ports.link_layer.pool.insert(packet);

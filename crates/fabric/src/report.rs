@@ -1,5 +1,7 @@
 //! The result of a run: a record for each flow, counters for each port, and totals.
 
+use std::sync::Arc;
+
 use flowloom_core::{Duration, Flow, Network, Time};
 
 /// What is recorded for every flow. Byte counts are payload bytes.
@@ -103,7 +105,7 @@ impl PortCounters {
 #[derive(Debug)]
 pub struct Report {
     /// The network, including the control host if the transport has one.
-    pub network: Network,
+    pub network: Arc<Network>,
     /// The flows that started, in the order of start time and id.
     pub flows: Vec<Flow>,
     /// How many of the planned flows had not started when the run ended.

@@ -1,5 +1,7 @@
 //! One independent random stream for each purpose and link or node, all derived from the run's seed.
 
+pub use flowloom_core::mix;
+
 /// The purpose of a stream. A change to one consumer of random numbers must not change the numbers that another one draws.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
@@ -22,14 +24,6 @@ pub enum Purpose {
     Deadlines = 8,
     /// Parts of a mixed workload, by position. Each part has its own streams.
     Parts = 9,
-}
-
-/// The finaliser of SplitMix64: every output bit depends on every input bit.
-pub const fn mix(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
 }
 
 /// The seed of the stream for `purpose` at `place`, the number of a node, link or part.

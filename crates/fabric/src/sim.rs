@@ -1,9 +1,11 @@
 //! A run: endpoints on top of the data plane, and the event loop.
 
+use std::sync::Arc;
+
 use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
     Discipline, DropReason, Duration, Endpoint, Event, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, Packet,
-    PacketId, Placement, PortSite, Site, Time, Transport, WireProfile,
+    PacketId, Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
@@ -11,7 +13,7 @@ use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::plane::Plane;
 use crate::report::{FlowRecord, Report};
-use crate::routing::{Routes, Routing};
+use crate::routing::Routes;
 use crate::seed::{Purpose, stream_seed};
 use crate::sources::{INDICES_MAX, Kind};
 
@@ -107,11 +109,13 @@ where
         if placement == Placement::ExtraHost {
             add_control_host(&mut network);
         }
-        let routes = Routes::new(&network, routing, seed);
-        let reorders = routes.reorders();
+        let network = Arc::new(network);
+        let routes = Routes::new(network.clone(), routing, seed);
+        let reorders = routes.paths().reorders();
+        let paths = (!reorders).then(|| routes.paths());
         let site = |node: NodeId| {
             let seed = stream_seed(seed, Purpose::Endpoint, u64::from(node.0));
-            Site { node, network: &network, wire, seed, reorders }
+            Site { node, network: &network, wire, seed, reorders, paths }
         };
         let mut roles = Vec::with_capacity(network.len());
         let (mut hosts, mut controls) = (Vec::new(), Vec::new());

@@ -3,9 +3,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use flowloom_core::driver::{self, Attachment};
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Nic, NodeId, Packet, Placement, Site, Time, Transport, WireProfile};
+use flowloom_core::{
+    Bytes, Duration, Event, Flow, FlowId, Nic, NodeId, Packet, Paths, Placement, Routing, Site, Time, Transport, WireProfile,
+};
 
 use crate::cluster::{Cluster, invalid};
 use crate::datagrams::{Arrival, Datagrams};
@@ -198,8 +201,9 @@ impl<T: Transport> Driver<T> {
         if T::placement(config) != Placement::Nowhere {
             return Err(invalid(format!("{} has control nodes, which are not run on hosts yet", T::NAME)));
         }
-        let (network, wire) = (cluster.network(), cluster.wire::<T>()?);
-        let site = Site { node: me, network: &network, wire, seed, reorders: false };
+        let (network, wire) = (Arc::new(cluster.network()), cluster.wire::<T>()?);
+        let paths = Paths::new(network.clone(), Routing::EcmpSymmetric, seed);
+        let site = Site { node: me, network: &network, wire, seed, reorders: false, paths: Some(&paths) };
         let profile = cluster.profile();
         let around = Surroundings {
             me,

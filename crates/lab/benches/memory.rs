@@ -143,7 +143,7 @@ impl<T: Transport> Ends<T> {
             network.connect(node, switch, rate, delay);
             node
         });
-        let site = |node| Site { node, network: &network, wire, seed: 1, reorders: false };
+        let site = |node| Site { node, network: &network, wire, seed: 1, reorders: false, paths: None };
         let host = |node| Node { endpoint: T::host(&config, &site(NodeId(node))), bytes: 0 };
         Ends {
             source: host(0),

@@ -1,7 +1,7 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are. How a transport runs is not
 //! said here, but in [`simulate`](crate::simulate).
 
-use flowloom_core::{Transport, WireProfile};
+use flowloom_core::{PathNeed, Transport, WireProfile};
 use flowloom_transports::for_each_transport;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -20,6 +20,8 @@ pub struct TransportEntry {
     pub about: &'static str,
     /// Whether its ports can share the memory of their switch.
     pub shares_memory: bool,
+    /// What it needs of the paths of packets.
+    pub paths: PathNeed,
     /// Whether it can run flows that wait for others.
     pub closed_loops: bool,
     /// The schema of its parameters.
@@ -58,6 +60,7 @@ impl TransportEntry {
             name: T::NAME,
             about: T::ABOUT,
             shares_memory: T::SHARES_MEMORY,
+            paths: T::PATHS,
             closed_loops: true,
             schema: T::Config::json_schema,
             read: Parameters::read::<T::Config>,
@@ -68,6 +71,7 @@ impl TransportEntry {
         name: IDEAL,
         about: "no transport: how soon the flows could finish if only access links were scarce (the reference line)",
         shares_memory: true, // it ignores memory
+        paths: PathNeed::Any,
         closed_loops: false, // it needs to know all starts beforehand
         schema: Oracle::json_schema,
         read: Parameters::read::<Oracle>,

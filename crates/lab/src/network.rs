@@ -1,7 +1,9 @@
 //! From `[topology]` to a network.
 
+use std::sync::Arc;
+
 use flowloom_core::topology::{self, Delays};
-use flowloom_core::{Duration, Network};
+use flowloom_core::{Duration, Network, PathNeed, Paths, Routing};
 
 use crate::spec::{Quantity, Topology};
 use crate::validate::ValidSpec;
@@ -47,4 +49,59 @@ pub(crate) fn build(spec: &ValidSpec<'_>) -> Result<Network, ScenarioError> {
 
 fn delays(delay: Quantity<Duration>, hosts: Option<Quantity<Duration>>) -> Delays {
     Delays { hosts: hosts.unwrap_or(delay).0, switches: delay.0 }
+}
+
+/// Checks that packets take paths as the transport needs them.
+///
+/// # Errors
+/// A routing that does not give them in this network. In a network with one path for each pair of hosts, every routing does.
+pub(crate) fn check_paths(network: &Network, routing: Routing, transport: &str, need: PathNeed) -> Result<(), ScenarioError> {
+    let (what, right) = match need {
+        PathNeed::Any => return Ok(()),
+        PathNeed::One => ("one path for all packets of a flow", "\"ecmp\" or \"ecmp_symmetric\""),
+        PathNeed::Symmetric => ("the same path for a flow's packets in both directions", "\"ecmp_symmetric\""),
+    };
+    let suits = |routing| matches!((routing, need), (Routing::EcmpSymmetric, _) | (Routing::Ecmp, PathNeed::One));
+    if suits(routing) || Paths::new(Arc::new(network.clone()), routing, 0).give(need) {
+        return Ok(());
+    }
+    let found = match routing {
+        Routing::SprayRandom => "spray_random",
+        Routing::SprayRoundRobin => "spray_round_robin",
+        Routing::Ecmp => "ecmp",
+        Routing::EcmpSymmetric => "ecmp_symmetric",
+    };
+    let message = format!("found \"{found}\", but {transport} needs {what}; it must be {right} in this network");
+    Err(ScenarioError::at_key("fabric.routing", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use flowloom_core::{Rate, Switching};
+
+    use super::*;
+
+    const MODES: [Routing; 4] = [Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
+
+    #[test]
+    fn routing_that_does_not_give_what_a_transport_needs_is_refused() {
+        let network = topology::fat_tree(4, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward);
+        let refused = |need| MODES.map(|routing| check_paths(&network, routing, "guided", need).is_err());
+        assert_eq!(refused(PathNeed::Any), [false; 4]);
+        assert_eq!(refused(PathNeed::One), [true, true, false, false]);
+        assert_eq!(refused(PathNeed::Symmetric), [true, true, true, false]);
+        let error = check_paths(&network, Routing::Ecmp, "guided", PathNeed::Symmetric).unwrap_err().to_string();
+        let expected = "found \"ecmp\", but guided needs the same path for a flow's packets in both directions; \
+                        it must be \"ecmp_symmetric\" in this network";
+        assert!(error.contains("fabric.routing") && error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn in_a_tree_every_routing_gives_one_path() {
+        let rate = Rate::from_gbps(10);
+        let tree = topology::three_tier(4, 2, 2, rate, rate, rate, Duration::ZERO, Switching::StoreAndForward);
+        for routing in MODES {
+            check_paths(&tree, routing, "guided", PathNeed::Symmetric).unwrap();
+        }
+    }
 }

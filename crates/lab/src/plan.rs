@@ -54,6 +54,7 @@ impl Plan {
     /// The same, with errors that lack the file and line of their key.
     fn unplaced(spec: &ValidSpec<'_>) -> Result<Plan, ScenarioError> {
         let network = network::build(spec)?;
+        network::check_paths(&network, spec.routing, spec.transport.name, spec.transport.paths)?;
         let Workload { flows, successors } = flows(spec, &network)?;
         let plan = Plan {
             seed: spec.seed,

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 from flowloom._native import ScenarioError
 from flowloom.claims.intervals import DIFFERS, HOLDS, UNDECIDED, Band, Span, largest, smallest, worst
+from flowloom.distributions import STEPS, Quantity
+from flowloom.stats import paired_ratios
 
 Where = Mapping[str, Sequence[Any]]
 Point = Mapping[str, Any]
@@ -35,6 +37,9 @@ class Measured(Protocol):
 
     def samples(self, metric: str, point: Point) -> list[float]:
         """Return a metric for each seed, in the same order at every point; NaN for a run without a value."""
+
+    def quantiles(self, quantity: Quantity, point: Point) -> list[list[float]]:
+        """Return the quantiles of a quantity at 0, 0.001, 0.002, ..., 1, for each seed in the same order; NaN without flows."""
 
     def course(self, series: str, x: str, y: str, point: Point) -> list[tuple[list[float], list[float]]]:
         """Return two columns of a recorded series, for each seed."""
@@ -94,11 +99,6 @@ def _paired(a: Sequence[float], b: Sequence[float], combine: Callable[[float, fl
     return [combine(x, y) for x, y in zip(a, b, strict=True)]
 
 
-def _ratio(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    """Divide seed by seed. After a division by zero, no seed has a value: leaving out that seed alone would bias the mean."""
-    return [math.nan] * len(a) if 0 in b else _paired(a, b, lambda x, y: x / y)
-
-
 def _step(a: Sequence[float], b: Sequence[float]) -> Span:
     """Return b - a as a share of the larger of the two means: from -1 to 1, and 0 if both are zero."""
     scale = max(abs(Span.of(a).value), abs(Span.of(b).value))
@@ -129,9 +129,14 @@ def _ratios(grid: Measured, metric: str, of: Where, to: Where, where: Where | No
     found = []
     other = {axis: values[0] for axis, values in to.items()}
     for point in grid.points({**(where or {}), **of}):
-        ratios = _ratio(grid.samples(metric, point), grid.samples(metric, {**point, **other}))
-        found.append(({k: v for k, v in point.items() if k not in of or len(of[k]) > 1}, ratios))
+        ratios = paired_ratios(grid.samples(metric, point), grid.samples(metric, {**point, **other}))
+        found.append((_apart_from(point, of), ratios))
     return found
+
+
+def _apart_from(point: Point, of: Where) -> dict[str, Any]:
+    """Return a point's coordinates without those that `of` determines."""
+    return {k: v for k, v in point.items() if k not in of or len(of[k]) > 1}
 
 
 def _spans(grid: Measured, ratios: Sequence[tuple[dict[str, Any], list[float]]]) -> list[Value]:
@@ -199,7 +204,7 @@ def spread(
         samples = [grid.samples(metric, p) for p in along]
         # The largest over the smallest equals the largest ratio of any two values. Each pair is compared on the same flows.
         pairs = [
-            Span.of(_paired(b, a, lambda x, y: y - x) if difference else [r - 1 for r in _ratio(a, b)])
+            Span.of(_paired(b, a, lambda x, y: y - x) if difference else [r - 1 for r in paired_ratios(a, b)])
             for a, b in itertools.permutations(samples, 2)
         ]
         values.append(Value(largest(pairs), grid.name(rest)))
@@ -308,6 +313,52 @@ def ratio_trend(
     return _judge(values, Band(-tolerance, None), what)
 
 
+def quantiles_below(
+    grid: Measured,
+    *,
+    quantity: str,
+    of: Where,
+    to: Where,
+    where: Where | None = None,
+    sizes: Mapping[str, str] | None = None,
+    between: Sequence[float] = (0.01, 0.99),
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> Outcome:
+    """Check that the share of quantiles at which the distribution of `of` is below that of `to` lies in the band.
+
+    At each quantile, the difference is taken for each seed, and its mean estimated with its 95 % interval. The share's lower
+    end counts the quantiles at which the whole interval is below zero, and its upper end those at which a part of it is.
+    """
+    each = Quantity.of(quantity, sizes)
+    first, last = (round(end * STEPS) for end in between)
+    other = {axis: values[0] for axis, values in to.items()}
+    values = []
+    for point in grid.points({**(where or {}), **of}):
+        pairs = zip(grid.quantiles(each, point), grid.quantiles(each, {**point, **other}), strict=True)
+        seeds = [_paired(a[first : last + 1], b[first : last + 1], _relative) for a, b in pairs]
+        differences = [Span.of(samples) for samples in zip(*seeds, strict=True)]
+        values.append(Value(_share_below(differences), grid.name(_apart_from(point, of))))
+    what = f"share of quantiles {between[0]}-{between[1]} of {each} at which {_named(of)} is below {_named(to)}"
+    return _judge(values, Band(at_least, at_most), what)
+
+
+def _relative(a: float, b: float) -> float:
+    """Return a - b as a share of the larger of the two, which may be infinite: from -1 to 1 if both are positive."""
+    if a == b:
+        return 0.0
+    difference = a - b
+    return math.copysign(1.0, difference) if math.isinf(difference) else difference / max(abs(a), abs(b))
+
+
+def _share_below(differences: Sequence[Span]) -> Span:
+    """Return the share of differences that are below zero; they certainly are if their whole interval is."""
+    if not all(span.known for span in differences):
+        return Span.of([])
+    counts = (sum(ends) for ends in zip(*((d.value < 0, d.high < 0, d.low < 0) for d in differences), strict=True))
+    return Span(*(count / len(differences) for count in counts))
+
+
 def growth(
     grid: Measured,
     *,
@@ -325,7 +376,7 @@ def growth(
     for point in grid.points(where or {}):
         runs = grid.course(course, x, y, point)
         early_means, late_means = ([mean_within(xs, ys, span) for xs, ys in runs] for span in (early, late))
-        values.append(Value(Span.of(_ratio(late_means, early_means)), grid.name(point)))
+        values.append(Value(Span.of(paired_ratios(late_means, early_means)), grid.name(point)))
     return _judge(values, Band(at_least, at_most), f"{y}: mean at {late[0]}-{late[1]} of the run / at {early[0]}-{early[1]}")
 
 
@@ -349,7 +400,8 @@ def _named(where: Where) -> str:
 
 
 KINDS: dict[str, Callable[..., Outcome]] = {
-    f.__name__: f for f in (level, ratio, best_ratio, peak, spread, order, same_order, trend, ratio_trend, growth)
+    f.__name__: f
+    for f in (level, ratio, best_ratio, peak, spread, order, same_order, trend, ratio_trend, growth, quantiles_below)
 }
 
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flowloom import diagnosis, metrics, toml
+from flowloom import diagnosis, distributions, metrics, toml
 from flowloom._native import ScenarioError
+from flowloom.distributions import Distribution, Quantity
 from flowloom.engine import simulate
-from flowloom.figures.schema import Axis, Figure
+from flowloom.figures.schema import Axis, Figure, Panel, Where
 from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Job
 from flowloom.results import Results
 from flowloom.scenario import Scenario
-from flowloom.stats import Estimate, estimate
+from flowloom.stats import Estimate, estimate, paired_ratios
 from flowloom.words import suggestion
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +189,30 @@ class Grid:
         """Return a metric's mean over seeds with its confidence interval."""
         return estimate(self.samples(metric, point))
 
+    def drawn(self, panel: Panel, metric: str, point: Mapping[str, Any]) -> Estimate:
+        """Return what a panel draws of a metric at a point: its mean, or that of its ratio to the panel's `to`, by seed."""
+        if not panel.to:
+            return self.estimate(metric, point)
+        other = {axis: values[0] for axis, values in panel.to.items()}
+        ratios = paired_ratios(self.samples(metric, point), self.samples(metric, {**point, **other}))
+        return estimate([1 - ratio for ratio in ratios] if panel.reduction else ratios)
+
+    def _values(self, quantity: Quantity, point: Mapping[str, Any]) -> list[NDArray[np.float64]]:
+        """Return a quantity's values for each seed. Flow tables are not kept in memory, where those of all runs may not fit."""
+        made = [self.made[run.job.key] for run in self._chosen[self._place(point)]]
+        return [quantity.values((run.without_flows() if run.directory else run).flows) for run in made]
+
+    def quantiles(self, quantity: Quantity, point: Mapping[str, Any]) -> list[list[float]]:
+        """Return the quantiles of a quantity for each seed, in the order of seeds."""
+        return [distributions.quantiles(values).tolist() for values in self._values(quantity, point)]
+
+    def distribution(self, quantity: Quantity, point: Mapping[str, Any]) -> Distribution:
+        """Return the distribution of a quantity over the flows of all seeds."""
+        import numpy as np
+
+        values = np.concatenate(self._values(quantity, point))
+        return Distribution(len(values), distributions.quantiles(values))
+
     def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
         """Return two columns of a recorded series for each seed."""
         found = []
@@ -202,7 +231,7 @@ class Grid:
         """Return a row per run: its point, seed, key, tuning, whether the figure shows it, the metrics and the warnings."""
         rows = []
         for run in self.runs:
-            point = {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in run.point.items()}
+            point = _cells(run.point)
             extra: dict[str, Any] = {"seed": run.seed, "run": run.job.key}
             if self.figure.tunes:
                 extra |= {"tuning": toml.value(run.tuning), "shown": self.chosen(run)}
@@ -220,12 +249,42 @@ class Grid:
         rows = []
         for point in points(self.figure.axes):
             for seed, (xs, ys) in enumerate(self.course(series, x, y, point), 1):
-                rows += [{**point, "seed": seed, x: a, y: b} for a, b in zip(xs, ys, strict=True)]
+                rows += [{**_cells(point), "seed": seed, x: a, y: b} for a, b in zip(xs, ys, strict=True)]
         return rows
+
+    def quantile_rows(self) -> list[dict[str, Any]]:
+        """Return a row per quantile that a panel of kind `cdf` draws."""
+        drawn: dict[tuple[Quantity, tuple[str, ...]], dict[str, Any]] = {}
+        for panel in self.figure.panels:
+            if panel.quantity:
+                points = self.points(self.figure.selected(panel))
+                drawn |= {(panel.quantity, self._place(point)): point for point in points}
+        rows = []
+        for (quantity, _), point in drawn.items():
+            found = self.distribution(quantity, point)
+            about = _cells(point) | {"quantity": quantity.expression, "sizes": quantity.range, "flows": found.flows}
+            for step, value in enumerate(found.values.tolist()):
+                rows.append(about | {"share": step / distributions.STEPS, "value": value})
+        return rows
+
+
+def _cells(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a point's values as a table can hold them: lists and tables as texts."""
+    return {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in point.items()}
+
+
+def with_flows(figure: Figure) -> list[Where]:
+    """Return the points whose flow tables a figure needs, for its panels of kind `cdf` and its checks of quantiles."""
+    found = [figure.selected(panel) for panel in figure.panels if panel.quantity]
+    for check in [c for claim in figure.claims for c in claim.checks if "quantity" in c.parameters]:
+        where, of, to = (check.parameters.get(name, {}) for name in ("where", "of", "to"))
+        points = {**where, **of}
+        found.append({axis: [*wanted, *to.get(axis, [])] for axis, wanted in points.items()})
+    return found
 
 
 def expressions(figure: Figure) -> list[str]:
     """Return every metric that a figure draws or checks, each once."""
-    drawn = [m.expression for panel in figure.panels if panel.kind != "course" for m in panel.y]
+    drawn = [m.expression for panel in figure.panels if panel.kind in ("bars", "lines") for m in panel.y]
     asked = [c.parameters["metric"] for claim in figure.claims for c in claim.checks if "metric" in c.parameters]
     return list(dict.fromkeys(drawn + asked))

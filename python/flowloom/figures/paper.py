@@ -13,7 +13,7 @@ from flowloom.claims import digests, ledger
 from flowloom.claims.digests import Digests
 from flowloom.claims.intervals import UNDECIDED
 from flowloom.figures.catalogue import keeps_ledger
-from flowloom.figures.grid import Grid, expressions, plan
+from flowloom.figures.grid import Grid, expressions, matches, plan, with_flows
 from flowloom.figures.schema import Figure
 from flowloom.jobs import Store, run_jobs
 from flowloom.outputs import Output
@@ -89,8 +89,9 @@ def _run(
     planned = plan(figure, scale, changes=changes)
     # The digests are computed before the runs, since the scenarios may be edited during hours of simulation.
     now = {} if changes or not figure.claims else digests.today([(figure, scale)])
-    store, seeds, seeds_max = Store(runs, flows=False), figure.scales[scale].seeds, figure.scales[scale].seeds_max
+    seeds, seeds_max = figure.scales[scale].seeds, figure.scales[scale].seeds_max
     while True:
+        store = Store(runs, flows={run.job.key for run in planned if any(matches(run.point, w) for w in with_flows(figure))})
         made = run_jobs([run.job for run in planned], executor=executor, workers=workers, store=store, reporter=reporter)
         grid = Grid(figure, planned, made)
         claims = {claim.id: ledger.evaluate(claim, grid) for claim in figure.claims}
@@ -130,10 +131,19 @@ def _write_data(grid: Grid, folder: Path) -> None:
     for panel in {panel.course: panel for panel in grid.figure.panels if panel.kind == "course"}.values():
         rows = grid.course_rows(panel.course, panel.x, panel.y[0].expression)
         columns.write_csv(pa.Table.from_pylist(rows), folder / f"{panel.course}.csv")
+    if rows := grid.quantile_rows():
+        table = pa.Table.from_pylist(rows)
+        columns.write(table, folder / "quantiles.parquet")
+        columns.write_csv(table, folder / "quantiles.csv")
 
 
 def _footnote(figure: Figure, scale: str, about: Mapping[str, Any]) -> str:
     seeds = about["seeds"]
-    spread = f"mean of {seeds} seeds, bars: 95 % (Student t)" if seeds > 1 else "one seed, so no confidence interval"
+    pooled = [panel.kind == "cdf" for panel in figure.panels]
+    if seeds == 1:
+        spread = "one seed" if all(pooled) else "one seed, so no confidence interval"
+    else:
+        means = [] if all(pooled) else [f"mean of {seeds} seeds, bars: 95 % (Student t)"]
+        spread = "; ".join(means + ([f"distributions of the flows of all {seeds} seeds"] if any(pooled) else []))
     changes = "".join(f", {key}={value}" for key, value in about.get("set", {}).items())
     return f"{figure.name}, scale {scale}{changes}: {spread}"

@@ -10,6 +10,7 @@ from typing import Any
 from flowloom import toml
 from flowloom._native import ScenarioError
 from flowloom.claims import checks
+from flowloom.distributions import Quantity
 from flowloom.figures.schema import (
     METRIC_AXIS,
     Axis,
@@ -27,7 +28,16 @@ from flowloom.figures.tools import TOOLS
 from flowloom.metrics import label
 from flowloom.words import suggestion
 
-_PANEL_KINDS = ("bars", "lines", "course")
+_OF_EVERY_PANEL = (
+    "kind", "x", "series", "facet", "where", "title", "x_label", "y_label", "log_x", "log_y", "y_min", "y_max", "percent",
+)  # fmt: skip
+_PANEL_KINDS = {
+    "bars": ("y", "to", "reduction"),
+    "lines": ("y", "to", "reduction", "x_min", "x_max"),
+    "course": ("y", "course", "x_min", "x_max"),
+    "cdf": ("sizes", "x_min", "x_max"),
+}
+"""The kinds of panels, with the keys that only some of them have."""
 _OF_EVERY_CHECK = ("kind", "paper", "given")
 
 
@@ -195,38 +205,70 @@ class _Reader:
         return str(name) if name is not None else None
 
     def panel(self, entry: dict[str, Any]) -> Panel:
-        valid = (
-            "kind", "x", "y", "series", "facet", "where", "title", "x_label", "y_label", "course", "log_x", "log_y",
-            "y_min", "y_max", "percent",
-        )  # fmt: skip
-        self.known(entry, valid, "[[panel]]")
         kind = self.take(entry, "kind", str, "[[panel]]")
         if kind not in _PANEL_KINDS:
             raise self.fail("kind", f'unknown panel kind "{kind}": {suggestion(kind, _PANEL_KINDS)}')
-        y = self.measures(self.take(entry, "y", (str, list), "[[panel]]"))
+        self.known(entry, (*_OF_EVERY_PANEL, *_PANEL_KINDS[kind]), f"a [[panel]] of kind {kind}")
+        y = [] if kind == "cdf" else self.measures(self.take(entry, "y", (str, list), "[[panel]]"))
         several = len(y) > 1
-        # In a panel of kind `course`, x is a column of the recorded series, not an axis.
-        x = self.take(entry, "x", str, "[[panel]]") if kind == "course" else self.axis_name(entry, "x", None, several)
+        # In a panel of kind `course`, x is a column of the recorded series, and in one of kind `cdf` an expression.
+        x = self.axis_name(entry, "x", None, several) if kind in ("bars", "lines") else self.take(entry, "x", str, "[[panel]]")
         if x is None:
             raise self.fail("panel", "[[panel]] needs `x`")
+        quantity = self.quantity(entry, "x", x) if kind == "cdf" else None
+        to = self.to(entry)
+        reduction = self.optional(entry, "reduction", bool, False)
+        if reduction and not to:
+            raise self.fail("reduction", "[[panel]] needs `to`, the point that the reduction is relative to")
         number = (int, float)
-        return Panel(
+        found = Panel(
             kind=kind,
             x=x,
             y=y,
             series=self.axis_name(entry, "series", "transport", several) or "transport",
             facet=self.axis_name(entry, "facet", None, False),
             where=self.where(entry, "where"),
-            title=self.optional(entry, "title", str, ""),
-            x_label=self.optional(entry, "x_label", str, ""),
-            y_label=self.optional(entry, "y_label", str, y[0].label),
+            title=self.optional(entry, "title", str, quantity.range if quantity else ""),
+            x_label=self.optional(entry, "x_label", str, label(x) if quantity else ""),
+            y_label=self.optional(entry, "y_label", str, None),
             course=self.take(entry, "course", str, "[[panel]]") if kind == "course" else "",
+            quantity=quantity,
+            to=to,
+            reduction=reduction,
             log_x=self.optional(entry, "log_x", bool, False),
             log_y=self.optional(entry, "log_y", bool, False),
+            x_min=self.optional(entry, "x_min", number, None),
+            x_max=self.optional(entry, "x_max", number, None),
             y_min=self.optional(entry, "y_min", number, None),
             y_max=self.optional(entry, "y_max", number, None),
             percent=self.optional(entry, "percent", bool, False),
         )
+        for axis in self.axes:
+            if not found.shown(axis):
+                raise self.fail("to", f"nothing is left to draw: the panel selects no other value of {axis.name}")
+        return found
+
+    def to(self, entry: Mapping[str, Any]) -> Where:
+        """Read the point that others are compared with, one value of each axis."""
+        found = self.where(entry, "to")
+        for axis, values in found.items():
+            if len(values) != 1:
+                raise self.fail("to", f"must select one value of {axis}, not {toml.value(values)}")
+        return found
+
+    def quantity(self, entry: Mapping[str, Any], key: str, expression: str) -> Quantity:
+        """Read a quantity of flows, whose expression has this key; `sizes` may select a range of sizes."""
+        if self.tool() is not None:
+            raise self.fail(key, f'`{expression}` is a quantity of flows, and the tool "{self.tool()}" simulates none')
+        sizes = self.optional(entry, "sizes", dict, {})
+        try:
+            Quantity.of(expression)
+        except ScenarioError as error:
+            raise self.fail(key, str(error)) from None
+        try:
+            return Quantity.of(expression, sizes)
+        except ScenarioError as error:
+            raise self.fail("sizes", str(error)) from None
 
     def measures(self, y: str | list[Any]) -> list[Measure]:
         if isinstance(y, str):
@@ -237,6 +279,14 @@ class _Reader:
             metric = self.take(entry, "metric", str, "y")
             found.append(Measure(metric, self.optional(entry, "label", str, label(metric))))
         return found
+
+    def shares(self, between: Any) -> None:
+        """Check the range of quantiles that a check compares."""
+        ends = self.typed(between, list, "between")
+        for end in ends:
+            self.typed(end, (int, float), "between")
+        if len(ends) != 2 or not 0 <= ends[0] <= ends[1] <= 1:
+            raise self.fail("between", f"must be two shares in ascending order, such as [0.01, 0.99], not {toml.value(ends)}")
 
     def claim(self, entry: dict[str, Any]) -> Claim:
         self.known(entry, ("id", "says", "calibrated", "check"), "[[claim]]")
@@ -260,9 +310,15 @@ class _Reader:
             if name not in entry:
                 raise self.fail("kind", f"a check of kind {kind} needs `{name}`")
         given = {k: v for k, v in entry.items() if k not in _OF_EVERY_CHECK}
-        for name in ("where", "of", "to", "at"):
+        for name in ("where", "of", "at"):
             if name in given:
                 given[name] = self.where(given, name)
+        if "to" in given:
+            given["to"] = self.to(given)
+        if "quantity" in given:
+            self.quantity(given, "quantity", self.typed(given["quantity"], str, "quantity"))
+        if "between" in given:
+            self.shares(given["between"])
         for name in ("across", "along"):
             if name in given:
                 self.axis_name(given, name, None, False)

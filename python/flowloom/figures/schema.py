@@ -6,6 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from flowloom.distributions import Quantity
+
 METRIC_AXIS = "metric"
 """The additional axis of a panel with several metrics."""
 
@@ -76,14 +78,28 @@ class Panel:
     where: Where
     title: str
     x_label: str
-    y_label: str
+    y_label: str | None
+    """The label of the y axis; None for one that says what is drawn."""
     course: str
     """The recorded series that a panel of kind `course` draws; x and y are then columns of it."""
+    quantity: Quantity | None
+    """What a panel of kind `cdf` draws the distribution of; x is then its expression, and there is no y."""
+    to: Where
+    """The point that y is divided by, one value of each axis; without it, y itself is drawn. The point is not drawn."""
+    reduction: bool
+    """Whether 1 minus the ratio is drawn instead of the ratio."""
     log_x: bool
     log_y: bool
+    x_min: float | None
+    x_max: float | None
     y_min: float | None
     y_max: float | None
     percent: bool
+
+    def shown(self, axis: Axis) -> list[Any]:
+        """Return the values of an axis that the panel may draw, in order: those in `where`, without the one in `to`."""
+        wanted, without = self.where.get(axis.name, axis.values), self.to.get(axis.name, [])
+        return [value for value in axis.values if value in wanted and value not in without]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,3 +147,8 @@ class Figure:
     def axis(self, name: str) -> Axis:
         """Return the axis of this name."""
         return next(axis for axis in self.axes if axis.name == name)
+
+    def selected(self, panel: Panel) -> Where:
+        """Return the points that a panel draws. Of an axis that it does not show, that is the first value only."""
+        drawn = (panel.x, panel.series, panel.facet)
+        return {axis.name: panel.shown(axis)[: None if axis.name in drawn else 1] for axis in self.axes}

@@ -80,7 +80,9 @@ def write_values(spot: Axes, members: Sequence[Member], *, log: bool, base: floa
     for number, member in enumerate(beside):
         for at, (height, half_width) in enumerate(zip(member.heights, member.half_widths, strict=True)):
             missing = math.isnan(height) or (log and height <= 0)
-            top = (spot.get_ylim()[0] if log else base) if missing else height + half_width
+            # The value of a bar that hangs down from the base line is written above that line.
+            low = spot.get_ylim()[0] if log else base
+            top = low if missing else max(height + half_width, low)
             text = "none" if math.isnan(height) else significant(height, 3)
             spot.annotate(
                 text, (at + (number - (len(beside) - 1) / 2) * width, top), (0, 6 if log and not missing else 2),

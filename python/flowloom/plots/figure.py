@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from flowloom.distributions import STEPS
 from flowloom.figures.grid import Grid
 from flowloom.figures.schema import METRIC_AXIS, Axis, Panel
 from flowloom.plots import bars, style
@@ -23,6 +24,15 @@ class _Frame(NamedTuple):
     fixed: dict[str, Any]
 
 
+class _Drawn(NamedTuple):
+    """What was drawn into one set of axes."""
+
+    handles: dict[str, Any]
+    """The handles for the legend."""
+    least: float
+    """The least value on the y axis; NaN if there is none."""
+
+
 def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
     """Draw all panels side by side, and write `stem`.png and .svg."""
     frames = [frame for panel in grid.figure.panels for frame in _frames(grid, panel)]
@@ -32,9 +42,11 @@ def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
     axes = drawing.subplots(down, across, squeeze=False)
     handles: dict[str, Any] = {}
     for spot, frame in zip(axes.flat, frames, strict=False):
-        kind = {"bars": _bars, "lines": _lines, "course": _course}[frame.panel.kind]
-        handles |= kind(grid, frame, spot)
-        _finish(frame, spot)
+        kind = {"bars": _bars, "lines": _lines, "course": _course, "cdf": _cdf}[frame.panel.kind]
+        drawn = kind(grid, frame, spot)
+        handles |= drawn.handles
+        spot.set_ylabel(_y_label(grid, frame.panel))
+        _finish(frame, spot, drawn.least)
     for spare in list(axes.flat)[len(frames):]:  # fmt: skip
         spare.remove()
     style.heading(drawing, grid.figure.title)
@@ -46,15 +58,15 @@ def _frames(grid: Grid, panel: Panel) -> list[_Frame]:
     if panel.facet is None:
         return [_Frame(panel, panel.title, {})]
     axis = grid.figure.axis(panel.facet)
-    chosen = [v for v in axis.values if v in panel.where.get(panel.facet, axis.values)]
-    return [_Frame(panel, " · ".join(filter(None, (panel.title, _name(axis, v)))), {panel.facet: v}) for v in chosen]
+    values = panel.shown(axis)
+    return [_Frame(panel, " · ".join(filter(None, (panel.title, _name(axis, v)))), {panel.facet: v}) for v in values]
 
 
 def _values(grid: Grid, frame: _Frame, name: str) -> list[Any]:
     """Return the values of an axis of the panel; the metric axis has the numbers of the metrics."""
     if name == METRIC_AXIS:
         return list(range(len(frame.panel.y)))
-    return [v for v in grid.values_of(name) if v in frame.panel.where.get(name, [v])]
+    return frame.panel.shown(grid.figure.axis(name))
 
 
 def _label(grid: Grid, frame: _Frame, name: str, value: Any) -> str:
@@ -80,19 +92,22 @@ def _looks(grid: Grid, frame: _Frame) -> list[tuple[Any, style.Look]]:
 
 
 def _estimate(grid: Grid, frame: _Frame, place: dict[str, Any]) -> Estimate:
-    """Return the value at a place. Axes that the panel does not show have their first value in `where`."""
-    point = {}
-    for axis in grid.figure.axes:
-        chosen = frame.fixed | place
-        point[axis.name] = chosen[axis.name] if axis.name in chosen else _values(grid, frame, axis.name)[0]
-    return grid.estimate(frame.panel.y[place.get(METRIC_AXIS, 0)].expression, point)
+    """Return the value at a place."""
+    metric = frame.panel.y[place.get(METRIC_AXIS, 0)].expression
+    return grid.drawn(frame.panel, metric, _point(grid, frame, place))
+
+
+def _point(grid: Grid, frame: _Frame, place: dict[str, Any]) -> dict[str, Any]:
+    """Return the point of the grid at a place of the panel."""
+    at = frame.fixed | place
+    return {name: at.get(name, values[0]) for name, values in grid.figure.selected(frame.panel).items()}
 
 
 def _scale(frame: _Frame) -> float:
     return 100.0 if frame.panel.percent else 1.0
 
 
-def _bars(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
+def _bars(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
     panel = frame.panel
     groups = _values(grid, frame, panel.x)
     members = []
@@ -103,17 +118,18 @@ def _bars(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
     base = panel.y_min or 0.0
     handles = bars.draw(spot, members, [_label(grid, frame, panel.x, g) for g in groups], log=panel.log_y, base=base)
     bars.write_values(spot, members, log=panel.log_y, base=base)
-    return handles
+    return _Drawn(handles, min(height for member in members for height in member.heights))
 
 
-def _lines(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
+def _lines(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
     panel = frame.panel
     xs = _values(grid, frame, panel.x)
     at: list[Any] = [_quantity(x) for x in xs]
     numeric = None not in at
     if not numeric:
         at = list(range(len(xs)))
-    handles = {}
+    handles: dict[str, Any] = {}
+    least = math.inf
     for member, look in _looks(grid, frame):
         found = [_estimate(grid, frame, {panel.x: x, panel.series: member}) for x in xs]
         heights = [e.mean * _scale(frame) for e in found]
@@ -122,13 +138,14 @@ def _lines(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
             error = [(e.half_width or 0) * _scale(frame) for e in found]
             spot.errorbar(at, heights, error, color=look.color, fmt="none", elinewidth=1, capsize=2)
         handles[look.label] = line
+        least = min(least, *heights)
     if numeric and len(at) <= 10:
         spot.set_xticks(at, [_label(grid, frame, panel.x, x) for x in xs])
         spot.minorticks_off()
     elif not numeric:
         spot.set_xticks(at, [_label(grid, frame, panel.x, x) for x in xs])
     spot.set_xlabel(grid.figure.axis(panel.x).title)
-    return handles
+    return _Drawn(handles, least)
 
 
 def _quantity(value: Any) -> float | None:
@@ -142,21 +159,52 @@ def _quantity(value: Any) -> float | None:
         return None
 
 
-def _course(grid: Grid, frame: _Frame, spot: Axes) -> dict[str, Any]:
+def _course(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
     panel = frame.panel
-    handles = {}
+    handles: dict[str, Any] = {}
     for member, look in _looks(grid, frame):
-        point = {a.name: _values(grid, frame, a.name)[0] for a in grid.figure.axes} | frame.fixed | {panel.series: member}
+        point = _point(grid, frame, {panel.series: member})
         for xs, ys in grid.course(panel.course, panel.x, panel.y[0].expression, point):
             xs, ys = ([v * _scale(frame) for v in values] for values in (xs, ys))
             handles[look.label] = style.line(spot, xs, ys, look, linewidth=1.2)
-    return handles
+    return _Drawn(handles, 0.0)
 
 
-def _finish(frame: _Frame, spot: Axes) -> None:
+def _cdf(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
     panel = frame.panel
+    assert panel.quantity is not None
+    handles: dict[str, Any] = {}
+    for member, look in _looks(grid, frame):
+        found = grid.distribution(panel.quantity, _point(grid, frame, {panel.series: member})).values
+        # The curve of flows that do not all finish ends below 1.
+        steps = [(value, step / STEPS * _scale(frame)) for step, value in enumerate(found.tolist()) if math.isfinite(value)]
+        xs, ys = [value for value, _ in steps], [share for _, share in steps]
+        handles[look.label] = style.line(spot, xs, ys, look, linewidth=1.4, drawstyle="steps-post")
+    if not panel.log_x and spot.dataLim.x0 >= 0:
+        spot.set_xlim(left=0)
+    return _Drawn(handles, 0.0)
+
+
+def _y_label(grid: Grid, panel: Panel) -> str:
+    if panel.y_label is not None:
+        return panel.y_label
+    unit = " (%)" if panel.percent else ""
+    if panel.kind == "cdf":
+        return f"Share of flows{unit}"
+    if not panel.to:
+        return panel.y[0].label
+    measure = panel.y[0].label.partition(" (")[0]  # a ratio has no unit
+    other = ", ".join(_name(grid.figure.axis(axis), values[0]) for axis, values in panel.to.items())
+    return f"{measure}{': reduction from' if panel.reduction else ' relative to'} {other}{unit}"
+
+
+def _finish(frame: _Frame, spot: Axes, least: float) -> None:
+    panel = frame.panel
+    if panel.x_min is not None or panel.x_max is not None:
+        spot.set_xlim(panel.x_min, panel.x_max)
     spot.set_title(frame.title)
-    spot.set_ylabel(panel.y_label)
+    if least < 0:
+        spot.axhline(0, color="black", lw=0.8, zorder=2.5)
     if panel.kind == "course" or panel.x_label:
         spot.set_xlabel(panel.x_label or panel.x.replace("_", " ").capitalize())
     if panel.log_x:
@@ -165,7 +213,7 @@ def _finish(frame: _Frame, spot: Axes) -> None:
         style.logarithmic(spot.yaxis)
     low, high = spot.get_ylim()
     # The length of a bar has a meaning, so its axis starts at the bar's base. Lines do the same unless the file sets y_min.
-    start = panel.y_min if panel.y_min is not None else low if panel.log_y else 0
+    start = panel.y_min if panel.y_min is not None else low if panel.log_y or least < 0 else 0
     if not panel.log_y:
         high += 0.05 * max(low - start, 0)  # the margin above is a share of the axis, not of the range of values
     spot.set_ylim(start, panel.y_max if panel.y_max is not None else high)

@@ -5,6 +5,7 @@ mod arbitrators;
 mod common;
 mod limiter;
 mod pair;
+mod paths;
 mod pause;
 mod shared_memory;
 mod switch_state;

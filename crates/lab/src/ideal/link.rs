@@ -7,7 +7,7 @@ use flowloom_core::{Duration, Time};
 
 use super::Order;
 
-/// What one flow needs of one link.
+/// The demand of one flow on one link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     /// When it may be served.

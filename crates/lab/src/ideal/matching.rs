@@ -33,22 +33,22 @@ struct Pairing {
     ends: [usize; 2],
 }
 
-/// The matching between two events. A flow in service only moves forward in the order, and a waiting flow stays where it is, so
-/// greedy matching would choose the same flows again until a flow comes or goes; then only the ends that this frees look for
-/// another flow. Working off such looks in the order of the flows that they find gives the matching that visiting all flows in
-/// order would give: what a chosen flow displaces is worse than itself, so nothing chosen is ever displaced by a later choice.
+/// The matching between two events. In the order, a flow in service only moves forward and a waiting flow does not move. So greedy
+/// matching would choose the same flows again until a flow starts or finishes, and then only the ends that became free need to look
+/// for another flow. These looks are handled in the order of the flows that they find. This gives the same matching as visiting all
+/// flows in order: a chosen flow displaces only flows that come later in the order, so no later choice displaces a chosen flow.
 struct Matching<'a> {
     pairings: &'a [Pairing],
     order: Order,
     /// For each end, the flows that wait for it.
     waiting: Vec<BTreeSet<Key>>,
-    /// For each end, the flow that has it.
+    /// For each end, the flow that it serves.
     served: Vec<Option<u32>>,
-    /// For each flow that is served or done, when it will be done if nothing displaces it.
+    /// When each served or finished flow finishes if no other flow displaces it.
     finish: Vec<Time>,
-    /// Flows in order of the instant at which they will be done. An entry that differs from `finish` is stale: its flow was displaced.
+    /// Served flows in the order in which they finish. An entry that differs from `finish` is stale, because its flow was displaced.
     ending: BinaryHeap<Reverse<(Time, u32)>>,
-    /// Flows that may displace what their ends serve, best first, each with the end that looked for it.
+    /// Flows that may displace the flows that their ends serve, first in the order first, each with the end that looked for it.
     looks: BinaryHeap<Reverse<(Key, usize)>>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Whether the flow comes before all that its ends serve.
+    /// Whether the flow comes before all flows that its ends serve.
     fn beats(&self, now: Time, key: &Key) -> bool {
         let comes_before = |served: u32| {
             let remaining = self.finish[served as usize] - now;
@@ -119,7 +119,7 @@ impl<'a> Matching<'a> {
         self.pairings[key.2 as usize].ends.iter().all(|end| self.served[*end].is_none_or(comes_before))
     }
 
-    /// Finds the first flow that a free end could have.
+    /// Finds the first flow that a free end could serve.
     fn look(&mut self, now: Time, end: usize) {
         if let Some(key) = self.waiting[end].iter().find(|key| self.beats(now, key)) {
             self.looks.push(Reverse((*key, end)));
@@ -136,7 +136,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Gives a waiting flow both its ends. Flows that it displaces may find others.
+    /// Gives a waiting flow both its ends. The other ends of the flows that it displaces look for another flow.
     fn serve(&mut self, now: Time, key: Key) {
         let (_, remaining, flow) = key;
         let ends = self.pairings[flow as usize].ends;

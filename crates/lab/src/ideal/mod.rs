@@ -1,8 +1,8 @@
-//! The oracle: how soon flows could finish if everything about all of them were known and nothing but access links were scarce.
-//! It is the reference line of every plot, and its single link is an M/G/1 queue whose mean is known ([`srpt_mean_response`]).
+//! The oracle computes how soon flows could finish if it knew all flows in advance and only access links were scarce. Plots show it as
+//! the reference line. For a single link it is an M/G/1 queue, whose mean is known ([`srpt_mean_response`]).
 //!
-//! Flows are a fluid: they can be preempted at any bit, and their bits take the links' time that their packets would take, that
-//! is [`WireProfile::flow_wire_bytes`] sent once, headers included. There are no control packets and no losses.
+//! The oracle treats flows as a fluid, which it can preempt at any bit. A flow occupies a link for as long as its packets would, headers
+//! included and each sent once ([`WireProfile::flow_wire_bytes`]). There are no control packets and no losses.
 
 mod bound;
 mod link;
@@ -25,46 +25,48 @@ pub use unloaded::{Access, UnloadedTimes};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// A lower bound of the mean flow completion time. One side's access links are kept: each is served preemptively in the
-    /// given order, independently of all else. The answer is that of the receivers' or of the senders' links, whichever has
-    /// the larger mean. O(n log n) for n flows.
+    /// A lower bound of the mean flow completion time. The bound keeps the access links of one side, senders or receivers, and
+    /// ignores all other links. It serves each access link preemptively in the given order. It does so once for the senders'
+    /// links and once for the receivers' links, and takes the result with the larger mean. This takes O(n log n) for n flows.
     ///
-    /// Proof, for SRPT. A first bit cannot be on its receiver's link earlier than its flow's latency (propagation and storing
-    /// on the way) after its flow's start, and a last bit cannot be received earlier than that latency after leaving its
-    /// sender's link; so any schedule of the network is, on each link of one side, a preemptive schedule of one machine,
-    /// where a flow needs its service time, is released at its start (plus latency, at receivers) and completes when it leaves
-    /// the link (minus latency, at senders). Of those, SRPT has the least sum of completion times (Schrage 1968). The latency
-    /// may be added because it is a constant of the flow that no order of service changes: at senders to the completion,
-    /// at receivers to the release, since added afterwards it would forbid serving a near flow while a far one's bits are
-    /// still travelling.
+    /// Proof, for SRPT. Call the time for propagation and storing on the way the latency of a flow. The first bit of a flow
+    /// reaches its receiver's link at least one latency after the flow's start. The last bit is received at least one latency
+    /// after it leaves its sender's link. So any schedule of the network is, on each link of one side, a preemptive schedule of
+    /// a single machine. A flow's job is its service time on that link. At senders, a job is released at the flow's start, and
+    /// the flow completes one latency after its job. At receivers, a job is released one latency after the flow's start, and
+    /// the flow completes with its job. Among such schedules, SRPT has the least sum of completion times (Schrage 1968). The
+    /// latency does not change this, because no order of service changes it. At receivers it is part of the release: if it were
+    /// added after service, the link could not serve a near flow while the bits of a far one are still travelling.
     ///
-    /// Not bounded are any one flow's time and the mean slowdown: SRPT minimises the sum, and another order may be better for
-    /// some, or in another weighting. To the packet, the bound holds to within the largest latency: a last packet that is
-    /// shorter than the first is stored for a shorter time, and a schedule may profit by letting it overtake.
+    /// The bound does not hold for single flows or for the mean slowdown: SRPT minimises the sum of the times, and another order
+    /// can be better for some flows, or for a weighted sum. With whole packets, the bound holds up to the largest latency: a last
+    /// packet that is shorter than the first is stored for a shorter time, so a schedule may gain by letting it overtake.
     ///
-    /// Where a path has a link slower than its access links, or these are not alike, a third relaxation may have the largest
-    /// mean, and is the answer then: every flow alone. So a lone flow takes exactly [`Network::flow_time`], always.
+    /// If a path has a link that is slower than its access links, or access links differ, a third relaxation may have the largest
+    /// mean: every flow alone in the network. The bound is then this one. So a lone flow always takes exactly
+    /// [`Network::flow_time`].
     #[default]
     Bound,
-    /// The greedy schedule that the pFabric paper (SIGCOMM 2013, §3, Algorithm 1) calls ideal: whenever a flow comes or goes,
-    /// flows are visited in order, and one whose two access links are both free gets all of both. Each flow's own latency
-    /// comes on top, so that a lone flow takes exactly [`Network::flow_time`]. It is a feasible schedule of the access links
-    /// as far as latencies are equal; it bounds nothing.
+    /// The greedy schedule that the pFabric paper (SIGCOMM 2013, §3, Algorithm 1) calls ideal. Whenever a flow starts or
+    /// finishes, the schedule visits all flows in order, and a flow whose two access links are both free gets both links
+    /// completely. Each flow's own latency is added, so a lone flow takes exactly [`Network::flow_time`]. If all latencies are
+    /// equal, this is a feasible schedule of the access links. It is not a bound.
     ///
-    /// An event costs O(c (w + log n)), where c is the number of flows that it starts or stops, at most one for each host,
-    /// and w the number of waiting flows of one host that are looked at.
+    /// An event costs O(c (w + log n)). Here c is the number of flows that it starts or stops, at most one for each host, and w
+    /// is the number of waiting flows of one host that it examines.
     Matching,
 }
 
-/// Who is served first.
+/// Which flow is served first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// The shortest remaining service time.
     #[default]
     Srpt,
-    /// The earliest deadline, counted at the link; then flows without one. If, on either side's links alone, EDF is late, then
-    /// no schedule meets all deadlines; how many can be met and the mean time are not bounded.
+    /// The flow whose deadline at the link is the earliest; flows without a deadline come last. If EDF misses a deadline on the
+    /// links of one side alone, no schedule of the network meets all deadlines. The result bounds neither the number of deadlines
+    /// that can be met nor the mean time.
     Edf,
 }
 
@@ -72,15 +74,15 @@ pub enum Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Oracle {
-    /// The constraint that is relaxed.
+    /// Which constraints are kept.
     pub model: Model,
-    /// Which flow goes first.
+    /// Which flow is served first.
     pub order: Order,
 }
 
 impl Checked for Oracle {}
 
-/// When each flow's last byte is at its receiver, in the order of `flows`, which may be any.
+/// When the last byte of each flow arrives at its receiver. The times are in the order of `flows`, which may be any.
 ///
 /// # Panics
 /// If a flow has the same host at both ends, or there is no path.
@@ -91,8 +93,8 @@ pub fn run(network: &Network, wire: &WireProfile, flows: &[Flow], model: Model, 
     }
 }
 
-/// The oracle's answer as a run that was perfect: every byte sent once, acknowledged as fast as an empty network allows. A
-/// fluid has no packets and no ports, so all that is counted at ports is left out.
+/// The oracle's result as the report of a perfect run: every byte is sent once and acknowledged as fast as an empty network allows.
+/// A fluid has no packets and no ports, so the report has no counters of ports.
 pub fn report(network: &Network, wire: &WireProfile, flows: &[Flow], received: &[Time]) -> Report {
     assert_eq!(flows.len(), received.len(), "one instant for each flow");
     let mut unloaded = UnloadedTimes::new(network, wire);
@@ -109,7 +111,7 @@ pub fn report(network: &Network, wire: &WireProfile, flows: &[Flow], received: &
         })
         .collect();
     Report {
-        network: network.clone(),
+        network: network.clone().into(),
         flows: flows.to_vec(),
         not_started: 0,
         end: records.iter().map(|record| record.acknowledged).max().unwrap_or(Time::ZERO),

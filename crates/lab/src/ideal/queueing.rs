@@ -1,17 +1,17 @@
-//! What queueing theory says about one link.
+//! The queueing theory of one link.
 
-/// The mean response time (waiting and service) of an M/G/1 queue under SRPT: Poisson arrivals of `rate` jobs per unit of time,
-/// whose service times are the values of `sizes`, each with its probability. `None` where the load is 1 or more.
+/// The mean response time (waiting and service) of an M/G/1 queue under SRPT. Jobs arrive as a Poisson process of `rate` jobs per unit
+/// of time. `sizes` has the service times and their probabilities. The result is `None` if the load is 1 or more.
 ///
-/// Schrage and Miller (1966): a job of size x first waits until no job that then has less than x remaining is left, and then is
-/// served until nothing remains, interrupted by jobs shorter than what remains of itself:
+/// The formula is that of Schrage and Miller (1966). A job of size x first waits until no job with less than x remaining is left. Then
+/// it is served, and shorter jobs than its own remainder interrupt it:
 ///
 /// E\[T(x)\] = λ (∫₀ˣ t² dF(t) + x² (1 − F(x))) / (2 (1 − ρ(x))²) + ∫₀ˣ dt / (1 − ρ(t)),   ρ(x) = λ ∫₀ˣ t dF(t).
 ///
-/// The first numerator counts every job once, at the moment it first has at most x remaining. An atom is the limit of a narrow
-/// interval: over one of probability p, where ρ grows from a to b, the numerator stays as it is at the interval's lower
-/// end, and the mean of 1 / (1 − ρ)² is 1 / ((1 − a) (1 − b)). So the sum below is exact for atoms, and the numerical
-/// integral for a continuous distribution that is given as many quantiles of equal probability.
+/// The first numerator counts every job once, when it first has at most x remaining. An atom is the limit of a narrow interval.
+/// Over an atom, ρ grows from a to b, the numerator keeps its value at the lower end of the interval, and the mean of 1 / (1 − ρ)² is
+/// 1 / ((1 − a) (1 − b)). So the sum below is exact for atoms. For a continuous distribution that is given as many quantiles of equal
+/// probability, it is the numerical integral.
 ///
 /// # Panics
 /// If a size is negative or not a number, or the probabilities do not sum to 1 within 10⁻⁶.

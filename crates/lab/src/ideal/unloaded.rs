@@ -1,4 +1,4 @@
-//! How long a flow takes when it is alone in the network.
+//! The time that a flow takes if it is alone in the network.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use flowloom_core::{Duration, Flow, LinkId, Network, NodeId, Rate, WireProfile};
 
 /// Closed forms of the times that flows take alone in the network.
 ///
-/// Paths are looked up once per class of host pairs, which have the same first and last switch, and access links of the same rate and
-/// delay. Where equally short paths differ (custom topologies), the one of [`Network::path`] counts.
+/// The path is looked up once per class of host pairs. Pairs of a class have the same first and last switch, and access links of the
+/// same rate and delay. If equally short paths differ (custom topologies), the path of [`Network::path`] counts.
 pub struct UnloadedTimes<'a> {
     network: &'a Network,
     wire: &'a WireProfile,
@@ -18,18 +18,18 @@ pub struct UnloadedTimes<'a> {
 type Place = (NodeId, Rate, Duration);
 type Class = (Place, Place);
 
-/// What one flow needs of the access link of one of its ends.
+/// The demand of one flow on the access link of one of its ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// How long the link needs for all packets of the flow, each rounded up to a picosecond as links do.
+    /// The time that the link takes for all packets of the flow, each rounded up to a picosecond as links do.
     pub service: Duration,
-    /// How long propagation and storing at the other hops take. This is the time of the first packet less its own service here, or, if
-    /// that is less, the time of the whole flow less its service here.
+    /// The time that propagation and storing at the other hops take. It is the time of the first packet without its service here, or the
+    /// time of the whole flow without its service here, whichever is less.
     pub latency: Duration,
 }
 
 impl<'a> UnloadedTimes<'a> {
-    /// Nothing has been looked up yet.
+    /// Closed forms for which no path has been looked up yet.
     pub fn new(network: &'a Network, wire: &'a WireProfile) -> UnloadedTimes<'a> {
         UnloadedTimes { network, wire, paths: HashMap::new() }
     }
@@ -61,13 +61,13 @@ impl<'a> UnloadedTimes<'a> {
         network.packet_time(self.path(flow.dst, flow.src), control)
     }
 
-    /// What the flow needs of its sender's link.
+    /// The demand of the flow on its sender's link.
     pub fn at_sender(&mut self, flow: &Flow) -> Access {
         let rate = self.network.host_rate(flow.src);
         self.access(flow, rate)
     }
 
-    /// What the flow needs of its receiver's link.
+    /// The demand of the flow on its receiver's link.
     pub fn at_receiver(&mut self, flow: &Flow) -> Access {
         let link = self.network.ports(flow.dst)[0];
         let rate = self.network.link(link.reverse()).rate;

@@ -316,7 +316,7 @@ proptest! {
             }
             network
         };
-        let site = Site { node: NodeId(0), network: &network, wire: WireProfile::IP_1500, seed: 1, reorders: false };
+        let site = Site { node: NodeId(0), network: &network, wire: WireProfile::IP_1500, seed: 1, reorders: false, paths: None };
         let mut host = PHost::host(&Config::default(), &site);
         host.open(Time::ZERO, &flow(0, 0, 1, 10));
         for (step, ((kind, id, packets, sizes, class), wild)) in (1..).zip(headers.into_iter().zip(wild)) {

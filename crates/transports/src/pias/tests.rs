@@ -137,7 +137,7 @@ proptest! {
         let tcp = tcp::Config { sack, ack_every, handshake: true, ..tcp::Config::default() };
         let config = Config { update, tcp, aging: 1, ..Config::default() };
         let (node, wire) = (NodeId(0), WireProfile::IP_1500);
-        let site = Site { node, network: pair.network(), wire, seed: 1, reorders: false };
+        let site = Site { node, network: pair.network(), wire, seed: 1, reorders: false, paths: None };
         let mut host = Pias::host(&config, &site);
         for id in [0, 1] {
             let (src, dst, size) = (NodeId(0), NodeId(1), Bytes::new(14_600));

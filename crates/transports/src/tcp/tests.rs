@@ -369,6 +369,7 @@ fn claims_of_what_was_never_sent_are_ignored() {
             wire: flowloom_core::WireProfile::IP_1500,
             seed: 1,
             reorders: false,
+            paths: None,
         },
     );
     use flowloom_core::Endpoint;

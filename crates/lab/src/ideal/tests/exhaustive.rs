@@ -1,4 +1,4 @@
-//! Small cases against every schedule, and against a matching that is too simple to be wrong.
+//! Small cases are compared with every schedule, and with a naive matching.
 
 use flowloom_core::{Duration, Flow, Network, NodeId, Switching, Time, WireProfile};
 use proptest::prelude::*;
@@ -17,8 +17,8 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
     shorter.iter().flat_map(|order| (0..n).map(|at| [&order[..at], &[n - 1], &order[at..]].concat())).collect()
 }
 
-/// Fluid, preemptive, and naive: at every event visits all flows by `rank(flow, remaining)` and serves those whose ends are
-/// both free. Latency is added to the completion, as in [`Model::Matching`].
+/// A naive preemptive schedule of a fluid: at every event it visits all flows by `rank(flow, remaining)` and serves those whose ends
+/// are both free. It adds the latency to the completion, as [`Model::Matching`] does.
 fn greedy(network: &Network, flows: &[Flow], rank: impl Fn(usize, Duration) -> (Time, Duration, usize)) -> Vec<Time> {
     let mut unloaded = UnloadedTimes::new(network, &WIRE);
     let service: Vec<Duration> =
@@ -70,8 +70,8 @@ fn flows(hosts: u32, most: usize, least_bytes: u64) -> impl Strategy<Value = Vec
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// One link: among all orders of preemptive priority, which include an optimal schedule, none has a smaller sum, and one
-    /// has the same.
+    /// On one link, the orders of preemptive priority include an optimal schedule. None of them has a smaller sum of times than the
+    /// oracle, and one of them has the same sum.
     #[test]
     fn srpt_is_the_best_of_all_orders_on_one_link(list in flows(2, 6, FULL)) {
         let network = single_switch(2);
@@ -84,7 +84,8 @@ proptest! {
         prop_assert_eq!(Some(bound), best);
     }
 
-    /// Latencies alike: no order of priorities of a matching has a smaller mean than the bound; nor has the greedy SRPT matching.
+    /// If latencies are equal, neither the matching of any order of priorities nor the greedy SRPT matching has a smaller mean than the
+    /// bound.
     #[test]
     fn the_bound_is_below_every_order_of_a_matching(list in flows(4, 5, FULL)) {
         let network = single_switch(4);
@@ -95,7 +96,7 @@ proptest! {
         prop_assert!(bound <= sum_ps(&run(&network, &WIRE, &list, Model::Matching, Order::Srpt)));
     }
 
-    /// Where latencies differ, the matching's senders and receivers are in step only to within that difference.
+    /// If latencies differ, the senders and receivers of the matching are in step only up to that difference.
     #[test]
     fn the_bound_is_below_the_matching_to_within_latencies(list in flows(4, 40, 1), cut_through: bool) {
         let network = leaf_spine(if cut_through { CUT_THROUGH } else { Switching::StoreAndForward });
@@ -107,7 +108,7 @@ proptest! {
         prop_assert!(bound <= matching + u128::from(spread) * list.len() as u128);
     }
 
-    /// The incremental matching is the greedy one, flow by flow, in both orders.
+    /// The incremental matching gives each flow the same time as the greedy matching, in both orders.
     #[test]
     fn the_matching_is_greedy(list in flows(4, 40, 1)) {
         let network = leaf_spine(Switching::StoreAndForward);

@@ -1,4 +1,4 @@
-//! Answers that are known beforehand.
+//! Results that are known in advance.
 
 use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Rate, Switching, Time, WireProfile, topology};
 
@@ -24,7 +24,7 @@ fn unlike() -> Network {
     network
 }
 
-/// Exactly, not nearly: service is rounded up packet by packet in both, and the latency is the rest.
+/// The times are exactly equal: both round the service time up packet by packet, and the latency is the rest.
 #[test]
 fn a_lone_flow_takes_the_closed_form_time() {
     let networks = [
@@ -53,22 +53,23 @@ fn a_lone_flow_takes_the_closed_form_time() {
     }
 }
 
-/// One switch, 10 Gb/s, 200 ns a link: a full packet takes 1.2 us a link, and the latency of a flow of full packets is
-/// 1.2 us (stored once) + 0.4 us.
+/// On one switch with links of 10 Gb/s and 200 ns, a full packet takes 1.2 us per link. The latency of a flow of full packets is 1.2 us
+/// (it is stored once) + 0.4 us.
 const LATENCY: Duration = Duration::from_ns(1600);
 const PACKET: Duration = Duration::from_ns(1200);
 
 #[test]
 fn a_short_flow_preempts_a_long_one() {
     let network = single_switch(3);
-    // Ten packets from 0 and, at 2 us, two from 1, both to 2: the short one is not delayed, the long one by its two packets.
+    // Host 0 sends ten packets to host 2. At 2 us, host 1 sends two packets to host 2. They are not delayed, and they delay the long flow
+    // by two packets.
     let late = Time::ZERO + Duration::from_us(2);
     let flows = [flow(0, 0, 2, 14_600, Time::ZERO), flow(1, 1, 2, 2920, late)];
     for model in BOTH {
         let finish = srpt(&network, &flows, model);
         assert_eq!(finish, [Time::ZERO + LATENCY + PACKET * 12, late + LATENCY + PACKET * 2], "{model:?}");
     }
-    // At 11 us it has 1000 ns left, less than the newcomer has, and is not preempted.
+    // At 11 us the long flow has 1000 ns left. This is less than the new flow has, so the new flow does not preempt it.
     let later = Time::ZERO + Duration::from_us(11);
     let flows = [flows[0], flow(1, 1, 2, 2920, later)];
     for model in BOTH {
@@ -92,36 +93,37 @@ fn equal_flows_are_served_one_after_the_other() {
 #[test]
 fn the_bound_keeps_one_side_and_the_matching_both() {
     let network = single_switch(6);
-    // 0 -> 2 of one packet, 0 -> 3 of two, 1 -> 3 of three: the second waits for 0 and the third for 3 in the matching.
+    // Three flows: 0 -> 2 of one packet, 0 -> 3 of two, 1 -> 3 of three. In the matching, the second waits for host 0 and the third for
+    // host 3.
     let sizes = [1460, 2920, 4380];
     let flows = [flow(0, 0, 2, sizes[0], Time::ZERO), flow(1, 0, 3, sizes[1], Time::ZERO), flow(2, 1, 3, sizes[2], Time::ZERO)];
     let after = |packets: u64| Time::ZERO + LATENCY + PACKET * packets;
-    // At first 0 -> 2 has host 0, so 1 -> 3 may begin; 0 -> 3 displaces it after one packet, when 1 -> 3 has two left as well:
-    // equal remainders go to the lower number.
+    // At first 0 -> 2 occupies host 0, so 1 -> 3 begins. After one packet, 0 -> 3 displaces 1 -> 3. Both then have two packets left, and
+    // the lower flow number breaks the tie.
     assert_eq!(srpt(&network, &flows, Model::Matching), [after(1), after(3), after(5)]);
-    // Receivers alone: 1, then on host 3 two and two plus three packets. Senders alone: one, one plus two, and three. The first
-    // sums to 8 packets, the second to 7.
+    // With the receivers' links alone, flows end after 1 packet and, at host 3, after 2 and 2 + 3 packets: 8 in sum. With the senders'
+    // links alone, they end after 1, 1 + 2 and 3 packets: 7 in sum.
     assert_eq!(srpt(&network, &flows, Model::Bound), [after(1), after(2), after(5)]);
-    // A second flow of 1's makes the senders' side the larger: 1, 3, 3, 6 against 1, 2, 5, 3.
+    // With a second flow from host 1, the senders' links have the larger sum: 1, 3, 3, 6 against 1, 2, 5, 3.
     let flows = [flows[0], flows[1], flows[2], flow(3, 1, 4, 4380, Time::ZERO)];
     assert_eq!(srpt(&network, &flows, Model::Bound), [after(1), after(3), after(3), after(6)]);
 }
 
 #[test]
 fn a_near_flow_is_served_while_a_far_one_travels() {
-    // Host 0's rack mate is 1; 2 is in the other rack. One packet of each to 0 at once.
+    // Host 1 is in the rack of host 0, and host 2 is in the other rack. Each sends one packet to host 0 at the same time.
     let network = leaf_spine(Switching::StoreAndForward);
     let flows = [flow(0, 2, 0, 1460, Time::ZERO), flow(1, 1, 0, 1460, Time::ZERO)];
-    // The near one is stored once: 1.2 + 0.4 + 1.2 us. The far one over 10, 40, 40 and 10 Gb/s: 1.2 + 0.3 + 0.3 + 0.8 + 1.2 us.
-    // The near packet leaves the link at 2.8 us, the far one is ready for it at 2.6 us: it has to wait, in any schedule that
-    // sends the near one first.
+    // The near packet is stored once: 1.2 + 0.4 + 1.2 us. The far packet crosses 10, 40, 40 and 10 Gb/s: 1.2 + 0.3 + 0.3 + 0.8 + 1.2 us.
+    // The near packet leaves the last link at 2.8 us, and the far packet is ready for that link at 2.6 us. So the far packet waits in any
+    // schedule that sends the near one first.
     let far_first = [Duration::from_ns(3800), Duration::from_ns(4000 + 1000)];
     let near_first = [Duration::from_ns(4000), Duration::from_ns(2800)];
     let finish = srpt(&network, &flows, Model::Bound);
     assert_eq!(finish, near_first.map(|span| Time::ZERO + span));
     // The other order is feasible and worse.
     assert!(near_first[0] + near_first[1] < far_first[0] + far_first[1]);
-    // With the latency added after service, the flow of lower number would go first and both would end later than this.
+    // If the latency were added after service, the flow of lower number would be served first, and the sum would be larger.
     let naive = [Duration::from_ns(1200 + 2600), Duration::from_ns(2400 + 1600)];
     assert!(near_first[0] + near_first[1] < naive[0] + naive[1]);
 }
@@ -130,8 +132,8 @@ fn a_near_flow_is_served_while_a_far_one_travels() {
 fn earliest_deadline_first_by_hand() {
     let network = single_switch(3);
     let due = |flow: Flow, packets: u64| Flow { deadline: Some(Time::ZERO + LATENCY + PACKET * packets), ..flow };
-    // Ten packets due after ten, five due after fifteen, one without a deadline: in this order, though SRPT would turn it
-    // round.
+    // The flow of ten packets is due after ten packet times, and that of five after fifteen; that of one has no deadline. EDF serves them
+    // in this order, and SRPT in the reverse order.
     let urgent = due(flow(0, 0, 2, 14_600, Time::ZERO), 10);
     let flows = [flow(1, 1, 2, 1460, Time::ZERO), due(flow(2, 1, 2, 7300, Time::ZERO), 15), urgent];
     let after = |packets: u64| Time::ZERO + LATENCY + PACKET * packets;

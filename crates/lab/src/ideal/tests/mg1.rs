@@ -1,5 +1,5 @@
-//! One link under Poisson arrivals is an M/G/1 queue: the oracle against Schrage and Miller's formula, and the formula against
-//! what is known without it.
+//! One link under Poisson arrivals is an M/G/1 queue. The oracle is compared with the formula of Schrage and Miller, and the formula
+//! with results that are known without it.
 
 use flowloom_core::{Bytes, Duration, Flow, NodeId, Time, WireProfile};
 use flowloom_fabric::seed::Purpose;
@@ -22,21 +22,20 @@ fn near(a: f64, b: f64, relative: f64) -> bool {
     (a - b).abs() <= relative * b.abs()
 }
 
-/// With equal sizes nothing is ever preempted: M/D/1, Pollaczek and Khinchine.
+/// With equal sizes no job is ever preempted, so this is an M/D/1 queue (Pollaczek and Khinchine).
 #[test]
 fn equal_sizes_wait_as_in_m_d_1() {
     for load in LOADS {
         let by_hand = 2.0 + load * 2.0 / (2.0 * (1.0 - load));
         assert!(near(srpt_mean_response(load / 2.0, &[(2.0, 1.0)]).unwrap(), by_hand, 1e-12));
-        // However the atom is cut up.
+        // The result is the same if the atom is divided.
         let cut = [(2.0, 0.25), (2.0, 0.5), (2.0, 0.25)];
         assert!(near(srpt_mean_response(load / 2.0, &cut).unwrap(), by_hand, 1e-12));
     }
     assert_eq!(srpt_mean_response(0.5, &[(2.0, 1.0)]), None);
 }
 
-/// Exponential sizes: ρ(x) and the integral of t² have closed forms, so the formula is a double integral that Simpson's rule
-/// does.
+/// With exponential sizes, ρ(x) and the integral of t² have closed forms, and Simpson's rule integrates the formula.
 #[test]
 fn exponential_sizes_agree_with_a_quadrature_of_the_formula() {
     for load in LOADS {
@@ -64,8 +63,8 @@ fn exponential_sizes_agree_with_a_quadrature_of_the_formula() {
     }
 }
 
-/// Sizes so far apart that what is left of a large job is never small: preemptive priority for small jobs, whose means are
-/// Cobham's, with the work that a large job finds stretched by 1 / (1 − ρ_small).
+/// The sizes are so far apart that the remainder of a large job is never small. This is preemptive priority for small jobs. Cobham's
+/// formula gives the means, and the work that a large job finds takes 1 / (1 − ρ_small) times as long.
 #[test]
 fn two_sizes_far_apart_are_two_priorities() {
     let (large, rate_small, rate_large) = (1e6, 0.4, 0.3e-6);

@@ -42,7 +42,7 @@ pub(super) fn report(flows: Vec<(Flow, Option<u64>)>) -> Report {
     };
     Report {
         ports: vec![PortCounters::default(); network.links().len()],
-        network,
+        network: network.into(),
         not_started: 0,
         records: flows.iter().map(record).collect(),
         flows: flows.into_iter().zip(0..).map(|((flow, _), id)| Flow { id: FlowId(id), ..flow }).collect(),

@@ -1,0 +1,344 @@
+//! The paths that packets take: routing tables, and the choice among equal-cost next hops where it follows from the flow alone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::{FlowId, LinkId, Network, NodeId, NodeKind, Rate, mix};
+
+/// How a switch chooses one of several equal-cost next hops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Routing {
+    /// For each packet independently and uniformly.
+    SprayRandom,
+    /// Round robin over packets, with one counter per ingress link that starts at a random value.
+    SprayRoundRobin,
+    /// By a hash of the flow, its direction and the switch.
+    Ecmp,
+    /// By a hash of the flow, so that both directions of a flow use the same links.
+    EcmpSymmetric,
+}
+
+/// What a transport needs of the paths of a flow's packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathNeed {
+    /// Nothing: packets of one flow may take different paths.
+    Any,
+    /// All packets of a flow in one direction take one path.
+    One,
+    /// They do, and packets in the other direction take the same path back.
+    Symmetric,
+}
+
+/// The next hop from a switch to one destination, in one word: either the only link, or the number of a group of links. So most look-ups
+/// are one memory access.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct NextHop(u32);
+
+impl NextHop {
+    const NONE: NextHop = NextHop(u32::MAX);
+    const GROUP: u32 = 1 << 31;
+}
+
+#[derive(Clone, Copy)]
+struct Group {
+    /// The index of its first link in `candidates`.
+    first: u32,
+    count: u32,
+    /// The rate of the fastest link of the group.
+    rate: Rate,
+}
+
+/// The links over which a switch can send a packet to its destination by a shortest path.
+#[derive(Clone, Copy, Debug)]
+pub enum Way<'a> {
+    /// There is one.
+    Only(LinkId),
+    /// There are several.
+    OneOf(&'a [LinkId]),
+}
+
+/// The routing tables of all switches, and the choice among equal-cost next hops by a hash of the flow. It never changes, so the
+/// simulator and all endpoints share one. Copies are cheap: they share the tables.
+#[derive(Clone)]
+pub struct Paths {
+    network: Arc<Network>,
+    routing: Routing,
+    seed: u64,
+    /// The next hop by (switch, destination). The entries of a switch begin at its index in `rows`.
+    table: Arc<[NextHop]>,
+    rows: Arc<[u32]>,
+    groups: Arc<[Group]>,
+    candidates: Arc<[LinkId]>,
+}
+
+impl Paths {
+    /// The routing tables of a network for which [`Network::check`] has succeeded. Hashes depend on `seed`.
+    pub fn new(network: Arc<Network>, routing: Routing, seed: u64) -> Paths {
+        let nodes = network.len();
+        let mut rows = vec![u32::MAX; nodes];
+        for (row, switch) in network.switches().enumerate() {
+            rows[switch.index()] = (row * nodes) as u32;
+        }
+        let mut tables = Tables {
+            table: vec![NextHop::NONE; network.switches().count() * nodes],
+            rows,
+            groups: Vec::new(),
+            candidates: Vec::new(),
+        };
+        tables.fill(&network);
+        let Tables { table, rows, groups, candidates } = tables;
+        Paths {
+            network,
+            routing,
+            seed,
+            table: table.into(),
+            rows: rows.into(),
+            groups: groups.into(),
+            candidates: candidates.into(),
+        }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// How a switch chooses one of several next hops.
+    #[inline]
+    pub fn routing(&self) -> Routing {
+        self.routing
+    }
+
+    /// Whether packets of one flow may take different paths.
+    pub fn reorders(&self) -> bool {
+        !self.give(PathNeed::One)
+    }
+
+    /// Whether they are what a transport needs. Where there is one shortest path between any two nodes, every routing gives everything.
+    pub fn give(&self, need: PathNeed) -> bool {
+        self.groups.is_empty()
+            || match need {
+                PathNeed::Any => true,
+                PathNeed::One => matches!(self.routing, Routing::Ecmp | Routing::EcmpSymmetric),
+                PathNeed::Symmetric => self.routing == Routing::EcmpSymmetric,
+            }
+    }
+
+    /// The links over which switch `at` can send towards `to`.
+    ///
+    /// # Panics
+    /// If `at` is not a switch, or there is no way.
+    #[inline(always)]
+    pub fn way(&self, at: NodeId, to: NodeId) -> Way<'_> {
+        let next_hop = self.table[self.rows[at.index()] as usize + to.index()];
+        if next_hop.0 & NextHop::GROUP == 0 {
+            return Way::Only(LinkId(next_hop.0));
+        }
+        let Group { first, count, .. } = self.groups[(next_hop.0 ^ NextHop::GROUP) as usize];
+        Way::OneOf(&self.candidates[first as usize..(first + count) as usize])
+    }
+
+    /// The rate at which switch `at` sends towards `to`, the largest if there are several ways.
+    pub fn rate(&self, at: NodeId, to: NodeId) -> Rate {
+        let next_hop = self.table[self.rows[at.index()] as usize + to.index()];
+        if next_hop.0 & NextHop::GROUP == 0 {
+            return self.network.link(LinkId(next_hop.0)).rate;
+        }
+        self.groups[(next_hop.0 ^ NextHop::GROUP) as usize].rate
+    }
+
+    /// The link on which node `at` sends packets of `flow` from `src` to `dst`. `None` if `at` is the destination, or is not on the
+    /// flow's path, as far as this shows, or if there is no such node.
+    ///
+    /// # Panics
+    /// If packets of one flow take different paths ([`Paths::reorders`]).
+    pub fn next_link(&self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> Option<LinkId> {
+        assert!(!self.reorders(), "packets of one flow take different paths");
+        let nodes = self.network.len();
+        if at == dst || [at, src, dst].iter().any(|node| node.index() >= nodes) {
+            return None;
+        }
+        if self.network.node(at).kind != NodeKind::Switch {
+            return (at == src).then(|| self.network.ports(at)[0]);
+        }
+        if self.next_hop(at, dst) == NextHop::NONE {
+            return None;
+        }
+        match self.way(at, dst) {
+            Way::Only(link) => Some(link),
+            Way::OneOf(links) => self.choose(links, at, flow, src, dst),
+        }
+    }
+
+    /// The links that packets of `flow` cross from `src` to `dst`, in order. There are none if there is no such node.
+    ///
+    /// # Panics
+    /// As [`Paths::next_link`].
+    pub fn path(&self, flow: FlowId, src: NodeId, dst: NodeId) -> impl Iterator<Item = LinkId> {
+        let next = move |at| self.next_link(at, flow, src, dst);
+        std::iter::successors(next(src), move |link| next(self.network.link(*link).to))
+    }
+
+    /// The choice among several `links` on the way from switch `at` to `dst`. `None` if `at` is not on the flow's path (symmetric
+    /// routing).
+    #[inline(always)]
+    pub fn choose(&self, links: &[LinkId], at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> Option<LinkId> {
+        if self.routing == Routing::EcmpSymmetric {
+            return self.symmetric(at, flow, src, dst);
+        }
+        Some(links[(self.hash(at, flow, src, dst) % links.len() as u32) as usize])
+    }
+
+    fn next_hop(&self, at: NodeId, to: NodeId) -> NextHop {
+        self.table[self.rows[at.index()] as usize + to.index()]
+    }
+
+    fn hash(&self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> u32 {
+        let ends = (u64::from(src.0) << 32) | u64::from(dst.0);
+        (mix(mix(ends ^ self.seed) ^ ((u64::from(at.0) << 32) | u64::from(flow.0))) >> 32) as u32
+    }
+
+    /// Both directions follow the path that starts at the lower-numbered end of the flow and is chosen hop by hop. The opposite direction
+    /// finds its next hop by following that path from its start. This needs no state, works on any topology, and takes at most as many
+    /// steps as the path has links.
+    fn symmetric(&self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> Option<LinkId> {
+        let (low, high) = (src.min(dst), src.max(dst));
+        let step = |node: NodeId| -> LinkId {
+            if self.network.node(node).kind != NodeKind::Switch {
+                return self.network.ports(node)[0];
+            }
+            match self.way(node, high) {
+                Way::Only(link) => link,
+                Way::OneOf(links) => links[(self.hash(node, flow, low, high) % links.len() as u32) as usize],
+            }
+        };
+        if src == low {
+            return Some(step(at));
+        }
+        let mut link = step(low);
+        loop {
+            let to = self.network.link(link).to;
+            if to == at {
+                return Some(link.reverse());
+            }
+            if to == high {
+                return None;
+            }
+            link = step(to);
+        }
+    }
+}
+
+/// Routing tables that are being filled.
+struct Tables {
+    table: Vec<NextHop>,
+    rows: Vec<u32>,
+    groups: Vec<Group>,
+    candidates: Vec<LinkId>,
+}
+
+impl Tables {
+    fn fill(&mut self, network: &Network) {
+        let mut known: HashMap<Vec<LinkId>, NextHop> = HashMap::new();
+        for target in network.node_ids() {
+            let distance = network.distances(target);
+            for switch in network.switches().filter(|switch| *switch != target) {
+                let nearer = |link: &&LinkId| {
+                    let to = network.link(**link).to;
+                    let forwards = to == target || network.node(to).kind == NodeKind::Switch;
+                    forwards && distance[to.index()] < distance[switch.index()]
+                };
+                let choice: Vec<LinkId> = network.ports(switch).iter().filter(nearer).copied().collect();
+                let next_hop = *known.entry(choice).or_insert_with_key(|choice| match choice.as_slice() {
+                    [] => NextHop::NONE,
+                    [single_link] => NextHop(single_link.0),
+                    several => self.add_group(network, several),
+                });
+                let row = self.rows[switch.index()] as usize;
+                self.table[row + target.index()] = next_hop;
+            }
+        }
+    }
+
+    fn add_group(&mut self, network: &Network, links: &[LinkId]) -> NextHop {
+        let rate = links.iter().map(|link| network.link(*link).rate).max().unwrap_or_default();
+        self.groups.push(Group { first: self.candidates.len() as u32, count: links.len() as u32, rate });
+        self.candidates.extend(links);
+        NextHop(NextHop::GROUP | (self.groups.len() as u32 - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology;
+    use crate::{Duration, Switching};
+
+    const MODES: [Routing; 4] = [Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
+
+    fn fat_tree(routing: Routing) -> Paths {
+        let network = topology::fat_tree(4, Rate::from_gbps(10), Duration::from_ns(200), Switching::StoreAndForward);
+        Paths::new(Arc::new(network), routing, 7)
+    }
+
+    fn tree(routing: Routing) -> Paths {
+        let rate = Rate::from_gbps(10);
+        let network = topology::three_tier(4, 2, 2, rate, rate, rate, Duration::ZERO, Switching::StoreAndForward);
+        Paths::new(Arc::new(network), routing, 7)
+    }
+
+    #[test]
+    fn what_each_routing_gives() {
+        use PathNeed::{Any, One, Symmetric};
+        let needs = [Any, One, Symmetric];
+        let given = |paths: &Paths| needs.map(|need| paths.give(need));
+        let expected = [[true, false, false], [true, false, false], [true, true, false], [true; 3]];
+        for (routing, expected) in MODES.into_iter().zip(expected) {
+            assert_eq!(given(&fat_tree(routing)), expected, "{routing:?}");
+            assert_eq!(given(&tree(routing)), [true; 3], "a tree has one path for each pair");
+        }
+    }
+
+    /// Hosts 2 and 13 of a fat tree with k = 4 are in different pods: edge, aggregation, core, aggregation, edge.
+    #[test]
+    fn a_path_hop_by_hop() {
+        let paths = fat_tree(Routing::EcmpSymmetric);
+        let (src, dst) = (NodeId(2), NodeId(13));
+        let mut uses = std::collections::BTreeSet::new();
+        for flow in (0..64).map(FlowId) {
+            let forth: Vec<LinkId> = paths.path(flow, src, dst).collect();
+            let names: Vec<&str> =
+                forth.iter().map(|link| &*paths.network().node(paths.network().link(*link).to).tier).collect();
+            assert_eq!(names, ["edge", "agg", "core", "agg", "edge", "host"]);
+            let back: Vec<LinkId> = paths.path(flow, dst, src).collect();
+            assert!(back.iter().rev().map(|link| link.reverse()).eq(forth.iter().copied()));
+            uses.insert(forth);
+        }
+        assert_eq!(uses.len(), 4);
+    }
+
+    #[test]
+    fn nodes_that_are_not_on_the_way_have_no_next_link() {
+        let paths = fat_tree(Routing::EcmpSymmetric);
+        let (flow, src, dst) = (FlowId(1), NodeId(13), NodeId(2));
+        let on_path: Vec<NodeId> = paths.path(flow, src, dst).map(|link| paths.network().link(link).from).collect();
+        assert_eq!(paths.next_link(dst, flow, src, dst), None, "the destination");
+        assert_eq!(paths.next_link(NodeId(5), flow, src, dst), None, "another host");
+        for wrong in [NodeId(999), NodeId::LINK] {
+            assert_eq!(paths.next_link(wrong, flow, src, dst), None);
+            assert_eq!(paths.next_link(src, flow, wrong, dst), None);
+            assert_eq!(paths.next_link(src, flow, src, wrong), None);
+        }
+        // Where a switch can choose, symmetric routing knows that it is not on the path.
+        let astray = |node: &NodeId| !on_path.contains(node) && matches!(paths.way(*node, dst), Way::OneOf(_));
+        let astray: Vec<NodeId> = paths.network().switches().filter(astray).collect();
+        assert!(!astray.is_empty());
+        assert!(astray.into_iter().all(|node| paths.next_link(node, flow, src, dst).is_none()));
+    }
+
+    #[test]
+    #[should_panic(expected = "packets of one flow take different paths")]
+    fn there_is_no_one_path_where_packets_are_sprayed() {
+        fat_tree(Routing::SprayRandom).next_link(NodeId(0), FlowId(0), NodeId(0), NodeId(15));
+    }
+}
