@@ -25,7 +25,7 @@ fn window(window: u32) -> Config {
 
 fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time) -> Flow {
     let (src, dst) = (NodeId(src), NodeId(dst));
-    Flow { id: FlowId(id), src, dst, size: Bytes::new(size), start, deadline: None, tenant: 0, coflow: None }
+    Flow { id: FlowId(id), src, dst, size: Bytes::new(size), start, deadline: None, tenant: 0, coflow: None, background: false }
 }
 
 fn is_data(sent: &&SentPacket<Header>) -> bool {

@@ -25,6 +25,29 @@ pub struct Flow {
     pub tenant: u16,
     /// The request or coflow it belongs to.
     pub coflow: Option<u32>,
+    /// Whether it is background traffic, which the application does not wait for: a run ends when all other flows are over.
+    pub background: bool,
+}
+
+/// Why a flow was given up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum AbortReason {
+    /// It has missed its deadline, or would miss it.
+    Deadline,
+    /// One of its ends is down.
+    NodeDown,
+}
+
+impl AbortReason {
+    /// All reasons.
+    pub const ALL: [AbortReason; 2] = [AbortReason::Deadline, AbortReason::NodeDown];
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AbortReason::Deadline => "deadline",
+            AbortReason::NodeDown => "node_down",
+        }
+    }
 }
 
 /// What an [`Endpoint`](crate::Endpoint) reports to its driver.
@@ -56,5 +79,12 @@ pub enum Event {
     Acknowledged {
         /// The flow.
         flow: FlowId,
+    },
+    /// At the sender: it has given the flow up and deleted its state. The flow is over, but not finished; it is not acknowledged later.
+    Aborted {
+        /// The flow.
+        flow: FlowId,
+        /// Why.
+        reason: AbortReason,
     },
 }

@@ -26,12 +26,12 @@ mod units;
 mod wire;
 
 pub use endpoint::{Endpoint, NoControl};
-pub use flow::{Event, Flow, FlowId};
+pub use flow::{AbortReason, Event, Flow, FlowId};
 pub use hash::mix;
 pub use memory::Memory;
 pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, Switching};
 pub use packet::{Ecn, Packet};
-pub use paths::{PathNeed, Paths, Routing, Way};
+pub use paths::{Group, PathNeed, Paths, Routing, Way};
 pub use pool::{Fifo, PacketId, Pool, PoolFull};
 pub use port::{Dequeue, Discipline, DropReason, Effects, PortCall, PortNumber};
 pub use quantity::QuantityError;

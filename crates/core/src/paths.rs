@@ -39,8 +39,9 @@ impl NextHop {
     const GROUP: u32 = 1 << 31;
 }
 
-#[derive(Clone, Copy)]
-struct Group {
+/// Several links over which a switch can send a packet: see [`Paths::member`].
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
     /// The index of its first link in `candidates`.
     first: u32,
     count: u32,
@@ -48,13 +49,21 @@ struct Group {
     rate: Rate,
 }
 
+impl Group {
+    /// How many links there are.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+}
+
 /// The links over which a switch can send a packet to its destination by a shortest path.
 #[derive(Clone, Copy, Debug)]
-pub enum Way<'a> {
+pub enum Way {
     /// There is one.
     Only(LinkId),
     /// There are several.
-    OneOf(&'a [LinkId]),
+    OneOf(Group),
 }
 
 /// The routing tables of all switches, and the choice among equal-cost next hops by a hash of the flow. It never changes, so the
@@ -129,22 +138,27 @@ impl Paths {
     /// # Panics
     /// If `at` is not a switch, or there is no way.
     #[inline(always)]
-    pub fn way(&self, at: NodeId, to: NodeId) -> Way<'_> {
-        let next_hop = self.table[self.rows[at.index()] as usize + to.index()];
+    pub fn way(&self, at: NodeId, to: NodeId) -> Way {
+        let next_hop = self.next_hop(at, to);
         if next_hop.0 & NextHop::GROUP == 0 {
-            return Way::Only(LinkId(next_hop.0));
+            Way::Only(LinkId(next_hop.0))
+        } else {
+            Way::OneOf(self.groups[(next_hop.0 ^ NextHop::GROUP) as usize])
         }
-        let Group { first, count, .. } = self.groups[(next_hop.0 ^ NextHop::GROUP) as usize];
-        Way::OneOf(&self.candidates[first as usize..(first + count) as usize])
+    }
+
+    /// Link number `index` of a group, counted from 0.
+    #[inline(always)]
+    pub fn member(&self, group: Group, index: u32) -> LinkId {
+        self.candidates[(group.first + index) as usize]
     }
 
     /// The rate at which switch `at` sends towards `to`, the largest if there are several ways.
     pub fn rate(&self, at: NodeId, to: NodeId) -> Rate {
-        let next_hop = self.table[self.rows[at.index()] as usize + to.index()];
-        if next_hop.0 & NextHop::GROUP == 0 {
-            return self.network.link(LinkId(next_hop.0)).rate;
+        match self.way(at, to) {
+            Way::Only(link) => self.network.link(link).rate,
+            Way::OneOf(group) => group.rate,
         }
-        self.groups[(next_hop.0 ^ NextHop::GROUP) as usize].rate
     }
 
     /// The link on which node `at` sends packets of `flow` from `src` to `dst`. `None` if `at` is the destination, or is not on the
@@ -166,7 +180,8 @@ impl Paths {
         }
         match self.way(at, dst) {
             Way::Only(link) => Some(link),
-            Way::OneOf(links) => self.choose(links, at, flow, src, dst),
+            Way::OneOf(_) if self.routing == Routing::EcmpSymmetric => self.symmetric(at, flow, src, dst),
+            Way::OneOf(group) => Some(self.hashed(group, at, flow, src, dst)),
         }
     }
 
@@ -179,16 +194,13 @@ impl Paths {
         std::iter::successors(next(src), move |link| next(self.network.link(*link).to))
     }
 
-    /// The choice among several `links` on the way from switch `at` to `dst`. `None` if `at` is not on the flow's path (symmetric
-    /// routing).
+    /// The choice of [`Routing::Ecmp`] among the links of a group, on the way from switch `at` to `dst`.
     #[inline(always)]
-    pub fn choose(&self, links: &[LinkId], at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> Option<LinkId> {
-        if self.routing == Routing::EcmpSymmetric {
-            return self.symmetric(at, flow, src, dst);
-        }
-        Some(links[(self.hash(at, flow, src, dst) % links.len() as u32) as usize])
+    pub fn hashed(&self, group: Group, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> LinkId {
+        self.member(group, self.hash(at, flow, src, dst) % group.count)
     }
 
+    #[inline(always)]
     fn next_hop(&self, at: NodeId, to: NodeId) -> NextHop {
         self.table[self.rows[at.index()] as usize + to.index()]
     }
@@ -198,10 +210,12 @@ impl Paths {
         (mix(mix(ends ^ self.seed) ^ ((u64::from(at.0) << 32) | u64::from(flow.0))) >> 32) as u32
     }
 
+    /// The choice of [`Routing::EcmpSymmetric`] at switch `at`; `None` if it is not on the flow's path, as far as this shows.
+    ///
     /// Both directions follow the path that starts at the lower-numbered end of the flow and is chosen hop by hop. The opposite direction
     /// finds its next hop by following that path from its start. This needs no state, works on any topology, and takes at most as many
     /// steps as the path has links.
-    fn symmetric(&self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> Option<LinkId> {
+    pub fn symmetric(&self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> Option<LinkId> {
         let (low, high) = (src.min(dst), src.max(dst));
         let step = |node: NodeId| -> LinkId {
             if self.network.node(node).kind != NodeKind::Switch {
@@ -209,7 +223,7 @@ impl Paths {
             }
             match self.way(node, high) {
                 Way::Only(link) => link,
-                Way::OneOf(links) => links[(self.hash(node, flow, low, high) % links.len() as u32) as usize],
+                Way::OneOf(group) => self.hashed(group, node, flow, low, high),
             }
         };
         if src == low {

@@ -43,11 +43,13 @@ pub enum DropReason {
     LinkDown,
     /// Its destination has no endpoint.
     Unclaimed,
+    /// Its destination's endpoint was down.
+    NodeDown,
 }
 
 impl DropReason {
     /// All reasons.
-    pub const ALL: [DropReason; 7] = [
+    pub const ALL: [DropReason; 8] = [
         DropReason::Overflow,
         DropReason::PushedOut,
         DropReason::Expired,
@@ -55,6 +57,7 @@ impl DropReason {
         DropReason::Corrupted,
         DropReason::LinkDown,
         DropReason::Unclaimed,
+        DropReason::NodeDown,
     ];
     /// Its name in results.
     pub const fn name(self) -> &'static str {
@@ -66,6 +69,7 @@ impl DropReason {
             DropReason::Corrupted => "corrupted",
             DropReason::LinkDown => "link_down",
             DropReason::Unclaimed => "unclaimed",
+            DropReason::NodeDown => "node_down",
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use flowloom_core::{Dequeue, Discipline, DropReason, Duration, Packet, PacketId, PortCall, PortNumber, PortSite, Time};
+use flowloom_core::{
+    Dequeue, Discipline, DropReason, Duration, FlowId, Packet, PacketId, PortCall, PortNumber, PortSite, Time,
+};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -22,6 +24,54 @@ pub enum Fault {
     Reorder(f64, Duration),
     /// From the first to the second time the port sends nothing and drops all packets that arrive.
     Down(Time, Time),
+}
+
+/// Packets with or without payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PacketKind {
+    /// All packets.
+    #[default]
+    All,
+    /// Packets with payload.
+    Data,
+    /// Packets without payload.
+    Control,
+}
+
+/// Which packets a fault strikes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Aim {
+    /// Packets of this kind.
+    pub packets: PacketKind,
+    /// Packets of this flow, if it is given.
+    pub flow: Option<FlowId>,
+}
+
+impl Aim {
+    fn hits<H>(&self, packet: &Packet<H>) -> bool {
+        let kind = match self.packets {
+            PacketKind::All => true,
+            PacketKind::Data => packet.payload_bytes > 0,
+            PacketKind::Control => packet.payload_bytes == 0,
+        };
+        kind && self.flow.is_none_or(|flow| flow == packet.flow)
+    }
+}
+
+/// A fault, and which packets it strikes. [`Fault::Down`] strikes all of them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AimedFault {
+    /// What happens.
+    pub fault: Fault,
+    /// To which packets.
+    pub aim: Aim,
+}
+
+impl From<Fault> for AimedFault {
+    /// A fault that strikes all packets.
+    fn from(fault: Fault) -> AimedFault {
+        AimedFault { fault, aim: Aim::default() }
+    }
 }
 
 /// What fault injection does to a packet.
@@ -63,7 +113,7 @@ pub trait Injector<H>: Send {
 
 /// The faults of one direction of a link, which happen at random when packets arrive at its port.
 pub struct LinkFaults {
-    faults: Vec<Fault>,
+    faults: Vec<AimedFault>,
     random: Xoshiro256PlusPlus,
 }
 
@@ -82,14 +132,19 @@ impl<H> Injector<H> for LinkFaults {
     fn down_until(&self, now: Time) -> Option<Time> {
         self.faults
             .iter()
-            .filter_map(|fault| if let Fault::Down(from, to) = *fault { (from <= now && now < to).then_some(to) } else { None })
+            .filter_map(
+                |aimed| if let Fault::Down(from, to) = aimed.fault { (from <= now && now < to).then_some(to) } else { None },
+            )
             .max()
     }
 
     fn on_arrival(&mut self, _: Time, packet: &mut Packet<H>) -> Fate {
         let mut copies = 0;
         for index in 0..self.faults.len() {
-            let fault = self.faults[index];
+            let AimedFault { fault, aim } = self.faults[index];
+            if !aim.hits(packet) {
+                continue;
+            }
             match fault {
                 Fault::Loss(p) if self.happens(p) => return Fate::Drop,
                 Fault::Corrupt(p) if self.happens(p) => packet.corrupt = true,
@@ -116,7 +171,8 @@ pub struct Faulty<P, F = LinkFaults> {
 
 impl<P> Faulty<P> {
     /// `inner` with `faults`. Each link has its own random stream, derived from `seed`.
-    pub fn new(inner: P, site: &PortSite<'_>, faults: Vec<Fault>, seed: u64) -> Faulty<P> {
+    pub fn new<F: Into<AimedFault>>(inner: P, site: &PortSite<'_>, faults: Vec<F>, seed: u64) -> Faulty<P> {
+        let faults = faults.into_iter().map(F::into).collect();
         let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
         Faulty::with_injector(inner, LinkFaults { faults, random })
     }

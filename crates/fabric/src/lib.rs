@@ -5,9 +5,11 @@
 //! not depend on the event queue.
 
 pub mod calendar;
+mod counted;
 mod fault;
 mod followers;
 mod observer;
+mod outage;
 pub mod pair;
 mod plane;
 mod report;
@@ -16,10 +18,11 @@ pub mod seed;
 mod sim;
 mod sources;
 
-pub use fault::{Fate, Fault, Faulty, Injector, LinkFaults};
+pub use fault::{Aim, AimedFault, Fate, Fault, Faulty, Injector, LinkFaults, PacketKind};
 pub use flowloom_core::Routing;
 pub use followers::Successor;
 pub use observer::Observer;
-pub use report::{CLASSES, FlowRecord, PortCounters, Report, SentCounters};
+pub use outage::Outage;
+pub use report::{Abort, CLASSES, ControlCounters, FlowRecord, PortCounters, Report, SentCounters};
 pub use routing::{Origin, Routes};
-pub use sim::{Sim, SimSetup, Vitals};
+pub use sim::{CONTROL_HOST, Sim, SimSetup, Vitals};

@@ -1,17 +1,18 @@
 //! The data plane: links, ports and routes, and the events that move packets. It knows no protocol.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use flowloom_core::driver::{LinkLayer, Ports};
 use flowloom_core::{
-    Bytes, Discipline, DropReason, Duration, Event, FlowId, LinkId, Network, NodeId, NodeKind, Packet, PacketId, Pool,
-    PortNumber, Rate, Switching, Time,
+    AbortReason, Bytes, Discipline, DropReason, Duration, Event, Flow, FlowId, LinkId, Network, NodeId, NodeKind, Packet,
+    PacketId, Paths, Pool, PortNumber, Rate, Switching, Time,
 };
 
 use crate::calendar::Calendar;
 use crate::followers::Followers;
 use crate::observer::Observer;
-use crate::report::{CLASSES, FlowRecord, PortCounters};
+use crate::report::{Abort, CLASSES, FlowRecord, PortCounters};
 use crate::routing::{Origin, Routes};
 use crate::sources::Kind;
 
@@ -58,6 +59,13 @@ pub(crate) struct Links<H, O> {
     pub records: Vec<FlowRecord>,
     link_states: Vec<LinkState>,
     routes: Routes,
+}
+
+impl<H, O> Links<H, O> {
+    /// The part of the routes that never changes.
+    pub fn paths(&self) -> &Paths {
+        self.routes.paths()
+    }
 }
 
 impl<H, O: Observer<H>> LinkLayer<H> for Links<H, O> {
@@ -182,10 +190,14 @@ impl<H, O: Observer<H>> LinkLayer<H> for Links<H, O> {
 pub(crate) struct Plane<H: Copy, P: Discipline<H>, O: Observer<H>> {
     pub ports: Ports<H, P, Links<H, O>>,
     pub data_packets: u64,
-    /// The number of flows that are not acknowledged.
-    pub unacknowledged: usize,
+    /// The number of flows that are not over, without background flows.
+    pub unfinished: usize,
+    /// The background flows.
+    pub background: HashSet<FlowId>,
     /// A flow that its receiver reported as complete twice; the run then ends with an error.
     pub received_again: Option<FlowId>,
+    /// Nodes that were down for a while, and so have forgotten which bytes they had received.
+    pub restarted: Vec<NodeId>,
     pub followers: Followers,
     /// The time of each node's pending timer event, [`Time::MAX`] if there is none. A timer event at any other time is stale.
     timers: Vec<Time>,
@@ -198,10 +210,11 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         routes: Routes,
         disciplines: Vec<P>,
         shared: Vec<P::Shared>,
-        flows: usize,
+        flows: &[Flow],
         calendar: Calendar,
         observer: O,
     ) -> Self {
+        let background: HashSet<FlowId> = flows.iter().filter(|flow| flow.background).map(|flow| flow.id).collect();
         let lines: Vec<Line> = network.links().iter().map(|link| line(&network, link)).collect();
         let uplinks = network.node_ids().map(|node| uplink(&network, node)).collect();
         let timers = vec![Time::MAX; network.len()];
@@ -213,7 +226,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             packet_hops: 0,
             calendar,
             now: Time::ZERO,
-            records: vec![FlowRecord::NEW; flows],
+            records: vec![FlowRecord::NEW; flows.len()],
             routes,
         };
         let mut ports = Ports::new(links, shared);
@@ -225,8 +238,10 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         Plane {
             ports,
             data_packets: 0,
-            unacknowledged: flows,
+            unfinished: flows.len() - background.len(),
+            background,
             received_again: None,
+            restarted: Vec::new(),
             followers: Followers::default(),
             timers,
             uplinks,
@@ -234,9 +249,13 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     }
 
     /// Makes room for one flow more.
-    pub fn add_flow(&mut self) {
+    pub fn add_flow(&mut self, flow: &Flow) {
         self.ports.link_layer.records.push(FlowRecord::NEW);
-        self.unacknowledged += 1;
+        if flow.background {
+            self.background.insert(flow.id);
+        } else {
+            self.unfinished += 1;
+        }
     }
 
     /// Handles a packet's arrival at the end of a link. Returns the packet if this node is its destination.
@@ -327,6 +346,11 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
+    /// Makes a node's pending timer event stale.
+    pub fn cancel_timer(&mut self, node: NodeId) {
+        self.timers[node.index()] = Time::MAX;
+    }
+
     /// Handles a node's timer event. Returns false if it is stale.
     #[inline]
     pub fn timer_event(&mut self, node: NodeId) -> bool {
@@ -367,13 +391,14 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             Event::Received { flow } => {
                 let record = &mut self.ports.link_layer.records[flow.0 as usize];
                 if record.received != Time::MAX {
-                    self.received_again = Some(flow);
+                    if !self.restarted.contains(&node) {
+                        self.received_again = Some(flow);
+                    }
                     return;
                 }
                 record.received = self.ports.link_layer.now;
-                if let Some(next) = self.followers.successor_of(flow) {
-                    let at = self.ports.link_layer.now + next.think;
-                    self.ports.link_layer.calendar.schedule(at, Kind::Follow.source(at), self.followers.payload(next.flow));
+                if record.aborted.is_none() {
+                    self.schedule_successor(flow);
                 }
             }
             Event::TimedOut { flow, in_a_row } => {
@@ -385,8 +410,35 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
                 let record = &mut self.ports.link_layer.records[flow.0 as usize];
                 assert_eq!(record.acknowledged, Time::MAX, "{flow:?} was acknowledged twice");
                 record.acknowledged = self.ports.link_layer.now;
-                self.unacknowledged -= 1;
+                if record.aborted.is_none() {
+                    self.unfinished -= usize::from(!self.background.contains(&flow));
+                }
             }
+            Event::Aborted { flow, reason } => self.abort(flow, reason),
+        }
+    }
+
+    /// Ends a flow that was given up, unless a node that went down has ended it before. The next flow of its loop starts, because its
+    /// application does not wait for it any longer.
+    fn abort(&mut self, flow: FlowId, reason: AbortReason) {
+        let record = &mut self.ports.link_layer.records[flow.0 as usize];
+        assert_eq!(record.acknowledged, Time::MAX, "{flow:?} was acknowledged before it was aborted");
+        if let Some(before) = record.aborted {
+            assert_eq!(before.reason, AbortReason::NodeDown, "{flow:?} was aborted twice");
+            return;
+        }
+        record.aborted = Some(Abort { at: self.ports.link_layer.now, reason });
+        self.unfinished -= usize::from(!self.background.contains(&flow));
+        if record.received == Time::MAX {
+            self.schedule_successor(flow);
+        }
+    }
+
+    /// Schedules the start of the flow that waits for this one, if any does.
+    fn schedule_successor(&mut self, flow: FlowId) {
+        if let Some(next) = self.followers.successor_of(flow) {
+            let at = self.ports.link_layer.now + next.think;
+            self.ports.link_layer.calendar.schedule(at, Kind::Follow.source(at), self.followers.payload(next.flow));
         }
     }
 

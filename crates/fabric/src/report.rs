@@ -2,7 +2,16 @@
 
 use std::sync::Arc;
 
-use flowloom_core::{Duration, Flow, Network, Time};
+use flowloom_core::{AbortReason, DropReason, Duration, Flow, Network, NodeId, Time};
+
+/// When and why a flow was given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Abort {
+    /// When.
+    pub at: Time,
+    /// Why.
+    pub reason: AbortReason,
+}
 
 /// What is recorded for every flow. Byte counts are payload bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,6 +20,8 @@ pub struct FlowRecord {
     pub received: Time,
     /// When the sender knew this, [`Time::MAX`] if it never did.
     pub acknowledged: Time,
+    /// When and why it was aborted, if it was. An aborted flow is over, but not finished.
+    pub aborted: Option<Abort>,
     /// Sent by the source, retransmissions included.
     pub sent_bytes: u64,
     /// Received by the destination's endpoint, duplicates included.
@@ -36,6 +47,7 @@ impl FlowRecord {
     pub const NEW: FlowRecord = FlowRecord {
         received: Time::MAX,
         acknowledged: Time::MAX,
+        aborted: None,
         sent_bytes: 0,
         arrived_bytes: 0,
         delivered_bytes: 0,
@@ -46,6 +58,11 @@ impl FlowRecord {
         timeouts: 0,
         second_timeouts: 0,
     };
+
+    /// Whether its sender is done with it: it is acknowledged or aborted.
+    pub fn is_over(&self) -> bool {
+        self.acknowledged != Time::MAX || self.aborted.is_some()
+    }
 }
 
 /// The number of priority classes with their own counters. Classes with larger numbers are counted in the last one.
@@ -67,7 +84,7 @@ pub struct PortCounters {
     /// Sent packets by class.
     pub sent: [SentCounters; CLASSES],
     /// Packets dropped here, by [`DropReason`](flowloom_core::DropReason) in the order of `DropReason::ALL`.
-    pub dropped_packets: [u64; 7],
+    pub dropped_packets: [u64; DropReason::ALL.len()],
     /// Of these, data packets.
     pub dropped_data_packets: u64,
     /// Packets marked with congestion experienced.
@@ -101,6 +118,17 @@ impl PortCounters {
     }
 }
 
+/// The messages of one control endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ControlCounters {
+    /// Its node.
+    pub node: NodeId,
+    /// Packets that were delivered to it.
+    pub received: u64,
+    /// Packets that it sent.
+    pub sent: u64,
+}
+
 /// The result of a run.
 #[derive(Debug)]
 pub struct Report {
@@ -108,12 +136,14 @@ pub struct Report {
     pub network: Arc<Network>,
     /// The flows that started, in the order of start time and id.
     pub flows: Vec<Flow>,
-    /// How many of the planned flows had not started when the run ended.
+    /// How many of the planned flows, background flows excepted, had not started when the run ended.
     pub not_started: usize,
     /// One record for each of `flows`.
     pub records: Vec<FlowRecord>,
     /// The counters of each direction of each link, indexed by [`LinkId`](flowloom_core::LinkId).
     pub ports: Vec<PortCounters>,
+    /// The counters of each control endpoint, in order of node.
+    pub controls: Vec<ControlCounters>,
     /// Packets sent by all ports, data and control.
     pub packet_hops: u64,
     /// Data packets sent by sources, retransmissions included.

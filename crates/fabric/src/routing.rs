@@ -54,11 +54,10 @@ impl Routes {
     /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`.
     #[inline(always)]
     pub fn pick(&mut self, at: NodeId, origin: Origin, flow: FlowId, src: NodeId, dst: NodeId) -> LinkId {
-        let links = match self.paths.way(at, dst) {
+        let group = match self.paths.way(at, dst) {
             Way::Only(link) => return link,
-            Way::OneOf(links) => links,
+            Way::OneOf(group) => group,
         };
-        let count = links.len() as u32;
         let choice = match self.paths.routing() {
             Routing::SprayRoundRobin => {
                 let counter = match origin {
@@ -67,17 +66,16 @@ impl Routes {
                 };
                 let turn = &mut self.counters[counter];
                 *turn = turn.wrapping_add(1);
-                *turn % count
+                *turn % group.count()
             }
             Routing::SprayRandom => {
                 let word = u64::from(self.streams[at.index()].next_u32());
-                ((word * u64::from(count)) >> 32) as u32
+                ((word * u64::from(group.count())) >> 32) as u32
             }
-            Routing::Ecmp | Routing::EcmpSymmetric => {
-                return self.paths.choose(links, at, flow, src, dst).expect("a packet is on its flow's path");
-            }
+            Routing::Ecmp => return self.paths.hashed(group, at, flow, src, dst),
+            Routing::EcmpSymmetric => return self.paths.symmetric(at, flow, src, dst).expect("a packet is on its flow's path"),
         };
-        links[choice as usize]
+        self.paths.member(group, choice)
     }
 }
 

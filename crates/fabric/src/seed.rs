@@ -24,6 +24,8 @@ pub enum Purpose {
     Deadlines = 8,
     /// Parts of a mixed workload, by position. Each part has its own streams.
     Parts = 9,
+    /// Pairs of hosts of background flows, by position.
+    Background = 10,
 }
 
 /// The seed of the stream for `purpose` at `place`, the number of a node, link or part.

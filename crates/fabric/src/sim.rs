@@ -4,18 +4,23 @@ use std::sync::Arc;
 
 use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
-    Discipline, DropReason, Duration, Endpoint, Event, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind, Packet,
-    PacketId, Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
+    AbortReason, Discipline, DropReason, Duration, Endpoint, Event, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind,
+    Packet, PacketId, Paths, Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
+use crate::counted::Counted;
 use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
+use crate::outage::Outage;
 use crate::plane::Plane;
-use crate::report::{FlowRecord, Report};
+use crate::report::{ControlCounters, FlowRecord, Report};
 use crate::routing::Routes;
 use crate::seed::{Purpose, stream_seed};
 use crate::sources::{INDICES_MAX, Kind};
+
+/// The name of the extra host that control endpoints run on ([`Placement::ExtraHost`]). It comes after all other nodes.
+pub const CONTROL_HOST: &str = "arbiter";
 
 /// The parameters of a run besides its transport and flows.
 #[derive(Clone, Debug)]
@@ -41,10 +46,12 @@ pub struct Vitals {
     pub now: Time,
     /// The number of events handled.
     pub events: u64,
-    /// Flows that have started and are not acknowledged.
+    /// Flows that have started and are not over. Background flows do not count.
     pub open: usize,
-    /// Flows that are acknowledged.
-    pub finished: usize,
+    /// Flows that are over: acknowledged or aborted. Background flows do not count.
+    pub over: usize,
+    /// Whether the run has background flows.
+    pub background: bool,
     /// When the number of open flows last rose from zero, and how many events had been handled by then.
     pub busy_since: (Time, u64),
 }
@@ -55,19 +62,26 @@ enum NodeRole {
     Host,
     Control(u32),
     Forwarder,
+    /// The endpoint is down: the host's, or this control endpoint.
+    Down(Option<u32>),
 }
 
 /// One run of one transport. `P` is the discipline of its ports, possibly wrapped; `O` is an observer.
 pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, O: Observer<T::Header> = ()> {
+    config: T::Config,
+    wire: WireProfile,
+    seed: u64,
     plane: Plane<T::Header, P, O>,
     hosts: Vec<T::Host>,
-    controls: Vec<T::Control>,
+    controls: Vec<Counted<T::Control>>,
     roles: Vec<NodeRole>,
     flows: Vec<Flow>,
     /// The first `arrivals` flows have a start time of their own; the others wait for a predecessor.
     arrivals: usize,
     next_flow: usize,
-    /// The number of flows that have started.
+    /// The number of flows, without background flows.
+    awaited: usize,
+    /// How many of these have started.
     opened: usize,
     busy_since: (Time, u64),
     time_limit: Time,
@@ -111,12 +125,7 @@ where
         }
         let network = Arc::new(network);
         let routes = Routes::new(network.clone(), routing, seed);
-        let reorders = routes.paths().reorders();
-        let paths = (!reorders).then(|| routes.paths());
-        let site = |node: NodeId| {
-            let seed = stream_seed(seed, Purpose::Endpoint, u64::from(node.0));
-            Site { node, network: &network, wire, seed, reorders, paths }
-        };
+        let site = |node: NodeId| site(node, routes.paths(), wire, stream_seed(seed, Purpose::Endpoint, u64::from(node.0)));
         let mut roles = Vec::with_capacity(network.len());
         let (mut hosts, mut controls) = (Vec::new(), Vec::new());
         for node in network.node_ids() {
@@ -127,7 +136,7 @@ where
                 }
                 NodeKind::Switch if placement != Placement::Switches => NodeRole::Forwarder,
                 NodeKind::Switch | NodeKind::ControlHost => {
-                    controls.push(T::control(config, &site(node)));
+                    controls.push(Counted::new(T::control(config, &site(node))));
                     NodeRole::Control(controls.len() as u32 - 1)
                 }
             });
@@ -143,10 +152,14 @@ where
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         assert!(network.links().len().max(network.len()) <= INDICES_MAX, "a network has at most 2 million links");
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
-        let plane = Plane::new(network, routes, ports, shared, flows.len(), calendar, observer);
+        let plane = Plane::new(network, routes, ports, shared, &flows, calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
         let time_limit = time_limit.min(Time::LAST);
         let mut sim = Sim {
+            config: config.clone(),
+            wire,
+            seed,
+            awaited: plane.unfinished,
             plane,
             hosts,
             controls,
@@ -201,9 +214,34 @@ where
         assert!((payload as usize) < PAYLOADS_MAX, "at most {PAYLOADS_MAX} flows can wait");
         // As with a successor, it has a start only once it has started.
         self.flows.push(Flow { start: Time::MAX, ..flow });
-        self.plane.add_flow();
+        self.awaited += usize::from(!flow.background);
+        self.plane.add_flow(&flow);
         self.plane.ports.link_layer.calendar.rewind(self.plane.ports.link_layer.now);
         self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Follow.source(flow.start), payload);
+    }
+
+    /// Makes nodes go down for a while. Packets for a node that is down are dropped, and its timers are void; when it comes up, it has a new
+    /// endpoint. When a host goes down, its open flows and those to it are aborted. The other end of such a flow is not told, as on a real
+    /// network, and goes on until it gives up by itself. Flows that start at a host while it is down are aborted at once.
+    ///
+    /// # Panics
+    /// If a node has no endpoint, an outage does not end after it begins, or two outages of a node touch each other.
+    pub fn with_outages(mut self, outages: &[Outage]) -> Self {
+        let mut sorted = outages.to_vec();
+        sorted.sort_by_key(|outage| (outage.node, outage.from));
+        for pair in sorted.windows(2) {
+            assert!(pair[0].node != pair[1].node || pair[0].to < pair[1].from, "{pair:?} touch each other");
+        }
+        for outage in sorted {
+            let Outage { node, from, to } = outage;
+            let has_endpoint = matches!(self.roles[node.index()], NodeRole::Host | NodeRole::Control(_));
+            assert!(from < to, "{outage:?} has no duration");
+            assert!(has_endpoint, "{outage:?}: there is no endpoint");
+            for (at, what) in [(from, Outage::DOWN), (to, Outage::UP)] {
+                self.plane.ports.link_layer.calendar.schedule(at, Kind::Outage(node).source(at), what);
+            }
+        }
+        self
     }
 
     /// Pauses the run after all events up to `at`.
@@ -216,8 +254,8 @@ where
         self.pause
     }
 
-    /// Whether the run is over, where [`Sim::step`] has returned false: every flow is acknowledged, no event is left, or the time limit
-    /// is reached.
+    /// Whether the run is over, where [`Sim::step`] has returned false: every flow but background flows is over, no event is left, or the
+    /// time limit is reached.
     pub fn is_over(&self) -> bool {
         self.is_done() || self.has_no_event() || self.pause == self.time_limit
     }
@@ -225,7 +263,7 @@ where
     /// Whether the flows no longer keep the run going.
     #[inline]
     fn is_done(&self) -> bool {
-        self.plane.unacknowledged == 0 && !self.until_idle
+        self.plane.unfinished == 0 && !self.until_idle
     }
 
     /// Whether no event is left.
@@ -279,6 +317,8 @@ where
                         break true;
                     }
                 }
+                Kind::Outage(node) if payload == Outage::DOWN => self.take_down(node),
+                Kind::Outage(node) => self.bring_up(node),
             }
         };
         self.events += budget - left;
@@ -296,7 +336,7 @@ where
             let void = match Kind::of(source, at) {
                 Kind::Service(link) => self.plane.is_stale_service(link, at),
                 Kind::Timer(node) => self.plane.is_stale_timer(node, at) || self.poll_timeout(node).is_none(),
-                Kind::Arrival(_) | Kind::Start | Kind::Follow => false,
+                Kind::Arrival(_) | Kind::Start | Kind::Follow | Kind::Outage(_) => false,
             };
             if !void {
                 break;
@@ -312,7 +352,7 @@ where
         match self.roles[node.index()] {
             NodeRole::Host => self.hosts[node.index()].poll_timeout(),
             NodeRole::Control(index) => self.controls[index as usize].poll_timeout(),
-            NodeRole::Forwarder => None,
+            NodeRole::Forwarder | NodeRole::Down(_) => None,
         }
     }
 
@@ -334,8 +374,8 @@ where
     /// The control endpoint on a node, if there is one.
     pub fn control(&self, node: NodeId) -> Option<&T::Control> {
         match self.roles[node.index()] {
-            NodeRole::Control(index) => Some(&self.controls[index as usize]),
-            NodeRole::Host | NodeRole::Forwarder => None,
+            NodeRole::Control(index) => Some(&self.controls[index as usize].endpoint),
+            NodeRole::Host | NodeRole::Forwarder | NodeRole::Down(_) => None,
         }
     }
 
@@ -353,25 +393,30 @@ where
         self.plane.ports.link_layer.pool.len()
     }
 
-    /// The progress of the run: the share of flows that are acknowledged, the current time, and the packets sent by all ports.
+    /// The progress of the run: the share of flows that are over, the current time, and the packets sent by all ports.
     pub fn progress(&self) -> (f64, Time, u64) {
-        let done = self.flows.len() - self.plane.unacknowledged;
-        let share = if self.flows.is_empty() { 1.0 } else { done as f64 / self.flows.len() as f64 };
+        let done = self.awaited - self.plane.unfinished;
+        let share = if self.awaited == 0 { 1.0 } else { done as f64 / self.awaited as f64 };
         (share, self.plane.ports.link_layer.now, self.plane.ports.link_layer.packet_hops)
     }
 
     /// The state of the run, for a watchdog.
     pub fn vitals(&self) -> Vitals {
-        let finished = self.flows.len() - self.plane.unacknowledged;
+        let over = self.awaited - self.plane.unfinished;
         let (now, events) = (self.plane.ports.link_layer.now, self.events);
-        Vitals { now, events, open: self.opened - finished, finished, busy_since: self.busy_since }
+        let background = !self.plane.background.is_empty();
+        Vitals { now, events, open: self.opened - over, over, background, busy_since: self.busy_since }
     }
 
-    /// Payload bytes of all flows that receivers have reported as new. It takes a sum over all flow records.
+    /// Payload bytes that receivers have reported as new: those of background flows while nothing else is open, and otherwise those of all
+    /// other flows. It takes a sum over all flow records.
     #[cold]
     #[inline(never)]
     pub fn delivered_bytes(&self) -> u64 {
-        self.plane.ports.link_layer.records.iter().map(|record| record.delivered_bytes).sum()
+        let background = self.vitals().open == 0;
+        let flows =
+            self.flows.iter().zip(&self.plane.ports.link_layer.records).filter(|(flow, _)| flow.background == background);
+        flows.map(|(_, record)| record.delivered_bytes).sum()
     }
 
     /// Ends the run and returns its report and observer.
@@ -381,21 +426,48 @@ where
     /// equal payload arrived, dropped and in flight. The delivered bytes of a completed flow must equal its size.
     pub fn finish(mut self) -> Result<(Report, O), String> {
         let ports = self.plane.counters();
+        self.forget_repetitions();
         self.check_conservation()?;
-        let planned = self.flows.len();
+        let controls = self.control_counters();
+        let not_started = self.awaited - self.opened;
         let (flows, records) = self.started();
         let report = Report {
             network: self.plane.ports.link_layer.network,
-            not_started: planned - flows.len(),
+            not_started,
             flows,
             records,
             ports,
+            controls,
             packet_hops: self.plane.ports.link_layer.packet_hops,
             data_packets: self.plane.data_packets,
             events: self.events,
             end: self.plane.ports.link_layer.now,
         };
         Ok((report, self.plane.ports.link_layer.observer))
+    }
+
+    fn control_counters(&self) -> Vec<ControlCounters> {
+        let counters = |(node, role): (NodeId, &NodeRole)| match *role {
+            NodeRole::Control(index) | NodeRole::Down(Some(index)) => {
+                let Counted { received, sent, .. } = self.controls[index as usize];
+                Some(ControlCounters { node, received, sent })
+            }
+            NodeRole::Host | NodeRole::Forwarder | NodeRole::Down(None) => None,
+        };
+        (0..).map(NodeId).zip(&self.roles).filter_map(counters).collect()
+    }
+
+    /// A host that was down reports bytes as new that it had received before. Counts no byte of a flow twice.
+    fn forget_repetitions(&mut self) {
+        let restarted = &self.plane.restarted;
+        if restarted.is_empty() {
+            return;
+        }
+        for (flow, record) in self.flows.iter().zip(&mut self.plane.ports.link_layer.records) {
+            if restarted.contains(&flow.dst) {
+                record.delivered_bytes = record.delivered_bytes.min(flow.size.get());
+            }
+        }
     }
 
     /// The flows that have started, in the order of start time and id, and their records.
@@ -453,13 +525,17 @@ where
 
     /// Sets the timers that endpoints have from their creation on.
     fn start_endpoints(&mut self) {
-        for node in (0..self.roles.len() as u32).map(NodeId) {
-            let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
-            match self.roles[node.index()] {
-                NodeRole::Host => driver::start(&self.hosts[node.index()], attached),
-                NodeRole::Control(index) => driver::start(&self.controls[index as usize], attached),
-                NodeRole::Forwarder => {}
-            }
+        for node in 0..self.roles.len() as u32 {
+            self.start_endpoint(NodeId(node));
+        }
+    }
+
+    fn start_endpoint(&mut self, node: NodeId) {
+        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
+        match self.roles[node.index()] {
+            NodeRole::Host => driver::start(&self.hosts[node.index()], attached),
+            NodeRole::Control(index) => driver::start(&self.controls[index as usize], attached),
+            NodeRole::Forwarder | NodeRole::Down(_) => {}
         }
     }
 
@@ -486,11 +562,57 @@ where
         let now = self.plane.ports.link_layer.now;
         self.flows[index].start = now;
         let flow = self.flows[index];
-        self.woke |= self.vitals().open == 0;
-        self.opened += 1;
+        if !flow.background {
+            self.woke |= self.vitals().open == 0;
+            self.opened += 1;
+        }
         self.plane.ports.link_layer.observer.flow_opened(now, &flow);
+        if let NodeRole::Down(_) = self.roles[flow.src.index()] {
+            return self.plane.record(flow.src, &Event::Aborted { flow: flow.id, reason: AbortReason::NodeDown });
+        }
         let attached = Attached::<T, P, O> { plane: &mut self.plane, node: flow.src };
         driver::open(&mut self.hosts[flow.src.index()], attached, &flow);
+    }
+
+    /// Takes down a node's endpoint, and aborts the flows that it is an end of.
+    #[cold]
+    fn take_down(&mut self, node: NodeId) {
+        let role = &mut self.roles[node.index()];
+        *role = match *role {
+            NodeRole::Host => NodeRole::Down(None),
+            NodeRole::Control(index) => NodeRole::Down(Some(index)),
+            NodeRole::Forwarder | NodeRole::Down(_) => unreachable!("{node:?} has no endpoint that could go down"),
+        };
+        self.plane.cancel_timer(node);
+        for index in 0..self.flows.len() {
+            let Flow { id, src, dst, start, .. } = self.flows[index];
+            let started = if index < self.arrivals { index < self.next_flow } else { start < Time::MAX };
+            if started && (src == node || dst == node) && !self.plane.ports.link_layer.records[index].is_over() {
+                self.plane.record(src, &Event::Aborted { flow: id, reason: AbortReason::NodeDown });
+            }
+        }
+    }
+
+    /// Gives a node a new endpoint. It draws from a new random stream.
+    #[cold]
+    fn bring_up(&mut self, node: NodeId) {
+        let NodeRole::Down(control) = self.roles[node.index()] else { unreachable!("{node:?} is not down") };
+        let restarted = &mut self.plane.restarted;
+        restarted.push(node);
+        let times = restarted.iter().filter(|other| **other == node).count() as u64;
+        let seed = stream_seed(self.seed, Purpose::Endpoint, times << 32 | u64::from(node.0));
+        let site = site(node, self.plane.ports.link_layer.paths(), self.wire, seed);
+        self.roles[node.index()] = match control {
+            None => {
+                self.hosts[node.index()] = T::host(&self.config, &site);
+                NodeRole::Host
+            }
+            Some(index) => {
+                self.controls[index as usize].endpoint = T::control(&self.config, &site);
+                NodeRole::Control(index)
+            }
+        };
+        self.start_endpoint(node);
     }
 
     #[inline]
@@ -500,6 +622,7 @@ where
             NodeRole::Host => driver::deliver(&mut self.hosts[node.index()], attached, id),
             NodeRole::Control(index) => driver::deliver(&mut self.controls[index as usize], attached, id),
             NodeRole::Forwarder => self.plane.ports.drop_packet(link, id, DropReason::Unclaimed),
+            NodeRole::Down(_) => self.plane.ports.drop_packet(link, id, DropReason::NodeDown),
         }
     }
 
@@ -508,7 +631,7 @@ where
         match self.roles[node.index()] {
             NodeRole::Host => driver::wake(&mut self.hosts[node.index()], attached),
             NodeRole::Control(index) => driver::wake(&mut self.controls[index as usize], attached),
-            NodeRole::Forwarder => unreachable!("only endpoints have timers"),
+            NodeRole::Forwarder | NodeRole::Down(_) => unreachable!("only endpoints that are up have timers"),
         }
     }
 
@@ -520,6 +643,7 @@ where
             NodeRole::Host => driver::refill(&mut self.hosts[node.index()], attached),
             NodeRole::Control(index) => driver::refill(&mut self.controls[index as usize], attached),
             NodeRole::Forwarder => unreachable!("a switch has no NIC"),
+            NodeRole::Down(_) => {}
         }
     }
 }
@@ -579,6 +703,12 @@ impl<T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> Attachment<
     }
 }
 
+/// What an endpoint at `node` may know.
+fn site(node: NodeId, paths: &Paths, wire: WireProfile, seed: u64) -> Site<'_> {
+    let reorders = paths.reorders();
+    Site { node, network: paths.network(), wire, seed, reorders, paths: (!reorders).then_some(paths) }
+}
+
 /// Nearly all events of links and ports are scheduled less than this ahead: twice the time of a full packet on the slowest link.
 fn horizon(network: &Network, wire: &WireProfile) -> Duration {
     let hop = network.links().iter().map(|link| link.delay + link.rate.transmit_time(wire.full)).max();
@@ -595,6 +725,6 @@ fn pending(network: &Network, wire: &WireProfile) -> usize {
 /// Adds a control host to the first host's switch, on a link like that of the first host.
 fn add_control_host(network: &mut Network) {
     let first = *network.link(network.ports(NodeId(0))[0]);
-    let control = network.add_control_host("arbiter");
+    let control = network.add_control_host(CONTROL_HOST);
     network.connect(control, first.to, first.rate, first.delay);
 }

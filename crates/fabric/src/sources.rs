@@ -18,12 +18,14 @@ pub(crate) enum Kind {
     Start,
     /// A flow that waited for another one starts; the payload identifies it.
     Follow,
+    /// A node's endpoint goes down or comes up.
+    Outage(NodeId),
 }
 
 const INDEX_BITS: u32 = 21;
 /// The largest number of links, and also of nodes.
 pub(crate) const INDICES_MAX: usize = 1 << INDEX_BITS;
-const _: () = assert!(5 << INDEX_BITS <= SOURCES_MAX, "five kinds of sources");
+const _: () = assert!(6 << INDEX_BITS <= SOURCES_MAX, "six kinds of sources");
 
 impl Kind {
     /// The source number of an event of this kind at time `at`.
@@ -35,6 +37,7 @@ impl Kind {
             Kind::Timer(node) => 2 << INDEX_BITS | node.0,
             Kind::Start => 3 << INDEX_BITS,
             Kind::Follow => 4 << INDEX_BITS,
+            Kind::Outage(node) => 5 << INDEX_BITS | node.0,
         }
     }
 
@@ -50,8 +53,10 @@ impl Kind {
             Kind::Timer(NodeId(index))
         } else if source < 4 << INDEX_BITS {
             Kind::Start
-        } else {
+        } else if source < 5 << INDEX_BITS {
             Kind::Follow
+        } else {
+            Kind::Outage(NodeId(index))
         }
     }
 }
@@ -76,7 +81,8 @@ mod tests {
             let kinds = (indices().map(LinkId).map(Kind::Arrival))
                 .chain(indices().map(LinkId).map(Kind::Service))
                 .chain(indices().map(NodeId).map(Kind::Timer))
-                .chain([Kind::Start, Kind::Follow]);
+                .chain([Kind::Start, Kind::Follow])
+                .chain(indices().map(NodeId).map(Kind::Outage));
             let mut blocks = Vec::new();
             for kind in kinds {
                 let source = kind.source(at);

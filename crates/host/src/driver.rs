@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
-    Bytes, Duration, Event, Flow, FlowId, Nic, NodeId, Packet, Paths, Placement, Routing, Site, Time, Transport, WireProfile,
+    AbortReason, Bytes, Duration, Event, Flow, FlowId, Nic, NodeId, Packet, Paths, Placement, Routing, Site, Time, Transport,
+    WireProfile,
 };
 
 use crate::cluster::{Cluster, invalid};
@@ -30,7 +31,7 @@ const EVENTS_BATCH: usize = 1024;
 /// The largest size of a datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
-/// The completion of a flow, for the application.
+/// The end of a flow, for the application.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// All of a flow to this node has arrived.
@@ -46,6 +47,13 @@ pub enum Notice {
     Acknowledged {
         /// The flow.
         flow: FlowId,
+    },
+    /// The transport has given up a flow from this node.
+    Aborted {
+        /// The flow.
+        flow: FlowId,
+        /// Why.
+        reason: AbortReason,
     },
 }
 
@@ -151,6 +159,10 @@ impl<T: Transport> Surroundings<T> {
                 self.outgoing.remove(flow);
                 self.notices.push_back(Notice::Acknowledged { flow });
             }
+            Event::Aborted { flow, reason } => {
+                self.outgoing.remove(flow);
+                self.notices.push_back(Notice::Aborted { flow, reason });
+            }
         }
     }
 
@@ -235,7 +247,7 @@ impl<T: Transport> Driver<T> {
         Stats { nic_drops: self.around.nic.dropped(), ..self.around.stats }
     }
 
-    /// Flows from here that are not yet acknowledged.
+    /// Flows from here that are neither acknowledged nor given up.
     pub fn unacknowledged(&self) -> usize {
         self.around.outgoing.len()
     }
@@ -263,7 +275,7 @@ impl<T: Transport> Driver<T> {
         around.set_now(around.now.max(clock));
         let (src, size, start) = (around.me, Bytes::new(data.len() as u64), around.now);
         around.outgoing.insert(id, dst, data);
-        let flow = Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None };
+        let flow = Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None, background: false };
         driver::open(host, Attached { around, network: None, frame: None }, &flow);
         Ok(id)
     }

@@ -160,7 +160,8 @@ impl<T: Transport> Ends<T> {
             self.run_until(start);
             let (src, dst) = (NodeId(0), NodeId(1));
             let size = WireProfile::IP_1500.payload() * (LESS * u64::from(FLOWS - id));
-            let flow = Flow { id: FlowId(id), src, dst, size, start, deadline: None, tenant: 0, coflow: None };
+            let flow =
+                Flow { id: FlowId(id), src, dst, size, start, deadline: None, tenant: 0, coflow: None, background: false };
             self.source.call(|source| source.open(start, &flow));
             self.settle(start);
             if id + 1 >= FLOWS_MIN {

@@ -1,7 +1,7 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are. How a transport runs is not
 //! said here, but in [`simulate`](crate::simulate).
 
-use flowloom_core::{PathNeed, Transport, WireProfile};
+use flowloom_core::{PathNeed, Placement, Transport, WireProfile};
 use flowloom_transports::for_each_transport;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -22,6 +22,8 @@ pub struct TransportEntry {
     pub shares_memory: bool,
     /// What it needs of the paths of packets.
     pub paths: PathNeed,
+    /// Where its control endpoints run with these parameters.
+    pub placement: fn(&Parameters) -> Placement,
     /// Whether it can run flows that wait for others.
     pub closed_loops: bool,
     /// The schema of its parameters.
@@ -61,6 +63,7 @@ impl TransportEntry {
             about: T::ABOUT,
             shares_memory: T::SHARES_MEMORY,
             paths: T::PATHS,
+            placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
             closed_loops: true,
             schema: T::Config::json_schema,
             read: Parameters::read::<T::Config>,
@@ -72,6 +75,7 @@ impl TransportEntry {
         about: "no transport: how soon the flows could finish if only access links were scarce (the reference line)",
         shares_memory: true, // it ignores memory
         paths: PathNeed::Any,
+        placement: |_| Placement::Nowhere,
         closed_loops: false, // it needs to know all starts beforehand
         schema: Oracle::json_schema,
         read: Parameters::read::<Oracle>,

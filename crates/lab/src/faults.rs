@@ -1,48 +1,121 @@
-//! From `[[fault]]` to the links that faults strike.
+//! From `[[fault]]` to the links and nodes that faults strike.
 
-use flowloom_core::{Link, LinkId, Network, Time};
-use flowloom_fabric::Fault;
+use flowloom_core::{FlowId, Link, LinkId, Network, NodeId, NodeKind, Placement, Time};
+use flowloom_fabric::{Aim, AimedFault, CONTROL_HOST, Fault, Outage, PacketKind};
 
 use crate::ScenarioError;
 use crate::error::suggestion;
-use crate::spec::FaultSpec;
+use crate::spec::{FaultPackets, FaultSpec, LinkDown, NodeDown, Random, Reorder};
+use crate::validate::ValidSpec;
 
-/// The faults of each directed link, by its index.
-///
-/// # Errors
-/// A fault on links that do not exist.
-pub(crate) fn place(specs: &[FaultSpec], network: &Network) -> Result<Vec<Vec<Fault>>, ScenarioError> {
-    let mut by_link = vec![Vec::new(); network.links().len()];
-    for (index, spec) in specs.iter().enumerate() {
-        let mut links = links_at(spec.place(), network);
-        if links.is_empty() {
-            return Err(ScenarioError::at_key(format!("fault.{index}.where"), no_such_links(spec.place(), network)));
-        }
-        if matches!(spec, FaultSpec::LinkDown(_)) {
-            // A cable does not break one way.
-            links.extend(links.clone().into_iter().map(LinkId::reverse));
-            links.sort_unstable();
-            links.dedup();
-        }
-        links.into_iter().for_each(|link| by_link[link.index()].push(fault(spec)));
-    }
-    Ok(by_link)
+/// What goes wrong in a network.
+pub(crate) struct Faults {
+    /// The faults of each directed link, by its index.
+    pub by_link: Vec<Vec<AimedFault>>,
+    /// The nodes that go down for a while.
+    pub outages: Vec<Outage>,
 }
 
-fn fault(spec: &FaultSpec) -> Fault {
-    match spec {
-        FaultSpec::Loss(random) => Fault::Loss(random.probability),
-        FaultSpec::Corrupt(random) => Fault::Corrupt(random.probability),
-        FaultSpec::Duplicate(random) => Fault::Duplicate(random.probability),
-        FaultSpec::Reorder(reorder) => Fault::Reorder(reorder.probability, reorder.delay.0),
-        FaultSpec::LinkDown(down) => Fault::Down(Time::ZERO + down.from.0, Time::ZERO + down.to.0),
+impl Faults {
+    /// Places the faults of a scenario with this many flows.
+    ///
+    /// # Errors
+    /// A fault on links, at a node or of a flow that does not exist, or at a node without an endpoint.
+    pub fn place(spec: &ValidSpec<'_>, network: &Network, flows: usize) -> Result<Faults, ScenarioError> {
+        let mut faults = Faults { by_link: vec![Vec::new(); network.links().len()], outages: Vec::new() };
+        for (index, fault) in spec.faults.iter().enumerate() {
+            faults
+                .add(fault, spec, network, flows)
+                .map_err(|(key, message)| ScenarioError::at_key(format!("fault.{index}.{key}"), message))?;
+        }
+        Ok(faults)
+    }
+
+    /// Adds one fault. An error has the key at fault, and what would be right.
+    fn add(
+        &mut self,
+        fault: &FaultSpec,
+        spec: &ValidSpec<'_>,
+        network: &Network,
+        flows: usize,
+    ) -> Result<(), (&'static str, String)> {
+        let (place, packets, flow, what) = match fault {
+            FaultSpec::NodeDown(NodeDown { node, from, to }) => {
+                let placement = (spec.transport.placement)(spec.parameters);
+                let node = node_named(node, network, placement, spec.transport.name).map_err(|message| ("node", message))?;
+                self.outages.push(Outage { node, from: Time::ZERO + from.0, to: Time::ZERO + to.0 });
+                return Ok(());
+            }
+            FaultSpec::LinkDown(LinkDown { place, from, to }) => {
+                let mut links = links_at(place, network).map_err(|message| ("where", message))?;
+                // A cable does not break one way.
+                links.extend(links.clone().into_iter().map(LinkId::reverse));
+                links.sort_unstable();
+                links.dedup();
+                self.strike(&links, Fault::Down(Time::ZERO + from.0, Time::ZERO + to.0).into());
+                return Ok(());
+            }
+            FaultSpec::Loss(Random { place, probability, packets, flow }) => (place, packets, flow, Fault::Loss(*probability)),
+            FaultSpec::Corrupt(Random { place, probability, packets, flow }) => {
+                (place, packets, flow, Fault::Corrupt(*probability))
+            }
+            FaultSpec::Duplicate(Random { place, probability, packets, flow }) => {
+                (place, packets, flow, Fault::Duplicate(*probability))
+            }
+            FaultSpec::Reorder(Reorder { place, probability, delay, packets, flow }) => {
+                (place, packets, flow, Fault::Reorder(*probability, delay.0))
+            }
+        };
+        if let Some(flow) = flow.filter(|flow| *flow as usize >= flows) {
+            let message = format!("found {flow}; there are {flows} flows, which are numbered from 0 in order of start");
+            return Err(("flow", message));
+        }
+        let links = links_at(place, network).map_err(|message| ("where", message))?;
+        self.strike(&links, AimedFault { fault: what, aim: Aim { packets: (*packets).into(), flow: flow.map(FlowId) } });
+        Ok(())
+    }
+
+    fn strike(&mut self, links: &[LinkId], fault: AimedFault) {
+        links.iter().for_each(|link| self.by_link[link.index()].push(fault));
+    }
+}
+
+impl From<FaultPackets> for PacketKind {
+    fn from(packets: FaultPackets) -> PacketKind {
+        match packets {
+            FaultPackets::All => PacketKind::All,
+            FaultPackets::Data => PacketKind::Data,
+            FaultPackets::Control => PacketKind::Control,
+        }
     }
 }
 
 /// The links that a fault's `where` names.
-fn links_at(place: &str, network: &Network) -> Vec<LinkId> {
+///
+/// # Errors
+/// If there are none, with what would be right.
+fn links_at(place: &str, network: &Network) -> Result<Vec<LinkId>, String> {
     let is_meant = |link: &LinkId| place == "all" || network.hop_name(*link) == place || nodes_of(*link, network) == place;
-    (0..network.links().len() as u32).map(LinkId).filter(is_meant).collect()
+    let links: Vec<LinkId> = (0..network.links().len() as u32).map(LinkId).filter(is_meant).collect();
+    if links.is_empty() { Err(no_such_links(place, network)) } else { Ok(links) }
+}
+
+/// The node of this name, which has an endpoint.
+///
+/// # Errors
+/// If there is none, with what would be right.
+fn node_named(name: &str, network: &Network, placement: Placement, transport: &str) -> Result<NodeId, String> {
+    let Some(node) = network.node_ids().find(|node| network.node(*node).name == name) else {
+        if name == CONTROL_HOST && placement == Placement::ExtraHost {
+            return Ok(NodeId(network.len() as u32)); // the simulator adds it as the last node
+        }
+        let first = &network.node(NodeId(0)).name;
+        return Err(format!("no node is called \"{name}\"; the first host is called \"{first}\""));
+    };
+    if network.node(node).kind == NodeKind::Switch && placement != Placement::Switches {
+        return Err(format!("found the switch \"{name}\", but {transport} has no control endpoints on switches; give a host"));
+    }
+    Ok(node)
 }
 
 fn no_such_links(place: &str, network: &Network) -> String {

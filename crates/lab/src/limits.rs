@@ -1,7 +1,7 @@
 //! Checks, before a run starts, that its clock and counters can hold its times and sums. [`Time`] explains the ranges.
 
 use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, NodeId, Rate, Time, WireProfile};
-use flowloom_fabric::Fault;
+use flowloom_fabric::{AimedFault, Fault};
 use flowloom_transports::Conditions;
 
 use crate::parameters::BadParameter;
@@ -65,7 +65,7 @@ pub(crate) fn check_flows(flows: &[Flow], network: &Network, wire: &WireProfile)
 
 /// The remaining checks of a plan: faults, the transport's parameters on this network, and the oracle's busy periods.
 pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
-    let too_long = |fault: &Fault| matches!(fault, Fault::Reorder(_, delay) if *delay > Duration::LONGEST);
+    let too_long = |aimed: &AimedFault| matches!(aimed.fault, Fault::Reorder(_, delay) if delay > Duration::LONGEST);
     if plan.faults.iter().flatten().any(too_long) {
         return Err(ScenarioError::at_key("fault", format!("packets are held back for at most {}", Duration::LONGEST)));
     }
@@ -75,9 +75,10 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
         return Err(ScenarioError::at_key("workload", "all flows together are more than 2^64 bytes"));
     }
     if plan.transport.name == catalogue::IDEAL {
-        // The oracle serves all flows, however long that takes.
+        // The oracle serves all flows but background flows, however long that takes.
         let slowest = plan.network.links().iter().map(|link| link.rate).min().expect("a checked network has links");
-        let time = bytes.and_then(|bytes| slowest.checked_transmit_time(Bytes::new(bytes)));
+        let served = plan.flows.iter().filter(|flow| !flow.background).map(|flow| plan.wire.flow_wire_bytes(flow.size).get());
+        let time = slowest.checked_transmit_time(Bytes::new(served.sum()));
         if time.is_none() {
             let message = format!("all flows together take more than {} over a link of {slowest}", Duration::LONGEST);
             return Err(ScenarioError::at_key("workload", message));

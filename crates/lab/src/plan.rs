@@ -1,14 +1,15 @@
 //! From a valid scenario to what a run needs: the network, its faults, and the flows.
 
 use flowloom_core::{Duration, Flow, Memory, Network, Time, WireProfile};
-use flowloom_fabric::{Fault, Routing, SimSetup, Successor};
+use flowloom_fabric::{AimedFault, Outage, Routing, SimSetup, Successor};
 
 use crate::catalogue::TransportEntry;
+use crate::faults::Faults;
 use crate::parameters::Parameters;
 use crate::spec::Metrics;
 use crate::validate::ValidSpec;
 use crate::workload::{self, Workload};
-use crate::{ScenarioError, faults, limits, network};
+use crate::{ScenarioError, limits, network};
 
 /// Everything that a run needs.
 #[derive(Clone)]
@@ -28,7 +29,9 @@ pub struct Plan {
     /// How long a run may make no progress, if the scenario says so.
     pub stall_limit: Option<Duration>,
     /// The faults of each directed link, by its index.
-    pub faults: Vec<Vec<Fault>>,
+    pub faults: Vec<Vec<AimedFault>>,
+    /// The nodes that go down for a while.
+    pub outages: Vec<Outage>,
     /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
     pub flows: Vec<Flow>,
     /// For each flow, which flow starts after it was received, if any does; empty where no flow waits.
@@ -56,6 +59,7 @@ impl Plan {
         let network = network::build(spec)?;
         network::check_paths(&network, spec.routing, spec.transport.name, spec.transport.paths)?;
         let Workload { flows, successors } = flows(spec, &network)?;
+        let Faults { by_link, outages } = Faults::place(spec, &network, flows.len())?;
         let plan = Plan {
             seed: spec.seed,
             wire: spec.wire,
@@ -63,7 +67,8 @@ impl Plan {
             routing: spec.routing,
             time_limit: spec.time_limit,
             stall_limit: spec.stall_limit,
-            faults: faults::place(spec.faults, &network)?,
+            faults: by_link,
+            outages,
             flows,
             successors,
             transport: spec.transport,

@@ -1,7 +1,9 @@
 //! What a run records over its course, besides its results. A recorder is an observer of the simulator; a run that records nothing has
 //! the observer that costs nothing.
 
-use flowloom_core::{Flow, NodeId, Packet, Time};
+use std::collections::HashSet;
+
+use flowloom_core::{Flow, FlowId, NodeId, Packet, Time};
 use flowloom_fabric::Observer;
 
 /// Columns of one length that belong together: one file in `series`.
@@ -37,6 +39,8 @@ pub struct Pending {
     next_sample_bytes: u64,
     arrived_bytes: u64,
     injected_bytes: u64,
+    /// Background flows, which are left out.
+    background: HashSet<FlowId>,
     /// Arrived and injected bytes, in order of time.
     samples: Vec<(u64, u64)>,
 }
@@ -47,13 +51,23 @@ impl Pending {
 
     /// A recorder of a run with these flows.
     pub fn new(flows: &[Flow]) -> Pending {
-        let total_bytes = flows.iter().map(|flow| flow.size.get()).sum();
-        Pending { total_bytes, next_sample_bytes: 0, arrived_bytes: 0, injected_bytes: 0, samples: Vec::new() }
+        let (background, others): (Vec<&Flow>, Vec<&Flow>) = flows.iter().partition(|flow| flow.background);
+        Pending {
+            total_bytes: others.into_iter().map(|flow| flow.size.get()).sum(),
+            next_sample_bytes: 0,
+            arrived_bytes: 0,
+            injected_bytes: 0,
+            background: background.into_iter().map(|flow| flow.id).collect(),
+            samples: Vec::new(),
+        }
     }
 }
 
 impl<H> Observer<H> for Pending {
     fn flow_opened(&mut self, _: Time, flow: &Flow) {
+        if flow.background {
+            return;
+        }
         self.arrived_bytes += flow.size.get();
         if self.arrived_bytes >= self.next_sample_bytes {
             self.next_sample_bytes = self.arrived_bytes + (self.total_bytes / Pending::SAMPLES).max(1);
@@ -62,7 +76,8 @@ impl<H> Observer<H> for Pending {
     }
     #[inline]
     fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<H>) {
-        if !packet.retransmission {
+        let counts = self.background.is_empty() || !self.background.contains(&packet.flow);
+        if !packet.retransmission && counts {
             self.injected_bytes += u64::from(packet.payload_bytes);
         }
     }
@@ -97,6 +112,7 @@ mod tests {
             deadline: None,
             tenant: 0,
             coflow: None,
+            background: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
-use flowloom_core::{Discipline, Pool, PoolFull, Time, Transport};
+use flowloom_core::{Discipline, Flow, Pool, PoolFull, Time, Transport};
 use flowloom_fabric::{Faulty, Report, Sim};
 use flowloom_transports::for_each_transport;
 
@@ -12,7 +12,7 @@ use crate::metrics::{self, Row, RunInfo, Summary};
 use crate::parameters::Config;
 use crate::plan::Plan;
 use crate::record::{Pending, Recorder, Series};
-use crate::spec::{Optimum, Scenario, SeriesKind};
+use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, catalogue, solo};
 
@@ -70,7 +70,8 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         Optimum::ClosedForm => None,
         Optimum::Solo => Some(solo::optima(&plan)?),
     };
-    let rows = metrics::rows(&report, &plan.wire, plan.metrics.fct_end, plan.metrics.request_delay.0, solo.as_deref());
+    let Metrics { fct_end, request_delay, background, .. } = plan.metrics;
+    let rows = metrics::rows(&report, &plan.wire, fct_end, request_delay.0, background, solo.as_deref());
     let bins: Vec<_> = plan.metrics.size_bins.iter().map(|bin| bin.0).collect();
     let info = RunInfo {
         transport: plan.transport.name,
@@ -159,7 +160,7 @@ where
     R: Recorder<T::Header>,
 {
     let mut watchdog = Watchdog::new(plan);
-    let mut sim = sim.with_successors(plan.successors.clone());
+    let mut sim = sim.with_successors(plan.successors.clone()).with_outages(&plan.outages);
     let stall = loop {
         let going = sim.step(EVENTS_PER_LOOK - sim.vitals().events % EVENTS_PER_LOOK);
         if !going && sim.is_over() {
@@ -185,7 +186,9 @@ where
 /// Computes the oracle's results. It moves no packets, so there is nothing to record.
 fn ask_oracle(plan: &Plan) -> Simulated {
     let Oracle { model, order } = *parameters(plan);
-    let received = ideal::run(&plan.network, &plan.wire, &plan.flows, model, order);
-    let report = ideal::report(&plan.network, &plan.wire, &plan.flows, &received);
+    // Background flows would only be in the way of the others.
+    let flows: Vec<Flow> = plan.flows.iter().filter(|flow| !flow.background).copied().collect();
+    let received = ideal::run(&plan.network, &plan.wire, &flows, model, order);
+    let report = ideal::report(&plan.network, &plan.wire, &flows, &received);
     Simulated { report, series: Vec::new() }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Rate, Time};
 
-use crate::metrics::FctEnd;
+use crate::ideal::UnloadedTimes;
+use crate::metrics::{FctEnd, closed_form};
 use crate::plan::Plan;
 use crate::run::{RunError, simulate};
 use crate::spec::Metrics;
@@ -19,7 +20,7 @@ const DOUBLINGS_MAX: u32 = 10;
 type Class = (Vec<(Rate, Duration)>, Bytes);
 
 /// The optimum of each flow of the plan, in their order. They are measured in a run of the plan's transport without faults, in which one
-/// flow of each size and kind of path starts after the other.
+/// flow of each size and kind of path starts after the other. Those of background flows are the closed form.
 ///
 /// # Errors
 /// If a flow never completes alone.
@@ -29,18 +30,25 @@ pub(crate) fn optima(plan: &Plan) -> Result<Vec<Duration>, RunError> {
     let mut examples: Vec<(Flow, Duration)> = Vec::new();
     let mut class_of = Vec::with_capacity(plan.flows.len());
     for flow in &plan.flows {
+        if flow.background {
+            class_of.push(None); // it may never end
+            continue;
+        }
         let path = paths.entry((flow.src.0, flow.dst.0)).or_insert_with(|| plan.network.path(flow.src, flow.dst));
         let kind = path.iter().map(|link| plan.network.link(*link)).map(|link| (link.rate, link.delay)).collect();
-        class_of.push(*classes.entry((kind, flow.size)).or_insert_with(|| {
+        class_of.push(Some(*classes.entry((kind, flow.size)).or_insert_with(|| {
             examples.push((*flow, plan.network.flow_time(path, flow.size, &plan.wire)));
             examples.len() - 1
-        }));
+        })));
     }
     let mut patience = PATIENCE;
     for _ in 0..DOUBLINGS_MAX {
         let Some(flows) = one_by_one(&examples, patience) else { break };
         if let Some(times) = alone(plan, flows)? {
-            return Ok(class_of.into_iter().map(|class| times[class]).collect());
+            let mut unloaded = UnloadedTimes::new(&plan.network, &plan.wire);
+            let mut closed_form = |flow| closed_form(&mut unloaded, flow, plan.metrics.fct_end);
+            let flows = plan.flows.iter().zip(class_of);
+            return Ok(flows.map(|(flow, class)| class.map_or_else(|| closed_form(flow), |class| times[class])).collect());
         }
         patience *= 2;
     }
@@ -68,7 +76,8 @@ fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Option<Vec<Flow>>
 fn alone(plan: &Plan, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunError> {
     let faults = vec![Vec::new(); plan.faults.len()];
     let metrics = Metrics { series: BTreeSet::new(), ..plan.metrics.clone() };
-    let solo = Plan { flows, successors: Vec::new(), faults, time_limit: Time::LAST, metrics, ..plan.clone() };
+    let solo =
+        Plan { flows, successors: Vec::new(), faults, outages: Vec::new(), time_limit: Time::LAST, metrics, ..plan.clone() };
     let simulated = simulate(&solo, &mut |_, _, _| true).map_err(|error| match error {
         RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
         other => other,

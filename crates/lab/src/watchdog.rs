@@ -1,6 +1,6 @@
 //! Ends a run that makes no progress, and says why.
 //!
-//! Progress is a byte that a receiver reports as new, or a flow that finishes. A run that makes none while flows are open either waits,
+//! Progress is a byte that a receiver reports as new, or a flow that is over: finished or aborted. Background flows do not count. A run that makes none while flows are open either waits,
 //! so that simulated time passes, or does much in little time. There is a limit to both. The watchdog looks at the run between steps and
 //! costs nothing on the way of a packet; it looks at fixed counts of events and at fixed simulated instants, so that a scenario always
 //! stops at the same event.
@@ -21,7 +21,7 @@ const TRIES: u64 = 100;
 const EVENTS_PER_HOST: u64 = 1_000_000;
 const EVENTS_MIN: u64 = 2_000_000;
 const EVENTS_MAX: u64 = 1_000_000_000;
-/// The factor of this limit while links are down, when transports retry for long, and while no flow is open, when control nodes with
+/// The factor of this limit while links or nodes are down, when transports retry for long, and while no flow is open, when control nodes with
 /// timers may wait for the next flow for long.
 const WAITING_FACTOR: u64 = 20;
 /// The most flows or links that a message names.
@@ -31,7 +31,7 @@ const EXAMPLES: usize = 5;
 struct Mark {
     at: Time,
     events: u64,
-    finished: usize,
+    over: usize,
     /// `None` if a flow had just finished, which is progress already.
     delivered_bytes: Option<u64>,
 }
@@ -40,7 +40,7 @@ struct Mark {
 pub(crate) struct Watchdog {
     patience: Duration,
     events_max: u64,
-    /// From the first instant at which a link goes down to the last one at which one comes up.
+    /// From the first instant at which a link or a node goes down to the last one at which one comes up.
     outage: (Time, Time),
     mark: Mark,
 }
@@ -80,24 +80,26 @@ impl Watchdog {
             patience: plan.stall_limit.unwrap_or_else(|| patience(plan)),
             events_max: (EVENTS_PER_HOST * plan.network.hosts() as u64).clamp(EVENTS_MIN, EVENTS_MAX),
             outage: outages(plan).fold((Time::MAX, Time::ZERO), |all, (from, to)| (all.0.min(from), all.1.max(to))),
-            mark: Mark { at: Time::ZERO, events: 0, finished: 0, delivered_bytes: Some(0) },
+            mark: Mark { at: Time::ZERO, events: 0, over: 0, delivered_bytes: Some(0) },
         }
     }
 
     /// Looks at the run at the instant `at`, up to which all events were handled. `delivered_bytes` is called only if no flow has
     /// finished in a while.
     pub fn look(&mut self, at: Time, vitals: &Vitals, delivered_bytes: impl FnOnce() -> u64) -> Look {
-        let Vitals { events, open, finished, busy_since, .. } = *vitals;
-        if finished != self.mark.finished {
+        let Vitals { events, open, over, background, busy_since, .. } = *vitals;
+        if over != self.mark.over {
             return self.set_mark(at, vitals, None);
         }
         if open == 0 {
-            let storm = events - self.mark.events > WAITING_FACTOR * self.events_max;
-            return if storm {
-                self.stop(self.mark.at, at, events - self.mark.events, Kind::Storm)
-            } else {
-                Look::GoOn(Time::MAX)
-            };
+            if events - self.mark.events <= WAITING_FACTOR * self.events_max {
+                return Look::GoOn(Time::MAX);
+            }
+            let delivered_bytes = background.then(delivered_bytes);
+            if background && self.mark.delivered_bytes != delivered_bytes {
+                return self.set_mark(at, vitals, delivered_bytes);
+            }
+            return self.stop(self.mark.at, at, events - self.mark.events, Kind::Storm);
         }
         let (since, events_since) = (self.mark.at.max(busy_since.0), self.mark.events.max(busy_since.1));
         let waits = self.outage.0 < at && since < self.outage.1;
@@ -115,7 +117,7 @@ impl Watchdog {
     }
 
     fn set_mark(&mut self, at: Time, vitals: &Vitals, delivered_bytes: Option<u64>) -> Look {
-        self.mark = Mark { at, events: vitals.events, finished: vitals.finished, delivered_bytes };
+        self.mark = Mark { at, events: vitals.events, over: vitals.over, delivered_bytes };
         Look::GoOn(if vitals.open == 0 { Time::MAX } else { at + self.patience })
     }
 
@@ -132,12 +134,13 @@ fn patience(plan: &Plan) -> Duration {
     tries.max(PATIENCE_MIN) + longest_outage(plan)
 }
 
-/// When links go down and come up again.
+/// When links and nodes go down and come up again.
 fn outages(plan: &Plan) -> impl Iterator<Item = (Time, Time)> {
-    plan.faults.iter().flatten().filter_map(|fault| match *fault {
+    let links = plan.faults.iter().flatten().filter_map(|aimed| match aimed.fault {
         Fault::Down(from, to) => Some((from, to)),
         _ => None,
-    })
+    });
+    links.chain(plan.outages.iter().map(|outage| (outage.from, outage.to)))
 }
 
 fn longest_outage(plan: &Plan) -> Duration {
@@ -153,8 +156,8 @@ impl Stall {
 
     /// The diagnosis: which flows are open, where packets were dropped, and which keys are likely at fault.
     pub fn explain(&self, plan: &Plan, report: &Report) -> String {
-        let open: Vec<usize> =
-            (0..report.flows.len()).filter(|index| report.records[*index].acknowledged == Time::MAX).collect();
+        let is_open = |index: &usize| !report.flows[*index].background && !report.records[*index].is_over();
+        let open: Vec<usize> = (0..report.flows.len()).filter(is_open).collect();
         let drops = worst_links(report);
         let lines = [
             self.headline(open.len()),
@@ -194,6 +197,7 @@ impl Stall {
                 keys.push(format!("lower fault.probability ({})", probability(plan, *link)));
             }
             Some((_, DropReason::LinkDown, _)) => keys.push("bring links up earlier (fault.to)".to_owned()),
+            Some((_, DropReason::NodeDown, _)) => keys.push("bring nodes up earlier (fault.to)".to_owned()),
             Some((_, DropReason::Overflow | DropReason::PushedOut | DropReason::Expired, _)) => {
                 keys.push(format!("raise fabric.buffer ({}), or let the transport send less at once", plan.memory.bytes()));
             }
@@ -270,7 +274,7 @@ fn worst_links(report: &Report) -> Vec<Drops> {
 /// The largest probability with which a fault loses or corrupts packets on a link.
 fn probability(plan: &Plan, link: LinkId) -> f64 {
     let faults = plan.faults.get(link.index()).into_iter().flatten();
-    let probabilities = faults.filter_map(|fault| match *fault {
+    let probabilities = faults.filter_map(|aimed| match aimed.fault {
         Fault::Loss(probability) | Fault::Corrupt(probability) => Some(probability),
         _ => None,
     });

@@ -143,7 +143,7 @@ fn faults_strike_the_links_they_name() {
     let (plan, up) = fault("loss", "leaf-spine");
     assert_eq!(up.len(), 36);
     assert!(
-        up.iter().all(|link| plan.network.hop_name(*link) == "leaf-spine" && plan.faults[link.index()] == [Fault::Loss(0.25)])
+        up.iter().all(|link| plan.network.hop_name(*link) == "leaf-spine" && plan.faults[link.index()] == [Fault::Loss(0.25).into()])
     );
     assert_eq!(fault("corrupt", "all").1.len(), 2 * (36 + 144));
     let (plan, one) = fault("duplicate", "l0-s3");
@@ -152,7 +152,7 @@ fn faults_strike_the_links_they_name() {
     let (plan, cable) = fault("link_down", "l0-s3");
     assert_eq!(cable, [one[0], one[0].reverse()]);
     let down = Fault::Down(Time::ZERO + Duration::from_ms(1), Time::ZERO + Duration::from_ms(2));
-    assert!(cable.iter().all(|link| plan.faults[link.index()] == [down]));
+    assert!(cable.iter().all(|link| plan.faults[link.index()] == [down.into()]));
     assert_eq!(fault("link_down", "leaf-spine").1.len(), 72);
 }
 

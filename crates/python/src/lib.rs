@@ -122,6 +122,7 @@ fn results(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
             Column::U64(values) => flows.set_item(name, PyArray1::from_vec(py, values))?,
             Column::I64(values) => flows.set_item(name, PyArray1::from_vec(py, values))?,
             Column::F64(values) => flows.set_item(name, PyArray1::from_vec(py, values))?,
+            Column::Word(values) => flows.set_item(name, values)?,
         }
     }
     let series = PyDict::new(py);

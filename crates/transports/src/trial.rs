@@ -44,6 +44,7 @@ fn flow(id: u32, (src, hop, size, start_us): (u32, u32, u64, u64)) -> Flow {
         deadline: id.is_multiple_of(2).then(|| start + Duration::from_ms(1)),
         tenant: (id % 3) as u16,
         coflow: None,
+        background: false,
     }
 }
 

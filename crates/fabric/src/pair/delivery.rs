@@ -15,13 +15,15 @@ pub struct Delivery {
     pub received: Option<Time>,
     /// When the sender learned that.
     pub acknowledged: Option<Time>,
+    /// When the sender gave it up.
+    pub aborted: Option<Time>,
     /// Delivered ranges, start to end, joined where they touch.
     ranges: BTreeMap<u64, u64>,
 }
 
 impl Delivery {
     pub(super) fn new(flow: Flow) -> Delivery {
-        Delivery { flow, bytes: Bytes::ZERO, received: None, acknowledged: None, ranges: BTreeMap::new() }
+        Delivery { flow, bytes: Bytes::ZERO, received: None, acknowledged: None, aborted: None, ranges: BTreeMap::new() }
     }
 
     /// From the flow's start until the receiver had all of it.
@@ -65,7 +67,7 @@ mod tests {
     fn delivery(size: u64) -> Delivery {
         let (src, dst) = (NodeId(0), NodeId(1));
         let (id, size, start) = (FlowId(0), Bytes::new(size), Time::ZERO);
-        Delivery::new(Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None })
+        Delivery::new(Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None, background: false })
     }
 
     #[test]

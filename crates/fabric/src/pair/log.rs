@@ -41,9 +41,10 @@ impl<H> Observer<H> for Log {
         let (Event::Delivered { flow, .. }
         | Event::Received { flow }
         | Event::Acknowledged { flow }
+        | Event::Aborted { flow, .. }
         | Event::TimedOut { flow, .. }) = *event;
         let delivery = self.flows.get_mut(&flow).expect("events name flows that were opened");
-        let at_source = matches!(event, Event::Acknowledged { .. } | Event::TimedOut { .. });
+        let at_source = matches!(event, Event::Acknowledged { .. } | Event::Aborted { .. } | Event::TimedOut { .. });
         let end = if at_source { delivery.flow.src } else { delivery.flow.dst };
         assert_eq!(node, end, "{event:?} belongs to the other end");
         match *event {
@@ -56,6 +57,10 @@ impl<H> Observer<H> for Log {
             Event::Acknowledged { .. } => {
                 assert!(delivery.received.is_some(), "flow {} acknowledged before it was received", flow.0);
                 assert!(delivery.acknowledged.replace(now).is_none(), "flow {} acknowledged twice", flow.0);
+            }
+            Event::Aborted { .. } => {
+                assert!(delivery.acknowledged.is_none(), "flow {} aborted after it was acknowledged", flow.0);
+                assert!(delivery.aborted.replace(now).is_none(), "flow {} aborted twice", flow.0);
             }
         }
     }

@@ -39,7 +39,7 @@ impl<T: Transport> Pair<T> {
             let node = site.network.link(site.link).from;
             Faulty::with_injector(port, Hook { node, tap: tap.clone() })
         });
-        Pair { sim: sim.until_idle(), tap, sent: Vec::new() }
+        Pair { sim: sim.with_outages(&setup.outages).until_idle(), tap, sent: Vec::new() }
     }
 
     fn tap(&self) -> std::sync::MutexGuard<'_, Tap<T::Header>> {
@@ -64,6 +64,7 @@ impl<T: Transport> Pair<T> {
             deadline: None,
             tenant: 0,
             coflow: None,
+            background: false,
         });
         id
     }
@@ -91,14 +92,14 @@ impl<T: Transport> Pair<T> {
         self.now()
     }
 
-    /// Runs until no event is left, and asserts that every flow was delivered and acknowledged, that no packet is left, and that the
-    /// network has lost no byte without counting it.
+    /// Runs until no event is left, and asserts that every flow was delivered and acknowledged, or aborted, that no packet is left, and
+    /// that the network has lost no byte without counting it.
     ///
     /// # Panics
     /// If that does not hold by `limit`.
     pub fn run_to_end(&mut self, limit: Time) -> Time {
         let end = self.run(limit);
-        for delivery in self.sim.observer().flows.values() {
+        for delivery in self.sim.observer().flows.values().filter(|delivery| delivery.aborted.is_none()) {
             assert!(delivery.received.is_some(), "by {end}, of {:?} only {} came", delivery.flow, delivery.bytes);
             assert!(delivery.acknowledged.is_some(), "by {end}, its source does not know that {:?} came", delivery.flow);
         }

@@ -2,7 +2,7 @@
 
 use flowloom_core::{Bytes, Duration, Memory, Network, NodeId, Rate, Switching, Time, WireProfile};
 
-use crate::{Routing, SimSetup};
+use crate::{Outage, Routing, SimSetup};
 
 /// The network that a [`Pair`](super::Pair) runs on.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct PairSetup {
     pub memory: Memory,
     /// The seed of every random stream.
     pub seed: u64,
+    /// When nodes are down, to come back without their state.
+    pub outages: Vec<Outage>,
     /// Whether [`Pair::sent`](super::Pair::sent) is kept.
     pub log: bool,
 }
@@ -39,6 +41,7 @@ impl Default for PairSetup {
             wire: WireProfile::IP_1500,
             memory: Memory::PerPort(Bytes::new(36_864)),
             seed: 1,
+            outages: Vec::new(),
             log: true,
         }
     }

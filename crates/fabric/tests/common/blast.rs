@@ -6,8 +6,8 @@ use std::collections::{HashMap, VecDeque};
 use std::marker::PhantomData;
 
 use flowloom_core::{
-    Bytes, Discipline, Ecn, Endpoint, Event, Flow, FlowId, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport,
-    Wire, WireProfile,
+    AbortReason, Bytes, Discipline, Ecn, Endpoint, Event, Flow, FlowId, Nic, NoControl, NodeId, Packet, PortSite, Site, Time,
+    Transport, Wire, WireProfile,
 };
 
 /// The kind of a packet.
@@ -84,6 +84,14 @@ impl<X: Copy + Default> Blaster<X> {
     pub fn open_in(&mut self, flow: &Flow, class: u8) {
         self.expect(flow);
         self.sending.push_back(Sending { flow: *flow, class, next: 0 });
+    }
+
+    /// Gives up a flow from here, unless all of it is acknowledged.
+    pub fn abort(&mut self, flow: FlowId, reason: AbortReason) {
+        self.sending.retain(|sending| sending.flow.id != flow);
+        if self.sent.remove(&flow).is_some() {
+            self.events.push_back(Event::Aborted { flow, reason });
+        }
     }
 
     /// Registers a flow that the scheme sends itself, so that its last acknowledgement is reported.

@@ -3,7 +3,7 @@
 use flowloom_core::{
     Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Rate, Switching, Time, Transport, WireProfile, topology,
 };
-use flowloom_fabric::{Fault, Faulty, Observer, Report, Routing, Sim, SimSetup};
+use flowloom_fabric::{AimedFault, Fault, Faulty, Observer, Report, Routing, Sim, SimSetup};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -66,6 +66,7 @@ pub fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time) -> Flow {
         deadline: None,
         tenant: 0,
         coflow: None,
+        background: false,
     }
 }
 
@@ -108,6 +109,18 @@ pub fn watch_faulty<T: Transport, O: Observer<T::Header>>(
     flows: Vec<Flow>,
     observer: O,
     faults: impl Fn(u32) -> Vec<Fault>,
+) -> (Report, O) {
+    let aimed = |link| faults(link).into_iter().map(AimedFault::from).collect();
+    watch_aimed::<T, O>(config, setup, flows, observer, aimed)
+}
+
+/// As [`watch_faulty`], with faults that strike only some packets.
+pub fn watch_aimed<T: Transport, O: Observer<T::Header>>(
+    config: &T::Config,
+    setup: SimSetup,
+    flows: Vec<Flow>,
+    observer: O,
+    faults: impl Fn(u32) -> Vec<AimedFault>,
 ) -> (Report, O) {
     let seed = setup.seed;
     let mut sim = Sim::<T, Faulty<T::Port>, O>::with_ports(config, setup, flows, observer, |port, site| {

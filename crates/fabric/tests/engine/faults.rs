@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, Memory, NodeId, Packet, Time, topology};
-use flowloom_fabric::{Fault, Observer, Routing, SimSetup};
+use flowloom_fabric::{Aim, AimedFault, Fault, Observer, PacketKind, Routing, SimSetup};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Header, Kind, Plain};
-use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, watch_faulty};
+use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, watch_aimed, watch_faulty};
 use crate::common::watch::Log;
 
 /// The middle link of a dumbbell, from left to right.
@@ -231,4 +231,40 @@ fn a_lost_answer_leaves_the_flow_received_and_not_acknowledged() {
     assert_eq!((report.records[0].received, report.records[0].acknowledged), (ns(3 * 1400), Time::MAX));
     assert_eq!(log.dropped.iter().map(|(_, _, packet, _)| packet.header.kind).collect::<Vec<_>>(), [Kind::Ack(true)]);
     assert_eq!(report.records[0].dropped_packets, 0, "only data counts against the flow");
+}
+
+/// Flow 0 goes from left to right and flow 1 from right to left. Packets of the given aim are lost on the way from left to right.
+fn aimed(packets: PacketKind, flow_hit: Option<u32>) -> [(bool, bool); 2] {
+    let flows = vec![flow(0, 0, 2, 14_600, Time::ZERO), flow(1, 2, 0, 14_600, Time::ZERO)];
+    let fault = AimedFault { fault: Fault::Loss(1.0), aim: Aim { packets, flow: flow_hit.map(FlowId) } };
+    let faults = |link| if link == MIDDLE { vec![fault] } else { Vec::new() };
+    let (report, ()) = watch_aimed::<Blast<Plain>, ()>(&(), dumbbell(), flows, (), faults);
+    [0, 1].map(|flow| (report.records[flow].received < Time::MAX, report.records[flow].acknowledged < Time::MAX))
+}
+
+#[test]
+fn a_fault_strikes_only_the_packets_that_it_is_aimed_at() {
+    let (all, lost, unacknowledged) = ((true, true), (false, false), (true, false));
+    assert_eq!(aimed(PacketKind::All, None), [lost, unacknowledged]);
+    assert_eq!(aimed(PacketKind::Data, None), [lost, all]);
+    assert_eq!(aimed(PacketKind::Control, None), [all, unacknowledged]);
+    assert_eq!(aimed(PacketKind::All, Some(0)), [lost, all]);
+    assert_eq!(aimed(PacketKind::All, Some(1)), [all, unacknowledged]);
+    assert_eq!(aimed(PacketKind::Data, Some(1)), [all, all], "flow 1 has no data on this way");
+    assert_eq!(aimed(PacketKind::Control, Some(0)), [all, all], "flow 0 has no control packets on this way");
+}
+
+/// The random numbers of a fault are drawn for the packets that it is aimed at, so other traffic does not change what it does to them.
+#[test]
+fn packets_that_a_fault_is_not_aimed_at_do_not_change_what_it_does() {
+    let lost = |others: u32| -> Vec<u64> {
+        let flows = (0..=others).map(|id| flow(id, id % 2, 2 + id % 2, 1_460_000, Time::ZERO)).collect();
+        let fault = AimedFault { fault: Fault::Loss(0.1), aim: Aim { packets: PacketKind::Data, flow: Some(FlowId(0)) } };
+        let faults = |link| if link == MIDDLE { vec![fault] } else { Vec::new() };
+        let (_, log) = watch_aimed::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults);
+        assert!(log.dropped.iter().all(|(_, _, packet, _)| packet.flow == FlowId(0)));
+        log.dropped.iter().map(|(_, _, packet, _)| packet.offset.get()).collect()
+    };
+    assert!(is_share(lost(0).len() as u64, 1000, 0.1));
+    assert_eq!(lost(0), lost(3));
 }

@@ -2,9 +2,11 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod ends;
 mod faults;
 mod loops;
 mod order;
+mod outages;
 mod queueing;
 mod routing;
 mod service;

@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use flowloom_core::{
-    Bytes, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, NodeKind, Packet, Placement, PortSite, Site, Time, Transport,
-    topology,
+    Bytes, DropReason, Endpoint, Event, Flow, FlowId, Network, Nic, NodeId, NodeKind, Packet, Placement, PortSite, Site, Time,
+    Transport, topology,
 };
 use flowloom_fabric::pair::{Fate, Pair, PairSetup};
+use flowloom_fabric::{ControlCounters, Outage, Sim};
 use flowloom_transports::disciplines::{Buffer, StrictPriority};
 
 use crate::common::blast::{Blaster, Header, Kind};
@@ -149,6 +150,11 @@ fn every_switch_on_the_path_gets_a_request_and_answers() {
         assert_eq!(requested, path, "{name}");
         let answers = log.arrived.iter().filter(|(_, node, packet)| *node == src && path.contains(&packet.src)).count();
         assert_eq!(answers, path.len(), "{name}");
+        for ControlCounters { node, received, sent } in report.controls.iter().copied() {
+            let messages = u64::from(path.contains(&node));
+            assert_eq!((received, sent), (messages, messages), "{name}");
+        }
+        assert_eq!(report.controls.len(), report.network.switches().count(), "{name}");
         let network = &report.network;
         let last = *path.last().expect("a switch");
         let slot = network.host_rate(src).transmit_time(wire.control);
@@ -216,4 +222,29 @@ fn the_hook_sees_packets_to_and_from_arbitrators() {
         assert!(pair.flow(flow).received.is_none(), "the flow waits for an answer");
         assert_eq!(pair.sent().iter().filter(|sent| sent.fate == Fate::Drop).count(), 1);
     }
+}
+
+/// One switch. Its arbitrator is down from 10 to 20 µs: it forwards packets, but does not answer the second flow's request. It comes
+/// up without knowing the first flow, so the third flow, which is larger than the first, has the top class.
+#[test]
+fn an_arbitrator_comes_back_without_its_flows() {
+    let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
+    let switch = NodeId(4);
+    let start = |at_us: u64| ns(at_us * 1000);
+    let flows = vec![flow(0, 0, 1, 14_600, Time::ZERO), flow(1, 2, 3, 1460, start(12)), flow(2, 0, 1, 29_200, start(30))];
+    let outage = Outage { node: switch, from: start(10), to: start(20) };
+    let mut sim = Sim::<Pase, StrictPriority, Log<_>>::new(&(), setup(network), flows, Log::default()).with_outages(&[outage]);
+    while sim.step(1 << 10) {}
+    let (report, log) = sim.finish().expect("conservation");
+    assert_eq!(report.controls, [ControlCounters { node: switch, received: 2, sent: 2 }]);
+    let [first, unanswered, third] = [report.records[0], report.records[1], report.records[2]];
+    assert!(first.received > start(10) && first.received < start(20) && third.received < Time::MAX);
+    assert_eq!((unanswered.sent_bytes, unanswered.is_over()), (0, false), "the toy does not repeat requests");
+    assert_eq!(
+        log.dropped.iter().map(|(_, _, packet, why)| (packet.flow.0, *why)).collect::<Vec<_>>(),
+        [(1, DropReason::NodeDown)]
+    );
+    let classes: BTreeSet<u8> =
+        log.sent.iter().filter(|(_, _, p)| p.flow.0 == 2 && p.payload_bytes > 0).map(|(_, _, p)| p.class).collect();
+    assert_eq!(classes, BTreeSet::from([0]));
 }

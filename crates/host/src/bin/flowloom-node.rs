@@ -155,6 +155,7 @@ where
 fn print_notice(notice: Notice, options: &Options) -> io::Result<()> {
     match notice {
         Notice::Acknowledged { flow } => println!("acknowledged flow={}", flow.0),
+        Notice::Aborted { flow, reason } => println!("aborted flow={} reason={}", flow.0, reason.name()),
         Notice::Received { flow, src, data } => {
             if let Some(directory) = &options.save {
                 fs::write(directory.join(flow.0.to_string()), &data)?;

@@ -117,6 +117,7 @@ pub fn report(network: &Network, wire: &WireProfile, flows: &[Flow], received: &
         end: records.iter().map(|record| record.acknowledged).max().unwrap_or(Time::ZERO),
         records,
         ports: Vec::new(),
+        controls: Vec::new(),
         packet_hops: 0,
         data_packets: flows.iter().map(|flow| wire.packets(flow.size)).sum(),
         events: 0,

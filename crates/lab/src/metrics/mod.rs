@@ -9,7 +9,7 @@ mod table;
 mod tests;
 
 use flowloom_core::{Bytes, Duration, Flow, Time, WireProfile};
-use flowloom_fabric::Report;
+use flowloom_fabric::{Abort, Report};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use crate::ideal::UnloadedTimes;
 
 pub use ports::{Drops, HopQueue, HopUtilisation};
 pub use stats::{Stats, mean, percentile};
-pub use summary::{Distribution, Requests, RunInfo, SizeBin, Summary, Tenant};
+pub use summary::{Background, ControlMessages, Distribution, Requests, RunInfo, SizeBin, Summary, Tenant, TierMessages};
 pub use table::{Column, columns};
 
 /// Which event ends a flow.
@@ -36,8 +36,10 @@ pub enum FctEnd {
 pub struct Row {
     /// The flow.
     pub flow: Flow,
-    /// When it ended, `None` if the run ended first.
+    /// When it ended, `None` if the run ended first or it was aborted.
     pub finish: Option<Time>,
+    /// When and why it was aborted, if it was. Such a flow has no finish.
+    pub aborted: Option<Abort>,
     /// How long the flow takes when it is alone in the network, to the same kind of end, plus the request's delay. More than zero.
     pub optimum: Duration,
     /// The time before the flow's start that the network does not see: the request's way and the application's time.
@@ -61,22 +63,31 @@ impl Row {
     pub fn slowdown(&self) -> Option<f64> {
         self.fct().map(|fct| fct.as_ps() as f64 / self.optimum.as_ps() as f64)
     }
-    /// Whether it finished by its deadline; `None` if it has none. A flow that is unfinished is late.
+    /// Whether it finished by its deadline; `None` if it has none. A flow that is unfinished or aborted is late.
     pub fn on_time(&self) -> Option<bool> {
         self.flow.deadline.map(|deadline| self.finish.is_some_and(|finish| finish <= deadline))
     }
 }
 
 /// One row for each flow of a run, in the report's order. The optimum of a flow is the closed form, or the measured one of `solo`, which
-/// has one for each flow of the workload by its id. `request_delay` is added to completion times and optima.
+/// has one for each flow of the workload by its id. `request_delay` is added to completion times and optima. Background flows have rows
+/// only if `background` is set.
 ///
 /// # Panics
 /// If `solo` lacks a flow.
-pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, request_delay: Duration, solo: Option<&[Duration]>) -> Vec<Row> {
+pub fn rows(
+    report: &Report,
+    wire: &WireProfile,
+    end: FctEnd,
+    request_delay: Duration,
+    background: bool,
+    solo: Option<&[Duration]>,
+) -> Vec<Row> {
     assert_eq!(report.flows.len(), report.records.len(), "one record for each flow");
     let mut unloaded = UnloadedTimes::new(&report.network, wire);
     let flows = report.flows.iter().zip(&report.records);
     flows
+        .filter(|(flow, _)| background || !flow.background)
         .map(|(flow, record)| {
             let finish = match end {
                 FctEnd::Receiver => record.received,
@@ -85,7 +96,8 @@ pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, request_delay: Dur
             let optimum = solo.map_or_else(|| closed_form(&mut unloaded, flow, end), |solo| solo[flow.id.0 as usize]);
             Row {
                 flow: *flow,
-                finish: (finish != Time::MAX).then_some(finish),
+                finish: (finish != Time::MAX && record.aborted.is_none()).then_some(finish),
+                aborted: record.aborted,
                 optimum: optimum + request_delay,
                 request_delay,
                 delivered: Bytes::new(record.delivered_bytes),
@@ -97,7 +109,7 @@ pub fn rows(report: &Report, wire: &WireProfile, end: FctEnd, request_delay: Dur
         .collect()
 }
 
-fn closed_form(unloaded: &mut UnloadedTimes<'_>, flow: &Flow, end: FctEnd) -> Duration {
+pub(crate) fn closed_form(unloaded: &mut UnloadedTimes<'_>, flow: &Flow, end: FctEnd) -> Duration {
     match end {
         FctEnd::Receiver => unloaded.received(flow),
         FctEnd::Sender => unloaded.received(flow) + unloaded.acknowledgement(flow),

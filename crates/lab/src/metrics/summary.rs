@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use flowloom_core::{Bytes, Duration, NodeId, Time};
-use flowloom_fabric::{CLASSES, Report};
+use flowloom_fabric::{CLASSES, ControlCounters, Report};
 use serde::Serialize;
 
 use super::ports::Hops;
@@ -84,6 +84,44 @@ pub struct Tenant {
     pub requests: Option<Requests>,
 }
 
+/// Background flows. They are in no other number of a summary that is about flows, unless the scenario asks for that.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Background {
+    /// How many started.
+    pub flows: usize,
+    /// How many of these finished, which means that their senders know that every byte has arrived.
+    pub finished: usize,
+    /// Payload delivered.
+    pub bytes: u64,
+    /// Payload delivered by all of them together, per unit of time from the first start to the end of the run, in 10^9 b/s.
+    pub goodput_gbps: Option<f64>,
+}
+
+/// The messages that control endpoints handled and sent. A message is a packet.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ControlMessages {
+    /// Those of all control endpoints.
+    #[serde(flatten)]
+    pub all: TierMessages,
+    /// Those of the control endpoints of each tier.
+    pub by_tier: BTreeMap<String, TierMessages>,
+}
+
+/// The messages of some control endpoints.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct TierMessages {
+    /// How many endpoints there are.
+    pub endpoints: usize,
+    /// Messages that were delivered to them.
+    pub received: u64,
+    /// Messages that they sent.
+    pub sent: u64,
+    /// Messages that were delivered to them, per second of simulated time; `None` if no time passed.
+    pub received_per_s: Option<f64>,
+    /// The same of the endpoint that was sent the most.
+    pub received_per_s_max: Option<f64>,
+}
+
 /// The summary of one run. A number that is not defined, such as the mean of no values, is `None`, and null in JSON.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
@@ -95,6 +133,8 @@ pub struct Summary {
     pub flows: usize,
     /// How many of these finished. The others are missing from every statistic of finished flows.
     pub finished: usize,
+    /// How many flows were aborted. They are not finished, and have missed their deadlines.
+    pub aborted: usize,
     /// How many flows of the workload had not started when the run ended. They are missing from everything.
     pub not_started: usize,
     /// Slowdown: flow completion time over optimum.
@@ -127,6 +167,10 @@ pub struct Summary {
     pub timeouts: u64,
     /// How many of these came directly after another one without progress, as the second of a series (PIAS, §III-B3).
     pub second_timeouts: u64,
+    /// The background flows, if there are any.
+    pub background: Option<Background>,
+    /// The messages of control endpoints, if there are any.
+    pub control_messages: Option<ControlMessages>,
     /// How many data packets left their sources, where each transmission counts.
     pub data_packets: u64,
     /// How many data and control packets left a port, by priority class from 0. The last entry includes all higher classes.
@@ -167,6 +211,7 @@ impl Summary {
             seed: run.seed,
             flows: rows.len(),
             finished: optima.len(),
+            aborted: rows.iter().filter(|row| row.aborted.is_some()).count(),
             not_started: report.not_started,
             slowdown: spread(&all, size_bins, Row::slowdown),
             nfct: fct.all.mean.zip(mean(&optima)).map(|(fct, optimum)| fct / optimum),
@@ -183,6 +228,8 @@ impl Summary {
             retransmissions: total(&all, |row| row.retransmissions),
             timeouts: total(&all, |row| row.timeouts),
             second_timeouts: total(&all, |row| row.second_timeouts),
+            background: background(report),
+            control_messages: control_messages(report),
             data_packets: report.data_packets,
             sent_by_class: hops.sent_by_class(),
             packet_hops: report.packet_hops,
@@ -195,6 +242,41 @@ impl Summary {
     }
 }
 
+fn background(report: &Report) -> Option<Background> {
+    let flows = || report.flows.iter().zip(&report.records).filter(|(flow, _)| flow.background);
+    let span = report.end.saturating_since(flows().map(|(flow, _)| flow.start).min()?);
+    let bytes = flows().map(|(_, record)| record.delivered_bytes).sum();
+    Some(Background {
+        flows: flows().count(),
+        finished: flows().filter(|(_, record)| record.acknowledged != Time::MAX && record.aborted.is_none()).count(),
+        bytes,
+        goodput_gbps: (span > Duration::ZERO).then(|| 8.0 * bytes as f64 / 1e9 / span.as_secs_f64()),
+    })
+}
+
+fn control_messages(report: &Report) -> Option<ControlMessages> {
+    let messages = |counters: &[&ControlCounters]| {
+        let received = counters.iter().map(|counters| counters.received).sum();
+        let per_s = |received: u64| (report.end > Time::ZERO).then(|| received as f64 / report.end.as_secs_f64());
+        TierMessages {
+            endpoints: counters.len(),
+            received,
+            sent: counters.iter().map(|counters| counters.sent).sum(),
+            received_per_s: per_s(received),
+            received_per_s_max: per_s(counters.iter().map(|counters| counters.received).max().unwrap_or(0)),
+        }
+    };
+    let mut by_tier: BTreeMap<String, Vec<&ControlCounters>> = BTreeMap::new();
+    for counters in &report.controls {
+        by_tier.entry(report.network.node(counters.node).tier.clone()).or_default().push(counters);
+    }
+    let all: Vec<&ControlCounters> = report.controls.iter().collect();
+    (!all.is_empty()).then(|| ControlMessages {
+        all: messages(&all),
+        by_tier: by_tier.into_iter().map(|(tier, counters)| (tier, messages(&counters))).collect(),
+    })
+}
+
 fn fct_us(row: &Row) -> Option<f64> {
     row.fct().map(Duration::as_us_f64)
 }
@@ -203,10 +285,11 @@ fn total(rows: &[&Row], of: impl Fn(&Row) -> u32) -> u64 {
     rows.iter().map(|row| u64::from(of(row))).sum()
 }
 
-/// The active interval, which lasts from the first start to the last finish, or to the end of the run if a flow is unfinished.
+/// The active interval, which lasts from the first start to the last finish or abortion, or to the end of the run if a flow is open.
 fn active<'a>(rows: impl Iterator<Item = &'a Row> + Clone, end: Time) -> Duration {
     let first = rows.clone().map(|row| row.flow.start).min();
-    let last = rows.map(|row| row.finish.unwrap_or(end)).max();
+    let over = |row: &Row| row.finish.or(row.aborted.map(|abort| abort.at));
+    let last = rows.map(|row| over(row).unwrap_or(end)).max();
     first.zip(last).map_or(Duration::ZERO, |(first, last)| last.saturating_since(first))
 }
 

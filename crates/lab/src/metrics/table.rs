@@ -17,6 +17,8 @@ pub enum Column {
     I64(Vec<i64>),
     /// Numbers; NaN stands for none.
     F64(Vec<f64>),
+    /// One of a few words; an empty text stands for none.
+    Word(Vec<&'static str>),
 }
 
 /// The columns of `flows.parquet` by name, in order. Instants and spans are in seconds. In a run of an hour, a double holds an instant
@@ -40,5 +42,6 @@ pub fn columns(rows: &[Row]) -> Vec<(&'static str, Column)> {
         ("coflow", Column::I64(column(rows, |row| row.flow.coflow.map_or(-1, i64::from)))),
         ("retransmissions", Column::U32(column(rows, |row| row.retransmissions))),
         ("timeouts", Column::U32(column(rows, |row| row.timeouts))),
+        ("aborted", Column::Word(column(rows, |row| row.aborted.map_or("", |abort| abort.reason.name())))),
     ]
 }

@@ -138,7 +138,7 @@ pub enum SwitchingMode {
     StoreAndForward,
 }
 
-/// Something that goes wrong on some links.
+/// Something that goes wrong on some links, or at a node.
 ///
 /// `where` names them: a hop by the tiers it joins in the direction of travel (`"leaf-spine"` is the way up, `"spine-leaf"` the way
 /// down), one link by its nodes (`"l0-s2"`), or `"all"`.
@@ -155,6 +155,24 @@ pub enum FaultSpec {
     Reorder(Reorder),
     /// Links are down for a while, in both directions.
     LinkDown(LinkDown),
+    /// A host, or the control endpoint of a switch, is down for a while and comes back without its state.
+    ///
+    /// Packets for it are dropped. A switch goes on forwarding. If a host goes down, its open flows and those to it are aborted, and flows that
+    /// would start there are aborted until it is up again. The other end of an aborted flow is not told.
+    NodeDown(NodeDown),
+}
+
+/// Which packets a fault strikes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultPackets {
+    /// All packets.
+    #[default]
+    All,
+    /// Packets with payload.
+    Data,
+    /// Packets without payload: acknowledgements, requests, tokens, messages of control endpoints.
+    Control,
 }
 
 /// A fault that strikes each packet independently of the others.
@@ -168,6 +186,13 @@ pub struct Random {
     /// The probability that it strikes a packet.
     #[schemars(range(min = 0, max = 1), example = 0.01)]
     pub probability: f64,
+    /// Which packets it strikes.
+    #[serde(default)]
+    pub packets: FaultPackets,
+    /// The number of the flow whose packets it strikes. Without it, it strikes packets of all flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 4_294_967_295_u32))]
+    pub flow: Option<u32>,
 }
 
 /// Packets are held back.
@@ -181,6 +206,13 @@ pub struct Reorder {
     /// The probability that it strikes a packet.
     #[schemars(range(min = 0, max = 1), example = 0.01)]
     pub probability: f64,
+    /// Which packets it strikes.
+    #[serde(default)]
+    pub packets: FaultPackets,
+    /// The number of the flow whose packets it strikes. Without it, it strikes packets of all flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 4_294_967_295_u32))]
+    pub flow: Option<u32>,
     /// The longest time for which a packet is held back. The time is uniform up to this.
     #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub delay: Quantity<Duration>,
@@ -202,13 +234,17 @@ pub struct LinkDown {
     pub to: Quantity<Duration>,
 }
 
-impl FaultSpec {
-    /// The text that names the links it strikes.
-    pub fn place(&self) -> &str {
-        match self {
-            FaultSpec::Loss(random) | FaultSpec::Corrupt(random) | FaultSpec::Duplicate(random) => &random.place,
-            FaultSpec::Reorder(reorder) => &reorder.place,
-            FaultSpec::LinkDown(down) => &down.place,
-        }
-    }
+/// A node is down.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeDown {
+    /// The name of a host, such as `h0`, of a switch with a control endpoint, or of the control host, `arbiter`.
+    #[schemars(example = &"h0")]
+    pub node: String,
+    /// When it goes down.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
+    pub from: Quantity<Duration>,
+    /// When it comes up again.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
+    pub to: Quantity<Duration>,
 }

@@ -1,5 +1,6 @@
 //! The scenario as a user writes it. Every key has a documentation comment, from which the JSON schema and the reference are made.
 
+mod background;
 mod check;
 mod fabric;
 mod host;
@@ -20,7 +21,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-pub use fabric::{Fabric, FaultSpec, LinkDown, Random, Reorder, RoutingMode, Run, SharingMode, SwitchingMode, WirePreset};
+pub use background::{Background, WorkloadTable};
+pub use fabric::{
+    Fabric, FaultPackets, FaultSpec, LinkDown, NodeDown, Random, Reorder, RoutingMode, Run, SharingMode, SwitchingMode,
+    WirePreset,
+};
 pub use host::HostRef;
 pub use mix::{Mix, Part, Parts};
 pub(crate) use toml_text::TomlText;
@@ -54,7 +59,7 @@ pub struct Spec {
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultSpec>,
     /// Which flows there are.
-    pub workload: WorkloadSpec,
+    pub workload: WorkloadTable,
     /// Which transport runs.
     pub transport: TransportSpec,
     /// What results are made of.

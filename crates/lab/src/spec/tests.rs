@@ -34,7 +34,7 @@ fn defaults_are_those_of_the_phost_paper() {
     let spec = load(SMALL, &[]);
     assert_eq!(spec.topology, Topology::LeafSpine(LeafSpine::default()));
     assert_eq!(spec.fabric.buffer, Quantity(Bytes::new(36_864)));
-    let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload else { panic!("{:?}", spec.workload) };
+    let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload.spec else { panic!("{:?}", spec.workload) };
     assert_eq!((poisson.load_link, poisson.matrix, &poisson.deadline), (LoadLink::Host, MatrixKind::AllToAll, &None));
     assert_eq!(spec.run, Run::default());
     assert_eq!(spec.metrics.size_bins.len(), 4);
@@ -76,7 +76,7 @@ fn overrides_are_toml_or_bare_words() {
     );
     let Topology::LeafSpine(topology) = &spec.topology else { panic!("{:?}", spec.topology) };
     assert_eq!(topology.delay, Quantity(Duration::from_us(1)));
-    let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload else { panic!("{:?}", spec.workload) };
+    let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload.spec else { panic!("{:?}", spec.workload) };
     assert_eq!(poisson.load, 0.8);
     assert_eq!(poisson.sizes, Sizes::Uniform(Uniform { uniform: [2_000, 198_000].map(|bytes| Quantity(Bytes::new(bytes))) }));
     let deadline = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(25)), floor: 0.0 };
@@ -228,16 +228,23 @@ fn fabric() -> impl Strategy<Value = Fabric> {
 }
 
 fn fault() -> impl Strategy<Value = FaultSpec> {
-    let random = ("\\PC{0,9}", share()).prop_map(|(place, probability)| Random { place, probability });
+    let packets = || prop::sample::select(vec![FaultPackets::All, FaultPackets::Data, FaultPackets::Control]);
+    let random = ("\\PC{0,9}", share(), packets(), option::of(any::<u32>()))
+        .prop_map(|(place, probability, packets, flow)| Random { place, probability, packets, flow });
     prop_oneof![
         (random, 0..3)
             .prop_map(|(random, kind)| [FaultSpec::Loss, FaultSpec::Corrupt, FaultSpec::Duplicate][kind as usize](random)),
-        ("all", share(), duration()).prop_map(|(place, probability, delay)| FaultSpec::Reorder(Reorder {
-            place,
-            probability,
-            delay
-        })),
+        ("all", share(), duration(), packets(), option::of(any::<u32>())).prop_map(
+            |(place, probability, delay, packets, flow)| FaultSpec::Reorder(Reorder {
+                place,
+                probability,
+                delay,
+                packets,
+                flow
+            })
+        ),
         ("all", duration(), duration()).prop_map(|(place, from, to)| FaultSpec::LinkDown(LinkDown { place, from, to })),
+        ("\\PC{0,9}", duration(), duration()).prop_map(|(node, from, to)| FaultSpec::NodeDown(NodeDown { node, from, to })),
     ]
 }
 
@@ -299,12 +306,20 @@ fn kind() -> impl Strategy<Value = WorkloadKind> {
     ]
 }
 
-fn workload() -> impl Strategy<Value = WorkloadSpec> {
+fn background() -> impl Strategy<Value = Background> {
+    let matrix = option::of(prop::sample::select(MatrixKind::ALL.to_vec()));
+    let hosts = || option::of(prop_oneof![(0..100_000u32).prop_map(HostRef::Number), "h[0-9]".prop_map(HostRef::Name)]);
+    (hosts(), hosts(), option::of(1..=1_000_000u32), matrix, duration(), option::of(bytes()))
+        .prop_map(|(src, dst, pairs, matrix, start, size)| Background { src, dst, pairs, matrix, start, size })
+}
+
+fn workload() -> impl Strategy<Value = WorkloadTable> {
     let part = || ("\\PC{0,9}", duration(), kind()).prop_map(|(name, start, kind)| Part { name, start, kind });
-    prop_oneof![
+    let spec = prop_oneof![
         kind().prop_map(WorkloadSpec::One),
         vec(part(), 1..4).prop_map(|parts| WorkloadSpec::Several(Mix::Mix(Parts { parts }))),
-    ]
+    ];
+    (spec, vec(background(), 0..3)).prop_map(|(spec, background)| WorkloadTable { spec, background })
 }
 
 fn transport() -> impl Strategy<Value = TransportSpec> {
@@ -332,8 +347,15 @@ fn spec() -> impl Strategy<Value = Spec> {
     let ends = prop::sample::select(vec![FctEnd::Receiver, FctEnd::Sender]);
     let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Solo]);
     let series = btree_set(prop::sample::select(vec![SeriesKind::Pending]), 0..2);
-    let metrics = (ends, optima, duration(), vec(bytes(), 0..5), series).prop_map(
-        |(fct_end, optimum, request_delay, size_bins, series)| Metrics { fct_end, optimum, request_delay, size_bins, series },
+    let metrics = (ends, optima, duration(), any::<bool>(), vec(bytes(), 0..5), series).prop_map(
+        |(fct_end, optimum, request_delay, background, size_bins, series)| Metrics {
+            fct_end,
+            optimum,
+            request_delay,
+            background,
+            size_bins,
+            series,
+        },
     );
     (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics).prop_map(
         |(run, topology, fabric, faults, workload, transport, metrics)| Spec {

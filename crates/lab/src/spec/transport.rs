@@ -91,6 +91,9 @@ pub struct Metrics {
     /// does not show.
     #[schemars(extend("x-min" = "0s", "x-max" = "3600s"))]
     pub request_delay: Quantity<Duration>,
+    /// Whether background flows count as all others in the results. Otherwise they are left out of everything but the summary's `background`,
+    /// and of course the counters of ports, which see all packets.
+    pub background: bool,
     /// Slowdowns and completion times are also given for bins of flow sizes. A bin has the flows above one of these sizes and up to the
     /// next. The sizes ascend from 0.
     #[schemars(transform = bin_range)]
@@ -134,6 +137,7 @@ impl Default for Metrics {
             fct_end: FctEnd::default(),
             optimum: Optimum::default(),
             request_delay: Quantity::default(),
+            background: false,
             size_bins,
             series: BTreeSet::from([SeriesKind::Pending]),
         }

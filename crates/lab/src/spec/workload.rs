@@ -376,6 +376,15 @@ impl WorkloadKind {
         }
     }
 
+    /// The traffic matrix of all flows, where there is one.
+    pub fn matrix(&self) -> Option<MatrixKind> {
+        match self {
+            WorkloadKind::Poisson(Poisson { matrix, .. }) | WorkloadKind::Burst(Burst { matrix, .. }) => Some(*matrix),
+            WorkloadKind::Permutation(_) => Some(MatrixKind::Permutation),
+            WorkloadKind::Incast(_) | WorkloadKind::ClosedLoop(_) | WorkloadKind::Trace(_) => None,
+        }
+    }
+
     /// The tenants, none if there is just one.
     pub fn tenants(&self) -> &[Tenant] {
         match self {

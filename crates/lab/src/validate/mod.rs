@@ -11,7 +11,7 @@ use flowloom_fabric::Routing;
 
 use crate::catalogue::{self, TransportEntry};
 use crate::parameters::{BadParameter, Parameters};
-use crate::spec::{Fabric, FaultSpec, Metrics, Run, Scenario, SharingMode, Spec, SwitchingMode, Topology, WorkloadSpec};
+use crate::spec::{Fabric, FaultSpec, Metrics, Run, Scenario, SharingMode, Spec, SwitchingMode, Topology, WorkloadTable};
 use crate::{ScenarioError, spec};
 
 /// A valid scenario: only the network, and the files that the scenario names, can still be at fault.
@@ -37,7 +37,7 @@ pub struct ValidSpec<'a> {
     /// What goes wrong.
     pub faults: &'a [FaultSpec],
     /// Which flows there are.
-    pub workload: &'a WorkloadSpec,
+    pub workload: &'a WorkloadTable,
     /// The transport that runs.
     pub transport: &'static TransportEntry,
     /// The parameters of the transport that runs.
@@ -150,12 +150,27 @@ fn memory(fabric: &Fabric, wire: &WireProfile, entry: &TransportEntry) -> Result
 }
 
 fn check_faults(faults: &[FaultSpec]) -> Result<(), ScenarioError> {
+    let mut nodes: Vec<(&str, Duration, Duration, usize)> = Vec::new();
     for (index, fault) in faults.iter().enumerate() {
-        if let FaultSpec::LinkDown(down) = fault
-            && down.to <= down.from
-        {
-            let message = format!("found {}; the link comes up after it went down at {}", down.to.0, down.from.0);
+        let (from, to, what) = match fault {
+            FaultSpec::LinkDown(down) => (down.from.0, down.to.0, "the link"),
+            FaultSpec::NodeDown(down) => (down.from.0, down.to.0, "the node"),
+            _ => continue,
+        };
+        if to <= from {
+            let message = format!("found {to}; {what} comes up after it went down at {from}");
             return Err(ScenarioError::at_key(format!("fault.{index}.to"), message));
+        }
+        if let FaultSpec::NodeDown(down) = fault {
+            nodes.push((&down.node, from, to, index));
+        }
+    }
+    nodes.sort_unstable();
+    for pair in nodes.windows(2) {
+        let ((node, _, up, _), (other, from, _, index)) = (pair[0], pair[1]);
+        if node == other && from <= up {
+            let message = format!("found {from}; {node} is down until {up} already, give one fault for both or a later time");
+            return Err(ScenarioError::at_key(format!("fault.{index}.from"), message));
         }
     }
     Ok(())

@@ -7,15 +7,33 @@ use flowloom_fabric::calendar::PAYLOADS_MAX;
 
 use crate::ScenarioError;
 use crate::spec::{
-    Bimodal, Burst, ClosedLoop, Deadline, Incast, Mix, Part, Permutation, Poisson, Sizes, Tenant, Uniform, WorkloadKind,
-    WorkloadSpec,
+    Background, Bimodal, Burst, ClosedLoop, Deadline, Incast, Mix, Part, Permutation, Poisson, Sizes, Tenant, Uniform,
+    WorkloadKind, WorkloadSpec, WorkloadTable,
 };
 use crate::workload::FLOWS_MAX;
 
-pub(super) fn check(spec: &WorkloadSpec) -> Result<(), ScenarioError> {
-    match spec {
-        WorkloadSpec::One(kind) => check_kind(kind),
-        WorkloadSpec::Several(Mix::Mix(mix)) => check_parts(&mix.parts),
+pub(super) fn check(table: &WorkloadTable) -> Result<(), ScenarioError> {
+    match &table.spec {
+        WorkloadSpec::One(kind) => check_kind(kind)?,
+        WorkloadSpec::Several(Mix::Mix(mix)) => check_parts(&mix.parts)?,
+    }
+    table.background.iter().enumerate().try_for_each(|(index, flows)| {
+        check_background(flows)
+            .map_err(|(key, message)| ScenarioError::at_key(format!("workload.background.{index}.{key}"), message))
+    })
+}
+
+/// Either `src` and `dst`, or `pairs`. An error has the key at fault, and what would be right.
+fn check_background(flows: &Background) -> Result<(), (&'static str, &'static str)> {
+    match (&flows.src, &flows.dst, flows.pairs, flows.matrix) {
+        (Some(_), Some(_), None, None) | (None, None, Some(_), _) => Ok(()),
+        (Some(_), None, None, _) => Err(("dst", "missing; give the host that receives the flow")),
+        (None, Some(_), None, _) => Err(("src", "missing; give the host that sends the flow")),
+        (None, None, None, _) => {
+            Err(("pairs", "missing; give src and dst for one flow, or pairs = 2 for two between random hosts"))
+        }
+        (_, _, Some(_), _) => Err(("pairs", "src or dst is given too; give either both of them or pairs")),
+        (Some(_), Some(_), None, Some(_)) => Err(("matrix", "it has no effect where src and dst are given; leave it out")),
     }
 }
 

@@ -54,7 +54,7 @@ fn append(all: &mut Workload, own: Workload) {
 }
 
 /// Sorts flows by start and renumbers them. Flows with the same start keep their order.
-fn in_order(Workload { mut flows, mut successors }: Workload) -> Workload {
+pub(super) fn in_order(Workload { mut flows, mut successors }: Workload) -> Workload {
     flows.sort_by_key(|flow| flow.start);
     if !successors.is_empty() {
         successors.resize(flows.len(), None);

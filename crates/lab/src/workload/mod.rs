@@ -14,9 +14,10 @@
 //! Each purpose has its own random stream at each source host, so that a change of one kind of choice does not change the others, and
 //! nothing depends on the transport or on the number of threads. Choices that belong to no host (requests, bursts, partners) are drawn
 //! from streams at [`NETWORK`](crate::random::NETWORK). Each part of a mix has a seed of its own, derived from the run's seed and the
-//! part's position.
+//! part's position. Background flows have streams by their position in the scenario.
 
 mod arrivals;
+mod background;
 mod closed_loop;
 mod deadlines;
 mod hosts;
@@ -35,7 +36,7 @@ use std::path::Path;
 use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
 use flowloom_fabric::Successor;
 
-use crate::spec::{self, WorkloadKind, WorkloadSpec};
+use crate::spec::{self, WorkloadKind, WorkloadSpec, WorkloadTable};
 use crate::{ScenarioError, limits};
 
 pub use sizes::distribution;
@@ -63,7 +64,7 @@ impl From<Vec<Flow>> for Workload {
 /// With the key, or the file and line: a file that cannot be read, sizes from a file that are no distribution, more senders than other
 /// hosts, a load on links that carry nothing, a trace that does not fit the network.
 pub fn generate(
-    spec: &WorkloadSpec,
+    table: &WorkloadTable,
     network: &Network,
     wire: &WireProfile,
     seed: u64,
@@ -73,10 +74,11 @@ pub fn generate(
         return Err(ScenarioError::at_key("topology", "found one host; flows need two"));
     }
     let context = Context { network, wire, seed, base_dir };
-    match spec {
-        WorkloadSpec::One(kind) => of_kind(kind, &context),
-        WorkloadSpec::Several(spec::Mix::Mix(parts)) => mix::workload(&parts.parts, &context),
-    }
+    let (workload, matrix) = match &table.spec {
+        WorkloadSpec::One(kind) => (of_kind(kind, &context)?, kind.matrix()),
+        WorkloadSpec::Several(spec::Mix::Mix(parts)) => (mix::workload(&parts.parts, &context)?, None),
+    };
+    background::add(workload, &table.background, matrix, &context)
 }
 
 fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Workload, ScenarioError> {
@@ -121,7 +123,7 @@ impl FlowList {
     /// Appends a flow without deadline, tenant and coflow, and returns it, so that the caller can set these.
     fn push(&mut self, start: Time, src: NodeId, dst: NodeId, size: Bytes) -> &mut Flow {
         let id = FlowId(u32::try_from(self.0.len()).expect("fewer than 2^32 flows"));
-        self.0.push(Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None });
+        self.0.push(Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None, background: false });
         self.0.last_mut().expect("just pushed")
     }
 }

@@ -48,7 +48,7 @@ fn requests(pair: &Pair<Fastpass>) -> Vec<(Time, u32)> {
 
 fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time, deadline: Option<Time>) -> Flow {
     let (src, dst, size) = (NodeId(src), NodeId(dst), Bytes::new(size));
-    Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None }
+    Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None, background: false }
 }
 
 /// A flow that is alone waits for its request and for the next beginning of an epoch. It then has a packet per slot, from the beginning

@@ -189,7 +189,17 @@ mod tests {
 
     fn flow(size: u64) -> Flow {
         let (src, dst) = (NodeId(0), NodeId(1));
-        Flow { id: FlowId(0), src, dst, size: Bytes::new(size), start: Time::ZERO, deadline: None, tenant: 0, coflow: None }
+        Flow {
+            id: FlowId(0),
+            src,
+            dst,
+            size: Bytes::new(size),
+            start: Time::ZERO,
+            deadline: None,
+            tenant: 0,
+            coflow: None,
+            background: false,
+        }
     }
 
     #[test]

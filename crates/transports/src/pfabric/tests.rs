@@ -29,7 +29,17 @@ fn is_data(sent: &SentPacket<Header>) -> bool {
 
 fn with_deadline(id: u32, size: u64, deadline: Option<Time>) -> Flow {
     let (src, dst) = (NodeId(0), NodeId(1));
-    Flow { id: FlowId(id), src, dst, size: Bytes::new(size), start: Time::ZERO, deadline, tenant: 0, coflow: None }
+    Flow {
+        id: FlowId(id),
+        src,
+        dst,
+        size: Bytes::new(size),
+        start: Time::ZERO,
+        deadline,
+        tenant: 0,
+        coflow: None,
+        background: false,
+    }
 }
 
 /// A flow that is alone sends its packets back to back: it takes all its wire bytes at line rate, and the delay.

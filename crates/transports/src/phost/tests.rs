@@ -31,6 +31,7 @@ fn flow(id: u32, src: u32, dst: u32, packets: u64) -> Flow {
         deadline: None,
         tenant: 0,
         coflow: None,
+        background: false,
     }
 }
 

@@ -141,7 +141,7 @@ proptest! {
         let mut host = Pias::host(&config, &site);
         for id in [0, 1] {
             let (src, dst, size) = (NodeId(0), NodeId(1), Bytes::new(14_600));
-            let flow = flowloom_core::Flow { id: FlowId(id), src, dst, size, start: Time::ZERO, deadline: None, tenant: 0, coflow: None };
+            let flow = flowloom_core::Flow { id: FlowId(id), src, dst, size, start: Time::ZERO, deadline: None, tenant: 0, coflow: None, background: false };
             host.open(Time::ZERO, &flow);
         }
         let mut now = Time::ZERO;

@@ -216,7 +216,8 @@ mod tests {
         let framing = Framing::new(NodeId(0), &WireProfile::IP_1500);
         let mut sender = Sender::new(&Config { gain: 0.0, ..config }, Kind::Dctcp, framing, true);
         let (src, dst, size) = (NodeId(0), NodeId(1), Bytes::new(1460 * packets));
-        let flow = Flow { id: FLOW, src, dst, size, start: Time::ZERO, deadline: None, tenant: 0, coflow: None };
+        let flow =
+            Flow { id: FLOW, src, dst, size, start: Time::ZERO, deadline: None, tenant: 0, coflow: None, background: false };
         sender.open(Time::ZERO, &flow, &mut Outbox::default());
         sender
     }

@@ -18,6 +18,7 @@ pub(super) fn flow(id: u32, src: u32, dst: u32, bytes: u64, start: Time) -> Flow
         deadline: None,
         tenant: 0,
         coflow: None,
+        background: false,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flowloom_core::Flow;
-use flowloom_fabric::{CLASSES, PortCounters, Report, SentCounters};
+use flowloom_core::{Flow, NodeId, Time};
+use flowloom_fabric::{CLASSES, ControlCounters, PortCounters, Report, SentCounters};
 use serde_json::Value;
 
 use super::super::{Column, columns};
@@ -24,6 +24,7 @@ fn placeholder(parent: &str) -> Option<&'static str> {
         "queue" | "utilisation" | "drops.by_hop" => Some("<hop>"),
         "drops.by_reason" => Some("<reason>"),
         "tenants" => Some("<tenant>"),
+        "control_messages.by_tier" => Some("<tier>"),
         _ => None,
     }
 }
@@ -56,8 +57,10 @@ fn types(path: &str, value: &Value, seen: &mut BTreeMap<String, BTreeSet<&'stati
 fn eventful() -> Report {
     let full = Flow { deadline: Some(super::us(50)), coflow: Some(1), ..flow(0, 1, 1460, 0) };
     let other = Flow { tenant: 1, ..flow(0, 1, 1460, 0) };
-    let mut report = report(vec![(full, Some(40)), (other, Some(40))]);
+    let background = Flow { background: true, ..flow(2, 3, 1460, 0) };
+    let mut report = report(vec![(full, Some(40)), (other, Some(40)), (background, None)]);
     report.data_packets = 1;
+    report.controls = vec![ControlCounters { node: NodeId(4), received: 1, sent: 1 }];
     for port in &mut report.ports {
         *port = PortCounters { sent: [SentCounters { packets: 1, bytes: 0 }; CLASSES], ..PortCounters::default() };
     }
@@ -69,7 +72,8 @@ fn the_summary_is_in_the_dictionary() {
     // Beside it, one of a request that did not get anywhere, and one of no flows: between them, all that can be null is.
     let barren = report(vec![(Flow { coflow: Some(1), ..flow(0, 1, 1460, 1000) }, None)]);
     let mut seen = BTreeMap::new();
-    for report in [eventful(), barren, report(vec![])] {
+    let instant = Report { end: Time::ZERO, ..eventful() };
+    for report in [eventful(), barren, report(vec![]), instant] {
         types("", &serde_json::to_value(summary(&report)).unwrap(), &mut seen);
     }
     let written: BTreeMap<String, String> = seen
@@ -97,6 +101,7 @@ fn the_columns_are_in_the_dictionary() {
         Column::I64(_) => "int64",
         Column::F64(values) if values[0].is_nan() => "double or null",
         Column::F64(_) => "double",
+        Column::Word(_) => "string or null",
     };
     let written: Vec<_> = columns(&rows).iter().map(|(name, column)| ((*name).to_owned(), kind(column).to_owned())).collect();
     assert_eq!(entries("flows.parquet"), written);

@@ -26,6 +26,7 @@ pub(super) fn flow(src: u32, dst: u32, bytes: u64, start_us: u64) -> Flow {
         deadline: None,
         tenant: 0,
         coflow: None,
+        background: false,
     }
 }
 
@@ -42,6 +43,7 @@ pub(super) fn report(flows: Vec<(Flow, Option<u64>)>) -> Report {
     };
     Report {
         ports: vec![PortCounters::default(); network.links().len()],
+        controls: Vec::new(),
         network: network.into(),
         not_started: 0,
         records: flows.iter().map(record).collect(),
@@ -54,7 +56,7 @@ pub(super) fn report(flows: Vec<(Flow, Option<u64>)>) -> Report {
 }
 
 pub(super) fn receiver_rows(report: &Report) -> Vec<Row> {
-    rows(report, &WIRE, FctEnd::Receiver, Duration::ZERO, None)
+    rows(report, &WIRE, FctEnd::Receiver, Duration::ZERO, false, None)
 }
 
 pub(super) fn summary(report: &Report) -> Summary {

@@ -74,11 +74,11 @@ fn rows_by_hand() {
 #[test]
 fn a_flow_that_ends_at_its_sender_waits_for_a_control_packet() {
     let report = report(vec![(flow(0, 1, 14_600, 100), Some(130))]);
-    let row = rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, None)[0];
+    let row = rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, None)[0];
     // 40 B take 32 ns on each of two links, and 0.4 us of propagation.
     assert_eq!((row.finish, row.optimum), (Some(us(131)), Duration::from_ns(13_600 + 464)));
     let solo = [Duration::from_us(20)];
-    assert_eq!(rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, Some(&solo))[0].slowdown(), Some(31.0 / 20.0));
+    assert_eq!(rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, Some(&solo))[0].slowdown(), Some(31.0 / 20.0));
 }
 
 /// Ten microseconds before every flow: 40 instead of 30 us of 23.6 instead of 13.6; the instants are the network's.
@@ -87,12 +87,12 @@ fn the_request_s_delay_is_in_times_and_optima() {
     let late = Flow { deadline: Some(us(130)), ..flow(0, 1, 14_600, 100) };
     let report = report(vec![(late, Some(130)), (flow(0, 1, 14_600, 100), None)]);
     let delay = Duration::from_us(10);
-    let delayed = rows(&report, &WIRE, FctEnd::Receiver, delay, None);
+    let delayed = rows(&report, &WIRE, FctEnd::Receiver, delay, false, None);
     assert_eq!((delayed[0].fct(), delayed[0].optimum), (Some(Duration::from_us(40)), Duration::from_ns(23_600)));
     assert_eq!((delayed[0].finish, delayed[0].on_time()), (Some(us(130)), Some(true)));
     assert_eq!((delayed[0].slowdown(), delayed[1].slowdown()), (Some(40.0 / 23.6), None));
     let solo = [Duration::from_us(20); 2];
-    assert_eq!(rows(&report, &WIRE, FctEnd::Receiver, delay, Some(&solo))[0].slowdown(), Some(40.0 / 30.0));
+    assert_eq!(rows(&report, &WIRE, FctEnd::Receiver, delay, false, Some(&solo))[0].slowdown(), Some(40.0 / 30.0));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn optima_of_a_class_are_those_of_each_pair() {
     let pairs = (0..9).flat_map(|src| (0..9).filter(move |dst| *dst != src).map(move |dst| (src, dst)));
     let flows: Vec<Flow> = pairs.map(|(src, dst)| flow(src, dst, 5000, 0)).collect();
     let report = ideal_report(&network, &WIRE, &flows, &vec![us(1); flows.len()]);
-    for row in rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, None) {
+    for row in rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, None) {
         let (src, dst) = (row.flow.src, row.flow.dst);
         let there = network.flow_time(&network.path(src, dst), row.flow.size, &WIRE);
         let back = network.packet_time(&network.path(dst, src), WIRE.control);
@@ -114,7 +114,7 @@ fn columns_are_the_contract() {
     let full = Flow { deadline: Some(us(400)), tenant: 2, coflow: Some(5), ..flow(0, 1, 14_600, 100) };
     let columns = columns(&receiver_rows(&report(vec![(full, Some(130)), (flow(2, 3, 1, 7), None)])));
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let contract = "id src dst bytes start finish optimum slowdown deadline tenant coflow retransmissions timeouts";
+    let contract = "id src dst bytes start finish optimum slowdown deadline tenant coflow retransmissions timeouts aborted";
     assert_eq!(names.join(" "), contract);
     let column = |name: &str| columns.iter().find(|(each, _)| *each == name).unwrap().1.clone();
     assert_eq!(column("id"), Column::U32(vec![0, 1]));
@@ -123,6 +123,7 @@ fn columns_are_the_contract() {
     assert_eq!(column("tenant"), Column::U16(vec![2, 0]));
     assert_eq!(column("coflow"), Column::I64(vec![5, -1]));
     assert_eq!(column("retransmissions"), Column::U32(vec![0, 3]));
+    assert_eq!(column("aborted"), Column::Word(vec!["", ""]));
     for (name, first) in [("finish", 1.3e-4), ("slowdown", 30.0 / 13.6), ("deadline", 4e-4)] {
         let Column::F64(values) = column(name) else { panic!("{name} is not a number") };
         assert_eq!(values[0], first, "{name}");
@@ -143,7 +144,7 @@ proptest! {
         let received = run(&network, &WIRE, &flows, model, Order::Srpt);
         let report = ideal_report(&network, &WIRE, &flows, &received);
         let end = if sender { FctEnd::Sender } else { FctEnd::Receiver };
-        for row in rows(&report, &WIRE, end, Duration::ZERO, None) {
+        for row in rows(&report, &WIRE, end, Duration::ZERO, false, None) {
             prop_assert!(row.slowdown().unwrap() >= 1.0, "{:?}", row);
             prop_assert!(row.flow.src != row.flow.dst && row.flow.src < NodeId(6));
             prop_assert!(row.finish.unwrap() <= report.end && row.finish > Some(Time::ZERO));

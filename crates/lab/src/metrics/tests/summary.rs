@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, DropReason, Duration, Flow};
-use flowloom_fabric::{CLASSES, PortCounters, SentCounters};
+use flowloom_core::{AbortReason, Bytes, DropReason, Duration, Flow, NodeId, Time};
+use flowloom_fabric::{Abort, CLASSES, ControlCounters, PortCounters, SentCounters};
 use proptest::prelude::*;
 
-use super::super::{FctEnd, HopQueue, HopUtilisation, Stats, Summary, rows};
-use super::{RUN, WIRE, flow, receiver_rows, report, summary};
+use super::super::{Column, FctEnd, HopQueue, HopUtilisation, Stats, Summary, TierMessages, columns, rows};
+use super::{RUN, WIRE, flow, receiver_rows, report, summary, us};
 
 /// Ten packets between hosts take 13.6 us alone, one takes 2.8 us.
 fn two_finished_one_not() -> Vec<(Flow, Option<u64>)> {
@@ -91,7 +91,7 @@ proptest! {
 
 #[test]
 fn unfinished_flows_miss_their_deadlines() {
-    let due = |at| Flow { deadline: Some(super::us(at)), ..flow(0, 1, 1460, 0) };
+    let due = |at| Flow { deadline: Some(us(at)), ..flow(0, 1, 1460, 0) };
     let flows =
         vec![(due(50), Some(50)), (due(49), Some(50)), (due(2000), None), (flow(0, 1, 1460, 0), Some(5)), (due(60), Some(9))];
     assert_eq!(summary(&report(flows)).deadlines_met, Some(0.5));
@@ -117,7 +117,7 @@ fn requests_end_with_their_last_flow() {
 fn a_request_has_one_delay() {
     let part = |start, received| (Flow { coflow: Some(1), ..flow(0, 1, 1460, start) }, Some(received));
     let report = report(vec![part(10, 20), part(15, 40)]);
-    let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(7), None);
+    let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(7), false, None);
     let requests = Summary::of(&report, &rows, &[], &RUN).requests.unwrap();
     assert_eq!(requests.completion_us.mean, Some(37.0));
 }
@@ -229,4 +229,62 @@ fn ports_by_hand() {
     let used = |mean, max| HopUtilisation { mean: Some(mean), max: Some(max) };
     assert_eq!(summary.utilisation["host-switch"], used(0.125, 0.5));
     assert_eq!(summary.utilisation["switch-host"], used(0.0625, 0.25));
+}
+
+/// Three flows with deadlines: one in time, one aborted at 80 µs before its receiver had all of it, and one aborted at 90 µs although its
+/// receiver had all of it in time.
+#[test]
+fn aborted_flows_are_over_and_not_finished() {
+    let due = Flow { deadline: Some(us(70)), ..flow(0, 1, 1460, 10) };
+    let mut report = report(vec![(due, Some(30)), (due, None), (due, Some(40))]);
+    for (index, at, reason) in [(1, 80, AbortReason::Deadline), (2, 90, AbortReason::NodeDown)] {
+        report.records[index].aborted = Some(Abort { at: us(at), reason });
+        report.records[index].acknowledged = Time::MAX;
+    }
+    let summary = summary(&report);
+    assert_eq!((summary.flows, summary.finished, summary.aborted), (3, 1, 2));
+    assert_eq!(summary.deadlines_met, Some(1.0 / 3.0));
+    assert_eq!(summary.fct_us.all.mean, Some(20.0));
+    // All that was delivered counts, over the time until the last flow was over: from 10 to 90 µs.
+    let bytes = f64::from(2 * 1460 + 730);
+    assert_eq!(summary.goodput_gbps, Some(8.0 * bytes / 1e9 / 80e-6 / 4.0));
+    let words = columns(&receiver_rows(&report)).pop().unwrap();
+    assert_eq!(words, ("aborted", Column::Word(vec!["", "deadline", "node_down"])));
+}
+
+/// Of two background flows, one is done at 500 µs and the other one has half its bytes at the end of the run, at 1000 µs.
+#[test]
+fn background_flows_are_left_out_unless_asked_for() {
+    let behind = |start| Flow { background: true, ..flow(2, 3, 100_000, start) };
+    let report = report(vec![(flow(0, 1, 1460, 300), Some(310)), (behind(200), Some(500)), (behind(400), None)]);
+    let without = summary(&report);
+    assert_eq!((without.flows, without.finished, without.fct_us.all.mean), (1, 1, Some(10.0)));
+    assert_eq!(without.retransmissions, 0, "the unfinished flow has three");
+    let background = without.background.unwrap();
+    assert_eq!((background.flows, background.finished, background.bytes), (2, 1, 150_000));
+    assert_eq!(background.goodput_gbps, Some(8.0 * 150_000.0 / 1e9 / 800e-6));
+    let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::ZERO, true, None);
+    let with = Summary::of(&report, &rows, &[], &RUN);
+    assert_eq!((with.flows, with.finished, with.retransmissions, with.background), (3, 2, 3, Some(background)));
+    assert_eq!(summary(&super::report(vec![(flow(0, 1, 1460, 0), Some(10))])).background, None);
+}
+
+/// Nodes 0 to 3 are hosts, node 4 is a switch. The run takes 1000 µs.
+#[test]
+fn control_messages_are_counted_by_tier() {
+    let mut report = report(vec![]);
+    let counters = |node, received, sent| ControlCounters { node: NodeId(node), received, sent };
+    assert_eq!(summary(&report).control_messages, None);
+    report.controls = vec![counters(0, 10, 1), counters(1, 30, 2), counters(4, 60, 3)];
+    let messages = summary(&report).control_messages.unwrap();
+    let tier = |endpoints, received, sent, most: f64| TierMessages {
+        endpoints,
+        received,
+        sent,
+        received_per_s: Some(received as f64 / 1e-3),
+        received_per_s_max: Some(most / 1e-3),
+    };
+    assert_eq!(messages.all, tier(3, 100, 6, 60.0));
+    let tiers = [("host", tier(2, 40, 3, 30.0)), ("switch", tier(1, 60, 3, 60.0))];
+    assert_eq!(messages.by_tier, tiers.map(|(name, tier)| (name.to_owned(), tier)).into());
 }

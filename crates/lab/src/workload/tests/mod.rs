@@ -34,7 +34,8 @@ fn flows_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Vec<Flow> {
     workload_in(spec, network, seed).flows
 }
 fn workload_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Workload {
-    let workload = generate(spec, network, &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
+    let table = WorkloadTable { spec: spec.clone(), background: Vec::new() };
+    let workload = generate(&table, network, &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
     let flows = &workload.flows;
     assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index));
     assert!(flows.is_sorted_by_key(|flow| flow.start));
@@ -345,7 +346,10 @@ fn a_trace_is_read_as_it_is_written() {
         "# made by hand\nstart_s, src, dst, bytes, deadline_s, tenant, coflow\n0, 0, 143, 1460, , ,\n1.5e-6,h3,2,0,0.25,1,7\n";
     std::fs::write(folder.join("flows.csv"), text).unwrap();
     let trace = WorkloadSpec::One(WorkloadKind::Trace(Trace { file: "flows.csv".to_owned() }));
-    let flows = generate(&trace, &fabric(), &WIRE, 1, &folder).map_err(|error| error.to_string()).unwrap().flows;
+    let flows = generate(&WorkloadTable { spec: trace, background: Vec::new() }, &fabric(), &WIRE, 1, &folder)
+        .map_err(|error| error.to_string())
+        .unwrap()
+        .flows;
     std::fs::remove_dir_all(&folder).unwrap();
     let first = Flow {
         id: FlowId(0),
@@ -356,6 +360,7 @@ fn a_trace_is_read_as_it_is_written() {
         deadline: None,
         tenant: 0,
         coflow: None,
+        background: false,
     };
     let second = Flow {
         id: FlowId(1),
@@ -366,6 +371,7 @@ fn a_trace_is_read_as_it_is_written() {
         deadline: Some(Time::ZERO + Duration::from_ms(250)),
         tenant: 1,
         coflow: Some(7),
+        background: false,
     };
     assert_eq!(flows, [first, second]);
 }

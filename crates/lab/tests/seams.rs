@@ -1,0 +1,197 @@
+//! Background flows, faults that aim, and nodes that go down, from a scenario's text to its results.
+
+use flowloom_core::{Bytes, Flow, LinkId, NodeId, Time};
+use flowloom_fabric::{Aim, AimedFault, Fault, Outage, PacketKind};
+use flowloom_lab::spec::Scenario;
+use flowloom_lab::{Outcome, Plan, catalogue, run};
+
+const SCENARIO: &str = r#"
+[topology]
+kind = "leaf_spine"
+racks = 2
+hosts_per_rack = 4
+[fabric]
+buffer = "360kB"
+[workload]
+kind = "poisson"
+sizes = { uniform = ["2kB", "198kB"] }
+load = 0.4
+flows = 60
+[transport]
+name = "phost"
+"#;
+
+fn scenario(more: &str, overrides: &[&str]) -> Scenario {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    Scenario::load(&format!("{SCENARIO}{more}"), "scenario.toml", &overrides).unwrap_or_else(|error| panic!("{error}"))
+}
+fn plan(more: &str, overrides: &[&str]) -> Result<Plan, String> {
+    let scenario = scenario(more, overrides);
+    scenario.validate().and_then(|spec| Plan::new(&spec)).map_err(|error| error.to_string())
+}
+fn go(more: &str, overrides: &[&str]) -> Outcome {
+    run(&scenario(more, overrides), &mut |_, _, _| true).unwrap_or_else(|error| panic!("{overrides:?}: {error:?}"))
+}
+/// The first line of the error, without its place.
+fn error(more: &str) -> String {
+    let message = plan(more, &[]).map(drop).expect_err(more);
+    message.lines().next().unwrap_or_default().split_once(": ").expect("a place").1.to_owned()
+}
+
+const ACROSS: &str = "[[workload.background]]\nsrc = 0\ndst = \"h5\"\n";
+
+/// Everything but ids, which number all flows in order of start.
+fn foreground(plan: &Plan) -> Vec<Flow> {
+    let own = plan.flows.iter().filter(|flow| !flow.background);
+    own.map(|flow| Flow { id: flowloom_core::FlowId(0), ..*flow }).collect()
+}
+
+#[test]
+fn background_flows_are_planned() {
+    let plain = plan("", &[]).unwrap();
+    let with = plan(
+        &format!("{ACROSS}start = \"3ms\"\n[[workload.background]]\npairs = 40\nmatrix = \"left_right\"\nsize = \"1MB\""),
+        &[],
+    );
+    let with = with.unwrap();
+    assert_eq!(foreground(&plain), foreground(&with), "background flows change no other flow");
+    assert!(with.flows.is_sorted_by_key(|flow| (flow.start, flow.id)));
+    assert!((0..).zip(&with.flows).all(|(id, flow)| flow.id.0 == id));
+    let (one, pairs): (Vec<&Flow>, Vec<&Flow>) =
+        with.flows.iter().filter(|flow| flow.background).partition(|flow| flow.start > Time::ZERO);
+    let [one] = one[..] else { panic!("{one:?}") };
+    assert_eq!((one.src, one.dst, one.start), (NodeId(0), NodeId(5), Time::from_ps(3_000_000_000)));
+    // 2^32 - 3 packets of 1460 B: 25 minutes at 10 Gb/s would be 1.9 TB.
+    assert_eq!(one.size, Bytes::new(1460 * (u64::from(u32::MAX) - 2)));
+    assert_eq!(pairs.len(), 40);
+    assert!(pairs.iter().all(|flow| flow.src.0 < 4 && flow.dst.0 >= 4 && flow.size == Bytes::new(1_000_000)));
+    assert!((0..4).all(|src| pairs.iter().any(|flow| flow.src == NodeId(src))));
+    assert_ne!(
+        with.flows,
+        plan("[[workload.background]]\npairs = 40\nmatrix = \"left_right\"", &["run.seed=2"]).unwrap().flows
+    );
+}
+
+/// By default, pairs are those of the workload's matrix, and of all hosts where it has none.
+#[test]
+fn background_pairs_follow_the_workloads_matrix() {
+    let pairs = "[[workload.background]]\npairs = 100\n";
+    let up = plan(pairs, &["workload.matrix=upward"]).unwrap();
+    assert!(up.flows.iter().all(|flow| flow.src < flow.dst));
+    let incast = "workload={ kind = \"incast\", senders = 1, requests = 1, period = \"1s\", bytes = \"3kB\", background = [{ pairs = 100 }] }";
+    let any = plan("", &[incast]).unwrap();
+    assert!(any.flows.iter().any(|flow| flow.src < flow.dst) && any.flows.iter().any(|flow| flow.src > flow.dst));
+    let mix = "workload={ kind = \"mix\", part = [{ name = \"a\", kind = \"permutation\", sizes = \"imc10\" }], background = [{ pairs = 9 }] }";
+    assert_eq!(plan("", &[mix]).unwrap().flows.iter().filter(|flow| flow.background).count(), 9);
+}
+
+#[test]
+fn a_run_ends_without_its_background_flows() {
+    for name in catalogue::transport_names() {
+        let transport = format!("transport.name={name}");
+        let summary = go(ACROSS, &[&transport]).summary;
+        assert_eq!((summary.flows, summary.finished), (60, 60), "{name}");
+        if name == catalogue::IDEAL {
+            assert_eq!(summary.background, None, "the oracle knows how the others would fare without them");
+            continue;
+        }
+        let background = summary.background.expect("a background flow");
+        assert_eq!((background.flows, background.finished), (1, 0), "{name}");
+        assert!(background.goodput_gbps.unwrap() > 0.5, "{name}: {background:?}");
+        let all = go(ACROSS, &[&transport, "metrics.background=true"]);
+        assert_eq!((all.summary.flows, all.summary.finished, all.rows.len()), (61, 60, 61), "{name}");
+    }
+    let solo = go(ACROSS, &["metrics.optimum=solo", "metrics.background=true"]);
+    assert_eq!(solo.summary.finished, 60, "a background flow is not measured alone, since it may never end");
+}
+
+#[test]
+fn faults_are_aimed() {
+    let text = "[[fault]]\nkind = \"loss\"\nwhere = \"l0-s0\"\nprobability = 0.5\npackets = \"control\"\nflow = 7\n";
+    let plan = plan(text, &[]).unwrap();
+    let aim = Aim { packets: PacketKind::Control, flow: Some(flowloom_core::FlowId(7)) };
+    let struck: Vec<LinkId> =
+        (0..plan.faults.len() as u32).map(LinkId).filter(|link| !plan.faults[link.index()].is_empty()).collect();
+    assert_eq!(plan.faults[struck[0].index()], [AimedFault { fault: Fault::Loss(0.5), aim }]);
+    assert_eq!(struck.len(), 1);
+    assert_eq!(
+        error("[[fault]]\nkind = \"reorder\"\nwhere = \"all\"\nprobability = 0.5\ndelay = \"1us\"\nflow = 60"),
+        "fault.0.flow: found 60; there are 60 flows, which are numbered from 0 in order of start"
+    );
+}
+
+/// A tenth of the data packets of one flow is lost on each link, and no others. So this flow has sent at least as many packets again.
+#[test]
+fn only_the_flow_that_is_aimed_at_loses_packets() {
+    let text = "[[fault]]\nkind = \"loss\"\nwhere = \"all\"\nprobability = 0.1\npackets = \"data\"\nflow = 7\n";
+    let outcome = go(text, &[]);
+    let lost = outcome.summary.drops.by_reason["lost"];
+    assert!(lost > 5 && u64::from(outcome.rows[7].retransmissions) >= lost, "{lost} lost, {:?}", outcome.rows[7]);
+}
+
+/// A host goes down twice in the middle of the run. No run hangs, and what was aborted went from or to the host.
+#[test]
+fn runs_survive_a_host_that_goes_down() {
+    let down = |from, to| format!("[[fault]]\nkind = \"node_down\"\nnode = \"h2\"\nfrom = \"{from}\"\nto = \"{to}\"\n");
+    let faults = [down("100us", "300us"), down("500us", "1ms")].concat();
+    for name in catalogue::transport_names().filter(|name| *name != catalogue::IDEAL) {
+        let outcome = go(&faults, &[&format!("transport.name={name}")]);
+        let summary = &outcome.summary;
+        assert_eq!((summary.flows, summary.finished + summary.aborted), (60, 60), "{name}");
+        assert!(summary.aborted > 0, "{name}");
+        assert!(summary.drops.by_reason["node_down"] > 0, "{name}");
+        for row in outcome.rows.iter().filter(|row| row.aborted.is_some()) {
+            assert!([row.flow.src, row.flow.dst].contains(&NodeId(2)) && row.finish.is_none(), "{name}: {row:?}");
+        }
+    }
+}
+
+#[test]
+fn nodes_that_go_down_are_named() {
+    let down = |node: &str| format!("[[fault]]\nkind = \"node_down\"\nnode = \"{node}\"\nfrom = \"1ms\"\nto = \"2ms\"\n");
+    let ms = |n: u64| Time::from_ps(n * 1_000_000_000);
+    let outages = |name: &str, overrides: &[&str]| plan(&down(name), overrides).map(|plan| plan.outages);
+    assert_eq!(outages("h3", &[]).unwrap(), [Outage { node: NodeId(3), from: ms(1), to: ms(2) }]);
+    // Eight hosts, two leaves, four spines: the control host comes next.
+    assert_eq!(outages("arbiter", &["transport.name=fastpass"]).unwrap()[0].node, NodeId(14));
+    assert_eq!(error(&down("arbiter")), "fault.0.node: no node is called \"arbiter\"; the first host is called \"h0\"");
+    assert_eq!(
+        error(&down("l0")),
+        "fault.0.node: found the switch \"l0\", but phost has no control endpoints on switches; give a host"
+    );
+    assert_eq!(
+        error(&[down("h1"), down("h0"), down("h1")].concat()),
+        "fault.2.from: found 1ms; h1 is down until 2ms already, give one fault for both or a later time"
+    );
+    let backwards = down("h1").replace("2ms", "1ms");
+    assert_eq!(error(&backwards), "fault.0.to: found 1ms; the node comes up after it went down at 1ms");
+}
+
+/// The arbiter of Fastpass loses its state and comes back. Its hosts ask again.
+#[test]
+fn fastpass_survives_an_arbiter_that_goes_down() {
+    let down = "[[fault]]\nkind = \"node_down\"\nnode = \"arbiter\"\nfrom = \"200us\"\nto = \"400us\"\n";
+    let summary = go(down, &["transport.name=fastpass"]).summary;
+    assert_eq!((summary.finished, summary.aborted), (60, 0));
+    let messages = summary.control_messages.expect("an arbiter");
+    assert_eq!((messages.all.endpoints, messages.by_tier.len()), (1, 1));
+    assert!(messages.all.received > 60 && messages.all.sent > 60, "{messages:?}");
+    assert_eq!(messages.by_tier["control"], messages.all);
+    assert_eq!(go("", &[]).summary.control_messages, None);
+}
+
+#[test]
+fn background_flows_that_make_no_sense_are_refused() {
+    let background = |text: &str| error(&format!("[[workload.background]]\n{text}\n"));
+    let lines = [
+        background(""),
+        background("src = 0"),
+        background("dst = 0"),
+        background("src = 0\ndst = 8"),
+        background("src = 0\ndst = \"h0\""),
+        background("src = 0\ndst = 1\npairs = 2"),
+        background("src = 0\ndst = 1\nmatrix = \"across\""),
+        background("src = 0\ndst = 1\nsize = \"1000TB\""),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
