@@ -125,10 +125,19 @@ impl Calendar {
         let bucket = &mut self.ring[index];
         match bucket.events.get_mut(bucket.len) {
             Some(free) => *free = event,
-            None => self.overflow.entry(number).or_default().push(event),
+            None => return self.schedule_in_overflow(number, event),
         }
         bucket.len += 1;
         self.occupied[index / 64] |= 1 << (index % 64);
+    }
+
+    /// Adds an event that does not fit into its bucket. Like `schedule_outside`, it is called last, so that `schedule` need not save registers.
+    #[cold]
+    #[inline(never)]
+    fn schedule_in_overflow(&mut self, bucket: u64, event: Packed) {
+        self.overflow.entry(bucket).or_default().push(event);
+        let index = self.ring_index(bucket);
+        self.ring[index].len += 1;
     }
 
     #[inline(never)]

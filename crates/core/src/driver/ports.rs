@@ -91,12 +91,13 @@ impl<P, L, B> EgressPort<P, L, B> {
     /// Sends a packet over the link.
     #[inline(always)]
     fn transmit<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, id: PacketId, link_layer: &mut K) {
+        let now = link_layer.now();
+        let free_at = link_layer.transmit(link, self.rate, &self.line, &mut self.books, id);
         self.blocked = false;
-        if self.serve_at == link_layer.now() {
+        if self.serve_at == now {
             // Another event at this time has already served the port, so the pending service event becomes stale.
             self.serve_at = Time::MAX;
         }
-        let free_at = link_layer.transmit(link, self.rate, &self.line, &mut self.books, id);
         if self.queued_packets > 0 {
             self.serve_by(link, free_at, link_layer);
         }
@@ -268,7 +269,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     }
 
     /// Schedules service of the port at `at`, unless an earlier service is pending.
-    #[inline]
+    #[inline(never)] // one small function, which most calls enter last
     fn serve_by(&mut self, link: LinkId, at: Time) {
         self.egress_ports[link.index()].serve_by(link, at, &mut self.link_layer);
     }
