@@ -15,7 +15,7 @@ class RunError(Exception):
     """The run failed; the message is the paragraph to print."""
 
 class Run(TypedDict):
-    flows: dict[str, NDArray[Any]]
+    flows: dict[str, NDArray[Any] | list[str]]
     summary: str
     scenario: str
     series: dict[str, dict[str, NDArray[Any]]]

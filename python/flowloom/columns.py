@@ -26,7 +26,9 @@ FLOWS = {
     "dst": Column("uint32", "", "The receiving host, counted from 0"),
     "bytes": Column("uint64", "B", "Payload bytes"),
     "start": Column("float64", "s", "When the application handed the flow to the sender"),
-    "finish": Column("float64", "s", "When the flow was complete, as defined by metrics.fct_end; null if it is unfinished"),
+    "finish": Column(
+        "float64", "s", "When the flow was complete, as defined by metrics.fct_end; null if it is unfinished or aborted"
+    ),
     "optimum": Column("float64", "s", "Completion time alone in the network, including metrics.request_delay"),
     "slowdown": Column("float64", "", "(finish - start + metrics.request_delay) / optimum; null if unfinished"),
     "deadline": Column("float64", "s", "Absolute deadline; null if the flow has none"),
@@ -34,23 +36,31 @@ FLOWS = {
     "coflow": Column("int64", "", "The request or coflow that the flow belongs to; null if none"),
     "retransmissions": Column("uint32", "", "Data packets that the sender sent again"),
     "timeouts": Column("uint32", "", "How often the sender's retransmission timer expired"),
+    "aborted": Column(
+        "string", "", "Why the flow was given up: deadline (missed, or out of reach) or node_down; null if it was not"
+    ),
 }
 
 
-def flow_table(arrays: Mapping[str, NDArray[Any]]) -> pa.Table:
-    """Build the flow table from the simulator's arrays; NaN and negative values mean "none" and become null."""
+def flow_table(arrays: Mapping[str, NDArray[Any] | list[str]]) -> pa.Table:
+    """Build the flow table from the simulator's columns; NaN, negative values and empty texts mean "none" and become null."""
     import pyarrow as pa
 
     fields, columns = [], []
     for name, column in FLOWS.items():
-        values = arrays[name]
-        missing = _missing(values)
-        columns.append(
-            pa.array(values, mask=missing).cast(column.type) if missing is not None else pa.array(values, column.type)
-        )
+        columns.append(_column(arrays[name], column.type))
         about = {"unit": column.unit, "about": column.about}
         fields.append(pa.field(name, column.type, metadata={k: v for k, v in about.items() if v}))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _column(values: NDArray[Any] | list[str], kind: str) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(values, list):
+        return pa.array([value or None for value in values], kind)
+    missing = _missing(values)
+    return pa.array(values, mask=missing).cast(kind) if missing is not None else pa.array(values, kind)
 
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_] | None:

@@ -166,7 +166,15 @@ def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
-    missing = summary["flows"] - summary["finished"]
+    aborted = summary.get("aborted", 0)
+    missing = summary["flows"] - summary["finished"] - aborted
+    if aborted:
+        yield Finding(
+            "problem",
+            f"{aborted} of {summary['flows']} flows were aborted (column `aborted` of flows.parquet says why); slowdowns and "
+            "FCTs do not count them, and therefore look better than they are; deadlines_met counts them as missed",
+            "aborted",
+        )
     if missing:
         yield Finding(
             "problem",
@@ -232,8 +240,9 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     settings = spec.get("transport", {}).get(name, {})
     yield from _classes(summary, name, settings)
     yield from _marking(summary, spec)
-    losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down")]
-    if losing and not any(summary["drops"]["by_reason"].get(r) for r in ("lost", "corrupted", "link_down")):
+    losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down", "node_down")]
+    lost = any(summary["drops"]["by_reason"].get(reason) for reason in ("lost", "corrupted", "link_down", "node_down"))
+    if losing and not lost and not summary.get("aborted"):
         yield Finding("note", "faults are configured, but no packet was lost to one", "no fault")
     workload = spec.get("workload", {})
     if any(part.get("deadline") for part in (workload, *workload.get("part", []))) and summary["deadlines_met"] is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,7 @@ def _paragraphs(result: Results) -> list[str]:
         f"{s['transport']}, seed {s['seed']}: {s['finished']} of {s['flows']} flows finished in "
         f"{metrics.significant(s['sim_s'] * 1e3, 4)} ms of simulated time.",
         f"A flow's completion time runs from its start to {end}.",
+        *_beside(s),
         f"The mean slowdown is {_number(s['slowdown']['mean'])}, the 99th percentile {_number(s['slowdown']['p99'])}: how many "
         "times longer flows took than alone in the network. Each flow counts once, so the many short flows dominate.",
         f"The normalised FCT is {_number(s['nfct'])}: total completion time over total optimum. The long flows dominate it.",
@@ -120,6 +122,22 @@ def _paragraphs(result: Results) -> list[str]:
         lines += _dominance(result.flows)
     lines += _where_time_went(result)
     return lines
+
+
+def _beside(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Describe what else there was: aborted flows, background flows and control messages."""
+    if aborted := summary.get("aborted"):
+        yield f"{aborted} flows were aborted. They have no completion time and have missed their deadlines."
+    if behind := summary.get("background"):
+        yield (
+            f"{behind['flows']} background flows ran beside them, at {_number(behind['goodput_gbps'])} Gb/s in all; no other "
+            "number about flows counts them, unless metrics.background is set."
+        )
+    if messages := summary.get("control_messages"):
+        yield (
+            f"Control endpoints handled {messages['received']} messages, {_number(messages['received_per_s'])} per second of "
+            f"simulated time, and sent {messages['sent']}."
+        )
 
 
 def _dominance(flows: pa.Table) -> list[str]:

@@ -179,6 +179,12 @@ METRICS = {
     "finished": Metric(
         "Flows finished", "The number of flows that finished; slowdowns and FCTs do not count any other flow.", "d"
     ),
+    "aborted": Metric(
+        "Flows aborted",
+        "The number of flows that were given up because of their deadline or because a node was down. Slowdowns and FCTs do "
+        "not count them, and they have missed their deadlines.",
+        "d",
+    ),
     "not_started": Metric(
         "Flows not started",
         "The number of the workload's flows that had not started when the run ended; no other number counts them.",
@@ -267,6 +273,36 @@ METRICS = {
     "requests.completion_us.p99": Metric(
         "99th-percentile request completion (µs)", "One finished request in a hundred took longer.", ".4g"
     ),
+    "background": Metric(
+        "Background flows", "Flows in the background, which no other number about flows counts. None if there are none."
+    ),
+    "background.flows": Metric("Background flows", "The number of background flows that started.", "d"),
+    "background.finished": Metric("Background flows finished", "The number of background flows that were acknowledged.", "d"),
+    "background.bytes": Metric("Background payload (B)", "Payload that background flows delivered.", "d"),
+    "background.goodput_gbps": Metric(
+        "Background goodput (Gb/s)",
+        "Payload that all background flows together delivered, per second from their first start to the end of the run.",
+    ),
+    "control_messages": Metric(
+        "Control messages",
+        "Packets that control endpoints (arbitrators, arbiters) handled and sent, in all and by tier. None if the transport "
+        "has no control endpoints.",
+    ),
+    "control_messages.by_tier": Metric(
+        "Control messages by tier",
+        'The same numbers for the control endpoints of each tier: `control_messages.by_tier["tor"].received`.',
+    ),
+    "control_messages.received": Metric("Control messages", "Packets delivered to control endpoints.", "d"),
+    "control_messages.sent": Metric("Control messages sent", "Packets that control endpoints sent.", "d"),
+    "control_messages.received_per_s": Metric(
+        "Control messages per second", "Packets delivered to control endpoints, per second of simulated time.", ".4g"
+    ),
+    "control_messages.received_per_s_max": Metric(
+        "Control messages per second, busiest endpoint",
+        "Packets delivered to the control endpoint that got the most, per second of simulated time.",
+        ".4g",
+    ),
+    "control_messages.endpoints": Metric("Control endpoints", "How many control endpoints there are.", "d"),
     "tenants": Metric(
         "Tenants",
         "For each tenant (for a mix, each part), by number: flows, finished, bytes, goodput_gbps, slowdown, fct_us, timeouts, "
@@ -308,6 +344,7 @@ _SELECTED = {
     "tenants": "the flows of tenant {}",
     "by_hop": "the hop {}",
     "by_reason": "packets lost for the reason {}",
+    "by_tier": "the control endpoints of the tier {}",
     "queue": "the ports of the hop {}",
     "utilisation": "the links of the hop {}",
     "sent_by_class": "class {}",
@@ -337,7 +374,11 @@ def explain(path: tuple[str | int, ...]) -> Explained | None:
         else:
             names.append(part)
             group = part if part in _SELECTED else ""
-    for name in (".".join(names), ".".join(names[-2:]), ".".join(n for n in names if only and n not in ("by_size", "tenants"))):
+    for name in (
+        ".".join(names),
+        ".".join(names[-2:]),
+        ".".join(n for n in names if only and n not in ("by_size", "by_tier", "tenants")),
+    ):
         if metric := METRICS.get(name) or (_MEMBERS.get(name) if only else None):
             return Explained(metric, tuple(only))
     return None

@@ -67,14 +67,17 @@ def _section(path: str, schema: Schema, required: bool, described: dict[str, str
     yield from _names(body)
     if like := _like(body, described):
         keys, other = like
-        yield f"Each has the keys of `{other}` of its kind, and these:\n"
+        yield f"Each has the keys of {other}, and these:\n"
         yield from _keys(keys, _tables(body)[0].get("required", ()))
         return
     inner: dict[str, tuple[Schema, bool]] = {}
     words: dict[str, Schema] = {}
+    shared = _shared(body)
     for kind in _tables(body):
         if kind is not body:
-            described[_fingerprint(kind["properties"])] = head
+            rest = {key: part for key, part in kind["properties"].items() if key not in shared}
+            left_out = f" except {', '.join(f'`{key}`' for key in shared)}" if shared else ""
+            described[_fingerprint(rest)] = f"`{head}` of its kind{left_out}"
             yield from _head_of_kind(kind)
         needed = kind.get("required", ())
         rows = {key: part for key, part in kind["properties"].items() if "const" not in part}
@@ -93,15 +96,21 @@ def _fingerprint(content: Any) -> str:
 
 
 def _like(body: Schema, described: dict[str, str]) -> tuple[dict[str, Schema], str] | None:
-    """Return the keys that all kinds of a table have beside those of described kinds, and the heading of the latter."""
+    """Return the keys that all kinds of a table have beside those of described kinds, and what the latter are called."""
+    common = _shared(body)
+    kinds = [kind["properties"] for kind in _tables(body)]
+    rests = [{key: part for key, part in kind.items() if key not in common} for kind in kinds]
+    names = {described.get(_fingerprint(rest)) for rest in rests}
+    name = names.pop() if common else None
+    return (common, name) if name and not names else None
+
+
+def _shared(body: Schema) -> dict[str, Schema]:
+    """Return the keys that all kinds of a table have; none if there is one kind."""
     kinds = [kind["properties"] for kind in _tables(body)]
     if len(kinds) < 2 or not any("const" in part for part in kinds[0].values()):
-        return None
-    common = {key: part for key, part in kinds[0].items() if all(kind.get(key) == part for kind in kinds)}
-    rests = [{key: part for key, part in kind.items() if key not in common} for kind in kinds]
-    heads = {described.get(_fingerprint(rest)) for rest in rests}
-    head = heads.pop()
-    return (common, head) if common and head and not heads else None
+        return {}
+    return {key: part for key, part in kinds[0].items() if all(kind.get(key) == part for kind in kinds)}
 
 
 def _head_of_kind(kind: Schema) -> Iterator[str]:

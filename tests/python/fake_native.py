@@ -101,6 +101,7 @@ def run(text, path, overrides, progress):
         "coflow": np.full(n, -1, dtype=np.int64),
         "retransmissions": np.zeros(n, dtype=np.uint32),
         "timeouts": np.zeros(n, dtype=np.uint32),
+        "aborted": [""] * n,
     }
     return {
         "flows": flows,
@@ -122,6 +123,7 @@ def summarise(spec, flows):
         "seed": spec["run"]["seed"],
         "flows": n,
         "finished": n,
+        "aborted": 0,
         "not_started": 0,
         "slowdown": spread(flows["slowdown"]) | {"by_size": [whole | spread(flows["slowdown"])]},
         "fct_us": spread(fct * 1e6) | {"by_size": []},

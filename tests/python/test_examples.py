@@ -16,6 +16,7 @@ from flowloom.cli.common import parse_value, split_list
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCENARIOS = sorted(path.name for path in EXAMPLES.glob("*.toml") if not path.name.endswith(".net.toml"))
 SMALL = {
+    "fan_in.toml": {},
     "faults.toml": {"workload.flows": 300},
     "incast.toml": {"workload.requests": 2},
     "own_topology.toml": {"workload.flows": 400},
@@ -79,6 +80,24 @@ def test_spraying_fills_the_slow_uplink_of_the_own_topology():
     uplinks = run("own_topology.toml").summary["utilisation"]["leaf-spine"]
     # The fast uplinks carry as many bytes as the slow ones, at four times the rate.
     assert uplinks["max"] > 2 * uplinks["mean"]
+
+
+def test_reservations_and_shares_by_deadline_meet_more_of_them_than_equal_shares():
+    late = {name: 1 - run("fan_in.toml", transport__name=name).summary["deadlines_met"] for name in ("dctcp", "d2tcp", "d3")}
+    assert late["dctcp"] > 0.2
+    assert late["d2tcp"] < 0.7 * late["dctcp"]
+    assert late["d3"] < 0.2 * late["d2tcp"]
+    short = {
+        "workload__senders": 20,
+        "workload__bytes": "400kB",
+        "workload__load": 0.5,
+        "workload__deadline__min": "0.4ms",
+        "workload__deadline__max": "1.2ms",
+    }
+    late = {
+        name: 1 - run("fan_in.toml", transport__name=name, **short).summary["deadlines_met"] for name in ("d2tcp", "d3")
+    }
+    assert late["d2tcp"] < 0.9 * late["d3"]
 
 
 def test_the_trace_is_taken_as_it_is():

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import flowloom
-from flowloom import ScenarioError, columns, storage
+from flowloom import ScenarioError, columns, explanations, storage
 from flowloom.results import MARKER
 
 
@@ -55,6 +55,33 @@ def test_unfinished_flows_have_nulls(tmp_path):
     missing = result.summary["flows"] - result.summary["finished"]
     assert missing > 0
     assert result.flows["finish"].null_count == result.flows["slowdown"].null_count == missing
+
+
+def test_aborted_flows_say_why(tmp_path):
+    from conftest import SMALL
+
+    down = [{"kind": "node_down", "node": "h1", "from": "50us", "to": "400us"}]
+    result = flowloom.run(SMALL, {"fault": down})
+    why = result.flows["aborted"].to_pylist()
+    aborted = [flow for flow in result.flows.to_pylist() if flow["aborted"]]
+    assert set(why) == {None, "node_down"}
+    assert 0 < len(aborted) == result.summary["aborted"] == result.summary["flows"] - result.summary["finished"]
+    assert all(1 in (flow["src"], flow["dst"]) and flow["finish"] is None for flow in aborted)
+    assert [found.flag for found in result.warnings if found.flag in ("aborted", "unfinished")] == ["aborted"]
+    saved = result.save(tmp_path / "r")
+    assert f"{len(aborted)} flows were aborted" in explanations.of_directory(saved)
+    assert pq.read_table(saved / "flows.parquet")["aborted"].to_pylist() == why
+
+
+def test_background_flows_are_beside_the_others(tmp_path):
+    from conftest import SMALL
+
+    result = flowloom.run(SMALL, {"workload.background": [{"src": 0, "dst": 1}]})
+    assert result.summary["flows"] == result.summary["finished"] == 200 == result.flows.num_rows
+    assert result.summary["background"]["flows"] == 1
+    assert "1 background flows ran beside them" in explanations.of_directory(result.save(tmp_path / "r"))
+    alike = flowloom.run(SMALL, {"workload.background": [{"src": 0, "dst": 1}], "metrics.background": True})
+    assert alike.flows.num_rows == 201
 
 
 @pytest.mark.parametrize("transport", ["phost", "pfabric", "ideal"])

@@ -108,6 +108,7 @@ impl Paths {
     }
 
     /// The network.
+    #[inline]
     pub fn network(&self) -> &Network {
         &self.network
     }
@@ -154,10 +155,13 @@ impl Paths {
     }
 
     /// The rate at which switch `at` sends towards `to`, the largest if there are several ways.
+    #[inline]
     pub fn rate(&self, at: NodeId, to: NodeId) -> Rate {
-        match self.way(at, to) {
-            Way::Only(link) => self.network.link(link).rate,
-            Way::OneOf(group) => group.rate,
+        let next_hop = self.next_hop(at, to);
+        if next_hop.0 & NextHop::GROUP == 0 {
+            self.network.link(LinkId(next_hop.0)).rate
+        } else {
+            self.groups[(next_hop.0 ^ NextHop::GROUP) as usize].rate
         }
     }
 

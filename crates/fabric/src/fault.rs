@@ -171,8 +171,8 @@ pub struct Faulty<P, F = LinkFaults> {
 
 impl<P> Faulty<P> {
     /// `inner` with `faults`. Each link has its own random stream, derived from `seed`.
-    pub fn new<F: Into<AimedFault>>(inner: P, site: &PortSite<'_>, faults: Vec<F>, seed: u64) -> Faulty<P> {
-        let faults = faults.into_iter().map(F::into).collect();
+    pub fn new<A: Into<AimedFault>>(inner: P, site: &PortSite<'_>, faults: Vec<A>, seed: u64) -> Faulty<P> {
+        let faults = faults.into_iter().map(A::into).collect();
         let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
         Faulty::with_injector(inner, LinkFaults { faults, random })
     }

@@ -214,8 +214,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         calendar: Calendar,
         observer: O,
     ) -> Self {
-        let background: HashSet<FlowId> = flows.iter().filter(|flow| flow.background).map(|flow| flow.id).collect();
         let lines: Vec<Line> = network.links().iter().map(|link| line(&network, link)).collect();
+        let background: HashSet<FlowId> = flows.iter().filter(|flow| flow.background).map(|flow| flow.id).collect();
         let uplinks = network.node_ids().map(|node| uplink(&network, node)).collect();
         let timers = vec![Time::MAX; network.len()];
         let links = Links {
@@ -251,10 +251,9 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     /// Makes room for one flow more.
     pub fn add_flow(&mut self, flow: &Flow) {
         self.ports.link_layer.records.push(FlowRecord::NEW);
+        self.unfinished += usize::from(!flow.background);
         if flow.background {
             self.background.insert(flow.id);
-        } else {
-            self.unfinished += 1;
         }
     }
 

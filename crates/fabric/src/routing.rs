@@ -47,6 +47,7 @@ impl Routes {
     }
 
     /// The rate at which switch `at` sends towards `to`.
+    #[inline]
     pub fn rate(&self, at: NodeId, to: NodeId) -> Rate {
         self.paths.rate(at, to)
     }

@@ -62,8 +62,10 @@ enum NodeRole {
     Host,
     Control(u32),
     Forwarder,
-    /// The endpoint is down: the host's, or this control endpoint.
-    Down(Option<u32>),
+    /// A host that is down.
+    DownHost,
+    /// This control endpoint is down.
+    DownControl(u32),
 }
 
 /// One run of one transport. `P` is the discipline of its ports, possibly wrapped; `O` is an observer.
@@ -336,7 +338,7 @@ where
             let void = match Kind::of(source, at) {
                 Kind::Service(link) => self.plane.is_stale_service(link, at),
                 Kind::Timer(node) => self.plane.is_stale_timer(node, at) || self.poll_timeout(node).is_none(),
-                Kind::Arrival(_) | Kind::Start | Kind::Follow | Kind::Outage(_) => false,
+                Kind::Arrival(_) | Kind::Outage(_) | Kind::Start | Kind::Follow => false,
             };
             if !void {
                 break;
@@ -352,7 +354,7 @@ where
         match self.roles[node.index()] {
             NodeRole::Host => self.hosts[node.index()].poll_timeout(),
             NodeRole::Control(index) => self.controls[index as usize].poll_timeout(),
-            NodeRole::Forwarder | NodeRole::Down(_) => None,
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => None,
         }
     }
 
@@ -375,7 +377,7 @@ where
     pub fn control(&self, node: NodeId) -> Option<&T::Control> {
         match self.roles[node.index()] {
             NodeRole::Control(index) => Some(&self.controls[index as usize].endpoint),
-            NodeRole::Host | NodeRole::Forwarder | NodeRole::Down(_) => None,
+            _ => None,
         }
     }
 
@@ -448,11 +450,11 @@ where
 
     fn control_counters(&self) -> Vec<ControlCounters> {
         let counters = |(node, role): (NodeId, &NodeRole)| match *role {
-            NodeRole::Control(index) | NodeRole::Down(Some(index)) => {
+            NodeRole::Control(index) | NodeRole::DownControl(index) => {
                 let Counted { received, sent, .. } = self.controls[index as usize];
                 Some(ControlCounters { node, received, sent })
             }
-            NodeRole::Host | NodeRole::Forwarder | NodeRole::Down(None) => None,
+            NodeRole::Host | NodeRole::DownHost | NodeRole::Forwarder => None,
         };
         (0..).map(NodeId).zip(&self.roles).filter_map(counters).collect()
     }
@@ -525,8 +527,8 @@ where
 
     /// Sets the timers that endpoints have from their creation on.
     fn start_endpoints(&mut self) {
-        for node in 0..self.roles.len() as u32 {
-            self.start_endpoint(NodeId(node));
+        for node in (0..self.roles.len() as u32).map(NodeId) {
+            self.start_endpoint(node);
         }
     }
 
@@ -535,7 +537,7 @@ where
         match self.roles[node.index()] {
             NodeRole::Host => driver::start(&self.hosts[node.index()], attached),
             NodeRole::Control(index) => driver::start(&self.controls[index as usize], attached),
-            NodeRole::Forwarder | NodeRole::Down(_) => {}
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => {}
         }
     }
 
@@ -567,7 +569,7 @@ where
             self.opened += 1;
         }
         self.plane.ports.link_layer.observer.flow_opened(now, &flow);
-        if let NodeRole::Down(_) = self.roles[flow.src.index()] {
+        if let NodeRole::DownHost = self.roles[flow.src.index()] {
             return self.plane.record(flow.src, &Event::Aborted { flow: flow.id, reason: AbortReason::NodeDown });
         }
         let attached = Attached::<T, P, O> { plane: &mut self.plane, node: flow.src };
@@ -579,9 +581,9 @@ where
     fn take_down(&mut self, node: NodeId) {
         let role = &mut self.roles[node.index()];
         *role = match *role {
-            NodeRole::Host => NodeRole::Down(None),
-            NodeRole::Control(index) => NodeRole::Down(Some(index)),
-            NodeRole::Forwarder | NodeRole::Down(_) => unreachable!("{node:?} has no endpoint that could go down"),
+            NodeRole::Host => NodeRole::DownHost,
+            NodeRole::Control(index) => NodeRole::DownControl(index),
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => unreachable!("{node:?} is not up"),
         };
         self.plane.cancel_timer(node);
         for index in 0..self.flows.len() {
@@ -596,21 +598,21 @@ where
     /// Gives a node a new endpoint. It draws from a new random stream.
     #[cold]
     fn bring_up(&mut self, node: NodeId) {
-        let NodeRole::Down(control) = self.roles[node.index()] else { unreachable!("{node:?} is not down") };
         let restarted = &mut self.plane.restarted;
         restarted.push(node);
         let times = restarted.iter().filter(|other| **other == node).count() as u64;
         let seed = stream_seed(self.seed, Purpose::Endpoint, times << 32 | u64::from(node.0));
         let site = site(node, self.plane.ports.link_layer.paths(), self.wire, seed);
-        self.roles[node.index()] = match control {
-            None => {
+        self.roles[node.index()] = match self.roles[node.index()] {
+            NodeRole::DownHost => {
                 self.hosts[node.index()] = T::host(&self.config, &site);
                 NodeRole::Host
             }
-            Some(index) => {
+            NodeRole::DownControl(index) => {
                 self.controls[index as usize].endpoint = T::control(&self.config, &site);
                 NodeRole::Control(index)
             }
+            NodeRole::Host | NodeRole::Control(_) | NodeRole::Forwarder => unreachable!("{node:?} is not down"),
         };
         self.start_endpoint(node);
     }
@@ -622,7 +624,7 @@ where
             NodeRole::Host => driver::deliver(&mut self.hosts[node.index()], attached, id),
             NodeRole::Control(index) => driver::deliver(&mut self.controls[index as usize], attached, id),
             NodeRole::Forwarder => self.plane.ports.drop_packet(link, id, DropReason::Unclaimed),
-            NodeRole::Down(_) => self.plane.ports.drop_packet(link, id, DropReason::NodeDown),
+            NodeRole::DownHost | NodeRole::DownControl(_) => self.plane.ports.drop_packet(link, id, DropReason::NodeDown),
         }
     }
 
@@ -631,7 +633,9 @@ where
         match self.roles[node.index()] {
             NodeRole::Host => driver::wake(&mut self.hosts[node.index()], attached),
             NodeRole::Control(index) => driver::wake(&mut self.controls[index as usize], attached),
-            NodeRole::Forwarder | NodeRole::Down(_) => unreachable!("only endpoints that are up have timers"),
+            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => {
+                unreachable!("only endpoints that are up have timers")
+            }
         }
     }
 
@@ -643,7 +647,7 @@ where
             NodeRole::Host => driver::refill(&mut self.hosts[node.index()], attached),
             NodeRole::Control(index) => driver::refill(&mut self.controls[index as usize], attached),
             NodeRole::Forwarder => unreachable!("a switch has no NIC"),
-            NodeRole::Down(_) => {}
+            NodeRole::DownHost | NodeRole::DownControl(_) => {}
         }
     }
 }

@@ -39,8 +39,8 @@ pub struct Pending {
     next_sample_bytes: u64,
     arrived_bytes: u64,
     injected_bytes: u64,
-    /// Background flows, which are left out.
-    background: HashSet<FlowId>,
+    /// Background flows, which are left out, if there are any.
+    background: Option<Box<HashSet<FlowId>>>,
     /// Arrived and injected bytes, in order of time.
     samples: Vec<(u64, u64)>,
 }
@@ -57,7 +57,7 @@ impl Pending {
             next_sample_bytes: 0,
             arrived_bytes: 0,
             injected_bytes: 0,
-            background: background.into_iter().map(|flow| flow.id).collect(),
+            background: (!background.is_empty()).then(|| Box::new(background.into_iter().map(|flow| flow.id).collect())),
             samples: Vec::new(),
         }
     }
@@ -76,8 +76,7 @@ impl<H> Observer<H> for Pending {
     }
     #[inline]
     fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<H>) {
-        let counts = self.background.is_empty() || !self.background.contains(&packet.flow);
-        if !packet.retransmission && counts {
+        if !packet.retransmission && self.background.as_ref().is_none_or(|background| !background.contains(&packet.flow)) {
             self.injected_bytes += u64::from(packet.payload_bytes);
         }
     }
@@ -145,6 +144,20 @@ mod tests {
         }
         let series = Recorder::<()>::into_series(pending);
         let expected = [("arrived_share", vec![0.25, 0.5, 1.0]), ("pending_share", vec![0.25, 0.25, 0.7])];
+        assert_eq!(series[0].columns, expected.map(|(name, values)| (name.to_owned(), values)));
+    }
+
+    #[test]
+    fn background_flows_are_left_out() {
+        let behind = Flow { background: true, ..flow(1, 1_000_000) };
+        let mut pending = Pending::new(&[flow(0, 500), behind, flow(2, 500)]);
+        for (flow, own) in [(flow(0, 500), 100), (behind, 0), (flow(2, 500), 200)] {
+            Observer::<()>::flow_opened(&mut pending, Time::ZERO, &flow);
+            pending.packet_injected(Time::ZERO, NodeId(0), &packet(own, false));
+            pending.packet_injected(Time::ZERO, NodeId(0), &Packet { flow: FlowId(1), ..packet(1460, false) });
+        }
+        let series = Recorder::<()>::into_series(pending);
+        let expected = [("arrived_share", vec![0.5, 1.0]), ("pending_share", vec![0.5, 0.9])];
         assert_eq!(series[0].columns, expected.map(|(name, values)| (name.to_owned(), values)));
     }
 

@@ -33,7 +33,10 @@ fn table() {
         for load in ["0.3", "0.6", "0.8"] {
             // Each with the memory that its paper gives a port: marks come above 97.5 kB.
             let buffer = if ["phost", "pfabric", "fastpass", "ideal"].contains(&name) { "36.864kB" } else { "360kB" };
-            let overrides = ["transport.name=", "workload.load=", "fabric.buffer="].into_iter().zip([name, load, buffer]);
+            let routing = if ["pdq", "d3"].contains(&name) { "ecmp_symmetric" } else { "spray_round_robin" };
+            let overrides = ["transport.name=", "workload.load=", "fabric.buffer=", "fabric.routing="]
+                .into_iter()
+                .zip([name, load, buffer, routing]);
             let overrides: Vec<_> = overrides.map(|(key, value)| format!("{key}{value}")).collect();
             let scenario = Scenario::load(SCENARIO, "behaviour.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
             let summary = run(&scenario, &mut |_, _, _| true).expect("a run").summary;

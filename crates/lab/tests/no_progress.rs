@@ -29,7 +29,8 @@ fn diagnosis(more: &str, overrides: &[&str]) -> String {
     attempt(more, overrides).map(drop).expect_err("a run without progress")
 }
 
-const TRANSPORTS: [&str; 10] = ["tcp", "dctcp", "d2tcp", "l2dct", "ecn_star", "pias", "las", "pfabric", "phost", "fastpass"];
+const TRANSPORTS: [&str; 12] =
+    ["tcp", "dctcp", "d2tcp", "l2dct", "ecn_star", "pias", "las", "pfabric", "phost", "fastpass", "pdq", "d3"];
 
 fn loss(place: &str) -> String {
     format!("[[fault]]\nkind = \"loss\"\nwhere = \"{place}\"\nprobability = 1.0\n")

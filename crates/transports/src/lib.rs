@@ -4,9 +4,11 @@
 //! * [`disciplines`]: disciplines of switch ports.
 //! * [`quantity`]: quantities with units in configurations.
 
+pub mod d3;
 pub mod disciplines;
 pub mod fastpass;
 pub mod las;
+pub mod pdq;
 pub mod pfabric;
 pub mod phost;
 pub mod pias;
@@ -106,6 +108,8 @@ macro_rules! for_each_transport {
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
             $crate::fastpass::Fastpass,
+            $crate::pdq::Pdq,
+            $crate::d3::D3,
         }
     };
 }

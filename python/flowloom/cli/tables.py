@@ -28,6 +28,12 @@ _COMPARISON = (
 _SWEEP = ("slowdown.mean", "slowdown.p99", "fct_us.mean", "nfct", "goodput_gbps", "drops.rate")
 
 
+_BESIDE = {
+    "background": ("background.goodput_gbps",),
+    "control_messages": ("control_messages.received", "control_messages.received_per_s"),
+}
+"""What a run's table has besides, if there is such a thing."""
+
 _ROUND = ("slowdown.mean", "slowdown.p99", "fct_us.mean")
 
 
@@ -41,7 +47,8 @@ def _shown(metric: str, seeds: Seeds) -> str:
 
 def _finished(seeds: Seeds) -> str:
     finished, flows = (sum(run.summary[key] for run in seeds) for key in ("finished", "flows"))
-    return f"{finished:,} of {flows:,}"
+    aborted = sum(run.summary.get("aborted", 0) for run in seeds)
+    return f"{finished:,} of {flows:,}" + (f" ({aborted:,} aborted)" if aborted else "")
 
 
 def _averaged(seeds: int) -> str:
@@ -52,7 +59,8 @@ def print_run(results: Results) -> None:
     """Print a run's summary: the numbers, then slowdown by flow size."""
     name, seed = transport_label(results.summary["transport"]), results.summary["seed"]
     title = f"{name}, seed {seed}: {_finished([results])} flows finished"
-    print_table(["", ""], [(metrics.label(m), _shown(m, [results])) for m in _RUN], right=(1,), title=title)
+    beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
+    print_table(["", ""], [(metrics.label(m), _shown(m, [results])) for m in (*_RUN, *beside)], right=(1,), title=title)
     print_sizes({results.summary["transport"]: [results]})
     for found in results.warnings:
         typer.echo(f"warning: {found.flag}: {found.text}")

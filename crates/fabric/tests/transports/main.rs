@@ -2,8 +2,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod d3;
 mod equals;
 mod fastpass;
+mod pdq;
 mod pfabric;
 mod phost;
 mod pias;

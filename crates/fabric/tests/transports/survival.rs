@@ -2,9 +2,11 @@
 
 use flowloom_core::{Bytes, Duration, Flow, Memory, Network, Time, Transport, WireProfile, topology};
 use flowloom_fabric::{Fault, Routing, SimSetup};
+use flowloom_transports::d3::{self, D3};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::las::Las;
+use flowloom_transports::pdq::Pdq;
 use flowloom_transports::pfabric::PFabric;
 use flowloom_transports::phost::PHost;
 use flowloom_transports::pias::{self, Pias};
@@ -95,6 +97,10 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     survives::<PFabric>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("pfabric");
     survives::<Fastpass>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("fastpass");
     survives::<Las>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("las");
+    let symmetric = SimSetup { routing: Routing::EcmpSymmetric, ..setup.clone() };
+    survives::<Pdq>(&Default::default(), symmetric, flows.clone(), &faults).expect("pdq");
+    let one_path = SimSetup { routing: Routing::Ecmp, ..setup.clone() };
+    survives::<D3>(&Default::default(), one_path, flows.clone(), &faults).expect("d3");
     for routing in [Routing::SprayRandom, Routing::Ecmp] {
         let setup = SimSetup { routing, ..setup.clone() };
         survives::<Tcp>(&tcp_config(), setup.clone(), flows.clone(), &faults).expect("tcp");
@@ -155,9 +161,22 @@ proptest! {
         survives::<Fastpass>(&Default::default(), setup, flows, &faults)?;
     }
 
+    /// Flows without a deadline never give up.
+    #[test]
+    fn d3_on_small_networks_with_every_fault((setup, flows, faults) in small_network(), capacity_max in 1.0..4.0) {
+        let setup = SimSetup { routing: Routing::EcmpSymmetric, ..setup };
+        survives::<D3>(&d3::Config { capacity_max, ..d3::Config::default() }, setup, flows, &faults)?;
+    }
+
     #[test]
     fn las_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
         survives::<Las>(&Default::default(), setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn pdq_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
+        let setup = SimSetup { routing: Routing::EcmpSymmetric, ..setup };
+        survives::<Pdq>(&Default::default(), setup, flows, &faults)?;
     }
 
     #[test]

@@ -283,6 +283,7 @@ fn kind() -> impl Strategy<Value = WorkloadKind> {
     let count = || 1u32..100_000_000;
     let loops = || (1u32..16_000_000, 1u32..65_000, positive_duration());
     let host = || prop_oneof![(0u32..100_000).prop_map(HostRef::Number), "\\PC{0,9}".prop_map(HostRef::Name)];
+    let receivers = prop::sample::select(vec![Receivers::Random, Receivers::RoundRobin]);
     let clocks = [option::of(positive_duration()), option::of(positive_duration())];
     prop_oneof![
         (sizes(), share(), load_link, count(), matrix(), deadline(), tenants()).prop_map(
@@ -290,11 +291,32 @@ fn kind() -> impl Strategy<Value = WorkloadKind> {
                 WorkloadKind::Poisson(Poisson { sizes, load, load_link, flows, matrix, deadline, tenants })
             }
         ),
-        (1u32..65_000, bytes(), count(), option::of(host()), option::of(share()), clocks, deadline()).prop_map(
-            |(senders, bytes, requests, receiver, load, [mean_gap, period], deadline)| {
-                WorkloadKind::Incast(Incast { senders, bytes, requests, receiver, load, mean_gap, period, deadline })
-            }
-        ),
+        (
+            1u32..65_000,
+            option::of(bytes()),
+            option::of(sizes()),
+            count(),
+            (option::of(host()), receivers),
+            option::of(share()),
+            clocks,
+            deadline()
+        )
+            .prop_map(
+                |(senders, bytes, sizes, requests, (receiver, receivers), load, [mean_gap, period], deadline)| {
+                    WorkloadKind::Incast(Incast {
+                        senders,
+                        bytes,
+                        sizes,
+                        requests,
+                        receiver,
+                        receivers,
+                        load,
+                        mean_gap,
+                        period,
+                        deadline,
+                    })
+                }
+            ),
         (sizes(), deadline()).prop_map(|(sizes, deadline)| WorkloadKind::Permutation(Permutation { sizes, deadline })),
         (sizes(), count(), matrix(), deadline(), tenants()).prop_map(|(sizes, flows, matrix, deadline, tenants)| {
             WorkloadKind::Burst(Burst { sizes, flows, matrix, deadline, tenants })

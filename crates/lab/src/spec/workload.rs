@@ -27,9 +27,13 @@ pub enum WorkloadKind {
     Poisson(Poisson),
     /// Requests: several senders answer one receiver at the same time.
     ///
-    /// In each, a receiver, drawn uniformly from all hosts unless `receiver` names it, gets `bytes` from `senders` others, drawn
-    /// uniformly without replacement, all of which start at once. The flows of a request share a coflow number. Requests follow one
-    /// of `load`, `mean_gap` and `period`.
+    /// In each, a receiver, chosen as `receivers` says unless `receiver` names it, gets `bytes` in all, or a flow of `sizes` each, from
+    /// `senders` others, drawn uniformly without replacement, all of which start at once. The flows of a request share a coflow number.
+    /// Requests follow one of `load`, `mean_gap` and `period`.
+    ///
+    /// For example, queries of a search application within a rack (the PASE paper's all-to-all scenario) have `sizes = { uniform =
+    /// ["2kB", "198kB"] }`, as many `senders` as there are workers, and `receivers = "round_robin"`: any host can aggregate answers, and hosts
+    /// take turns.
     Incast(Incast),
     /// Each host sends one flow to a partner of its own, all at time 0.
     Permutation(Permutation),
@@ -86,14 +90,21 @@ pub struct Incast {
     #[schemars(range(min = 1, max = 65_000), example = 20)]
     pub senders: u32,
     /// The payload of a request. It is split evenly among its senders, where the first ones carry the remainder, a byte each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-min" = "1B", "x-max" = "1000TB"))]
-    pub bytes: Quantity<Bytes>,
+    pub bytes: Option<Quantity<Bytes>>,
+    /// The sizes of a request's flows, instead of `bytes`. Each is drawn independently of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
     /// How many requests there are.
     #[schemars(range(min = 1, max = 100_000_000), example = 1_000)]
     pub requests: u32,
     /// The receiver of all requests, by number or name. Without it, each request has a receiver of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<HostRef>,
+    /// How each request's receiver is chosen, if `receiver` does not name it.
+    #[serde(default)]
+    pub receivers: Receivers,
     /// Requests arrive as a Poisson process that loads the busiest of the hosts' links by this much on average, counted as for Poisson
     /// workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,6 +122,17 @@ pub struct Incast {
     /// The deadlines of the flows. Without it, flows have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
+}
+
+/// How the receivers of requests are chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Receivers {
+    /// Each request has a receiver drawn uniformly from all hosts.
+    #[default]
+    Random,
+    /// Hosts take turns, in order of their numbers.
+    RoundRobin,
 }
 
 /// Each host sends one flow to a partner of its own, and receives one.

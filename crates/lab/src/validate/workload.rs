@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use flowloom_core::Duration;
+use flowloom_core::{Bytes, Duration};
 use flowloom_fabric::calendar::PAYLOADS_MAX;
 
 use crate::ScenarioError;
 use crate::spec::{
-    Background, Bimodal, Burst, ClosedLoop, Deadline, Incast, Mix, Part, Permutation, Poisson, Sizes, Tenant, Uniform,
-    WorkloadKind, WorkloadSpec, WorkloadTable,
+    Background, Bimodal, Burst, ClosedLoop, Deadline, Incast, Mix, Part, Permutation, Poisson, Receivers, Sizes, Tenant,
+    Uniform, WorkloadKind, WorkloadSpec, WorkloadTable,
 };
 use crate::workload::FLOWS_MAX;
 
@@ -105,10 +105,18 @@ fn first_repeated<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<usi
 }
 
 fn check_incast(incast: &Incast) -> Result<(), ScenarioError> {
-    let (senders, bytes) = (incast.senders, incast.bytes.0);
-    if bytes.get() < u64::from(senders) {
-        let message = format!("{bytes} is less than a byte for each of {senders} senders");
-        return Err(ScenarioError::at_key("workload.bytes", message));
+    let senders = incast.senders;
+    match request_sizes(incast)? {
+        PayloadOf::Request(bytes) if bytes.get() < u64::from(senders) => {
+            let message = format!("{bytes} is less than a byte for each of {senders} senders");
+            return Err(ScenarioError::at_key("workload.bytes", message));
+        }
+        PayloadOf::Request(_) => {}
+        PayloadOf::Flow(sizes) => check_sizes(sizes, "workload.sizes")?,
+    }
+    if incast.receiver.is_some() && incast.receivers != Receivers::Random {
+        let message = "it has no effect where receiver names the receiver of all requests; leave one of them out";
+        return Err(ScenarioError::at_key("workload.receivers", message));
     }
     let flow_count = u64::from(incast.requests) * u64::from(senders);
     if flow_count > u64::from(FLOWS_MAX) {
@@ -116,6 +124,33 @@ fn check_incast(incast: &Incast) -> Result<(), ScenarioError> {
         return Err(ScenarioError::at_key("workload.requests", message));
     }
     request_starts(incast).map(drop)
+}
+
+/// What an incast gives a size to.
+#[derive(Clone, Copy)]
+pub(crate) enum PayloadOf<'a> {
+    /// A whole request, which its senders share.
+    Request(Bytes),
+    /// Each flow.
+    Flow(&'a Sizes),
+}
+
+/// Which of the two keys gives the payload.
+///
+/// # Errors
+/// Neither of the keys, or both.
+pub(crate) fn request_sizes(incast: &Incast) -> Result<PayloadOf<'_>, ScenarioError> {
+    match (incast.bytes, &incast.sizes) {
+        (Some(bytes), None) => Ok(PayloadOf::Request(bytes.0)),
+        (None, Some(sizes)) => Ok(PayloadOf::Flow(sizes)),
+        (None, None) => {
+            let message = "missing; give the payload of a request, such as \"1MB\", or sizes for that of each of its flows";
+            Err(ScenarioError::at_key("workload.bytes", message))
+        }
+        (Some(_), Some(_)) => {
+            Err(ScenarioError::at_key("workload.sizes", "bytes is given too; a request's payload follows one of them"))
+        }
+    }
 }
 
 /// When the requests of an incast start.

@@ -7,40 +7,87 @@ use super::arrivals::{PS_PER_S, check_length, next_start};
 use super::hosts::find_host;
 use super::load::total_bytes_per_second;
 use super::matrix::Matrix;
+use super::sizes::distribution;
 use super::{Context, FlowList};
 use crate::ScenarioError;
+use crate::cdf::Cdf;
 use crate::random::{NETWORK, Stream};
-use crate::spec::{Incast, LoadLink, MatrixKind};
-use crate::validate::workload::{RequestStarts, request_starts};
+use crate::spec::{Incast, LoadLink, MatrixKind, Receivers};
+use crate::validate::workload::{PayloadOf, RequestStarts, request_sizes, request_starts};
 
 /// Makes requests. Each has one receiver and several senders, and its flows have the request's number as their coflow.
 pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
     let hosts = context.network.hosts();
     let only = spec.receiver.as_ref().map(|host| find_host(host, context.network, "workload.receiver")).transpose()?;
-    let (senders, bytes) = (spec.senders as usize, spec.bytes.0.get());
+    let senders = spec.senders as usize;
     if senders >= hosts {
         let message =
             format!("found {senders}; the topology has {hosts} hosts, so a receiver has at most {} senders", hosts - 1);
         return Err(ScenarioError::at_key("workload.senders", message));
     }
-    let mut clock = RequestClock::new(spec, only, context)?;
+    let mut sizes = RequestSizes::new(spec, context)?;
+    let mut clock = RequestClock::new(spec, only, sizes.mean_wire_bytes(context), context)?;
     let mut choices = Stream::new(context.seed, Purpose::Destinations, NETWORK);
     let mut others: Vec<u32> = (1..hosts as u32).collect();
     let mut flows = FlowList::with_capacity(spec.requests * spec.senders);
     for request in 0..spec.requests {
         let start = clock.next_start();
-        let receiver = only.map_or_else(|| choices.below(hosts) as u32, |host| host.0);
+        let receiver = match (only, spec.receivers) {
+            (Some(host), _) => host.0,
+            (None, Receivers::Random) => choices.below(hosts) as u32,
+            (None, Receivers::RoundRobin) => request % hosts as u32,
+        };
         for index in 0..senders {
             // Shuffling the front of any order of the others makes it a uniform choice without replacement.
             let chosen = index + choices.below(others.len() - index);
             others.swap(index, chosen);
             // Hosts other than the receiver, numbered from 1: those up to the receiver move down by one.
             let sender = if others[index] <= receiver { others[index] - 1 } else { others[index] };
-            let size = Bytes::new(share(bytes, senders as u64, index as u64));
-            flows.push(start, NodeId(sender), NodeId(receiver), size).coflow = Some(request);
+            flows.push(start, NodeId(sender), NodeId(receiver), sizes.next(index as u64)).coflow = Some(request);
         }
     }
     Ok(flows.0)
+}
+
+/// The sizes of a request's flows.
+enum RequestSizes {
+    /// So many bytes are split among so many senders.
+    Split { bytes: u64, senders: u64 },
+    /// Each of so many senders draws a size.
+    Drawn { cdf: Cdf, stream: Stream, senders: u64 },
+}
+
+impl RequestSizes {
+    fn new(spec: &Incast, context: &Context<'_>) -> Result<RequestSizes, ScenarioError> {
+        let senders = u64::from(spec.senders);
+        Ok(match request_sizes(spec)? {
+            PayloadOf::Request(bytes) => RequestSizes::Split { bytes: bytes.get(), senders },
+            PayloadOf::Flow(sizes) => RequestSizes::Drawn {
+                cdf: distribution(sizes, context.base_dir, "workload.sizes")?,
+                stream: Stream::new(context.seed, Purpose::Sizes, NETWORK),
+                senders,
+            },
+        })
+    }
+
+    /// The size of the flow from sender number `index` of the next request.
+    fn next(&mut self, index: u64) -> Bytes {
+        match self {
+            RequestSizes::Split { bytes, senders } => Bytes::new(share(*bytes, *senders, index)),
+            RequestSizes::Drawn { cdf, stream, .. } => cdf.sample(stream.unit()),
+        }
+    }
+
+    /// The mean number of wire bytes of a request.
+    fn mean_wire_bytes(&self, context: &Context<'_>) -> f64 {
+        match self {
+            RequestSizes::Split { bytes, senders } => {
+                let wire_bytes = |index| context.wire.flow_wire_bytes(Bytes::new(share(*bytes, *senders, index))).get();
+                (0..*senders).map(wire_bytes).sum::<u64>() as f64
+            }
+            RequestSizes::Drawn { cdf, senders, .. } => *senders as f64 * cdf.mean_wire_bytes(context.wire),
+        }
+    }
 }
 
 /// How many of the `bytes` of a request its sender number `index` sends.
@@ -55,10 +102,10 @@ enum RequestClock {
 }
 
 impl RequestClock {
-    fn new(spec: &Incast, only: Option<NodeId>, context: &Context<'_>) -> Result<RequestClock, ScenarioError> {
+    fn new(spec: &Incast, only: Option<NodeId>, wire_bytes: f64, context: &Context<'_>) -> Result<RequestClock, ScenarioError> {
         let starts = request_starts(spec)?;
         let gap_s = match starts {
-            RequestStarts::PoissonOfLoad(load) => gap_at_load(spec, load, only, context)?,
+            RequestStarts::PoissonOfLoad(load) => gap_at_load(wire_bytes, load, only, context)?,
             RequestStarts::PoissonOfGap(gap) | RequestStarts::Periodic(gap) => gap.as_secs_f64(),
         };
         check_length("workload.requests", f64::from(spec.requests) * gap_s)?;
@@ -86,16 +133,12 @@ impl RequestClock {
     }
 }
 
-/// The mean time between requests at which the busiest host's link is utilised to `load`.
-fn gap_at_load(spec: &Incast, load: f64, only: Option<NodeId>, context: &Context<'_>) -> Result<f64, ScenarioError> {
-    let Context { network, wire, seed, .. } = *context;
+/// The mean time between requests of so many wire bytes at which the busiest host's link is utilised to `load`.
+fn gap_at_load(wire_bytes: f64, load: f64, only: Option<NodeId>, context: &Context<'_>) -> Result<f64, ScenarioError> {
     let matrix = match only {
-        Some(receiver) => Matrix::to_one(receiver, network),
-        // Receivers and senders are uniform, so is every ordered pair.
-        None => Matrix::new(MatrixKind::RandomPairs, network, seed),
+        Some(receiver) => Matrix::to_one(receiver, context.network),
+        // Receivers take turns or are uniform, and senders are uniform, so every ordered pair is as likely as any other.
+        None => Matrix::new(MatrixKind::RandomPairs, context.network, context.seed),
     };
-    let senders = u64::from(spec.senders);
-    let wire_bytes: u64 =
-        (0..senders).map(|index| wire.flow_wire_bytes(Bytes::new(share(spec.bytes.0.get(), senders, index))).get()).sum();
-    Ok(wire_bytes as f64 / total_bytes_per_second(load, LoadLink::Host, network, &[(&matrix, 1.0)])?)
+    Ok(wire_bytes / total_bytes_per_second(load, LoadLink::Host, context.network, &[(&matrix, 1.0)])?)
 }

@@ -1,6 +1,6 @@
 //! First in, first out.
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Fifo, PacketId, PortCall};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Fifo, PacketId, Pool, PortCall};
 
 /// One queue with a limit in bytes; a packet that would exceed it is dropped.
 #[derive(Clone, Debug)]
@@ -19,13 +19,10 @@ impl DropTail {
     pub fn used(&self) -> Bytes {
         Bytes::new(self.used)
     }
-}
 
-impl<H> Discipline<H> for DropTail {
-    type Shared = ();
-
+    /// Queues a packet, or drops it: [`Discipline::enqueue`], for ports that have shared state beside the queue.
     #[inline]
-    fn enqueue(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) {
+    pub fn accept<H, S>(&mut self, call: &mut PortCall<'_, H, S>, packet: PacketId) {
         let used = self.used + u64::from(call.pool[packet].size_bytes);
         if used > self.limit {
             call.drop(packet, DropReason::Overflow);
@@ -35,16 +32,37 @@ impl<H> Discipline<H> for DropTail {
         self.queue.push(packet, call.pool);
     }
 
+    /// Whether a packet of `size_bytes` passes the free port without being queued.
+    #[inline]
+    pub fn passes(&self, size_bytes: u32) -> bool {
+        self.queue.is_empty() && u64::from(size_bytes) <= self.limit
+    }
+
+    /// Takes out the oldest packet.
+    #[inline]
+    pub fn take<H>(&mut self, pool: &mut Pool<H>) -> Dequeue {
+        let Some(packet) = self.queue.pop(pool) else { return Dequeue::Idle };
+        self.used -= u64::from(pool[packet].size_bytes);
+        Dequeue::Packet(packet)
+    }
+}
+
+impl<H> Discipline<H> for DropTail {
+    type Shared = ();
+
+    #[inline]
+    fn enqueue(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) {
+        self.accept(call, packet);
+    }
+
     #[inline]
     fn pass(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) -> bool {
-        self.queue.is_empty() && u64::from(call.pool[packet].size_bytes) <= self.limit
+        self.passes(call.pool[packet].size_bytes)
     }
 
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
-        let Some(packet) = self.queue.pop(call.pool) else { return Dequeue::Idle };
-        self.used -= u64::from(call.pool[packet].size_bytes);
-        Dequeue::Packet(packet)
+        self.take(call.pool)
     }
 }
 

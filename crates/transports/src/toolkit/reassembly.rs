@@ -71,6 +71,14 @@ impl Reassembly {
         Some(Arrival { cumulative, arrived: Some(&self.flows[slot].arrived) })
     }
 
+    /// Forgets a flow that its sender has given up. Late packets do not open it again.
+    pub fn abandon(&mut self, now: Time, flow: FlowId) {
+        if let Some(slot) = self.flows.slot_of(flow) {
+            self.flows.remove(slot);
+            self.finished.insert(now, flow);
+        }
+    }
+
     /// The cumulative acknowledgement that answers a query about a flow of `packets` packets. It opens no flow.
     pub fn cumulative(&mut self, now: Time, flow: FlowId, packets: u32) -> u32 {
         if self.finished.refresh(now, flow) {
@@ -119,6 +127,18 @@ mod tests {
                 prop_assert_eq!(reassembly.flows.len() + reassembly.finished.len(), 1);
             }
         }
+    }
+
+    #[test]
+    fn an_abandoned_flow_leaves_nothing_and_late_packets_do_not_open_it() {
+        let mut reassembly = Reassembly::new(Duration::from_ms(1));
+        let mut events = VecDeque::new();
+        reassembly.abandon(Time::ZERO, FlowId(3));
+        assert!(reassembly.finished.is_empty(), "it was never opened");
+        reassembly.receive(Time::ZERO, &packet(0), 0, 10, &mut events);
+        reassembly.abandon(Time::ZERO, FlowId(3));
+        reassembly.receive(Time::ZERO, &packet(1), 1, 10, &mut events);
+        assert_eq!((reassembly.flows.len(), events.len()), (0, 1));
     }
 
     #[test]

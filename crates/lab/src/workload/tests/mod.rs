@@ -10,7 +10,7 @@ use flowloom_core::{Duration, Rate, Switching, topology};
 use super::*;
 use crate::spec::{
     Burst, ClosedLoop, Deadline, ExponentialDeadline, Fixed, HostRef, Incast, LoadLink, MatrixKind, Permutation, Poisson,
-    Quantity, Sizes, Tenant, Trace, UniformDeadline,
+    Quantity, Receivers, Sizes, Tenant, Trace, Uniform, UniformDeadline,
 };
 
 const WIRE: WireProfile = WireProfile::IP_1500;
@@ -224,8 +224,18 @@ fn a_matrix_said_twice_is_one() {
 }
 
 fn incast(senders: u32, bytes: u64, requests: u32, load: Option<f64>, period: Option<Duration>) -> WorkloadKind {
-    let (bytes, period) = (Quantity(Bytes::new(bytes)), period.map(Quantity));
-    WorkloadKind::Incast(Incast { senders, bytes, requests, receiver: None, load, mean_gap: None, period, deadline: None })
+    WorkloadKind::Incast(Incast {
+        senders,
+        bytes: Some(Quantity(Bytes::new(bytes))),
+        sizes: None,
+        requests,
+        receiver: None,
+        receivers: Receivers::Random,
+        load,
+        mean_gap: None,
+        period: period.map(Quantity),
+        deadline: None,
+    })
 }
 
 #[test]
@@ -287,6 +297,30 @@ fn the_load_of_one_receiver_is_that_of_its_link() {
     let expected = 200_000.0 / 143.0;
     // 142 degrees of freedom: 200 is exceeded once in a thousand.
     assert!(counts.iter().map(|n| (n - expected).powi(2) / expected).sum::<f64>() < 200.0);
+}
+
+/// The PASE paper's rack (§4.2.2): 40 hosts at 1 Gb/s aggregate the answers of all others in turn. A flow has 2 to 198 kB, 100 kB on
+/// average, each drawn on its own.
+#[test]
+fn hosts_take_turns_to_receive_and_flows_draw_their_sizes() {
+    let rack = topology::single_switch(40, Rate::from_gbps(1), Duration::from_us(25), Switching::StoreAndForward);
+    let sizes = Sizes::Uniform(Uniform { uniform: [2_000, 198_000].map(|bytes| Quantity(Bytes::new(bytes))) });
+    let WorkloadKind::Incast(any) = incast(39, 1, 2_000, Some(0.5), None) else { unreachable!() };
+    let kind = WorkloadKind::Incast(Incast { bytes: None, sizes: Some(sizes), receivers: Receivers::RoundRobin, ..any });
+    let flows = flows_in(&WorkloadSpec::One(kind), &rack, 1);
+    for (query, flows) in flows.chunks(39).enumerate() {
+        let receiver = NodeId(query as u32 % 40);
+        assert!(flows.iter().all(|flow| flow.dst == receiver && flow.coflow == Some(query as u32)));
+        assert_eq!(flows.iter().map(|flow| flow.src).collect::<HashSet<NodeId>>().len(), 39);
+    }
+    // The standard deviation of a uniform size is 196 kB / √12.
+    let bytes: Vec<f64> = flows.iter().map(|flow| flow.size.get() as f64).collect();
+    let n = bytes.len() as f64;
+    let mean = bytes.iter().sum::<f64>() / n;
+    assert!((mean - 100_000.0).abs() < 3.3 * 196_000.0 / (12.0 * n).sqrt(), "{mean}");
+    assert!(bytes.iter().all(|bytes| (2_000.0..=198_000.0).contains(bytes)));
+    let load = wire_bytes(&flows) / flows.last().unwrap().start.as_secs_f64() / (40.0 * 1.25e8);
+    assert!((load / 0.5 - 1.0).abs() < 3.3 / 2_000f64.sqrt(), "{load}");
 }
 
 /// Gaps between requests are exponential: their mean equals their standard deviation.

@@ -1,0 +1,146 @@
+//! PDQ on networks: exact times of single flows, short queues, and what it is worth on the set-up of its authors.
+
+use flowloom_core::{Bytes, Duration, Flow, Memory, Network, NodeId, Rate, Time, WireProfile, topology};
+use flowloom_fabric::{PortCounters, Report, Routing, SimSetup};
+use flowloom_transports::disciplines::EcnConfig;
+use flowloom_transports::pdq::{Config, Pdq};
+use flowloom_transports::tcp::{self, Dctcp};
+
+use crate::common::networks::{CUT, Dice, STORE, apart, flow, gbps, pairs, run, setup, shapes};
+use crate::common::tandem::{Tandem, sizes_on_wire};
+
+fn go(config: &Config, network: Network, flows: Vec<Flow>) -> Report {
+    let memory = Memory::PerPort(Bytes::new(4_000_000));
+    run::<Pdq>(config, SimSetup { memory, routing: Routing::EcmpSymmetric, ..setup(network) }, flows)
+}
+
+fn wire() -> WireProfile {
+    Config::default().wire(&WireProfile::IP_1500)
+}
+
+fn fct(report: &Report, index: usize) -> Duration {
+    report.records[index].received - report.flows[index].start
+}
+
+fn mean_us(report: &Report) -> f64 {
+    (0..report.flows.len()).map(|index| fct(report, index).as_us_f64()).sum::<f64>() / report.flows.len() as f64
+}
+
+/// A SYN, its answer, a probe and its answer, and then the packets at the rate of the slowest link. On the slow dumbbell this is less than
+/// a packet per round trip, and probes would be in the way of the packets.
+#[test]
+fn alone_it_takes_two_round_trips_and_its_packets_at_the_rate_of_the_slowest_link() {
+    for switching in [STORE, CUT] {
+        for (name, network) in shapes(switching).into_iter().filter(|(name, _)| *name != "slow dumbbell") {
+            let sizes = [1, 1443, 1444, 1445, 17_520, 100_000, 1_000_000];
+            let report = go(&Config::default(), network.clone(), apart(&pairs(&network), &sizes, Duration::from_ms(20)));
+            for (flow, record) in report.flows.iter().zip(&report.records) {
+                let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
+                let control = network.packet_time(&path, wire().control) + network.packet_time(&back, wire().control);
+                let rate = path.iter().map(|link| network.link(*link).rate).min().expect("a path");
+                let (mut tandem, mut leaves, mut arrives) = (Tandem::new(&network, &path), control * 2, Duration::ZERO);
+                for size in sizes_on_wire(flow.size, &wire()) {
+                    arrives = tandem.send(leaves, size);
+                    leaves += rate.transmit_time(Bytes::new(size));
+                }
+                assert_eq!(record.received - flow.start, arrives, "{name}, {switching:?}, {flow:?}");
+                assert_eq!(record.retransmissions, 0);
+            }
+        }
+    }
+}
+
+/// The 12 hosts of the paper's single-rooted tree, with a round trip of about 150 us for a full packet between racks.
+fn tree() -> Network {
+    topology::leaf_spine(4, 3, 1, gbps(1), gbps(1), Duration::from_us(12), STORE)
+}
+
+/// The port of a host's switch that sends to it.
+fn last_port(report: &Report, host: u32) -> &PortCounters {
+    &report.ports[report.network.ports(NodeId(host))[0].reverse().index()]
+}
+
+/// Five flows of 1 MB, one after the other: queues build up only where one flow follows another.
+#[test]
+fn the_queue_is_short_but_for_the_changes_from_one_flow_to_the_next() {
+    let network = topology::single_switch(6, gbps(1), Duration::from_us(35), STORE);
+    let flows: Vec<Flow> = (0..5).map(|host| flow(host, host, 5, 1_000_000, Time::ZERO)).collect();
+    let report = go(&Config::default(), network, flows);
+    let port = last_port(&report, 5);
+    assert!(port.peak_bytes <= 36 * 1500, "{} B at most", port.peak_bytes);
+    let mean = port.mean_queue_bytes(report.end - Time::ZERO);
+    assert!(mean <= 2.0 * 1500.0, "{mean} B in the mean");
+    assert_eq!(report.ports.iter().map(PortCounters::drops).sum::<u64>(), 0);
+}
+
+/// Flow 0 is more critical than flow 1, with which it shares a host's NIC, and flow 1 than flow 2, with which it shares the link to a host.
+/// While flow 1 is paused at the NIC, the switch keeps nothing for it, and flow 2 takes the time that it takes alone.
+#[test]
+fn a_flow_that_waits_for_one_link_leaves_another_to_others() {
+    let network = topology::single_switch(4, gbps(1), Duration::from_us(35), STORE);
+    let flows: Vec<Flow> = [(0, 0, 1, 300_000), (1, 0, 2, 400_000), (2, 3, 2, 500_000)]
+        .map(|(id, src, dst, size)| flow(id, src, dst, size, Time::ZERO))
+        .to_vec();
+    let alone = fct(&go(&Config::default(), network.clone(), vec![flow(0, 3, 2, 500_000, Time::ZERO)]), 0);
+    let report = go(&Config::default(), network, flows);
+    assert!(fct(&report, 2) <= alone + alone / 10, "{} instead of {alone}", fct(&report, 2));
+    let wire_bytes: u64 = [400_000, 500_000].map(|size| wire().flow_wire_bytes(Bytes::new(size)).get()).iter().sum();
+    let both = gbps(1).transmit_time(Bytes::new(wire_bytes));
+    assert!(fct(&report, 1) <= both + both / 10, "{} instead of {both}", fct(&report, 1));
+}
+
+/// When each of the jobs, in picoseconds of work, leaves a server that they share equally from the start.
+fn processor_sharing(work: &[u64]) -> Vec<f64> {
+    let mut sorted = work.to_vec();
+    sorted.sort_unstable();
+    let ends = |job: u64| sorted.iter().map(|other| job.min(*other) as f64).sum();
+    work.iter().map(|job| ends(*job)).collect()
+}
+
+/// Query aggregation in the paper's tree: 20 flows of 2 to 198 kB to one host. Ideal fair sharing would need no time to find the fair rates.
+#[test]
+fn twenty_flows_to_one_host_finish_on_average_a_quarter_earlier_than_under_ideal_fair_sharing() {
+    let (mut ours, mut shared) = (0.0, 0.0);
+    for seed in 1..=5 {
+        let mut dice = Dice::new(seed);
+        let flows: Vec<Flow> = (0..20).map(|id| flow(id, id % 11, 11, 2000 + dice.below(196_000), Time::ZERO)).collect();
+        let work: Vec<u64> =
+            flows.iter().map(|flow| gbps(1).transmit_time(WireProfile::IP_1500.flow_wire_bytes(flow.size)).as_ps()).collect();
+        shared += processor_sharing(&work).iter().sum::<f64>() / 20.0 / 1e6;
+        ours += mean_us(&go(&Config::default(), tree(), flows));
+    }
+    assert!((0.6..0.75).contains(&(ours / shared)), "{}", ours / shared);
+}
+
+/// A rack of 20 hosts, all to all, flows of 2 to 198 kB, 20 % load. Neither opens connections: DCTCP's are open.
+#[test]
+fn at_low_load_flows_finish_earlier_than_under_dctcp() {
+    let network = topology::single_switch(20, gbps(1), Duration::from_us(25), STORE);
+    let mut dice = Dice::new(1);
+    let mut start = Time::ZERO;
+    // A flow of 100 kB takes 0.8 ms of 20 links.
+    let flows: Vec<Flow> = (0..400)
+        .map(|id| {
+            start += dice.exponential(Duration::from_us(200));
+            let (src, hop) = (dice.below(20) as u32, 1 + dice.below(19) as u32);
+            flow(id, src, (src + hop) % 20, 2000 + dice.below(196_000), start)
+        })
+        .collect();
+    let port = EcnConfig { mark_above: Bytes::new(30_000), ..EcnConfig::default() };
+    let dctcp = tcp::Config { port, nic: port, initial_window: 10, rto_min: Duration::from_ms(10), ..tcp::Config::default() };
+    let memory = Memory::PerPort(Bytes::new(337_500));
+    let setup = SimSetup { memory, ..setup(network.clone()) };
+    let open = Config { handshake: false, ..Config::default() };
+    let (pdq, dctcp) = (mean_us(&go(&open, network, flows.clone())), mean_us(&run::<Dctcp>(&dctcp, setup, flows)));
+    assert!(pdq < dctcp * 0.97, "{pdq} us to {dctcp} us");
+}
+
+/// A link at 40 Gb/s between hosts at 10 Gb/s gives two flows their full rate at once.
+#[test]
+fn a_faster_link_serves_several_flows() {
+    let network = topology::dumbbell(4, gbps(10), gbps(40), Duration::from_us(5), STORE);
+    let flows: Vec<Flow> = (0..4).map(|host| flow(host, host, 4 + host, 1_000_000, Time::ZERO)).collect();
+    let report = go(&Config { dampening_rtts: 0.0, ..Config::default() }, network, flows);
+    let alone = Rate::from_gbps(10).transmit_time(wire().flow_wire_bytes(Bytes::new(1_000_000))) + Duration::from_us(80);
+    assert!((0..4).all(|index| fct(&report, index) <= alone), "{:?}", report.records);
+}

@@ -1,0 +1,47 @@
+#![doc = include_str!("README.md")]
+
+mod books;
+mod capacity;
+mod config;
+mod header;
+mod host;
+mod port;
+mod rules;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
+
+pub use config::{Config, QueueSample};
+pub use header::{Answer, Header, MOST_HOPS, Path, Purpose, Request};
+pub use host::Host;
+pub use port::Port;
+pub use rules::Rules;
+
+/// D3.
+pub enum D3 {}
+
+impl Transport for D3 {
+    const NAME: &'static str = "d3";
+    const ABOUT: &'static str = "switches reserve rates for deadlines, first come first served (SIGCOMM 2011)";
+    const NIC: Nic = Nic::Pulled;
+    /// A request gives back what the ports on its path hold for its flow, so all requests of a flow take one path. Answers may take another.
+    const PATHS: PathNeed = PathNeed::One;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = Port;
+    type Control = NoControl<Header>;
+
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+    fn port(_: &Config, site: &PortSite<'_>) -> Port {
+        Port::new(site.memory.bytes())
+    }
+    /// The constants of the ports, which follow from the network's round trip and so are found once per switch.
+    fn shared(config: &Config, site: &Site<'_>) -> Rules {
+        Rules::new(config, site)
+    }
+}

@@ -1,0 +1,44 @@
+#![doc = include_str!("README.md")]
+
+mod config;
+mod header;
+mod host;
+mod link;
+mod port;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
+
+pub use config::Config;
+pub use header::{Feedback, Header, Request};
+pub use host::Host;
+pub use link::Link;
+pub use port::{Port, Switch};
+
+/// PDQ.
+pub enum Pdq {}
+
+impl Transport for Pdq {
+    const NAME: &'static str = "pdq";
+    const ABOUT: &'static str = "switches give the most critical flows their full rate and pause the others (SIGCOMM 2012)";
+    const NIC: Nic = Nic::Pulled;
+    /// An acknowledgement commits the rate at the ports that its data packet has left by.
+    const PATHS: PathNeed = PathNeed::Symmetric;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = Port;
+    type Control = NoControl<Header>;
+
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+    fn port(_: &Config, site: &PortSite<'_>) -> Port {
+        Port::new(site.memory.bytes())
+    }
+    fn shared(config: &Config, site: &Site<'_>) -> Switch {
+        Switch::new(config, site)
+    }
+}
