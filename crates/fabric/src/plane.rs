@@ -385,7 +385,7 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.ports.link_layer.observer.flow_event(self.ports.link_layer.now, node, event);
         match *event {
             Event::Delivered { flow, bytes, .. } => {
-                self.ports.link_layer.records[flow.0 as usize].delivered_bytes += bytes.get()
+                self.ports.link_layer.records[flow.0 as usize].delivered_bytes += bytes.get();
             }
             Event::Received { flow } => {
                 let record = &mut self.ports.link_layer.records[flow.0 as usize];

@@ -18,6 +18,8 @@ use hook::{Hook, Tap};
 pub use log::Log;
 pub use setup::PairSetup;
 
+type HookedPort<T> = Faulty<<T as Transport>::Port, Hook<<T as Transport>::Header>>;
+
 /// Two or more endpoints of one transport around one switch, or on any network, with the transport's control endpoints. It is a [`Sim`]
 /// to which flows are added as the test goes on. Every port runs the transport's discipline. The switch of the default network forwards
 /// at the first bit, so on an idle network a packet arrives one transmission time plus [`PairSetup::delay`] after it was sent. A hook
@@ -26,7 +28,7 @@ pub use setup::PairSetup;
 /// It asserts that no byte is delivered twice or beyond the flow's end, that [`Event::Received`] comes once, at the
 /// destination and after all bytes, and that [`Event::Acknowledged`] comes once, at the source and after that.
 pub struct Pair<T: Transport> {
-    sim: Sim<T, Faulty<T::Port, Hook<T::Header>>, Log>,
+    sim: Sim<T, HookedPort<T>, Log>,
     tap: Arc<Mutex<Tap<T::Header>>>,
     sent: Vec<SentPacket<T::Header>>,
 }
