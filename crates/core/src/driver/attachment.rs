@@ -1,6 +1,6 @@
 //! The endpoint's side of a driver.
 
-use crate::{Endpoint, Event, Flow, Packet, Time};
+use crate::{Duration, Endpoint, Event, Flow, Packet, Time};
 
 /// What surrounds an endpoint: the clock, the network, and whoever wants to know its events.
 pub trait Attachment<H> {
@@ -23,9 +23,11 @@ pub trait Attachment<H> {
     fn set_timer(&mut self, wanted: Option<Time>);
 }
 
-/// Sets the timer that an endpoint has from its creation on. To be called once, before anything else.
+/// Sets the timer that an endpoint has from its creation on. To be called once, before anything else. An endpoint that is created while
+/// the clock runs may have a timer that is due already.
 pub fn start<E: Endpoint>(endpoint: &E, mut attachment: impl Attachment<E::Header>) {
-    attachment.set_timer(endpoint.poll_timeout());
+    let earliest = attachment.now() + Duration::from_ps(1);
+    attachment.set_timer(endpoint.poll_timeout().map(|at| at.max(earliest)));
 }
 
 /// Opens a flow whose source is this endpoint.

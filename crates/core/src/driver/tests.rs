@@ -162,9 +162,11 @@ mod endpoints {
 
     #[test]
     fn a_timer_that_an_endpoint_has_from_its_creation_is_set() {
-        let endpoint = Scripted { timer: Some(LATER), ..Scripted::default() };
-        let (inside, around) = calls(endpoint, 1, |endpoint, around| start(endpoint, around));
-        assert_eq!((inside.len(), around.as_str()), (0, "set_timer 2000"));
+        for (timer, set) in [(LATER, "set_timer 2000"), (NOW, "set_timer 1001"), (Time::ZERO, "set_timer 1001")] {
+            let endpoint = Scripted { timer: Some(timer), ..Scripted::default() };
+            let (inside, around) = calls(endpoint, 1, |endpoint, around| start(endpoint, around));
+            assert_eq!((inside.len(), around.as_str()), (0, set));
+        }
     }
 }
 

@@ -17,12 +17,12 @@ pub struct SentPacket<H> {
     pub fate: Fate,
 }
 
-/// Decides the fate of a packet.
-type Decide<H> = dyn FnMut(&SentPacket<H>) -> Fate + Send;
+/// Decides the fate of each packet that is sent.
+pub(super) type Decide<H> = Box<dyn FnMut(&SentPacket<H>) -> Fate + Send>;
 
 /// What all ports of a pair share: the hook, and what was sent since this was last read.
 pub(super) struct Tap<H> {
-    pub hook: Box<Decide<H>>,
+    pub hook: Decide<H>,
     pub log: bool,
     pub sent: Vec<SentPacket<H>>,
 }

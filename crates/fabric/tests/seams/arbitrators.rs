@@ -248,3 +248,20 @@ fn an_arbitrator_comes_back_without_its_flows() {
         log.sent.iter().filter(|(_, _, p)| p.flow.0 == 2 && p.payload_bytes > 0).map(|(_, _, p)| p.class).collect();
     assert_eq!(classes, BTreeSet::from([0]));
 }
+
+/// The far leaf's arbitrator is down when the first request comes. It comes back, and answers the second flow's.
+#[test]
+fn an_arbitrator_of_a_pair_goes_down_and_comes_back() {
+    let network = topology::dumbbell(1, gbps(10), gbps(10), HOP_DELAY, STORE);
+    let outages = vec![Outage { node: NodeId(3), from: ns(100), to: ns(10_000) }];
+    let mut pair = Pair::<Pase>::new(&(), PairSetup { network: Some(network), outages, ..PairSetup::default() });
+    let first = pair.open(0, 1, 1460);
+    pair.run(ns(20_000));
+    assert!(pair.flow(first).received.is_none());
+    assert_eq!(pair.dropped().iter().map(|(_, flow, why)| (*flow, *why)).collect::<Vec<_>>(), [(first, DropReason::NodeDown)]);
+    pair.open_flow(flow(1, 0, 1, 1460, ns(20_000)));
+    let second = FlowId(1);
+    pair.run(ns(40_000));
+    assert_eq!(pair.flow(second).received, Some(ns(20_000 + 960 + 3 * 1400)));
+    assert_eq!(known(&pair), [2, 1], "it does not know the first flow");
+}

@@ -87,7 +87,10 @@ impl Endpoint for Controller {
 
     fn handle_timeout(&mut self, now: Time) {
         if now >= self.next {
-            self.next += self.update.period;
+            // A controller that has come back has missed some periods.
+            while self.next <= now {
+                self.next += self.update.period;
+            }
             self.distribute();
         }
     }

@@ -135,7 +135,10 @@ impl Reporter {
         if now < self.next {
             return;
         }
-        self.next += self.period;
+        // A host that has come back has missed some periods.
+        while self.next <= now {
+            self.next += self.period;
+        }
         for (bin, count) in self.ended.counts() {
             let header = Header::Report { bin: bin as u8, count: count as u32 };
             self.out.packets.push_back(self.framing.control(FlowId::default(), self.controller, header));

@@ -1,6 +1,7 @@
 //! PIAS between hosts.
 
 use flowloom_core::{Bytes, Duration, Ecn, Endpoint, FlowId, Memory, NodeId, Packet, Site, Time, Transport, WireProfile};
+use flowloom_fabric::Outage;
 use flowloom_fabric::pair::{Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
@@ -77,6 +78,25 @@ fn thresholds_follow_what_hosts_report() {
         pair.sent().iter().find(at).map(|sent| sent.packet.class)
     };
     assert_eq!((class_at(0), class_at(first + 1)), (Some(0), Some(1)));
+}
+
+/// The controller (node 4) and host 2 are down for several periods. Afterwards they keep to the periods of the others.
+#[test]
+fn periods_go_on_after_an_outage() {
+    let (period, delay) = (Duration::from_ms(1), Duration::from_us(100));
+    let update = Update { period, delay, smoothing: 1.0, reading: Reading::Exact };
+    let config = Config { thresholds: vec![], update, ..Config::default() };
+    let at_us = |us| Time::ZERO + Duration::from_us(us);
+    let outages = [4, 2].map(|node| Outage { node: NodeId(node), from: at_us(500), to: at_us(5_250) }).to_vec();
+    let mut pair = Pair::<Pias>::new(&config, PairSetup { outages, ..roomy(3) });
+    pair.run(at_us(6_500));
+    pair.open(0, 1, 4_000);
+    pair.open(2, 1, 4_000);
+    pair.run(at_us(7_900));
+    let sent = |is: fn(&Header) -> bool| pair.sent().iter().filter(move |sent| is(&sent.packet.header)).map(|sent| sent.at);
+    let reports: Vec<Time> = sent(|header| matches!(header, Header::Report { .. })).collect();
+    assert_eq!(reports, [at_us(7_000); 2], "one from each sender");
+    assert_eq!(sent(|header| matches!(header, Header::Update { .. })).min(), Some(at_us(7_100)));
 }
 
 /// Any header that can be read, with numbers near those of a flow of ten packets or anywhere.
