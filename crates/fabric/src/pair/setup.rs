@@ -21,12 +21,10 @@ pub struct PairSetup {
     pub wire: WireProfile,
     /// The memory of the ports and of switches.
     pub memory: Memory,
-    /// When endpoints are down.
+    /// When endpoints are down, to come back without their state.
     pub outages: Vec<Outage>,
     /// The seed of every random stream.
     pub seed: u64,
-    /// When nodes are down, to come back without their state.
-    pub outages: Vec<Outage>,
     /// Whether [`Pair::sent`](super::Pair::sent) is kept.
     pub log: bool,
 }
@@ -44,7 +42,6 @@ impl Default for PairSetup {
             memory: Memory::PerPort(Bytes::new(36_864)),
             outages: Vec::new(),
             seed: 1,
-            outages: Vec::new(),
             log: true,
         }
     }
