@@ -124,6 +124,33 @@ def test_compare_puts_transports_side_by_side_on_the_same_flows(scenario, tmp_pa
     assert ideal["fct_us"]["mean"] <= min(phost["fct_us"]["mean"], pfabric["fct_us"]["mean"])
 
 
+def test_all_transports_are_those_that_can_run_the_scenario(scenario, tmp_path):
+    tree = 'topology={ kind = "leaf_spine", racks = 2, hosts_per_rack = 2, spines = 2 }'
+    words = [
+        "compare",
+        scenario,
+        "--transports",
+        "all",
+        "--set",
+        tree,
+        "--set",
+        "workload.flows=20",
+        "--out",
+        tmp_path / "c",
+        "--json",
+    ]
+    sprayed = call(*words, "--set", "fabric.routing=spray_random")
+    refused = [line.split(": ")[1] for line in sprayed.stderr.splitlines() if line.startswith("left out: ")]
+    assert {"pdq", "d3"} <= set(refused) and "fabric.routing" in sprayed.stderr
+    hashed = call(*words, "--set", "fabric.routing=ecmp_symmetric", "--force")
+    assert "left out" not in hashed.stderr
+    ran = [run["transport"] for run in json.loads(sprayed.stdout)]
+    assert set(ran).isdisjoint(refused) and {"phost", "dctcp"} <= set(ran)
+    assert {run["transport"] for run in json.loads(hashed.stdout)} == {*ran, *refused}
+    # What no transport can run is an error of the scenario.
+    assert "workload.load" in call(*words, "--set", "workload.load=-1", code=2).stderr
+
+
 def test_a_tournament_ranks_transports_over_the_rounds(scenario, tmp_path):
     out = tmp_path / "t"
     words = ["compare", scenario, "--transports", "fastpass,pfabric", "--over", "workload.load=0.2,0.5", "--out", out]

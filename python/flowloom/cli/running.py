@@ -78,7 +78,9 @@ def run(
 
 def compare(
     scenario: ScenarioFile,
-    transports: Annotated[str, typer.Option(metavar="A,B,C", help="Names of the transports to run, or `all`.")],
+    transports: Annotated[
+        str, typer.Option(metavar="A,B,C", help="Names of the transports to run, or `all` that can run the scenario.")
+    ],
     ideal: Annotated[
         bool, typer.Option("--ideal", help="Add `ideal`, a lower bound on the mean flow completion time of any transport.")
     ] = False,
@@ -106,11 +108,11 @@ def compare(
     from flowloom.sweeps import sweep as run_sweep
     from flowloom.words import shown
 
-    names = _transports(transports, ideal)
     key, values = _axis(over, "--over") if over else ("", [])
     if key == "transport.name":
         raise ScenarioError(f"--over {shown(over)}: --transports selects the transports; vary another key")
     base = _scenario(scenario, set_, seed)
+    names = _transports(transports, ideal, base)
     axes = ({key: values} if over else {}) | {"transport.name": names}
     with common.resumable(out / "runs"), progress.reporter() as reporter:
         begin = time.monotonic()
@@ -182,8 +184,8 @@ def sweep(
     typer.echo(f"table: {out / 'sweep.csv'}\nruns: {out / 'runs'}")
 
 
-def _transports(text: str, ideal: bool) -> list[str]:
-    """Parse --transports; `all` stands for every transport except the bound `ideal`."""
+def _transports(text: str, ideal: bool, scenario: Scenario) -> list[str]:
+    """Parse --transports; `all` stands for every transport that can run the scenario, without the bound `ideal`."""
     from flowloom._native import ScenarioError
     from flowloom.engine import catalogue
     from flowloom.words import shown, suggestion
@@ -196,8 +198,32 @@ def _transports(text: str, ideal: bool) -> list[str]:
         if name not in known:
             raise ScenarioError(f'--transports {shown(text)}: unknown transport "{shown(name)}"; {suggestion(name, known)}')
     every = [name for name in known if name not in ("all", "ideal")]
+    if "all" in chosen:
+        every = _able(every, scenario)
     names = [each for name in chosen for each in (every if name == "all" else [name])]
     return list(dict.fromkeys(names + (["ideal"] if ideal else [])))
+
+
+def _able(names: list[str], scenario: Scenario) -> list[str]:
+    """Return the transports that can run the scenario, and print why the others cannot.
+
+    Raises:
+        ScenarioError: No transport can, so the scenario itself is wrong.
+    """
+    from flowloom._native import ScenarioError
+
+    able, refused = [], {}
+    for name in names:
+        try:
+            scenario.set({"transport.name": name}).resolve()
+            able.append(name)
+        except ScenarioError as error:
+            refused[name] = error
+    if not able:
+        raise next(iter(refused.values()))
+    for name, why in refused.items():
+        typer.echo(f"left out: {name}: {str(why).splitlines()[0]}", err=True)
+    return able
 
 
 def _axis(text: str, option: str = "--vary") -> tuple[str, list[Any]]:
