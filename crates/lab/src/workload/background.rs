@@ -79,10 +79,11 @@ fn ends(
     Ok((0..spec.pairs.unwrap_or(0)).map(pair).collect())
 }
 
-/// The largest size that a flow can have: see [`limits::check_flows`].
+/// A size that no run transmits, and that every transport can count: see [`limits::check_flows`].
 fn endless(network: &Network, wire: &WireProfile) -> Bytes {
     let slowest = network.links().iter().map(|link| link.rate).min().expect("a checked network has links");
     // A tenth of the longest time, so that the fastest link does not transmit more bytes than a number can hold.
     let packets = slowest.bytes_in(Duration::LONGEST / 10).get() / wire.full.get();
-    wire.payload() * packets.clamp(1, u64::from(u32::MAX) - 2)
+    // Half of what can be counted, because the headers of some transports leave less room for payload in a packet.
+    wire.payload() * packets.clamp(1, u64::from(u32::MAX / 2))
 }
