@@ -97,6 +97,7 @@ pub(crate) fn longest_pause(plan: &Plan) -> Result<Duration, ScenarioError> {
         wire: plan.wire,
         buffer: plan.memory.bytes(),
         last_deadline: plan.flows.iter().filter_map(|flow| flow.deadline).max(),
+        largest_flow: plan.flows.iter().map(|flow| flow.size).max().unwrap_or_default(),
     };
     plan.parameters.longest_pause(&conditions).map_err(|BadParameter { key, message }| {
         let below = key.map_or(String::new(), |key| format!(".{key}"));

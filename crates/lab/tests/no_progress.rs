@@ -1,7 +1,7 @@
 //! A run that makes no progress is stopped and says why; one that only waits is not.
 
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Outcome, RunError, run};
+use flowloom_lab::{Outcome, RunError, catalogue, run};
 
 const SCENARIO: &str = r#"
 [topology]
@@ -29,8 +29,9 @@ fn diagnosis(more: &str, overrides: &[&str]) -> String {
     attempt(more, overrides).map(drop).expect_err("a run without progress")
 }
 
-const TRANSPORTS: [&str; 13] =
-    ["tcp", "dctcp", "d2tcp", "l2dct", "ecn_star", "pias", "las", "pase", "pfabric", "phost", "fastpass", "pdq", "d3"];
+fn transports() -> impl Iterator<Item = &'static str> {
+    catalogue::transport_names().filter(|name| *name != catalogue::IDEAL)
+}
 
 fn loss(place: &str) -> String {
     format!("[[fault]]\nkind = \"loss\"\nwhere = \"{place}\"\nprobability = 1.0\n")
@@ -38,7 +39,7 @@ fn loss(place: &str) -> String {
 
 #[test]
 fn where_every_packet_is_lost_the_fault_is_named() {
-    for name in TRANSPORTS {
+    for name in transports() {
         let message = diagnosis(&loss("all"), &[&format!("transport.name={name}")]);
         assert!(message.starts_with("no progress: 3 flows are open, but no byte was delivered"), "{name}: {message}");
         assert!(message.contains("flow 0 from h0 to h"), "{name}: {message}");
@@ -96,7 +97,7 @@ fn ports_smaller_than_a_packet_are_refused() {
 #[test]
 fn waiting_is_no_stall() {
     let down = "[[fault]]\nkind = \"link_down\"\nwhere = \"all\"\nfrom = \"20us\"\nto = \"12s\"\n";
-    for name in TRANSPORTS {
+    for name in transports() {
         let outcome = attempt(down, &[&format!("transport.name={name}")]).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(outcome.summary.finished, 3, "{name}");
     }
@@ -108,7 +109,7 @@ fn waiting_is_no_stall() {
 /// No flow is open for a thousand seconds, then one is.
 #[test]
 fn an_idle_network_makes_no_stall() {
-    for name in TRANSPORTS {
+    for name in transports() {
         let sparse = "workload={ kind = \"incast\", senders = 1, bytes = \"3kB\", requests = 3, period = \"1000s\" }";
         let outcome =
             attempt("", &[&format!("transport.name={name}"), sparse]).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -75,6 +75,15 @@ fn background_flows_are_planned() {
     );
 }
 
+/// 6.25 TB are just below 2^32 packets of 1460 B, and above 2^32 packets of the 1444 B that PDQ's header leaves.
+#[test]
+fn a_flow_whose_packets_a_transport_cannot_count_is_refused() {
+    let large = "[[workload.background]]\nsrc = 0\ndst = 5\nsize = \"6.25TB\"\n";
+    assert!(plan(large, &["transport.name=d3", ONE_PATH]).is_ok());
+    let error = plan(large, &["transport.name=pdq", ONE_PATH]).map(drop).unwrap_err();
+    assert!(error.contains("transport.pdq.header: found 16B, which leaves 1444B of payload in a packet"), "{error}");
+}
+
 /// By default, pairs are those of the workload's matrix, and of all hosts where it has none.
 #[test]
 fn background_pairs_follow_the_workloads_matrix() {

@@ -32,6 +32,8 @@ pub struct Conditions<'a> {
     pub buffer: Bytes,
     /// The latest deadline of any flow, if there is one.
     pub last_deadline: Option<Time>,
+    /// The size of the largest flow; zero if flows are not known in advance.
+    pub largest_flow: Bytes,
 }
 
 impl Conditions<'_> {

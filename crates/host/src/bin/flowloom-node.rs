@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use flowloom_core::{NodeId, QuantityError, Transport};
+use flowloom_core::{Bytes, NodeId, QuantityError, Transport};
 use flowloom_host::{Cluster, Faults, Faulty, Node, Notice, Profile, Udp};
 use flowloom_transports::{Checked, Conditions, for_each_transport};
 use serde::de::DeserializeOwned;
@@ -126,7 +126,9 @@ where
     config.check().map_err(invalid)?;
     let cluster = Cluster::new(options.addresses.clone(), options.profile)?;
     let (network, wire, buffer) = (cluster.network(), cluster.wire::<T>()?, options.profile.nic_buffer);
-    config.check_under(&Conditions { network: &network, wire, buffer, last_deadline: None }).map_err(invalid)?;
+    config
+        .check_under(&Conditions { network: &network, wire, buffer, last_deadline: None, largest_flow: Bytes::ZERO })
+        .map_err(invalid)?;
     let place = options.addresses.get(options.me.index()).copied();
     let place =
         place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("there is no node {}", options.me.0)))?;

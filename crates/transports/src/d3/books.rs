@@ -299,6 +299,17 @@ mod tests {
         EndLost,
     }
 
+    /// The books hold the sums over all open flows, and no more is allocated than the link has.
+    fn are_the_sums(books: &Books, flows: &[Client]) -> Result<(), TestCaseError> {
+        let open = || flows.iter().filter(|flow| flow.path.hops > 0);
+        let sum = |of: fn(&Client) -> Rate| Rate::from_bps(open().map(|flow| of(flow).as_bps()).sum());
+        prop_assert_eq!(books.flows(), open().count() as u64);
+        prop_assert_eq!(books.desired(), sum(|flow| flow.desired));
+        prop_assert_eq!(books.allocated(), sum(|flow| flow.path.rates[0]));
+        prop_assert!(books.allocated() <= C);
+        Ok(())
+    }
+
     proptest! {
         /// Without faults, the sums are those over the flows, and allocations never exceed the capacity.
         #[test]
@@ -320,12 +331,7 @@ mod tests {
                 } else {
                     flows[flow].ask_at(now, &mut books, mbps(desired), &rules);
                 }
-                let open = || flows.iter().filter(|flow| flow.path.hops > 0);
-                let sum = |of: fn(&Client) -> Rate| Rate::from_bps(open().map(|flow| of(flow).as_bps()).sum());
-                prop_assert_eq!(books.flows(), open().count() as u64);
-                prop_assert_eq!(books.desired(), sum(|flow| flow.desired));
-                prop_assert_eq!(books.allocated(), sum(|flow| flow.path.rates[0]));
-                prop_assert!(books.allocated() <= C);
+                are_the_sums(&books, &flows)?;
             }
         }
 
@@ -368,12 +374,7 @@ mod tests {
                 now += Duration::from_us(calm_us);
             }
             books.turn(now, &rules);
-            let open = || flows.iter().filter(|flow| flow.path.hops > 0);
-            let sum = |of: fn(&Client) -> Rate| Rate::from_bps(open().map(|flow| of(flow).as_bps()).sum());
-            prop_assert_eq!(books.flows(), open().count() as u64);
-            prop_assert_eq!(books.desired(), sum(|flow| flow.desired));
-            prop_assert_eq!(books.allocated(), sum(|flow| flow.path.rates[0]));
-            prop_assert!(books.allocated() <= C);
+            are_the_sums(&books, &flows)?;
         }
     }
 }

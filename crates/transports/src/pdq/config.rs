@@ -154,6 +154,13 @@ impl Checked for Config {
         if rest >= full {
             return Err(format!("header: found {}; headers of {rest} leave no payload in a packet of {full}", self.header));
         }
+        let payload = full - rest;
+        if conditions.largest_flow.pieces(payload) >= u64::from(u32::MAX) {
+            let (header, flow) = (self.header, conditions.largest_flow);
+            return Err(format!(
+                "header: found {header}, which leaves {payload} of payload in a packet; a flow of {flow} would have more than 2^32 - 2 packets"
+            ));
+        }
         Spans::new(self, conditions.network, &conditions.wire).map(drop)
     }
 
