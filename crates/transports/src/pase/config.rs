@@ -14,6 +14,8 @@ use crate::{Checked, Conditions, check_deadline, quantity, span_of};
 pub enum Arbitration {
     /// Those of all links on the flow's path.
     EndToEnd,
+    /// Those of all links on the way up from the source, and of the destination's access link: an ablation of the destination's half.
+    SourceHalf,
     /// Those of the flow's two access links, which its ends give without messages (§4.3.1).
     Local,
 }
@@ -56,13 +58,23 @@ pub enum Probing {
     Never,
 }
 
+/// The round-trip time that turns a reference rate into a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowRtt {
+    /// That of the flow's idle path.
+    Base,
+    /// The smoothed measured one, once there is a sample.
+    Measured,
+}
+
 /// What a flow does that is moved to a higher queue while packets of the old one are out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Guard {
     /// It sends nothing until they are acknowledged.
     Stop,
-    /// It goes on in the old queue until they happen to be acknowledged, but stops if the new queue is the top queue.
+    /// It goes on in the old queue until all that it had sent before the promotion is acknowledged.
     Linger,
     /// It uses the new queue at once. Its packets may overtake each other.
     Off,
@@ -72,8 +84,8 @@ pub enum Guard {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Whose answers a source uses: those of all links on the path (`end_to_end`) or those of the two access links (`local`), which take
-    /// no messages.
+    /// Whose answers a source uses: those of all links on the path (`end_to_end`), of those on the way up and the destination's access link
+    /// (`source_half`), or of the two access links (`local`), which take no messages.
     pub arbitration: Arbitration,
     /// What makes a flow more critical: fewer bytes left (`remaining`), fewer in all (`size`), an earlier deadline (`deadline`) or an earlier
     /// coflow (`task`). Flows without a deadline or coflow come last (A5).
@@ -120,6 +132,9 @@ pub struct Config {
     /// Whether queue and reference rate guide the window (Algorithm 2). If not, every flow is a DCTCP flow in the queue that arbitration
     /// gives it (PASE-DCTCP, §4.3.2).
     pub reference_rate: bool,
+    /// The round-trip time in the window of a flow in the top queue, which is its reference rate times this: that of the idle path (`base`) or
+    /// the smoothed measured one (`measured`), with which windows grow as queues do (A22).
+    pub window_rtt: WindowRtt,
     /// Whether a window that a mark has cut in the top queue stays cut for a round trip. If not, the next acknowledgement without a mark
     /// sets it to the reference rate again (Algorithm 2 as printed; A23).
     pub hold_cut: bool,
@@ -139,9 +154,9 @@ pub struct Config {
     /// When a flow sends a probe instead of data: when it times out outside the top queue (`on_timeout`), also before each data packet in
     /// the lowest queue (`every_rtt`), or `never` (A26).
     pub probing: Probing,
-    /// What a flow does that moves to a higher queue while packets of the old queue are out: it sends nothing (`stop`), goes on in the old
-    /// queue and stops only for the top queue (`linger`), or uses the new queue at once (`off`). §3.2 says that it waits "before sending
-    /// packets with the updated priority" (A29).
+    /// What a flow does that moves to a higher queue while packets of the old queue are out: it goes on in the old queue until all that it
+    /// had sent before is acknowledged (`linger`), sends nothing until then (`stop`), or uses the new queue at once (`off`). §3.2 says
+    /// that it waits "before sending packets with the updated priority" (A29).
     pub promotion_guard: Guard,
     /// How many selectively acknowledged packets beyond a missing one show that it is lost.
     #[schemars(range(min = 1, max = 65536))]
@@ -194,13 +209,14 @@ impl Default for Config {
             processing_delay: Duration::ZERO,
             message_size: Bytes::new(64),
             reference_rate: true,
+            window_rtt: WindowRtt::Base,
             hold_cut: false,
             initial_window: 10,
             max_window: 65_536,
             gain: 1.0 / 16.0,
             initial_alpha: 1.0,
             probing: Probing::OnTimeout,
-            promotion_guard: Guard::Stop,
+            promotion_guard: Guard::Linger,
             dup_ack_threshold: 3,
             rto_top: Duration::from_ms(10),
             rto_lower: Duration::from_ms(200),

@@ -20,7 +20,7 @@ mod window;
 use flowloom_core::{Flow, Nic, PathNeed, Paths, Placement, PortSite, Site, Transport};
 
 pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
-pub use config::{Arbitration, Config, Criterion, Demand, Guard, Probing};
+pub use config::{Arbitration, Config, Criterion, Demand, Guard, Probing, WindowRtt};
 pub use control::Control;
 pub use course::{Course, Half};
 pub use header::{Acked, Asking, Header, Kbps};
@@ -59,7 +59,7 @@ impl Transport for Pase {
 
     fn placement(config: &Config) -> Placement {
         match config.arbitration {
-            Arbitration::EndToEnd => Placement::Switches,
+            Arbitration::EndToEnd | Arbitration::SourceHalf => Placement::Switches,
             Arbitration::Local => Placement::Nowhere,
         }
     }

@@ -3,7 +3,7 @@
 use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Paths, Rate, Site, Time, WireProfile};
 
 use super::arbiter::{Arbiter, Share};
-use super::config::{Arbitration, Guard, Probing, Spans};
+use super::config::{Arbitration, Probing, Spans};
 use super::course::{Course, Half};
 use super::header::{Acked, Asking, Header};
 use super::messages::Messages;
@@ -72,7 +72,7 @@ impl Sender {
     pub fn open(&mut self, now: Time, flow: &Flow) {
         let course = Course { flow: flow.id, src: self.node, dst: flow.dst, half: Half::Source };
         let background = super::is_background(flow);
-        let asks = self.config.arbitration == Arbitration::EndToEnd && !background;
+        let asks = self.config.arbitration != Arbitration::Local && !background;
         let fixed = Fixed {
             flow: flow.id,
             dst: flow.dst,
@@ -83,6 +83,7 @@ impl Sender {
             parent: if asks { course.parent(&self.paths, self.node) } else { None },
             key: fixed_key(self.config.criterion, flow),
             payload: self.framing.full_payload(),
+            full: self.wire.full,
             packet_rate: packet_rate(self.wire.full, self.rtt(flow)),
             line: self.line,
         };
@@ -298,12 +299,8 @@ impl Sender {
         if !state.started {
             return;
         }
-        let promoted = state.share.queue < state.class && state.board.in_flight() > 0;
-        match self.config.promotion_guard {
-            Guard::Stop if promoted => return self.schedule(slot), // packets of the old class may still be overtaken
-            Guard::Linger if promoted && state.share.queue == 0 => return self.schedule(slot),
-            Guard::Linger if promoted => {}
-            _ => state.class = state.share.queue,
+        if !state.follow_queue(self.config.promotion_guard) {
+            return self.schedule(slot);
         }
         let probes_first = self.probes_first(slot);
         let asking = self.asking(slot);

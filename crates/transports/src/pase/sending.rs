@@ -3,7 +3,7 @@
 use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time};
 
 use super::arbiter::{Request, Share};
-use super::config::{Criterion, Demand, rate_of};
+use super::config::{Criterion, Demand, Guard, WindowRtt, rate_of};
 use super::scoreboard::Scoreboard;
 use super::window::{Guide, Place, Window};
 use super::{Config, Course};
@@ -41,6 +41,8 @@ pub(super) struct Fixed {
     pub key: Option<u32>,
     /// Payload of a full packet.
     pub payload: u64,
+    /// A full packet on the wire.
+    pub full: Bytes,
     /// The rate that sends one full packet per round trip on the idle path.
     pub packet_rate: u64,
     /// The rate of the NIC.
@@ -87,6 +89,8 @@ pub(super) struct Sending {
     pub alone: bool,
     /// The class in which it sends. It lags behind the assigned queue while the promotion guard waits.
     pub class: u8,
+    /// All packets below this one were sent before the promotion that the guard makes wait.
+    before_promotion: Option<u32>,
     /// All packets below this one were sent before the last probe; `None` after its answer.
     pub probed: Option<u32>,
     /// Whether a probe's answer allows a data packet in the lowest queue.
@@ -139,6 +143,7 @@ impl Sending {
             share: Share::FREE,
             alone: false,
             class: 0,
+            before_promotion: None,
             probed: None,
             credit: false,
         }
@@ -180,7 +185,11 @@ impl Sending {
         }
         let limited = self.share.rate < self.demand(config.demand);
         let rate = if limited { self.share.rate } else { self.fixed.line };
-        let reference = rate.as_bps().div_ceil(self.fixed.packet_rate);
+        let packet_rate = match config.window_rtt {
+            WindowRtt::Measured if self.rtt.smoothed() > Duration::ZERO => packet_rate(self.fixed.full, self.rtt.smoothed()),
+            _ => self.fixed.packet_rate,
+        };
+        let reference = rate.as_bps().div_ceil(packet_rate);
         let place = Place::of(self.share.queue, config.lowest_class());
         Guide::Reference(place, u32::try_from(reference).unwrap_or(u32::MAX))
     }
@@ -190,6 +199,24 @@ impl Sending {
         self.started = true;
         self.class = self.share.queue;
         self.window.start(self.guide(config), config.initial_window);
+    }
+
+    /// Sends in the assigned queue from now on, unless the guard makes the flow wait for what it has sent in a lower one. Returns whether it
+    /// may send at all.
+    pub fn follow_queue(&mut self, guard: Guard) -> bool {
+        let promoted = self.share.queue < self.class && self.board.in_flight() > 0;
+        if promoted && guard == Guard::Stop {
+            return false;
+        }
+        if promoted && guard == Guard::Linger {
+            let before = *self.before_promotion.get_or_insert(self.board.sent());
+            if self.board.first_missing() < before {
+                return true;
+            }
+        }
+        self.before_promotion = None;
+        self.class = self.share.queue;
+        true
     }
 
     /// Whether a mark may cut the window: at most once per round trip.
@@ -266,5 +293,100 @@ impl Sending {
     #[inline]
     pub fn next(&self) -> Time {
         self.due.min(self.tick)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::course::Half;
+    use super::*;
+
+    /// A flow of 100 packets of 1000 B over a path of 200 us, at 1 Gb/s: 25 packets per round trip.
+    fn flow(config: &Config) -> Sending {
+        let (flow, dst) = (FlowId(0), NodeId(1));
+        let fixed = Fixed {
+            flow,
+            dst,
+            size: Bytes::new(96_000),
+            packets: 100,
+            background: false,
+            course: Course { flow, src: NodeId(0), dst, half: Half::Source },
+            parent: None,
+            key: None,
+            payload: 960,
+            full: Bytes::new(1000),
+            packet_rate: packet_rate(Bytes::new(1000), Duration::from_us(200)),
+            line: Rate::from_gbps(1),
+        };
+        Sending { started: true, ..Sending::new(Time::ZERO, fixed, config) }
+    }
+
+    fn send(state: &mut Sending, packets: u32) {
+        for _ in 0..packets {
+            state.board.pick(100).expect("there are more packets");
+        }
+    }
+
+    fn acknowledge(state: &mut Sending, below: u32) {
+        state.board.acknowledge(below, std::iter::empty());
+    }
+
+    /// Three packets are out in the second queue when the flow is promoted, and two more are sent before the first three are acknowledged.
+    #[test]
+    fn each_guard_waits_for_its_own() {
+        let mut states = [Guard::Stop, Guard::Linger, Guard::Off].map(|guard| (guard, flow(&Config::default())));
+        for (guard, state) in &mut states {
+            state.share.queue = 1;
+            assert!(state.follow_queue(*guard)); // demotion is immediate
+            assert_eq!(state.class, 1);
+            send(state, 3);
+            state.share.queue = 0;
+        }
+        let mut step = |below: u32, more: u32| {
+            states.each_mut().map(|(guard, state)| {
+                acknowledge(state, below);
+                let may_send = state.follow_queue(*guard);
+                if may_send {
+                    send(state, more);
+                }
+                (may_send, state.class)
+            })
+        };
+        assert_eq!(step(0, 1), [(false, 1), (true, 1), (true, 0)]);
+        assert_eq!(step(2, 1), [(false, 1), (true, 1), (true, 0)]);
+        assert_eq!(step(3, 0), [(true, 0), (true, 0), (true, 0)]);
+    }
+
+    /// A second promotion during the wait goes on with the same wait, and a demotion ends it.
+    #[test]
+    fn a_demotion_ends_the_wait() {
+        let mut state = flow(&Config::default());
+        state.share.queue = 3;
+        state.follow_queue(Guard::Linger);
+        send(&mut state, 2);
+        for (queue, class) in [(2, 3), (1, 3), (4, 4), (3, 4)] {
+            state.share.queue = queue;
+            assert!(state.follow_queue(Guard::Linger));
+            assert_eq!(state.class, class, "assigned {queue}");
+            send(&mut state, 1);
+        }
+        // The last promotion came after five packets.
+        for (below, class) in [(2, 4), (4, 4), (5, 3)] {
+            acknowledge(&mut state, below);
+            state.follow_queue(Guard::Linger);
+            assert_eq!(state.class, class, "below {below}");
+        }
+    }
+
+    /// The window of the top queue is the reference rate times the base or the measured round-trip time.
+    #[test]
+    fn the_window_follows_the_chosen_round_trip() {
+        for (window_rtt, after) in [(WindowRtt::Base, 25), (WindowRtt::Measured, 50)] {
+            let config = Config { window_rtt, ..Config::default() };
+            let mut state = flow(&config);
+            assert_eq!(state.guide(&config), Guide::Reference(Place::Top, 25));
+            state.rtt.sample(Duration::from_us(400));
+            assert_eq!(state.guide(&config), Guide::Reference(Place::Top, after));
+        }
     }
 }

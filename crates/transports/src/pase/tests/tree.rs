@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::{FOREVER, data, us};
 use crate::pase::config::Spans;
-use crate::pase::{Config, Demand, Header, Pase};
+use crate::pase::{Arbitration, Config, Demand, Header, Pase};
 
 const WIRE: WireProfile = WireProfile::NS2_1000;
 
@@ -155,6 +155,22 @@ fn a_flow_asks_once_per_period_and_half() {
     );
     let leaves = pair.sent().iter().filter(|sent| matches!(sent.packet.header, Header::Leave { .. })).count();
     assert_eq!(leaves, 2);
+}
+
+/// Without the destination's half, its switches are not asked.
+#[test]
+fn an_ablation_leaves_the_destinations_half_out() {
+    let config = Config { arbitration: Arbitration::SourceHalf, ..Config::default() };
+    let mut pair = Pair::<Pase>::new(&config, setup());
+    pair.open(0, 7, 96_000);
+    pair.run_to_end(FOREVER);
+    let asked: std::collections::BTreeSet<u32> = pair
+        .sent()
+        .iter()
+        .filter(|sent| matches!(sent.packet.header, Header::Ask { .. }))
+        .map(|sent| sent.packet.src.0)
+        .collect();
+    assert!(asked.contains(&0) && !asked.contains(&7), "{asked:?}");
 }
 
 /// The top-of-rack switch's arbitrators die for a while and come back empty. Its forwarding goes on.
