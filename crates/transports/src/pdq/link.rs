@@ -11,6 +11,8 @@ struct Entry {
     flow: FlowId,
     /// The rate that the flow's last acknowledgement carried to its sender; zero while it is paused.
     rate: Rate,
+    /// Whether this link made it wait the last time.
+    paused: bool,
     deadline: Time,
     transmission: Duration,
     rtt: Duration,
@@ -53,7 +55,7 @@ pub struct Link {
     sending: u32,
     /// The sum of their rates, in bit/s.
     committed: u64,
-    /// The flow that was accepted last, and until when no other paused flow is.
+    /// The flow that was accepted last, and until when no flow that was paused here is accepted but this one.
     accepted: Option<FlowId>,
     dampened_until: Time,
     /// The moving average of the round-trip times that packets carry.
@@ -102,23 +104,30 @@ impl Link {
             return;
         };
         let mut granted = self.available(rules, now, at).min(request.rate);
-        if !self.list[at].is_sending() && !self.accepts(rules, now, flow, granted) {
+        let Entry { paused, .. } = self.list[at];
+        if !self.list[at].is_sending() && !self.accepts(rules, now, flow, paused, granted) {
             granted = Rate::default();
         }
         let entry = &mut self.list[at];
+        entry.paused = granted == Rate::default();
         entry.promised = if rules.reserve_promises && granted > entry.rate { granted } else { Rate::default() };
         entry.promised_until = now + self.rtt;
         self.answer(request, granted);
     }
 
-    /// Whether a paused flow may start to send at the rate that is left for it.
-    fn accepts(&mut self, rules: &LinkRules, now: Time, flow: FlowId, rate: Rate) -> bool {
-        let dampened = now < self.dampened_until && self.accepted != Some(flow);
+    /// Whether a flow that is not sending may start to, at the rate that is left for it. Dampening holds back flows that were `paused` here. It
+    /// starts when a flow is accepted, not again with each of its packets: a flow that is paused elsewhere meanwhile is accepted here by
+    /// every packet that was on its way.
+    fn accepts(&mut self, rules: &LinkRules, now: Time, flow: FlowId, paused: bool, rate: Rate) -> bool {
+        let last = now < self.dampened_until && self.accepted == Some(flow);
+        let dampened = paused && now < self.dampened_until && !last;
         if dampened || rate == Rate::default() || (rate.as_bps() as f64) < self.rate.as_bps() as f64 * rules.accept_min {
             return false;
         }
-        self.accepted = Some(flow);
-        self.dampened_until = now + self.rtt.scale(rules.dampening_rtts);
+        if !last {
+            self.accepted = Some(flow);
+            self.dampened_until = now + self.rtt.scale(rules.dampening_rtts);
+        }
         true
     }
 
@@ -141,6 +150,7 @@ impl Link {
         let place = self.position(flow);
         if let Some(at) = place {
             self.list[at].heard = now;
+            self.list[at].paused = feedback.pauser.is_some();
             self.commit(at, feedback.rate);
         }
         // A flow that is not on the list comes after all that are (suppressed probing).
@@ -172,6 +182,7 @@ impl Link {
         let entry = Entry {
             flow,
             rate: Rate::default(),
+            paused: false,
             deadline: request.deadline,
             transmission: request.transmission,
             rtt: request.rtt,
@@ -180,8 +191,8 @@ impl Link {
             promised_until: Time::ZERO,
         };
         if let Some(at) = self.position(flow) {
-            let Entry { rate, promised, promised_until, .. } = self.list[at];
-            return Some(self.place(at, Entry { rate, promised, promised_until, ..entry }));
+            let Entry { rate, paused, promised, promised_until, .. } = self.list[at];
+            return Some(self.place(at, Entry { rate, paused, promised, promised_until, ..entry }));
         }
         let most = rules.list_length(self.sending);
         if self.list.len() >= most {

@@ -160,17 +160,35 @@ fn nearly_finished_flows_do_not_count_up_to_two_round_trips() {
     assert_eq!([rig.settle(1, 1), rig.settle(2, 300)], [1000, 0]);
 }
 
+/// Half a round trip of dampening, 50 us.
 #[test]
 fn after_a_flow_was_accepted_other_paused_ones_wait_for_the_dampening_time() {
     let mut rig = Rig::new(&Config { dampening_rtts: 0.5, ..Config::default() });
     assert_eq!(rig.settle(1, 5000), 1000);
-    assert_eq!(rig.at(49).settle(2, 4000), 0, "although it is more critical");
-    assert_eq!(rig.settle(1, 4990), 1000, "a sending flow is not dampened");
-    assert_eq!(rig.at(50).settle(2, 4000), 1000);
-    assert_eq!(rig.at(60).settle(3, 3000), 0);
-    // It may try again in the meantime.
-    assert_eq!(rig.settle(1, 4990), 0);
-    assert_eq!(rig.at(100).settle(3, 3000), 1000);
+    assert_eq!(rig.at(10).settle(2, 6000), 0, "there is no capacity");
+    rig.at(20).link.remove(FlowId(1));
+    assert_eq!(rig.at(49).settle(2, 6000), 0, "flow 1 was accepted 49 us ago");
+    assert_eq!(rig.at(50).settle(2, 6000), 1000);
+    assert_eq!(rig.settle(2, 5990), 1000, "a sending flow is not dampened");
+    // A flow that was never paused here need not wait.
+    assert_eq!(rig.at(60).settle(3, 3000), 1000);
+    assert_eq!(rig.settle(2, 5900), 0);
+}
+
+/// A flow that another link pauses loses its place here with each acknowledgement, and is accepted again with each packet that was on its
+/// way. This must not keep a paused flow waiting.
+#[test]
+fn packets_of_an_accepted_flow_do_not_prolong_the_dampening() {
+    let mut rig = Rig::new(&Config { dampening_rtts: 0.5, ..Config::default() });
+    assert_eq!(rig.settle(1, 5000), 1000);
+    assert_eq!(rig.settle(2, 6000), 0);
+    rig.at(60).link.remove(FlowId(1));
+    for now_us in [100, 108, 116, 140] {
+        assert_eq!(rig.at(now_us).ask(3, 9000), 1000);
+        rig.answer(3, 1000, Some(ELSEWHERE));
+    }
+    assert_eq!(rig.at(149).ask(2, 6000), 0);
+    assert_eq!(rig.at(150).ask(2, 6000), 1000);
 }
 
 #[test]
