@@ -81,7 +81,7 @@ fn a_flow_whose_packets_a_transport_cannot_count_is_refused() {
     let large = "[[workload.background]]\nsrc = 0\ndst = 5\nsize = \"6.25TB\"\n";
     assert!(plan(large, &["transport.name=d3", ONE_PATH]).is_ok());
     let error = plan(large, &["transport.name=pdq", ONE_PATH]).map(drop).unwrap_err();
-    assert!(error.contains("transport.pdq.header: found 16B, which leaves 1444B of payload in a packet"), "{error}");
+    assert!(error.contains("transport.pdq.header: found 16B, which leaves 1.444kB of payload in a packet"), "{error}");
 }
 
 /// By default, pairs are those of the workload's matrix, and of all hosts where it has none.
