@@ -11,8 +11,6 @@ struct Entry {
     flow: FlowId,
     /// The rate that the flow's last acknowledgement carried to its sender; zero while it is paused.
     rate: Rate,
-    /// Whether this link made it wait the last time.
-    paused: bool,
     deadline: Time,
     transmission: Duration,
     rtt: Duration,
@@ -37,6 +35,15 @@ impl Entry {
     }
 }
 
+/// What asks for a rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A packet of a flow that is sending.
+    Data,
+    /// The probe of a flow that is paused or new.
+    Probe,
+}
+
 /// One direction of a link, at the node that sends on it. Data and probes pass [`Link::forward`] before they leave; their
 /// acknowledgements come back to the same node and pass [`Link::reverse`].
 ///
@@ -55,7 +62,7 @@ pub struct Link {
     sending: u32,
     /// The sum of their rates, in bit/s.
     committed: u64,
-    /// The flow that was accepted last, and until when no flow that was paused here is accepted but this one.
+    /// The flow whose probe was accepted last, and until when no other probe is.
     accepted: Option<FlowId>,
     dampened_until: Time,
     /// The moving average of the round-trip times that packets carry.
@@ -91,7 +98,15 @@ impl Link {
 
     /// Handles a data packet or a probe (Algorithm 1): lowers its rate to what the flow may have here, or pauses the flow. `waiting` is the
     /// queue in front of the packet.
-    pub(super) fn forward(&mut self, rules: &LinkRules, now: Time, waiting: Bytes, flow: FlowId, request: &mut Request) {
+    pub(super) fn forward(
+        &mut self,
+        rules: &LinkRules,
+        now: Time,
+        waiting: Bytes,
+        flow: FlowId,
+        kind: Kind,
+        request: &mut Request,
+    ) {
         self.control(rules, now, waiting, request.rtt);
         if request.pauser.is_some_and(|node| node != self.node) {
             // Another node pauses the flow, so it needs no place here.
@@ -104,27 +119,25 @@ impl Link {
             return;
         };
         let mut granted = self.available(rules, now, at).min(request.rate);
-        let Entry { paused, .. } = self.list[at];
-        if !self.list[at].is_sending() && !self.accepts(rules, now, flow, paused, granted) {
+        if !self.list[at].is_sending() && !self.accepts(rules, now, flow, kind, granted) {
             granted = Rate::default();
         }
         let entry = &mut self.list[at];
-        entry.paused = granted == Rate::default();
         entry.promised = if rules.reserve_promises && granted > entry.rate { granted } else { Rate::default() };
         entry.promised_until = now + self.rtt;
         self.answer(request, granted);
     }
 
-    /// Whether a flow that is not sending may start to, at the rate that is left for it. Dampening holds back flows that were `paused` here. It
-    /// starts when a flow is accepted, not again with each of its packets: a flow that is paused elsewhere meanwhile is accepted here by
-    /// every packet that was on its way.
-    fn accepts(&mut self, rules: &LinkRules, now: Time, flow: FlowId, paused: bool, rate: Rate) -> bool {
-        let last = now < self.dampened_until && self.accepted == Some(flow);
-        let dampened = paused && now < self.dampened_until && !last;
+    /// Whether a flow that has no rate here may have the rate that is left for it. Dampening is about flows that do not send yet, which is
+    /// why this is their probe. Data on its way may come when the flow has lost its place here, because a link further on has paused it for
+    /// a moment. If dampening held back these packets too, or if they started it again, several busy links on one path would stand still.
+    fn accepts(&mut self, rules: &LinkRules, now: Time, flow: FlowId, kind: Kind, rate: Rate) -> bool {
+        let probes = kind == Kind::Probe;
+        let dampened = probes && now < self.dampened_until && self.accepted != Some(flow);
         if dampened || rate == Rate::default() || (rate.as_bps() as f64) < self.rate.as_bps() as f64 * rules.accept_min {
             return false;
         }
-        if !last {
+        if probes {
             self.accepted = Some(flow);
             self.dampened_until = now + self.rtt.scale(rules.dampening_rtts);
         }
@@ -150,7 +163,6 @@ impl Link {
         let place = self.position(flow);
         if let Some(at) = place {
             self.list[at].heard = now;
-            self.list[at].paused = feedback.pauser.is_some();
             self.commit(at, feedback.rate);
         }
         // A flow that is not on the list comes after all that are (suppressed probing).
@@ -182,7 +194,6 @@ impl Link {
         let entry = Entry {
             flow,
             rate: Rate::default(),
-            paused: false,
             deadline: request.deadline,
             transmission: request.transmission,
             rtt: request.rtt,
@@ -191,8 +202,8 @@ impl Link {
             promised_until: Time::ZERO,
         };
         if let Some(at) = self.position(flow) {
-            let Entry { rate, paused, promised, promised_until, .. } = self.list[at];
-            return Some(self.place(at, Entry { rate, paused, promised, promised_until, ..entry }));
+            let Entry { rate, promised, promised_until, .. } = self.list[at];
+            return Some(self.place(at, Entry { rate, promised, promised_until, ..entry }));
         }
         let most = rules.list_length(self.sending);
         if self.list.len() >= most {

@@ -5,7 +5,7 @@ use flowloom_core::{Bytes, Dequeue, Discipline, NodeKind, Packet, PacketId, Port
 use super::Config;
 use super::config::LinkRules;
 use super::header::Header;
-use super::link::Link;
+use super::link::{Kind, Link};
 use crate::disciplines::DropTail;
 
 /// The flow lists of one switch, one for each of its ports. A host has none here: its endpoint schedules its own NIC.
@@ -40,9 +40,8 @@ impl Switch {
         let Some(link) = links.get_mut(usize::from(egress.0)) else { return };
         link.count(packet.size_bytes);
         match &mut packet.header {
-            Header::Data { request, .. } | Header::Probe { request, .. } => {
-                link.forward(rules, now, waiting, packet.flow, request);
-            }
+            Header::Data { request, .. } => link.forward(rules, now, waiting, packet.flow, Kind::Data, request),
+            Header::Probe { request, .. } => link.forward(rules, now, waiting, packet.flow, Kind::Probe, request),
             Header::Ack { feedback, .. } => {
                 if let Some(link) = links.get_mut(usize::from(ingress.0)) {
                     link.reverse(rules, now, packet.flow, feedback);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Rate, Site, Time};
 
 use super::config::{LinkRules, RTO_DOUBLINGS_MAX, Spans};
+use super::link::Kind;
 use super::{Config, Feedback, Header, Link, Request};
 use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
 
@@ -304,7 +305,8 @@ impl Sender {
             rtt: state.rtt,
             sent: now,
         };
-        self.nic.forward(&self.rules, now, Bytes::ZERO, state.flow, &mut request);
+        let kind = if data_at.is_some() { Kind::Data } else { Kind::Probe };
+        self.nic.forward(&self.rules, now, Bytes::ZERO, state.flow, kind, &mut request);
         if !state.is_waiting() {
             state.due = now + timeout;
         }
