@@ -105,10 +105,9 @@ pub struct Config {
     pub pruning_depth: u8,
     /// Whether top-of-rack switches arbitrate shares of the links above the aggregation switches (§3.1.2).
     pub delegation: bool,
-    /// How often these shares are adapted (A13).
-    #[serde(with = "quantity::duration")]
-    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "1000s"))]
-    pub delegation_period: Duration,
+    /// How often these shares are adapted, in base round trips between the hosts that are furthest apart (A13).
+    #[schemars(range(min = 0.01, max = 1_000_000))]
+    pub delegation_rtts: f64,
     /// The least share while more is demanded than the link has, relative to an equal share (A13).
     #[schemars(range(min = 0.001, max = 1))]
     pub delegation_floor: f64,
@@ -201,7 +200,7 @@ impl Default for Config {
             rounding: Rounding::Floor,
             pruning_depth: 2,
             delegation: true,
-            delegation_period: Duration::from_ms(1),
+            delegation_rtts: 1.0,
             delegation_floor: 0.1,
             period_rtts: 1.0,
             expiry_periods: 3.0,
@@ -260,14 +259,12 @@ impl Checked for Config {
             ("period_rtts", self.period_rtts),
             ("expiry_periods", self.expiry_periods),
             ("answer_timeout_periods", self.answer_timeout_periods),
+            ("delegation_rtts", self.delegation_rtts),
             ("delegation_floor", self.delegation_floor),
         ] {
             if !found.is_finite() || found <= 0.0 {
                 return Err(format!("{key}: found {found}; it must be a positive number"));
             }
-        }
-        if self.delegation_period == Duration::ZERO {
-            return Err("delegation_period: found 0; it must be above 0, such as \"1ms\"".into());
         }
         let (initial, most) = (self.initial_window, self.max_window);
         if initial == 0 {
@@ -317,6 +314,8 @@ pub(super) struct Spans {
     pub lifetime: Duration,
     /// For which a flow waits for an answer.
     pub answer_timeout: Duration,
+    /// Between two reports of what the flows of a virtual link demand.
+    pub delegation: Duration,
     /// One full packet per round trip (A4).
     pub base_rate: Rate,
 }
@@ -331,6 +330,7 @@ impl Spans {
             period,
             lifetime: span_of("expiry_periods", period.checked_scale(config.expiry_periods))?,
             answer_timeout: span_of("answer_timeout_periods", period.checked_scale(config.answer_timeout_periods))?,
+            delegation: span_of("delegation_rtts", rtt.checked_scale(config.delegation_rtts))?,
             base_rate: rate_of(wire.full, rtt),
         })
     }
@@ -374,7 +374,7 @@ mod tests {
             ("expiry_periods = -1", "expiry_periods"),
             ("answer_timeout_periods = 0", "answer_timeout_periods"),
             ("delegation_floor = 0", "delegation_floor"),
-            ("delegation_period = \"0s\"", "delegation_period"),
+            ("delegation_rtts = 0.0", "delegation_rtts"),
             ("initial_window = 0", "initial_window"),
             ("max_window = 9", "max_window"),
             ("dup_ack_threshold = 0", "dup_ack_threshold"),

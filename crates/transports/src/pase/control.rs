@@ -75,7 +75,7 @@ struct Delegation {
 impl Control {
     pub(super) fn new(config: &Config, node: NodeId, spans: &Spans, paths: Paths, messages: Messages) -> Control {
         let delegation = config.delegation.then(|| Delegation {
-            period: config.delegation_period,
+            period: spans.delegation,
             floor: config.delegation_floor,
             lent: BTreeMap::new(),
             given: BTreeMap::new(),
