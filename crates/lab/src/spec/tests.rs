@@ -228,7 +228,8 @@ fn fabric() -> impl Strategy<Value = Fabric> {
 }
 
 fn fault() -> impl Strategy<Value = FaultSpec> {
-    let packets = || prop::sample::select(vec![FaultPackets::All, FaultPackets::Data, FaultPackets::Control]);
+    let packets =
+        || prop::sample::select(vec![FaultPackets::All, FaultPackets::Data, FaultPackets::Control, FaultPackets::Messages]);
     let random = ("\\PC{0,9}", share(), packets(), option::of(any::<u32>()))
         .prop_map(|(place, probability, packets, flow)| Random { place, probability, packets, flow });
     prop_oneof![
