@@ -138,6 +138,8 @@ def _beside(summary: Mapping[str, Any]) -> Iterator[str]:
             f"Control endpoints handled {messages['received']} messages, {_number(messages['received_per_s'])} per second of "
             f"simulated time, and sent {messages['sent']}."
         )
+        if known := messages.get("known_flows_peak"):
+            yield f"One of them kept the state of up to {known} flows at a time."
 
 
 def _dominance(flows: pa.Table) -> list[str]:

@@ -302,6 +302,12 @@ METRICS = {
         "Packets delivered to the control endpoint that got the most, per second of simulated time.",
         ".4g",
     ),
+    "control_messages.known_flows_peak": Metric(
+        "Flows known, most at one endpoint",
+        "The largest number of flows whose states one control endpoint kept. A flow counts once for each link that the endpoint "
+        "arbitrates for it.",
+        "d",
+    ),
     "control_messages.endpoints": Metric("Control endpoints", "How many control endpoints there are.", "d"),
     "tenants": Metric(
         "Tenants",

@@ -224,6 +224,7 @@ fn fastpass_survives_an_arbiter_that_goes_down() {
     assert_eq!((messages.all.endpoints, messages.by_tier.len()), (1, 1));
     assert!(messages.all.received > 60 && messages.all.sent > 60, "{messages:?}");
     assert_eq!(messages.by_tier["control"], messages.all);
+    assert!((1..=60).contains(&messages.all.known_flows_peak), "{messages:?}");
     assert_eq!(go("", &[]).summary.control_messages, None);
 }
 

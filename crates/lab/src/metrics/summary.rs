@@ -120,6 +120,9 @@ pub struct TierMessages {
     pub received_per_s: Option<f64>,
     /// The same of the endpoint that was sent the most.
     pub received_per_s_max: Option<f64>,
+    /// The largest number of flows whose states one of them kept at a time. A flow counts once for each link that an endpoint arbitrates
+    /// for it.
+    pub known_flows_peak: usize,
 }
 
 /// The summary of one run. A number that is not defined, such as the mean of no values, is `None`, and null in JSON.
@@ -264,6 +267,7 @@ fn control_messages(report: &Report) -> Option<ControlMessages> {
             sent: counters.iter().map(|counters| counters.sent).sum(),
             received_per_s: per_s(received),
             received_per_s_max: per_s(counters.iter().map(|counters| counters.received).max().unwrap_or(0)),
+            known_flows_peak: counters.iter().map(|counters| counters.known_flows_peak).max().unwrap_or(0),
         }
     };
     let mut by_tier: BTreeMap<String, Vec<&ControlCounters>> = BTreeMap::new();

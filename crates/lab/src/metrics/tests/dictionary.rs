@@ -60,7 +60,7 @@ fn eventful() -> Report {
     let background = Flow { background: true, ..flow(2, 3, 1460, 0) };
     let mut report = report(vec![(full, Some(40)), (other, Some(40)), (background, None)]);
     report.data_packets = 1;
-    report.controls = vec![ControlCounters { node: NodeId(4), received: 1, sent: 1 }];
+    report.controls = vec![ControlCounters { node: NodeId(4), received: 1, sent: 1, known_flows_peak: 1 }];
     for port in &mut report.ports {
         *port = PortCounters { sent: [SentCounters { packets: 1, bytes: 0 }; CLASSES], ..PortCounters::default() };
     }

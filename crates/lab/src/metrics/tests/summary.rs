@@ -273,18 +273,20 @@ fn background_flows_are_left_out_unless_asked_for() {
 #[test]
 fn control_messages_are_counted_by_tier() {
     let mut report = report(vec![]);
-    let counters = |node, received, sent| ControlCounters { node: NodeId(node), received, sent };
+    let counters =
+        |node, received, sent, known_flows_peak| ControlCounters { node: NodeId(node), received, sent, known_flows_peak };
     assert_eq!(summary(&report).control_messages, None);
-    report.controls = vec![counters(0, 10, 1), counters(1, 30, 2), counters(4, 60, 3)];
+    report.controls = vec![counters(0, 10, 1, 5), counters(1, 30, 2, 9), counters(4, 60, 3, 7)];
     let messages = summary(&report).control_messages.unwrap();
-    let tier = |endpoints, received, sent, most: f64| TierMessages {
+    let tier = |endpoints, received, sent, most: f64, known_flows_peak| TierMessages {
         endpoints,
         received,
         sent,
         received_per_s: Some(received as f64 / 1e-3),
         received_per_s_max: Some(most / 1e-3),
+        known_flows_peak,
     };
-    assert_eq!(messages.all, tier(3, 100, 6, 60.0));
-    let tiers = [("host", tier(2, 40, 3, 30.0)), ("switch", tier(1, 60, 3, 60.0))];
+    assert_eq!(messages.all, tier(3, 100, 6, 60.0, 9));
+    let tiers = [("host", tier(2, 40, 3, 30.0, 9)), ("switch", tier(1, 60, 3, 60.0, 7))];
     assert_eq!(messages.by_tier, tiers.map(|(name, tier)| (name.to_owned(), tier)).into());
 }
