@@ -6,8 +6,9 @@ use flowloom_core::{Flow, NodeId, Time};
 use flowloom_fabric::{CLASSES, ControlCounters, PortCounters, Report, SentCounters};
 use serde_json::Value;
 
-use super::super::{Column, columns};
-use super::{flow, receiver_rows, report, summary};
+use super::super::{Column, RunInfo, Summary, columns};
+use super::{RUN, flow, receiver_rows, report, summary};
+use crate::record::GapTotals;
 
 const DICTIONARY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/data-dictionary.md"));
 
@@ -75,6 +76,10 @@ fn the_summary_is_in_the_dictionary() {
     let instant = Report { end: Time::ZERO, ..eventful() };
     for report in [eventful(), barren, report(vec![]), instant] {
         types("", &serde_json::to_value(summary(&report)).unwrap(), &mut seen);
+    }
+    for totals in [GapTotals::default(), GapTotals { gaps: 2, switches: 1, idle_ps: 5, open_ps: 10 }] {
+        let with_gaps = Summary::of(&report(vec![]), &[], &[], &RunInfo { gaps: Some(totals), ..RUN });
+        types("", &serde_json::to_value(with_gaps).unwrap(), &mut seen);
     }
     let written: BTreeMap<String, String> = seen
         .into_iter()
