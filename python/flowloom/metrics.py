@@ -304,15 +304,15 @@ METRICS = {
     ),
     "control_messages.known_flows_peak": Metric(
         "Flows known, most at one endpoint",
-        "The largest number of flows whose states one control endpoint kept. A flow counts once for each link that the endpoint "
-        "arbitrates for it.",
+        "The largest number of flows whose states one control endpoint kept. A flow counts once for each link that the "
+        "endpoint arbitrates for it.",
         "d",
     ),
     "control_messages.endpoints": Metric("Control endpoints", "How many control endpoints there are.", "d"),
     "gaps": Metric(
         "Gaps at receivers",
-        "How long links to hosts sent no data while flows to these hosts were open. A gap is longer than one full packet takes. "
-        "None unless the scenario sets metrics.gaps.",
+        "How long links to hosts sent no data while flows to these hosts were open. A gap is longer than one full packet "
+        "takes. None unless the scenario sets metrics.gaps.",
     ),
     "gaps.per_s": Metric("Gaps per second", "Gaps per second in which a host had open flows, over all hosts.", ".4g"),
     "gaps.switch_per_s": Metric(
