@@ -125,7 +125,7 @@ def _paragraphs(result: Results) -> list[str]:
 
 
 def _beside(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Describe what else there was: aborted flows, background flows and control messages."""
+    """Describe what else there was: aborted flows, background flows, control messages and gaps."""
     if aborted := summary.get("aborted"):
         yield f"{aborted} flows were aborted. They have no completion time and have missed their deadlines."
     if behind := summary.get("background"):
@@ -137,6 +137,13 @@ def _beside(summary: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"Control endpoints handled {messages['received']} messages, {_number(messages['received_per_s'])} per second of "
             f"simulated time, and sent {messages['sent']}."
+        )
+        if known := messages.get("known_flows_peak"):
+            yield f"One of them kept the state of up to {known} flows at a time."
+    if (gaps := summary.get("gaps")) and gaps["idle_share"] is not None:
+        yield (
+            f"Links to hosts sent no data for {gaps['idle_share']:.1%} of the time in which flows to these hosts were open. "
+            f"{_number(gaps['switch_per_s'])} gaps per second of this time were between packets of two flows."
         )
 
 

@@ -302,7 +302,28 @@ METRICS = {
         "Packets delivered to the control endpoint that got the most, per second of simulated time.",
         ".4g",
     ),
+    "control_messages.known_flows_peak": Metric(
+        "Flows known, most at one endpoint",
+        "The largest number of flows whose states one control endpoint kept. A flow counts once for each link that the "
+        "endpoint arbitrates for it.",
+        "d",
+    ),
     "control_messages.endpoints": Metric("Control endpoints", "How many control endpoints there are.", "d"),
+    "gaps": Metric(
+        "Gaps at receivers",
+        "How long links to hosts sent no data while flows to these hosts were open. A gap is longer than one full packet "
+        "takes. None unless the scenario sets metrics.gaps.",
+    ),
+    "gaps.per_s": Metric("Gaps per second", "Gaps per second in which a host had open flows, over all hosts.", ".4g"),
+    "gaps.switch_per_s": Metric(
+        "Gaps between flows per second",
+        "Gaps between packets of two flows, per second in which a host had open flows, over all hosts.",
+        ".4g",
+    ),
+    "gaps.idle_share": Metric(
+        "Idle share of downlinks", "Time in gaps divided by the time in which hosts had open flows.", ".1%"
+    ),
+    "gaps.mean_us": Metric("Mean gap (µs)", "The mean length of a gap.", ".4g"),
     "tenants": Metric(
         "Tenants",
         "For each tenant (for a mix, each part), by number: flows, finished, bytes, goodput_gbps, slowdown, fct_us, timeouts, "

@@ -39,6 +39,11 @@ pub trait Endpoint: Send {
     fn poll_timeout(&self) -> Option<Time>;
     /// The next event to report, oldest first.
     fn poll_event(&mut self) -> Option<Event>;
+    /// How many flows' states this node keeps. Only control nodes are asked, after every message; so it must be cheap.
+    #[inline]
+    fn known_flows(&self) -> usize {
+        0
+    }
 }
 
 /// The control endpoint type of a transport without control nodes. It has no values.

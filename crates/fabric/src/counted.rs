@@ -7,11 +7,13 @@ pub(crate) struct Counted<E> {
     pub endpoint: E,
     pub received: u64,
     pub sent: u64,
+    /// The largest number of flows that it knew after a message.
+    pub known_flows_peak: usize,
 }
 
 impl<E> Counted<E> {
     pub fn new(endpoint: E) -> Counted<E> {
-        Counted { endpoint, received: 0, sent: 0 }
+        Counted { endpoint, received: 0, sent: 0, known_flows_peak: 0 }
     }
 }
 
@@ -24,6 +26,7 @@ impl<E: Endpoint> Endpoint for Counted<E> {
     fn handle_packet(&mut self, now: Time, packet: &Packet<E::Header>) {
         self.received += 1;
         self.endpoint.handle_packet(now, packet);
+        self.known_flows_peak = self.known_flows_peak.max(self.endpoint.known_flows());
     }
     fn handle_timeout(&mut self, now: Time) {
         self.endpoint.handle_timeout(now);
@@ -45,5 +48,9 @@ impl<E: Endpoint> Endpoint for Counted<E> {
     #[inline]
     fn poll_event(&mut self) -> Option<Event> {
         self.endpoint.poll_event()
+    }
+    #[inline]
+    fn known_flows(&self) -> usize {
+        self.endpoint.known_flows()
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use flowloom_core::{
-    Dequeue, Discipline, DropReason, Duration, FlowId, Packet, PacketId, PortCall, PortNumber, PortSite, Time,
+    Dequeue, Discipline, DropReason, Duration, FlowId, NodeId, Packet, PacketId, PortCall, PortNumber, PortSite, Time,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -26,7 +26,7 @@ pub enum Fault {
     Down(Time, Time),
 }
 
-/// Packets with or without payload.
+/// A kind of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PacketKind {
     /// All packets.
@@ -36,6 +36,8 @@ pub enum PacketKind {
     Data,
     /// Packets without payload.
     Control,
+    /// Messages of control endpoints: packets from or to a switch or the control host.
+    Messages,
 }
 
 /// Which packets a fault strikes.
@@ -48,11 +50,14 @@ pub struct Aim {
 }
 
 impl Aim {
-    fn hits<H>(&self, packet: &Packet<H>) -> bool {
+    /// Whether it strikes this packet. The hosts of the network are the nodes `0..hosts`.
+    fn hits<H>(&self, packet: &Packet<H>, hosts: u32) -> bool {
         let kind = match self.packets {
             PacketKind::All => true,
             PacketKind::Data => packet.payload_bytes > 0,
             PacketKind::Control => packet.payload_bytes == 0,
+            // A link frame goes from port to port, so no endpoint sees it.
+            PacketKind::Messages => (packet.src.0 >= hosts || packet.dst.0 >= hosts) && packet.dst != NodeId::LINK,
         };
         kind && self.flow.is_none_or(|flow| flow == packet.flow)
     }
@@ -114,6 +119,8 @@ pub trait Injector<H>: Send {
 /// The faults of one direction of a link, which happen at random when packets arrive at its port.
 pub struct LinkFaults {
     faults: Vec<AimedFault>,
+    /// How many hosts the network has.
+    hosts: u32,
     random: Xoshiro256PlusPlus,
 }
 
@@ -142,7 +149,7 @@ impl<H> Injector<H> for LinkFaults {
         let mut copies = 0;
         for index in 0..self.faults.len() {
             let AimedFault { fault, aim } = self.faults[index];
-            if !aim.hits(packet) {
+            if !aim.hits(packet, self.hosts) {
                 continue;
             }
             match fault {
@@ -174,7 +181,7 @@ impl<P> Faulty<P> {
     pub fn new<A: Into<AimedFault>>(inner: P, site: &PortSite<'_>, faults: Vec<A>, seed: u64) -> Faulty<P> {
         let faults = faults.into_iter().map(A::into).collect();
         let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
-        Faulty::with_injector(inner, LinkFaults { faults, random })
+        Faulty::with_injector(inner, LinkFaults { faults, hosts: site.network.hosts() as u32, random })
     }
 }
 

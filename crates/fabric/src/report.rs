@@ -127,6 +127,8 @@ pub struct ControlCounters {
     pub received: u64,
     /// Packets that it sent.
     pub sent: u64,
+    /// The largest number of flows whose states it kept, as it was after each packet that was delivered to it.
+    pub known_flows_peak: usize,
 }
 
 /// The result of a run.

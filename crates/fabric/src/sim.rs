@@ -451,8 +451,8 @@ where
     fn control_counters(&self) -> Vec<ControlCounters> {
         let counters = |(node, role): (NodeId, &NodeRole)| match *role {
             NodeRole::Control(index) | NodeRole::DownControl(index) => {
-                let Counted { received, sent, .. } = self.controls[index as usize];
-                Some(ControlCounters { node, received, sent })
+                let Counted { received, sent, known_flows_peak, .. } = self.controls[index as usize];
+                Some(ControlCounters { node, received, sent, known_flows_peak })
             }
             NodeRole::Host | NodeRole::DownHost | NodeRole::Forwarder => None,
         };

@@ -20,7 +20,8 @@ impl Faults {
     /// Places the faults of a scenario with this many flows.
     ///
     /// # Errors
-    /// A fault on links, at a node or of a flow that does not exist, or at a node without an endpoint.
+    /// A fault on links, at a node or of a flow that does not exist, at a node without an endpoint, or of messages that the transport does
+    /// not send.
     pub fn place(spec: &ValidSpec<'_>, network: &Network, flows: usize) -> Result<Faults, ScenarioError> {
         let mut faults = Faults { by_link: vec![Vec::new(); network.links().len()], outages: Vec::new() };
         for (index, fault) in spec.faults.iter().enumerate() {
@@ -70,6 +71,12 @@ impl Faults {
             let message = format!("found {flow}; there are {flows} flows, which are numbered from 0 in order of start");
             return Err(("flow", message));
         }
+        if *packets == FaultPackets::Messages && (spec.transport.placement)(spec.parameters) == Placement::Nowhere {
+            let name = spec.transport.name;
+            let message = format!("found \"messages\", but {name}, as configured, has no control endpoints; give another kind");
+            let message = format!("{message}: \"all\", \"data\" or \"control\"");
+            return Err(("packets", message));
+        }
         let links = links_at(place, network).map_err(|message| ("where", message))?;
         self.strike(&links, AimedFault { fault: what, aim: Aim { packets: (*packets).into(), flow: flow.map(FlowId) } });
         Ok(())
@@ -86,6 +93,7 @@ impl From<FaultPackets> for PacketKind {
             FaultPackets::All => PacketKind::All,
             FaultPackets::Data => PacketKind::Data,
             FaultPackets::Control => PacketKind::Control,
+            FaultPackets::Messages => PacketKind::Messages,
         }
     }
 }

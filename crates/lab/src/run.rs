@@ -11,7 +11,7 @@ use crate::ideal::{self, Oracle};
 use crate::metrics::{self, Row, RunInfo, Summary};
 use crate::parameters::Config;
 use crate::plan::Plan;
-use crate::record::{Pending, Recorder, Series};
+use crate::record::{Gaps, Pending, Recorded, Recorder, Recording, Series};
 use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, catalogue, solo};
@@ -54,7 +54,7 @@ pub struct Simulated {
     /// What became of every flow, and the counters of every port.
     pub report: Report,
     /// What was recorded over the course of the run.
-    pub series: Vec<Series>,
+    pub recorded: Recorded,
 }
 
 /// Runs a scenario: validates it, plans it, simulates it, and computes its metrics.
@@ -65,7 +65,7 @@ pub struct Simulated {
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
     let begin = Instant::now();
     let plan = Plan::new(&scenario.validate()?)?;
-    let Simulated { report, series } = simulate(&plan, progress)?;
+    let Simulated { report, recorded: Recorded { series, gaps } } = simulate(&plan, progress)?;
     let solo = match plan.metrics.optimum {
         Optimum::ClosedForm => None,
         Optimum::Solo => Some(solo::optima(&plan)?),
@@ -78,6 +78,7 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         seed: plan.seed,
         wall_s: begin.elapsed().as_secs_f64(),
         peak_rss_mb: peak_rss_mb().unwrap_or(0.0),
+        gaps,
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, series, scenario: scenario.spec.to_toml() })
 }
@@ -127,10 +128,19 @@ fn simulate_transport<T: Transport>(plan: &Plan, progress: &mut Progress<'_>) ->
 where
     T::Config: Config,
 {
-    if plan.metrics.series.contains(&SeriesKind::Pending) {
-        simulate_network::<T, _>(plan, Pending::new(&plan.flows), progress)
-    } else {
+    let recording = recording(plan);
+    if recording.is_off() {
         simulate_network::<T, _>(plan, (), progress)
+    } else {
+        simulate_network::<T, _>(plan, recording, progress)
+    }
+}
+
+fn recording(plan: &Plan) -> Recording {
+    let Plan { network, wire, flows, metrics, .. } = plan;
+    Recording {
+        pending: metrics.series.contains(&SeriesKind::Pending).then(|| Pending::new(flows)),
+        gaps: metrics.gaps.then(|| Gaps::new(network, wire, flows)),
     }
 }
 
@@ -179,7 +189,10 @@ where
     let (report, recorder) = sim.finish().map_err(RunError::Failed)?;
     match stall {
         Some(stall) => Err(RunError::Failed(stall.explain(plan, &report))),
-        None => Ok(Simulated { report, series: recorder.into_series() }),
+        None => {
+            let recorded = recorder.into_recorded(report.end);
+            Ok(Simulated { report, recorded })
+        }
     }
 }
 
@@ -190,5 +203,5 @@ fn ask_oracle(plan: &Plan) -> Simulated {
     let flows: Vec<Flow> = plan.flows.iter().filter(|flow| !flow.background).copied().collect();
     let received = ideal::run(&plan.network, &plan.wire, &flows, model, order);
     let report = ideal::report(&plan.network, &plan.wire, &flows, &received);
-    Simulated { report, series: Vec::new() }
+    Simulated { report, recorded: Recorded::default() }
 }

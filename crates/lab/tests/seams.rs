@@ -141,6 +141,41 @@ fn only_the_flow_that_is_aimed_at_loses_packets() {
     assert!(lost > 5 && u64::from(outcome.rows[7].retransmissions) >= lost, "{lost} lost, {:?}", outcome.rows[7]);
 }
 
+/// Every message of PASE's arbitrators is lost, or damaged. Data and acknowledgements are not, so no timer expires and every flow is acknowledged.
+#[test]
+fn messages_of_arbitrators_are_aimed_at() {
+    let sender = "metrics.fct_end=sender";
+    let all = ["transport.name=pase", ONE_PATH, sender];
+    let undisturbed = go("", &all).summary;
+    assert_eq!((undisturbed.finished, undisturbed.drops.total), (60, 0));
+    assert!(undisturbed.control_messages.unwrap().all.received > 60);
+    for (kind, reason) in [("loss", "lost"), ("corrupt", "corrupted")] {
+        let text = format!("[[fault]]\nkind = \"{kind}\"\nwhere = \"all\"\nprobability = 1\npackets = \"messages\"\n");
+        let summary = go(&text, &all).summary;
+        let messages = summary.control_messages.unwrap().all;
+        assert_eq!((summary.finished, messages.received, messages.sent), (60, 0, 0), "{kind}");
+        // Each of the 60 flows asks at least once.
+        assert!(summary.drops.by_reason[reason] >= 60 && summary.drops.total == summary.drops.by_reason[reason], "{kind}");
+        assert_eq!((summary.drops.data, summary.timeouts), (0, 0), "{kind}");
+    }
+}
+
+#[test]
+fn only_transports_with_control_endpoints_have_messages() {
+    let text = "[[fault]]\nkind = \"reorder\"\nwhere = \"all\"\nprobability = 0.5\ndelay = \"1us\"\npackets = \"messages\"\n";
+    assert_eq!(
+        error(text),
+        "fault.0.packets: found \"messages\", but phost, as configured, has no control endpoints; give another kind: \"all\", \"data\" \
+         or \"control\""
+    );
+    let local = ["transport.name=pase", "transport.pase.arbitration=local", ONE_PATH];
+    let message = plan(text, &local).map(drop).unwrap_err();
+    assert!(message.contains("fault.0.packets: found \"messages\", but pase, as configured"), "{message}");
+    for name in ["pase", "fastpass"] {
+        assert!(plan(text, &[&format!("transport.name={name}"), ONE_PATH]).is_ok(), "{name}");
+    }
+}
+
 /// A host goes down twice in the middle of the run. No run hangs, and what was aborted went from or to the host.
 #[test]
 fn runs_survive_a_host_that_goes_down() {
@@ -189,6 +224,7 @@ fn fastpass_survives_an_arbiter_that_goes_down() {
     assert_eq!((messages.all.endpoints, messages.by_tier.len()), (1, 1));
     assert!(messages.all.received > 60 && messages.all.sent > 60, "{messages:?}");
     assert_eq!(messages.by_tier["control"], messages.all);
+    assert!((1..=60).contains(&messages.all.known_flows_peak), "{messages:?}");
     assert_eq!(go("", &[]).summary.control_messages, None);
 }
 

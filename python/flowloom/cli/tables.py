@@ -31,6 +31,7 @@ _SWEEP = ("slowdown.mean", "slowdown.p99", "fct_us.mean", "nfct", "goodput_gbps"
 _BESIDE = {
     "background": ("background.goodput_gbps",),
     "control_messages": ("control_messages.received", "control_messages.received_per_s"),
+    "gaps": ("gaps.switch_per_s", "gaps.idle_share"),
 }
 """What a run's table has besides, if there is such a thing."""
 

@@ -91,6 +91,9 @@ impl Endpoint for Arbitrator {
     fn poll_event(&mut self) -> Option<Event> {
         None
     }
+    fn known_flows(&self) -> usize {
+        self.flows.len()
+    }
 }
 
 enum Pase {}
@@ -150,9 +153,10 @@ fn every_switch_on_the_path_gets_a_request_and_answers() {
         assert_eq!(requested, path, "{name}");
         let answers = log.arrived.iter().filter(|(_, node, packet)| *node == src && path.contains(&packet.src)).count();
         assert_eq!(answers, path.len(), "{name}");
-        for ControlCounters { node, received, sent } in report.controls.iter().copied() {
+        for ControlCounters { node, received, sent, known_flows_peak } in report.controls.iter().copied() {
             let messages = u64::from(path.contains(&node));
             assert_eq!((received, sent), (messages, messages), "{name}");
+            assert_eq!(known_flows_peak as u64, messages, "{name}");
         }
         assert_eq!(report.controls.len(), report.network.switches().count(), "{name}");
         let network = &report.network;
@@ -183,6 +187,7 @@ fn flows_that_share_a_switch_are_ranked_by_it() {
         assert_eq!(classes, BTreeSet::from([rank as u8]));
     }
     assert!(report.records.is_sorted_by_key(|record| record.received));
+    assert!(report.controls.iter().all(|counters| counters.known_flows_peak == 4), "{:?}", report.controls);
 }
 
 /// One host under each of two leaves, which are nodes 2 and 3.
@@ -236,7 +241,8 @@ fn an_arbitrator_comes_back_without_its_flows() {
     let mut sim = Sim::<Pase, StrictPriority, Log<_>>::new(&(), setup(network), flows, Log::default()).with_outages(&[outage]);
     while sim.step(1 << 10) {}
     let (report, log) = sim.finish().expect("conservation");
-    assert_eq!(report.controls, [ControlCounters { node: switch, received: 2, sent: 2 }]);
+    // It knows one flow before it goes down, and one after.
+    assert_eq!(report.controls, [ControlCounters { node: switch, received: 2, sent: 2, known_flows_peak: 1 }]);
     let [first, unanswered, third] = [report.records[0], report.records[1], report.records[2]];
     assert!(first.received > start(10) && first.received < start(20) && third.received < Time::MAX);
     assert_eq!((unanswered.sent_bytes, unanswered.is_over()), (0, false), "the toy does not repeat requests");

@@ -17,7 +17,7 @@ use crate::ideal::UnloadedTimes;
 
 pub use ports::{Drops, HopQueue, HopUtilisation};
 pub use stats::{Stats, mean, percentile};
-pub use summary::{Background, ControlMessages, Distribution, Requests, RunInfo, SizeBin, Summary, Tenant, TierMessages};
+pub use summary::{Background, ControlMessages, Distribution, Gaps, Requests, RunInfo, SizeBin, Summary, Tenant, TierMessages};
 pub use table::{Column, columns};
 
 /// Which event ends a flow.

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::ports::Hops;
 use super::{Drops, HopQueue, HopUtilisation, Row, Stats, mean};
+use crate::record::GapTotals;
 
 /// What a summary says of a run that the report of the simulator does not know.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -21,6 +22,8 @@ pub struct RunInfo<'a> {
     pub wall_s: f64,
     /// The most memory the process ever had, in MB (10^6 B).
     pub peak_rss_mb: f64,
+    /// The gaps at receivers, if the run recorded them.
+    pub gaps: Option<GapTotals>,
 }
 
 /// Statistics over all finished flows, and over those of each size bin.
@@ -120,6 +123,38 @@ pub struct TierMessages {
     pub received_per_s: Option<f64>,
     /// The same of the endpoint that was sent the most.
     pub received_per_s_max: Option<f64>,
+    /// The largest number of flows whose states one of them kept at a time. A flow counts once for each link that an endpoint arbitrates
+    /// for it.
+    pub known_flows_peak: usize,
+}
+
+/// How long links to hosts sent no data while flows to these hosts were open, over all hosts. The open time of a host is the time in which
+/// at least one flow to it is open. [`record::Gaps`](crate::record::Gaps) says what a gap is.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Gaps {
+    /// Gaps per second of the hosts' open time; `None` if there is no open time.
+    pub per_s: Option<f64>,
+    /// Of these, gaps between packets of two flows, per second of the hosts' open time.
+    pub switch_per_s: Option<f64>,
+    /// The time in gaps over the hosts' open time.
+    pub idle_share: Option<f64>,
+    /// The mean length of a gap, in microseconds; `None` if there is no gap.
+    pub mean_us: Option<f64>,
+}
+
+impl From<GapTotals> for Gaps {
+    fn from(totals: GapTotals) -> Gaps {
+        const PS_PER_S: f64 = 1e12;
+        const PS_PER_US: f64 = 1e6;
+        let (idle_ps, open_ps) = (totals.idle_ps as f64, totals.open_ps as f64);
+        let of_open = |part: f64| (totals.open_ps > 0).then(|| part / open_ps);
+        Gaps {
+            per_s: of_open(totals.gaps as f64 * PS_PER_S),
+            switch_per_s: of_open(totals.switches as f64 * PS_PER_S),
+            idle_share: of_open(idle_ps),
+            mean_us: (totals.gaps > 0).then(|| idle_ps / PS_PER_US / totals.gaps as f64),
+        }
+    }
 }
 
 /// The summary of one run. A number that is not defined, such as the mean of no values, is `None`, and null in JSON.
@@ -171,6 +206,8 @@ pub struct Summary {
     pub background: Option<Background>,
     /// The messages of control endpoints, if there are any.
     pub control_messages: Option<ControlMessages>,
+    /// The gaps at receivers, if the scenario asks for them and packets were simulated.
+    pub gaps: Option<Gaps>,
     /// How many data packets left their sources, where each transmission counts.
     pub data_packets: u64,
     /// How many data and control packets left a port, by priority class from 0. The last entry includes all higher classes.
@@ -230,6 +267,7 @@ impl Summary {
             second_timeouts: total(&all, |row| row.second_timeouts),
             background: background(report),
             control_messages: control_messages(report),
+            gaps: run.gaps.map(Gaps::from),
             data_packets: report.data_packets,
             sent_by_class: hops.sent_by_class(),
             packet_hops: report.packet_hops,
@@ -264,6 +302,7 @@ fn control_messages(report: &Report) -> Option<ControlMessages> {
             sent: counters.iter().map(|counters| counters.sent).sum(),
             received_per_s: per_s(received),
             received_per_s_max: per_s(counters.iter().map(|counters| counters.received).max().unwrap_or(0)),
+            known_flows_peak: counters.iter().map(|counters| counters.known_flows_peak).max().unwrap_or(0),
         }
     };
     let mut by_tier: BTreeMap<String, Vec<&ControlCounters>> = BTreeMap::new();

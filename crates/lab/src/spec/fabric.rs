@@ -173,6 +173,8 @@ pub enum FaultPackets {
     Data,
     /// Packets without payload: acknowledgements, requests, tokens, messages of control endpoints.
     Control,
+    /// Messages of control endpoints alone: packets from or to a switch or the control host.
+    Messages,
 }
 
 /// A fault that strikes each packet independently of the others.

@@ -228,7 +228,8 @@ fn fabric() -> impl Strategy<Value = Fabric> {
 }
 
 fn fault() -> impl Strategy<Value = FaultSpec> {
-    let packets = || prop::sample::select(vec![FaultPackets::All, FaultPackets::Data, FaultPackets::Control]);
+    let packets =
+        || prop::sample::select(vec![FaultPackets::All, FaultPackets::Data, FaultPackets::Control, FaultPackets::Messages]);
     let random = ("\\PC{0,9}", share(), packets(), option::of(any::<u32>()))
         .prop_map(|(place, probability, packets, flow)| Random { place, probability, packets, flow });
     prop_oneof![
@@ -369,14 +370,15 @@ fn spec() -> impl Strategy<Value = Spec> {
     let ends = prop::sample::select(vec![FctEnd::Receiver, FctEnd::Sender]);
     let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Solo]);
     let series = btree_set(prop::sample::select(vec![SeriesKind::Pending]), 0..2);
-    let metrics = (ends, optima, duration(), any::<bool>(), vec(bytes(), 0..5), series).prop_map(
-        |(fct_end, optimum, request_delay, background, size_bins, series)| Metrics {
+    let metrics = (ends, optima, duration(), any::<bool>(), vec(bytes(), 0..5), series, any::<bool>()).prop_map(
+        |(fct_end, optimum, request_delay, background, size_bins, series, gaps)| Metrics {
             fct_end,
             optimum,
             request_delay,
             background,
             size_bins,
             series,
+            gaps,
         },
     );
     (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics).prop_map(

@@ -101,6 +101,9 @@ pub struct Metrics {
     /// What is recorded over the course of the run, each in a file of `series`. `pending` is how much has arrived at the sources and has
     /// not been sent, which shows whether the network keeps up. An empty list records nothing and saves the time.
     pub series: BTreeSet<SeriesKind>,
+    /// Whether the summary says how long links to hosts are idle while flows to these hosts are open (`gaps`). A run that records this
+    /// takes a little more time.
+    pub gaps: bool,
 }
 
 /// Gives the edges of the size bins their range.
@@ -140,6 +143,7 @@ impl Default for Metrics {
             background: false,
             size_bins,
             series: BTreeSet::from([SeriesKind::Pending]),
+            gaps: false,
         }
     }
 }

@@ -91,6 +91,10 @@ impl Endpoint for Arbiter {
     fn poll_event(&mut self) -> Option<Event> {
         None
     }
+
+    fn known_flows(&self) -> usize {
+        self.matching.len()
+    }
 }
 
 /// When an epoch begins. Epochs are counted from time 0.

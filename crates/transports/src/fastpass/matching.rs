@@ -33,6 +33,8 @@ pub(super) struct Matching {
     wanted: Vec<u32>,
     receivers: usize,
     senders: usize,
+    /// How many flows want slots.
+    pending: usize,
     /// By receiver, the last slot in which it was busy. Slots are counted from the start of the run.
     busy: Vec<u64>,
     slot: u64,
@@ -49,6 +51,7 @@ impl Matching {
             wanted: vec![0; nodes],
             receivers: 0,
             senders: 0,
+            pending: 0,
             busy: vec![0; nodes],
             slot: 0,
             candidates: Vec::new(),
@@ -58,6 +61,11 @@ impl Matching {
     /// Whether no flow wants a slot.
     pub(super) fn is_empty(&self) -> bool {
         self.senders == 0
+    }
+
+    /// How many flows want slots.
+    pub(super) fn len(&self) -> usize {
+        self.pending
     }
 
     /// Sets how many slots the flow wants to `remaining`, whatever it wanted before. A flow of a node that does not exist is ignored.
@@ -77,12 +85,14 @@ impl Matching {
         let flows = &mut self.flows[from.index()];
         self.senders += usize::from(flows.is_empty());
         flows.insert(flows.partition_point(|other| other.key < key), Pending { key, to, remaining });
+        self.pending += 1;
         self.receivers += usize::from(self.wanted[to.index()] == 0);
         self.wanted[to.index()] += 1;
     }
 
     fn take(&mut self, from: usize, index: usize) {
         let to = self.flows[from].remove(index).to.index();
+        self.pending -= 1;
         self.senders -= usize::from(self.flows[from].is_empty());
         self.wanted[to] -= 1;
         self.receivers -= usize::from(self.wanted[to] == 0);

@@ -150,13 +150,15 @@ impl<T: Default> Arbiter<T> {
         Some(self.flows.remove(slot).state)
     }
 
-    /// Forgets the flows whose entries have expired.
-    pub fn expire(&mut self, now: Time) {
+    /// Forgets the flows whose entries have expired, and returns how many they are.
+    pub fn expire(&mut self, now: Time) -> usize {
+        let before = self.flows.len();
         while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
             self.ranking.remove(slot);
             self.timers.remove(slot);
             self.flows.remove(slot);
         }
+        before - self.flows.len()
     }
 
     /// The demand of all flows, at most `most`.

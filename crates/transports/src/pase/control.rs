@@ -54,6 +54,8 @@ pub struct Control {
     delegation: Option<Delegation>,
     /// By link, in the direction of the flows.
     arbiters: BTreeMap<LinkId, Arbiter<Known>>,
+    /// How many flows all of them know.
+    known_flows: usize,
     pending: VecDeque<(Time, Pending)>,
     out: Outbox<Header>,
 }
@@ -91,6 +93,7 @@ impl Control {
             processing_delay: config.processing_delay.max(Duration::from_ps(1)),
             delegation,
             arbiters: BTreeMap::new(),
+            known_flows: 0,
             pending: VecDeque::new(),
             out: Outbox::default(),
         }
@@ -99,11 +102,6 @@ impl Control {
     /// The arbitrator of a link, in the direction of its flows; `None` if no flow has used it yet.
     pub fn arbiter(&self, link: LinkId) -> Option<&Arbiter<Known>> {
         self.arbiters.get(&link)
-    }
-
-    /// How many flows its arbitrators know, those of virtual links included. A flow on two links counts twice.
-    pub fn known_flows(&self) -> usize {
-        self.arbiters.values().map(Arbiter::len).sum()
     }
 
     /// The links of this half that this switch arbitrates, `None` if it is not on the path.
@@ -126,8 +124,10 @@ impl Control {
             let rate = self.paths.network().link(link).rate;
             let rules = self.rules;
             let arbiter = self.arbiters.entry(link).or_insert_with(|| Arbiter::new(rate, rules));
+            let before = arbiter.len();
             arbiter.expire(now);
             arbiter.update(now, course.flow, request);
+            self.known_flows = self.known_flows - before + arbiter.len();
         }
         if let (Some(link), Some(delegation)) = (stop.delegated, &mut self.delegation) {
             let lent = delegation.lent.entry(link).or_insert_with(|| Virtual::new(&self.paths, link, self.node));
@@ -141,10 +141,11 @@ impl Control {
     fn forget(&mut self, course: Course) {
         let Some(stop) = self.stop(course) else { return };
         let known = self.arbiters.get_mut(&stop.own).and_then(|arbiter| arbiter.remove(course.flow));
+        self.known_flows -= usize::from(known.is_some());
         if let Some(link) = stop.delegated
             && let Some(arbiter) = self.arbiters.get_mut(&link)
         {
-            arbiter.remove(course.flow);
+            self.known_flows -= usize::from(arbiter.remove(course.flow).is_some());
         }
         if let (Some(parent), Some(Known { passed_on: true })) = (stop.parent, known) {
             self.out.packets.push_back(self.messages.leave(course, parent));
@@ -157,7 +158,7 @@ impl Control {
         let mut share = so_far;
         for link in [Some(stop.own), stop.delegated].into_iter().flatten() {
             let arbiter = self.arbiters.get_mut(&link).expect("the request was recorded");
-            arbiter.expire(now);
+            self.known_flows -= arbiter.expire(now);
             // The flow may have left since it asked.
             let Some(here) = arbiter.share(course.flow) else { return };
             share = share.and(here);
@@ -209,7 +210,7 @@ impl Control {
         let mut busy = false;
         for (link, lent) in &mut delegation.lent {
             let Some(arbiter) = self.arbiters.get_mut(link) else { continue };
-            arbiter.expire(now);
+            self.known_flows -= arbiter.expire(now);
             arbiter.set_capacity(lent.capacity(now, delegation.period));
             // As many queues as are passed on upwards, of the whole link: the flows that could get a share of it.
             let most = Rate::from_bps(lent.whole.as_bps().saturating_mul(u64::from(self.pruning_depth)));
@@ -304,5 +305,11 @@ impl Endpoint for Control {
 
     fn poll_event(&mut self) -> Option<Event> {
         None
+    }
+
+    /// How many flows its arbitrators know, those of virtual links included. A flow on two links counts twice.
+    fn known_flows(&self) -> usize {
+        debug_assert_eq!(self.known_flows, self.arbiters.values().map(Arbiter::len).sum::<usize>());
+        self.known_flows
     }
 }

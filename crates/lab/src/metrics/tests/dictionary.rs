@@ -6,8 +6,9 @@ use flowloom_core::{Flow, NodeId, Time};
 use flowloom_fabric::{CLASSES, ControlCounters, PortCounters, Report, SentCounters};
 use serde_json::Value;
 
-use super::super::{Column, columns};
-use super::{flow, receiver_rows, report, summary};
+use super::super::{Column, RunInfo, Summary, columns};
+use super::{RUN, flow, receiver_rows, report, summary};
+use crate::record::GapTotals;
 
 const DICTIONARY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/data-dictionary.md"));
 
@@ -60,7 +61,7 @@ fn eventful() -> Report {
     let background = Flow { background: true, ..flow(2, 3, 1460, 0) };
     let mut report = report(vec![(full, Some(40)), (other, Some(40)), (background, None)]);
     report.data_packets = 1;
-    report.controls = vec![ControlCounters { node: NodeId(4), received: 1, sent: 1 }];
+    report.controls = vec![ControlCounters { node: NodeId(4), received: 1, sent: 1, known_flows_peak: 1 }];
     for port in &mut report.ports {
         *port = PortCounters { sent: [SentCounters { packets: 1, bytes: 0 }; CLASSES], ..PortCounters::default() };
     }
@@ -75,6 +76,10 @@ fn the_summary_is_in_the_dictionary() {
     let instant = Report { end: Time::ZERO, ..eventful() };
     for report in [eventful(), barren, report(vec![]), instant] {
         types("", &serde_json::to_value(summary(&report)).unwrap(), &mut seen);
+    }
+    for totals in [GapTotals::default(), GapTotals { gaps: 2, switches: 1, idle_ps: 5, open_ps: 10 }] {
+        let with_gaps = Summary::of(&report(vec![]), &[], &[], &RunInfo { gaps: Some(totals), ..RUN });
+        types("", &serde_json::to_value(with_gaps).unwrap(), &mut seen);
     }
     let written: BTreeMap<String, String> = seen
         .into_iter()

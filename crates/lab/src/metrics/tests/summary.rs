@@ -6,8 +6,9 @@ use flowloom_core::{AbortReason, Bytes, DropReason, Duration, Flow, NodeId, Time
 use flowloom_fabric::{Abort, CLASSES, ControlCounters, PortCounters, SentCounters};
 use proptest::prelude::*;
 
-use super::super::{Column, FctEnd, HopQueue, HopUtilisation, Stats, Summary, TierMessages, columns, rows};
+use super::super::{Column, FctEnd, Gaps, HopQueue, HopUtilisation, RunInfo, Stats, Summary, TierMessages, columns, rows};
 use super::{RUN, WIRE, flow, receiver_rows, report, summary, us};
+use crate::record::GapTotals;
 
 /// Ten packets between hosts take 13.6 us alone, one takes 2.8 us.
 fn two_finished_one_not() -> Vec<(Flow, Option<u64>)> {
@@ -269,22 +270,43 @@ fn background_flows_are_left_out_unless_asked_for() {
     assert_eq!(summary(&super::report(vec![(flow(0, 1, 1460, 0), Some(10))])).background, None);
 }
 
+/// Five gaps of 60 µs together, three of them switch gaps, in 240 µs of open time.
+#[test]
+fn gaps_are_rates_over_open_time() {
+    let report = report(vec![]);
+    let of = |gaps, switches, idle_us: u128, open_us: u128| {
+        let totals = GapTotals { gaps, switches, idle_ps: idle_us * 1_000_000, open_ps: open_us * 1_000_000 };
+        Summary::of(&report, &[], &[], &RunInfo { gaps: Some(totals), ..RUN }).gaps.unwrap()
+    };
+    let some =
+        Gaps { per_s: Some(5.0 / 240e-6), switch_per_s: Some(3.0 / 240e-6), idle_share: Some(0.25), mean_us: Some(12.0) };
+    let found = of(5, 3, 60, 240);
+    assert_eq!((found.idle_share, found.mean_us), (some.idle_share, some.mean_us));
+    let near = |a: Option<f64>, b: Option<f64>| (a.unwrap() - b.unwrap()).abs() < 1e-9;
+    assert!(near(found.per_s, some.per_s) && near(found.switch_per_s, some.switch_per_s), "{found:?}");
+    assert_eq!(of(0, 0, 0, 240), Gaps { per_s: Some(0.0), switch_per_s: Some(0.0), idle_share: Some(0.0), mean_us: None });
+    assert_eq!(of(0, 0, 0, 0), Gaps { per_s: None, switch_per_s: None, idle_share: None, mean_us: None });
+    assert_eq!(summary(&report).gaps, None);
+}
+
 /// Nodes 0 to 3 are hosts, node 4 is a switch. The run takes 1000 µs.
 #[test]
 fn control_messages_are_counted_by_tier() {
     let mut report = report(vec![]);
-    let counters = |node, received, sent| ControlCounters { node: NodeId(node), received, sent };
+    let counters =
+        |node, received, sent, known_flows_peak| ControlCounters { node: NodeId(node), received, sent, known_flows_peak };
     assert_eq!(summary(&report).control_messages, None);
-    report.controls = vec![counters(0, 10, 1), counters(1, 30, 2), counters(4, 60, 3)];
+    report.controls = vec![counters(0, 10, 1, 5), counters(1, 30, 2, 9), counters(4, 60, 3, 7)];
     let messages = summary(&report).control_messages.unwrap();
-    let tier = |endpoints, received, sent, most: f64| TierMessages {
+    let tier = |endpoints, received, sent, most: f64, known_flows_peak| TierMessages {
         endpoints,
         received,
         sent,
         received_per_s: Some(received as f64 / 1e-3),
         received_per_s_max: Some(most / 1e-3),
+        known_flows_peak,
     };
-    assert_eq!(messages.all, tier(3, 100, 6, 60.0));
-    let tiers = [("host", tier(2, 40, 3, 30.0)), ("switch", tier(1, 60, 3, 60.0))];
+    assert_eq!(messages.all, tier(3, 100, 6, 60.0, 9));
+    let tiers = [("host", tier(2, 40, 3, 30.0, 9)), ("switch", tier(1, 60, 3, 60.0, 7))];
     assert_eq!(messages.by_tier, tiers.map(|(name, tier)| (name.to_owned(), tier)).into());
 }

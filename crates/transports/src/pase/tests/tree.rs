@@ -1,7 +1,7 @@
 //! PASE on the paper's tree: arbitration along both halves of a path, its set-up times in closed form, and its failures.
 
 use flowloom_core::{
-    Bytes, Duration, Event, Flow, FlowId, Memory, Network, NodeId, Rate, Switching, Time, WireProfile, topology,
+    Bytes, Duration, Endpoint, Event, Flow, FlowId, Memory, Network, NodeId, Rate, Switching, Time, WireProfile, topology,
 };
 use flowloom_fabric::Outage;
 use flowloom_fabric::pair::{Fate, Faults, Pair, PairSetup, SentPacket};

@@ -1,31 +1,10 @@
-//! What a run records over its course, besides its results. A recorder is an observer of the simulator; a run that records nothing has
-//! the observer that costs nothing.
+//! How much payload waits at its source, over the course of a run.
 
 use std::collections::HashSet;
 
-use flowloom_core::{Flow, FlowId, NodeId, Packet, Time};
-use flowloom_fabric::Observer;
+use flowloom_core::{Flow, FlowId, Packet};
 
-/// Columns of one length that belong together: one file in `series`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Series {
-    /// The name of the file.
-    pub name: String,
-    /// Each column's name and values; the first is the axis.
-    pub columns: Vec<(String, Vec<f64>)>,
-}
-
-/// An observer that leaves series behind.
-pub trait Recorder<H>: Observer<H> {
-    /// What it has recorded.
-    fn into_series(self) -> Vec<Series>;
-}
-
-impl<H> Recorder<H> for () {
-    fn into_series(self) -> Vec<Series> {
-        Vec::new()
-    }
-}
+use super::Series;
 
 /// Records whether a network keeps up with its load, as figure 7 of the pHost paper does (§4.3).
 ///
@@ -61,10 +40,9 @@ impl Pending {
             samples: Vec::new(),
         }
     }
-}
 
-impl<H> Observer<H> for Pending {
-    fn flow_opened(&mut self, _: Time, flow: &Flow) {
+    /// A flow was handed to its source.
+    pub fn open(&mut self, flow: &Flow) {
         if flow.background {
             return;
         }
@@ -74,29 +52,30 @@ impl<H> Observer<H> for Pending {
             self.samples.push((self.arrived_bytes, self.injected_bytes));
         }
     }
+
+    /// A source handed a packet to the network.
     #[inline]
-    fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<H>) {
+    pub fn inject<H>(&mut self, packet: &Packet<H>) {
         if !packet.retransmission && self.background.as_ref().is_none_or(|background| !background.contains(&packet.flow)) {
             self.injected_bytes += u64::from(packet.payload_bytes);
         }
     }
-}
 
-impl<H> Recorder<H> for Pending {
-    fn into_series(self) -> Vec<Series> {
+    /// The series that it has recorded.
+    pub fn into_series(self) -> Series {
         // Flows of no bytes have no shares.
         let samples: &[(u64, u64)] = if self.total_bytes == 0 { &[] } else { &self.samples };
         let share = |bytes: u64| bytes as f64 / self.total_bytes as f64;
         let arrived = samples.iter().map(|(arrived, _)| share(*arrived)).collect();
         let pending = samples.iter().map(|(arrived, injected)| share(arrived.saturating_sub(*injected))).collect();
         let columns = vec![("arrived_share".to_owned(), arrived), ("pending_share".to_owned(), pending)];
-        vec![Series { name: "pending".to_owned(), columns }]
+        Series { name: "pending".to_owned(), columns }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use flowloom_core::{Bytes, Ecn, FlowId};
+    use flowloom_core::{Bytes, Ecn, FlowId, NodeId, Time};
 
     use super::*;
 
@@ -137,14 +116,13 @@ mod tests {
         let mut pending = Pending::new(&flows);
         let injected = [[(250, false), (999, true)], [(50, false), (0, false)], [(300, false), (1, true)]];
         for (flow, packets) in flows.iter().zip(injected) {
-            Observer::<()>::flow_opened(&mut pending, Time::ZERO, flow);
+            pending.open(flow);
             for (bytes, again) in packets {
-                pending.packet_injected(Time::ZERO, NodeId(0), &packet(bytes, again));
+                pending.inject(&packet(bytes, again));
             }
         }
-        let series = Recorder::<()>::into_series(pending);
         let expected = [("arrived_share", vec![0.25, 0.5, 1.0]), ("pending_share", vec![0.25, 0.25, 0.7])];
-        assert_eq!(series[0].columns, expected.map(|(name, values)| (name.to_owned(), values)));
+        assert_eq!(pending.into_series().columns, expected.map(|(name, values)| (name.to_owned(), values)));
     }
 
     #[test]
@@ -152,20 +130,19 @@ mod tests {
         let behind = Flow { background: true, ..flow(1, 1_000_000) };
         let mut pending = Pending::new(&[flow(0, 500), behind, flow(2, 500)]);
         for (flow, own) in [(flow(0, 500), 100), (behind, 0), (flow(2, 500), 200)] {
-            Observer::<()>::flow_opened(&mut pending, Time::ZERO, &flow);
-            pending.packet_injected(Time::ZERO, NodeId(0), &packet(own, false));
-            pending.packet_injected(Time::ZERO, NodeId(0), &Packet { flow: FlowId(1), ..packet(1460, false) });
+            pending.open(&flow);
+            pending.inject(&packet(own, false));
+            pending.inject(&Packet { flow: FlowId(1), ..packet(1460, false) });
         }
-        let series = Recorder::<()>::into_series(pending);
         let expected = [("arrived_share", vec![0.5, 1.0]), ("pending_share", vec![0.5, 0.9])];
-        assert_eq!(series[0].columns, expected.map(|(name, values)| (name.to_owned(), values)));
+        assert_eq!(pending.into_series().columns, expected.map(|(name, values)| (name.to_owned(), values)));
     }
 
     #[test]
     fn flows_of_no_bytes_have_no_shares() {
         let flows = [flow(0, 0)];
         let mut pending = Pending::new(&flows);
-        Observer::<()>::flow_opened(&mut pending, Time::ZERO, &flows[0]);
-        assert_eq!(Recorder::<()>::into_series(pending)[0].columns[0].1, Vec::<f64>::new());
+        pending.open(&flows[0]);
+        assert_eq!(pending.into_series().columns[0].1, Vec::<f64>::new());
     }
 }
