@@ -36,7 +36,7 @@ pub use topology::{
 pub use transport::{Metrics, Optimum, SeriesKind, TransportSpec};
 pub use workload::{
     Bimodal, Burst, CdfFile, ClosedLoop, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation,
-    Poisson, Receivers, Sizes, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
+    Poisson, Receivers, Sizes, Sources, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
 };
 
 use crate::ScenarioError;

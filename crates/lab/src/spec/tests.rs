@@ -272,6 +272,7 @@ fn deadline() -> impl Strategy<Value = Option<Deadline>> {
 fn kind() -> impl Strategy<Value = WorkloadKind> {
     let matrix = || prop::sample::select(MatrixKind::ALL.to_vec());
     let load_link = prop::sample::select(vec![LoadLink::Host, LoadLink::Core]);
+    let sources = prop::sample::select(vec![Sources::Independent, Sources::InTurn]);
     let tenant = || {
         ("\\PC{0,9}", option::of(sizes()), option::of(matrix()), share()).prop_map(|(name, sizes, matrix, share)| Tenant {
             name,
@@ -287,9 +288,9 @@ fn kind() -> impl Strategy<Value = WorkloadKind> {
     let receivers = prop::sample::select(vec![Receivers::Random, Receivers::RoundRobin]);
     let clocks = [option::of(positive_duration()), option::of(positive_duration())];
     prop_oneof![
-        (sizes(), share(), load_link, count(), matrix(), deadline(), tenants()).prop_map(
-            |(sizes, load, load_link, flows, matrix, deadline, tenants)| {
-                WorkloadKind::Poisson(Poisson { sizes, load, load_link, flows, matrix, deadline, tenants })
+        (sizes(), share(), load_link, count(), matrix(), sources, deadline(), tenants()).prop_map(
+            |(sizes, load, load_link, flows, matrix, sources, deadline, tenants)| {
+                WorkloadKind::Poisson(Poisson { sizes, load, load_link, flows, matrix, sources, deadline, tenants })
             }
         ),
         (

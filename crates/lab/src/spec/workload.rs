@@ -73,6 +73,9 @@ pub struct Poisson {
     /// The traffic matrix: which host sends to which.
     #[serde(default)]
     pub matrix: MatrixKind,
+    /// Which host sends the next flow.
+    #[serde(default)]
+    pub sources: Sources,
     /// The deadlines of the flows. Without it, flows have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
@@ -214,6 +217,18 @@ pub enum LoadLink {
     Core,
 }
 
+/// Which host sends the next flow of a Poisson workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sources {
+    /// Each host has a Poisson process of its own, independent of the others.
+    #[default]
+    Independent,
+    /// There is one Poisson process, and the hosts that send take turns. They must send equally much. So no host has two flows at once unless
+    /// flows last for longer than a turn of all hosts.
+    InTurn,
+}
+
 /// A traffic matrix: which host sends to which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -227,6 +242,8 @@ pub enum MatrixKind {
     Permutation,
     /// Hosts of the first half send to hosts of the second half (the PASE paper's left-right).
     LeftRight,
+    /// Each host of the first half sends to one host of the second half: the first to the first, the second to the second, and so on.
+    LeftRightPairs,
     /// Hosts of either half send to hosts of the other (the TOP paper's dumbbell).
     Across,
     /// All hosts send to host 0 (the rack of the PIAS paper's testbed).
@@ -240,11 +257,12 @@ pub enum MatrixKind {
 
 impl MatrixKind {
     /// Every kind.
-    pub const ALL: [MatrixKind; 8] = [
+    pub const ALL: [MatrixKind; 9] = [
         MatrixKind::AllToAll,
         MatrixKind::RandomPairs,
         MatrixKind::Permutation,
         MatrixKind::LeftRight,
+        MatrixKind::LeftRightPairs,
         MatrixKind::Across,
         MatrixKind::ManyToOne,
         MatrixKind::Upward,

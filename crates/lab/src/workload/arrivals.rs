@@ -13,16 +13,19 @@ use super::traffic::Traffic;
 use super::{Context, FlowList};
 use crate::ScenarioError;
 use crate::random::{NETWORK, Stream};
-use crate::spec::{Burst, Permutation, Poisson};
+use crate::spec::{Burst, Permutation, Poisson, Sources};
 
 /// A workload whose last start is expected later than this is refused: a load or a rate has a slip, and later starts would leave the
 /// range of [`Time`].
 pub(super) const START_S_MAX: f64 = 1e6;
 pub(super) const PS_PER_S: f64 = 1e12;
 
-/// The random streams of one host, for one matrix of the traffic.
+/// A Poisson process of flows, with its random streams, for one matrix of the traffic.
 struct ArrivalProcess {
-    host: u32,
+    /// The hosts that send its flows, in turn.
+    hosts: Vec<u32>,
+    /// The place of the next one.
+    turn: usize,
     /// The number of its matrix among those of the traffic.
     matrix: usize,
     mean_gap_ps: f64,
@@ -32,16 +35,25 @@ struct ArrivalProcess {
 }
 
 impl ArrivalProcess {
-    fn new(host: u32, matrix: usize, mean_gap_ps: f64, seed: u64) -> ArrivalProcess {
-        let stream = |purpose| Stream::new(seed, purpose, (matrix as u64) << 32 | u64::from(host));
+    /// A process whose streams are those of its first host.
+    fn new(hosts: Vec<u32>, matrix: usize, mean_gap_ps: f64, seed: u64) -> ArrivalProcess {
+        let stream = |purpose| Stream::new(seed, purpose, (matrix as u64) << 32 | u64::from(hosts[0]));
         ArrivalProcess {
-            host,
+            turn: 0,
             matrix,
             mean_gap_ps,
             arrivals: stream(Purpose::Arrivals),
             sizes: stream(Purpose::Sizes),
             destinations: stream(Purpose::Destinations),
+            hosts,
         }
+    }
+
+    /// The host that sends the next flow.
+    fn next_host(&mut self) -> u32 {
+        let host = self.hosts[self.turn];
+        self.turn = (self.turn + 1) % self.hosts.len();
+        host
     }
 
     fn next_start(&mut self, last: Time) -> Time {
@@ -56,8 +68,8 @@ pub(super) fn next_start(last: Time, stream: &mut Stream, mean_gap_ps: f64) -> T
     Time::from_ps(last.as_ps().saturating_add(gap_ps))
 }
 
-/// Flows of independent Poisson processes, one for each matrix and source. The first `flows` of all of them are taken, in order of
-/// (start, matrix, source).
+/// Flows of independent Poisson processes, one for each matrix and source, or one for each matrix whose sources take turns. The first `flows` of all of
+/// them are taken, in order of (start, matrix, source).
 pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
     let traffic = Traffic::of(&spec.sizes, spec.matrix, &spec.tenants, context)?;
     let shares: Vec<(&Matrix, f64)> = traffic.iter().map(|part| (&part.matrix, part.share)).collect();
@@ -68,10 +80,18 @@ pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>
     let mut sources = Vec::new();
     for (matrix, part) in traffic.iter().enumerate() {
         let flows_per_s = part.flows_in(bytes_per_s);
-        let sending = (0u32..).zip(part.matrix.weights()).filter(|(_, weight)| **weight > 0.0);
-        let source =
-            |(host, weight): (u32, &f64)| ArrivalProcess::new(host, matrix, PS_PER_S / (weight * flows_per_s), context.seed);
-        sources.extend(sending.map(source));
+        let sending =
+            (0u32..).zip(part.matrix.weights()).filter(|(_, weight)| **weight > 0.0).map(|(host, weight)| (host, *weight));
+        match spec.sources {
+            Sources::Independent => sources.extend(sending.map(|(host, weight)| {
+                ArrivalProcess::new(vec![host], matrix, PS_PER_S / (weight * flows_per_s), context.seed)
+            })),
+            Sources::InTurn => {
+                let (hosts, weights): (Vec<u32>, Vec<f64>) = sending.unzip();
+                check_alike(&weights)?;
+                sources.push(ArrivalProcess::new(hosts, matrix, PS_PER_S / flows_per_s, context.seed));
+            }
+        }
     }
     let first = |(index, source): (usize, &mut ArrivalProcess)| Reverse((source.next_start(Time::ZERO), index));
     let mut next: BinaryHeap<Reverse<(Time, usize)>> = sources.iter_mut().enumerate().map(first).collect();
@@ -84,10 +104,22 @@ pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>
         drop(earliest);
         let part = &traffic[source.matrix];
         let (tenant, size) = part.draw(&mut source.sizes);
-        let dst = part.matrix.destination(source.host, &mut source.destinations);
-        flows.push(start, NodeId(source.host), dst, size).tenant = tenant;
+        let host = source.next_host();
+        let dst = part.matrix.destination(host, &mut source.destinations);
+        flows.push(start, NodeId(host), dst, size).tenant = tenant;
     }
     Ok(flows.0)
+}
+
+/// Sources that take turns send the same number of flows each.
+fn check_alike(weights: &[f64]) -> Result<(), ScenarioError> {
+    const TOLERANCE: f64 = 1e-9; // of sums in another order
+    let most = weights.iter().copied().fold(0.0, f64::max);
+    if weights.iter().all(|weight| most - weight <= TOLERANCE * most) {
+        return Ok(());
+    }
+    let message = "found \"in_turn\", but the matrix has hosts that send more than others; use \"independent\"";
+    Err(ScenarioError::at_key("workload.sources", message))
 }
 
 /// Makes one flow from each host to its partner.

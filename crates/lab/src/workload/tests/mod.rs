@@ -10,7 +10,7 @@ use flowloom_core::{Duration, Rate, Switching, topology};
 use super::*;
 use crate::spec::{
     Burst, ClosedLoop, Deadline, ExponentialDeadline, Fixed, HostRef, Incast, LoadLink, MatrixKind, Permutation, Poisson,
-    Quantity, Receivers, Sizes, Tenant, Trace, Uniform, UniformDeadline,
+    Quantity, Receivers, Sizes, Sources, Tenant, Trace, Uniform, UniformDeadline,
 };
 
 const WIRE: WireProfile = WireProfile::IP_1500;
@@ -25,7 +25,16 @@ fn fixed(bytes: u64) -> Sizes {
     Sizes::Fixed(Fixed { fixed: Quantity(Bytes::new(bytes)) })
 }
 fn poisson(sizes: Sizes, load: f64, flows: u32) -> Poisson {
-    Poisson { sizes, load, load_link: LoadLink::Host, flows, matrix: MatrixKind::AllToAll, deadline: None, tenants: Vec::new() }
+    Poisson {
+        sizes,
+        load,
+        load_link: LoadLink::Host,
+        flows,
+        matrix: MatrixKind::AllToAll,
+        sources: Sources::Independent,
+        deadline: None,
+        tenants: Vec::new(),
+    }
 }
 fn flows_of(kind: &WorkloadKind, seed: u64) -> Vec<Flow> {
     flows_in(&WorkloadSpec::One(kind.clone()), &fabric(), seed)
@@ -48,6 +57,29 @@ fn workload_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Workload {
 }
 fn wire_bytes(flows: &[Flow]) -> f64 {
     flows.iter().map(|flow| WIRE.flow_wire_bytes(flow.size).get() as f64).sum()
+}
+
+/// One Poisson process over the 72 hosts on the left, whose flows go straight across: every host sends each 72nd flow, and the load is met.
+#[test]
+fn sources_take_turns() {
+    let matrix = MatrixKind::LeftRightPairs;
+    let spec = Poisson { matrix, sources: Sources::InTurn, ..poisson(fixed(14_600), 0.6, 100_000) };
+    let flows = flows_of(&WorkloadKind::Poisson(spec.clone()), 1);
+    for (number, flow) in (0u32..).zip(&flows) {
+        assert_eq!((flow.src.0, flow.dst.0), (number % 72, number % 72 + 72));
+    }
+    let load = wire_bytes(&flows) / flows.last().unwrap().start.as_secs_f64() / (72.0 * 1.25e9);
+    assert!((load / 0.6 - 1.0).abs() < 3.3 / 100_000f64.sqrt(), "{load}");
+    // Exponential gaps: their standard deviation is their mean.
+    let gaps: Vec<f64> = flows.windows(2).map(|pair| (pair[1].start - pair[0].start).as_secs_f64()).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+    assert!((variance.sqrt() / mean - 1.0).abs() < 0.02, "{}", variance.sqrt() / mean);
+
+    let uneven = WorkloadSpec::One(WorkloadKind::Poisson(Poisson { matrix: MatrixKind::Upward, ..spec }));
+    let table = WorkloadTable { spec: uneven, background: Vec::new() };
+    let error = generate(&table, &fabric(), &WIRE, 1, Path::new("")).map(drop).unwrap_err().to_string();
+    assert!(error.contains("hosts that send more than others"), "{error}");
 }
 
 /// Flows of one size: the number of arrivals in a given time is Poisson, so the time until flow n has a relative standard
