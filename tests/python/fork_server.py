@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,9 @@ class ForkServer:
 
 
 def serve() -> None:
+    # A shell without job control starts its background jobs with SIGINT ignored, and children inherit this. The tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
     from typer.testing import CliRunner
 
     from conftest import SMALL
