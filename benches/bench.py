@@ -17,8 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PHOST, PIAS, PASE = (f"papers/{paper}/default.toml" for paper in ("phost", "pias", "pase"))
-# Each transport under its paper's default scenario; nothing else makes a window of 70 packets sensible. DCTCP is also what PASE is
-# measured against.
+# Each transport under its paper's default scenario; nothing else makes a window of 70 packets sensible. DCTCP is also what PASE
+# is measured against.
 CASES = [
     *((transport, PHOST) for transport in ("phost", "pfabric", "fastpass")),
     *((transport, PIAS) for transport in ("dctcp", "pias", "las", "tcp")),
