@@ -1,6 +1,7 @@
 //! Network topology: nodes, links, shortest paths, and closed forms for transfer times on an idle network.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 
 use crate::{Bytes, Duration, PortNumber, Rate, WireProfile};
 
@@ -116,12 +117,16 @@ pub struct Network {
     ports: Vec<Vec<LinkId>>,
     hosts: usize,
     switching: Switching,
+    /// The path from the first host to the one farthest from it, and the path back. It is kept because each node of a run asks for
+    /// [`Network::base_rtt`]; a change of the network empties it.
+    longest: OnceLock<[Vec<LinkId>; 2]>,
 }
 
 impl Network {
     /// A network of `hosts` hosts and no links yet.
     pub fn new(hosts: usize, switching: Switching) -> Network {
-        let mut network = Network { nodes: Vec::new(), links: Vec::new(), ports: Vec::new(), hosts, switching };
+        let (nodes, links, ports) = (Vec::new(), Vec::new(), Vec::new());
+        let mut network = Network { nodes, links, ports, hosts, switching, longest: OnceLock::new() };
         for index in 0..hosts {
             network.push(NodeKind::Host, 0, "host", format!("h{index}"));
         }
@@ -150,6 +155,7 @@ impl Network {
         let forward = LinkId(u32::try_from(self.links.len()).expect("fewer than 2^32 links"));
         let port = |ports: &Vec<LinkId>| PortNumber(u16::try_from(ports.len()).expect("fewer than 2^16 ports at a node"));
         let (from_port, to_port) = (port(&self.ports[a.index()]), port(&self.ports[b.index()]));
+        self.longest = OnceLock::new();
         self.links.push(Link { from: a, to: b, rate, delay, from_port, to_port });
         self.links.push(Link { from: b, to: a, rate, delay, from_port: to_port, to_port: from_port });
         self.ports[a.index()].push(forward);
@@ -336,13 +342,13 @@ impl Network {
     /// The longest round-trip time of any pair of hosts on the idle network, with a full data packet and a control packet as its answer.
     /// Only pairs with the first host are compared: in every topology built here, one of them is as far apart as any pair.
     pub fn base_rtt(&self, wire: &WireProfile) -> Duration {
-        let first = NodeId(0);
-        let distance = self.distances(first);
-        let far = (0..self.hosts as u32).map(NodeId).max_by_key(|host| (distance[host.index()], std::cmp::Reverse(*host)));
-        match far {
-            Some(far) if far != first => self.rtt(first, far, wire),
-            _ => Duration::ZERO,
-        }
+        let [there, back] = self.longest.get_or_init(|| {
+            let first = NodeId(0);
+            let distance = self.distances(first);
+            let far = (0..self.hosts as u32).map(NodeId).max_by_key(|host| (distance[host.index()], std::cmp::Reverse(*host)));
+            far.map(|far| [self.path(first, far), self.path(far, first)]).unwrap_or_default()
+        });
+        self.packet_time(there, wire.full) + self.packet_time(back, wire.control)
     }
 
     /// The round-trip time between two nodes on the idle network, with a full data packet and a control packet as its answer.

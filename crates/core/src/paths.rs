@@ -1,6 +1,6 @@
 //! The paths that packets take: routing tables, and the choice among equal-cost next hops where it follows from the flow alone.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::{FlowId, LinkId, Network, NodeId, NodeKind, Rate, mix};
@@ -257,7 +257,8 @@ struct Tables {
 
 impl Tables {
     fn fill(&mut self, network: &Network) {
-        let mut known: HashMap<Vec<LinkId>, NextHop> = HashMap::new();
+        let mut known: BTreeMap<Vec<LinkId>, NextHop> = BTreeMap::new();
+        let mut choice: Vec<LinkId> = Vec::new();
         for target in network.node_ids() {
             let distance = network.distances(target);
             for switch in network.switches().filter(|switch| *switch != target) {
@@ -266,12 +267,17 @@ impl Tables {
                     let forwards = to == target || network.node(to).kind == NodeKind::Switch;
                     forwards && distance[to.index()] < distance[switch.index()]
                 };
-                let choice: Vec<LinkId> = network.ports(switch).iter().filter(nearer).copied().collect();
-                let next_hop = *known.entry(choice).or_insert_with_key(|choice| match choice.as_slice() {
+                choice.clear();
+                choice.extend(network.ports(switch).iter().filter(nearer));
+                let next_hop = match choice.as_slice() {
                     [] => NextHop::NONE,
                     [single_link] => NextHop(single_link.0),
-                    several => self.add_group(network, several),
-                });
+                    several => known.get(several).copied().unwrap_or_else(|| {
+                        let next_hop = self.add_group(network, several);
+                        known.insert(several.to_vec(), next_hop);
+                        next_hop
+                    }),
+                };
                 let row = self.rows[switch.index()] as usize;
                 self.table[row + target.index()] = next_hop;
             }

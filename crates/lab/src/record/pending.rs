@@ -1,8 +1,6 @@
 //! How much payload waits at its source, over the course of a run.
 
-use std::collections::HashSet;
-
-use flowloom_core::{Flow, FlowId, Packet};
+use flowloom_core::{Flow, Packet};
 
 use super::Series;
 
@@ -18,8 +16,8 @@ pub struct Pending {
     next_sample_bytes: u64,
     arrived_bytes: u64,
     injected_bytes: u64,
-    /// Background flows, which are left out, if there are any.
-    background: Option<HashSet<FlowId>>,
+    /// By flow, whether it is a background flow, which is left out. Flows beyond the end are none.
+    background: Vec<bool>,
     /// Arrived and injected bytes, in order of time.
     samples: Vec<(u64, u64)>,
 }
@@ -30,13 +28,13 @@ impl Pending {
 
     /// A recorder of a run with these flows.
     pub fn new(flows: &[Flow]) -> Pending {
-        let (background, others): (Vec<&Flow>, Vec<&Flow>) = flows.iter().partition(|flow| flow.background);
+        let last = flows.iter().rposition(|flow| flow.background);
         Pending {
-            total_bytes: others.into_iter().map(|flow| flow.size.get()).sum(),
+            total_bytes: flows.iter().filter(|flow| !flow.background).map(|flow| flow.size.get()).sum(),
             next_sample_bytes: 0,
             arrived_bytes: 0,
             injected_bytes: 0,
-            background: (!background.is_empty()).then(|| background.into_iter().map(|flow| flow.id).collect()),
+            background: flows[..last.map_or(0, |last| last + 1)].iter().map(|flow| flow.background).collect(),
             samples: Vec::new(),
         }
     }
@@ -56,7 +54,8 @@ impl Pending {
     /// A source handed a packet to the network.
     #[inline]
     pub fn inject<H>(&mut self, packet: &Packet<H>) {
-        if !packet.retransmission && self.background.as_ref().is_none_or(|background| !background.contains(&packet.flow)) {
+        let background = self.background.get(packet.flow.0 as usize).copied().unwrap_or_default();
+        if !packet.retransmission && !background {
             self.injected_bytes += u64::from(packet.payload_bytes);
         }
     }

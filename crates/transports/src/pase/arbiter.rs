@@ -99,47 +99,60 @@ impl<T: Default> Arbiter<T> {
         self.capacity = capacity.as_bps().max(1);
     }
 
-    /// Step 1: sorts or updates the flow's entry. The entry lasts for [`Rules::lifetime`] from now. Returns what is kept with it.
-    pub fn update(&mut self, now: Time, flow: FlowId, request: Request) -> &mut T {
+    /// Step 1: sorts or updates the flow's entry. The entry lasts for [`Rules::lifetime`] from now. Returns its place, which it has until
+    /// it is removed or expires.
+    pub fn update(&mut self, now: Time, flow: FlowId, request: Request) -> u32 {
         let rank = rank(request.key, flow.0);
         let due = now + self.rules.lifetime;
         let Some(slot) = self.flows.slot_of(flow) else {
             let slot = self.flows.insert(flow, Entry { demand: request.demand, due, state: T::default() });
             self.ranking.insert(slot, rank, Kbps::from(request.demand).0);
             self.timers.set(slot, due);
-            return &mut self.flows[slot].state;
+            return slot;
         };
         self.ranking.change(slot, rank, Kbps::from(request.demand).0);
         let entry = &mut self.flows[slot];
         entry.demand = request.demand;
         entry.due = due;
-        &mut entry.state
+        slot
     }
 
     /// Step 2: the flow's share, `None` if the flow is not known.
     pub fn share(&self, flow: FlowId) -> Option<Share> {
-        let slot = self.flows.slot_of(flow)?;
-        let capacity = u128::from(self.capacity);
-        let higher = u128::from(self.ranking.above(slot)) * 1000; // AggregateDemandHigher
-        let rate = if higher < capacity {
-            let left = Rate::from_bps((capacity - higher) as u64);
-            self.flows[slot].demand.min(left)
-        } else {
-            self.rules.base_rate
-        };
+        Some(self.share_at(self.flows.slot_of(flow)?))
+    }
+
+    /// Step 2 for the flow in a place.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn share_at(&self, place: u32) -> Share {
+        let capacity = self.capacity;
+        // AggregateDemandHigher. More than 2^64 b/s is beyond the lowest queue of any link.
+        let higher = self.ranking.above(place).saturating_mul(1000);
+        if higher < capacity {
+            return Share { queue: 0, rate: self.flows[place].demand.min(Rate::from_bps(capacity - higher)) };
+        }
         let queue = match self.rules.rounding {
-            _ if higher < capacity => 0,
             Rounding::Floor => higher / capacity,
             Rounding::Ceiling => higher.div_ceil(capacity) - 1,
         };
         let lowest = self.rules.queues - 1;
-        Some(Share { queue: u8::try_from(queue).map_or(lowest, |queue| queue.min(lowest)), rate })
+        Share { queue: u8::try_from(queue).map_or(lowest, |queue| queue.min(lowest)), rate: self.rules.base_rate }
     }
 
     /// What is kept with a flow.
     pub fn state(&mut self, flow: FlowId) -> Option<&mut T> {
         let slot = self.flows.slot_of(flow)?;
-        Some(&mut self.flows[slot].state)
+        Some(self.state_at(slot))
+    }
+
+    /// What is kept with the flow in a place.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn state_at(&mut self, place: u32) -> &mut T {
+        &mut self.flows[place].state
     }
 
     /// Forgets a flow, and returns what was kept with it.

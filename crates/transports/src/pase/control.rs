@@ -6,7 +6,7 @@ use flowloom_core::{Duration, Endpoint, Event, Flow, LinkId, NodeId, Packet, Pat
 
 use super::arbiter::{Arbiter, Rules, Share};
 use super::config::{Config, Spans};
-use super::course::Course;
+use super::course::{Course, Step};
 use super::delegation::{Children, Virtual};
 use super::header::{Asking, Header};
 use super::messages::Messages;
@@ -23,13 +23,14 @@ pub struct Known {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Pending {
     course: Course,
+    stop: Stop,
     from: NodeId,
     asking: Asking,
     so_far: Share,
 }
 
 /// The links of one half of a flow's path that a switch arbitrates.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stop {
     own: LinkId,
     /// A virtual link: this switch's share of the next link above.
@@ -106,15 +107,15 @@ impl Control {
 
     /// The links of this half that this switch arbitrates, `None` if it is not on the path.
     fn stop(&self, course: Course) -> Option<Stop> {
-        let own = course.link_at(&self.paths, self.node)?;
-        let parent = course.parent(&self.paths, self.node);
+        let [own, above, beyond] = course.climb(&self.paths, self.node);
+        let own = own?.link;
         let level = |node: NodeId| self.paths.network().node(node).level;
-        match parent {
-            Some(above) if self.delegation.is_some() && level(self.node) == 1 && level(above) == 2 => {
-                let delegated = course.link_at(&self.paths, above);
-                Some(Stop { own, delegated, parent: course.parent(&self.paths, above) })
+        let node = |step: Option<Step>| step.map(|step| step.arbitrator);
+        match above {
+            Some(above) if self.delegation.is_some() && level(self.node) == 1 && level(above.arbitrator) == 2 => {
+                Some(Stop { own, delegated: Some(above.link), parent: node(beyond) })
             }
-            _ => Some(Stop { own, delegated: None, parent }),
+            _ => Some(Stop { own, delegated: None, parent: node(above) }),
         }
     }
 
@@ -153,8 +154,7 @@ impl Control {
     }
 
     fn answer(&mut self, now: Time, pending: Pending) {
-        let Pending { course, from, asking, so_far } = pending;
-        let Some(stop) = self.stop(course) else { return };
+        let Pending { course, stop, from, asking, so_far } = pending;
         let mut share = so_far;
         for link in [Some(stop.own), stop.delegated].into_iter().flatten() {
             let arbiter = self.arbiters.get_mut(&link).expect("the request was recorded");
@@ -257,7 +257,7 @@ impl Endpoint for Control {
                 {
                     self.record(now, course, stop, asking);
                     let so_far = Share { queue, rate: rate.into() };
-                    let pending = Pending { course, from: packet.src, asking, so_far };
+                    let pending = Pending { course, stop, from: packet.src, asking, so_far };
                     self.pending.push_back((now + self.processing_delay, pending));
                 }
             }

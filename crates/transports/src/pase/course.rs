@@ -4,7 +4,7 @@
 //! and each link on the way down where it ends. So a host arbitrates both directions of its own link, a top-of-rack switch both
 //! directions of its links to aggregation switches, and so on. A link between switches of one level counts as a link on the way up.
 
-use flowloom_core::{FlowId, LinkId, NodeId, Paths};
+use flowloom_core::{FlowId, Link, LinkId, NodeId, Paths};
 
 /// A half of a flow's path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -28,6 +28,17 @@ pub struct Course {
     pub half: Half,
 }
 
+/// A link of a half, and the node that arbitrates it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The link, in the direction of the flow.
+    pub link: LinkId,
+    /// The node that arbitrates it.
+    pub arbitrator: NodeId,
+    /// The next node upwards.
+    up: NodeId,
+}
+
 impl Course {
     /// The host at its end.
     pub fn host(&self) -> NodeId {
@@ -37,34 +48,57 @@ impl Course {
         }
     }
 
-    /// The links of this half, from the source to the destination, with the node that arbitrates each and the next one upwards.
-    fn steps(self, paths: &Paths) -> impl Iterator<Item = (LinkId, NodeId, NodeId)> {
+    /// The links of this half, from the source to the destination.
+    fn steps(self, paths: &Paths) -> impl Iterator<Item = Step> {
         let network = paths.network();
+        let upwards = self.half == Half::Source;
         let mut descends = false;
-        paths.path(self.flow, self.src, self.dst).filter_map(move |id| {
+        let links = paths.path(self.flow, self.src, self.dst).map(move |id| {
             let link = network.link(id);
             descends |= network.node(link.to).level < network.node(link.from).level;
-            match self.half {
-                Half::Source => (!descends).then_some((id, link.from, link.to)),
-                Half::Destination => descends.then_some((id, link.to, link.from)),
-            }
+            (descends, id, link)
+        });
+        let half = links.skip_while(move |(down, ..)| !upwards && !down).take_while(move |(down, ..)| !(upwards && *down));
+        half.map(move |(_, link, &Link { from, to, .. })| match self.half {
+            Half::Source => Step { link, arbitrator: from, up: to },
+            Half::Destination => Step { link, arbitrator: to, up: from },
         })
     }
 
-    /// The link of this half that `at` arbitrates, `None` if there is none.
-    pub fn link_at(self, paths: &Paths, at: NodeId) -> Option<LinkId> {
-        self.steps(paths).find(|(_, here, _)| *here == at).map(|(link, ..)| link)
+    /// The first `N` steps upwards from `at`, its own first. All are `None` if `at` arbitrates no link of this half.
+    pub fn climb<const N: usize>(self, paths: &Paths, at: NodeId) -> [Option<Step>; N] {
+        let mut steps = self.steps(paths);
+        let mut climbed = [None; N];
+        match self.half {
+            Half::Source => {
+                climbed[0] = steps.find(|step| step.arbitrator == at);
+                if climbed[0].is_some() {
+                    climbed[1..].fill_with(|| steps.next());
+                }
+            }
+            Half::Destination => {
+                for step in steps {
+                    climbed.rotate_right(1);
+                    climbed[0] = Some(step);
+                    if step.arbitrator == at {
+                        return climbed;
+                    }
+                }
+                climbed = [None; N];
+            }
+        }
+        climbed
     }
 
     /// The next arbitrator above `at`, `None` if `at` has no link of this half or the topmost one.
     pub fn parent(self, paths: &Paths, at: NodeId) -> Option<NodeId> {
-        let (_, _, up) = self.steps(paths).find(|(_, here, _)| *here == at)?;
-        self.link_at(paths, up).map(|_| up)
+        let [_, above] = self.climb(paths, at);
+        above.map(|step| step.arbitrator)
     }
 
     /// The next arbitrator below `at`, `None` if `at` is not above one.
     pub fn child(self, paths: &Paths, at: NodeId) -> Option<NodeId> {
-        self.steps(paths).find(|(_, _, up)| *up == at).map(|(_, here, _)| here)
+        self.steps(paths).find(|step| step.up == at).map(|step| step.arbitrator)
     }
 }
 
@@ -92,7 +126,8 @@ mod tests {
         let mut below = None;
         let mut seen = Vec::new();
         while let Some(node) = at {
-            let link = network.link(course.link_at(paths, node).unwrap());
+            let [own] = course.climb(paths, node);
+            let link = network.link(own.unwrap().link);
             seen.push(format!("{}: {}>{}", name(node), name(link.from), name(link.to)));
             assert_eq!(course.child(paths, node), below);
             below = Some(node);
@@ -130,7 +165,7 @@ mod tests {
         let tree = paths(topology::three_tier(4, 2, 2, rate, rate, rate, Duration::ZERO, Switching::StoreAndForward));
         for course in [course(Half::Source, 0, 7), course(Half::Source, 0, 999), course(Half::Destination, 5, 5)] {
             for node in [NodeId(6), NodeId(9), NodeId(14), NodeId(12345)] {
-                assert_eq!(course.link_at(&tree, node), None);
+                assert_eq!(course.climb(&tree, node), [None; 3]);
                 assert_eq!(course.parent(&tree, node), None);
             }
         }

@@ -124,10 +124,52 @@ impl Ranking {
     /// Changes a flow's rank, of which only the key may change, and its demand.
     pub fn change(&mut self, slot: u32, rank: u64, demand: u32) {
         let Node { rank: before, demand: old, .. } = *self.node(slot);
-        if (before, old) != (rank, demand) {
+        if (before, old) == (rank, demand) {
+            return;
+        }
+        if !self.fits(slot, rank) {
             self.remove(slot);
             self.insert(slot, rank, demand);
+            return;
         }
+        let change = u64::from(demand).wrapping_sub(u64::from(old));
+        let mut at = self.root;
+        while at != slot {
+            let node = self.node_mut(at);
+            node.sum = node.sum.wrapping_add(change);
+            at = if rank < node.rank { node.left } else { node.right };
+        }
+        let node = self.node_mut(slot);
+        (node.rank, node.demand, node.sum) = (rank, demand, node.sum.wrapping_add(change));
+    }
+
+    /// Whether a flow keeps its place in the tree with another rank: most flows that have sent a packet do.
+    fn fits(&self, slot: u32, rank: u64) -> bool {
+        let mut at = self.root;
+        while at != slot {
+            if at == NONE {
+                return false;
+            }
+            let node = self.node(at);
+            at = if rank < node.rank { node.left } else { node.right };
+        }
+        let Node { left, right, .. } = *self.node(slot);
+        let (mut before, mut after) = (left, right);
+        while before != NONE {
+            let node = self.node(before);
+            if node.rank > rank {
+                return false;
+            }
+            before = node.right;
+        }
+        while after != NONE {
+            let node = self.node(after);
+            if node.rank < rank {
+                return false;
+            }
+            after = node.left;
+        }
+        true
     }
 
     /// Makes `child` the child of `parent` on the side of `rank`.

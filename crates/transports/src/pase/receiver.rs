@@ -131,11 +131,11 @@ impl Receiver {
     fn arbitrate(&mut self, now: Time, course: Course, request: Request, out: &mut Outbox) -> Share {
         let Receiver { node, paths, end_to_end, spans, pruning_depth, messages, downlink, .. } = self;
         downlink.expire(now);
-        let known = downlink.update(now, course.flow, request);
+        let place = downlink.update(now, course.flow, request);
+        let here = downlink.share_at(place);
+        let known = downlink.state_at(place);
         let parent = *known.parent.get_or_insert_with(|| if *end_to_end { course.parent(paths, *node) } else { None });
-        let here = downlink.share(course.flow).expect("it was just updated");
         let Some(parent) = parent else { return here };
-        let known = downlink.state(course.flow).expect("it was just updated");
         if now >= known.next {
             known.next = now + spans.period;
             if here.queue < *pruning_depth {

@@ -41,10 +41,22 @@ impl Scoreboard {
         to - from - if islands { self.acked.count_in(from..to) } else { 0 }
     }
 
+    /// Lost packets that have not been resent.
+    #[inline]
+    fn to_resend(&self) -> u32 {
+        if self.resent_below >= self.lost_below { 0 } else { self.unacked(self.resent_below, self.lost_below) }
+    }
+
     /// Packets that are neither acknowledged nor lost.
     #[inline]
     pub fn in_flight(&self) -> u32 {
-        self.unacked(0, self.sent) - self.unacked(self.resent_below, self.lost_below)
+        self.sent - self.acked.len() - self.to_resend()
+    }
+
+    /// Of `packets`, those that are still to be sent, or to be sent again.
+    #[inline]
+    pub fn unsent(&self, packets: u32) -> u32 {
+        packets - self.sent + self.to_resend()
     }
 
     /// Notes the packets that an acknowledgement names. Returns how many of them are new; `None` if it names packets that were never sent.

@@ -5,7 +5,7 @@ use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Paths, Rate, 
 use super::arbiter::{Arbiter, Share};
 use super::config::{Arbitration, Probing, Spans};
 use super::course::{Course, Half};
-use super::header::{Acked, Asking, Header};
+use super::header::{Acked, Header};
 use super::messages::Messages;
 use super::sending::{Asked, Fixed, Sending, fixed_key, packet_rate};
 use super::{Config, Outbox};
@@ -104,8 +104,8 @@ impl Sender {
             return;
         }
         let request = state.request(self.config.demand, [state.upper, state.beyond]);
-        self.uplink.update(now, state.fixed.flow, request);
-        let known = self.uplink.share(state.fixed.flow).expect("it was just updated");
+        let place = self.uplink.update(now, state.fixed.flow, request);
+        let known = self.uplink.share_at(place);
         state.here = Some(known);
         let free = Share::FREE;
         let before = state.share.queue;
@@ -163,8 +163,9 @@ impl Sender {
         state.tick = next_tick(now, state, self.spans.period, self.config.rto_max);
         state.unheard += 1;
         if quiet {
-            let Fixed { packets, flow, dst, .. } = self.flows[slot].fixed;
-            let header = Header::Refresh { packets, asking: self.asking(slot) };
+            let state = &self.flows[slot];
+            let Fixed { packets, flow, dst, .. } = state.fixed;
+            let header = Header::Refresh { packets, asking: state.asking(&self.config) };
             out.packets.push_back(self.framing.control(flow, dst, header));
             if self.probes_first(slot) && self.flows[slot].board.in_flight() == 0 {
                 self.probe(slot, out);
@@ -198,15 +199,6 @@ impl Sender {
         let asking = state.request(self.config.demand, [Some(here), state.beyond]).into();
         // The host combines the answer with its own share, which may be more recent by then.
         out.packets.push_back(self.messages.ask(course, parent, asking, Share::FREE));
-    }
-
-    /// What the flow says to its destination.
-    fn asking(&self, slot: u32) -> Asking {
-        let state = &self.flows[slot];
-        if state.fixed.background {
-            return Asking::default();
-        }
-        state.request(self.config.demand, [state.here, state.upper]).into()
     }
 
     pub fn handle_ack(&mut self, now: Time, flow: FlowId, ack: &Ack, out: &mut Outbox) {
@@ -283,10 +275,9 @@ impl Sender {
     }
 
     fn probe(&mut self, slot: u32, out: &mut Outbox) {
-        let asking = self.asking(slot);
         let state = &mut self.flows[slot];
         state.probed = Some(state.board.sent());
-        let header = Header::Probe { packets: state.fixed.packets, asking };
+        let header = Header::Probe { packets: state.fixed.packets, asking: state.asking(&self.config) };
         let mut packet = self.framing.control(state.fixed.flow, state.fixed.dst, header);
         // Behind the data: a class in which the flow has sent nothing later, and nothing in a lower one.
         packet.class = state.class;
@@ -303,8 +294,8 @@ impl Sender {
             return self.schedule(slot);
         }
         let probes_first = self.probes_first(slot);
-        let asking = self.asking(slot);
         let state = &mut self.flows[slot];
+        let mut asking = None; // all packets of one burst say the same
         while state.board.in_flight() < state.window.packets() {
             if probes_first && !std::mem::take(&mut state.credit) {
                 if state.probed.is_none() && state.board.in_flight() == 0 {
@@ -312,6 +303,7 @@ impl Sender {
                 }
                 break;
             }
+            let asking = *asking.get_or_insert_with(|| state.asking(&self.config));
             let sent = state.board.sent();
             let Some(number) = state.board.pick(state.fixed.packets) else { break };
             let Fixed { flow, dst, size, packets, .. } = state.fixed;

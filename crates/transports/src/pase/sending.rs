@@ -4,6 +4,7 @@ use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time};
 
 use super::arbiter::{Request, Share};
 use super::config::{Criterion, Demand, Guard, WindowRtt, rate_of};
+use super::header::Asking;
 use super::scoreboard::Scoreboard;
 use super::window::{Guide, Place, Window};
 use super::{Config, Course};
@@ -161,9 +162,18 @@ impl Sending {
         Request { key, demand }
     }
 
+    /// What the flow says to its destination.
+    pub fn asking(&self, config: &Config) -> Asking {
+        if self.fixed.background {
+            return Asking::default();
+        }
+        self.request(config.demand, [self.here, self.upper]).into()
+    }
+
     /// Packets that are still to be sent, or to be sent again.
+    #[inline]
     pub fn unsent(&self) -> u32 {
-        self.fixed.packets - self.board.acked() - self.board.in_flight()
+        self.board.unsent(self.fixed.packets)
     }
 
     /// The most that the flow can send: what is left to send, in one round trip. What is on its way needs no more of the links, or the next

@@ -218,7 +218,7 @@ fn flows_below_the_depth_are_pruned_and_leave_the_arbitrators_above() {
     let last = up(9, 0, 7);
     fleet.ask(last, 9, 10);
     fleet.run(us(200));
-    let core_link = last.link_at(&fleet.paths, NodeId(12)).unwrap();
+    let core_link = last.climb::<1>(&fleet.paths, NodeId(12))[0].unwrap().link;
     assert!(fleet.switches[&NodeId(12)].arbiter(core_link).is_some_and(|it| it.len() == 1));
     fleet.log.clear();
     for flow in 1..3 {
@@ -264,7 +264,7 @@ fn a_delegated_link_is_answered_for_at_once() {
 fn shares_of_a_delegated_link_follow_the_demands() {
     let mut fleet = Fleet::new(Config::default());
     let flows: Vec<Course> = (0..4).map(|flow| up(flow, 0, 7)).chain([up(9, 2, 7)]).collect();
-    let link = flows[0].link_at(&fleet.paths, NodeId(12)).unwrap();
+    let link = flows[0].climb::<1>(&fleet.paths, NodeId(12))[0].unwrap().link;
     for turn in 0..5 {
         for course in &flows {
             fleet.ask(*course, course.flow.0, 2);
