@@ -117,7 +117,8 @@ pub struct Config {
     /// An arbitrator forgets a flow that has not asked for this many periods (A7).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub expiry_periods: f64,
-    /// A flow whose arbitrator has not answered for this many periods goes on without it, as a self-adjusting flow in the second queue.
+    /// A flow whose arbitrator has not answered for this many periods goes on without it, as a self-adjusting flow in the second queue. An
+    /// answer that took as long is not used.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub answer_timeout_periods: f64,
     /// The time from a request's arrival at a switch's arbitrator to its answer (A15).

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use flowloom_core::{Duration, Endpoint, Event, Flow, LinkId, NodeId, Packet, Paths, Rate, Time};
+use flowloom_core::{Duration, Endpoint, Event, Flow, FlowId, LinkId, NodeId, Packet, Paths, Rate, Time};
 
-use super::arbiter::{Arbiter, Rules, Share};
+use super::arbiter::{Arbiter, Request, Rules, Share};
 use super::config::{Config, Spans};
 use super::course::{Course, Step};
 use super::delegation::{Children, Virtual};
 use super::header::{Asking, Header};
 use super::messages::Messages;
+use super::stamp::{Left, Stamp};
 use crate::toolkit::Outbox;
 
 /// What an arbitrator keeps with a flow.
@@ -17,6 +18,8 @@ use crate::toolkit::Outbox;
 pub struct Known {
     /// Whether the flow was passed on to the arbitrator above.
     passed_on: bool,
+    /// The last request.
+    stamp: Stamp,
 }
 
 /// A request that is to be answered.
@@ -25,6 +28,7 @@ struct Pending {
     course: Course,
     stop: Stop,
     from: NodeId,
+    stamp: Stamp,
     asking: Asking,
     so_far: Share,
 }
@@ -58,6 +62,7 @@ pub struct Control {
     /// How many flows all of them know.
     known_flows: usize,
     pending: VecDeque<(Time, Pending)>,
+    left: Left,
     out: Outbox<Header>,
 }
 
@@ -72,7 +77,7 @@ struct Delegation {
     /// When to report next, a multiple of the period, so that all children report at once.
     next: Option<Time>,
     /// Reports that are to be answered.
-    pending: VecDeque<(Time, NodeId, LinkId)>,
+    pending: VecDeque<(Time, NodeId, LinkId, Stamp)>,
 }
 
 impl Control {
@@ -96,6 +101,7 @@ impl Control {
             arbiters: BTreeMap::new(),
             known_flows: 0,
             pending: VecDeque::new(),
+            left: Left::new(spans.period),
             out: Outbox::default(),
         }
     }
@@ -119,15 +125,25 @@ impl Control {
         }
     }
 
-    fn record(&mut self, now: Time, course: Course, stop: Stop, asking: Asking) {
-        let Some(request) = asking.request() else { return };
+    /// Whether a message about a flow is out of date: one that was sent after it was here before. A flow may leave and come back, and one
+    /// that has left must stay away.
+    fn is_late(&mut self, now: Time, flow: FlowId, stop: Stop, stamp: Stamp) -> bool {
+        match self.arbiters.get_mut(&stop.own).and_then(|arbiter| arbiter.state(flow)) {
+            Some(known) => stamp.precedes(known.stamp),
+            None => self.left.has_left_since(now, flow, stamp),
+        }
+    }
+
+    /// Notes a request.
+    fn record(&mut self, now: Time, course: Course, stop: Stop, stamp: Stamp, request: Request) {
         for link in [Some(stop.own), stop.delegated].into_iter().flatten() {
             let rate = self.paths.network().link(link).rate;
             let rules = self.rules;
             let arbiter = self.arbiters.entry(link).or_insert_with(|| Arbiter::new(rate, rules));
             let before = arbiter.len();
             arbiter.expire(now);
-            arbiter.update(now, course.flow, request);
+            let place = arbiter.update(now, course.flow, request);
+            arbiter.state_at(place).stamp = stamp;
             self.known_flows = self.known_flows - before + arbiter.len();
         }
         if let (Some(link), Some(delegation)) = (stop.delegated, &mut self.delegation) {
@@ -139,8 +155,12 @@ impl Control {
     }
 
     /// The flow is over, or was pruned below.
-    fn forget(&mut self, course: Course) {
+    fn forget(&mut self, now: Time, course: Course, stamp: Stamp) {
         let Some(stop) = self.stop(course) else { return };
+        if self.is_late(now, course.flow, stop, stamp) {
+            return;
+        }
+        self.left.insert(now, course.flow, stamp);
         let known = self.arbiters.get_mut(&stop.own).and_then(|arbiter| arbiter.remove(course.flow));
         self.known_flows -= usize::from(known.is_some());
         if let Some(link) = stop.delegated
@@ -148,13 +168,13 @@ impl Control {
         {
             self.known_flows -= usize::from(arbiter.remove(course.flow).is_some());
         }
-        if let (Some(parent), Some(Known { passed_on: true })) = (stop.parent, known) {
-            self.out.packets.push_back(self.messages.leave(course, parent));
+        if let (Some(parent), Some(Known { passed_on: true, .. })) = (stop.parent, known) {
+            self.out.packets.push_back(self.messages.leave(course, parent, stamp));
         }
     }
 
     fn answer(&mut self, now: Time, pending: Pending) {
-        let Pending { course, stop, from, asking, so_far } = pending;
+        let Pending { course, stop, from, stamp, asking, so_far } = pending;
         let mut share = so_far;
         for link in [Some(stop.own), stop.delegated].into_iter().flatten() {
             let arbiter = self.arbiters.get_mut(&link).expect("the request was recorded");
@@ -168,33 +188,33 @@ impl Control {
                 self.arbiters.get_mut(&stop.own).and_then(|arbiter| arbiter.state(course.flow)).expect("it has a share");
             let before = std::mem::replace(&mut known.passed_on, share.queue < self.pruning_depth);
             if known.passed_on {
-                self.out.packets.push_back(self.messages.ask(course, parent, asking, share));
+                self.out.packets.push_back(self.messages.ask(course, parent, stamp, asking, share));
                 return;
             }
             if before {
-                self.out.packets.push_back(self.messages.leave(course, parent));
+                self.out.packets.push_back(self.messages.leave(course, parent, stamp));
             }
         }
-        self.out.packets.push_back(self.messages.share(course, from, share));
+        self.out.packets.push_back(self.messages.share(course, from, stamp, share));
     }
 
     /// A child reports what its flows demand of a link of this switch.
-    fn handle_report(&mut self, now: Time, child: NodeId, link: LinkId, demand: Rate) {
+    fn handle_report(&mut self, now: Time, child: NodeId, link: LinkId, stamp: Stamp, demand: Rate) {
         let Some(delegation) = &mut self.delegation else { return };
         let Some(children) = Children::of(&self.paths, link, self.node) else { return };
         let known = delegation.given.entry(link).or_insert(children);
-        if known.report(now, child, demand) {
-            delegation.pending.push_back((now + self.processing_delay, child, link));
+        if known.report(now, child, stamp, demand, delegation.period) {
+            delegation.pending.push_back((now + self.processing_delay, child, link, stamp));
         }
     }
 
     /// The parent gives this switch a share of its link.
-    fn handle_capacity(&mut self, now: Time, parent: NodeId, link: LinkId, rate: Rate) {
+    fn handle_capacity(&mut self, now: Time, parent: NodeId, link: LinkId, stamp: Stamp, rate: Rate) {
         let Some(delegation) = &mut self.delegation else { return };
         if let Some(lent) = delegation.lent.get_mut(&link)
             && lent.parent == parent
         {
-            lent.set_capacity(now, rate);
+            lent.set_capacity(now, stamp, rate, delegation.period);
             if let Some(arbiter) = self.arbiters.get_mut(&link) {
                 arbiter.set_capacity(lent.capacity(now, delegation.period));
             }
@@ -218,7 +238,12 @@ impl Control {
             let was_busy = std::mem::replace(&mut lent.busy, !arbiter.is_empty());
             busy |= lent.busy;
             if lent.busy || was_busy {
-                self.out.packets.push_back(self.messages.report(lent.parent, *link, demand));
+                self.out.packets.push_back(self.messages.report(
+                    lent.parent,
+                    *link,
+                    Stamp::new(now, delegation.period),
+                    demand,
+                ));
             }
         }
         delegation.next = busy.then(|| following(now, delegation.period));
@@ -226,11 +251,11 @@ impl Control {
 
     fn answer_reports(&mut self, now: Time) {
         let Some(delegation) = &mut self.delegation else { return };
-        while let Some((_, child, link)) = delegation.pending.front().copied().filter(|(due, ..)| *due <= now) {
+        while let Some((_, child, link, stamp)) = delegation.pending.front().copied().filter(|(due, ..)| *due <= now) {
             delegation.pending.pop_front();
             let children = &delegation.given[&link];
             let rate = children.capacity(now, child, delegation.floor, delegation.period);
-            self.out.packets.push_back(self.messages.capacity(child, link, rate));
+            self.out.packets.push_back(self.messages.capacity(child, link, stamp, rate));
         }
     }
 }
@@ -250,26 +275,27 @@ impl Endpoint for Control {
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
         let course = |half, src, dst| Course { flow: packet.flow, src, dst, half };
         match packet.header {
-            Header::Ask { half, src, dst, asking, queue, rate } => {
+            Header::Ask { half, src, dst, stamp, asking, queue, rate } => {
                 let course = course(half, src, dst);
-                if asking.request().is_some()
+                if let Some(request) = asking.request()
                     && let Some(stop) = self.stop(course)
+                    && !self.is_late(now, packet.flow, stop, stamp)
                 {
-                    self.record(now, course, stop, asking);
+                    self.record(now, course, stop, stamp, request);
                     let so_far = Share { queue, rate: rate.into() };
-                    let pending = Pending { course, stop, from: packet.src, asking, so_far };
+                    let pending = Pending { course, stop, from: packet.src, stamp, asking, so_far };
                     self.pending.push_back((now + self.processing_delay, pending));
                 }
             }
-            Header::Share { half, src, dst, queue, rate } => {
+            Header::Share { half, src, dst, stamp, queue, rate } => {
                 let course = course(half, src, dst);
                 if let Some(child) = course.child(&self.paths, self.node) {
-                    self.out.packets.push_back(self.messages.share(course, child, Share { queue, rate: rate.into() }));
+                    self.out.packets.push_back(self.messages.share(course, child, stamp, Share { queue, rate: rate.into() }));
                 }
             }
-            Header::Leave { half, src, dst } => self.forget(course(half, src, dst)),
-            Header::Report { link, demand } => self.handle_report(now, packet.src, link, demand.into()),
-            Header::Capacity { link, rate } => self.handle_capacity(now, packet.src, link, rate.into()),
+            Header::Leave { half, src, dst, stamp } => self.forget(now, course(half, src, dst), stamp),
+            Header::Report { link, stamp, demand } => self.handle_report(now, packet.src, link, stamp, demand.into()),
+            Header::Capacity { link, stamp, rate } => self.handle_capacity(now, packet.src, link, stamp, rate.into()),
             Header::Data { .. } | Header::Probe { .. } | Header::Refresh { .. } | Header::Ack { .. } => {}
         }
     }

@@ -2,6 +2,8 @@
 
 use flowloom_core::{Duration, LinkId, NodeId, NodeKind, Paths, Rate, Time};
 
+use super::stamp::Stamp;
+
 /// A report or a capacity is valid for this many periods.
 const VALID_PERIODS: u64 = 3;
 
@@ -24,8 +26,8 @@ pub(super) struct Virtual {
     pub whole: Rate,
     /// The share of each child before anything is known.
     equal: Rate,
-    /// The capacity that the parent gave, and when.
-    given: Option<(Time, Rate)>,
+    /// The capacity that the parent gave, when it came, and when the report was sent that it answers.
+    given: Option<(Time, Rate, Time)>,
     /// Whether it had flows at the last report.
     pub busy: bool,
 }
@@ -43,25 +45,38 @@ impl Virtual {
         Virtual { parent, whole, equal, given: None, busy: false }
     }
 
-    pub fn set_capacity(&mut self, now: Time, rate: Rate) {
-        self.given = Some((now, rate.min(self.whole)));
+    /// Takes the capacity that the parent gives, unless the answer to a later report has overtaken it.
+    pub fn set_capacity(&mut self, now: Time, stamp: Stamp, rate: Rate, period: Duration) {
+        let reported = stamp.time(now, period);
+        if self.given.is_none_or(|(.., last)| last <= reported) {
+            self.given = Some((now, rate.min(self.whole), reported));
+        }
     }
 
     /// The present capacity: an equal share if the parent has been silent.
     pub fn capacity(&self, now: Time, period: Duration) -> Rate {
         match self.given {
-            Some((at, rate)) if now - at <= period * VALID_PERIODS => rate,
+            Some((at, rate, _)) if now - at <= period * VALID_PERIODS => rate,
             _ => self.equal,
         }
     }
+}
+
+/// A child's report.
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    /// When it came.
+    at: Time,
+    stamp: Stamp,
+    demand: Rate,
 }
 
 /// What the children demand of one link.
 #[derive(Clone, Debug)]
 pub(super) struct Children {
     whole: Rate,
-    /// By child: its last report, and when it came.
-    demands: Vec<(NodeId, Option<(Time, Rate)>)>,
+    /// By child, its last report.
+    demands: Vec<(NodeId, Option<Report>)>,
 }
 
 impl Children {
@@ -76,18 +91,22 @@ impl Children {
         upwards.then_some(Children { whole: wire.rate, demands })
     }
 
-    /// Notes a child's demand. Returns whether it is a child.
-    pub fn report(&mut self, now: Time, child: NodeId, demand: Rate) -> bool {
-        let known = self.demands.iter_mut().find(|(node, _)| *node == child);
-        known.map(|(_, last)| *last = Some((now, demand))).is_some()
+    /// Notes a child's demand. Returns false if it is no child, or if a later report has overtaken this one.
+    pub fn report(&mut self, now: Time, child: NodeId, stamp: Stamp, demand: Rate, period: Duration) -> bool {
+        let Some((_, last)) = self.demands.iter_mut().find(|(node, _)| *node == child) else { return false };
+        if last.is_some_and(|last| now - last.at <= period * VALID_PERIODS && stamp.precedes(last.stamp)) {
+            return false;
+        }
+        *last = Some(Report { at: now, stamp, demand });
+        true
     }
 
     /// The capacity of a child's virtual link. If the link can carry all demands, it is the child's demand and an equal part of what is
     /// left. If not, the link is divided in proportion to the demands, but with at least `floor` of an equal share for each child, both before
     /// the shares are scaled to the whole link.
     pub fn capacity(&self, now: Time, child: NodeId, floor: f64, period: Duration) -> Rate {
-        let demand = |last: &Option<(Time, Rate)>| match last {
-            Some((at, rate)) if now - *at <= period * VALID_PERIODS => rate.as_bps() as f64,
+        let demand = |last: &Option<Report>| match last {
+            Some(report) if now - report.at <= period * VALID_PERIODS => report.demand.as_bps() as f64,
             _ => 0.0,
         };
         let total: f64 = self.demands.iter().map(|(_, last)| demand(last)).sum();
@@ -97,7 +116,7 @@ impl Children {
             return Rate::from_bps((own + spare / self.demands.len() as f64) as u64);
         }
         let least = floor / self.demands.len() as f64;
-        let part = |last: &Option<(Time, Rate)>| (demand(last) / total).max(least);
+        let part = |last: &Option<Report>| (demand(last) / total).max(least);
         let all: f64 = self.demands.iter().map(|(_, last)| part(last)).sum();
         let own: f64 = self.demands.iter().filter(|(node, _)| *node == child).map(|(_, last)| part(last)).sum();
         Rate::from_bps((self.whole.as_bps() as f64 * own / all) as u64)
@@ -139,18 +158,34 @@ mod tests {
             assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6), "{found:?}");
         };
         near(shares(&children, 0), [5.0, 5.0]);
-        assert!(children.report(at_ms(1), one, Rate::from_gbps(3)));
-        assert!(children.report(at_ms(1), other, Rate::from_gbps(1)));
+        let report = |children: &mut Children, ms, child, gbps| {
+            children.report(at_ms(ms), child, Stamp(ms as u8), Rate::from_gbps(gbps), PERIOD)
+        };
+        assert!(report(&mut children, 1, one, 3));
+        assert!(report(&mut children, 1, other, 1));
         near(shares(&children, 1), [6.0, 4.0]);
-        assert!(children.report(at_ms(1), one, Rate::from_gbps(15)));
-        assert!(children.report(at_ms(1), other, Rate::from_gbps(5)));
+        assert!(report(&mut children, 1, one, 15));
+        assert!(report(&mut children, 1, other, 5));
         near(shares(&children, 1), [7.5, 2.5]);
-        assert!(children.report(at_ms(2), other, Rate::default()));
+        assert!(report(&mut children, 2, other, 0));
         near(shares(&children, 2), [10.0 / 1.05, 0.5 / 1.05]);
         // A child that is silent for more than three periods demands nothing.
         near(shares(&children, 4), [10.0 / 1.05, 0.5 / 1.05]);
         near(shares(&children, 5), [5.0, 5.0]);
-        assert!(!children.report(at_ms(5), NodeId(10), Rate::from_gbps(1)), "not a child");
+        assert!(!report(&mut children, 5, NodeId(10), 1), "not a child");
+    }
+
+    /// A message that a later one has overtaken changes nothing. After a silence, any report counts: the stamps may have wrapped.
+    #[test]
+    fn late_reports_and_capacities_are_ignored() {
+        let (paths, link, agg, [one, _]) = tree();
+        let mut children = Children::of(&paths, link, agg).unwrap();
+        let mut report = |ms, stamp, gbps| children.report(at_ms(ms), one, Stamp(stamp), Rate::from_gbps(gbps), PERIOD);
+        assert_eq!([report(2, 2, 15), report(3, 1, 1), report(5, 2, 7), report(9, 1, 3)], [true, false, true, true]);
+        let mut lent = Virtual::new(&paths, link, one);
+        lent.set_capacity(at_ms(3), Stamp(2), Rate::from_gbps(8), PERIOD);
+        lent.set_capacity(at_ms(4), Stamp(1), Rate::from_gbps(2), PERIOD);
+        assert_eq!(lent.capacity(at_ms(4), PERIOD), Rate::from_gbps(8));
     }
 
     #[test]
@@ -170,10 +205,10 @@ mod tests {
         let (paths, link, agg, [one, _]) = tree();
         let mut lent = Virtual::new(&paths, link, one);
         assert_eq!((lent.parent, lent.capacity(at_ms(0), PERIOD)), (agg, Rate::from_gbps(5)));
-        lent.set_capacity(at_ms(1), Rate::from_gbps(8));
+        lent.set_capacity(at_ms(1), Stamp(1), Rate::from_gbps(8), PERIOD);
         assert_eq!(lent.capacity(at_ms(4), PERIOD), Rate::from_gbps(8));
         assert_eq!(lent.capacity(at_ms(5), PERIOD), Rate::from_gbps(5));
-        lent.set_capacity(at_ms(6), Rate::from_gbps(80));
+        lent.set_capacity(at_ms(6), Stamp(6), Rate::from_gbps(80), PERIOD);
         assert_eq!(lent.capacity(at_ms(6), PERIOD), Rate::from_gbps(10), "no more than the link has");
     }
 }

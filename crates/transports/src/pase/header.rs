@@ -4,6 +4,7 @@ use flowloom_core::{LinkId, NodeId, Rate, Wire};
 
 use super::arbiter::Request;
 use super::course::Half;
+use super::stamp::Stamp;
 use crate::tcp::{Blocks, MOST_BLOCKS};
 use crate::toolkit::{put_u32, take_u32};
 
@@ -107,6 +108,8 @@ pub enum Header {
         src: NodeId,
         /// The flow's destination.
         dst: NodeId,
+        /// When the host asked, or said that the flow leaves.
+        stamp: Stamp,
         /// The request.
         asking: Asking,
         /// The queue so far.
@@ -122,6 +125,8 @@ pub enum Header {
         src: NodeId,
         /// The flow's destination.
         dst: NodeId,
+        /// When the host asked, or said that the flow leaves.
+        stamp: Stamp,
         /// The queue.
         queue: u8,
         /// The reference rate.
@@ -135,11 +140,15 @@ pub enum Header {
         src: NodeId,
         /// The flow's destination.
         dst: NodeId,
+        /// When the host asked, or said that the flow leaves.
+        stamp: Stamp,
     },
     /// To the arbitrator of a delegated link: how much the flows of this child demand of it.
     Report {
         /// The link.
         link: LinkId,
+        /// When it was sent.
+        stamp: Stamp,
         /// The demand.
         demand: Kbps,
     },
@@ -147,6 +156,8 @@ pub enum Header {
     Capacity {
         /// The link.
         link: LinkId,
+        /// When the report was sent that it answers.
+        stamp: Stamp,
         /// The capacity.
         rate: Kbps,
     },
@@ -194,25 +205,25 @@ impl Wire for Header {
                 let length = 2 + put_u32(&mut out[2..], &[rate.0, cumulative]);
                 length + blocks.encode(&mut out[length..])
             }
-            Header::Ask { half, src, dst, asking, queue, rate } => {
-                out[..2].copy_from_slice(&[by_half(ASK, half), queue]);
-                2 + put_u32(&mut out[2..], &[src.0, dst.0, asking.key, asking.demand.0, rate.0])
+            Header::Ask { half, src, dst, stamp, asking, queue, rate } => {
+                out[..3].copy_from_slice(&[by_half(ASK, half), stamp.0, queue]);
+                3 + put_u32(&mut out[3..], &[src.0, dst.0, asking.key, asking.demand.0, rate.0])
             }
-            Header::Share { half, src, dst, queue, rate } => {
-                out[..2].copy_from_slice(&[by_half(SHARE, half), queue]);
-                2 + put_u32(&mut out[2..], &[src.0, dst.0, rate.0])
+            Header::Share { half, src, dst, stamp, queue, rate } => {
+                out[..3].copy_from_slice(&[by_half(SHARE, half), stamp.0, queue]);
+                3 + put_u32(&mut out[3..], &[src.0, dst.0, rate.0])
             }
-            Header::Leave { half, src, dst } => {
-                out[0] = by_half(LEAVE, half);
-                1 + put_u32(&mut out[1..], &[src.0, dst.0])
+            Header::Leave { half, src, dst, stamp } => {
+                out[..2].copy_from_slice(&[by_half(LEAVE, half), stamp.0]);
+                2 + put_u32(&mut out[2..], &[src.0, dst.0])
             }
-            Header::Report { link, demand } => {
-                out[0] = REPORT;
-                1 + put_u32(&mut out[1..], &[link.0, demand.0])
+            Header::Report { link, stamp, demand } => {
+                out[..2].copy_from_slice(&[REPORT, stamp.0]);
+                2 + put_u32(&mut out[2..], &[link.0, demand.0])
             }
-            Header::Capacity { link, rate } => {
-                out[0] = CAPACITY;
-                1 + put_u32(&mut out[1..], &[link.0, rate.0])
+            Header::Capacity { link, stamp, rate } => {
+                out[..2].copy_from_slice(&[CAPACITY, stamp.0]);
+                2 + put_u32(&mut out[2..], &[link.0, rate.0])
             }
         }
     }
@@ -240,28 +251,31 @@ impl Wire for Header {
                 (Header::Ack { acked, echo, queue: *queue, rate: Kbps(rate), cumulative, blocks }, 10 + length)
             }
             ASK..SHARE => {
-                let (queue, rest) = rest.split_first()?;
+                let ([stamp, queue], rest) = rest.split_first_chunk()?;
                 let [src, dst, key, demand, rate] = take_u32(rest)?;
-                let (half, asking, rate) = (half(ASK), asking(key, demand), Kbps(rate));
-                (Header::Ask { half, src: NodeId(src), dst: NodeId(dst), asking, queue: *queue, rate }, 22)
+                let (half, stamp, asking, rate) = (half(ASK), Stamp(*stamp), asking(key, demand), Kbps(rate));
+                (Header::Ask { half, src: NodeId(src), dst: NodeId(dst), stamp, asking, queue: *queue, rate }, 23)
             }
             SHARE..LEAVE => {
-                let (queue, rest) = rest.split_first()?;
+                let ([stamp, queue], rest) = rest.split_first_chunk()?;
                 let [src, dst, rate] = take_u32(rest)?;
-                let (half, rate) = (half(SHARE), Kbps(rate));
-                (Header::Share { half, src: NodeId(src), dst: NodeId(dst), queue: *queue, rate }, 14)
+                let (half, stamp, rate) = (half(SHARE), Stamp(*stamp), Kbps(rate));
+                (Header::Share { half, src: NodeId(src), dst: NodeId(dst), stamp, queue: *queue, rate }, 15)
             }
             LEAVE..REPORT => {
+                let (stamp, rest) = rest.split_first()?;
                 let [src, dst] = take_u32(rest)?;
-                (Header::Leave { half: half(LEAVE), src: NodeId(src), dst: NodeId(dst) }, 9)
+                (Header::Leave { half: half(LEAVE), src: NodeId(src), dst: NodeId(dst), stamp: Stamp(*stamp) }, 10)
             }
             REPORT => {
+                let (stamp, rest) = rest.split_first()?;
                 let [link, demand] = take_u32(rest)?;
-                (Header::Report { link: LinkId(link), demand: Kbps(demand) }, 9)
+                (Header::Report { link: LinkId(link), stamp: Stamp(*stamp), demand: Kbps(demand) }, 10)
             }
             CAPACITY => {
+                let (stamp, rest) = rest.split_first()?;
                 let [link, rate] = take_u32(rest)?;
-                (Header::Capacity { link: LinkId(link), rate: Kbps(rate) }, 9)
+                (Header::Capacity { link: LinkId(link), stamp: Stamp(*stamp), rate: Kbps(rate) }, 10)
             }
             _ => return None,
         })
@@ -279,7 +293,10 @@ mod tests {
     fn headers() -> impl Strategy<Value = Header> {
         let asking = || any::<(u32, u32)>().prop_map(|(key, demand)| Asking { key, demand: Kbps(demand) });
         let share = || any::<(u8, u32)>().prop_map(|(queue, rate)| (queue, Kbps(rate)));
-        let half = || (0_usize..2, any::<(u32, u32)>()).prop_map(|(half, (src, dst))| (HALVES[half], NodeId(src), NodeId(dst)));
+        let half = || {
+            let numbers = (0_usize..2, any::<(u32, u32, u8)>());
+            numbers.prop_map(|(half, (src, dst, stamp))| (HALVES[half], NodeId(src), NodeId(dst), Stamp(stamp)))
+        };
         let blocks = prop::collection::vec((1_u32..60_000, 1_u32..100), 0..=MOST_BLOCKS)
             .prop_map(|list| Blocks::new(0, list.into_iter().map(|(start, length)| start..start + length)));
         prop_oneof![
@@ -293,12 +310,26 @@ mod tests {
                     Header::Ack { acked: ACKED[acked], echo, queue, rate, cumulative, blocks }
                 }
             ),
-            (half(), asking(), share())
-                .prop_map(|((half, src, dst), asking, (queue, rate))| { Header::Ask { half, src, dst, asking, queue, rate } }),
-            (half(), share()).prop_map(|((half, src, dst), (queue, rate))| Header::Share { half, src, dst, queue, rate }),
-            half().prop_map(|(half, src, dst)| Header::Leave { half, src, dst }),
-            any::<(u32, u32)>().prop_map(|(link, demand)| Header::Report { link: LinkId(link), demand: Kbps(demand) }),
-            any::<(u32, u32)>().prop_map(|(link, rate)| Header::Capacity { link: LinkId(link), rate: Kbps(rate) }),
+            (half(), asking(), share()).prop_map(|((half, src, dst, stamp), asking, (queue, rate))| {
+                Header::Ask { half, src, dst, stamp, asking, queue, rate }
+            }),
+            (half(), share()).prop_map(|((half, src, dst, stamp), (queue, rate))| Header::Share {
+                half,
+                src,
+                dst,
+                stamp,
+                queue,
+                rate
+            }),
+            half().prop_map(|(half, src, dst, stamp)| Header::Leave { half, src, dst, stamp }),
+            any::<(u32, u32, u8)>().prop_map(|(link, demand, stamp)| {
+                Header::Report { link: LinkId(link), stamp: Stamp(stamp), demand: Kbps(demand) }
+            }),
+            any::<(u32, u32, u8)>().prop_map(|(link, rate, stamp)| Header::Capacity {
+                link: LinkId(link),
+                stamp: Stamp(stamp),
+                rate: Kbps(rate)
+            }),
         ]
     }
 

@@ -59,11 +59,11 @@ impl Endpoint for Host {
             }
             Header::Probe { packets, asking } => receiver.handle_query(now, packet, Acked::Probe, packets, asking, out),
             Header::Refresh { packets, asking } => receiver.handle_query(now, packet, Acked::Refresh, packets, asking, out),
-            Header::Share { half, queue, rate, .. } => {
+            Header::Share { half, stamp, queue, rate, .. } => {
                 let share = Share { queue, rate: rate.into() };
                 match half {
-                    Half::Source => sender.handle_share(now, packet.src, packet.flow, share, out),
-                    Half::Destination => receiver.handle_share(now, packet.src, packet.flow, share),
+                    Half::Source => sender.handle_share(now, packet.src, packet.flow, stamp, share, out),
+                    Half::Destination => receiver.handle_share(now, packet.src, packet.flow, stamp, share),
                 }
             }
             Header::Ask { .. } | Header::Leave { .. } | Header::Report { .. } | Header::Capacity { .. } => {}

@@ -5,6 +5,7 @@ use flowloom_core::{Bytes, FlowId, LinkId, NodeId, Packet, Rate, WireProfile};
 use super::arbiter::Share;
 use super::course::Course;
 use super::header::{Asking, Header};
+use super::stamp::Stamp;
 use crate::toolkit::Framing;
 
 /// Messages about no flow.
@@ -27,23 +28,23 @@ impl Messages {
         Packet { size_bytes: self.size, ..self.framing.control(flow, to, header) }
     }
 
-    pub fn ask(&self, course: Course, to: NodeId, asking: Asking, so_far: Share) -> Packet<Header> {
+    pub fn ask(&self, course: Course, to: NodeId, stamp: Stamp, asking: Asking, so_far: Share) -> Packet<Header> {
         let Course { flow, src, dst, half } = course;
         let (queue, rate) = (so_far.queue, so_far.rate.into());
-        self.message(flow, to, Header::Ask { half, src, dst, asking, queue, rate })
+        self.message(flow, to, Header::Ask { half, src, dst, stamp, asking, queue, rate })
     }
-    pub fn share(&self, course: Course, to: NodeId, share: Share) -> Packet<Header> {
+    pub fn share(&self, course: Course, to: NodeId, stamp: Stamp, share: Share) -> Packet<Header> {
         let Course { flow, src, dst, half } = course;
-        self.message(flow, to, Header::Share { half, src, dst, queue: share.queue, rate: share.rate.into() })
+        self.message(flow, to, Header::Share { half, src, dst, stamp, queue: share.queue, rate: share.rate.into() })
     }
-    pub fn leave(&self, course: Course, to: NodeId) -> Packet<Header> {
+    pub fn leave(&self, course: Course, to: NodeId, stamp: Stamp) -> Packet<Header> {
         let Course { flow, src, dst, half } = course;
-        self.message(flow, to, Header::Leave { half, src, dst })
+        self.message(flow, to, Header::Leave { half, src, dst, stamp })
     }
-    pub fn report(&self, to: NodeId, link: LinkId, demand: Rate) -> Packet<Header> {
-        self.message(NO_FLOW, to, Header::Report { link, demand: demand.into() })
+    pub fn report(&self, to: NodeId, link: LinkId, stamp: Stamp, demand: Rate) -> Packet<Header> {
+        self.message(NO_FLOW, to, Header::Report { link, stamp, demand: demand.into() })
     }
-    pub fn capacity(&self, to: NodeId, link: LinkId, rate: Rate) -> Packet<Header> {
-        self.message(NO_FLOW, to, Header::Capacity { link, rate: rate.into() })
+    pub fn capacity(&self, to: NodeId, link: LinkId, stamp: Stamp, rate: Rate) -> Packet<Header> {
+        self.message(NO_FLOW, to, Header::Capacity { link, stamp, rate: rate.into() })
     }
 }

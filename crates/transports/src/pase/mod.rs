@@ -13,6 +13,7 @@ mod receiver;
 mod scoreboard;
 mod sender;
 mod sending;
+mod stamp;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -25,6 +26,7 @@ pub use control::Control;
 pub use course::{Course, Half};
 pub use header::{Acked, Asking, Header, Kbps};
 pub use host::Host;
+pub use stamp::Stamp;
 
 use crate::disciplines::EcnPriority;
 use crate::toolkit::Framing;

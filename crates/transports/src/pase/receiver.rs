@@ -7,6 +7,7 @@ use super::config::{Arbitration, Spans};
 use super::course::{Course, Half};
 use super::header::{Acked, Asking, Header};
 use super::messages::Messages;
+use super::stamp::Stamp;
 use super::{Config, Outbox};
 use crate::tcp::Blocks;
 use crate::toolkit::{Framing, Reassembly};
@@ -20,7 +21,7 @@ struct Known {
     next: Time,
     /// Whether it knows the flow.
     asked: bool,
-    /// Its last answer, and when that came.
+    /// Its last answer, and when it was asked for that. Answers may overtake each other.
     upper: Option<(Time, Share)>,
 }
 
@@ -116,7 +117,7 @@ impl Receiver {
         let share = match asking.request() {
             Some(request) if !complete => self.arbitrate(now, course, request, out),
             Some(_) => {
-                self.forget(course, out);
+                self.forget(now, course, out);
                 Share::FREE
             }
             None => Share::FREE,
@@ -138,13 +139,14 @@ impl Receiver {
         let Some(parent) = parent else { return here };
         if now >= known.next {
             known.next = now + spans.period;
+            let stamp = Stamp::new(now, spans.period);
             if here.queue < *pruning_depth {
                 known.asked = true;
-                out.packets.push_back(messages.ask(course, parent, request.into(), Share::FREE));
+                out.packets.push_back(messages.ask(course, parent, stamp, request.into(), Share::FREE));
             } else {
                 known.upper = None;
                 if std::mem::take(&mut known.asked) {
-                    out.packets.push_back(messages.leave(course, parent));
+                    out.packets.push_back(messages.leave(course, parent, stamp));
                 }
             }
         }
@@ -155,19 +157,21 @@ impl Receiver {
     }
 
     /// An arbitrator has answered for the destination's half of a flow's path.
-    pub fn handle_share(&mut self, now: Time, from: NodeId, flow: FlowId, share: Share) {
+    pub fn handle_share(&mut self, now: Time, from: NodeId, flow: FlowId, stamp: Stamp, share: Share) {
+        let asked = stamp.time(now, self.spans.period);
         if let Some(known) = self.downlink.state(flow)
             && known.asked
             && known.parent == Some(Some(from))
+            && known.upper.is_none_or(|(last, _)| last <= asked)
         {
-            known.upper = Some((now, share));
+            known.upper = Some((asked, share));
         }
     }
 
     /// The flow is complete.
-    fn forget(&mut self, course: Course, out: &mut Outbox) {
+    fn forget(&mut self, now: Time, course: Course, out: &mut Outbox) {
         if let Some(Known { parent: Some(Some(parent)), asked: true, .. }) = self.downlink.remove(course.flow) {
-            out.packets.push_back(self.messages.leave(course, parent));
+            out.packets.push_back(self.messages.leave(course, parent, Stamp::new(now, self.spans.period)));
         }
     }
 }

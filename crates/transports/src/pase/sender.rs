@@ -8,6 +8,7 @@ use super::course::{Course, Half};
 use super::header::{Acked, Header};
 use super::messages::Messages;
 use super::sending::{Asked, Fixed, Sending, fixed_key, packet_rate};
+use super::stamp::Stamp;
 use super::{Config, Outbox};
 use crate::tcp::Blocks;
 use crate::toolkit::{FlowTable, Framing, IndexedHeap};
@@ -122,13 +123,20 @@ impl Sender {
     }
 
     /// An arbitrator has answered for the source's half of a flow's path.
-    pub fn handle_share(&mut self, now: Time, from: NodeId, flow: FlowId, share: Share, out: &mut Outbox) {
+    pub fn handle_share(&mut self, now: Time, from: NodeId, flow: FlowId, stamp: Stamp, share: Share, out: &mut Outbox) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         let state = &mut self.flows[slot];
         // An answer may come after the flow was pruned, or from anywhere.
         if state.fixed.parent != Some(from) || matches!(state.asked, Asked::Pruned | Asked::Sent) {
             return;
         }
+        // An answer that took too long is as bad as none: it tells of flows that are over by now. Flows that followed such answers were slower than
+        // without arbitration.
+        let asked = stamp.time(now, self.spans.period);
+        if asked < state.answered || now - asked >= self.spans.answer_timeout {
+            return;
+        }
+        state.answered = asked;
         state.unheard = 0;
         state.asked = Asked::Answered;
         state.upper = Some(share);
@@ -178,6 +186,7 @@ impl Sender {
     fn ask(&mut self, now: Time, slot: u32, out: &mut Outbox) {
         let state = &mut self.flows[slot];
         let Some(parent) = state.fixed.parent else { return };
+        let stamp = Stamp::new(now, self.spans.period);
         let course = state.fixed.course;
         if state.unsent() == 0 {
             return;
@@ -185,7 +194,7 @@ impl Sender {
         let here = self.uplink.share(course.flow).expect("a flow under way");
         if here.queue >= self.config.pruning_depth {
             if matches!(state.asked, Asked::Waiting(_) | Asked::Answered) {
-                out.packets.push_back(self.messages.leave(course, parent));
+                out.packets.push_back(self.messages.leave(course, parent, stamp));
                 state.alone = false;
             }
             state.asked = Asked::Pruned;
@@ -198,7 +207,7 @@ impl Sender {
         }
         let asking = state.request(self.config.demand, [Some(here), state.beyond]).into();
         // The host combines the answer with its own share, which may be more recent by then.
-        out.packets.push_back(self.messages.ask(course, parent, asking, Share::FREE));
+        out.packets.push_back(self.messages.ask(course, parent, stamp, asking, Share::FREE));
     }
 
     pub fn handle_ack(&mut self, now: Time, flow: FlowId, ack: &Ack, out: &mut Outbox) {
@@ -211,7 +220,7 @@ impl Sender {
         state.estimate(new, ack.echo, self.config.gain);
         state.take_sample(now);
         if state.board.first_missing() == state.fixed.packets {
-            return self.complete(slot, out);
+            return self.complete(now, slot, out);
         }
         if advance > 0 {
             state.timeouts = 0;
@@ -322,7 +331,8 @@ impl Sender {
         if state.unsent() == 0
             && let (Some(parent), Asked::Waiting(_) | Asked::Answered) = (state.fixed.parent, state.asked)
         {
-            out.packets.push_back(self.messages.leave(state.fixed.course, parent));
+            let stamp = Stamp::new(now, self.spans.period);
+            out.packets.push_back(self.messages.leave(state.fixed.course, parent, stamp));
             state.asked = Asked::Sent;
         }
         self.schedule(slot);
@@ -336,12 +346,13 @@ impl Sender {
         }
     }
 
-    fn complete(&mut self, slot: u32, out: &mut Outbox) {
+    fn complete(&mut self, now: Time, slot: u32, out: &mut Outbox) {
         let Fixed { flow, course, parent, .. } = self.flows[slot].fixed;
         let asked = self.flows[slot].asked;
         self.uplink.remove(flow);
         if let (Some(parent), Asked::Waiting(_) | Asked::Answered) = (parent, asked) {
-            out.packets.push_back(self.messages.leave(course, parent));
+            let stamp = Stamp::new(now, self.spans.period);
+            out.packets.push_back(self.messages.leave(course, parent, stamp));
         }
         self.flows.remove(slot);
         self.timers.remove(slot);

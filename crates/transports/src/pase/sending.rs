@@ -78,6 +78,8 @@ pub(super) struct Sending {
     /// Whether it has sent data in this period.
     pub spoke: bool,
     pub asked: Asked,
+    /// When the last request was sent that was answered. Answers may overtake each other.
+    pub answered: Time,
     /// The share on the uplink of the host.
     pub here: Option<Share>,
     /// The share on the links above the host.
@@ -138,6 +140,7 @@ impl Sending {
             started: false,
             spoke: false,
             asked: if fixed.parent.is_some() { Asked::Pruned } else { Asked::Nobody },
+            answered: Time::ZERO,
             here: None,
             upper: None,
             beyond: None,

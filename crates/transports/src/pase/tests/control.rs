@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::pase::config::Spans;
 use crate::pase::messages::Messages;
-use crate::pase::{Asking, Config, Control, Course, Half, Header, Kbps, Request, Share};
+use crate::pase::{Asking, Config, Control, Course, Half, Header, Kbps, Request, Share, Stamp};
 use crate::toolkit::Framing;
 
 const WIRE: WireProfile = WireProfile::NS2_1000;
@@ -75,6 +75,10 @@ impl Fleet {
         Messages::new(Framing::new(node, &WIRE), Bytes::new(64), &WIRE)
     }
 
+    fn stamp(&self) -> Stamp {
+        Stamp::new(self.now, self.spans.period)
+    }
+
     fn send(&mut self, packet: Packet<Header>) {
         self.log.push((self.now, packet));
         for delay in (self.fates)() {
@@ -87,13 +91,13 @@ impl Fleet {
     fn ask(&mut self, course: Course, key: u32, gbps: u64) {
         if let Some(parent) = course.parent(&self.paths, course.host()) {
             let asking = Asking::from(Request { key, demand: Rate::from_gbps(gbps) });
-            self.send(self.messages(course.host()).ask(course, parent, asking, Share::FREE));
+            self.send(self.messages(course.host()).ask(course, parent, self.stamp(), asking, Share::FREE));
         }
     }
 
     fn leave(&mut self, course: Course) {
         if let Some(parent) = course.parent(&self.paths, course.host()) {
-            self.send(self.messages(course.host()).leave(course, parent));
+            self.send(self.messages(course.host()).leave(course, parent, self.stamp()));
         }
     }
 
@@ -107,7 +111,7 @@ impl Fleet {
             self.now = next;
             let node = if arrival == Some(next) {
                 let (_, packet) = self.wire.pop_first().unwrap();
-                if let Header::Share { half, src, dst, queue, rate } = packet.header
+                if let Header::Share { half, src, dst, queue, rate, .. } = packet.header
                     && packet.dst.index() < 8
                 {
                     let course = Course { flow: packet.flow, src, dst, half };
@@ -277,7 +281,7 @@ fn shares_of_a_delegated_link_follow_the_demands() {
         [(1000, 8, 12, "report"), (1000, 9, 12, "report"), (1030, 12, 8, "capacity"), (1030, 12, 9, "capacity")]
     );
     let rates = fleet.log.iter().filter_map(|(_, packet)| match packet.header {
-        Header::Capacity { link: of, rate } => Some((packet.dst.0, of == link, rate)),
+        Header::Capacity { link: of, rate, .. } => Some((packet.dst.0, of == link, rate)),
         _ => None,
     });
     assert_eq!(rates.collect::<Vec<_>>(), [(8, true, Kbps(8_000_000)), (9, true, Kbps(2_000_000))]);
@@ -313,6 +317,41 @@ fn a_switch_that_has_restarted_knows_its_flows_again_after_a_period() {
     }
 }
 
+/// The last request of a flow takes 5 ms, and its leave overtakes it: the flow is not known again. A flow that comes back later is.
+#[test]
+fn a_flow_that_has_left_is_not_brought_back_by_a_late_request() {
+    let mut fleet = Fleet::new(undelegated());
+    let flow = up(1, 0, 7);
+    let mut delays = [HOP, Duration::from_ms(5)].into_iter();
+    fleet.fates = Box::new(move || vec![delays.next().unwrap_or(HOP)]);
+    let known = |fleet: &Fleet| [8, 12].map(|switch| fleet.switches[&NodeId(switch)].known_flows());
+    fleet.ask(flow, 5, 1);
+    fleet.ask(flow, 4, 1);
+    fleet.run(us(400));
+    assert_eq!(known(&fleet), [1, 1]);
+    fleet.leave(flow);
+    fleet.run(us(5500));
+    assert_eq!(known(&fleet), [0, 0]);
+    fleet.ask(flow, 3, 1);
+    fleet.run(us(6000));
+    assert_eq!(known(&fleet), [1, 1]);
+}
+
+/// A request that a more recent one has overtaken changes nothing: a flow with 9 left, and then 2, ranks before one with 5.
+#[test]
+fn a_late_request_does_not_replace_a_more_recent_one() {
+    let mut fleet = Fleet::new(undelegated());
+    let mut delays = [Duration::from_ms(1), HOP].into_iter();
+    fleet.fates = Box::new(move || vec![delays.next().unwrap_or(HOP)]);
+    fleet.ask(up(1, 0, 7), 9, 10);
+    fleet.run(us(700));
+    fleet.ask(up(1, 0, 7), 2, 10);
+    fleet.run(us(1200));
+    fleet.ask(up(2, 1, 7), 5, 10);
+    fleet.run(us(1400));
+    assert_eq!(fleet.answers[&up(2, 1, 7)].1.queue, 1);
+}
+
 #[test]
 fn messages_that_make_no_sense_are_ignored() {
     let mut fleet = Fleet::new(Config::default());
@@ -321,13 +360,13 @@ fn messages_that_make_no_sense_are_ignored() {
     let asking = Asking::from(Request { key: 1, demand: Rate::from_gbps(1) });
     for to in [8, 12, 14].map(NodeId) {
         for course in [nonsense, up(7, 2, 3), up(7, 5, 5), down(7, 8, 14), up(7, 6, 4)] {
-            fleet.send(from.ask(course, to, asking, Share::FREE));
-            fleet.send(from.share(course, to, Share { queue: 200, rate: Rate::default() }));
-            fleet.send(from.leave(course, to));
+            fleet.send(from.ask(course, to, Stamp(200), asking, Share::FREE));
+            fleet.send(from.share(course, to, Stamp(200), Share { queue: 200, rate: Rate::default() }));
+            fleet.send(from.leave(course, to, Stamp(200)));
         }
         for link in [0, 3, 20, 12_345, u32::MAX].map(LinkId) {
-            fleet.send(from.report(to, link, Rate::from_gbps(1)));
-            fleet.send(from.capacity(to, link, Rate::from_gbps(1)));
+            fleet.send(from.report(to, link, Stamp(200), Rate::from_gbps(1)));
+            fleet.send(from.capacity(to, link, Stamp(200), Rate::from_gbps(1)));
         }
     }
     fleet.run(us(1000));
