@@ -11,7 +11,7 @@ use crate::ideal::{self, Oracle};
 use crate::metrics::{self, Row, RunInfo, Summary};
 use crate::parameters::Config;
 use crate::plan::Plan;
-use crate::record::{Gaps, Pending, Recorded, Recorder, Recording, Series};
+use crate::record::{AtEachHop, Gaps, Pending, Recorded, Recording, Series};
 use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, catalogue, solo};
@@ -128,34 +128,27 @@ fn simulate_transport<T: Transport>(plan: &Plan, progress: &mut Progress<'_>) ->
 where
     T::Config: Config,
 {
-    let recording = recording(plan);
-    if recording.is_off() {
-        simulate_network::<T, _>(plan, (), progress)
-    } else {
-        simulate_network::<T, _>(plan, recording, progress)
-    }
-}
-
-fn recording(plan: &Plan) -> Recording {
     let Plan { network, wire, flows, metrics, .. } = plan;
-    Recording {
-        pending: metrics.series.contains(&SeriesKind::Pending).then(|| Pending::new(flows)),
-        gaps: metrics.gaps.then(|| Gaps::new(network, wire, flows)),
+    let pending = metrics.series.contains(&SeriesKind::Pending).then(|| Pending::new(flows));
+    if metrics.gaps {
+        simulate_network::<T, _>(plan, Recording { pending, at_each_hop: Gaps::new(network, wire, flows) }, progress)
+    } else {
+        simulate_network::<T, _>(plan, Recording { pending, at_each_hop: () }, progress)
     }
 }
 
-fn simulate_network<T, R>(plan: &Plan, recorder: R, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+fn simulate_network<T, G>(plan: &Plan, recording: Recording<G>, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
 where
     T: Transport,
     T::Config: Config,
-    R: Recorder<T::Header>,
+    G: AtEachHop<T::Header>,
 {
     let config: &T::Config = parameters(plan);
     let (flows, setup) = (plan.flows.clone(), plan.setup());
     if plan.faults.iter().all(Vec::is_empty) {
-        return drive(Sim::<T, T::Port, R>::new(config, setup, flows, recorder), plan, progress);
+        return drive(Sim::<T, T::Port, _>::new(config, setup, flows, recording), plan, progress);
     }
-    let sim = Sim::<T, Faulty<T::Port>, R>::with_ports(config, setup, flows, recorder, |port, site| {
+    let sim = Sim::<T, Faulty<T::Port>, _>::with_ports(config, setup, flows, recording, |port, site| {
         // A control host's link comes after those that the scenario knows.
         let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
         Faulty::new(port, site, faults, plan.seed)
@@ -163,11 +156,11 @@ where
     drive(sim, plan, progress)
 }
 
-fn drive<T, P, R>(sim: Sim<T, P, R>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+fn drive<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
 where
     T: Transport,
     P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
-    R: Recorder<T::Header>,
+    G: AtEachHop<T::Header>,
 {
     let mut watchdog = Watchdog::new(plan);
     let mut sim = sim.with_successors(plan.successors.clone()).with_outages(&plan.outages);
@@ -186,11 +179,11 @@ where
             Look::Stop(stall) => break Some(stall),
         }
     };
-    let (report, recorder) = sim.finish().map_err(RunError::Failed)?;
+    let (report, recording) = sim.finish().map_err(RunError::Failed)?;
     match stall {
         Some(stall) => Err(RunError::Failed(stall.explain(plan, &report))),
         None => {
-            let recorded = recorder.into_recorded(report.end);
+            let recorded = recording.into_recorded::<T::Header>(report.end);
             Ok(Simulated { report, recorded })
         }
     }

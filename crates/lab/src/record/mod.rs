@@ -1,5 +1,4 @@
-//! What a run records over its course, besides its results. A recorder is an observer of the simulator; a run that records nothing has
-//! the observer that costs nothing.
+//! What a run records over its course, besides its results. A recorder is an observer of the simulator.
 
 mod gaps;
 mod pending;
@@ -28,71 +27,80 @@ pub struct Recorded {
     pub gaps: Option<GapTotals>,
 }
 
-/// An observer that leaves records behind.
-pub trait Recorder<H>: Observer<H> {
-    /// What it has recorded in a run that ended at this time.
-    fn into_recorded(self, end: Time) -> Recorded;
+/// A recorder that is called for each packet at each hop, or `()`. It is a type parameter of [`Recording`], so that it costs nothing when off.
+pub trait AtEachHop<H>: Observer<H> {
+    /// What it adds to the records of a run that ended at this time.
+    fn add_to(self, recorded: &mut Recorded, end: Time);
 }
 
-impl<H> Recorder<H> for () {
-    fn into_recorded(self, _: Time) -> Recorded {
-        Recorded::default()
-    }
+impl<H> AtEachHop<H> for () {
+    fn add_to(self, _: &mut Recorded, _: Time) {}
 }
 
-/// All recorders, each of which may be off. They are one type, so that the simulator is compiled only twice for each transport: for runs that
-/// record something, and for runs that record nothing.
-#[derive(Clone, Debug, Default)]
-pub struct Recording {
-    /// Whether the network keeps up with its load.
-    pub pending: Option<Pending>,
-    /// How long links to hosts are idle.
-    pub gaps: Option<Gaps>,
-}
-
-impl Recording {
-    /// Whether nothing is recorded.
-    pub fn is_off(&self) -> bool {
-        self.pending.is_none() && self.gaps.is_none()
-    }
-}
-
-impl<H> Observer<H> for Recording {
+impl<H> Observer<H> for Gaps {
     fn flow_opened(&mut self, now: Time, flow: &Flow) {
-        if let Some(pending) = &mut self.pending {
-            pending.open(flow);
-        }
-        if let Some(gaps) = &mut self.gaps {
-            gaps.open(now, flow);
-        }
-    }
-    #[inline]
-    fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<H>) {
-        if let Some(pending) = &mut self.pending {
-            pending.inject(packet);
-        }
+        self.open(now, flow);
     }
     #[inline]
     fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
-        if let Some(gaps) = &mut self.gaps
-            && packet.payload_bytes > 0
-        {
-            gaps.send(now, link, packet.flow, packet.size());
+        if packet.payload_bytes > 0 {
+            self.send(now, link, packet.flow, packet.size());
         }
     }
     #[inline]
     fn flow_event(&mut self, now: Time, _: NodeId, event: &Event) {
-        if let Some(gaps) = &mut self.gaps {
-            gaps.note(now, event);
-        }
+        self.note(now, event);
     }
 }
 
-impl<H> Recorder<H> for Recording {
-    fn into_recorded(self, end: Time) -> Recorded {
-        Recorded {
-            series: self.pending.map(Pending::into_series).into_iter().collect(),
-            gaps: self.gaps.map(|gaps| gaps.into_totals(end)),
+impl<H> AtEachHop<H> for Gaps {
+    fn add_to(self, recorded: &mut Recorded, end: Time) {
+        recorded.gaps = Some(self.into_totals(end));
+    }
+}
+
+/// All recorders of a run. Those that are called less often than at each hop may be off: the simulator is compiled once for each type of
+/// recording and each transport.
+#[derive(Clone, Debug)]
+pub struct Recording<G> {
+    /// Whether the network keeps up with its load.
+    pub pending: Option<Pending>,
+    /// What is called at each hop.
+    pub at_each_hop: G,
+}
+
+impl<G> Recording<G> {
+    /// What was recorded in a run that ended at this time.
+    pub fn into_recorded<H>(self, end: Time) -> Recorded
+    where
+        G: AtEachHop<H>,
+    {
+        let mut recorded = Recorded { series: self.pending.map(Pending::into_series).into_iter().collect(), gaps: None };
+        self.at_each_hop.add_to(&mut recorded, end);
+        recorded
+    }
+}
+
+impl<H, G: Observer<H>> Observer<H> for Recording<G> {
+    fn flow_opened(&mut self, now: Time, flow: &Flow) {
+        if let Some(pending) = &mut self.pending {
+            pending.open(flow);
         }
+        self.at_each_hop.flow_opened(now, flow);
+    }
+    #[inline]
+    fn packet_injected(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+        if let Some(pending) = &mut self.pending {
+            pending.inject(packet);
+        }
+        self.at_each_hop.packet_injected(now, node, packet);
+    }
+    #[inline]
+    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+        self.at_each_hop.packet_sent(now, link, packet);
+    }
+    #[inline]
+    fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {
+        self.at_each_hop.flow_event(now, node, event);
     }
 }
