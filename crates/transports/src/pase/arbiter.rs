@@ -128,8 +128,7 @@ impl<T: Default> Arbiter<T> {
     /// If there is none.
     pub fn share_at(&self, place: u32) -> Share {
         let capacity = self.capacity;
-        // AggregateDemandHigher. More than 2^64 b/s is beyond the lowest queue of any link.
-        let higher = self.ranking.above(place).saturating_mul(1000);
+        let higher = self.higher(place);
         if higher < capacity {
             return Share { queue: 0, rate: self.flows[place].demand.min(Rate::from_bps(capacity - higher)) };
         }
@@ -139,6 +138,21 @@ impl<T: Default> Arbiter<T> {
         };
         let lowest = self.rules.queues - 1;
         Share { queue: u8::try_from(queue).map_or(lowest, |queue| queue.min(lowest)), rate: self.rules.base_rate }
+    }
+
+    /// AggregateDemandHigher, in b/s. More than 2^64 b/s is beyond the lowest queue of any link.
+    fn higher(&self, place: u32) -> u64 {
+        self.ranking.above(place).saturating_mul(1000)
+    }
+
+    /// How many times the capacity of the link the flows before the one in a place demand, at most 255.
+    pub fn backlog_at(&self, place: u32) -> u8 {
+        u8::try_from(self.higher(place) / self.capacity).unwrap_or(u8::MAX)
+    }
+
+    /// Lets the entry in a place last for this many lifetimes from now.
+    pub fn extend(&mut self, now: Time, place: u32, lifetimes: u8) {
+        self.flows[place].due = now + self.rules.lifetime * u64::from(lifetimes);
     }
 
     /// What is kept with a flow.

@@ -34,6 +34,7 @@ pub(super) struct Receiver {
     spans: Spans,
     end_to_end: bool,
     pruning_depth: u8,
+    lowest_class: u8,
     reassembly: Reassembly,
     downlink: Arbiter<Known>,
 }
@@ -48,6 +49,7 @@ impl Receiver {
             paths,
             end_to_end: config.arbitration == Arbitration::EndToEnd,
             pruning_depth: config.pruning_depth,
+            lowest_class: config.lowest_class(),
             reassembly: Reassembly::new(config.time_wait),
             downlink: Arbiter::new(line, spans.rules(config)),
             spans,
@@ -130,10 +132,16 @@ impl Receiver {
     /// The share of the destination's half. Once per period, the flow also asks the arbitrator above, and gets its answer with a later
     /// acknowledgement.
     fn arbitrate(&mut self, now: Time, course: Course, request: Request, out: &mut Outbox) -> Share {
-        let Receiver { node, paths, end_to_end, spans, pruning_depth, messages, downlink, .. } = self;
+        let Receiver { node, paths, end_to_end, spans, pruning_depth, lowest_class, messages, downlink, .. } = self;
         downlink.expire(now);
         let place = downlink.update(now, course.flow, request);
-        let here = downlink.share_at(place);
+        let mut here = downlink.share_at(place);
+        let backlog = downlink.backlog_at(place);
+        if backlog > *lowest_class {
+            // To the source, this is the lowest queue, and the number of periods after which it asks again ([`Sending::patience`]).
+            here.queue = backlog;
+            downlink.extend(now, place, backlog);
+        }
         let known = downlink.state_at(place);
         let parent = *known.parent.get_or_insert_with(|| if *end_to_end { course.parent(paths, *node) } else { None });
         let Some(parent) = parent else { return here };

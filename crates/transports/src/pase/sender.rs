@@ -163,15 +163,16 @@ impl Sender {
         }
         self.arbitrate(now, slot);
         let state = &mut self.flows[slot];
-        let quiet = state.started && !state.spoke && !state.fixed.background;
-        state.spoke = false;
+        let quiet =
+            state.started && !state.fixed.background && now - state.spoke >= self.spans.period * state.patience(&self.config);
         if !state.started && (state.alone || !matches!(state.asked, Asked::Waiting(_))) {
             state.start(&self.config);
         }
         state.tick = next_tick(now, state, self.spans.period, self.config.rto_max);
         state.unheard += 1;
         if quiet {
-            let state = &self.flows[slot];
+            let state = &mut self.flows[slot];
+            state.spoke = now;
             let Fixed { packets, flow, dst, .. } = state.fixed;
             let header = Header::Refresh { packets, asking: state.asking(&self.config) };
             out.packets.push_back(self.framing.control(flow, dst, header));
@@ -324,7 +325,7 @@ impl Sender {
                 state.time(now, number);
             }
             out.packets.push_back(packet);
-            state.spoke = true;
+            state.spoke = now;
         }
         let state = &mut self.flows[slot];
         state.arm_if_outstanding(now, &self.config);

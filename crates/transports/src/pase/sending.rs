@@ -75,8 +75,8 @@ pub(super) struct Sending {
     pub unheard: u32,
     /// Whether it may send.
     pub started: bool,
-    /// Whether it has sent data in this period.
-    pub spoke: bool,
+    /// When it last told its destination what it asks for.
+    pub spoke: Time,
     pub asked: Asked,
     /// When the last request was sent that was answered. Answers may overtake each other.
     pub answered: Time,
@@ -138,7 +138,7 @@ impl Sending {
             tick: now + Duration::from_ps(1),
             unheard: 0,
             started: false,
-            spoke: false,
+            spoke: now,
             asked: if fixed.parent.is_some() { Asked::Pruned } else { Asked::Nobody },
             answered: Time::ZERO,
             here: None,
@@ -171,6 +171,13 @@ impl Sending {
             return Asking::default();
         }
         self.request(config.demand, [self.here, self.upper]).into()
+    }
+
+    /// After how many periods without data the flow asks its destination again. If the flows before it demand more capacities of the downlink than
+    /// there are queues, it lets as many periods pass: its turn comes no earlier. So the n flows that wait for a link ask it about ln n times per
+    /// period. When each of them asked once per period, requests took an eighth of the link with 40 flows, and all of it with 300.
+    pub fn patience(&self, config: &Config) -> u64 {
+        self.beyond.map(|share| share.queue).filter(|queue| *queue > config.lowest_class()).map_or(1, u64::from)
     }
 
     /// Packets that are still to be sent, or to be sent again.

@@ -106,6 +106,29 @@ fn the_destination_arbitrates_its_downlink() {
     assert_eq!(lowest, Some(6));
 }
 
+/// 250 flows wait for one downlink. The six behind the first one ask in every period, and the flow behind n others in every nth: together
+/// 6 + (1/7 + … + 1/250) requests per period. Once per period and flow would be 250, which is nearly half of what the link carries.
+#[test]
+fn waiting_flows_do_not_fill_the_link_with_requests() {
+    let mut pair = Pair::<Pase>::new(&local(), rack(251));
+    for sender in 0..250 {
+        pair.open(sender, 250, 480_000);
+    }
+    let (from, to) = (us(50_000), us(150_000));
+    let received = |pair: &Pair<Pase>| (0..250).map(|flow| pair.flow(FlowId(flow)).bytes.get()).sum::<u64>();
+    pair.run(from);
+    let before = received(&pair);
+    pair.run(to);
+    let asks = |sent: &&SentPacket<Header>| sent.at >= from && matches!(sent.packet.header, Header::Refresh { .. });
+    let asked = pair.sent().iter().filter(asks).count() as f64;
+    let periods = (to - from).as_ps() as f64 / pair.network().base_rtt(&WireProfile::NS2_1000).as_ps() as f64;
+    let most = 6.0 + (7..=250).map(|n| 1.0 / f64::from(n)).sum::<f64>();
+    assert!(asked / periods <= most, "{asked} requests in {periods} periods");
+    // Meanwhile the link is busy with data: 1 Gb/s for 100 ms, of which 96 % is payload. Changes from one flow to the next take the rest.
+    let share = (received(&pair) - before) as f64 / 12e6;
+    assert!(share > 0.85, "{share}");
+}
+
 /// In the top queue a timeout resends all that is outstanding; the least timeout is 10 ms.
 #[test]
 fn the_top_queue_resends_after_its_timeout() {
