@@ -10,6 +10,9 @@ use crate::{FlowId, LinkId, Network, NodeId, NodeKind, Rate, mix};
 pub enum Routing {
     /// For each packet independently and uniformly.
     SprayRandom,
+    /// By the packet's path label ([`Wire::path_label`](crate::Wire::path_label)), which its sender chose. Packets without a label as with
+    /// [`Routing::SprayRandom`].
+    SprayLabelled,
     /// Round robin over packets, with one counter per ingress link that starts at a random value.
     SprayRoundRobin,
     /// By a hash of the flow, its direction and the switch.
@@ -44,7 +47,9 @@ impl NextHop {
 pub struct Group {
     /// The index of its first link in `candidates`.
     first: u32,
-    count: u32,
+    count: u16,
+    /// Labels that differ by less than this lead to one link: what each link needs for the choices behind it.
+    stride: u16,
     /// The rate of the fastest link of the group.
     rate: Rate,
 }
@@ -53,7 +58,12 @@ impl Group {
     /// How many links there are.
     #[inline]
     pub fn count(&self) -> u32 {
-        self.count
+        u32::from(self.count)
+    }
+    /// The link, counted from 0, that a path label names.
+    #[inline]
+    pub fn labelled(&self, label: u16) -> u32 {
+        u32::from(label / self.stride % self.count)
     }
 }
 
@@ -94,7 +104,7 @@ impl Paths {
             groups: Vec::new(),
             candidates: Vec::new(),
         };
-        tables.fill(&network);
+        tables.fill(&network, routing == Routing::SprayLabelled);
         let Tables { table, rows, groups, candidates } = tables;
         Paths {
             network,
@@ -154,6 +164,23 @@ impl Paths {
         self.candidates[(group.first + index) as usize]
     }
 
+    /// How many path labels name all paths from host `src` to `dst`, from 0 on. `None` if they need more than 65,536, or if the routing
+    /// is not [`Routing::SprayLabelled`].
+    pub fn labels(&self, src: NodeId, dst: NodeId) -> Option<u32> {
+        const MOST: u32 = 1 << u16::BITS;
+        if self.routing != Routing::SprayLabelled {
+            return None;
+        }
+        let mut at = self.network.link(self.network.ports(src)[0]).to;
+        while at != dst {
+            match self.way(at, dst) {
+                Way::Only(link) => at = self.network.link(link).to,
+                Way::OneOf(group) => return Some(group.count() * u32::from(group.stride)).filter(|labels| *labels <= MOST),
+            }
+        }
+        Some(1)
+    }
+
     /// The rate at which switch `at` sends towards `to`, the largest if there are several ways.
     #[inline]
     pub fn rate(&self, at: NodeId, to: NodeId) -> Rate {
@@ -201,7 +228,7 @@ impl Paths {
     /// The choice of [`Routing::Ecmp`] among the links of a group, on the way from switch `at` to `dst`.
     #[inline(always)]
     pub fn hashed(&self, group: Group, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> LinkId {
-        self.member(group, self.hash(at, flow, src, dst) % group.count)
+        self.member(group, self.hash(at, flow, src, dst) % group.count())
     }
 
     #[inline(always)]
@@ -256,12 +283,20 @@ struct Tables {
 }
 
 impl Tables {
-    fn fill(&mut self, network: &Network) {
-        let mut known: BTreeMap<Vec<LinkId>, NextHop> = BTreeMap::new();
+    /// Strides of groups are 1 unless there are labels.
+    fn fill(&mut self, network: &Network, labels: bool) {
+        let mut known: BTreeMap<u16, BTreeMap<Vec<LinkId>, NextHop>> = BTreeMap::new();
         let mut choice: Vec<LinkId> = Vec::new();
+        let mut switches: Vec<NodeId> = network.switches().collect();
+        // How many labels each node needs to name its paths to the target; at most `u16::MAX`.
+        let mut needed: Vec<u16> = vec![1; network.len()];
         for target in network.node_ids() {
             let distance = network.distances(target);
-            for switch in network.switches().filter(|switch| *switch != target) {
+            if labels {
+                switches.sort_by_key(|switch| distance[switch.index()]);
+                needed[target.index()] = 1;
+            }
+            for switch in switches.iter().copied().filter(|switch| *switch != target) {
                 let nearer = |link: &&LinkId| {
                     let to = network.link(**link).to;
                     let forwards = to == target || network.node(to).kind == NodeKind::Switch;
@@ -269,14 +304,21 @@ impl Tables {
                 };
                 choice.clear();
                 choice.extend(network.ports(switch).iter().filter(nearer));
+                let stride = choice.iter().map(|link| needed[network.link(*link).to.index()]).max().unwrap_or(1);
+                if labels {
+                    needed[switch.index()] = stride.saturating_mul(u16::try_from(choice.len().max(1)).unwrap_or(u16::MAX));
+                }
                 let next_hop = match choice.as_slice() {
                     [] => NextHop::NONE,
                     [single_link] => NextHop(single_link.0),
-                    several => known.get(several).copied().unwrap_or_else(|| {
-                        let next_hop = self.add_group(network, several);
-                        known.insert(several.to_vec(), next_hop);
-                        next_hop
-                    }),
+                    several => {
+                        let known = known.entry(stride).or_default();
+                        known.get(several).copied().unwrap_or_else(|| {
+                            let next_hop = self.add_group(network, several, stride);
+                            known.insert(several.to_vec(), next_hop);
+                            next_hop
+                        })
+                    }
                 };
                 let row = self.rows[switch.index()] as usize;
                 self.table[row + target.index()] = next_hop;
@@ -284,9 +326,10 @@ impl Tables {
         }
     }
 
-    fn add_group(&mut self, network: &Network, links: &[LinkId]) -> NextHop {
+    fn add_group(&mut self, network: &Network, links: &[LinkId], stride: u16) -> NextHop {
         let rate = links.iter().map(|link| network.link(*link).rate).max().unwrap_or_default();
-        self.groups.push(Group { first: self.candidates.len() as u32, count: links.len() as u32, rate });
+        let count = u16::try_from(links.len()).expect("a node's ports have numbers below 2^16");
+        self.groups.push(Group { first: self.candidates.len() as u32, count, stride, rate });
         self.candidates.extend(links);
         NextHop(NextHop::GROUP | (self.groups.len() as u32 - 1))
     }
@@ -298,7 +341,8 @@ mod tests {
     use crate::topology;
     use crate::{Duration, Switching};
 
-    const MODES: [Routing; 4] = [Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
+    const MODES: [Routing; 5] =
+        [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
 
     fn fat_tree(routing: Routing) -> Paths {
         let network = topology::fat_tree(4, Rate::from_gbps(10), Duration::from_ns(200), Switching::StoreAndForward);
@@ -316,7 +360,8 @@ mod tests {
         use PathNeed::{Any, One, Symmetric};
         let needs = [Any, One, Symmetric];
         let given = |paths: &Paths| needs.map(|need| paths.give(need));
-        let expected = [[true, false, false], [true, false, false], [true, true, false], [true; 3]];
+        let sprayed = [true, false, false];
+        let expected = [sprayed, sprayed, sprayed, [true, true, false], [true; 3]];
         for (routing, expected) in MODES.into_iter().zip(expected) {
             assert_eq!(given(&fat_tree(routing)), expected, "{routing:?}");
             assert_eq!(given(&tree(routing)), [true; 3], "a tree has one path for each pair");
@@ -358,6 +403,61 @@ mod tests {
         let astray: Vec<NodeId> = paths.network().switches().filter(astray).collect();
         assert!(!astray.is_empty());
         assert!(astray.into_iter().all(|node| paths.next_link(node, flow, src, dst).is_none()));
+    }
+
+    /// The links that a labelled packet crosses behind its source's NIC.
+    fn labelled(paths: &Paths, label: u16, src: NodeId, dst: NodeId) -> Vec<LinkId> {
+        let network = paths.network();
+        let mut at = network.link(network.ports(src)[0]).to;
+        let mut links = Vec::new();
+        while at != dst {
+            links.push(match paths.way(at, dst) {
+                Way::Only(link) => link,
+                Way::OneOf(group) => paths.member(group, group.labelled(label)),
+            });
+            at = network.link(links[links.len() - 1]).to;
+        }
+        links
+    }
+
+    /// A fat tree with k = 6 has 9 paths between pods, 3 within a pod and 1 at an edge switch.
+    #[test]
+    fn labels_name_each_path_of_a_fat_tree_once() {
+        let network = topology::fat_tree(6, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward);
+        let paths = Paths::new(Arc::new(network), Routing::SprayLabelled, 7);
+        for (dst, expected) in [(1, 1), (3, 3), (8, 3), (9, 9), (53, 9)] {
+            let (src, dst) = (NodeId(0), NodeId(dst));
+            assert_eq!(paths.labels(src, dst), Some(expected), "to {dst:?}");
+            let all: std::collections::BTreeSet<_> =
+                (0..expected as u16).map(|label| labelled(&paths, label, src, dst)).collect();
+            assert_eq!(all.len() as u32, expected, "to {dst:?}");
+        }
+        assert_eq!(fat_tree(Routing::SprayRandom).labels(NodeId(0), NodeId(15)), None, "switches choose");
+    }
+
+    /// From a there are two ways to b: over x, which has one link to b's switch, and over y, which has a choice of three more switches. Four
+    /// paths need six labels, because both next hops get as many.
+    #[test]
+    fn labels_name_every_path_where_next_hops_differ() {
+        let mut network = Network::new(2, Switching::StoreAndForward);
+        let mut switch = |name: &str| network.add_switch(1, name, name);
+        let [first, last, x, y, x2] = ["first", "last", "x", "y", "x2"].map(&mut switch);
+        let middle = ["m0", "m1", "m2"].map(&mut switch);
+        let mut connect = |a, b| {
+            network.connect(a, b, Rate::from_gbps(10), Duration::ZERO);
+        };
+        for (a, b) in [(NodeId(0), first), (NodeId(1), last), (first, x), (first, y), (x, x2), (x2, last)] {
+            connect(a, b);
+        }
+        for m in middle {
+            connect(y, m);
+            connect(m, last);
+        }
+        let paths = Paths::new(Arc::new(network), Routing::SprayLabelled, 7);
+        assert_eq!(paths.labels(NodeId(0), NodeId(1)), Some(6));
+        let count = |label| labelled(&paths, label, NodeId(0), NodeId(1));
+        let all: std::collections::BTreeSet<_> = (0..6).map(count).collect();
+        assert_eq!(all.len(), 4);
     }
 
     #[test]
