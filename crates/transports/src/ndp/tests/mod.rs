@@ -1,6 +1,7 @@
 //! NDP between hosts: results that follow by hand, and random faults and input.
 
 use flowloom_core::{Bytes, Duration, Endpoint, Event, Flow, FlowId, NodeId, Site, Time, Transport, WireProfile};
+use flowloom_fabric::Outage;
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
@@ -212,6 +213,22 @@ fn headers_that_return_replace_timeouts() {
     assert!(end >= Time::ZERO + least && end < Time::ZERO + least.scale(1.1), "{end}, at least {least}");
     let (timeouts, dropped, _) = run(false);
     assert!(timeouts > 0 && dropped > 300, "{timeouts} timeouts, {dropped} dropped");
+}
+
+/// A receiver and a sender go down in the middle of a flow and come back without their state. Their flows are aborted, and another flow to
+/// the same receiver completes. The other ends go on for a while and then fall silent.
+#[test]
+fn hosts_that_die_do_not_disturb_others() {
+    let us = |us: u64| Time::ZERO + Duration::from_us(us);
+    let outages = [(2, 1000), (0, 1500)].map(|(node, from)| Outage { node: NodeId(node), from: us(from), to: us(from + 2000) });
+    let mut pair =
+        Pair::<Ndp>::new(&Config::default(), PairSetup { hosts: 4, outages: outages.to_vec(), ..PairSetup::default() });
+    pair.open_flow(flow(0, 1, 2, 2000));
+    pair.open_flow(flow(1, 0, 3, 2000));
+    pair.open_flow(Flow { start: us(5000), ..flow(2, 1, 2, 300) });
+    pair.run_to_end(Time::ZERO + Duration::from_ms(20_000));
+    assert!([0, 1].iter().all(|id| pair.flow(FlowId(*id)).aborted.is_some()));
+    assert!(pair.flow(FlowId(2)).fct() < PACKET * 300 + Duration::from_us(100), "{}", pair.flow(FlowId(2)).fct());
 }
 
 #[test]
