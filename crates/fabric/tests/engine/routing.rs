@@ -73,7 +73,7 @@ fn hashing_keeps_a_flow_together_and_spraying_shares_it_out() {
             Routing::SprayRoundRobin => assert_eq!(shares, [250; 4]),
             // Four standard deviations of a binomial distribution: √(1000 × ¼ × ¾) = 13.7. These packets have no labels.
             Routing::SprayRandom | Routing::SprayLabelled => {
-                assert!(shares.iter().all(|share| share.abs_diff(250) < 55), "{shares:?}")
+                assert!(shares.iter().all(|share| share.abs_diff(250) < 55), "{shares:?}");
             }
         }
     }
