@@ -10,15 +10,15 @@ use crate::{FlowId, LinkId, Network, NodeId, NodeKind, Rate, mix};
 pub enum Routing {
     /// For each packet independently and uniformly.
     SprayRandom,
-    /// By the packet's path label ([`Wire::path_label`](crate::Wire::path_label)), which its sender chose. Packets without a label as with
-    /// [`Routing::SprayRandom`].
-    SprayLabelled,
     /// Round robin over packets, with one counter per ingress link that starts at a random value.
     SprayRoundRobin,
     /// By a hash of the flow, its direction and the switch.
     Ecmp,
     /// By a hash of the flow, so that both directions of a flow use the same links.
     EcmpSymmetric,
+    /// By the packet's path label ([`Wire::path_label`](crate::Wire::path_label)), which its sender chose. Packets without a label as with
+    /// [`Routing::SprayRandom`].
+    SprayLabelled,
 }
 
 /// What a transport needs of the paths of a flow's packets.
@@ -47,9 +47,7 @@ impl NextHop {
 pub struct Group {
     /// The index of its first link in `candidates`.
     first: u32,
-    count: u16,
-    /// Labels that differ by less than this lead to one link: what each link needs for the choices behind it.
-    stride: u16,
+    count: u32,
     /// The rate of the fastest link of the group.
     rate: Rate,
 }
@@ -58,12 +56,7 @@ impl Group {
     /// How many links there are.
     #[inline]
     pub fn count(&self) -> u32 {
-        u32::from(self.count)
-    }
-    /// The link, counted from 0, that a path label names.
-    #[inline]
-    pub fn labelled(&self, label: u16) -> u32 {
-        u32::from(label / self.stride % self.count)
+        self.count
     }
 }
 
@@ -88,6 +81,9 @@ pub struct Paths {
     rows: Arc<[u32]>,
     groups: Arc<[Group]>,
     candidates: Arc<[LinkId]>,
+    /// For path labels, the stride of a group at the index of its first link: labels that differ by less lead to one link, because the
+    /// link needs them for the choices behind it. Empty without labels.
+    strides: Arc<[u16]>,
 }
 
 impl Paths {
@@ -103,9 +99,10 @@ impl Paths {
             rows,
             groups: Vec::new(),
             candidates: Vec::new(),
+            strides: Vec::new(),
         };
         tables.fill(&network, routing == Routing::SprayLabelled);
-        let Tables { table, rows, groups, candidates } = tables;
+        let Tables { table, rows, groups, candidates, strides } = tables;
         Paths {
             network,
             routing,
@@ -114,6 +111,7 @@ impl Paths {
             rows: rows.into(),
             groups: groups.into(),
             candidates: candidates.into(),
+            strides: strides.into(),
         }
     }
 
@@ -175,10 +173,21 @@ impl Paths {
         while at != dst {
             match self.way(at, dst) {
                 Way::Only(link) => at = self.network.link(link).to,
-                Way::OneOf(group) => return Some(group.count() * u32::from(group.stride)).filter(|labels| *labels <= MOST),
+                Way::OneOf(group) => return Some(group.count * self.stride(group)).filter(|labels| *labels <= MOST),
             }
         }
         Some(1)
+    }
+
+    /// The link of a group that a path label names. The routing is [`Routing::SprayLabelled`].
+    #[inline]
+    pub fn labelled(&self, group: Group, label: u16) -> LinkId {
+        self.member(group, u32::from(label) / self.stride(group) % group.count)
+    }
+
+    #[inline]
+    fn stride(&self, group: Group) -> u32 {
+        u32::from(self.strides[group.first as usize])
     }
 
     /// The rate at which switch `at` sends towards `to`, the largest if there are several ways.
@@ -228,7 +237,7 @@ impl Paths {
     /// The choice of [`Routing::Ecmp`] among the links of a group, on the way from switch `at` to `dst`.
     #[inline(always)]
     pub fn hashed(&self, group: Group, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> LinkId {
-        self.member(group, self.hash(at, flow, src, dst) % group.count())
+        self.member(group, self.hash(at, flow, src, dst) % group.count)
     }
 
     #[inline(always)]
@@ -280,10 +289,11 @@ struct Tables {
     rows: Vec<u32>,
     groups: Vec<Group>,
     candidates: Vec<LinkId>,
+    strides: Vec<u16>,
 }
 
 impl Tables {
-    /// Strides of groups are 1 unless there are labels.
+    /// Groups have strides if there are labels.
     fn fill(&mut self, network: &Network, labels: bool) {
         let mut known: BTreeMap<u16, BTreeMap<Vec<LinkId>, NextHop>> = BTreeMap::new();
         let mut choice: Vec<LinkId> = Vec::new();
@@ -314,7 +324,7 @@ impl Tables {
                     several => {
                         let known = known.entry(stride).or_default();
                         known.get(several).copied().unwrap_or_else(|| {
-                            let next_hop = self.add_group(network, several, stride);
+                            let next_hop = self.add_group(network, several, labels.then_some(stride));
                             known.insert(several.to_vec(), next_hop);
                             next_hop
                         })
@@ -326,11 +336,13 @@ impl Tables {
         }
     }
 
-    fn add_group(&mut self, network: &Network, links: &[LinkId], stride: u16) -> NextHop {
+    fn add_group(&mut self, network: &Network, links: &[LinkId], stride: Option<u16>) -> NextHop {
         let rate = links.iter().map(|link| network.link(*link).rate).max().unwrap_or_default();
-        let count = u16::try_from(links.len()).expect("a node's ports have numbers below 2^16");
-        self.groups.push(Group { first: self.candidates.len() as u32, count, stride, rate });
+        self.groups.push(Group { first: self.candidates.len() as u32, count: links.len() as u32, rate });
         self.candidates.extend(links);
+        if let Some(stride) = stride {
+            self.strides.resize(self.candidates.len(), stride);
+        }
         NextHop(NextHop::GROUP | (self.groups.len() as u32 - 1))
     }
 }
@@ -413,7 +425,7 @@ mod tests {
         while at != dst {
             links.push(match paths.way(at, dst) {
                 Way::Only(link) => link,
-                Way::OneOf(group) => paths.member(group, group.labelled(label)),
+                Way::OneOf(group) => paths.labelled(group, label),
             });
             at = network.link(links[links.len() - 1]).to;
         }

@@ -63,7 +63,7 @@ impl Routes {
         if let Some(label) = label
             && self.paths.routing() == Routing::SprayLabelled
         {
-            return self.paths.member(group, group.labelled(label));
+            return self.paths.labelled(group, label);
         }
         let choice = match self.paths.routing() {
             Routing::SprayRoundRobin => {

@@ -107,6 +107,22 @@ impl<P, L, B> EgressPort<P, L, B> {
         }
     }
 
+    /// Takes a packet that the port gives away out of the queue, and returns where it goes.
+    fn hand_over<H, K>(&mut self, link: LinkId, id: PacketId, onward: Onward, link_layer: &mut K) -> Errand
+    where
+        K: LinkLayer<H, Line = L, Books = B>,
+    {
+        let packet = &link_layer.pool()[id];
+        debug_assert_ne!(packet.dst, K::node(&self.line), "a packet does not return to its own node");
+        let bytes = i64::from(packet.size_bytes);
+        self.queue_changes(-1, -bytes, link_layer);
+        let to = match onward {
+            Onward::Port(port) => link_layer.sibling(&self.line, port),
+            Onward::Route => link_layer.route(link, &self.line, id),
+        };
+        Errand::Enqueue(to, id, self.number)
+    }
+
     /// Schedules service of the port at `at`, unless an earlier service is pending.
     #[inline]
     fn serve_by<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, at: Time, link_layer: &mut K) {
@@ -331,9 +347,8 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     #[cold]
     #[inline(never)]
     fn apply_effects(&mut self, link: LinkId) {
-        let mut effects = std::mem::take(&mut self.effects);
-        let egress = &mut self.egress_ports[link.index()];
-        let link_layer = &mut self.link_layer;
+        let Ports { link_layer, egress_ports, effects, errands, .. } = self;
+        let egress = &mut egress_ports[link.index()];
         for (id, payload, size_bytes) in effects.duplicated.drain(..) {
             egress.queue_changes(1, i64::from(size_bytes), link_layer);
             link_layer.duplicated(id, payload);
@@ -343,17 +358,9 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
             link_layer.trimmed(&mut egress.books, id, payload);
         }
         link_layer.marked(&mut egress.books, std::mem::take(&mut effects.marked));
-        self.errands.extend(effects.woken.drain(..).map(|port| Errand::Serve(link_layer.sibling(&egress.line, port))));
+        errands.extend(effects.woken.drain(..).map(|port| Errand::Serve(link_layer.sibling(&egress.line, port))));
         for (id, onward) in effects.handed_over.drain(..).rev() {
-            let packet = &link_layer.pool()[id];
-            debug_assert_ne!(packet.dst, K::node(&egress.line), "a packet does not return to its own node");
-            let bytes = i64::from(packet.size_bytes);
-            egress.queue_changes(-1, -bytes, link_layer);
-            let to = match onward {
-                Onward::Port(port) => link_layer.sibling(&egress.line, port),
-                Onward::Route => link_layer.route(link, &egress.line, id),
-            };
-            self.errands.push(Errand::Enqueue(to, id, egress.number));
+            errands.push(egress.hand_over(link, id, onward, link_layer));
         }
         for (id, why) in effects.dropped.drain(..) {
             let bytes = i64::from(link_layer.pool()[id].size_bytes);
@@ -361,7 +368,6 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
             link_layer.drop_packet(link, &mut egress.books, id, why);
         }
         effects.any = false;
-        self.effects = effects;
     }
 
     /// Removes a packet that was lost on a link.
