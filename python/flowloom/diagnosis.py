@@ -308,12 +308,14 @@ def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:
         # A queue accepts a packet while it is shorter than alpha times the free memory. A single queue therefore grows to
         # alpha/(1 + alpha) of the memory, plus at most one packet. A second queue grows to the same share of the rest.
         alpha = fabric.get("alpha", 1.0)
-        return float(min(memory, memory * (1 - (1 + alpha) ** -queues) + queues * _PACKET_MAX))
+        packet = _JUMBO if fabric["wire"] == "jumbo_9000" else _PACKET_MAX
+        return float(min(memory, memory * (1 - (1 + alpha) ** -queues) + queues * packet))
     return float(memory * (queues if port["split"] == "per_class" else 1))
 
 
-# The largest packet of all wire formats.
+# The largest packet of all wire formats but the one for jumbo frames.
 _PACKET_MAX = 1538
+_JUMBO = 9000
 
 
 def _shares(summary: Mapping[str, Any]) -> str:

@@ -33,7 +33,7 @@ pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, S
 pub use packet::{Ecn, Packet};
 pub use paths::{Group, PathNeed, Paths, Routing, Way};
 pub use pool::{Fifo, PacketId, Pool, PoolFull};
-pub use port::{Dequeue, Discipline, DropReason, Effects, PortCall, PortNumber};
+pub use port::{Dequeue, Discipline, DropReason, Effects, Onward, PortCall, PortNumber};
 pub use quantity::QuantityError;
 pub use transport::{Nic, Placement, PortSite, Site, Transport};
 pub use units::{Bytes, Duration, Rate, Time};

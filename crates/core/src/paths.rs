@@ -16,6 +16,9 @@ pub enum Routing {
     Ecmp,
     /// By a hash of the flow, so that both directions of a flow use the same links.
     EcmpSymmetric,
+    /// By the packet's path label ([`Wire::path_label`](crate::Wire::path_label)), which its sender chose. Packets without a label as with
+    /// [`Routing::SprayRandom`].
+    SprayLabelled,
 }
 
 /// What a transport needs of the paths of a flow's packets.
@@ -78,6 +81,9 @@ pub struct Paths {
     rows: Arc<[u32]>,
     groups: Arc<[Group]>,
     candidates: Arc<[LinkId]>,
+    /// For path labels, the stride of a group at the index of its first link: labels that differ by less lead to one link, because the
+    /// link needs them for the choices behind it. Empty without labels.
+    strides: Arc<[u16]>,
 }
 
 impl Paths {
@@ -93,9 +99,10 @@ impl Paths {
             rows,
             groups: Vec::new(),
             candidates: Vec::new(),
+            strides: Vec::new(),
         };
-        tables.fill(&network);
-        let Tables { table, rows, groups, candidates } = tables;
+        tables.fill(&network, routing == Routing::SprayLabelled);
+        let Tables { table, rows, groups, candidates, strides } = tables;
         Paths {
             network,
             routing,
@@ -104,6 +111,7 @@ impl Paths {
             rows: rows.into(),
             groups: groups.into(),
             candidates: candidates.into(),
+            strides: strides.into(),
         }
     }
 
@@ -152,6 +160,34 @@ impl Paths {
     #[inline(always)]
     pub fn member(&self, group: Group, index: u32) -> LinkId {
         self.candidates[(group.first + index) as usize]
+    }
+
+    /// How many path labels name all paths from host `src` to `dst`, from 0 on. `None` if they need more than 65,536, or if the routing
+    /// is not [`Routing::SprayLabelled`].
+    pub fn labels(&self, src: NodeId, dst: NodeId) -> Option<u32> {
+        const MOST: u32 = 1 << u16::BITS;
+        if self.routing != Routing::SprayLabelled {
+            return None;
+        }
+        let mut at = self.network.link(self.network.ports(src)[0]).to;
+        while at != dst {
+            match self.way(at, dst) {
+                Way::Only(link) => at = self.network.link(link).to,
+                Way::OneOf(group) => return Some(group.count * self.stride(group)).filter(|labels| *labels <= MOST),
+            }
+        }
+        Some(1)
+    }
+
+    /// The link of a group that a path label names. The routing is [`Routing::SprayLabelled`].
+    #[inline]
+    pub fn labelled(&self, group: Group, label: u16) -> LinkId {
+        self.member(group, u32::from(label) / self.stride(group) % group.count)
+    }
+
+    #[inline]
+    fn stride(&self, group: Group) -> u32 {
+        u32::from(self.strides[group.first as usize])
     }
 
     /// The rate at which switch `at` sends towards `to`, the largest if there are several ways.
@@ -253,15 +289,24 @@ struct Tables {
     rows: Vec<u32>,
     groups: Vec<Group>,
     candidates: Vec<LinkId>,
+    strides: Vec<u16>,
 }
 
 impl Tables {
-    fn fill(&mut self, network: &Network) {
-        let mut known: BTreeMap<Vec<LinkId>, NextHop> = BTreeMap::new();
+    /// Groups have strides if there are labels.
+    fn fill(&mut self, network: &Network, labels: bool) {
+        let mut known: BTreeMap<u16, BTreeMap<Vec<LinkId>, NextHop>> = BTreeMap::new();
         let mut choice: Vec<LinkId> = Vec::new();
+        let mut switches: Vec<NodeId> = network.switches().collect();
+        // How many labels each node needs to name its paths to the target; at most `u16::MAX`.
+        let mut needed: Vec<u16> = vec![1; network.len()];
         for target in network.node_ids() {
             let distance = network.distances(target);
-            for switch in network.switches().filter(|switch| *switch != target) {
+            if labels {
+                switches.sort_by_key(|switch| distance[switch.index()]);
+                needed[target.index()] = 1;
+            }
+            for switch in switches.iter().copied().filter(|switch| *switch != target) {
                 let nearer = |link: &&LinkId| {
                     let to = network.link(**link).to;
                     let forwards = to == target || network.node(to).kind == NodeKind::Switch;
@@ -269,14 +314,21 @@ impl Tables {
                 };
                 choice.clear();
                 choice.extend(network.ports(switch).iter().filter(nearer));
+                let stride = choice.iter().map(|link| needed[network.link(*link).to.index()]).max().unwrap_or(1);
+                if labels {
+                    needed[switch.index()] = stride.saturating_mul(u16::try_from(choice.len().max(1)).unwrap_or(u16::MAX));
+                }
                 let next_hop = match choice.as_slice() {
                     [] => NextHop::NONE,
                     [single_link] => NextHop(single_link.0),
-                    several => known.get(several).copied().unwrap_or_else(|| {
-                        let next_hop = self.add_group(network, several);
-                        known.insert(several.to_vec(), next_hop);
-                        next_hop
-                    }),
+                    several => {
+                        let known = known.entry(stride).or_default();
+                        known.get(several).copied().unwrap_or_else(|| {
+                            let next_hop = self.add_group(network, several, labels.then_some(stride));
+                            known.insert(several.to_vec(), next_hop);
+                            next_hop
+                        })
+                    }
                 };
                 let row = self.rows[switch.index()] as usize;
                 self.table[row + target.index()] = next_hop;
@@ -284,10 +336,13 @@ impl Tables {
         }
     }
 
-    fn add_group(&mut self, network: &Network, links: &[LinkId]) -> NextHop {
+    fn add_group(&mut self, network: &Network, links: &[LinkId], stride: Option<u16>) -> NextHop {
         let rate = links.iter().map(|link| network.link(*link).rate).max().unwrap_or_default();
         self.groups.push(Group { first: self.candidates.len() as u32, count: links.len() as u32, rate });
         self.candidates.extend(links);
+        if let Some(stride) = stride {
+            self.strides.resize(self.candidates.len(), stride);
+        }
         NextHop(NextHop::GROUP | (self.groups.len() as u32 - 1))
     }
 }
@@ -298,7 +353,8 @@ mod tests {
     use crate::topology;
     use crate::{Duration, Switching};
 
-    const MODES: [Routing; 4] = [Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
+    const MODES: [Routing; 5] =
+        [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
 
     fn fat_tree(routing: Routing) -> Paths {
         let network = topology::fat_tree(4, Rate::from_gbps(10), Duration::from_ns(200), Switching::StoreAndForward);
@@ -316,7 +372,8 @@ mod tests {
         use PathNeed::{Any, One, Symmetric};
         let needs = [Any, One, Symmetric];
         let given = |paths: &Paths| needs.map(|need| paths.give(need));
-        let expected = [[true, false, false], [true, false, false], [true, true, false], [true; 3]];
+        let sprayed = [true, false, false];
+        let expected = [sprayed, sprayed, sprayed, [true, true, false], [true; 3]];
         for (routing, expected) in MODES.into_iter().zip(expected) {
             assert_eq!(given(&fat_tree(routing)), expected, "{routing:?}");
             assert_eq!(given(&tree(routing)), [true; 3], "a tree has one path for each pair");
@@ -358,6 +415,61 @@ mod tests {
         let astray: Vec<NodeId> = paths.network().switches().filter(astray).collect();
         assert!(!astray.is_empty());
         assert!(astray.into_iter().all(|node| paths.next_link(node, flow, src, dst).is_none()));
+    }
+
+    /// The links that a labelled packet crosses behind its source's NIC.
+    fn labelled(paths: &Paths, label: u16, src: NodeId, dst: NodeId) -> Vec<LinkId> {
+        let network = paths.network();
+        let mut at = network.link(network.ports(src)[0]).to;
+        let mut links = Vec::new();
+        while at != dst {
+            links.push(match paths.way(at, dst) {
+                Way::Only(link) => link,
+                Way::OneOf(group) => paths.labelled(group, label),
+            });
+            at = network.link(links[links.len() - 1]).to;
+        }
+        links
+    }
+
+    /// A fat tree with k = 6 has 9 paths between pods, 3 within a pod and 1 at an edge switch.
+    #[test]
+    fn labels_name_each_path_of_a_fat_tree_once() {
+        let network = topology::fat_tree(6, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward);
+        let paths = Paths::new(Arc::new(network), Routing::SprayLabelled, 7);
+        for (dst, expected) in [(1, 1), (3, 3), (8, 3), (9, 9), (53, 9)] {
+            let (src, dst) = (NodeId(0), NodeId(dst));
+            assert_eq!(paths.labels(src, dst), Some(expected), "to {dst:?}");
+            let all: std::collections::BTreeSet<_> =
+                (0..expected as u16).map(|label| labelled(&paths, label, src, dst)).collect();
+            assert_eq!(all.len() as u32, expected, "to {dst:?}");
+        }
+        assert_eq!(fat_tree(Routing::SprayRandom).labels(NodeId(0), NodeId(15)), None, "switches choose");
+    }
+
+    /// From a there are two ways to b: over x, which has one link to b's switch, and over y, which has a choice of three more switches. Four
+    /// paths need six labels, because both next hops get as many.
+    #[test]
+    fn labels_name_every_path_where_next_hops_differ() {
+        let mut network = Network::new(2, Switching::StoreAndForward);
+        let mut switch = |name: &str| network.add_switch(1, name, name);
+        let [first, last, x, y, x2] = ["first", "last", "x", "y", "x2"].map(&mut switch);
+        let middle = ["m0", "m1", "m2"].map(&mut switch);
+        let mut connect = |a, b| {
+            network.connect(a, b, Rate::from_gbps(10), Duration::ZERO);
+        };
+        for (a, b) in [(NodeId(0), first), (NodeId(1), last), (first, x), (first, y), (x, x2), (x2, last)] {
+            connect(a, b);
+        }
+        for m in middle {
+            connect(y, m);
+            connect(m, last);
+        }
+        let paths = Paths::new(Arc::new(network), Routing::SprayLabelled, 7);
+        assert_eq!(paths.labels(NodeId(0), NodeId(1)), Some(6));
+        let count = |label| labelled(&paths, label, NodeId(0), NodeId(1));
+        let all: std::collections::BTreeSet<_> = (0..6).map(count).collect();
+        assert_eq!(all.len(), 4);
     }
 
     #[test]

@@ -74,6 +74,15 @@ impl DropReason {
     }
 }
 
+/// Where a packet goes that a port gives away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Onward {
+    /// To this port of the same node.
+    Port(PortNumber),
+    /// To the port that the node's routes choose for the packet's destination.
+    Route,
+}
+
 /// The side effects of a call on a discipline. The driver applies and clears them after the call.
 #[derive(Default, Debug)]
 pub struct Effects {
@@ -87,6 +96,8 @@ pub struct Effects {
     pub marked: u64,
     /// Trimmed packets, which stay in the port: the packet, and how many payload bytes and wire bytes it lost.
     pub trimmed: Vec<(PacketId, u32, u32)>,
+    /// Packets that leave the port for another port of the same node, each once.
+    pub handed_over: Vec<(PacketId, Onward)>,
     /// Packets that fault injection copied into the queue: the copy, and how many payload bytes and wire bytes it had then.
     pub duplicated: Vec<(PacketId, u32, u32)>,
 }
@@ -146,6 +157,20 @@ impl<H, S> PortCall<'_, H, S> {
         self.effects.any = true;
         self.effects.duplicated.push((copy, packet.payload_bytes, packet.size_bytes));
         copy
+    }
+    /// Gives a packet to another port of this node, where it arrives after this call as if it had come in over this port's link. The
+    /// discipline must not use its id again. Two ports must not give the same packet to each other for ever.
+    pub fn hand_over(&mut self, id: PacketId, port: PortNumber) {
+        self.effects.any = true;
+        self.effects.handed_over.push((id, Onward::Port(port)));
+    }
+    /// Returns a packet to its sender: exchanges its source and its destination, and gives it to the port that leads there, as
+    /// [`PortCall::hand_over`] does. The packet's source must not be this node.
+    pub fn send_back(&mut self, id: PacketId) {
+        let packet = &mut self.pool[id];
+        std::mem::swap(&mut packet.src, &mut packet.dst);
+        self.effects.any = true;
+        self.effects.handed_over.push((id, Onward::Route));
     }
     /// Makes the driver serve another port of this node as if a packet had arrived there.
     pub fn wake(&mut self, port: PortNumber) {

@@ -36,7 +36,8 @@ pub struct Site<'a> {
     /// Whether the network sprays packets over several paths. Packets of one flow may then overtake each other, so a gap is no sign of
     /// loss.
     pub reorders: bool,
-    /// The paths that the packets of each flow take; `None` if the network sprays packets over several. An endpoint may keep a clone.
+    /// The paths that the packets of each flow take, or among which an endpoint chooses by labels
+    /// ([`Routing::SprayLabelled`](crate::Routing::SprayLabelled)); `None` if switches spray packets over several. An endpoint may keep a clone.
     pub paths: Option<&'a Paths>,
 }
 
@@ -58,6 +59,8 @@ pub struct PortSite<'a> {
     pub wire: WireProfile,
     /// The memory of this port, or the memory that all ports of its switch share.
     pub memory: Memory,
+    /// The seed of the port's own random stream.
+    pub seed: u64,
 }
 
 /// One transport scheme. See `docs/add-a-transport.md`.

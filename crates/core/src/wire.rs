@@ -26,8 +26,11 @@ impl WireProfile {
     /// 1000 B packets with 40 B of header, as ns-2 counts them: PASE.
     pub const NS2_1000: WireProfile =
         WireProfile { name: "ns2_1000", full: Bytes::new(1000), overhead: Bytes::new(40), control: Bytes::new(40) };
+    /// 9000 B packets with 64 B of header, and 64 B control packets: NDP.
+    pub const JUMBO_9000: WireProfile =
+        WireProfile { name: "jumbo_9000", full: Bytes::new(9000), overhead: Bytes::new(64), control: Bytes::new(64) };
     /// All presets.
-    pub const ALL: [WireProfile; 3] = [Self::IP_1500, Self::ETHERNET_1538, Self::NS2_1000];
+    pub const ALL: [WireProfile; 4] = [Self::IP_1500, Self::ETHERNET_1538, Self::NS2_1000, Self::JUMBO_9000];
 
     /// Payload of a full packet.
     pub fn payload(&self) -> Bytes {
@@ -62,6 +65,12 @@ pub trait Wire: Copy + Send {
     fn encode(&self, out: &mut [u8]) -> usize;
     /// Reads a header from the front of `bytes` and returns it with its length in bytes; `None` if it is not valid.
     fn decode(bytes: &[u8]) -> Option<(Self, usize)>;
+    /// The label of the path that the packet takes under [`Routing::SprayLabelled`](crate::Routing::SprayLabelled), below
+    /// [`Paths::labels`](crate::Paths::labels). Without a label, every switch chooses at random.
+    #[inline(always)]
+    fn path_label(&self) -> Option<u16> {
+        None
+    }
 }
 
 impl Wire for () {

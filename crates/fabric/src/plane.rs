@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flowloom_core::driver::{LinkLayer, Ports};
 use flowloom_core::{
     AbortReason, Bytes, Discipline, DropReason, Duration, Event, Flow, FlowId, LinkId, Network, NodeId, NodeKind, Packet,
-    PacketId, Paths, Pool, PortNumber, Rate, Switching, Time,
+    PacketId, Paths, Pool, PortNumber, Rate, Switching, Time, Wire,
 };
 
 use crate::calendar::Calendar;
@@ -68,7 +68,7 @@ impl<H, O> Links<H, O> {
     }
 }
 
-impl<H, O: Observer<H>> LinkLayer<H> for Links<H, O> {
+impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
     type Line = Line;
     type Books = Books;
 
@@ -94,6 +94,16 @@ impl<H, O: Observer<H>> LinkLayer<H> for Links<H, O> {
 
     fn sibling(&self, line: &Line, number: PortNumber) -> LinkId {
         self.network.ports(line.from)[usize::from(number.0)]
+    }
+
+    /// A host sends everything over its only link.
+    fn route(&mut self, link: LinkId, line: &Line, id: PacketId) -> LinkId {
+        if line.is_nic {
+            return link;
+        }
+        let packet = &self.pool[id];
+        let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
+        self.routes.pick(line.from, Origin::Link(link.reverse()), flow, src, dst, label)
     }
 
     #[inline(always)]
@@ -187,7 +197,7 @@ impl<H, O: Observer<H>> LinkLayer<H> for Links<H, O> {
 }
 
 /// Links, ports, routes, and all packets in the network.
-pub(crate) struct Plane<H: Copy, P: Discipline<H>, O: Observer<H>> {
+pub(crate) struct Plane<H: Wire, P: Discipline<H>, O: Observer<H>> {
     pub ports: Ports<H, P, Links<H, O>>,
     pub data_packets: u64,
     /// The number of flows that are not over, without background flows.
@@ -204,7 +214,7 @@ pub(crate) struct Plane<H: Copy, P: Discipline<H>, O: Observer<H>> {
     uplinks: Vec<Uplink>,
 }
 
-impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
+impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn new(
         network: Arc<Network>,
         routes: Routes,
@@ -274,8 +284,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             self.ports.link_frame(link.reverse(), id);
             return None;
         }
-        let (flow, src, dst) = (packet.flow, packet.src, packet.dst);
-        let egress = self.ports.link_layer.routes.pick(node, Origin::Link(link), flow, src, dst);
+        let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
+        let egress = self.ports.link_layer.routes.pick(node, Origin::Link(link), flow, src, dst, label);
         self.ports.enqueue(egress, id, ingress);
         None
     }
@@ -293,8 +303,8 @@ impl<H: Copy, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let link = match self.uplinks[node.index()] {
             Uplink::Nic(nic) => nic,
             Uplink::Routed => {
-                let (flow, src, dst) = (packet.flow, packet.src, packet.dst);
-                self.ports.link_layer.routes.pick(node, Origin::Local(node), flow, src, dst)
+                let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
+                self.ports.link_layer.routes.pick(node, Origin::Local(node), flow, src, dst, label)
             }
         };
         let id = self.ports.link_layer.pool.insert(packet);

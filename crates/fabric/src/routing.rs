@@ -52,13 +52,19 @@ impl Routes {
         self.paths.rate(at, to)
     }
 
-    /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`.
+    /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`, which may have a path label.
     #[inline(always)]
-    pub fn pick(&mut self, at: NodeId, origin: Origin, flow: FlowId, src: NodeId, dst: NodeId) -> LinkId {
+    pub fn pick(&mut self, at: NodeId, origin: Origin, flow: FlowId, src: NodeId, dst: NodeId, label: Option<u16>) -> LinkId {
         let group = match self.paths.way(at, dst) {
             Way::Only(link) => return link,
             Way::OneOf(group) => group,
         };
+        // The compiler removes this where headers have no labels.
+        if let Some(label) = label
+            && self.paths.routing() == Routing::SprayLabelled
+        {
+            return self.paths.labelled(group, label);
+        }
         let choice = match self.paths.routing() {
             Routing::SprayRoundRobin => {
                 let counter = match origin {
@@ -69,7 +75,7 @@ impl Routes {
                 *turn = turn.wrapping_add(1);
                 *turn % group.count()
             }
-            Routing::SprayRandom => {
+            Routing::SprayRandom | Routing::SprayLabelled => {
                 let word = u64::from(self.streams[at.index()].next_u32());
                 ((word * u64::from(group.count())) >> 32) as u32
             }
@@ -94,6 +100,18 @@ mod tests {
 
     /// The links a packet crosses from `src` to `dst`.
     fn walk(routes: &mut Routes, network: &Network, flow: u32, src: NodeId, dst: NodeId) -> Vec<LinkId> {
+        labelled(routes, network, flow, src, dst, None)
+    }
+
+    /// The links that it crosses with a path label.
+    fn labelled(
+        routes: &mut Routes,
+        network: &Network,
+        flow: u32,
+        src: NodeId,
+        dst: NodeId,
+        label: Option<u16>,
+    ) -> Vec<LinkId> {
         let mut path = vec![network.ports(src)[0]];
         loop {
             let last = *path.last().expect("not empty");
@@ -102,14 +120,16 @@ mod tests {
                 return path;
             }
             assert!(path.len() < 8, "a loop");
-            path.push(routes.pick(at, Origin::Link(last), FlowId(flow), src, dst));
+            path.push(routes.pick(at, Origin::Link(last), FlowId(flow), src, dst, label));
         }
     }
 
     #[test]
     fn every_mode_reaches_every_host_by_a_shortest_path() {
         let network = fat_tree();
-        for routing in [Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric] {
+        for routing in
+            [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric]
+        {
             let mut routes = Routes::new(network.clone(), routing, 7);
             for src in 0..16 {
                 for dst in (0..16).filter(|dst| *dst != src) {
@@ -168,6 +188,20 @@ mod tests {
         };
         assert_eq!(uplinks(Routing::SprayRoundRobin), [2, 2]);
         assert_eq!(uplinks(Routing::SprayRandom), [4, 4]);
+    }
+
+    /// Labels choose under one routing only, and packets without a label are sprayed there.
+    #[test]
+    fn a_label_keeps_its_path_only_where_labels_choose() {
+        let network = fat_tree();
+        for (routing, label, expected) in
+            [(Routing::SprayLabelled, Some(3), 1), (Routing::SprayLabelled, None, 4), (Routing::SprayRandom, Some(3), 4)]
+        {
+            let mut routes = Routes::new(network.clone(), routing, 1);
+            let paths: std::collections::BTreeSet<_> =
+                (0..400).map(|_| labelled(&mut routes, &network, 5, NodeId(0), NodeId(15), label)).collect();
+            assert_eq!(paths.len(), expected, "{routing:?}, {label:?}");
+        }
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub enum Purpose {
     Parts = 9,
     /// Pairs of hosts of background flows, by position.
     Background = 10,
+    /// A port's own choices, by link.
+    Port = 11,
 }
 
 /// The seed of the stream for `purpose` at `place`, the number of a node, link or part.

@@ -147,7 +147,8 @@ where
             .map(|link| {
                 let link = LinkId(link);
                 let memory = memory.at(network.node(network.link(link).from).kind);
-                let site = PortSite { link, network: &network, wire, memory };
+                let seed = stream_seed(seed, Purpose::Port, u64::from(link.0));
+                let site = PortSite { link, network: &network, wire, memory, seed };
                 wrap(T::port(config, &site), &site)
             })
             .collect();
@@ -710,7 +711,8 @@ impl<T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> Attachment<
 /// What an endpoint at `node` may know.
 fn site(node: NodeId, paths: &Paths, wire: WireProfile, seed: u64) -> Site<'_> {
     let reorders = paths.reorders();
-    Site { node, network: paths.network(), wire, seed, reorders, paths: (!reorders).then_some(paths) }
+    let known = !reorders || paths.routing() == Routing::SprayLabelled;
+    Site { node, network: paths.network(), wire, seed, reorders, paths: known.then_some(paths) }
 }
 
 /// Nearly all events of links and ports are scheduled less than this ahead: twice the time of a full packet on the slowest link.

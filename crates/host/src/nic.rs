@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use flowloom_core::driver::{LinkLayer, Ports};
 use flowloom_core::{
-    Bytes, DropReason, LinkId, Memory, NodeId, Packet, PacketId, Pool, PortNumber, PortSite, Rate, Site, Time, Transport,
+    Bytes, DropReason, LinkId, Memory, NodeId, Packet, PacketId, Pool, PortNumber, PortSite, Rate, Site, Time, Transport, mix,
 };
 
 /// The only port.
@@ -39,6 +39,9 @@ impl<H: Copy> LinkLayer<H> for Link<H> {
     fn sibling(&self, (): &(), _: PortNumber) -> LinkId {
         NIC
     }
+    fn route(&mut self, _: LinkId, (): &(), _: PacketId) -> LinkId {
+        NIC
+    }
     fn transmit(&mut self, _: LinkId, rate: Rate, (): &(), (): &mut (), id: PacketId) -> Time {
         let packet = self.pool[id];
         self.pool.remove(id);
@@ -64,7 +67,9 @@ impl<T: Transport> EmulatedNic<T> {
     /// The port of `site.node`'s first link.
     pub fn new(config: &T::Config, site: &Site<'_>, buffer: Bytes) -> EmulatedNic<T> {
         let link = site.network.ports(site.node)[0];
-        let port_site = PortSite { link, network: site.network, wire: site.wire, memory: Memory::PerPort(buffer) };
+        let memory = Memory::PerPort(buffer);
+        // The endpoint draws from the stream of `site.seed`.
+        let port_site = PortSite { link, network: site.network, wire: site.wire, memory, seed: mix(site.seed) };
         let below = Link { now: Time::ZERO, pool: Pool::default(), busy_until: Time::ZERO, sent: VecDeque::new(), dropped: 0 };
         let mut ports = Ports::new(below, vec![T::shared(config, site)]);
         ports.push(T::port(config, &port_site), site.network.link(link).from_port, site.line_rate(), (), ());

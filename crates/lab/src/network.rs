@@ -67,6 +67,7 @@ pub(crate) fn check_paths(network: &Network, routing: Routing, transport: &str, 
     }
     let found = match routing {
         Routing::SprayRandom => "spray_random",
+        Routing::SprayLabelled => "spray_labelled",
         Routing::SprayRoundRobin => "spray_round_robin",
         Routing::Ecmp => "ecmp",
         Routing::EcmpSymmetric => "ecmp_symmetric",
@@ -81,15 +82,16 @@ mod tests {
 
     use super::*;
 
-    const MODES: [Routing; 4] = [Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
+    const MODES: [Routing; 5] =
+        [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
 
     #[test]
     fn routing_that_does_not_give_what_a_transport_needs_is_refused() {
         let network = topology::fat_tree(4, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward);
         let refused = |need| MODES.map(|routing| check_paths(&network, routing, "guided", need).is_err());
-        assert_eq!(refused(PathNeed::Any), [false; 4]);
-        assert_eq!(refused(PathNeed::One), [true, true, false, false]);
-        assert_eq!(refused(PathNeed::Symmetric), [true, true, true, false]);
+        assert_eq!(refused(PathNeed::Any), [false; 5]);
+        assert_eq!(refused(PathNeed::One), [true, true, true, false, false]);
+        assert_eq!(refused(PathNeed::Symmetric), [true, true, true, true, false]);
         let error = check_paths(&network, Routing::Ecmp, "guided", PathNeed::Symmetric).unwrap_err().to_string();
         let expected = "found \"ecmp\", but guided needs the same path for a flow's packets in both directions; \
                         it must be \"ecmp_symmetric\" in this network";

@@ -36,6 +36,7 @@ fn table() {
             let routing = match name {
                 "pase" => "ecmp",
                 "pdq" | "d3" => "ecmp_symmetric",
+                "ndp" => "spray_labelled",
                 _ => "spray_round_robin",
             };
             let keys = ["transport.name=", "workload.load=", "fabric.buffer=", "fabric.routing="];

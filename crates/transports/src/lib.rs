@@ -8,6 +8,7 @@ pub mod d3;
 pub mod disciplines;
 pub mod fastpass;
 pub mod las;
+pub mod ndp;
 pub mod pase;
 pub mod pdq;
 pub mod pfabric;
@@ -112,6 +113,7 @@ macro_rules! for_each_transport {
             $crate::pfabric::PFabric,
             $crate::phost::PHost,
             $crate::fastpass::Fastpass,
+            $crate::ndp::Ndp,
             $crate::pdq::Pdq,
             $crate::d3::D3,
         }

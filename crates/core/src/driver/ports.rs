@@ -1,6 +1,8 @@
 //! The ports' side of a driver.
 
-use crate::{Dequeue, Discipline, DropReason, Effects, LinkId, NodeId, PacketId, Pool, PortCall, PortNumber, Rate, Time};
+use crate::{
+    Dequeue, Discipline, DropReason, Effects, LinkId, NodeId, Onward, PacketId, Pool, PortCall, PortNumber, Rate, Time,
+};
 
 /// What egress ports send on: the clock, the packets, the links, and the accounts of what happens. `LinkId` names a link and its egress
 /// port.
@@ -19,6 +21,8 @@ pub trait LinkLayer<H> {
     fn node(line: &Self::Line) -> NodeId;
     /// The link that another port of the node sends on.
     fn sibling(&self, line: &Self::Line, number: PortNumber) -> LinkId;
+    /// The link on which a port's node sends a packet that it got back from this port. The packet is not for the node itself.
+    fn route(&mut self, link: LinkId, line: &Self::Line, id: PacketId) -> LinkId;
     /// Sends a packet over a free link of this rate. Returns when the link is free again.
     fn transmit(&mut self, link: LinkId, rate: Rate, line: &Self::Line, books: &mut Self::Books, id: PacketId) -> Time;
     /// Makes [`Ports::serve_now`] be called at this time, if [`Ports::is_due`] then.
@@ -103,6 +107,22 @@ impl<P, L, B> EgressPort<P, L, B> {
         }
     }
 
+    /// Takes a packet that the port gives away out of the queue, and returns where it goes.
+    fn hand_over<H, K>(&mut self, link: LinkId, id: PacketId, onward: Onward, link_layer: &mut K) -> Errand
+    where
+        K: LinkLayer<H, Line = L, Books = B>,
+    {
+        let packet = &link_layer.pool()[id];
+        debug_assert_ne!(packet.dst, K::node(&self.line), "a packet does not return to its own node");
+        let bytes = i64::from(packet.size_bytes);
+        self.queue_changes(-1, -bytes, link_layer);
+        let to = match onward {
+            Onward::Port(port) => link_layer.sibling(&self.line, port),
+            Onward::Route => link_layer.route(link, &self.line, id),
+        };
+        Errand::Enqueue(to, id, self.number)
+    }
+
     /// Schedules service of the port at `at`, unless an earlier service is pending.
     #[inline]
     fn serve_by<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, at: Time, link_layer: &mut K) {
@@ -142,14 +162,23 @@ pub struct Ports<H, P: Discipline<H>, K: LinkLayer<H>> {
     egress_ports: Vec<EgressPort<P, K::Line, K::Books>>,
     shared: Vec<P::Shared>,
     effects: Effects,
-    /// Ports that were woken by another port of their node and are not yet served.
-    woken: Vec<LinkId>,
+    /// What ports want of other ports of their nodes, and have not got yet. The last one is carried out first.
+    errands: Vec<Errand>,
+}
+
+/// What a port wants of another port of its node.
+#[derive(Clone, Copy)]
+enum Errand {
+    /// Serve this port.
+    Serve(LinkId),
+    /// Let a packet arrive at this port, from the port with this number.
+    Enqueue(LinkId, PacketId, PortNumber),
 }
 
 impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     /// No ports yet. `shared` holds what the ports of each node share, by the node's index.
     pub fn new(link_layer: K, shared: Vec<P::Shared>) -> Self {
-        Ports { link_layer, egress_ports: Vec::new(), shared, effects: Effects::default(), woken: Vec::new() }
+        Ports { link_layer, egress_ports: Vec::new(), shared, effects: Effects::default(), errands: Vec::new() }
     }
 
     /// Adds the port of the link whose index is the number of ports so far.
@@ -232,7 +261,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     fn transmit_with_effects(&mut self, link: LinkId, id: PacketId) {
         self.apply_effects(link);
         self.egress_ports[link.index()].transmit(link, id, &mut self.link_layer);
-        self.serve_woken();
+        self.run_errands();
     }
 
     fn enqueue_and_serve(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
@@ -245,16 +274,20 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         }
         self.link_layer.queued(&mut self.egress_ports[link.index()].books);
         self.serve_or_schedule(link);
-        if !self.woken.is_empty() {
-            self.serve_woken();
+        if !self.errands.is_empty() {
+            self.run_errands();
         }
     }
 
-    /// Serves the ports that disciplines woke. It is called after the event that woke them is complete.
+    /// Serves the ports that disciplines woke, and gives them the packets that were handed over. It is called after the event that caused
+    /// this is complete.
     #[cold]
-    fn serve_woken(&mut self) {
-        while let Some(sibling) = self.woken.pop() {
-            self.serve_or_schedule(sibling);
+    fn run_errands(&mut self) {
+        while let Some(errand) = self.errands.pop() {
+            match errand {
+                Errand::Serve(link) => self.serve_or_schedule(link),
+                Errand::Enqueue(link, id, ingress) => self.enqueue(link, id, ingress),
+            }
         }
     }
 
@@ -292,7 +325,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     fn serve_with_effects(&mut self, link: LinkId, choice: Dequeue) {
         self.apply_effects(link);
         self.egress_ports[link.index()].carry_out(link, choice, &mut self.link_layer);
-        self.serve_woken();
+        self.run_errands();
     }
 
     /// Gives a link frame to the port that it is addressed to, and serves that port.
@@ -307,16 +340,15 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.serve_or_schedule(link);
         // A paused NIC did not take its endpoint's packets, so it must be served again.
         self.schedule_pull(link);
-        self.serve_woken();
+        self.run_errands();
     }
 
     /// Applies the side effects of a call on a discipline.
     #[cold]
     #[inline(never)]
     fn apply_effects(&mut self, link: LinkId) {
-        let mut effects = std::mem::take(&mut self.effects);
-        let egress = &mut self.egress_ports[link.index()];
-        let link_layer = &mut self.link_layer;
+        let Ports { link_layer, egress_ports, effects, errands, .. } = self;
+        let egress = &mut egress_ports[link.index()];
         for (id, payload, size_bytes) in effects.duplicated.drain(..) {
             egress.queue_changes(1, i64::from(size_bytes), link_layer);
             link_layer.duplicated(id, payload);
@@ -326,14 +358,16 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
             link_layer.trimmed(&mut egress.books, id, payload);
         }
         link_layer.marked(&mut egress.books, std::mem::take(&mut effects.marked));
-        self.woken.extend(effects.woken.drain(..).map(|port| link_layer.sibling(&egress.line, port)));
+        errands.extend(effects.woken.drain(..).map(|port| Errand::Serve(link_layer.sibling(&egress.line, port))));
+        for (id, onward) in effects.handed_over.drain(..).rev() {
+            errands.push(egress.hand_over(link, id, onward, link_layer));
+        }
         for (id, why) in effects.dropped.drain(..) {
             let bytes = i64::from(link_layer.pool()[id].size_bytes);
             egress.queue_changes(-1, -bytes, link_layer);
             link_layer.drop_packet(link, &mut egress.books, id, why);
         }
         effects.any = false;
-        self.effects = effects;
     }
 
     /// Removes a packet that was lost on a link.

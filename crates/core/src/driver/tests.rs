@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    Bytes, Dequeue, Discipline, DropReason, Duration, Ecn, Endpoint, Event, Flow, FlowId, LinkId, NodeId, Packet, PacketId,
-    Pool, PortCall, PortNumber, Rate, Time,
+    Bytes, Dequeue, Discipline, DropReason, Duration, Ecn, Endpoint, Event, Flow, FlowId, LinkId, NodeId, Onward, Packet,
+    PacketId, Pool, PortCall, PortNumber, Rate, Time,
 };
 
 const NOW: Time = Time::from_ps(1000);
@@ -191,6 +191,7 @@ mod ports {
         passes: bool,
         drops: bool,
         wakes: Option<PortNumber>,
+        gives: Option<Onward>,
         queue: Vec<PacketId>,
     }
 
@@ -212,6 +213,11 @@ mod ports {
             }
             if let Some(other) = self.wakes {
                 call.wake(other);
+            }
+            match self.gives {
+                Some(Onward::Port(other)) => return call.hand_over(id, other),
+                Some(Onward::Route) => return call.send_back(id),
+                None => {}
             }
             self.queue.push(id);
         }
@@ -268,6 +274,10 @@ mod ports {
         fn sibling(&self, (): &(), number: PortNumber) -> LinkId {
             LinkId(u32::from(number.0))
         }
+        /// Packets for node 7 leave over link 1, others over link 0.
+        fn route(&mut self, _: LinkId, (): &(), id: PacketId) -> LinkId {
+            LinkId(u32::from(self.pool[id].dst == NodeId(7)))
+        }
         fn transmit(&mut self, link: LinkId, _: Rate, (): &(), (): &mut (), id: PacketId) -> Time {
             self.sent.push((self.pool[id].flow.0, link.0, self.now));
             self.pool.remove(id);
@@ -323,7 +333,7 @@ mod ports {
     }
 
     fn fifo() -> Scripted {
-        Scripted { act: Act::Fifo, passes: false, drops: false, wakes: None, queue: Vec::new() }
+        Scripted { act: Act::Fifo, passes: false, drops: false, wakes: None, gives: None, queue: Vec::new() }
     }
 
     #[test]
@@ -372,6 +382,25 @@ mod ports {
         node.arrive(2, 0, 1);
         assert_eq!(node.calls(), "pass at 0 from 1, enqueue at 0 from 1, dequeue at 0 from local, dequeue at 1 from local");
         assert_eq!(node.sent(), [(2, 0, 1000), (1, 1, 1000)]);
+    }
+
+    /// A port gives its packet to the other port of the node, by number or because the other port leads back to the packet's source. The
+    /// packet arrives there as if it had come in by the first port, and leaves at once.
+    #[test]
+    fn a_packet_that_is_given_away_arrives_at_the_other_port() {
+        for (gives, ends) in [(Onward::Port(PortNumber(1)), (7, 9)), (Onward::Route, (9, 7))] {
+            let mut node = Node::new([Scripted { gives: Some(gives), ..fifo() }, Scripted { act: Act::Hold, ..fifo() }]);
+            let id = node.0.link_layer.pool.insert(Packet { src: NodeId(7), ..packet(1, NodeId(9)) });
+            node.0.enqueue(LinkId(0), id, PortNumber(5));
+            let first = "pass at 0 from 5, enqueue at 0 from 5, dequeue at 0 from local";
+            assert_eq!(node.calls(), format!("{first}, pass at 1 from 0, enqueue at 1 from 0, dequeue at 1 from local"));
+            let packet = &node.0.link_layer.pool[id];
+            assert_eq!((packet.src.0, packet.dst.0), ends);
+            assert_eq!(node.0.link_layer.queued, 1, "it left one queue and is in the other");
+            node.0.discipline_mut(LinkId(1)).act = Act::Fifo;
+            node.0.serve_now(LinkId(1));
+            assert_eq!((node.sent(), node.0.link_layer.queued), (vec![(1, 1, 1000)], 0));
+        }
     }
 
     /// A link frame opens a paused port: the port is served, and a NIC takes packets again.

@@ -9,7 +9,8 @@ use crate::common::blast::{Blast, Header, Plain};
 use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, setup, shapes, watch};
 use crate::common::watch::Log;
 
-const MODES: [Routing; 4] = [Routing::SprayRandom, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
+const MODES: [Routing; 5] =
+    [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
 
 #[test]
 fn every_mode_delivers_everything_by_shortest_paths() {
@@ -70,8 +71,10 @@ fn hashing_keeps_a_flow_together_and_spraying_shares_it_out() {
         match routing {
             Routing::Ecmp | Routing::EcmpSymmetric => assert_eq!(shares, [0, 0, 0, 1000]),
             Routing::SprayRoundRobin => assert_eq!(shares, [250; 4]),
-            // Four standard deviations of a binomial distribution: √(1000 × ¼ × ¾) = 13.7.
-            Routing::SprayRandom => assert!(shares.iter().all(|share| share.abs_diff(250) < 55), "{shares:?}"),
+            // Four standard deviations of a binomial distribution: √(1000 × ¼ × ¾) = 13.7. These packets have no labels.
+            Routing::SprayRandom | Routing::SprayLabelled => {
+                assert!(shares.iter().all(|share| share.abs_diff(250) < 55), "{shares:?}");
+            }
         }
     }
 }

@@ -117,7 +117,7 @@ fn faults_do_not_leak_shared_memory() {
             .map(|host| {
                 let link: LinkId = network.ports(NodeId(host))[0].reverse();
                 let memory = Memory::PerSwitch { bytes: Bytes::new(20_000), alpha: 1.0 };
-                let site = PortSite { link, network: &network, wire: WireProfile::IP_1500, memory };
+                let site = PortSite { link, network: &network, wire: WireProfile::IP_1500, memory, seed: 1 };
                 Faulty::new(EcnPriority::new(&config, 8, &site), &site, EVERY_FAULT.to_vec(), 7)
             })
             .collect();

@@ -5,6 +5,7 @@ mod common;
 mod d3;
 mod equals;
 mod fastpass;
+mod ndp;
 mod pdq;
 mod pfabric;
 mod phost;

@@ -6,6 +6,7 @@ use flowloom_transports::d3::{self, D3};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::las::Las;
+use flowloom_transports::ndp::{self, Ndp, PullOrder};
 use flowloom_transports::pase::{self, Pase};
 use flowloom_transports::pdq::Pdq;
 use flowloom_transports::pfabric::PFabric;
@@ -111,6 +112,8 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     survives::<PFabric>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("pfabric");
     survives::<Fastpass>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("fastpass");
     survives::<Las>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("las");
+    let labelled = SimSetup { routing: Routing::SprayLabelled, ..setup.clone() };
+    survives::<Ndp>(&Default::default(), labelled, flows.clone(), &faults).expect("ndp");
     let symmetric = SimSetup { routing: Routing::EcmpSymmetric, ..setup.clone() };
     survives::<Pdq>(&Default::default(), symmetric, flows.clone(), &faults).expect("pdq");
     let one_path = SimSetup { routing: Routing::Ecmp, ..setup.clone() };
@@ -186,6 +189,28 @@ proptest! {
     #[test]
     fn las_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
         survives::<Las>(&Default::default(), setup, flows, &faults)?;
+    }
+
+    /// With small queues, so that headers return too, and with long and short packets.
+    #[test]
+    fn ndp_on_small_networks_with_every_fault(
+        (setup, flows, faults) in small_network(),
+        data_queue in 1_u32..9,
+        header_memory in 0.1..1.0,
+        return_to_sender in any::<bool>(),
+        labelled in any::<bool>(),
+        jumbo in any::<bool>(),
+    ) {
+        let config = ndp::Config {
+            data_queue,
+            header_memory,
+            return_to_sender,
+            pull_order: if labelled { PullOrder::Srpt } else { PullOrder::Fair },
+            ..ndp::Config::default()
+        };
+        let routing = if labelled { Routing::SprayLabelled } else { setup.routing };
+        let wire = if jumbo { WireProfile::JUMBO_9000 } else { setup.wire };
+        survives::<Ndp>(&config, SimSetup { routing, wire, ..setup }, flows, &faults)?;
     }
 
     #[test]

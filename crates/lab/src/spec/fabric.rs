@@ -90,6 +90,9 @@ pub enum WirePreset {
     /// 1000 B packets with 40 B of header (PASE, as ns-2 counts).
     #[serde(rename = "ns2_1000")]
     Ns21000,
+    /// 9000 B packets with 64 B of header, and 64 B control packets (NDP). `buffer` must hold one.
+    #[serde(rename = "jumbo_9000")]
+    Jumbo9000,
 }
 
 impl WirePreset {
@@ -99,6 +102,7 @@ impl WirePreset {
             WirePreset::Ip1500 => WireProfile::IP_1500,
             WirePreset::Ethernet1538 => WireProfile::ETHERNET_1538,
             WirePreset::Ns21000 => WireProfile::NS2_1000,
+            WirePreset::Jumbo9000 => WireProfile::JUMBO_9000,
         }
     }
 }
@@ -109,6 +113,8 @@ impl WirePreset {
 pub enum RoutingMode {
     /// Each packet takes one of them independently and uniformly.
     SprayRandom,
+    /// Senders whose transport labels packets with paths choose (NDP). Other packets take one independently and uniformly.
+    SprayLabelled,
     /// Each packet takes the next one in turn, from a random start.
     SprayRoundRobin,
     /// A hash of the flow decides, so that a flow keeps its path.
@@ -121,6 +127,7 @@ impl From<RoutingMode> for Routing {
     fn from(mode: RoutingMode) -> Routing {
         match mode {
             RoutingMode::SprayRandom => Routing::SprayRandom,
+            RoutingMode::SprayLabelled => Routing::SprayLabelled,
             RoutingMode::SprayRoundRobin => Routing::SprayRoundRobin,
             RoutingMode::Ecmp => Routing::Ecmp,
             RoutingMode::EcmpSymmetric => Routing::EcmpSymmetric,

@@ -1,7 +1,8 @@
 //! Drives the ports of one node in a test.
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, DropReason, Ecn, Effects, FlowId, NodeId, Packet, Pool, PortCall, PortNumber, Rate, Time,
+    Bytes, Dequeue, Discipline, DropReason, Ecn, Effects, FlowId, NodeId, Onward, Packet, Pool, PortCall, PortNumber, Rate,
+    Time,
 };
 
 /// A packet of `size` bytes. Its flow identifies it.
@@ -112,6 +113,27 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         let dropped = std::mem::take(&mut self.effects.dropped);
         let named = dropped.iter().map(|(id, why)| (self.pool[*id].flow.0, *why)).collect();
         for (id, _) in dropped {
+            self.pool.remove(id);
+        }
+        named
+    }
+
+    /// All packets that were trimmed since the last call.
+    pub(crate) fn trimmed(&mut self) -> Vec<Packet<H>>
+    where
+        H: Copy,
+    {
+        std::mem::take(&mut self.effects.trimmed).into_iter().map(|(id, ..)| self.pool[id]).collect()
+    }
+
+    /// Removes and returns all packets that were given to other ports since the last call.
+    pub(crate) fn handed_over(&mut self) -> Vec<(Packet<H>, Onward)>
+    where
+        H: Copy,
+    {
+        let given = std::mem::take(&mut self.effects.handed_over);
+        let named = given.iter().map(|(id, onward)| (self.pool[*id], *onward)).collect();
+        for (id, _) in given {
             self.pool.remove(id);
         }
         named

@@ -6,7 +6,7 @@ use crate::disciplines::rig::{Rig, packet};
 
 fn port(config: EcnConfig, classes: u8, memory: Memory) -> EcnPriority {
     let network = Network::new(1, Switching::StoreAndForward);
-    let site = PortSite { link: LinkId(0), network: &network, wire: WireProfile::IP_1500, memory };
+    let site = PortSite { link: LinkId(0), network: &network, wire: WireProfile::IP_1500, memory, seed: 1 };
     EcnPriority::new(&config, classes, &site)
 }
 

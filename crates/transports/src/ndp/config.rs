@@ -1,0 +1,135 @@
+//! Parameters of NDP, each with where it comes from.
+
+use flowloom_core::{Bytes, Duration, Rate, WireProfile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Checked, Conditions, quantity, span_of};
+
+/// Which flow a receiver pulls from next (§3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PullOrder {
+    /// Flows take turns.
+    Fair,
+    /// The flow with the fewest missing packets comes first, then the one that came first.
+    Srpt,
+}
+
+/// Parameters of NDP. `fabric.buffer` has no effect on it, because its ports have memories of their own sizes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How many packets a flow sends at once, at line rate (§3). It should cover a bandwidth-delay product. The default is what the paper
+    /// uses for large simulations, with packets of 9000 B.
+    #[schemars(range(min = 1, max = 65536))]
+    pub initial_window: u32,
+    /// How many data packets wait in a switch port at most (§3.1: 8). The packet that is being sent does not count.
+    #[schemars(range(min = 1, max = 65536))]
+    pub data_queue: u32,
+    /// The memory for headers and control packets at a switch port, as a multiple of the memory of `data_queue` full packets. The paper
+    /// (§3.1) gives both as much; in the authors' simulator, this is 2.
+    #[schemars(range(min = 0.001, max = 1000))]
+    pub header_memory: f64,
+    /// While data waits too, a switch port sends this many headers and control packets for each data packet (§3.1: 10).
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub headers_per_data: u32,
+    /// Whether a header that finds its queue full goes back to its sender. If not, it is dropped.
+    pub return_to_sender: bool,
+    /// Which flow a receiver pulls from next.
+    pub pull_order: PullOrder,
+    /// The share of the receiver's link that pulls ask for. With 1, there is one pull in the time of a full packet and of a control packet.
+    #[schemars(range(min = 0.01, max = 10))]
+    pub pull_rate: f64,
+    /// Whether an acknowledgement carries the pull if the receiver may pull at once. If not, or while pulls wait, a pull is a packet of
+    /// its own.
+    pub pull_in_answer: bool,
+    /// A packet is sent again this long after it was sent, if nothing has been heard of it, and a receiver repeats its last pull if nothing
+    /// follows it for as long. Both double with each repetition. It must exceed the longest wait in full queues. In an incast over
+    /// links of 10 Gb/s, a header can wait for 1 ms at one port, since each ten headers let one packet of 9000 B go first.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100s"))]
+    pub rto: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            initial_window: 30,
+            data_queue: 8,
+            header_memory: 1.0,
+            headers_per_data: 10,
+            return_to_sender: true,
+            pull_order: PullOrder::Fair,
+            pull_rate: 1.0,
+            pull_in_answer: true,
+            rto: Duration::from_ms(5),
+        }
+    }
+}
+
+impl Config {
+    /// Bytes of headers and control packets that wait in a switch port at most.
+    pub(super) fn header_queue(&self, wire: &WireProfile) -> u64 {
+        let memory = wire.full * u64::from(self.data_queue);
+        (memory.get() as f64 * self.header_memory) as u64
+    }
+}
+
+impl Checked for Config {
+    fn check(&self) -> Result<(), String> {
+        for (name, value) in [("header_memory", self.header_memory), ("pull_rate", self.pull_rate)] {
+            if !value.is_finite() || value <= 0.0 {
+                return Err(format!("{name}: found {value}; it must be a positive number, such as 1"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
+        let (found, least) = (self.header_queue(&conditions.wire), conditions.wire.control);
+        if found < least.get() {
+            let (found, name) = (Bytes::new(found), conditions.wire.name);
+            let value = self.header_memory;
+            return Err(format!(
+                "header_memory: found {value}, which gives {found}; a control packet of {name} has {least}; raise it"
+            ));
+        }
+        conditions.host_rates().into_iter().try_for_each(|rate| Spans::new(self, rate, &conditions.wire).map(drop))
+    }
+
+    fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
+        self.rto * (1 << DOUBLINGS_MAX)
+    }
+}
+
+/// Timeouts double at most this many times.
+pub(super) const DOUBLINGS_MAX: u32 = 6;
+/// It is assumed that this many packets in a row, one per timeout, are never all lost.
+pub(super) const SILENT_RETRIES: u32 = 16;
+
+/// The configuration's times at one host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spans {
+    /// The time from one pull to the next: that of a full packet and a control packet, so that pulled packets do not fill a link on which
+    /// headers and answers come too.
+    pub slot: Duration,
+    pub rto: Duration,
+    /// How long after a flow's end its receiver must remember it.
+    pub time_wait: Duration,
+}
+
+impl Spans {
+    /// # Errors
+    /// If a span is 0 or too long for a run. The message names the key.
+    pub fn new(config: &Config, rate: Rate, wire: &WireProfile) -> Result<Spans, String> {
+        let slot = rate.transmit_time(wire.full + wire.control).checked_scale(1.0 / config.pull_rate);
+        let time_wait = config.rto.checked_mul(u64::from(SILENT_RETRIES) << DOUBLINGS_MAX);
+        Ok(Spans { slot: span_of("pull_rate", slot)?, rto: config.rto, time_wait: span_of("rto", time_wait)? })
+    }
+
+    /// The timeout after this many doublings.
+    pub fn timeout(&self, doublings: u32) -> Duration {
+        self.rto * (1 << doublings.min(DOUBLINGS_MAX))
+    }
+}

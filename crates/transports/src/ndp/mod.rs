@@ -1,0 +1,40 @@
+#![doc = include_str!("README.md")]
+
+mod config;
+mod header;
+mod host;
+mod paths;
+mod port;
+mod receiver;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, NoControl, PortSite, Site, Transport};
+
+pub use config::{Config, PullOrder};
+pub use header::{Header, Part};
+pub use host::Host;
+pub use port::Port;
+
+/// NDP.
+pub enum Ndp {}
+
+impl Transport for Ndp {
+    const NAME: &'static str = "ndp";
+    const ABOUT: &'static str = "switches trim payloads, receivers pull packets, senders spray them (SIGCOMM 2017)";
+    const NIC: Nic = Nic::Pulled;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = Port;
+    type Control = NoControl<Header>;
+
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+
+    fn port(config: &Config, site: &PortSite<'_>) -> Port {
+        Port::new(config, site)
+    }
+}

@@ -1,0 +1,271 @@
+//! NDP's sending side (§3.2): the first window without asking, then one packet per pull.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use flowloom_core::{Bytes, Event, Flow, FlowId, NodeId, Packet, Paths, Site, Time};
+
+use super::config::Spans;
+use super::header::{Header, Part};
+use super::host::Rules;
+use super::paths::PathDeck;
+use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RandomStream, RangeSet};
+
+/// A flow that this node sends.
+struct Sending {
+    dst: NodeId,
+    size: Bytes,
+    packets: u32,
+    /// All packets below this one have been sent at least once.
+    next: u32,
+    acked: RangeSet,
+    /// Packets to send again, lowest first. Some may have been acknowledged since.
+    refused: BinaryHeap<Reverse<u32>>,
+    /// Packets that were sent and not answered, and when each times out, in the order of sending and of timeouts. A window of them is short
+    /// enough to be searched.
+    unanswered: VecDeque<(Time, u32)>,
+    /// How many packets may be sent now. A pull that finds nothing to send is kept: on another path, it may have overtaken the NACK that
+    /// it belongs to.
+    allowance: u32,
+    /// The largest numbers of pulls sent, and sent or waiting, that the receiver has told.
+    pulls: u32,
+    queued: u32,
+    /// Timeouts in a row without any sign of the receiver. Packets that are sent together and time out together count once.
+    timeouts: u32,
+    /// When the last of them was counted.
+    counted: Time,
+    paths: PathDeck,
+}
+
+impl Sending {
+    fn may_send(&self) -> bool {
+        self.allowance > 0 && (self.next < self.packets || !self.refused.is_empty())
+    }
+
+    /// The packet to send next, and whether it was sent before.
+    fn next_packet(&mut self) -> Option<(u32, bool)> {
+        while let Some(Reverse(number)) = self.refused.pop() {
+            if !self.acked.contains(number) {
+                return Some((number, true));
+            }
+        }
+        let number = self.next;
+        (number < self.packets).then(|| {
+            self.next += 1;
+            (number, false)
+        })
+    }
+
+    /// Takes note that there is an answer to a packet. Returns whether there was none before.
+    fn answered(&mut self, number: u32) -> bool {
+        let place = self.unanswered.iter().position(|(_, other)| *other == number);
+        place.and_then(|place| self.unanswered.remove(place)).is_some()
+    }
+
+    /// When the first unanswered packet times out; [`Time::MAX`] if there is none.
+    fn due(&self) -> Time {
+        self.unanswered.front().map_or(Time::MAX, |(due, _)| *due)
+    }
+
+    /// Removes the next packet that is due, to send it again. Counts a timeout if the packet was sent since the last one.
+    fn time_out(&mut self, now: Time, spans: &Spans) -> bool {
+        let Some((due, number)) = self.unanswered.front().copied().filter(|(due, _)| *due <= now) else { return false };
+        self.unanswered.pop_front();
+        self.refused.push(Reverse(number));
+        self.allowance = self.allowance.saturating_add(1);
+        if self.timeouts == 0 || due >= self.counted + spans.timeout(self.timeouts) {
+            self.timeouts = self.timeouts.saturating_add(1);
+            self.counted = now;
+        }
+        true
+    }
+}
+
+pub(super) struct Sender {
+    flows: FlowTable<Sending>,
+    /// Flows that may send, by turn.
+    ready: IndexedHeap<u64>,
+    turns: u64,
+    /// The timers of flows with unanswered packets. A timer may be earlier than it should; it is postponed when it expires.
+    timers: IndexedHeap<Time>,
+    /// Where labels choose paths, the network's paths.
+    paths: Option<Paths>,
+    source: NodeId,
+    random: RandomStream,
+}
+
+impl Sender {
+    pub fn new(site: &Site<'_>) -> Sender {
+        Sender {
+            flows: FlowTable::default(),
+            ready: IndexedHeap::default(),
+            turns: 0,
+            timers: IndexedHeap::default(),
+            paths: site.paths.cloned(),
+            source: site.node,
+            random: RandomStream::new(site.seed),
+        }
+    }
+
+    pub fn open(&mut self, flow: &Flow, rules: &Rules) {
+        let packets = rules.framing.packets(flow.size);
+        let labels = self.paths.as_ref().and_then(|paths| paths.labels(self.source, flow.dst));
+        let slot = self.flows.insert(
+            flow.id,
+            Sending {
+                dst: flow.dst,
+                size: flow.size,
+                packets,
+                next: 0,
+                acked: RangeSet::default(),
+                refused: BinaryHeap::new(),
+                unanswered: VecDeque::new(),
+                allowance: rules.initial_window.min(packets),
+                pulls: 0,
+                queued: 0,
+                timeouts: 0,
+                counted: Time::ZERO,
+                paths: PathDeck::new(labels.unwrap_or(0)),
+            },
+        );
+        self.enlist(slot);
+    }
+
+    /// Gives a flow a turn if it may send and has none.
+    fn enlist(&mut self, slot: u32) {
+        if self.flows[slot].may_send() && !self.ready.contains(slot) {
+            self.turns += 1;
+            self.ready.set(slot, self.turns);
+        }
+    }
+
+    /// The flow's receiver lives: its timeouts are short again.
+    fn heard(&mut self, now: Time, slot: u32, rules: &Rules) {
+        let flow = &mut self.flows[slot];
+        if std::mem::take(&mut flow.timeouts) == 0 || flow.unanswered.is_empty() {
+            return;
+        }
+        let latest = now + rules.spans.timeout(0);
+        flow.unanswered.iter_mut().for_each(|(due, _)| *due = latest.min(*due));
+        let due = flow.due();
+        self.timers.set(slot, due);
+    }
+
+    /// After packets were answered: enlists the flow, and removes its timer if it needs none.
+    fn settle(&mut self, slot: u32) {
+        if self.flows[slot].unanswered.is_empty() {
+            self.timers.remove(slot);
+        }
+        self.enlist(slot);
+    }
+
+    /// Handles the receiver's counts of pulls. They only grow, so a lost pull is replaced by the next.
+    pub fn pulled(&mut self, now: Time, flow: FlowId, pulls: u32, queued: u32, rules: &Rules) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        self.heard(now, slot, rules);
+        let flow = &mut self.flows[slot];
+        flow.queued = flow.queued.max(queued);
+        if pulls > flow.pulls {
+            flow.allowance = flow.allowance.saturating_add(pulls - flow.pulls);
+            flow.pulls = pulls;
+            self.enlist(slot);
+        }
+    }
+
+    /// Handles an ACK. Returns whether the flow is complete now.
+    pub fn acknowledged(&mut self, flow: FlowId, number: u32, cumulative: u32) -> bool {
+        let Some(slot) = self.flows.slot_of(flow) else { return false };
+        let state = &mut self.flows[slot];
+        if number < state.next {
+            state.answered(number);
+            state.acked.insert(number);
+        }
+        let cumulative = cumulative.min(state.next);
+        if cumulative > state.acked.first_missing() {
+            // ACKs were lost.
+            state.acked.insert_below(cumulative);
+            state.unanswered.retain(|(_, number)| *number >= cumulative);
+        }
+        if !state.acked.is_complete(state.packets) {
+            self.settle(slot);
+            return false;
+        }
+        self.flows.remove(slot);
+        self.ready.remove(slot);
+        self.timers.remove(slot);
+        true
+    }
+
+    /// Handles a NACK: the packet is sent again when a pull comes.
+    pub fn refused(&mut self, flow: FlowId, number: u32) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let state = &mut self.flows[slot];
+        if state.answered(number) {
+            state.refused.push(Reverse(number));
+            self.settle(slot);
+        }
+    }
+
+    /// Handles a header that a switch has returned (§3.2). Its packet waits for a pull like one that was refused. Only if no pull is on its
+    /// way or waiting at the receiver, and no packet is under way that will cause one, it is sent again at once.
+    pub fn returned(&mut self, now: Time, flow: FlowId, number: u32, rules: &Rules) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        self.heard(now, slot, rules);
+        let state = &mut self.flows[slot];
+        if state.answered(number) {
+            state.refused.push(Reverse(number));
+            if state.unanswered.is_empty() && state.queued <= state.pulls {
+                state.allowance = state.allowance.saturating_add(1);
+            }
+            self.settle(slot);
+        }
+    }
+
+    /// Whether [`Sender::data`] may have a packet.
+    #[inline]
+    pub fn may_send(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The next data packet. Flows take turns.
+    pub fn data(&mut self, now: Time, rules: &Rules) -> Option<Packet<Header>> {
+        while let Some((_, slot)) = self.ready.pop() {
+            let id = self.flows.flow_of(slot);
+            let flow = &mut self.flows[slot];
+            let Some((number, again)) = flow.next_packet() else { continue };
+            let path = flow.paths.draw(&mut self.random);
+            let header = Header::Data { part: Part::Whole, path, number, packets: flow.packets };
+            let mut packet = rules.framing.data(id, flow.dst, flow.size, number, header);
+            packet.class = 1;
+            packet.retransmission = again;
+            flow.allowance -= 1;
+            flow.unanswered.push_back((now + rules.spans.timeout(flow.timeouts), number));
+            if flow.unanswered.len() == 1 {
+                let due = flow.due();
+                self.timers.set(slot, due);
+            }
+            self.enlist(slot);
+            return Some(packet);
+        }
+        None
+    }
+
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.timers.peek().map(|(at, _)| at)
+    }
+
+    /// Sends packets again that were not answered in time, without waiting for pulls.
+    pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
+        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due()) {
+            let flow = &mut self.flows[slot];
+            let before = flow.timeouts;
+            while flow.time_out(now, &rules.spans) {}
+            let (in_a_row, due) = (flow.timeouts, flow.due());
+            self.timers.set(slot, due);
+            if in_a_row > before {
+                out.events.push_back(Event::TimedOut { flow: self.flows.flow_of(slot), in_a_row });
+            }
+            self.settle(slot);
+        }
+    }
+}
