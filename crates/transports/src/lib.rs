@@ -6,6 +6,7 @@
 
 pub mod d3;
 pub mod disciplines;
+pub mod expresspass;
 pub mod fastpass;
 pub mod las;
 pub mod pase;
@@ -114,6 +115,7 @@ macro_rules! for_each_transport {
             $crate::fastpass::Fastpass,
             $crate::pdq::Pdq,
             $crate::d3::D3,
+            $crate::expresspass::ExpressPass,
         }
     };
 }

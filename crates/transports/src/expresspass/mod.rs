@@ -1,0 +1,57 @@
+#![doc = include_str!("README.md")]
+
+mod config;
+mod feedback;
+mod header;
+mod host;
+mod receiver;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
+
+pub use config::{Config, Feedback};
+pub use header::Header;
+pub use host::Host;
+
+use crate::disciplines::{CreditLayout, CreditPort, Limit};
+
+/// ExpressPass.
+pub enum ExpressPass {}
+
+/// The class of credits. That of signals is 0.
+const CREDIT: u8 = 1;
+/// The class of data.
+const DATA: u8 = 2;
+
+impl Transport for ExpressPass {
+    const NAME: &'static str = "expresspass";
+    const ABOUT: &'static str = "receivers send credits, which every port limits to what the data they ask for leaves (SIGCOMM 2017)";
+    const NIC: Nic = Nic::Queued;
+    /// A port limits the credits for the data that crosses its link in the other direction.
+    const PATHS: PathNeed = PathNeed::Symmetric;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = CreditPort;
+    type Control = NoControl<Header>;
+
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+
+    /// Hosts limit their credits as switches do, so that a receiver of many flows asks for no more than its link can carry.
+    fn port(config: &Config, site: &PortSite<'_>) -> CreditPort {
+        let credits = |count: u32| site.wire.control * u64::from(count);
+        let layout = CreditLayout {
+            credit_queues: 1,
+            credit_limit: Limit::bytes(credits(config.credit_queue).get() as u32),
+            lifetime: None,
+            burst: credits(config.credit_burst),
+            data: &[Limit::NONE],
+            memory: site.memory.bytes(),
+        };
+        CreditPort::new(&layout, site.network.link(site.link).rate, &site.wire)
+    }
+}
