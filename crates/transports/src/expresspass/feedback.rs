@@ -89,14 +89,11 @@ impl Control {
         } else {
             self.weight = (self.weight / 2.0).max(rules.w_min);
             self.rising = false;
-            match rules.form {
-                Feedback::Paper => self.rate * (1.0 - loss) * (1.0 + target),
-                // The rate at which credits came through, and no more than before.
-                Feedback::Released => {
-                    let through = f64::from(outcomes.credits - outcomes.lost) * ratio(slot, outcomes.elapsed);
-                    (through * (1.0 + target)).min(self.rate)
-                }
-            }
+            // Algorithm 1 multiplies the rate by 1 - loss, which is the rate at which credits come through. The loss is known a round trip
+            // later, when the rate is another one: their product would lower the rate twice for one loss. So the rate at which credits came
+            // through is measured, as in the authors' simulator.
+            let through = f64::from(outcomes.credits - outcomes.lost) * ratio(slot, outcomes.elapsed);
+            (through * (1.0 + target)).min(self.rate)
         };
         self.rate = rate.max(ratio(slot, rtt)).min(most);
     }
@@ -146,9 +143,9 @@ mod tests {
         assert_near(control, 0.8, 0.5);
         update(&mut control, &rules, 80, 8); // a loss of 10 % is on target
         assert_near(control, 0.95, 0.5);
-        update(&mut control, &rules, 100, 30);
-        assert_near(control, 0.95 * 0.7 * 1.1, 0.25);
-        let rate = 0.95 * 0.7 * 1.1;
+        update(&mut control, &rules, 100, 30); // 70 of 100 slots
+        assert_near(control, 0.7 * 1.1, 0.25);
+        let rate = 0.7 * 1.1;
         update(&mut control, &rules, 70, 0);
         assert_near(control, 0.75 * rate + 0.25 * 1.1, 0.25);
         let rate = 0.75 * rate + 0.25 * 1.1;

@@ -43,12 +43,13 @@ impl Transport for ExpressPass {
 
     /// Hosts limit their credits as switches do, so that a receiver of many flows asks for no more than its link can carry.
     fn port(config: &Config, site: &PortSite<'_>) -> CreditPort {
-        let credits = |count: u32| site.wire.control * u64::from(count);
         let layout = CreditLayout {
             credit_queues: 1,
-            credit_limit: Limit::bytes(credits(config.credit_queue).get() as u32),
+            // A limit in bytes would drop more of the large credits than of the small ones, and those that are left would ask for more data
+            // than the link can carry beside them: 96.4 % instead of 94.8 % where most credits are dropped.
+            credit_limit: Limit::packets(config.credit_queue),
             lifetime: None,
-            burst: credits(config.credit_burst),
+            burst: site.wire.control * u64::from(config.credit_burst),
             data: &[Limit::NONE],
             memory: site.memory.bytes(),
         };
