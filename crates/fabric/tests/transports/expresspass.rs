@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use flowloom_core::{
-    Bytes, DropReason, Duration, Event, Flow, FlowId, LinkId, Memory, Network, NodeId, Packet, Rate, Time, WireProfile, topology,
+    Bytes, DropReason, Duration, Event, Flow, FlowId, LinkId, Memory, Network, NodeId, Packet, Rate, Time, WireProfile,
+    topology,
 };
 use flowloom_fabric::{Observer, PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::expresspass::{Config, ExpressPass, Feedback, Header};
@@ -105,7 +106,15 @@ impl Observer<Header> for Shares {
 /// Credits at a constant rate and at equal gaps, until the last packet.
 fn constant() -> Config {
     let (jitter, credit_spread) = (0.0, Bytes::ZERO);
-    Config { feedback: Feedback::Released, alpha: 1.0, ramp_packets: 1, jitter, credit_spread, early_stop: false, ..Config::default() }
+    Config {
+        feedback: Feedback::Released,
+        alpha: 1.0,
+        ramp_packets: 1,
+        jitter,
+        credit_spread,
+        early_stop: false,
+        ..Config::default()
+    }
 }
 
 /// A request, then a credit in each slot, of which each releases a packet.
@@ -183,7 +192,10 @@ fn credits_and_the_data_that_they_ask_for_keep_to_their_shares_in_any_window() {
         let nic = network.ports(NodeId(4))[0];
         for link in [to_middle, to_middle.reverse(), nic, nic.reverse()] {
             let of = |class: u8| -> Vec<(Time, u32)> {
-                log.on(link).filter(|(_, packet)| packet.class == class).map(|(time, packet)| (time, packet.size_bytes)).collect()
+                log.on(link)
+                    .filter(|(_, packet)| packet.class == class)
+                    .map(|(time, packet)| (time, packet.size_bytes))
+                    .collect()
             };
             let (credits, data) = (of(1), of(DATA));
             assert!(credits.len() > 1000 && data.len() > 1000, "{} and {}", credits.len(), data.len());

@@ -27,7 +27,8 @@ const DATA: u8 = 2;
 
 impl Transport for ExpressPass {
     const NAME: &'static str = "expresspass";
-    const ABOUT: &'static str = "receivers send credits, which every port limits to what the data they ask for leaves (SIGCOMM 2017)";
+    const ABOUT: &'static str =
+        "receivers send credits, which every port limits to what the data they ask for leaves (SIGCOMM 2017)";
     const NIC: Nic = Nic::Queued;
     /// A port limits the credits for the data that crosses its link in the other direction.
     const PATHS: PathNeed = PathNeed::Symmetric;

@@ -80,7 +80,15 @@ impl Receiver {
     }
 
     /// Handles a request for credits for `remaining` of a flow's `packets`. The first credit leaves at once.
-    pub fn request(&mut self, now: Time, packet: &Packet<Header>, packets: u32, remaining: u32, rules: &Rules, out: &mut Outbox<Header>) {
+    pub fn request(
+        &mut self,
+        now: Time,
+        packet: &Packet<Header>,
+        packets: u32,
+        remaining: u32,
+        rules: &Rules,
+        out: &mut Outbox<Header>,
+    ) {
         let flow = packet.flow;
         if self.reassembly.cumulative(now, flow, packets) >= packets {
             return out.packets.push_back(rules.framing.control(flow, packet.src, Header::Ack));
@@ -148,7 +156,17 @@ impl Receiver {
     }
 
     /// Handles packet `number` of a flow's `packets`, which answers the credit in `echo`.
-    pub fn data(&mut self, now: Time, packet: &Packet<Header>, number: u32, packets: u32, echo: Echo, rules: &Rules, out: &mut Outbox<Header>) {
+    #[allow(clippy::too_many_arguments)] // the fields of one packet
+    pub fn data(
+        &mut self,
+        now: Time,
+        packet: &Packet<Header>,
+        number: u32,
+        packets: u32,
+        echo: Echo,
+        rules: &Rules,
+        out: &mut Outbox<Header>,
+    ) {
         let flow = packet.flow;
         let Some(arrival) = self.reassembly.receive(now, packet, number, packets, &mut out.events) else { return };
         let (missing, complete) = (arrival.cumulative, arrival.arrived.is_none());
@@ -173,7 +191,15 @@ impl Receiver {
     }
 
     /// Handles the end of a sender's need for credits. If the sender says so `again`, everything that was under way has arrived or is lost.
-    pub fn stop(&mut self, now: Time, packet: &Packet<Header>, packets: u32, again: bool, rules: &Rules, out: &mut Outbox<Header>) {
+    pub fn stop(
+        &mut self,
+        now: Time,
+        packet: &Packet<Header>,
+        packets: u32,
+        again: bool,
+        rules: &Rules,
+        out: &mut Outbox<Header>,
+    ) {
         let flow = packet.flow;
         if let Some(slot) = self.flows.slot_of(flow) {
             self.stop_credits(slot);

@@ -147,10 +147,16 @@ fn data_answers_credits_one_by_one() {
     let mut pair = pair(&Config::default());
     pair.open(0, 1, 500 * 1460);
     pair.run_to_end(SECOND);
-    let credits: Vec<Echo> =
-        pair.sent().iter().filter_map(|sent| if let Header::Credit(echo) = sent.packet.header { Some(echo) } else { None }).collect();
-    let answers: Vec<Echo> =
-        pair.sent().iter().filter_map(|sent| if let Header::Data { echo, .. } = sent.packet.header { Some(echo) } else { None }).collect();
+    let credits: Vec<Echo> = pair
+        .sent()
+        .iter()
+        .filter_map(|sent| if let Header::Credit(echo) = sent.packet.header { Some(echo) } else { None })
+        .collect();
+    let answers: Vec<Echo> = pair
+        .sent()
+        .iter()
+        .filter_map(|sent| if let Header::Data { echo, .. } = sent.packet.header { Some(echo) } else { None })
+        .collect();
     assert_eq!(answers.len(), 500);
     assert!(answers.is_sorted_by_key(|echo| echo.credit) && answers.iter().all(|echo| credits.contains(echo)));
 }
@@ -308,7 +314,10 @@ fn any_config() -> impl Strategy<Value = Config> {
 
 fn any_header() -> impl Strategy<Value = Header> {
     let number = || prop_oneof![0_u32..12, any::<u32>()];
-    let echo = || (number(), prop_oneof![0_u64..10_000_000, any::<u64>()]).prop_map(|(credit, sent)| Echo { credit, sent: Time::from_ps(sent) });
+    let echo = || {
+        (number(), prop_oneof![0_u64..10_000_000, any::<u64>()])
+            .prop_map(|(credit, sent)| Echo { credit, sent: Time::from_ps(sent) })
+    };
     prop_oneof![
         (number(), number()).prop_map(|(packets, remaining)| Header::Request { packets, remaining }),
         echo().prop_map(Header::Credit),

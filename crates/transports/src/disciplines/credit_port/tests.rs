@@ -233,6 +233,21 @@ fn credits_wait_while_data_passes() {
     assert_eq!(rig.serve().unwrap_err(), Time::MAX);
 }
 
+/// Four credits of the better class and eight of the other come at once. The k-th of all leaves k - 2 slots later, and in the 9 us of a lifetime
+/// these are eight. The other four expire.
+#[test]
+fn credits_that_wait_too_long_are_dropped() {
+    let mut play = Play::new(Some(LIFETIME));
+    for number in 0..12 {
+        play.arrive(Time::ZERO, CREDITS[usize::from(number >= 4)], 84);
+    }
+    play.run_until(Time::MAX);
+    let left: Vec<(u32, u64)> = play.sent().iter().map(|course| (course.packet.flow.0, course.went.as_ps())).collect();
+    let slots = (1..7).map(|slot| (slot as u32 + 1, slot * 1_297_600));
+    assert_eq!(left, [(0, 0), (1, 67_200)].into_iter().chain(slots).collect::<Vec<_>>());
+    assert!(play.courses[8..].iter().all(|course| course.dropped == Some(DropReason::Expired)));
+}
+
 /// A queue has its limit in packets or in bytes, and a credit larger than the bucket can never leave.
 #[test]
 fn what_does_not_fit_is_dropped() {
@@ -257,7 +272,8 @@ fn what_does_not_fit_is_dropped() {
 /// The share follows the sizes of the wire: 40 B beside 1500 B.
 #[test]
 fn the_share_is_that_of_the_wire_profile() {
-    let mut rig = Rig::new(CreditPort::new(&CreditLayout { burst: Bytes::new(40), ..layout(None) }, RATE, &WireProfile::IP_1500));
+    let mut rig =
+        Rig::new(CreditPort::new(&CreditLayout { burst: Bytes::new(40), ..layout(None) }, RATE, &WireProfile::IP_1500));
     rig.enqueue(packet(0, 1, 40));
     rig.enqueue(packet(1, 1, 40));
     assert!(rig.serve().is_ok());
