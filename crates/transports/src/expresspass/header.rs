@@ -4,15 +4,6 @@ use flowloom_core::{Time, Wire};
 
 use crate::toolkit::{put_u32, take_u32};
 
-/// What a data packet says of the credit that it answers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Echo {
-    /// The credit's sequence number.
-    pub credit: u32,
-    /// When the receiver sent the credit, by the receiver's clock.
-    pub sent: Time,
-}
-
 /// The kinds of packets. Packets of a flow are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
@@ -23,16 +14,23 @@ pub enum Header {
         /// Packets that are still to be sent.
         remaining: u32,
     },
-    /// Permission to send one packet. The data packet repeats the content.
-    Credit(Echo),
+    /// Permission to send one packet.
+    Credit {
+        /// The credit's sequence number.
+        credit: u32,
+        /// When the receiver sent it, by the receiver's clock.
+        sent: Time,
+    },
     /// One packet of the flow.
     Data {
         /// The packet's number.
         number: u32,
         /// Packets of the flow.
         packets: u32,
-        /// The credit that it answers.
-        echo: Echo,
+        /// The sequence number of the credit that it answers.
+        credit: u32,
+        /// When the receiver sent that credit.
+        sent: Time,
     },
     /// CREDIT_STOP: the sender needs no more credits than are under way.
     Stop {
@@ -61,8 +59,8 @@ fn halves(time: Time) -> [u32; 2] {
     [(time.as_ps() >> 32) as u32, time.as_ps() as u32]
 }
 
-fn echo(credit: u32, high: u32, low: u32) -> Echo {
-    Echo { credit, sent: Time::from_ps((u64::from(high) << 32) | u64::from(low)) }
+fn whole(high: u32, low: u32) -> Time {
+    Time::from_ps((u64::from(high) << 32) | u64::from(low))
 }
 
 /// A word for the kind, then the kind's fields.
@@ -72,13 +70,13 @@ impl Wire for Header {
     fn encode(&self, out: &mut [u8]) -> usize {
         match *self {
             Header::Request { packets, remaining } => put_u32(out, &[REQUEST, packets, remaining]),
-            Header::Credit(Echo { credit, sent }) => {
+            Header::Credit { credit, sent } => {
                 let [high, low] = halves(sent);
                 put_u32(out, &[CREDIT, credit, high, low])
             }
-            Header::Data { number, packets, echo } => {
-                let [high, low] = halves(echo.sent);
-                put_u32(out, &[DATA, number, packets, echo.credit, high, low])
+            Header::Data { number, packets, credit, sent } => {
+                let [high, low] = halves(sent);
+                put_u32(out, &[DATA, number, packets, credit, high, low])
             }
             Header::Stop { packets, again } => put_u32(out, &[STOP, packets, u32::from(again)]),
             Header::Nack { from } => put_u32(out, &[NACK, from]),
@@ -95,11 +93,11 @@ impl Wire for Header {
             }
             CREDIT => {
                 let [_, credit, high, low] = take_u32(bytes)?;
-                Some((Header::Credit(echo(credit, high, low)), 16))
+                Some((Header::Credit { credit, sent: whole(high, low) }, 16))
             }
             DATA => {
                 let [_, number, packets, credit, high, low] = take_u32(bytes)?;
-                (number < packets).then_some((Header::Data { number, packets, echo: echo(credit, high, low) }, 24))
+                (number < packets).then_some((Header::Data { number, packets, credit, sent: whole(high, low) }, 24))
             }
             STOP => {
                 let [_, packets, again] = take_u32(bytes)?;

@@ -5,7 +5,7 @@ use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 use super::config::{Config, Spans};
 use super::feedback;
 use super::header::Header;
-use super::receiver::Receiver;
+use super::receiver::{Echo, Receiver};
 use super::sender::Sender;
 use crate::toolkit::{Framing, Outbox};
 
@@ -63,8 +63,10 @@ impl Endpoint for Host {
         let (rules, out) = (&self.rules, &mut self.out);
         match packet.header {
             Header::Request { packets, remaining } => self.receiver.request(now, packet, packets, remaining, rules, out),
-            Header::Credit(echo) => self.sender.credit(now, packet.flow, echo, rules, out),
-            Header::Data { number, packets, echo } => self.receiver.data(now, packet, number, packets, echo, rules, out),
+            Header::Credit { credit, sent } => self.sender.credit(now, packet.flow, credit, sent, rules, out),
+            Header::Data { number, packets, credit, sent } => {
+                self.receiver.data(now, packet, number, packets, Echo { credit, sent }, rules, out);
+            }
             Header::Stop { packets, again } => self.receiver.stop(now, packet, packets, again, rules, out),
             Header::Nack { from } => self.sender.nack(now, packet.flow, from, rules, out),
             Header::Ack => self.sender.acknowledged(packet.flow, out),

@@ -5,9 +5,17 @@ use flowloom_core::{Duration, NodeId, Packet, Time, mix};
 use super::CREDIT;
 use super::config::Spans;
 use super::feedback::{Control, Outcomes};
-use super::header::{Echo, Header};
+use super::header::Header;
 use super::host::Rules;
 use crate::toolkit::{FlowTable, IndexedHeap, Outbox, Reassembly};
+
+/// What a data packet says of the credit that it answers.
+#[derive(Clone, Copy)]
+pub(super) struct Echo {
+    pub credit: u32,
+    /// When this receiver sent it.
+    pub sent: Time,
+}
 
 /// A flow that gets credits. This is soft state: if it is lost, the sender's next request makes it anew.
 struct Crediting {
@@ -121,7 +129,7 @@ impl Receiver {
     /// Sends a flow's next credit and plans the one after it.
     fn credit(&mut self, now: Time, slot: u32, rules: &Rules, out: &mut Outbox<Header>) {
         let (flow, state) = (self.flows.flow_of(slot), &mut self.flows[slot]);
-        let mut credit = rules.framing.control(flow, state.src, Header::Credit(Echo { credit: state.next, sent: now }));
+        let mut credit = rules.framing.control(flow, state.src, Header::Credit { credit: state.next, sent: now });
         credit.size_bytes = credit.size_bytes - rules.credit_spread + self.draws.up_to(2 * rules.credit_spread);
         credit.class = CREDIT;
         out.packets.push_back(credit);

@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
 
 use super::DATA;
 use super::config::RETRY_DOUBLINGS_MAX;
-use super::header::{Echo, Header};
+use super::header::Header;
 use super::host::Rules;
 use crate::toolkit::{FlowTable, IndexedHeap, Outbox};
 
@@ -103,8 +103,8 @@ impl Sender {
         }
     }
 
-    /// Answers a credit with a packet. A credit that comes when all packets are sent is wasted.
-    pub fn credit(&mut self, now: Time, flow: FlowId, echo: Echo, rules: &Rules, out: &mut Outbox<Header>) {
+    /// Answers a credit with a packet, which repeats the credit's number and time. A credit that comes when all packets are sent is wasted.
+    pub fn credit(&mut self, now: Time, flow: FlowId, credit: u32, sent: Time, rules: &Rules, out: &mut Outbox<Header>) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         let state = &mut self.flows[slot];
         if state.left() == 0 {
@@ -115,7 +115,8 @@ impl Sender {
             (state.counted_from, state.counted) = (now, 0);
         }
         let (number, packets) = (state.next, state.packets);
-        let mut packet = rules.framing.data(flow, state.dst, state.size, number, Header::Data { number, packets, echo });
+        let mut packet =
+            rules.framing.data(flow, state.dst, state.size, number, Header::Data { number, packets, credit, sent });
         packet.class = DATA;
         packet.retransmission = number < state.sent;
         out.packets.push_back(packet);
