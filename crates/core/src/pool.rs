@@ -140,6 +140,11 @@ impl Fifo {
     pub fn is_empty(&self) -> bool {
         self.head.is_none()
     }
+    /// The oldest packet, which [`Fifo::pop`] returns next.
+    #[inline]
+    pub fn first(&self) -> Option<PacketId> {
+        (!self.head.is_none()).then_some(self.head)
+    }
     /// Appends a packet.
     #[inline]
     pub fn push<H>(&mut self, id: PacketId, pool: &mut Pool<H>) {
@@ -223,11 +228,12 @@ mod tests {
             fifo.push(*id, &mut pool);
         }
         assert_eq!(fifo.pop_newest(&mut pool), Some(ids[3]));
+        assert_eq!(fifo.first(), Some(ids[0]));
         assert_eq!(fifo.pop(&pool), Some(ids[0]));
         fifo.push(ids[3], &mut pool);
         assert_eq!(fifo.pop(&pool), Some(ids[1]));
         assert_eq!(fifo.pop_newest(&mut pool), Some(ids[3]));
         assert_eq!(fifo.pop_newest(&mut pool), Some(ids[2]));
-        assert_eq!(fifo.pop(&pool), None);
+        assert_eq!((fifo.first(), fifo.pop(&pool)), (None, None));
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod d3;
 pub mod disciplines;
+pub mod expresspass;
 pub mod fastpass;
 pub mod las;
 pub mod ndp;
@@ -116,6 +117,7 @@ macro_rules! for_each_transport {
             $crate::ndp::Ndp,
             $crate::pdq::Pdq,
             $crate::d3::D3,
+            $crate::expresspass::ExpressPass,
         }
     };
 }

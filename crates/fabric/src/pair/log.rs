@@ -9,16 +9,16 @@ use crate::Observer;
 
 /// The observer of a pair. It asserts that endpoints keep to their contract.
 pub struct Log {
-    control_bytes: Bytes,
+    shortest: Bytes,
     pub(super) events: Vec<(Time, NodeId, Event)>,
     pub(super) dropped: Vec<(Time, FlowId, DropReason)>,
     pub(super) flows: BTreeMap<FlowId, Delivery>,
 }
 
 impl Log {
-    /// `control_bytes` is the smallest size of a packet.
-    pub(super) fn new(control_bytes: Bytes) -> Log {
-        Log { control_bytes, events: Vec::new(), dropped: Vec::new(), flows: BTreeMap::new() }
+    /// `shortest` is the smallest size of a packet.
+    pub(super) fn new(shortest: Bytes) -> Log {
+        Log { shortest, events: Vec::new(), dropped: Vec::new(), flows: BTreeMap::new() }
     }
 }
 
@@ -26,7 +26,7 @@ impl<H> Observer<H> for Log {
     fn packet_injected(&mut self, _: Time, node: NodeId, packet: &Packet<H>) {
         assert_eq!(packet.src, node, "a node sends in its own name");
         assert_ne!(packet.dst, node, "a node does not send to itself");
-        assert!(packet.size() >= self.control_bytes, "a packet of {} is shorter than any on the wire", packet.size());
+        assert!(packet.size() >= self.shortest, "a packet of {} is shorter than any on the wire", packet.size());
     }
 
     fn packet_dropped(&mut self, now: Time, _: LinkId, packet: &Packet<H>, why: DropReason) {

@@ -4,6 +4,7 @@
 mod common;
 mod d3;
 mod equals;
+mod expresspass;
 mod fastpass;
 mod ndp;
 mod pdq;

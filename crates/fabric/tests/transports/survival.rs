@@ -4,6 +4,7 @@ use flowloom_core::{Bytes, Duration, Flow, Memory, Network, Time, Transport, Wir
 use flowloom_fabric::{Fault, Routing, SimSetup};
 use flowloom_transports::d3::{self, D3};
 use flowloom_transports::disciplines::EcnConfig;
+use flowloom_transports::expresspass::{self, ExpressPass, Feedback};
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::las::Las;
 use flowloom_transports::ndp::{self, Ndp, PullOrder};
@@ -115,7 +116,8 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     let labelled = SimSetup { routing: Routing::SprayLabelled, ..setup.clone() };
     survives::<Ndp>(&Default::default(), labelled, flows.clone(), &faults).expect("ndp");
     let symmetric = SimSetup { routing: Routing::EcmpSymmetric, ..setup.clone() };
-    survives::<Pdq>(&Default::default(), symmetric, flows.clone(), &faults).expect("pdq");
+    survives::<Pdq>(&Default::default(), symmetric.clone(), flows.clone(), &faults).expect("pdq");
+    survives::<ExpressPass>(&Default::default(), symmetric, flows.clone(), &faults).expect("expresspass");
     let one_path = SimSetup { routing: Routing::Ecmp, ..setup.clone() };
     survives::<D3>(&Default::default(), one_path.clone(), flows.clone(), &faults).expect("d3");
     survives::<Pase>(&pase_config(8, true), one_path, flows.clone(), &faults).expect("pase");
@@ -184,6 +186,17 @@ proptest! {
     fn d3_on_small_networks_with_every_fault((setup, flows, faults) in small_network(), capacity_max in 1.0..4.0) {
         let setup = SimSetup { routing: Routing::EcmpSymmetric, ..setup };
         survives::<D3>(&d3::Config { capacity_max, ..d3::Config::default() }, setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn expresspass_on_small_networks_with_every_fault(
+        (setup, flows, faults) in small_network(),
+        feedback in prop::sample::select(vec![Feedback::Paper, Feedback::Released]),
+        early_stop in any::<bool>(),
+    ) {
+        let setup = SimSetup { routing: Routing::EcmpSymmetric, ..setup };
+        let config = expresspass::Config { feedback, early_stop, ..expresspass::Config::default() };
+        survives::<ExpressPass>(&config, setup, flows, &faults)?;
     }
 
     #[test]

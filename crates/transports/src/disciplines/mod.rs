@@ -1,12 +1,14 @@
 //! Queueing disciplines that switch ports share.
 
 mod classes;
+mod credit_port;
 mod drop_tail;
 mod ecn_priority;
 #[cfg(test)]
 pub(crate) mod rig;
 mod strict_priority;
 
+pub use credit_port::{CreditLayout, CreditPort, Limit};
 pub use drop_tail::DropTail;
 pub use ecn_priority::{EcnConfig, EcnPriority, MarkAt, Marking, SharedMemory, Split};
 pub use strict_priority::{Buffer, StrictPriority};

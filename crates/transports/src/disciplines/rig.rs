@@ -32,6 +32,8 @@ pub(crate) struct Rig<H, D: Discipline<H>> {
     ports: Vec<D>,
     current: usize,
     pub(crate) shared: D::Shared,
+    /// The time of calls; zero until a test changes it.
+    pub(crate) now: Time,
     pool: Pool<H>,
     effects: Effects,
 }
@@ -44,7 +46,8 @@ impl<H, D: Discipline<H>> Rig<H, D> {
 
     /// The ports of a node.
     pub(crate) fn node(ports: Vec<D>) -> Self {
-        Rig { ports, current: 0, shared: D::Shared::default(), pool: Pool::default(), effects: Effects::default() }
+        let (pool, effects) = (Pool::default(), Effects::default());
+        Rig { ports, current: 0, shared: D::Shared::default(), now: Time::ZERO, pool, effects }
     }
 
     /// Directs calls to this port from now on.
@@ -60,7 +63,7 @@ impl<H, D: Discipline<H>> Rig<H, D> {
 
     fn call<R>(&mut self, run: impl FnOnce(&mut D, &mut PortCall<'_, H, D::Shared>) -> R) -> R {
         let mut call = PortCall {
-            now: Time::ZERO,
+            now: self.now,
             pool: &mut self.pool,
             shared: &mut self.shared,
             number: PortNumber(self.current as u16),
@@ -84,8 +87,8 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         passes
     }
 
-    /// The next packet out.
-    pub(crate) fn dequeue(&mut self) -> Option<Packet<H>>
+    /// The next packet out, or when to ask again: [`Time::MAX`] if the port has nothing to send.
+    pub(crate) fn serve(&mut self) -> Result<Packet<H>, Time>
     where
         H: Copy,
     {
@@ -93,10 +96,22 @@ impl<H, D: Discipline<H>> Rig<H, D> {
             Dequeue::Packet(id) => {
                 let packet = self.pool[id];
                 self.pool.remove(id);
-                Some(packet)
+                Ok(packet)
             }
-            Dequeue::Idle => None,
-            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => panic!("not before {at}"),
+            Dequeue::Idle => Err(Time::MAX),
+            Dequeue::NotBefore(at) | Dequeue::ClosedUntil(at) => Err(at),
+        }
+    }
+
+    /// The next packet out of a port that never makes packets wait.
+    pub(crate) fn dequeue(&mut self) -> Option<Packet<H>>
+    where
+        H: Copy,
+    {
+        match self.serve() {
+            Ok(packet) => Some(packet),
+            Err(Time::MAX) => None,
+            Err(at) => panic!("not before {at}"),
         }
     }
 

@@ -1,0 +1,238 @@
+//! Ports that limit credits to the share of the link that the data they ask for leaves.
+
+mod bucket;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use flowloom_core::{
+    Bytes, Dequeue, Discipline, DropReason, Duration, Fifo, PacketId, Pool, PortCall, Rate, Time, WireProfile,
+};
+
+use super::classes::{MOST_CLASSES, limit};
+use bucket::Bucket;
+
+/// The most that a queue holds. A packet that would exceed it is dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// Packets.
+    pub packets: u32,
+    /// Bytes on the wire.
+    pub bytes: u32,
+}
+
+impl Limit {
+    /// No limit but the port's memory.
+    pub const NONE: Limit = Limit { packets: u32::MAX, bytes: u32::MAX };
+    /// A number of packets of any size.
+    pub const fn packets(packets: u32) -> Limit {
+        Limit { packets, ..Limit::NONE }
+    }
+    /// A number of bytes.
+    pub const fn bytes(bytes: u32) -> Limit {
+        Limit { bytes, ..Limit::NONE }
+    }
+}
+
+/// The queues of a [`CreditPort`]. Class 0 are signals, the next classes credits, and the rest data. There are at most eight classes.
+#[derive(Clone, Debug)]
+pub struct CreditLayout<'a> {
+    /// The number of credit queues: classes 1 to this.
+    pub credit_queues: u8,
+    /// The limit of each of them.
+    pub credit_limit: Limit,
+    /// A credit that has waited for longer is dropped ([`DropReason::Expired`]).
+    pub lifetime: Option<Duration>,
+    /// What the credits' bucket holds. A larger credit cannot pass the port.
+    pub burst: Bytes,
+    /// The limit of each data queue, the best one first.
+    pub data: &'a [Limit],
+    /// What all queues together hold.
+    pub memory: Bytes,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    packets: Fifo,
+    count: u32,
+    bytes: u32,
+    limit: Limit,
+}
+
+const SIGNALS: usize = 0;
+const FIRST_CREDITS: usize = 1;
+
+/// A port with signals, credits and data, in strict priority in this order, and among several queues of credits or of data.
+///
+/// A credit asks for one full packet in the other direction. A token bucket, which all queues of credits share, limits credits to
+/// `control / (control + full)` of the link's rate, in bytes as they are on the wire. So the data that they ask for and the credits that are
+/// sent beside it in the other direction just fill that link (ExpressPass; TOP calls credits tokens).
+///
+/// [`Packet::class`](flowloom_core::Packet::class) selects the queue. Classes beyond the last are treated as the last.
+#[derive(Clone, Debug)]
+pub struct CreditPort {
+    /// Bit i is set where queue i is not empty.
+    occupied: u8,
+    /// Bit i is set where queue i holds credits.
+    credits: u8,
+    last: u8,
+    used: u32,
+    memory: u32,
+    bucket: Bucket,
+    queues: [Queue; MOST_CLASSES],
+    lifetime: Duration,
+    /// When each queued credit came, by queue; empty if credits do not expire.
+    arrivals: Vec<VecDeque<Time>>,
+}
+
+impl CreditPort {
+    /// A port of a link of `rate`, whose packets have the sizes of `wire`.
+    ///
+    /// # Panics
+    /// If there is no queue for credits or none for data, if there are more than eight queues, or the memory is 2 GiB or more.
+    pub fn new(layout: &CreditLayout<'_>, rate: Rate, wire: &WireProfile) -> CreditPort {
+        let credit_queues = usize::from(layout.credit_queues);
+        let queues = FIRST_CREDITS + credit_queues + layout.data.len();
+        assert!(credit_queues > 0 && !layout.data.is_empty(), "a port has queues for credits and for data");
+        assert!(queues <= MOST_CLASSES, "{queues} queues, but a port has at most {MOST_CLASSES}");
+        let empty = |limit| Queue { packets: Fifo::default(), count: 0, bytes: 0, limit };
+        let mut limits = [Limit::NONE; MOST_CLASSES];
+        let (credits, data) = limits[FIRST_CREDITS..queues].split_at_mut(credit_queues);
+        credits.fill(layout.credit_limit);
+        data.copy_from_slice(layout.data);
+        let expires = layout.lifetime.is_some();
+        CreditPort {
+            occupied: 0,
+            credits: ((1_u16 << (FIRST_CREDITS + credit_queues)) - (1 << FIRST_CREDITS)) as u8,
+            last: (queues - 1) as u8,
+            used: 0,
+            memory: limit(layout.memory),
+            bucket: Bucket::new(rate, wire.control, wire.control + wire.full, layout.burst),
+            queues: limits.map(empty),
+            lifetime: layout.lifetime.unwrap_or(Duration::MAX),
+            arrivals: vec![VecDeque::new(); if expires { credit_queues } else { 0 }],
+        }
+    }
+
+    /// Bytes queued.
+    pub fn used(&self) -> Bytes {
+        Bytes::new(u64::from(self.used))
+    }
+
+    #[inline]
+    fn class_of(&self, class: u8) -> usize {
+        usize::from(class.min(self.last)) % MOST_CLASSES
+    }
+
+    #[inline]
+    fn is_credit(&self, class: usize) -> bool {
+        self.credits >> class & 1 == 1
+    }
+
+    /// Whether the queue and the memory have room for a packet of `size` bytes.
+    #[inline]
+    fn fits(&self, class: usize, size: u32) -> bool {
+        let queue = &self.queues[class];
+        size <= self.memory.saturating_sub(self.used)
+            && size <= queue.limit.bytes.saturating_sub(queue.bytes)
+            && queue.count < queue.limit.packets
+    }
+
+    /// Removes the oldest packet of a queue that holds packets.
+    #[inline]
+    fn pop<H>(&mut self, class: usize, pool: &Pool<H>) -> PacketId {
+        let queue = &mut self.queues[class];
+        let packet = queue.packets.pop(pool).expect("an occupied queue");
+        let size = pool[packet].size_bytes;
+        queue.count -= 1;
+        queue.bytes -= size;
+        self.used -= size;
+        self.occupied &= !(u8::from(queue.packets.is_empty()) << class);
+        if self.is_credit(class)
+            && let Some(arrivals) = self.arrivals.get_mut(class - FIRST_CREDITS)
+        {
+            arrivals.pop_front();
+        }
+        packet
+    }
+
+    /// Drops the credits of a queue that have waited for too long.
+    fn expire<H>(&mut self, class: usize, call: &mut PortCall<'_, H, ()>) {
+        let since = |port: &CreditPort| port.arrivals.get(class - FIRST_CREDITS)?.front().copied();
+        while since(self).is_some_and(|since| call.now.saturating_since(since) > self.lifetime) {
+            let packet = self.pop(class, call.pool);
+            call.drop(packet, DropReason::Expired);
+        }
+    }
+
+    /// The best queue with a credit that has not expired.
+    #[inline]
+    fn best_credits<H>(&mut self, call: &mut PortCall<'_, H, ()>) -> Option<usize> {
+        loop {
+            let waiting = self.occupied & self.credits;
+            if waiting == 0 {
+                return None;
+            }
+            let class = waiting.trailing_zeros() as usize;
+            self.expire(class, call);
+            if self.occupied >> class & 1 == 1 {
+                return Some(class);
+            }
+        }
+    }
+}
+
+impl<H> Discipline<H> for CreditPort {
+    type Shared = ();
+
+    #[inline]
+    fn enqueue(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) {
+        let (class, size) = (self.class_of(call.pool[packet].class), call.pool[packet].size_bytes);
+        let credit = self.is_credit(class);
+        if credit {
+            // Credits that will never leave take no room from others.
+            self.expire(class, call);
+        }
+        if !self.fits(class, size) || credit && !self.bucket.can_hold(size) {
+            call.drop(packet, DropReason::Overflow);
+            return;
+        }
+        let queue = &mut self.queues[class];
+        queue.packets.push(packet, call.pool);
+        queue.count += 1;
+        queue.bytes += size;
+        self.used += size;
+        self.occupied |= 1 << class;
+        if credit && let Some(arrivals) = self.arrivals.get_mut(class - FIRST_CREDITS) {
+            arrivals.push_back(call.now);
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) -> bool {
+        let (class, size) = (self.class_of(call.pool[packet].class), call.pool[packet].size_bytes);
+        self.occupied == 0
+            && self.fits(class, size)
+            && (!self.is_credit(class) || self.bucket.can_hold(size) && self.bucket.take(call.now, size).is_ok())
+    }
+
+    #[inline]
+    fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
+        if self.occupied >> SIGNALS & 1 == 1 {
+            return Dequeue::Packet(self.pop(SIGNALS, call.pool));
+        }
+        let mut wait = Dequeue::Idle;
+        if let Some(class) = self.best_credits(call) {
+            let first = self.queues[class].packets.first().expect("an occupied queue");
+            match self.bucket.take(call.now, call.pool[first].size_bytes) {
+                Ok(()) => return Dequeue::Packet(self.pop(class, call.pool)),
+                Err(at) => wait = Dequeue::NotBefore(at),
+            }
+        }
+        match self.occupied & !self.credits {
+            0 => wait,
+            data => Dequeue::Packet(self.pop(data.trailing_zeros() as usize, call.pool)),
+        }
+    }
+}

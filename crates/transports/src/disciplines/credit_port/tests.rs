@@ -1,0 +1,282 @@
+//! A port's rules under any arrivals, each against its definition.
+
+use flowloom_core::Packet;
+use proptest::prelude::*;
+
+use super::*;
+use crate::disciplines::rig::{Rig, packet};
+
+const WIRE: WireProfile = WireProfile::ETHERNET_1538;
+const RATE: Rate = Rate::from_gbps(10);
+const LIFETIME: Duration = Duration::from_ns(9000);
+const BURST: u64 = 168;
+
+/// A class of signals, two of credits, two of data.
+const SIGNAL: u8 = 0;
+const CREDITS: [u8; 2] = [1, 2];
+const DATA: [u8; 2] = [3, 4];
+
+const DATA_LIMITS: [Limit; 2] = [Limit::NONE, Limit::packets(1)];
+
+fn layout(lifetime: Option<Duration>) -> CreditLayout<'static> {
+    CreditLayout {
+        credit_queues: 2,
+        credit_limit: Limit::packets(8),
+        lifetime,
+        burst: Bytes::new(BURST),
+        data: &DATA_LIMITS,
+        memory: Bytes::new(30_000),
+    }
+}
+
+fn port(lifetime: Option<Duration>) -> CreditPort {
+    CreditPort::new(&layout(lifetime), RATE, &WIRE)
+}
+
+fn is_credit(class: u8) -> bool {
+    CREDITS.contains(&class)
+}
+
+/// A packet and its times.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    packet: Packet<()>,
+    came: Time,
+    /// When it left, or was dropped.
+    went: Time,
+    dropped: Option<DropReason>,
+}
+
+/// A port in front of a link. Packets are numbered by their flow.
+struct Play {
+    rig: Rig<(), CreditPort>,
+    /// When the port is to be asked.
+    wake: Time,
+    free: Time,
+    courses: Vec<Course>,
+    /// Times at which the port had nothing to send although packets were queued.
+    waits: Vec<Time>,
+}
+
+impl Play {
+    fn new(lifetime: Option<Duration>) -> Play {
+        let rig = Rig::new(port(lifetime));
+        Play { rig, wake: Time::MAX, free: Time::ZERO, courses: Vec::new(), waits: Vec::new() }
+    }
+
+    fn note_drops(&mut self) {
+        for (flow, why) in self.rig.dropped() {
+            let course = &mut self.courses[flow as usize];
+            (course.went, course.dropped) = (self.rig.now, Some(why));
+        }
+    }
+
+    fn leave(&mut self, packet: &Packet<()>) {
+        let now = self.rig.now;
+        self.courses[packet.flow.0 as usize].went = now;
+        self.free = now + RATE.transmit_time(packet.size());
+    }
+
+    fn run_until(&mut self, end: Time) {
+        while self.wake < end {
+            self.rig.now = self.wake;
+            let served = self.rig.serve();
+            self.note_drops();
+            self.wake = match served {
+                Ok(packet) => {
+                    self.leave(&packet);
+                    self.free
+                }
+                Err(at) => {
+                    assert!(at > self.rig.now);
+                    if self.rig.packets() > 0 {
+                        self.waits.push(self.rig.now);
+                    }
+                    at
+                }
+            };
+        }
+    }
+
+    fn arrive(&mut self, at: Time, class: u8, size: u32) {
+        self.run_until(at);
+        self.rig.now = at;
+        let arrival = packet(self.courses.len() as u32, class, size);
+        self.courses.push(Course { packet: arrival, came: at, went: Time::MAX, dropped: None });
+        if self.free <= at && self.rig.packets() == 0 && self.rig.pass(arrival) {
+            self.leave(&arrival);
+            return;
+        }
+        self.rig.enqueue(arrival);
+        self.note_drops();
+        self.wake = self.free.max(at);
+    }
+
+    /// The packets that have left, in order.
+    fn sent(&self) -> Vec<Course> {
+        let mut sent: Vec<Course> =
+            self.courses.iter().filter(|course| course.dropped.is_none() && course.went < Time::MAX).copied().collect();
+        sent.sort_by_key(|course| course.went);
+        sent
+    }
+
+    /// The packets that were queued when another one left at `now`.
+    fn queued_at(&self, now: Time) -> impl Iterator<Item = &Course> {
+        self.courses.iter().filter(move |course| course.came < now && course.went > now)
+    }
+}
+
+/// The bytes of credits that may leave in a window, times 1622.
+fn allowed(window: Duration) -> u128 {
+    u128::from(window.as_ps()) * 84 / 800 + u128::from(BURST) * 1622
+}
+
+fn credit_bytes(sent: &[Course]) -> u128 {
+    sent.iter().filter(|course| is_credit(course.packet.class)).map(|course| u128::from(course.packet.size_bytes)).sum()
+}
+
+fn arrivals() -> impl Strategy<Value = Vec<(u64, u8, u32)>> {
+    let credit = (prop::sample::select(CREDITS.to_vec()), 76_u32..=92).boxed();
+    let data = (prop::sample::select(DATA.to_vec()), 84_u32..=1538).boxed();
+    let any = prop_oneof![1 => Just((SIGNAL, 84)), 8 => credit, 3 => data];
+    let one = (prop_oneof![Just(0_u64), 1_u64..400_000, 1_u64..4_000_000], any);
+    prop::collection::vec(one.prop_map(|(gap, (class, size))| (gap, class, size)), 1..150)
+}
+
+fn play(arrivals: &[(u64, u8, u32)], lifetime: Option<Duration>) -> Play {
+    let mut play = Play::new(lifetime);
+    let mut now = Time::ZERO;
+    for (gap, class, size) in arrivals {
+        now += Duration::from_ps(*gap);
+        play.arrive(now, *class, *size);
+    }
+    play.run_until(Time::MAX);
+    play
+}
+
+proptest! {
+    #[test]
+    fn credits_that_leave_in_any_window_keep_to_their_share(arrivals in arrivals(), expire in any::<bool>()) {
+        let sent = play(&arrivals, expire.then_some(LIFETIME)).sent();
+        for first in 0..sent.len() {
+            for last in first..sent.len() {
+                let window = sent[last].went - sent[first].went;
+                prop_assert!(credit_bytes(&sent[first..=last]) * 1622 <= allowed(window), "{first} to {last}: {window}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_credit_leaves_after_its_lifetime_and_none_expires_before(arrivals in arrivals()) {
+        for course in play(&arrivals, Some(LIFETIME)).courses {
+            let waited = course.went - course.came;
+            match course.dropped {
+                Some(DropReason::Expired) => prop_assert!(is_credit(course.packet.class) && waited > LIFETIME),
+                Some(_) => prop_assert_eq!(waited, Duration::ZERO),
+                None => prop_assert!(!is_credit(course.packet.class) || waited <= LIFETIME),
+            }
+        }
+    }
+
+    #[test]
+    fn every_packet_leaves_or_is_dropped_once(arrivals in arrivals(), expire in any::<bool>()) {
+        let play = play(&arrivals, expire.then_some(LIFETIME));
+        prop_assert!(play.courses.iter().all(|course| course.went < Time::MAX));
+        prop_assert_eq!((play.rig.packets(), play.rig.port().used()), (0, Bytes::ZERO));
+        prop_assert!(expire || play.courses.iter().all(|course| course.dropped != Some(DropReason::Expired)));
+    }
+
+    /// Whatever leaves is the oldest packet of the best class that may send. Credits may, if the bucket has as many bytes as the first of
+    /// them has.
+    #[test]
+    fn the_best_class_that_may_send_does(arrivals in arrivals(), expire in any::<bool>()) {
+        let play = play(&arrivals, expire.then_some(LIFETIME));
+        let sent = play.sent();
+        for (index, course) in sent.iter().enumerate() {
+            let (now, class) = (course.went, course.packet.class);
+            let better = play.queued_at(now).filter(|other| other.packet.class < class);
+            // A credit that is too old is no longer in the way. It counts as queued until the port notices.
+            let stale = |other: &&Course| other.dropped == Some(DropReason::Expired) && now - other.came > LIFETIME;
+            let better: Vec<&Course> = better.filter(|other| !stale(other)).collect();
+            prop_assert!(better.iter().all(|other| is_credit(other.packet.class)), "{:?} before {:?}", course, better);
+            if is_credit(class) {
+                prop_assert!(better.is_empty(), "{:?} before {:?}", course, better);
+            } else if let Some(first) = better.iter().min_by_key(|other| (other.packet.class, other.packet.flow)) {
+                // It could not have left: with it, some window that ends now would have held too much.
+                let with = |from: usize| credit_bytes(&sent[from..index]) + u128::from(first.packet.size_bytes);
+                let over = |from: usize| with(from) * 1622 > allowed(now - sent[from].went);
+                prop_assert!((0..index).any(over), "{:?} before {:?}", course, first);
+            }
+            let older = play.queued_at(now).filter(|other| other.packet.class == class && other.packet.flow < course.packet.flow);
+            prop_assert!(older.filter(|other| !stale(other)).count() == 0);
+        }
+        // A port that waits has credits only.
+        for now in &play.waits {
+            prop_assert!(play.queued_at(*now).all(|course| is_credit(course.packet.class)));
+        }
+    }
+}
+
+/// Two credits use up the bucket, and the third may leave when 84 B have flowed in: after 1297.6 ns.
+#[test]
+fn credits_wait_while_data_passes() {
+    let mut rig = Rig::new(port(None));
+    for flow in 0..3 {
+        rig.enqueue(packet(flow, 1, 84));
+    }
+    rig.enqueue(packet(3, 3, 1538));
+    assert_eq!((0..3).map(|_| rig.serve().unwrap().flow.0).collect::<Vec<_>>(), [0, 1, 3]);
+    assert_eq!(rig.serve().unwrap_err(), Time::from_ps(1_297_600));
+    assert!(!rig.pass(packet(4, 2, 84)));
+    rig.now = Time::from_ps(1_297_600);
+    assert_eq!(rig.serve().unwrap().flow.0, 2);
+    assert_eq!(rig.serve().unwrap_err(), Time::MAX);
+}
+
+/// Four credits of the better class and eight of the other come at once. The k-th of all leaves k - 2 slots later, and in the 9 us of a lifetime
+/// these are eight. The other four expire.
+#[test]
+fn credits_that_wait_too_long_are_dropped() {
+    let mut play = Play::new(Some(LIFETIME));
+    for number in 0..12 {
+        play.arrive(Time::ZERO, CREDITS[usize::from(number >= 4)], 84);
+    }
+    play.run_until(Time::MAX);
+    let left: Vec<(u32, u64)> = play.sent().iter().map(|course| (course.packet.flow.0, course.went.as_ps())).collect();
+    let slots = (1..7).map(|slot| (slot as u32 + 1, slot * 1_297_600));
+    assert_eq!(left, [(0, 0), (1, 67_200)].into_iter().chain(slots).collect::<Vec<_>>());
+    assert!(play.courses[8..].iter().all(|course| course.dropped == Some(DropReason::Expired)));
+}
+
+/// A queue has its limit in packets or in bytes, and a credit larger than the bucket can never leave.
+#[test]
+fn what_does_not_fit_is_dropped() {
+    let mut rig = Rig::new(port(None));
+    for flow in 0..9 {
+        rig.enqueue(packet(flow, 2, 84));
+    }
+    rig.enqueue(packet(9, 1, 169));
+    rig.enqueue(packet(10, 4, 100));
+    rig.enqueue(packet(11, 7, 100)); // beyond the last class
+    let why = DropReason::Overflow;
+    assert_eq!(rig.dropped(), [(8, why), (9, why), (11, why)]);
+    let in_bytes = CreditLayout { credit_limit: Limit::bytes(8 * 84), memory: Bytes::new(2000), ..layout(None) };
+    let mut rig = Rig::new(CreditPort::new(&in_bytes, RATE, &WIRE));
+    for flow in 0..9 {
+        rig.enqueue(packet(flow, 1, 76));
+    }
+    rig.enqueue(packet(9, 3, 1400));
+    assert_eq!(rig.dropped(), [(8, why), (9, why)], "eight of 76 B leave 64 B of 672 B, and 1392 B of the memory");
+}
+
+/// The share follows the sizes of the wire: 40 B beside 1500 B.
+#[test]
+fn the_share_is_that_of_the_wire_profile() {
+    let mut rig =
+        Rig::new(CreditPort::new(&CreditLayout { burst: Bytes::new(40), ..layout(None) }, RATE, &WireProfile::IP_1500));
+    rig.enqueue(packet(0, 1, 40));
+    rig.enqueue(packet(1, 1, 40));
+    assert!(rig.serve().is_ok());
+    // 1540 B at 10 Gb/s.
+    assert_eq!(rig.serve().unwrap_err(), Time::from_ps(1_232_000));
+}

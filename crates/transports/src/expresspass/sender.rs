@@ -1,0 +1,193 @@
+//! ExpressPass's sending side: one packet for each credit.
+
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
+
+use super::DATA;
+use super::config::RETRY_DOUBLINGS_MAX;
+use super::header::Header;
+use super::host::Rules;
+use crate::toolkit::{FlowTable, IndexedHeap, Outbox};
+
+/// A flow that this node sends.
+struct Sending {
+    dst: NodeId,
+    size: Bytes,
+    packets: u32,
+    /// The next packet to send.
+    next: u32,
+    /// One past the highest packet ever sent.
+    sent: u32,
+    /// Whether the credits were stopped after the last request.
+    stopped: bool,
+    /// When credits were asked for, if the first credit will tell the round-trip time.
+    asked: Option<Time>,
+    rtt: Duration,
+    /// The credits that came since the time before.
+    counted_from: Time,
+    counted: u32,
+    /// How often a request or a stop was repeated. It does not fall back when a credit comes: where many flows share a link, each gets
+    /// a credit now and then, and their requests would take the room of their data.
+    repeats: u32,
+    /// When to repeat the last request or stop. The flow's timer may be earlier, never later.
+    due: Time,
+}
+
+impl Sending {
+    fn left(&self) -> u32 {
+        self.packets - self.next
+    }
+}
+
+pub(super) struct Sender {
+    flows: FlowTable<Sending>,
+    /// When to check each flow's [`Sending::due`].
+    timers: IndexedHeap<Time>,
+}
+
+impl Sender {
+    pub fn new() -> Sender {
+        Sender { flows: FlowTable::default(), timers: IndexedHeap::default() }
+    }
+
+    pub fn open(&mut self, now: Time, flow: &Flow, rules: &Rules, out: &mut Outbox<Header>) {
+        let slot = self.flows.insert(
+            flow.id,
+            Sending {
+                dst: flow.dst,
+                size: flow.size,
+                packets: rules.framing.packets(flow.size),
+                next: 0,
+                sent: 0,
+                stopped: false,
+                asked: None,
+                rtt: rules.spans.rtt,
+                counted_from: now,
+                counted: 0,
+                repeats: 0,
+                due: now,
+            },
+        );
+        self.flows[slot].asked = Some(now);
+        self.request(now, slot, rules, out);
+    }
+
+    /// Asks for credits for the packets that are left.
+    fn request(&mut self, now: Time, slot: u32, rules: &Rules, out: &mut Outbox<Header>) {
+        let state = &mut self.flows[slot];
+        let header = Header::Request { packets: state.packets, remaining: state.left() };
+        state.stopped = false;
+        out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), self.flows[slot].dst, header));
+        self.wait(slot, now + self.interval(slot, rules));
+    }
+
+    /// Stops the credits. If packets are left, the credits under way are expected to suffice for them.
+    fn stop(&mut self, now: Time, slot: u32, again: bool, rules: &Rules, out: &mut Outbox<Header>) {
+        let state = &mut self.flows[slot];
+        state.stopped = true;
+        let (dst, header, rtt, left) = (state.dst, Header::Stop { packets: state.packets, again }, state.rtt, state.left());
+        out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), dst, header));
+        // The credits under way arrive within a round trip.
+        self.wait(slot, now + if left > 0 { rtt * 2 } else { self.interval(slot, rules) });
+    }
+
+    /// The time until a request or a stop is repeated.
+    fn interval(&self, slot: u32, rules: &Rules) -> Duration {
+        rules.spans.retry * (1 << self.flows[slot].repeats.min(RETRY_DOUBLINGS_MAX))
+    }
+
+    /// Sets the time to repeat the last request or stop.
+    fn wait(&mut self, slot: u32, due: Time) {
+        self.flows[slot].due = due;
+        if self.timers.key_of(slot).is_none_or(|at| at > due) {
+            self.timers.set(slot, due);
+        }
+    }
+
+    /// Answers a credit with a packet, which repeats the credit's number and time. A credit that comes when all packets are sent is wasted.
+    pub fn credit(&mut self, now: Time, flow: FlowId, credit: u32, sent: Time, rules: &Rules, out: &mut Outbox<Header>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let state = &mut self.flows[slot];
+        if state.left() == 0 {
+            return;
+        }
+        if let Some(asked) = state.asked.take() {
+            state.rtt = (now - asked).min(rules.spans.rtt_max);
+            (state.counted_from, state.counted) = (now, 0);
+        }
+        let (number, packets) = (state.next, state.packets);
+        let mut packet =
+            rules.framing.data(flow, state.dst, state.size, number, Header::Data { number, packets, credit, sent });
+        packet.class = DATA;
+        packet.retransmission = number < state.sent;
+        out.packets.push_back(packet);
+        state.next += 1;
+        state.sent = state.sent.max(state.next);
+        state.counted += 1;
+        let suffices = rules.early_stop && state.round_trip_suffices(now);
+        match (state.left(), state.stopped) {
+            (0, false) => self.stop(now, slot, false, rules, out),
+            (0, true) => self.wait(slot, now + self.interval(slot, rules)),
+            (_, false) if suffices => self.stop(now, slot, false, rules, out),
+            (_, false) => self.wait(slot, now + self.interval(slot, rules)),
+            (_, true) => self.wait(slot, self.flows[slot].due.max(now + self.flows[slot].rtt)),
+        }
+    }
+
+    /// Goes back to packet `from`, which the receiver misses.
+    pub fn nack(&mut self, now: Time, flow: FlowId, from: u32, rules: &Rules, out: &mut Outbox<Header>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let state = &mut self.flows[slot];
+        if from >= state.next {
+            return;
+        }
+        state.next = from;
+        if state.stopped {
+            state.asked = Some(now);
+            self.request(now, slot, rules, out);
+        }
+    }
+
+    /// The receiver has the whole flow.
+    pub fn acknowledged(&mut self, flow: FlowId, out: &mut Outbox<Header>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        self.flows.remove(slot);
+        self.timers.remove(slot);
+        out.events.push_back(Event::Acknowledged { flow });
+    }
+
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.timers.peek().map(|(at, _)| at)
+    }
+
+    /// Repeats what was not answered.
+    pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
+        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
+            self.timers.remove(slot);
+            let state = &mut self.flows[slot];
+            let fell_short = state.stopped && state.left() > 0;
+            if fell_short {
+                state.asked = Some(now);
+            } else {
+                state.asked = None;
+                state.repeats += 1;
+            }
+            if state.left() > 0 {
+                self.request(now, slot, rules, out);
+            } else {
+                self.stop(now, slot, true, rules, out);
+            }
+        }
+    }
+}
+
+impl Sending {
+    /// Once per round trip: whether as many credits came in this round trip as there are packets left.
+    fn round_trip_suffices(&mut self, now: Time) -> bool {
+        if now - self.counted_from < self.rtt {
+            return false;
+        }
+        let came = std::mem::take(&mut self.counted);
+        self.counted_from = now;
+        came >= self.left()
+    }
+}
