@@ -35,8 +35,8 @@ def keeps_ledger(figure: Path) -> bool:
 
 
 def papers() -> list[str]:
-    """Return the papers' names."""
-    return sorted(path.parent.name for path in papers_folder().glob("*/default.toml"))
+    """Return the papers' names: the folders that hold figures."""
+    return sorted({path.parent.name for path in papers_folder().glob("*/*.toml") if _is_figure(path)})
 
 
 def figures(paper: str | None = None) -> list[Path]:
