@@ -36,7 +36,7 @@ def keeps_ledger(figure: Path) -> bool:
 
 def papers() -> list[str]:
     """Return the papers' names: the folders that hold figures."""
-    return sorted({path.parent.name for path in papers_folder().glob("*/*.toml") if _is_figure(path)})
+    return sorted({path.parent.name for path in figures()})
 
 
 def figures(paper: str | None = None) -> list[Path]:
@@ -45,10 +45,11 @@ def figures(paper: str | None = None) -> list[Path]:
     Raises:
         ScenarioError: There is no such paper.
     """
-    if paper is not None and paper not in papers():
-        raise ScenarioError(f'no paper "{paper}": {suggestion(paper, papers())}')
-    found = [path for name in ([paper] if paper else papers()) for path in papers_folder().joinpath(name).glob("*.toml")]
-    return sorted(filter(_is_figure, found), key=_numbered)
+    found = sorted(filter(_is_figure, papers_folder().glob("*/*.toml")), key=_numbered)
+    chosen = [path for path in found if paper in (None, path.parent.name)]
+    if paper is not None and not chosen:
+        raise ScenarioError(f'no paper "{paper}": {suggestion(paper, {path.parent.name for path in found})}')
+    return chosen
 
 
 def _is_figure(path: Path) -> bool:

@@ -4,7 +4,7 @@ use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, NodeId, P
 
 use super::config::{Config, MOST_DOUBLINGS, Spans};
 use super::header::{Answer, Header, Path, Purpose, Request};
-use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet, earliest};
 
 /// A request that is not answered.
 #[derive(Clone, Copy)]
@@ -373,7 +373,7 @@ impl Sender {
     pub fn next_timeout(&self) -> Option<Time> {
         let timer = self.timers.peek().map(|(at, _)| at);
         let packet = self.paced.peek().map(|(at, _)| at).filter(|at| *at > self.now);
-        timer.into_iter().chain(packet).min()
+        earliest(timer, packet)
     }
 
     pub fn handle_timeout(&mut self, now: Time, out: &mut Outbox<Header>) {

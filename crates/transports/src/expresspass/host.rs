@@ -7,7 +7,7 @@ use super::feedback;
 use super::header::Header;
 use super::receiver::{Echo, Receiver};
 use super::sender::Sender;
-use crate::toolkit::{Framing, Outbox};
+use crate::toolkit::{Framing, Outbox, earliest};
 
 /// The configuration in the units of one node.
 pub(super) struct Rules {
@@ -89,10 +89,7 @@ impl Endpoint for Host {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        match (self.receiver.next_timeout(), self.sender.next_timeout()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        earliest(self.receiver.next_timeout(), self.sender.next_timeout())
     }
 
     fn poll_event(&mut self) -> Option<Event> {

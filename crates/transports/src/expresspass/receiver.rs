@@ -1,13 +1,13 @@
 //! ExpressPass's receiving side: it sends each flow's credits at the rate that the flow's feedback control sets.
 
-use flowloom_core::{Duration, NodeId, Packet, Time, mix};
+use flowloom_core::{Duration, NodeId, Packet, Time};
 
 use super::CREDIT;
 use super::config::Spans;
 use super::feedback::{Control, Outcomes};
 use super::header::Header;
 use super::host::Rules;
-use crate::toolkit::{FlowTable, IndexedHeap, Outbox, Reassembly};
+use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RandomStream, Reassembly};
 
 /// What a data packet says of the credit that it answers.
 #[derive(Clone, Copy)]
@@ -42,33 +42,12 @@ struct Crediting {
     nacked: Option<(u32, Time)>,
 }
 
-/// Uniform random numbers.
-struct Draws {
-    seed: u64,
-    count: u64,
-}
-
-impl Draws {
-    fn next(&mut self) -> u64 {
-        self.count += 1;
-        mix(self.seed ^ self.count)
-    }
-    /// Between -1 and 1.
-    fn around_zero(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
-    }
-    /// From 0 to `most`.
-    fn up_to(&mut self, most: u32) -> u32 {
-        ((u128::from(self.next()) * (u128::from(most) + 1)) >> 64) as u32
-    }
-}
-
 pub(super) struct Receiver {
     reassembly: Reassembly,
     flows: FlowTable<Crediting>,
     /// When each flow's next credit leaves.
     departures: IndexedHeap<Time>,
-    draws: Draws,
+    random: RandomStream,
 }
 
 impl Receiver {
@@ -77,7 +56,7 @@ impl Receiver {
             reassembly: Reassembly::new(spans.time_wait),
             flows: FlowTable::default(),
             departures: IndexedHeap::default(),
-            draws: Draws { seed: mix(seed), count: 0 },
+            random: RandomStream::new(seed),
         }
     }
 
@@ -130,11 +109,11 @@ impl Receiver {
     fn credit(&mut self, now: Time, slot: u32, rules: &Rules, out: &mut Outbox<Header>) {
         let (flow, state) = (self.flows.flow_of(slot), &mut self.flows[slot]);
         let mut credit = rules.framing.control(flow, state.src, Header::Credit { credit: state.next, sent: now });
-        credit.size_bytes = credit.size_bytes - rules.credit_spread + self.draws.up_to(2 * rules.credit_spread);
+        credit.size_bytes = credit.size_bytes - rules.credit_spread + self.random.below(2 * rules.credit_spread + 1);
         credit.class = CREDIT;
         out.packets.push_back(credit);
         state.next = state.next.wrapping_add(1);
-        let gap = rules.spans.slot.scale((1.0 + rules.jitter * self.draws.around_zero()) / state.control.rate());
+        let gap = rules.spans.slot.scale((1.0 + rules.jitter * self.random.around_zero()) / state.control.rate());
         self.departures.set(slot, now + gap.max(Duration::from_ps(1)));
     }
 

@@ -8,7 +8,7 @@ use super::arbiter::beginning;
 use super::config::{MOST_DOUBLINGS, Spans};
 use super::header::Slots;
 use super::{Config, Header, ScheduleStart};
-use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet, earliest};
 
 /// One flow that is being sent. Packets are numbered from 0.
 struct Sending {
@@ -202,7 +202,7 @@ impl Sender {
     pub(super) fn next_timeout(&self) -> Option<Time> {
         let timer = self.timers.peek().map(|(at, _)| at);
         let slot = self.coming.front().map(|(at, _)| *at);
-        timer.into_iter().chain(slot).min()
+        earliest(timer, slot)
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time, out: &mut Outbox<Header>) {

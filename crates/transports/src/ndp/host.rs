@@ -6,7 +6,7 @@ use super::config::{Config, PullOrder, Spans};
 use super::header::{Header, Part};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use crate::toolkit::{Framing, Outbox};
+use crate::toolkit::{Framing, Outbox, earliest};
 
 /// The configuration in the units of one node.
 pub(super) struct Rules {
@@ -83,10 +83,7 @@ impl Endpoint for Host {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        match (self.receiver.next_timeout(), self.sender.next_timeout()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        earliest(self.receiver.next_timeout(), self.sender.next_timeout())
     }
 
     fn poll_event(&mut self) -> Option<Event> {

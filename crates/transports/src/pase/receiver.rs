@@ -136,11 +136,13 @@ impl Receiver {
         downlink.expire(now);
         let place = downlink.update(now, course.flow, request);
         let mut here = downlink.share_at(place);
-        let backlog = downlink.backlog_at(place);
-        if backlog > *lowest_class {
-            // To the source, this is the lowest queue, and the number of periods after which it asks again ([`Sending::patience`]).
-            here.queue = backlog;
-            downlink.extend(now, place, backlog);
+        if here.queue == *lowest_class {
+            let backlog = downlink.backlog_at(place);
+            if backlog > here.queue {
+                // To the source, this is the lowest queue, and the number of periods after which it asks again ([`Sending::patience`]).
+                here.queue = backlog;
+                downlink.extend(now, place, backlog);
+            }
         }
         let known = downlink.state_at(place);
         let parent = *known.parent.get_or_insert_with(|| if *end_to_end { course.parent(paths, *node) } else { None });

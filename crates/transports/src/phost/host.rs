@@ -6,7 +6,7 @@ use super::config::{Config, FreeTokenAccount, FreeTokenRule, Policy, Spans};
 use super::header::Header;
 use super::receiver::{Receiver, Request};
 use super::sender::Sender;
-use crate::toolkit::{Framing, Outbox};
+use crate::toolkit::{Framing, Outbox, earliest};
 
 /// The configuration in the units of one node.
 pub(super) struct Rules {
@@ -114,10 +114,7 @@ impl Endpoint for Host {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        match (self.receiver.next_timeout(), self.sender.next_timeout()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        earliest(self.receiver.next_timeout(), self.sender.next_timeout())
     }
 
     fn poll_event(&mut self) -> Option<Event> {

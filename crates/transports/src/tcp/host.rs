@@ -8,7 +8,7 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::sending::ecn;
 use super::{Config, Header, Outbox};
-use crate::toolkit::Framing;
+use crate::toolkit::{Framing, earliest};
 
 /// One node's flows, in both directions. The host passes all that its windows allow to the NIC at once; the NIC's port orders, marks
 /// and drops.
@@ -72,10 +72,7 @@ impl Endpoint for Host {
 
     #[inline]
     fn poll_timeout(&self) -> Option<Time> {
-        match (self.sender.next_timeout(), self.receiver.next_timeout()) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        earliest(self.sender.next_timeout(), self.receiver.next_timeout())
     }
 
     #[inline]

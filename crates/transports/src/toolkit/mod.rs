@@ -22,3 +22,14 @@ pub use random::RandomStream;
 pub use range_set::RangeSet;
 pub use reassembly::{Arrival, Reassembly};
 pub use time_wait::TimeWait;
+
+use flowloom_core::Time;
+
+/// The earlier of two deadlines that may not exist.
+#[inline]
+pub fn earliest(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

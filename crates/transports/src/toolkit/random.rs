@@ -28,13 +28,19 @@ impl RandomStream {
     pub fn below(&mut self, n: u32) -> u32 {
         (((self.word() >> 32) * u64::from(n)) >> 32) as u32
     }
+    /// Uniform from -1 to below 1.
+    #[inline]
+    pub fn around_zero(&mut self) -> f64 {
+        (self.word() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Ten thousand draws: five standard deviations of a coin are 250, those of one of ten values 150.
+    /// Ten thousand draws: five standard deviations of a coin are 250, those of one of ten values 150. The mean of draws from -1 to 1 has a
+    /// standard deviation of 1 / sqrt(30,000), and the mean of their squares one of sqrt(4 / 45) / 100.
     #[test]
     fn draws_are_even() {
         let mut random = RandomStream::new(1);
@@ -45,5 +51,9 @@ mod tests {
             counts[random.below(10) as usize] += 1;
         }
         assert!(counts.iter().all(|count| count.abs_diff(1000) < 150), "{counts:?}");
+        let draws: Vec<f64> = (0..10_000).map(|_| random.around_zero()).collect();
+        let mean = |of: fn(f64) -> f64| draws.iter().map(|draw| of(*draw)).sum::<f64>() / 1e4;
+        assert!(draws.iter().all(|draw| (-1.0..1.0).contains(draw)));
+        assert!(mean(|draw| draw).abs() < 0.029 && (mean(|draw| draw * draw) - 1.0 / 3.0).abs() < 0.015);
     }
 }

@@ -44,6 +44,8 @@ struct Course {
     came: Time,
     /// When it left, or was dropped.
     went: Time,
+    /// The number of packets that had come when it left.
+    seen: usize,
     dropped: Option<DropReason>,
 }
 
@@ -54,8 +56,8 @@ struct Play {
     wake: Time,
     free: Time,
     courses: Vec<Course>,
-    /// Times at which the port had nothing to send although packets were queued.
-    waits: Vec<Time>,
+    /// Times at which the port had nothing to send although packets were queued, and the number of packets that had come.
+    waits: Vec<(Time, usize)>,
 }
 
 impl Play {
@@ -72,8 +74,9 @@ impl Play {
     }
 
     fn leave(&mut self, packet: &Packet<()>) {
-        let now = self.rig.now;
-        self.courses[packet.flow.0 as usize].went = now;
+        let (now, seen) = (self.rig.now, self.courses.len());
+        let course = &mut self.courses[packet.flow.0 as usize];
+        (course.went, course.seen) = (now, seen);
         self.free = now + RATE.transmit_time(packet.size());
     }
 
@@ -90,7 +93,7 @@ impl Play {
                 Err(at) => {
                     assert!(at > self.rig.now);
                     if self.rig.packets() > 0 {
-                        self.waits.push(self.rig.now);
+                        self.waits.push((self.rig.now, self.courses.len()));
                     }
                     at
                 }
@@ -102,7 +105,7 @@ impl Play {
         self.run_until(at);
         self.rig.now = at;
         let arrival = packet(self.courses.len() as u32, class, size);
-        self.courses.push(Course { packet: arrival, came: at, went: Time::MAX, dropped: None });
+        self.courses.push(Course { packet: arrival, came: at, went: Time::MAX, seen: 0, dropped: None });
         if self.free <= at && self.rig.packets() == 0 && self.rig.pass(arrival) {
             self.leave(&arrival);
             return;
@@ -120,9 +123,10 @@ impl Play {
         sent
     }
 
-    /// The packets that were queued when another one left at `now`.
-    fn queued_at(&self, now: Time) -> impl Iterator<Item = &Course> {
-        self.courses.iter().filter(move |course| course.came < now && course.went > now)
+    /// The packets among the first `seen` that were still queued after `now`. Several packets may come at one instant, before and after the
+    /// port is asked. So the time alone does not say which packets the port knew.
+    fn queued_at(&self, now: Time, seen: usize) -> impl Iterator<Item = &Course> {
+        self.courses[..seen].iter().filter(move |course| course.went > now)
     }
 }
 
@@ -194,7 +198,8 @@ proptest! {
         let sent = play.sent();
         for (index, course) in sent.iter().enumerate() {
             let (now, class) = (course.went, course.packet.class);
-            let better = play.queued_at(now).filter(|other| other.packet.class < class);
+            let queued = || play.queued_at(now, course.seen);
+            let better = queued().filter(|other| other.packet.class < class);
             // A credit that is too old is no longer in the way. It counts as queued until the port notices.
             let stale = |other: &&Course| other.dropped == Some(DropReason::Expired) && now - other.came > LIFETIME;
             let better: Vec<&Course> = better.filter(|other| !stale(other)).collect();
@@ -207,14 +212,25 @@ proptest! {
                 let over = |from: usize| with(from) * 1622 > allowed(now - sent[from].went);
                 prop_assert!((0..index).any(over), "{:?} before {:?}", course, first);
             }
-            let older = play.queued_at(now).filter(|other| other.packet.class == class && other.packet.flow < course.packet.flow);
+            let older = queued().filter(|other| other.packet.class == class && other.packet.flow < course.packet.flow);
             prop_assert!(older.filter(|other| !stale(other)).count() == 0);
         }
         // A port that waits has credits only.
-        for now in &play.waits {
-            prop_assert!(play.queued_at(*now).all(|course| is_credit(course.packet.class)));
+        for (now, seen) in &play.waits {
+            prop_assert!(play.queued_at(*now, *seen).all(|course| is_credit(course.packet.class)));
         }
     }
+}
+
+/// Credits of several classes and data that come at one instant. The best credit is too large for the bucket, and so the smaller one behind
+/// it waits, too.
+#[test]
+fn a_small_credit_does_not_overtake_a_large_one_of_a_better_class() {
+    let mut rig = Rig::new(port(None));
+    for (flow, class, size) in [(0, 1, 92), (1, 2, 76), (2, 1, 92), (3, 3, 84)] {
+        rig.enqueue(packet(flow, class, size));
+    }
+    assert_eq!((0..2).map(|_| rig.serve().unwrap().flow.0).collect::<Vec<_>>(), [0, 3]);
 }
 
 /// Two credits use up the bucket, and the third may leave when 84 B have flowed in: after 1297.6 ns.
