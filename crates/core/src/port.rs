@@ -182,14 +182,19 @@ impl<H, S> PortCall<'_, H, S> {
 /// The queueing discipline of one egress port. It orders, drops, marks, trims, stamps and paces packets. A host's NIC is a port like
 /// any other.
 ///
-/// The driver calls [`dequeue`](Discipline::dequeue) when the port is free and packets are queued, at the time of a
-/// [`Dequeue::NotBefore`] or [`Dequeue::ClosedUntil`], and when another port of the node wakes this one.
+/// The driver calls [`dequeue`](Discipline::dequeue) when the port is free and packets are queued, not before
+/// [`ready_at`](Discipline::ready_at), at the time of a [`Dequeue::NotBefore`] or [`Dequeue::ClosedUntil`], and when another port of the
+/// node wakes this one.
 pub trait Discipline<H>: Send {
     /// The state that all ports of a node share, such as a shared buffer or PDQ's flow lists. `()` if ports are independent.
     type Shared: Default + Send;
+    /// Whether [`pass`](Discipline::pass) also decides about packets that find others queued. The packets that wait must then have no
+    /// right to leave now.
+    const PASSES_WAITING: bool = false;
     /// Queues a packet. It may drop this packet or others instead.
     fn enqueue(&mut self, call: &mut PortCall<'_, H, Self::Shared>, packet: PacketId);
-    /// Whether a packet that finds the port free and the queue empty may be sent at once. If so, the discipline's state is as after
+    /// Whether a packet that finds the port free and the queue empty may be sent at once (or also beside queued packets, see
+    /// [`PASSES_WAITING`](Discipline::PASSES_WAITING)). If so, the discipline's state is as after
     /// [`enqueue`](Discipline::enqueue) and a [`dequeue`](Discipline::dequeue) that returned this packet. This is the fast path of most
     /// packets; a discipline that always returns `false` is correct but slower.
     #[inline]
@@ -199,6 +204,12 @@ pub trait Discipline<H>: Send {
     }
     /// Chooses what to send. It may return a packet that it has just created (a pause frame).
     fn dequeue(&mut self, call: &mut PortCall<'_, H, Self::Shared>) -> Dequeue;
+    /// The earliest time from `free_at` on, when the link is free, at which [`dequeue`](Discipline::dequeue) may return one of the queued
+    /// packets, if none arrives before. A discipline that knows it saves calls and service events; `free_at` is always correct.
+    #[inline]
+    fn ready_at(&self, free_at: Time) -> Time {
+        free_at
+    }
     /// Handles a link frame from the neighbour's port (PFC's pause): a packet whose `dst` is [`NodeId::LINK`](crate::NodeId::LINK).
     /// Afterwards the driver removes the packet and serves the port.
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, Self::Shared>, packet: PacketId) {

@@ -226,6 +226,7 @@ impl<P, F> Faulty<P, F> {
 
 impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
     type Shared = P::Shared;
+    const PASSES_WAITING: bool = P::PASSES_WAITING;
 
     fn enqueue(&mut self, call: &mut PortCall<'_, H, P::Shared>, packet: PacketId) {
         if self.injector.down_until(call.now).is_some() {

@@ -73,7 +73,11 @@ struct EgressPort<P, L, B> {
 impl<P, L, B> EgressPort<P, L, B> {
     /// Carries out a discipline's decision.
     #[inline]
-    fn carry_out<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, choice: Dequeue, link_layer: &mut K) {
+    fn carry_out<H, K>(&mut self, link: LinkId, choice: Dequeue, link_layer: &mut K)
+    where
+        P: Discipline<H>,
+        K: LinkLayer<H, Line = L, Books = B>,
+    {
         match choice {
             Dequeue::Packet(id) => {
                 let packet = &link_layer.pool()[id];
@@ -94,7 +98,11 @@ impl<P, L, B> EgressPort<P, L, B> {
 
     /// Sends a packet over the link.
     #[inline(always)]
-    fn transmit<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, id: PacketId, link_layer: &mut K) {
+    fn transmit<H, K>(&mut self, link: LinkId, id: PacketId, link_layer: &mut K)
+    where
+        P: Discipline<H>,
+        K: LinkLayer<H, Line = L, Books = B>,
+    {
         let now = link_layer.now();
         let free_at = link_layer.transmit(link, self.rate, &self.line, &mut self.books, id);
         self.blocked = false;
@@ -103,7 +111,7 @@ impl<P, L, B> EgressPort<P, L, B> {
             self.serve_at = Time::MAX;
         }
         if self.queued_packets > 0 {
-            self.serve_by(link, free_at, link_layer);
+            self.serve_by(link, self.discipline.ready_at(free_at), link_layer);
         }
     }
 
@@ -243,7 +251,8 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         let egress = &mut self.egress_ports[link.index()];
         self.link_layer.arrived(link, &egress.books, id);
         let free = self.link_layer.busy_until(link) <= self.link_layer.now();
-        if free && egress.queued_packets == 0 && egress.discipline.pass(&mut port_call!(self, egress, ingress), id) {
+        let may_pass = free && (P::PASSES_WAITING || egress.queued_packets == 0);
+        if may_pass && egress.discipline.pass(&mut port_call!(self, egress, ingress), id) {
             // The packet enters and leaves the queue at the same time, so the queue's length does not change.
             if self.effects.any {
                 self.transmit_with_effects(link, id);
@@ -293,11 +302,12 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
 
     #[inline]
     fn serve_or_schedule(&mut self, link: LinkId) {
-        let busy_until = self.link_layer.busy_until(link);
-        if busy_until <= self.link_layer.now() {
+        let (now, busy_until) = (self.link_layer.now(), self.link_layer.busy_until(link));
+        let ready_at = self.egress_ports[link.index()].discipline.ready_at(busy_until.max(now));
+        if ready_at <= now {
             self.serve(link);
         } else {
-            self.serve_by(link, busy_until);
+            self.serve_by(link, ready_at);
         }
     }
 

@@ -80,8 +80,11 @@ pub struct CreditPort {
     used: u32,
     memory: u32,
     bucket: Bucket,
+    /// No queued credit may leave earlier, unless a credit of a better class comes. [`Time::ZERO`] if that is not known.
+    credits_at: Time,
     queues: [Queue; MOST_CLASSES],
     lifetime: Duration,
+    expires: bool,
     /// When each queued credit came, by queue; empty if credits do not expire.
     arrivals: Vec<VecDeque<Time>>,
 }
@@ -109,8 +112,10 @@ impl CreditPort {
             used: 0,
             memory: limit(layout.memory),
             bucket: Bucket::new(rate, wire.control, wire.control + wire.full, layout.burst),
+            credits_at: Time::ZERO,
             queues: limits.map(empty),
             lifetime: layout.lifetime.unwrap_or(Duration::MAX),
+            expires,
             arrivals: vec![VecDeque::new(); if expires { credit_queues } else { 0 }],
         }
     }
@@ -149,42 +154,69 @@ impl CreditPort {
         queue.bytes -= size;
         self.used -= size;
         self.occupied &= !(u8::from(queue.packets.is_empty()) << class);
-        if self.is_credit(class)
-            && let Some(arrivals) = self.arrivals.get_mut(class - FIRST_CREDITS)
-        {
-            arrivals.pop_front();
+        if self.expires && self.is_credit(class) {
+            self.arrivals[class - FIRST_CREDITS].pop_front();
         }
         packet
     }
 
+    /// When a credit queue's oldest packet came, if credits expire.
+    #[inline]
+    fn oldest(&self, class: usize) -> Option<Time> {
+        if self.expires { self.arrivals[class - FIRST_CREDITS].front().copied() } else { None }
+    }
+
     /// Drops the credits of a queue that have waited for too long.
+    #[inline(always)] // nothing where credits do not expire
     fn expire<H>(&mut self, class: usize, call: &mut PortCall<'_, H, ()>) {
-        let since = |port: &CreditPort| port.arrivals.get(class - FIRST_CREDITS)?.front().copied();
-        while since(self).is_some_and(|since| call.now.saturating_since(since) > self.lifetime) {
+        while self.oldest(class).is_some_and(|since| call.now.saturating_since(since) > self.lifetime) {
             let packet = self.pop(class, call.pool);
             call.drop(packet, DropReason::Expired);
+            self.credits_at = Time::ZERO;
         }
     }
 
-    /// The best queue with a credit that has not expired.
+    /// The best queue with credits.
     #[inline]
-    fn best_credits<H>(&mut self, call: &mut PortCall<'_, H, ()>) -> Option<usize> {
-        loop {
-            let waiting = self.occupied & self.credits;
-            if waiting == 0 {
-                return None;
-            }
-            let class = waiting.trailing_zeros() as usize;
-            self.expire(class, call);
-            if self.occupied >> class & 1 == 1 {
-                return Some(class);
-            }
+    fn best_credits(&self) -> Option<usize> {
+        let waiting = self.occupied & self.credits;
+        (waiting != 0).then(|| waiting.trailing_zeros() as usize % MOST_CLASSES)
+    }
+
+    /// Computes when the first credit may leave, or will have expired.
+    #[inline]
+    fn plan_credits<H>(&mut self, pool: &Pool<H>) {
+        self.credits_at = Time::ZERO;
+        if let Some(class) = self.best_credits() {
+            let first = self.queues[class].packets.first().expect("an occupied queue");
+            let expired = |since: Time| since + self.lifetime + Duration::from_ps(1);
+            let end = self.oldest(class).map_or(Time::MAX, expired);
+            self.credits_at = self.bucket.ready_at(pool[first].size_bytes).min(end);
         }
+    }
+
+    /// Takes the first credit, if it may leave now.
+    #[inline]
+    fn take_credit<H>(&mut self, call: &mut PortCall<'_, H, ()>) -> Option<PacketId> {
+        if self.credits_at > call.now {
+            return None;
+        }
+        while let Some(class) = self.best_credits() {
+            self.expire(class, call);
+            let Some(first) = self.queues[class].packets.first() else { continue };
+            let leaves = self.bucket.take(call.now, call.pool[first].size_bytes);
+            let credit = leaves.then(|| self.pop(class, call.pool));
+            self.plan_credits(call.pool);
+            return credit;
+        }
+        None
     }
 }
 
 impl<H> Discipline<H> for CreditPort {
     type Shared = ();
+    /// Credits that wait for the bucket do not hold up data.
+    const PASSES_WAITING: bool = true;
 
     #[inline]
     fn enqueue(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) {
@@ -198,23 +230,39 @@ impl<H> Discipline<H> for CreditPort {
             call.drop(packet, DropReason::Overflow);
             return;
         }
+        if credit {
+            if self.occupied & self.credits & up_to(class) == 0 {
+                // It is the first one now.
+                self.credits_at = Time::ZERO;
+            }
+            if self.expires {
+                self.arrivals[class - FIRST_CREDITS].push_back(call.now);
+            }
+        }
         let queue = &mut self.queues[class];
         queue.packets.push(packet, call.pool);
         queue.count += 1;
         queue.bytes += size;
         self.used += size;
         self.occupied |= 1 << class;
-        if credit && let Some(arrivals) = self.arrivals.get_mut(class - FIRST_CREDITS) {
-            arrivals.push_back(call.now);
-        }
     }
 
     #[inline]
     fn pass(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) -> bool {
         let (class, size) = (self.class_of(call.pool[packet].class), call.pool[packet].size_bytes);
-        self.occupied == 0
-            && self.fits(class, size)
-            && (!self.is_credit(class) || self.bucket.can_hold(size) && self.bucket.take(call.now, size).is_ok())
+        let before = self.occupied & up_to(class);
+        // Of the better packets, only credits may be left behind, and only if it is known that they must wait.
+        if before & !self.credits != 0 || before != 0 && self.credits_at <= call.now || !self.fits(class, size) {
+            return false;
+        }
+        if !self.is_credit(class) {
+            return true;
+        }
+        let leaves = before == 0 && self.bucket.can_hold(size) && self.bucket.take(call.now, size);
+        if leaves && self.occupied & self.credits != 0 {
+            self.plan_credits(call.pool);
+        }
+        leaves
     }
 
     #[inline]
@@ -222,17 +270,24 @@ impl<H> Discipline<H> for CreditPort {
         if self.occupied >> SIGNALS & 1 == 1 {
             return Dequeue::Packet(self.pop(SIGNALS, call.pool));
         }
-        let mut wait = Dequeue::Idle;
-        if let Some(class) = self.best_credits(call) {
-            let first = self.queues[class].packets.first().expect("an occupied queue");
-            match self.bucket.take(call.now, call.pool[first].size_bytes) {
-                Ok(()) => return Dequeue::Packet(self.pop(class, call.pool)),
-                Err(at) => wait = Dequeue::NotBefore(at),
-            }
+        if let Some(credit) = self.take_credit(call) {
+            return Dequeue::Packet(credit);
         }
-        match self.occupied & !self.credits {
-            0 => wait,
-            data => Dequeue::Packet(self.pop(data.trailing_zeros() as usize, call.pool)),
+        let data = self.occupied & !self.credits;
+        if data != 0 {
+            return Dequeue::Packet(self.pop(data.trailing_zeros() as usize, call.pool));
         }
+        if self.occupied == 0 { Dequeue::Idle } else { Dequeue::NotBefore(self.credits_at) }
     }
+
+    #[inline]
+    fn ready_at(&self, free_at: Time) -> Time {
+        let only_credits = self.occupied & !self.credits == 0;
+        if only_credits { free_at.max(self.credits_at) } else { free_at }
+    }
+}
+
+/// The bits of this class and all better ones.
+fn up_to(class: usize) -> u8 {
+    ((2_u16 << class) - 1) as u8
 }
