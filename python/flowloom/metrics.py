@@ -228,6 +228,12 @@ METRICS = {
         "few long flows that end late reduce it.",
     ),
     "throughput": Metric("Throughput", "Goodput divided by the rate of a host's link.", ".3f"),
+    "jain": Metric(
+        "Jain's fairness index",
+        "How evenly the flows shared: 1 if all had the same mean rate, 1/n if one of n flows had everything. It compares flows that "
+        "compete for the same links; of a whole workload it says little.",
+        ".3f",
+    ),
     "deadlines_met": Metric("Deadlines met", "The share of flows with a deadline that met it.", ".1%"),
     "drops": Metric("Drops", "Packets lost at ports and on links. Trimmed packets do not count."),
     "drops.total": Metric("Packets dropped", "Data and control packets lost.", "d"),

@@ -182,6 +182,8 @@ pub struct Summary {
     pub goodput_gbps: Option<f64>,
     /// Goodput over the mean rate of the hosts' links (pHost, §4.3).
     pub throughput: Option<f64>,
+    /// Jain's fairness index of the flows' mean rates: 1 if all flows have the same, 1 / n if one of n flows has everything.
+    pub jain: Option<f64>,
     /// The share of flows that met their deadline, of those that have one. Unfinished flows did not.
     pub deadlines_met: Option<f64>,
     /// Packets lost.
@@ -255,6 +257,7 @@ impl Summary {
             fct_us: fct,
             goodput_gbps,
             throughput: goodput_gbps.zip(mean(&rates)).map(|(goodput, rate)| goodput / rate),
+            jain: jain(rows, report.end),
             deadlines_met: mean(&deadlines),
             drops: hops.drops(),
             marks: hops.marks(),
@@ -324,17 +327,30 @@ fn total(rows: &[&Row], of: impl Fn(&Row) -> u32) -> u64 {
     rows.iter().map(|row| u64::from(of(row))).sum()
 }
 
+/// When a flow finished or was aborted, or the end of the run.
+fn over(row: &Row, end: Time) -> Time {
+    row.finish.or(row.aborted.map(|abort| abort.at)).unwrap_or(end)
+}
+
 /// The active interval, which lasts from the first start to the last finish or abortion, or to the end of the run if a flow is open.
 fn active<'a>(rows: impl Iterator<Item = &'a Row> + Clone, end: Time) -> Duration {
     let first = rows.clone().map(|row| row.flow.start).min();
-    let over = |row: &Row| row.finish.or(row.aborted.map(|abort| abort.at));
-    let last = rows.map(|row| over(row).unwrap_or(end)).max();
+    let last = rows.map(|row| over(row, end)).max();
     first.zip(last).map_or(Duration::ZERO, |(first, last)| last.saturating_since(first))
 }
 
 fn goodput<'a>(rows: impl Iterator<Item = &'a Row>, span: Duration, hosts: usize) -> Option<f64> {
     let bytes: u64 = rows.map(|row| row.delivered.get()).sum();
     (span > Duration::ZERO).then(|| 8.0 * bytes as f64 / 1e9 / span.as_secs_f64() / hosts as f64)
+}
+
+/// (Σx)² / (n Σx²), where x is a flow's payload over the time for which it was open.
+fn jain(rows: &[Row], end: Time) -> Option<f64> {
+    let open = |row: &Row| over(row, end).saturating_since(row.flow.start).as_secs_f64();
+    let rates: Vec<f64> =
+        rows.iter().filter(|row| open(row) > 0.0).map(|row| row.delivered.get() as f64 / open(row)).collect();
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
+    (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }
 
 fn spread(rows: &[&Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> Distribution {

@@ -33,6 +33,19 @@ fn times_by_hand() {
     assert_eq!((summary.sim_s, summary.wall_s, summary.peak_rss_mb), (1e-3, 1.5, 20.0));
 }
 
+/// Three flows of 6, 3 and 3 kB, of which the first ended after 60 us and the second after 20. The third has had half of its bytes when the
+/// run ends, 1 ms after it started. The rates are as 100 to 150 to 1.5.
+#[test]
+fn fairness_by_hand() {
+    let flows = vec![(flow(0, 1, 6000, 0), Some(60)), (flow(1, 2, 3000, 0), Some(20)), (flow(2, 3, 3000, 0), None)];
+    let jain = |report| summary(&report).jain;
+    let expected = 251.5_f64.powi(2) / (3.0 * (100.0_f64.powi(2) + 150.0_f64.powi(2) + 1.5_f64.powi(2)));
+    assert!((jain(report(flows)).unwrap() - expected).abs() < 1e-12);
+    let equal = (0..3).map(|host| (flow(host, host + 1, 3000, 7), Some(100))).collect();
+    assert!((jain(report(equal)).unwrap() - 1.0).abs() < 1e-12);
+    assert_eq!(jain(report(vec![])), None);
+}
+
 #[test]
 fn the_active_interval_ends_with_the_last_flow() {
     let finished = two_finished_one_not()[..2].to_vec();
