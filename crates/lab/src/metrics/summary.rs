@@ -347,8 +347,7 @@ fn goodput<'a>(rows: impl Iterator<Item = &'a Row>, span: Duration, hosts: usize
 /// (Σx)² / (n Σx²), where x is a flow's payload over the time for which it was open.
 fn jain(rows: &[Row], end: Time) -> Option<f64> {
     let open = |row: &Row| over(row, end).saturating_since(row.flow.start).as_secs_f64();
-    let rates: Vec<f64> =
-        rows.iter().filter(|row| open(row) > 0.0).map(|row| row.delivered.get() as f64 / open(row)).collect();
+    let rates: Vec<f64> = rows.iter().filter(|row| open(row) > 0.0).map(|row| row.delivered.get() as f64 / open(row)).collect();
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
     (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }

@@ -22,7 +22,8 @@ pub enum Feedback {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// The form of the feedback control.
+    /// The form of the feedback control. The default is what the authors' simulator runs; with it, short flows are faster, and two flows share
+    /// a link more evenly.
     pub feedback: Feedback,
     /// The credit rate of a new flow (1/2; 1/16 in the authors' runs of realistic workloads).
     #[schemars(range(min = 0.001, max = 1))]
@@ -84,7 +85,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            feedback: Feedback::Paper,
+            feedback: Feedback::Released,
             alpha: 0.5,
             ramp_packets: 1,
             w_init: 0.5,
@@ -222,8 +223,8 @@ mod tests {
     #[test]
     fn the_default_reads_back_and_what_could_not_run_is_refused_by_name() {
         let text = default_text::<Config>();
-        assert!(text.contains("feedback = \"paper\"") && text.contains("retry = \"100us\""), "{text}");
-        assert_eq!(refused::<Config>("feedback = \"released\""), Ok(()));
+        assert!(text.contains("feedback = \"released\"") && text.contains("retry = \"100us\""), "{text}");
+        assert_eq!(refused::<Config>("feedback = \"paper\""), Ok(()));
         for (text, key) in [
             ("alpha = 0.0", "alpha"),
             ("alpha = nan", "alpha"),

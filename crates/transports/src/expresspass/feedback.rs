@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_short_flow_starts_slower() {
-        let rules = rules(Feedback::Paper);
+        let rules = Rules::new(&Config { ramp_packets: 40, ..Config::default() });
         for (packets, rate) in [(1, 0.5 / 40.0), (20, 0.25), (40, 0.5), (4000, 0.5)] {
             assert_near(Control::new(&rules, packets), rate, 0.5);
         }

@@ -97,12 +97,13 @@ fn unloaded_times_are_the_closed_form() {
 }
 
 /// The round trip is longer than the flow, so nothing changes the rate at which a flow of 20 packets starts: half of the link's, and half of
-/// that because it has half of 40 packets.
+/// that where flows of fewer than 40 packets start slower.
 #[test]
 fn the_first_round_trip_has_the_initial_rate() {
     let delay = Duration::from_us(60);
-    for (packets, gap) in [(20, SLOT * 4), (40, SLOT * 2), (1, SLOT)] {
-        let mut pair = Pair::<ExpressPass>::new(&even(), PairSetup { delay, ..setup() });
+    for (ramp_packets, packets, gap) in [(40, 20, SLOT * 4), (40, 40, SLOT * 2), (1, 20, SLOT * 2), (1, 1, SLOT)] {
+        let config = Config { ramp_packets, ..even() };
+        let mut pair = Pair::<ExpressPass>::new(&config, PairSetup { delay, ..setup() });
         let id = pair.open(0, 1, packets * 1460);
         pair.run_to_end(SECOND);
         assert_eq!(pair.flow(id).fct(), (CONTROL + delay) * 2 + gap * (packets - 1) + FULL + delay, "{packets} packets");
@@ -126,7 +127,7 @@ fn credits_that_the_sender_cannot_use_are_few() {
 /// lost. It asks again for the last packet.
 #[test]
 fn a_sender_whose_early_stop_fell_short_asks_again() {
-    let mut pair = pair(&constant());
+    let mut pair = pair(&Config { early_stop: true, ..constant() });
     pair.on_packet(|sent| match sent.packet.header {
         Header::Credit { credit, .. } if credit >= 99 => Fate::Drop,
         _ => Fate::Pass,
