@@ -18,11 +18,15 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PHOST, PIAS, PASE = (f"papers/{paper}/default.toml" for paper in ("phost", "pias", "pase"))
 # Each transport under its paper's default scenario; nothing else makes a window of 70 packets sensible. DCTCP is also what PASE
-# is measured against.
+# and the last three are measured against, and pHost what ExpressPass is measured against, in the same scenario.
 CASES = [
-    *((transport, PHOST) for transport in ("phost", "pfabric", "fastpass")),
-    *((transport, PIAS) for transport in ("dctcp", "pias", "las", "tcp")),
-    *((transport, PASE) for transport in ("pase", "dctcp", "pdq", "d3")),
+    *((transport, PHOST, ()) for transport in ("phost", "pfabric", "fastpass")),
+    *((transport, PIAS, ()) for transport in ("dctcp", "pias", "las", "tcp")),
+    *((transport, PASE, ()) for transport in ("pase", "dctcp", "pdq", "d3")),
+    *((transport, PHOST, ("fabric.routing=ecmp_symmetric",)) for transport in ("expresspass", "phost")),
+    ("ndp", PIAS, ("fabric.routing=spray_labelled",)),
+    ("homa", PIAS, ()),
+    ("hpcc", PIAS, ("fabric.routing=ecmp",)),
 ]
 
 FLOWS = 2500
@@ -63,10 +67,17 @@ def program(name: str) -> Path:
     return next(Path(message["executable"]) for message in messages if message.get("executable"))
 
 
-def runs(transport: str, scenario: str, flows: int, repetitions: int, *prefix: str) -> list[dict]:
-    """Runs a scenario under a transport so many times."""
-    settings = [f"transport.name={transport}", f"workload.flows={flows}"]
+def runs(case: tuple, flows: int, repetitions: int, *prefix: str) -> list[dict]:
+    """Runs a case so many times."""
+    transport, scenario, settings = case
+    settings = [f"transport.name={transport}", f"workload.flows={flows}", *settings]
     return lines(*prefix, program("speed"), str(repetitions), scenario, *settings)
+
+
+def where(case: tuple) -> str:
+    """The scenario of a case, with its settings."""
+    _, scenario, settings = case
+    return ", ".join((scenario, *settings))
 
 
 def million_per_second(run: dict) -> float:
@@ -78,13 +89,13 @@ def speed() -> None:
     """Packet-hops per second of user time on one core."""
     print(f"Speed: {FLOWS} flows, {REPETITIONS} runs")
     rows = [("scenario", "transport", "packet-hops", "M packet-hops/s, best", "median", "events per packet-hop", "digest")]
-    for transport, scenario in CASES:
-        measured = runs(transport, scenario, FLOWS, REPETITIONS)
+    for case in CASES:
+        measured = runs(case, FLOWS, REPETITIONS)
         speeds = [million_per_second(run) for run in measured]
         run = measured[0]
         events = run["events"] / run["packet_hops"]
         best, median = max(speeds), statistics.median(speeds)
-        rows.append((scenario, transport, run["packet_hops"], f"{best:.1f}", f"{median:.1f}", f"{events:.2f}", run["digest"]))
+        rows.append((where(case), case[0], run["packet_hops"], f"{best:.1f}", f"{median:.1f}", f"{events:.2f}", run["digest"]))
     table(*rows)
 
 
@@ -95,13 +106,13 @@ def instructions() -> None:
         return
     print(f"Instructions: the same, {INSTRUCTION_FLOWS} flows, counted by callgrind (minutes)", flush=True)
     rows = [("scenario", "transport", "packet-hops", "instructions per packet-hop")]
-    for transport, scenario in CASES:
+    for case in CASES:
         with tempfile.NamedTemporaryFile(suffix=".callgrind") as counts:
             options = ["--tool=callgrind", "--quiet", "--toggle-collect=*speed::measured*"]
             valgrind = ["valgrind", *options, f"--callgrind-out-file={counts.name}"]
-            (run,) = runs(transport, scenario, INSTRUCTION_FLOWS, 1, *valgrind)
+            (run,) = runs(case, INSTRUCTION_FLOWS, 1, *valgrind)
             total = next(line for line in Path(counts.name).read_text().splitlines() if line.startswith("summary:"))
-        rows.append((scenario, transport, run["packet_hops"], f"{int(total.split()[1]) / run['packet_hops']:.0f}"))
+        rows.append((where(case), case[0], run["packet_hops"], f"{int(total.split()[1]) / run['packet_hops']:.0f}"))
     table(*rows)
 
 
@@ -126,7 +137,7 @@ def ns3() -> None:
     best: dict[str, dict] = {}
     for _ in range(NS3_REPETITIONS):
         for name, (run,) in {
-            "Flowloom, phost": runs("phost", PHOST, FLOWS, 1),
+            "Flowloom, phost": runs(CASES[0], FLOWS, 1),
             "ns-3, its own routing": lines(yardstick, "--routing=global"),
             "ns-3, routing in constant time": lines(yardstick, "--routing=table"),
         }.items():
@@ -154,7 +165,7 @@ def memory_of_open_flows() -> None:
     """What an open flow takes at its ends."""
     print("Memory: bytes of an open flow at each end, at the worst moment of growing arrays")
     rows = [("transport", "source", "destination")]
-    for transport in dict.fromkeys(transport for transport, _ in CASES):
+    for transport in dict.fromkeys(transport for transport, *_ in CASES):
         (run,) = lines(program("memory"), "open", transport)
         rows.append((transport, run["source_bytes"], run["destination_bytes"]))
     table(*rows)
