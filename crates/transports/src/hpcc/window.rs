@@ -1,5 +1,8 @@
 //! Algorithm 1: the window of one flow, from what ports report.
 
+#[cfg(test)]
+mod tests;
+
 use flowloom_core::{Duration, Rate, Time};
 
 use crate::disciplines::{HopRecord, LinkRates, Telemetry};
