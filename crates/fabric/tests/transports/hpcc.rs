@@ -68,17 +68,20 @@ fn drops(report: &Report) -> u64 {
     report.ports.iter().map(PortCounters::drops).sum()
 }
 
-/// The largest queue, in bytes, and the share of time for which nothing is queued, from a time on and until the last change.
-fn queue(depth: &Depth, from: Time) -> (u64, f64) {
-    let spans = depth.changes.windows(2).filter(|pair| pair[0].0 >= from);
-    let (mut most, mut idle, mut all) = (0, 0.0, 0.0);
-    for pair in spans {
-        let span = (pair[1].0 - pair[0].0).as_us_f64();
-        most = most.max(pair[0].1);
-        all += span;
-        idle += if pair[0].1 == 0 { span } else { 0.0 };
-    }
-    (most, idle / all)
+/// The largest queue from a time on, and the one that is not exceeded half of the time until the last change; in bytes.
+fn queue(depth: &Depth, from: Time) -> (u64, u64) {
+    let changes: Vec<(u64, Duration)> =
+        depth.changes.windows(2).filter(|pair| pair[0].0 >= from).map(|pair| (pair[0].1, pair[1].0 - pair[0].0)).collect();
+    let mut spans: std::collections::BTreeMap<u64, Duration> = std::collections::BTreeMap::new();
+    changes.iter().for_each(|(bytes, span)| *spans.entry(*bytes).or_default() += *span);
+    let half = spans.values().fold(Duration::ZERO, |sum, span| sum + *span) / 2;
+    let mut sum = Duration::ZERO;
+    let reaches_half = |(_, span): &(&u64, &Duration)| {
+        sum += **span;
+        sum >= half
+    };
+    let median = *spans.iter().find(reaches_half).expect("changes").0;
+    (*spans.keys().last().expect("changes"), median)
 }
 
 /// The bytes that a link carries between two times, as a share of what it could carry.
@@ -113,8 +116,8 @@ fn incast(senders: u32, bytes: u64) -> (Network, Vec<Flow>) {
 }
 
 /// The rates at which W = W/U · η + W_AI no longer changes sum up to η · B + N · W_AI/T, as long as that is below B.
-fn settled(senders: u32) -> f64 {
-    0.95 + 80.0 * f64::from(senders) / BDP as f64
+fn settled(senders: u32, w_ai: u64) -> f64 {
+    0.95 + (u64::from(senders) * w_ai) as f64 / BDP as f64
 }
 
 /// A flow alone has no queue of more than two packets from its first packet on, and uses η and its increase.
@@ -128,61 +131,77 @@ fn a_single_flow_keeps_its_rate_and_makes_no_queue() {
     assert_eq!(drops(&report), 0);
     let using = Use::new(last, RTT * 20, RTT * 150);
     let (_, using) = watch::<Hpcc, Use>(&Config::default(), setup(network), flows, using);
-    assert!((using.share() - settled(1)).abs() < 0.003, "{}, expected {}", using.share(), settled(1));
+    assert!((using.share() - settled(1, 80)).abs() < 0.003, "{}, expected {}", using.share(), settled(1, 80));
 }
 
-/// Each sender begins with a window, so at most N · BDP are queued. The link needs N round trips to carry these windows. Two round trips later
-/// the queue is short, and most of the time it is empty.
+/// Each sender begins with a window, so at most N · BDP are queued. A round trip through that queue takes N base round trips. After two of them,
+/// no more waits than a packet of each sender, and half of the time hardly anything does: nothing with two senders. Sixteen periodic streams that
+/// together fill a link make √(16π/8) = 2.5 packets wait in the mean, if their phases are random. The fixed point is one of the utilisation, in which
+/// waiting bytes count: each packet that waits is 5 % of this link.
 #[test]
-fn incasts_queue_no_more_than_their_first_windows_and_drain_them() {
-    for (senders, max_stage) in [(2_u32, 5), (2, 0), (16, 5), (16, 0)] {
-        let config = Config { max_stage, ..Config::default() };
+fn incasts_queue_no_more_than_their_first_windows_and_drain_them_in_two_round_trips() {
+    for (senders, max_stage, w_ai) in [(2, 5, 80), (2, 0, 80), (16, 5, 80), (16, 5, 16), (16, 0, 16), (16, 0, 80)] {
+        let config = Config { max_stage, w_ai: Bytes::new(w_ai), ..Config::default() };
         let (network, flows) = incast(senders, 20_000_000 / u64::from(senders));
         let last = last_link(&network, senders);
-        let what = format!("{senders} senders, maxStage {max_stage}");
+        let what = format!("{senders} senders, maxStage {max_stage}, W_AI {w_ai} B");
         let start = Depth::new(last, Time::ZERO);
         let (report, depth) = watch::<Hpcc, Depth>(&config, setup(network.clone()), flows.clone(), start);
         let (peak, _) = queue(&depth, Time::ZERO);
-        assert!(peak <= u64::from(senders) * BDP && peak > u64::from(senders - 1) * BDP / 2, "{what}: {peak} B");
+        assert!(peak <= u64::from(senders) * BDP && peak > u64::from(senders - 1) * BDP * 9 / 10, "{what}: {peak} B");
         assert_eq!(drops(&report), 0, "{what}");
-        let drained = after(RTT * u64::from(senders + 3));
-        let (later, idle) = queue(&depth, drained);
-        println!("{what}: peak {:.2} N BDP, later {later} B, idle {idle:.3}", peak as f64 / (f64::from(senders) * BDP as f64));
-        assert!(later <= BDP / 2, "{what}: {later} B after they drained");
-        assert!(idle > 0.5, "{what}: nothing is queued {idle} of the time");
+        let (later, median) = queue(&depth, after(RTT * u64::from(2 * senders + 1)));
+        assert!(later <= u64::from(senders) * 1500, "{what}: {later} B after two round trips");
+        let expected = settled(senders, w_ai);
+        assert!(median <= if senders == 2 { 0 } else { 3000 }, "{what}: {median} B half of the time");
         let using = Use::new(last, RTT * 100, RTT * 600);
         let (_, using) = watch::<Hpcc, Use>(&config, setup(network), flows, using);
-        println!("{what}: use {:.4}, settled {:.4}", using.share(), settled(senders));
-        assert!((using.share() - settled(senders)).abs() < 0.01, "{what}: {} of the link", using.share());
+        println!("{what}: peak {peak} B, later {later} B, median {median} B, use {:.4} of {expected:.4}", using.share());
+        let utilisation = using.share() + median as f64 / BDP as f64;
+        // The median is a whole number of packets.
+        assert!((utilisation - expected).abs() < 0.03, "{what}: {} of the link, expected {expected}", using.share());
     }
 }
 
-/// Jain's index of what each of the flows received between two times.
-fn fairness(config: &Config, network: Network, flows: Vec<Flow>, from: Duration, to: Duration) -> f64 {
-    let count = flows.len();
-    let (_, log) = watch::<Hpcc, Log<Header>>(config, setup(network), flows, Log::default());
-    let mut bytes = vec![0_f64; count];
-    let window = after(from)..after(to);
-    for (_, _, packet) in log.arrived.iter().filter(|(at, _, _)| window.contains(at)) {
-        bytes[packet.flow.0 as usize] += f64::from(packet.payload_bytes);
+/// What each of four flows gets of a link in spans of 20 ms, from 20 ms on. Three of them share the link until then, and the fourth starts at line
+/// rate. The base round trip is 2 · (1.2 + 50 + 0.0656 + 50) us, in which the link carries 253 kB.
+fn shares(w_ai: u64, max_stage: u32) -> Vec<[f64; 4]> {
+    let (start, span) = (Duration::from_ms(20), Duration::from_ms(20));
+    let network = topology::single_switch(5, gbps(10), Duration::from_us(50), STORE);
+    let flows = (0..4_u32).map(|host| flow(host, host, 4, 50_000_000, after(if host < 3 { Duration::ZERO } else { start })));
+    let config = Config { w_ai: Bytes::new(w_ai), max_stage, ..Config::default() };
+    let (_, log) = watch::<Hpcc, Log<Header>>(&config, setup(network), flows.collect(), Log::default());
+    let mut shares = vec![[0.0; 4]; 4];
+    for (at, _, packet) in log.arrived.iter().filter(|(at, _, packet)| packet.payload_bytes > 0 && *at >= after(start)) {
+        let index = (at.saturating_since(after(start)).as_ps() / span.as_ps()) as usize;
+        if let Some(shares) = shares.get_mut(index) {
+            shares[packet.flow.0 as usize] += gbps(10).transmit_time(packet.size()).as_secs_f64() / span.as_secs_f64();
+        }
     }
-    let (sum, squares) = bytes.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-    sum * sum / (count as f64 * squares)
+    shares
 }
 
-/// Three flows share a link when a fourth starts at line rate. Its window is three times theirs, and all are cut by the same factor, so without
-/// an increase it keeps half of the link: Jain's index of 3 : 1 : 1 : 1 is 36/(4 · 12) = 0.75. With it, the difference falls by
-/// 4 · W_AI / (η · BDP) = 1.2 % per round trip, and after 400 round trips nothing is left of it.
+fn jain(shares: &[f64; 4]) -> f64 {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    sum * sum / (4.0 * squares)
+}
+
+/// The fourth flow starts with a window three times those of the others, and all are cut by the same factor. Without an increase, it keeps at
+/// least half of the link: Jain's index of 3 : 1 : 1 : 1 is 36/(4 · 12) = 0.75. With 800 B, all shares sum up to 0.95 + 3200/253,164, and each
+/// update moves a window by 1 - 0.95/0.9626 = 1.3 % of the way to the mean. The difference falls to 27 % in the 98.7 round trips of 20 ms.
 #[test]
-fn the_increase_makes_flows_equal() {
-    let start = Duration::from_ms(2);
-    let at = |round_trips| start + RTT * round_trips;
-    for (w_ai, max_stage, least, most) in [(80, 5, 0.99, 1.0), (80, 0, 0.99, 1.0), (0, 0, 0.65, 0.85)] {
-        let flows = (0..4_u32).map(|host| flow(host, host, 4, 10_000_000, after(if host < 3 { Duration::ZERO } else { start })));
-        let config = Config { w_ai: Bytes::new(w_ai), max_stage, ..Config::default() };
-        let found = fairness(&config, star(5), flows.collect(), at(400), at(600));
-        println!("W_AI {w_ai}, maxStage {max_stage}: {found:.4}");
-        assert!((least..=most + 1e-9).contains(&found), "W_AI = {w_ai}, maxStage {max_stage}: {found}");
+fn the_increase_makes_flows_equal_at_its_speed() {
+    for max_stage in [0, 5] {
+        let equal = shares(800, max_stage);
+        let difference = |[a, b, c, d]: [f64; 4]| d - (a + b + c) / 3.0;
+        let falls = difference(equal[1]) / difference(equal[0]);
+        println!("maxStage {max_stage}: Jain {:.5}, difference falls to {falls:.3}", jain(&equal[3]));
+        assert!((falls - 0.27).abs() < 0.09, "the difference falls to {falls}: {equal:?}");
+        assert!(jain(&equal[3]) > 0.999, "{equal:?}");
+        let sum = equal[3].iter().sum::<f64>();
+        assert!((sum - (0.95 + 3200.0 / 253_164.0)).abs() < 0.003, "{sum} of the link");
+        let unequal = shares(0, max_stage);
+        assert!((0.6..0.85).contains(&jain(&unequal[1])), "maxStage {max_stage}: {unequal:?}");
     }
 }
 
