@@ -135,7 +135,8 @@ fn settled(senders: u32, w_ai: u64) -> f64 {
 fn a_single_flow_keeps_its_rate_and_makes_no_queue() {
     let (network, flows) = incast(1, 5_000_000);
     let last = last_link(&network, 1);
-    let (report, depth) = watch::<Hpcc, Depth>(&Config::default(), setup(network.clone()), flows.clone(), Depth::new(last, Time::ZERO));
+    let (report, depth) =
+        watch::<Hpcc, Depth>(&Config::default(), setup(network.clone()), flows.clone(), Depth::new(last, Time::ZERO));
     let peak = queue(&depth, Time::ZERO).peak;
     assert!(peak <= 2 * 1500, "{peak} B");
     assert_eq!(drops(&report), 0);
@@ -167,7 +168,10 @@ fn incasts_queue_no_more_than_their_first_windows_and_drain_them_in_two_round_tr
         let (_, using) = watch::<Hpcc, Use>(&config, setup(network), flows, using);
         let (share, most) = (using.share(), settled(senders, w_ai));
         let least = most - later.mean / BDP as f64;
-        println!("{what}: peak {peak} B, later {}, {}, {:.0} B, use {share:.4} of {most:.4}", later.peak, later.median, later.mean);
+        println!(
+            "{what}: peak {peak} B, later {}, {}, {:.0} B, use {share:.4} of {most:.4}",
+            later.peak, later.median, later.mean
+        );
         assert!((least - 0.01..most + 0.01).contains(&share), "{what}: {share} of the link, expected {least} to {most}");
     }
 }

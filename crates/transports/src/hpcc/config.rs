@@ -113,7 +113,8 @@ impl Config {
 
 impl Checked for Config {
     fn check(&self) -> Result<(), String> {
-        let ranges = [("target", self.target, 0.01, 1.0), ("min_rate", self.min_rate, 1e-6, 1.0), ("rto_rtts", self.rto_rtts, 1.0, 1e6)];
+        let ranges =
+            [("target", self.target, 0.01, 1.0), ("min_rate", self.min_rate, 1e-6, 1.0), ("rto_rtts", self.rto_rtts, 1.0, 1e6)];
         for (name, value, least, most) in ranges {
             if !(least..=most).contains(&value) {
                 return Err(format!("{name}: found {value}; it must be from {least} to {most}"));
@@ -136,7 +137,10 @@ impl Checked for Config {
         let Conditions { network, wire, .. } = conditions;
         let (room, full) = (Telemetry::bytes(self.records), wire.full);
         if wire.overhead + room >= full {
-            return Err(format!("records: found {}, which take {room} and leave no payload in a packet of {full}", self.records));
+            return Err(format!(
+                "records: found {}, which take {room} and leave no payload in a packet of {full}",
+                self.records
+            ));
         }
         if conditions.largest_flow.pieces(full - wire.overhead - room) >= u64::from(u32::MAX) {
             let flow = conditions.largest_flow;

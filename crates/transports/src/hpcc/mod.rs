@@ -22,7 +22,8 @@ pub enum Hpcc {}
 
 impl Transport for Hpcc {
     const NAME: &'static str = "hpcc";
-    const ABOUT: &'static str = "switches report their load in each packet, and senders set window and rate by it (SIGCOMM 2019)";
+    const ABOUT: &'static str =
+        "switches report their load in each packet, and senders set window and rate by it (SIGCOMM 2019)";
     const NIC: Nic = Nic::Pulled;
     const SHARES_MEMORY: bool = true;
     /// Records of different ports cannot be compared, and a packet that overtakes others is taken for a loss.

@@ -118,9 +118,10 @@ fn paths_differ_in_their_ports_or_in_their_number() {
 #[test]
 fn a_long_queue_counts_as_the_longest_that_fits() {
     let record = |queued| HopRecord::new(7, Time::ZERO, 0, Bytes::new(queued));
-    assert_eq!([80, 159, 10_485_679, 10_485_760, u64::MAX].map(|queued| record(queued).queued()), [
-        80, 80, 10_485_600, 10_485_680, 10_485_680
-    ].map(|bytes: u64| bytes.min(10_485_680)));
+    assert_eq!(
+        [80, 159, 10_485_679, 10_485_760, u64::MAX].map(|queued| record(queued).queued()),
+        [80, 80, 10_485_600, 10_485_680, 10_485_680].map(|bytes: u64| bytes.min(10_485_680))
+    );
     assert_eq!(record(u64::MAX).rate(), 7);
 }
 

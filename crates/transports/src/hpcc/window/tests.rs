@@ -62,15 +62,19 @@ fn play(rules: &Rules, window: &mut Window, table: &[(u32, u32, Row, [f64; 4])])
 #[test]
 fn each_acknowledgement_of_one_link() {
     let updated = 12_160.0 / 1.03625 + 80.0;
-    play(&rules(), &mut Window::new(&rules()), &[
-        (1, 10, (0, 1000, 0, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
-        (2, 11, (0, 2280, 1280, 0), [12_240.0, 12_800.0, 1.0, 0.0]),
-        (3, 12, (0, 3560, 2560, 1600), [12_240.0, 12_800.0, 1.0, 0.0]),
-        (4, 13, (0, 4840, 3840, 3200), [12_160.0 / 1.0125 + 80.0, 12_800.0, 1.0125, 0.0]),
-        (11, 20, (0, 6120, 5120, 3200), [updated, updated, 1.03625, 0.0]),
-        (21, 30, (0, 18_920, 11_520, 0), [updated + 80.0, updated + 80.0, 0.5, 1.0]),
-        (22, 31, (0, 20_200, 12_160, 0), [updated + 160.0, updated + 80.0, 0.5, 1.0]),
-    ]);
+    play(
+        &rules(),
+        &mut Window::new(&rules()),
+        &[
+            (1, 10, (0, 1000, 0, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
+            (2, 11, (0, 2280, 1280, 0), [12_240.0, 12_800.0, 1.0, 0.0]),
+            (3, 12, (0, 3560, 2560, 1600), [12_240.0, 12_800.0, 1.0, 0.0]),
+            (4, 13, (0, 4840, 3840, 3200), [12_160.0 / 1.0125 + 80.0, 12_800.0, 1.0125, 0.0]),
+            (11, 20, (0, 6120, 5120, 3200), [updated, updated, 1.03625, 0.0]),
+            (21, 30, (0, 18_920, 11_520, 0), [updated + 80.0, updated + 80.0, 0.5, 1.0]),
+            (22, 31, (0, 20_200, 12_160, 0), [updated + 160.0, updated + 80.0, 0.5, 1.0]),
+        ],
+    );
 }
 
 /// One acknowledgement per round trip. First a full queue: u = 1 + 1, and W = 12,800 · 0.95/2 + 80 = 6160. Then the link carries 0.76 B/ns.
@@ -94,25 +98,33 @@ fn after_five_additive_increases_the_next_is_multiplicative() {
 #[test]
 fn without_stages_every_change_is_multiplicative() {
     let rules = Rules { stages: 0, ..rules() };
-    play(&rules, &mut Window::new(&rules), &[
-        (1, 10, (0, 0, 0, 12_800), [12_800.0, 12_800.0, 1.0, 0.0]),
-        (11, 20, (0, 12_800, 12_800, 12_800), [6160.0, 6160.0, 2.0, 0.0]),
-        (21, 30, (0, 25_600, 22_528, 0), [7780.0, 7780.0, 0.76, 0.0]),
-        (31, 40, (0, 38_400, 32_256, 0), [9805.0, 9805.0, 0.76, 0.0]),
-    ]);
+    play(
+        &rules,
+        &mut Window::new(&rules),
+        &[
+            (1, 10, (0, 0, 0, 12_800), [12_800.0, 12_800.0, 1.0, 0.0]),
+            (11, 20, (0, 12_800, 12_800, 12_800), [6160.0, 6160.0, 2.0, 0.0]),
+            (21, 30, (0, 25_600, 22_528, 0), [7780.0, 7780.0, 0.76, 0.0]),
+            (31, 40, (0, 38_400, 32_256, 0), [9805.0, 9805.0, 0.76, 0.0]),
+        ],
+    );
 }
 
 /// Only acknowledgements that update the reference count, and records are compared over a round trip.
 #[test]
 fn without_fast_reaction_the_window_changes_once_per_round_trip() {
     let rules = Rules { fast_reaction: false, ..rules() };
-    play(&rules, &mut Window::new(&rules), &[
-        (1, 10, (0, 0, 0, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
-        (2, 11, (0, 1280, 1280, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
-        (10, 19, (0, 11_520, 1280, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
-        (11, 20, (0, 12_800, 12_800, 0), [12_240.0, 12_240.0, 1.0, 0.0]),
-        (20, 29, (0, 25_600, 25_600, 0), [12_240.0, 12_240.0, 1.0, 0.0]),
-    ]);
+    play(
+        &rules,
+        &mut Window::new(&rules),
+        &[
+            (1, 10, (0, 0, 0, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
+            (2, 11, (0, 1280, 1280, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
+            (10, 19, (0, 11_520, 1280, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
+            (11, 20, (0, 12_800, 12_800, 0), [12_240.0, 12_240.0, 1.0, 0.0]),
+            (20, 29, (0, 25_600, 25_600, 0), [12_240.0, 12_240.0, 1.0, 0.0]),
+        ],
+    );
 }
 
 /// The window is never above what it was at first, nor below its least value. At u = 1000, W would be
@@ -120,11 +132,15 @@ fn without_fast_reaction_the_window_changes_once_per_round_trip() {
 #[test]
 fn windows_stay_within_their_limits() {
     let rules = Rules { stages: 0, ..rules() };
-    play(&rules, &mut Window::new(&rules), &[
-        (1, 10, (0, 0, 0, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
-        (11, 20, (0, 12_800, 128, 0), [12_800.0, 12_800.0, 0.01, 0.0]),
-        (21, 30, (0, 25_600, 128 + 12_800_000, 0), [128.0, 128.0, 1000.0, 0.0]),
-    ]);
+    play(
+        &rules,
+        &mut Window::new(&rules),
+        &[
+            (1, 10, (0, 0, 0, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
+            (11, 20, (0, 12_800, 128, 0), [12_800.0, 12_800.0, 0.01, 0.0]),
+            (21, 30, (0, 25_600, 128 + 12_800_000, 0), [128.0, 128.0, 1000.0, 0.0]),
+        ],
+    );
 }
 
 /// u is 0.5 at the first link, 0.75 at the second (at twice the rate, over 6400 ns), and 0.25 at the third. U moves by τ/T = 0.5 of the way
@@ -160,23 +176,31 @@ fn a_new_path_skips_an_update() {
 #[test]
 fn a_report_that_is_not_later_is_ignored() {
     let old = [12_240.0, 12_800.0, 1.0, 0.0];
-    play(&rules(), &mut Window::new(&rules()), &[
-        (1, 10, (0, 20_000, 0, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
-        (2, 11, (0, 21_280, 1280, 0), old),
-        (3, 12, (0, 20_640, 640, 6400), old),
-        (3, 12, (0, 21_280, 1280, 0), old),
-        (4, 13, (0, 22_560, 2560, 0), old),
-    ]);
+    play(
+        &rules(),
+        &mut Window::new(&rules()),
+        &[
+            (1, 10, (0, 20_000, 0, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
+            (2, 11, (0, 21_280, 1280, 0), old),
+            (3, 12, (0, 20_640, 640, 6400), old),
+            (3, 12, (0, 21_280, 1280, 0), old),
+            (4, 13, (0, 22_560, 2560, 0), old),
+        ],
+    );
 }
 
 /// Both counters wrap between the reports, at 2^24 ns and at 2^27 B. The link carries 1 B/ns.
 #[test]
 fn counters_that_wrap_make_no_difference() {
     let (time, sent) = (HopRecord::TIME_WRAP_NS, HopRecord::SENT_WRAP.get());
-    play(&rules(), &mut Window::new(&rules()), &[
-        (1, 10, (0, time - 640, sent - 640, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
-        (2, 11, (0, time + 640, sent + 640, 0), [12_240.0, 12_800.0, 1.0, 0.0]),
-    ]);
+    play(
+        &rules(),
+        &mut Window::new(&rules()),
+        &[
+            (1, 10, (0, time - 640, sent - 640, 0), [12_800.0, 12_800.0, 1.0, 0.0]),
+            (2, 11, (0, time + 640, sent + 640, 0), [12_240.0, 12_800.0, 1.0, 0.0]),
+        ],
+    );
 }
 
 /// 2^23 ns, and less on links so fast that 2^26 B take less time.
