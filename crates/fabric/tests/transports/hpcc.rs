@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Time, WireProfile, topology};
-use flowloom_fabric::{Observer, PortCounters, Report};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, NodeKind, Packet, Time, WireProfile, topology};
+use flowloom_fabric::{Observer, PortCounters, Report, SimSetup};
+use flowloom_transports::disciplines::{HopRecord, LinkRates};
 use flowloom_transports::hpcc::{Config, Header, Hpcc};
 
 use crate::common::depth::Depth;
 use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, run, setup, shapes, watch};
 use crate::common::tandem;
 use crate::common::watch::Log;
+use crate::survival::poisson;
 
 fn wire(config: &Config) -> WireProfile {
     config.wire(&WireProfile::IP_1500)
@@ -113,7 +115,7 @@ impl Use {
 }
 
 impl Observer<Header> for Use {
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &flowloom_core::Packet<Header>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<Header>) {
         if link.0 == self.link && (self.from..self.to).contains(&now) {
             self.bytes += packet.size().get();
         }
@@ -231,4 +233,58 @@ fn a_slower_link_on_the_way_settles_at_the_target() {
     let expected = 0.95 + 80.0 * 8.0 / (rtt.as_us_f64() * 1000.0);
     assert!((rate - expected).abs() < 0.005, "{rate} of the link, expected {expected}");
     assert_eq!(drops(&report), 0);
+}
+
+/// Counts the bytes that each link has sent and that wait for it, independently of the ports, and compares each record with its counts.
+struct Counts {
+    sent: Vec<u64>,
+    waiting: Vec<u64>,
+    network: Network,
+    rates: LinkRates,
+    compared: u64,
+    /// The largest number of records that a source got back.
+    most: usize,
+}
+
+impl Observer<Header> for Counts {
+    fn packet_queued(&mut self, _: Time, link: LinkId, packet: &Packet<Header>, _: u64) {
+        self.waiting[link.index()] += packet.size().get();
+    }
+    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<Header>) {
+        let before = self.sent[link.index()];
+        self.sent[link.index()] += packet.size().get();
+        self.waiting[link.index()] -= packet.size().get();
+        let ends = self.network.link(link);
+        if packet.payload_bytes > 0 && self.network.node(ends.from).kind == NodeKind::Switch {
+            let waiting = Bytes::new(self.waiting[link.index()]);
+            let expected = HopRecord::new(self.rates.number(ends.rate), now, before, waiting);
+            assert_eq!(packet.header.telemetry.hops().last(), Some(&expected));
+            self.compared += 1;
+        }
+    }
+    fn packet_dropped(&mut self, _: Time, link: LinkId, packet: &Packet<Header>, _: flowloom_core::DropReason) {
+        self.waiting[link.index()] -= packet.size().get();
+    }
+    fn packet_arrived(&mut self, _: Time, _: NodeId, packet: &Packet<Header>) {
+        self.most = self.most.max(packet.header.telemetry.hops().len());
+    }
+}
+
+/// On a fat tree with queues, and with ports so small that they drop packets, each record of each hop is what an observer counts.
+#[test]
+fn records_agree_with_an_observer_at_every_hop() {
+    for (switching, buffer) in [(STORE, 1 << 30), (CUT, 1 << 30), (STORE, 20_000)] {
+        let network = topology::fat_tree(4, gbps(10), Duration::from_us(1), switching);
+        let flows = poisson(&network, 0.8, 200, 5);
+        let links = network.links().len();
+        let rates = LinkRates::new(&network).expect("one rate");
+        let counts =
+            Counts { sent: vec![0; links], waiting: vec![0; links], network: network.clone(), rates, compared: 0, most: 0 };
+        let setup = SimSetup { memory: Memory::PerPort(Bytes::new(buffer)), ..setup(network) };
+        let (report, counts) = watch::<Hpcc, Counts>(&Config::default(), setup, flows, counts);
+        assert_eq!(counts.most, 5);
+        // Most flows cross five switches.
+        assert!(counts.compared > 4 * report.data_packets, "{} records of {} packets", counts.compared, report.data_packets);
+        assert_eq!(drops(&report) > 0, buffer == 20_000);
+    }
 }
