@@ -8,6 +8,7 @@ pub mod d3;
 pub mod disciplines;
 pub mod expresspass;
 pub mod fastpass;
+pub mod hpcc;
 pub mod las;
 pub mod ndp;
 pub mod pase;
@@ -118,6 +119,7 @@ macro_rules! for_each_transport {
             $crate::pdq::Pdq,
             $crate::d3::D3,
             $crate::expresspass::ExpressPass,
+            $crate::hpcc::Hpcc,
         }
     };
 }

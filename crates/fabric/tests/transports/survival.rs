@@ -6,6 +6,7 @@ use flowloom_transports::d3::{self, D3};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::expresspass::{self, ExpressPass, Feedback};
 use flowloom_transports::fastpass::Fastpass;
+use flowloom_transports::hpcc::{self, Hpcc};
 use flowloom_transports::las::Las;
 use flowloom_transports::ndp::{self, Ndp, PullOrder};
 use flowloom_transports::pase::{self, Pase};
@@ -120,6 +121,7 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     survives::<ExpressPass>(&Default::default(), symmetric, flows.clone(), &faults).expect("expresspass");
     let one_path = SimSetup { routing: Routing::Ecmp, ..setup.clone() };
     survives::<D3>(&Default::default(), one_path.clone(), flows.clone(), &faults).expect("d3");
+    survives::<Hpcc>(&Default::default(), one_path.clone(), flows.clone(), &faults).expect("hpcc");
     survives::<Pase>(&pase_config(8, true), one_path, flows.clone(), &faults).expect("pase");
     for routing in [Routing::SprayRandom, Routing::Ecmp] {
         let setup = SimSetup { routing, ..setup.clone() };
@@ -197,6 +199,20 @@ proptest! {
         let setup = SimSetup { routing: Routing::EcmpSymmetric, ..setup };
         let config = expresspass::Config { feedback, early_stop, ..expresspass::Config::default() };
         survives::<ExpressPass>(&config, setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn hpcc_on_small_networks_with_every_fault(
+        (setup, flows, faults) in small_network(),
+        max_stage in 0_u32..6,
+        fast_reaction in any::<bool>(),
+        ack_first in any::<bool>(),
+        shared in any::<bool>(),
+    ) {
+        let config = hpcc::Config { max_stage, fast_reaction, ack_first, ..hpcc::Config::default() };
+        let bytes = setup.memory.bytes();
+        let memory = if shared { Memory::PerSwitch { bytes, alpha: 1.0 } } else { Memory::PerPort(bytes) };
+        survives::<Hpcc>(&config, SimSetup { memory, routing: Routing::Ecmp, ..setup }, flows, &faults)?;
     }
 
     #[test]

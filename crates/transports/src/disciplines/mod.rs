@@ -7,8 +7,10 @@ mod ecn_priority;
 #[cfg(test)]
 pub(crate) mod rig;
 mod strict_priority;
+mod telemetry;
 
 pub use credit_port::{CreditLayout, CreditPort, Limit};
 pub use drop_tail::DropTail;
 pub use ecn_priority::{EcnConfig, EcnPriority, MarkAt, Marking, SharedMemory, Split};
 pub use strict_priority::{Buffer, StrictPriority};
+pub use telemetry::{Backlog, HopRecord, Instrumented, LinkRates, Stamped, Telemetry};

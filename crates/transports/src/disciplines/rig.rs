@@ -87,6 +87,18 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         passes
     }
 
+    /// The packet as it leaves, if it finds the port free and may leave at once.
+    pub(crate) fn passed(&mut self, packet: Packet<H>) -> Option<Packet<H>>
+    where
+        H: Copy,
+    {
+        let id = self.pool.insert(packet);
+        let passes = self.call(|port, call| port.pass(call, id));
+        let packet = self.pool[id];
+        self.pool.remove(id);
+        passes.then_some(packet)
+    }
+
     /// The next packet out, or when to ask again: [`Time::MAX`] if the port has nothing to send.
     pub(crate) fn serve(&mut self) -> Result<Packet<H>, Time>
     where

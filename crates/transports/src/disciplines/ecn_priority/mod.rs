@@ -9,6 +9,7 @@ use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Memory, PacketId, Po
 pub use config::{EcnConfig, MarkAt, Marking, Split};
 
 use super::classes::{Classes, limit};
+use super::telemetry::Backlog;
 
 /// How much the ports of one node use of a memory that they share; 0 if each port has its own memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -109,6 +110,13 @@ impl EcnPriority {
     #[inline]
     fn watched(&self, class: usize) -> u32 {
         if self.mark_by_class { self.classes.used()[class] } else { self.classes.total() }
+    }
+}
+
+impl Backlog for EcnPriority {
+    #[inline]
+    fn backlog(&self) -> Bytes {
+        self.used()
     }
 }
 

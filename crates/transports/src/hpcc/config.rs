@@ -1,0 +1,304 @@
+//! Parameters of HPCC.
+
+use flowloom_core::{Bytes, Duration, Network, Site, WireProfile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::window::Rules;
+use crate::disciplines::{LinkRates, Telemetry};
+use crate::{Checked, Conditions, quantity, span_of};
+
+/// Parameters of HPCC. The defaults are the paper's where it gives a value, else those of its authors' simulator.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The utilisation at which windows aim (η; the paper: 95 %).
+    #[schemars(range(min = 0.01, max = 1))]
+    pub target: f64,
+    /// After this many additive increases of the reference window in a row, its next change is multiplicative (maxStage; the paper: 5). With 0,
+    /// every change is multiplicative, as in the configurations that come with the authors' simulator: a flow takes up free capacity within a
+    /// round trip, and does not probe for it slowly first.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub max_stage: u32,
+    /// The additive increase of a window (W_AI; the paper: 80 B). It decides how fast flows become equal. As long as the increases of all flows
+    /// of a link together stay below 1 - η of its bandwidth-delay product, they make no queue.
+    #[serde(with = "quantity::bytes")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "0B", "x-max" = "1GB"))]
+    pub w_ai: Bytes,
+    /// Whether each acknowledgement changes the window, on the basis of a reference that changes once per round trip. If not, the window
+    /// changes once per round trip.
+    pub fast_reaction: bool,
+    /// The base round-trip time of all flows (T). By default, it is that of the most distant hosts, with a full packet and its acknowledgement.
+    #[serde(with = "quantity::duration::option", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1ns", "x-max" = "100s"))]
+    pub base_rtt: Option<Duration>,
+    /// The least rate of a flow, as a share of its NIC's (the authors' simulator: 100 Mb/s or 1 Gb/s, with NICs of 25 to 100 Gb/s).
+    #[schemars(range(min = 0.000_001, max = 1))]
+    pub min_rate: f64,
+    /// Room for so many records in each data packet and acknowledgement: 2 B, and 8 B for each. It is always there, as in the paper, whose
+    /// five records take 42 B. Full packets stay as long as they are and carry less payload.
+    #[schemars(range(min = 1, max = 5))]
+    pub records: u8,
+    /// Whether acknowledgements have a class of their own, which leaves every port before data. If not, they queue with the data, as by
+    /// default in the authors' simulator.
+    pub ack_first: bool,
+    /// A receiver reports a gap at once, and again after this time at the earliest if it is still there (500 us in the authors' simulator).
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1ns", "x-max" = "100s"))]
+    pub nack_interval: Duration,
+    /// The least retransmission timeout. The paper has none, because its network does not lose packets.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100s"))]
+    pub rto_min: Duration,
+    /// The retransmission timeout in base round-trip times. It must exceed a round trip through full queues. It doubles with each timeout in a
+    /// row, up to 64 times.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub rto_rtts: f64,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            target: 0.95,
+            max_stage: 5,
+            w_ai: Bytes::new(80),
+            fast_reaction: true,
+            base_rtt: None,
+            min_rate: 0.01,
+            records: Telemetry::HOPS as u8,
+            ack_first: true,
+            nack_interval: Duration::from_us(500),
+            rto_min: Duration::from_ms(1),
+            rto_rtts: 10.0,
+        }
+    }
+}
+
+impl Config {
+    /// The classes of a port: acknowledgements and data.
+    pub const CLASSES: u8 = 2;
+    pub(super) const DATA_CLASS: u8 = 1;
+
+    pub(super) fn ack_class(&self) -> u8 {
+        if self.ack_first { 0 } else { Config::DATA_CLASS }
+    }
+
+    /// The sizes of packets with room for records.
+    pub fn wire(&self, wire: &WireProfile) -> WireProfile {
+        let room = Telemetry::bytes(self.records);
+        WireProfile { overhead: wire.overhead + room, control: wire.control + room, ..*wire }
+    }
+
+    /// The rules of windows at a host.
+    ///
+    /// # Panics
+    /// If the configuration does not suit the network.
+    pub(super) fn rules(&self, spans: &Spans, site: &Site<'_>) -> Rules {
+        let rates = LinkRates::new(site.network).expect("the configuration suits the network");
+        let fastest = *rates.rates().last().expect("a network has links");
+        let most = site.line_rate().as_bps() as f64 / 8.0 * spans.rtt.as_secs_f64();
+        Rules {
+            target: self.target,
+            stages: self.max_stage,
+            increase: self.w_ai.get() as f64,
+            fast_reaction: self.fast_reaction,
+            rtt: spans.rtt.as_ps() as f64 / 1e3,
+            most,
+            least: most * self.min_rate,
+            byte_time: Rules::byte_times(&rates),
+            lifetime: Rules::lifetime(fastest),
+        }
+    }
+}
+
+impl Checked for Config {
+    fn check(&self) -> Result<(), String> {
+        let ranges =
+            [("target", self.target, 0.01, 1.0), ("min_rate", self.min_rate, 1e-6, 1.0), ("rto_rtts", self.rto_rtts, 1.0, 1e6)];
+        for (name, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                return Err(format!("{name}: found {value}; it must be from {least} to {most}"));
+            }
+        }
+        if !(1..=Telemetry::HOPS as u8).contains(&self.records) {
+            return Err(format!("records: found {}; it must be from 1 to {}", self.records, Telemetry::HOPS));
+        }
+        for (name, span) in
+            [("base_rtt", self.base_rtt), ("nack_interval", Some(self.nack_interval)), ("rto_min", Some(self.rto_min))]
+        {
+            if span == Some(Duration::ZERO) {
+                return Err(format!("{name}: found 0; it must be a time such as \"1ms\""));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
+        let Conditions { network, wire, .. } = conditions;
+        let (room, full) = (Telemetry::bytes(self.records), wire.full);
+        if wire.overhead + room >= full {
+            return Err(format!(
+                "records: found {}, which take {room} and leave no payload in a packet of {full}",
+                self.records
+            ));
+        }
+        if conditions.largest_flow.pieces(full - wire.overhead - room) >= u64::from(u32::MAX) {
+            let flow = conditions.largest_flow;
+            return Err(format!("records: found {}; a flow of {flow} would have more than 2^32 - 2 packets", self.records));
+        }
+        self.check_records(network)?;
+        let spans = Spans::new(self, network, wire)?;
+        let [slowest, _] = conditions.host_rates();
+        let gap = span_of("min_rate", slowest.transmit_time(full).checked_scale(1.0 / self.min_rate))?;
+        let fastest = network.links().iter().map(|link| link.rate).max().unwrap_or_default();
+        let lifetime = Rules::lifetime(fastest);
+        for (key, what, span) in [("min_rate", "a full packet at this rate", gap), ("base_rtt", "a round trip", spans.rtt)] {
+            if span >= lifetime {
+                return Err(format!("{key}: {what} takes {span} here, but records can be compared for {lifetime} only"));
+            }
+        }
+        Ok(())
+    }
+
+    fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
+        Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.rto_max())
+    }
+}
+
+impl Config {
+    /// Every switch of a path must find room for its record, and a record must be able to name the rate of every link.
+    fn check_records(&self, network: &Network) -> Result<(), String> {
+        let hops = network.distances(flowloom_core::NodeId(0));
+        let farthest = (0..network.hosts()).map(|host| hops[host]).max().unwrap_or_default();
+        if farthest.saturating_sub(1) > u32::from(self.records) {
+            return Err(format!("records: found {}; there are paths with {} switches", self.records, farthest - 1));
+        }
+        match LinkRates::new(network) {
+            Ok(_) => Ok(()),
+            Err(rates) => Err(format!(
+                "records: the links have {rates} different rates, and a record tells {} apart; give links fewer rates",
+                LinkRates::MOST
+            )),
+        }
+    }
+}
+
+/// Timeouts double at most this many times.
+const RTO_DOUBLINGS_MAX: u32 = 6;
+/// It is assumed that this many transmissions in a row are never all lost.
+const SILENT_TIMEOUTS: u64 = 16;
+
+/// The configuration's times on one network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spans {
+    /// The base round-trip time.
+    pub rtt: Duration,
+    /// How long after a flow's end its receiver must remember it.
+    pub time_wait: Duration,
+    rto: Duration,
+}
+
+impl Spans {
+    /// # Errors
+    /// If a span is 0 or too long for a run. The message names the key.
+    pub fn new(config: &Config, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
+        let rtt = span_of("base_rtt", Some(config.base_rtt.unwrap_or_else(|| network.base_rtt(&config.wire(wire)))))?;
+        let rto = span_of("rto_rtts", rtt.checked_scale(config.rto_rtts))?.max(config.rto_min);
+        let rto_max = span_of("rto_min", rto.checked_mul(1 << RTO_DOUBLINGS_MAX))?;
+        Ok(Spans { rtt, rto, time_wait: span_of("rto_min", rto_max.checked_mul(SILENT_TIMEOUTS))? })
+    }
+
+    /// The timeout after so many timeouts in a row.
+    pub fn rto(&self, timeouts: u32) -> Duration {
+        self.rto * (1 << timeouts.min(RTO_DOUBLINGS_MAX))
+    }
+
+    /// The longest timeout.
+    pub fn rto_max(&self) -> Duration {
+        self.rto(RTO_DOUBLINGS_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowloom_core::{NodeId, Rate, Switching, topology};
+
+    use super::*;
+    use crate::trial::{default_text, refused};
+
+    #[test]
+    fn the_default_reads_back_and_what_could_not_run_is_refused_by_name() {
+        let text = default_text::<Config>();
+        assert!(text.contains("w_ai = \"80B\"") && text.contains("nack_interval = \"500us\""), "{text}");
+        assert_eq!(refused::<Config>("max_stage = 0\nbase_rtt = \"9us\""), Ok(()));
+        for (text, key) in [
+            ("target = 0.0", "target"),
+            ("target = nan", "target"),
+            ("target = 1.1", "target"),
+            ("min_rate = 0.0", "min_rate"),
+            ("min_rate = inf", "min_rate"),
+            ("rto_rtts = 0.5", "rto_rtts"),
+            ("records = 0", "records"),
+            ("records = 6", "records"),
+            ("base_rtt = \"0s\"", "base_rtt"),
+            ("nack_interval = \"0s\"", "nack_interval"),
+            ("rto_min = \"0s\"", "rto_min"),
+        ] {
+            assert_eq!(refused::<Config>(text), Err(key.to_owned()), "{text}");
+        }
+    }
+
+    fn check(config: &Config, network: &Network) -> Result<(), String> {
+        let (buffer, largest_flow) = (Bytes::new(100_000), Bytes::new(1_000_000));
+        config.check_under(&Conditions { network, wire: WireProfile::IP_1500, buffer, last_deadline: None, largest_flow })
+    }
+
+    fn star(rate: Rate) -> Network {
+        topology::single_switch(2, rate, Duration::from_us(1), Switching::StoreAndForward)
+    }
+
+    /// A chain of switches, with a link of 1, 2, 3 … Gb/s behind each.
+    fn chain(switches: u64) -> Network {
+        let mut network = Network::new(2, Switching::StoreAndForward);
+        let switches: Vec<NodeId> = (0..switches).map(|_| network.add_switch(1, "switch", "s")).collect();
+        let ends = [&[NodeId(0)], &switches[..], &[NodeId(1)]].concat();
+        for (gbps, link) in (1..).zip(ends.windows(2)) {
+            network.connect(link[0], link[1], Rate::from_gbps(gbps), Duration::from_us(1));
+        }
+        network
+    }
+
+    #[test]
+    fn paths_without_room_for_their_records_are_refused() {
+        let config = |records| Config { records, ..Config::default() };
+        assert_eq!(check(&config(5), &chain(5)), Ok(()));
+        assert_eq!(check(&config(4), &chain(5)).unwrap_err(), "records: found 4; there are paths with 5 switches");
+        assert!(check(&config(5), &chain(6)).unwrap_err().starts_with("records: found 5"));
+    }
+
+    #[test]
+    fn rates_that_a_record_cannot_name_are_refused() {
+        let mut network = chain(5);
+        for gbps in [7, 8] {
+            assert_eq!(check(&Config::default(), &network), Ok(()));
+            let stub = network.add_switch(1, "switch", "stub");
+            network.connect(NodeId(2), stub, Rate::from_gbps(gbps), Duration::ZERO);
+        }
+        assert_eq!(check(&Config::default(), &network), Ok(()));
+        let stub = network.add_switch(1, "switch", "stub");
+        network.connect(NodeId(2), stub, Rate::from_gbps(9), Duration::ZERO);
+        assert!(check(&Config::default(), &network).unwrap_err().contains("9 different rates"));
+    }
+
+    /// The clock of a record wraps after 16.8 ms, and two records can be compared for half of that. A full packet takes 12 us at 1 Gb/s.
+    #[test]
+    fn rates_at_which_records_come_too_rarely_are_refused() {
+        let (slow, fast) = (star(Rate::from_gbps(1)), star(Rate::from_gbps(10)));
+        let config = |min_rate| Config { min_rate, ..Config::default() };
+        assert_eq!(check(&config(0.0015), &slow), Ok(()));
+        assert!(check(&config(0.0014), &slow).unwrap_err().starts_with("min_rate: a full packet at this rate takes 8.57"));
+        assert_eq!(check(&config(0.0014), &fast), Ok(()));
+        let distant = Config { base_rtt: Some(Duration::from_ms(9)), ..Config::default() };
+        assert!(check(&distant, &fast).unwrap_err().starts_with("base_rtt: a round trip takes 9ms"));
+    }
+}
