@@ -39,6 +39,7 @@ use flowloom_fabric::Successor;
 use crate::spec::{self, WorkloadKind, WorkloadSpec, WorkloadTable};
 use crate::{ScenarioError, limits};
 
+pub(crate) use sizes::size_shares;
 pub use sizes::distribution;
 
 /// The flows of a run.
