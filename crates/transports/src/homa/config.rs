@@ -51,8 +51,8 @@ pub struct Config {
     /// same time anyway.
     pub one_per_sender: bool,
     /// A receiver asks again for packets that it expects when none of the message's have come for this long (§3.7: "a few milliseconds").
-    /// A sender that has nothing to send and hears nothing asks for news after the same time, and then at intervals that double. If it is
-    /// shorter than a packet may wait in a queue, packets are sent twice.
+    /// A sender that has nothing to send and hears nothing asks for news after twice this time, and then at intervals that double. If
+    /// a packet may wait longer than this in a queue, packets are sent twice.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100s"))]
     pub resend_timeout: Duration,
@@ -126,7 +126,7 @@ impl Checked for Config {
     }
 
     fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
-        Spans::new(self).map_or(Duration::LONGEST, |spans| spans.timeout * (1 << DOUBLINGS_MAX))
+        Spans::new(self).map_or(Duration::LONGEST, |spans| spans.timeout * (2 << DOUBLINGS_MAX))
     }
 
     /// The unscheduled levels and their cutoffs that suit the workload, where they are not given.
@@ -161,7 +161,7 @@ impl Spans {
     /// If a span is 0 or too long for a run. The message names the key.
     pub fn new(config: &Config) -> Result<Spans, String> {
         let timeout = config.resend_timeout;
-        let time_wait = span_of("resend_timeout", timeout.checked_mul(SILENT_QUERIES << DOUBLINGS_MAX))?;
+        let time_wait = span_of("resend_timeout", timeout.checked_mul(SILENT_QUERIES * 2 << DOUBLINGS_MAX))?;
         Ok(Spans { timeout, time_wait })
     }
 }

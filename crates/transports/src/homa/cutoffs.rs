@@ -75,3 +75,56 @@ fn mean<const N: usize>(low: f64, high: f64, breaks: [f64; N], value: impl Fn(f6
     }
     area / (high - low)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(ranges: &[(u64, u64, f64)]) -> Vec<SizeShare> {
+        ranges.iter().map(|(low, high, share)| SizeShare { low: Bytes::new(*low), high: Bytes::new(*high), share: *share }).collect()
+    }
+
+    fn cutoffs(sizes: &[SizeShare], most: u64, assignment: Assignment, levels: u8) -> Vec<u64> {
+        let blind = Blind::new(sizes, Bytes::new(most), assignment).expect("there are sizes");
+        blind.cutoffs(levels).into_iter().map(Bytes::get).collect()
+    }
+
+    /// Sizes are uniform up to 10 kB, and all bytes are unscheduled. Messages of up to x bytes carry x² / 10 kB² of them: quarters end
+    /// at 5 kB, 7.07 kB and 8.66 kB. Of a message, min(x, size) bytes have at most x left, x - x² / 20 kB in the mean, of 5 kB: half of
+    /// them at 10 kB (1 - 1 / √2).
+    #[test]
+    fn uniform_sizes_by_hand() {
+        let uniform = sizes(&[(0, 10_000, 3.0)]);
+        assert_eq!(cutoffs(&uniform, 10_000, Assignment::Size, 4), [5000, 7072, 8661]);
+        assert_eq!(cutoffs(&uniform, 10_000, Assignment::Remaining, 2), [2929]);
+        assert!(cutoffs(&uniform, 10_000, Assignment::Size, 1).is_empty());
+    }
+
+    /// Half of the messages have 1 kB and half are uniform from 8 to 16 kB, of which 2 kB are unscheduled: these carry 1 of 1.5 kB in the
+    /// mean. Thirds end at 1 kB and in the middle of the longer sizes. Of a longer message, from its size down to 2 kB less are left when an
+    /// unscheduled byte is sent, 1 kB less in the mean. The sizes and the offsets are uniform, so half of these bytes have up to 11 kB left.
+    #[test]
+    fn blind_bytes_of_long_messages_have_much_left() {
+        let two = sizes(&[(1000, 1000, 0.5), (8000, 16_000, 0.5)]);
+        assert_eq!(cutoffs(&two, 2000, Assignment::Size, 3), [1000, 12_000]);
+        assert_eq!(cutoffs(&two, 2000, Assignment::Remaining, 3), [1000, 11_000]);
+    }
+
+    /// Unscheduled are 1.5 kB of 6.5 kB in the mean: 1.85 of 8 levels. All or next to nothing leaves a level to the others.
+    #[test]
+    fn levels_are_shared_by_bytes() {
+        let levels = |ranges: &[(u64, u64, f64)], all| {
+            let sizes = sizes(ranges);
+            Blind::new(&sizes, Bytes::new(2000), Assignment::Size).expect("there are sizes").levels(all)
+        };
+        let two = [(1000, 1000, 0.5), (8000, 16_000, 0.5)];
+        assert_eq!([levels(&two, 8), levels(&two, 4), levels(&two, 1)], [2, 1, 1]);
+        assert_eq!([levels(&[(1, 2000, 1.0)], 8), levels(&[(1_000_000, 1_000_000, 1.0)], 8)], [7, 1]);
+    }
+
+    #[test]
+    fn no_bytes_have_no_cutoffs() {
+        assert!(Blind::new(&[], Bytes::new(2000), Assignment::Size).is_none());
+        assert!(Blind::new(&sizes(&[(0, 0, 1.0)]), Bytes::new(2000), Assignment::Size).is_none());
+    }
+}

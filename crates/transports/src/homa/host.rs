@@ -60,18 +60,6 @@ impl Host {
         let rules = Rules::new(config, site);
         Host { sender: Sender::default(), receiver: Receiver::new(&rules), rules, out: Outbox::default() }
     }
-
-    /// See [`Receiver::outstanding`].
-    #[cfg(test)]
-    pub(super) fn outstanding(&self, ids: impl Iterator<Item = flowloom_core::FlowId>) -> [u64; 2] {
-        self.receiver.outstanding(ids)
-    }
-
-    /// `RTTbytes` in packets.
-    #[cfg(test)]
-    pub(super) fn window(&self) -> u32 {
-        self.rules.window
-    }
 }
 
 impl Endpoint for Host {

@@ -34,7 +34,7 @@ struct Receiving {
     asleep: bool,
     /// Requests in a row that were not answered.
     resends: u32,
-    /// When the last packet came, or was granted or asked for.
+    /// When a packet came last, or was granted or asked for.
     quiet_since: Time,
 }
 
@@ -151,6 +151,7 @@ impl Receiver {
         };
         self.heard(now, slot, rules);
         let message = &mut self.messages[slot];
+        message.quiet_since = now;
         if number < message.packets && message.received.insert(number) {
             if packet.payload_bytes > 0 {
                 out.events.push_back(Event::Delivered { flow: id, offset: packet.offset, bytes: packet.payload() });
@@ -186,7 +187,7 @@ impl Receiver {
     /// Notes that a message's sender is alive.
     fn heard(&mut self, now: Time, slot: u32, rules: &Rules) {
         let message = &mut self.messages[slot];
-        (message.quiet_since, message.resends) = (now, 0);
+        message.resends = 0;
         if message.asleep {
             message.asleep = false;
             self.scheduled_outstanding += message.scheduled_outstanding();
@@ -199,6 +200,7 @@ impl Receiver {
     pub fn busy(&mut self, now: Time, flow: FlowId, rules: &Rules, out: &mut Outbox<Header>) {
         if let Some(slot) = self.messages.slot_of(flow) {
             self.heard(now, slot, rules);
+            self.messages[slot].quiet_since = now;
             self.grant(now, None, rules, out);
         }
     }
@@ -211,11 +213,12 @@ impl Receiver {
             return out.packets.push_back(rules.framing.control(id, packet.src, Header::Ack));
         }
         let Some(slot) = known.or_else(|| self.admit(now, packet, claim, rules)) else { return };
-        let message = &self.messages[slot];
+        self.heard(now, slot, rules);
+        let message = &mut self.messages[slot];
         if message.is_expected() && (known.is_none() || now >= message.quiet_since + rules.timeout) {
+            message.quiet_since = now;
             self.ask(slot, rules, out);
         }
-        self.heard(now, slot, rules);
         self.grant(now, None, rules, out);
     }
 
@@ -313,13 +316,5 @@ impl Receiver {
             silent = self.silences.expired(now, |slot| messages[slot].quiet_since + rules.timeout);
         }
         self.grant(now, None, rules, out);
-    }
-
-    /// Packets of all messages that were granted, and packets of these messages that may be on their way, granted or not.
-    #[cfg(test)]
-    pub fn outstanding(&self, ids: impl Iterator<Item = FlowId>) -> [u64; 2] {
-        let messages = ids.filter_map(|id| self.messages.slot_of(id)).map(|slot| &self.messages[slot]);
-        let expected = messages.map(|message| u64::from(message.granted - message.received.len()));
-        [self.scheduled_outstanding, expected.sum()]
     }
 }

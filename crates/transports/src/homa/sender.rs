@@ -79,7 +79,7 @@ impl Sender {
             },
         );
         self.ready.set(slot, self.messages[slot].rank(rules));
-        self.queries.set(slot, now + rules.timeout);
+        self.queries.set(slot, now + rules.timeout * 2);
     }
 
     fn heard(&mut self, now: Time, flow: FlowId) -> Option<u32> {
@@ -116,12 +116,13 @@ impl Sender {
         if missing.is_empty() {
             return;
         }
+        let none_is_new = missing.start >= message.next && missing.end <= message.granted;
         message.level = level;
         message.granted = message.granted.max(missing.end);
         message.again = missing.start..missing.end.min(message.next).max(missing.start);
         self.ready.set(slot, message.rank(rules));
         let dst = message.dst;
-        if self.ready.peek().is_some_and(|(_, first)| first != slot) {
+        if none_is_new || self.ready.peek().is_some_and(|(_, first)| first != slot) {
             out.packets.push_back(rules.framing.control(flow, dst, Header::Busy));
         }
     }
@@ -176,7 +177,8 @@ impl Sender {
 
     /// Asks for news of the messages that have sent all that they may send, and have heard nothing for an interval.
     pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
-        let due = |message: &Sending| message.quiet_since + rules.timeout * (1 << message.doublings);
+        // Twice the receiver's timeout, so that the receiver asks first if it knows the message.
+        let due = |message: &Sending| message.quiet_since + rules.timeout * (2 << message.doublings);
         while let Some(slot) = self.queries.expired(now, |slot| due(&self.messages[slot])) {
             let id = self.messages.flow_of(slot);
             let message = &mut self.messages[slot];
