@@ -6,6 +6,7 @@ mod d3;
 mod equals;
 mod expresspass;
 mod fastpass;
+mod homa;
 mod ndp;
 mod pdq;
 mod pfabric;

@@ -50,6 +50,10 @@ pub struct Config {
     /// Whether these messages all have different senders, as in the authors' simulator: two messages of one sender cannot arrive at the
     /// same time anyway.
     pub one_per_sender: bool,
+    /// Whether all packets that were granted and have not arrived together are at most `overcommitment` times `rtt_bytes`. Otherwise, as in
+    /// the authors' simulator, only each message is limited, and messages that have their last grant, or have made way for shorter ones,
+    /// do not count.
+    pub limit_total: bool,
     /// A receiver asks again for packets that it expects when none of the message's have come for this long (§3.7: "a few milliseconds").
     /// A sender that has nothing to send and hears nothing asks for news after twice this time, and then at intervals that double. If
     /// a packet may wait longer than this in a queue, packets are sent twice.
@@ -82,6 +86,7 @@ impl Default for Config {
             assignment: Assignment::Size,
             overcommitment: 0,
             one_per_sender: true,
+            limit_total: false,
             resend_timeout: Duration::from_ms(5),
             resends: 5,
             push_out: true,

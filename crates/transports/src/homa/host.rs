@@ -18,6 +18,8 @@ pub(super) struct Rules {
     /// How many messages a receiver grants to at the same time.
     pub overcommitment: usize,
     pub one_per_sender: bool,
+    /// The most packets of all messages that may be granted and not have arrived.
+    pub scheduled_most: u64,
     pub timeout: Duration,
     pub time_wait: Duration,
     pub resends: u32,
@@ -33,9 +35,12 @@ impl Rules {
             0 => levels.scheduled_levels(),
             given => given,
         };
+        let window = window(config, site.line_rate(), site.network, &site.wire).expect("the configuration suits the network");
+        let all_windows = u64::from(overcommitment) * u64::from(window);
         Rules {
             framing: Framing::new(site.node, &site.wire),
-            window: window(config, site.line_rate(), site.network, &site.wire).expect("the configuration suits the network"),
+            window,
+            scheduled_most: if config.limit_total { all_windows } else { u64::MAX },
             overcommitment: usize::from(overcommitment),
             levels,
             one_per_sender: config.one_per_sender,

@@ -59,9 +59,7 @@ pub(super) struct Receiver {
     schedule: Schedule,
     /// Packets of all messages that were granted and have not come. Messages that are asleep do not count.
     scheduled_outstanding: u64,
-    /// The most that there may be: so many messages with a window each.
-    scheduled_most: u64,
-    /// Whether a grant had to wait for that.
+    /// Whether a grant had to wait because there were as many as there may be.
     held_back: bool,
     /// When to look whether a message has gone silent. A message that was heard from is looked at again only when its timer expires.
     silences: IndexedHeap<Time>,
@@ -75,7 +73,6 @@ impl Receiver {
             messages: FlowTable::default(),
             schedule: Schedule::new(rules.overcommitment),
             scheduled_outstanding: 0,
-            scheduled_most: rules.overcommitment as u64 * u64::from(rules.window),
             held_back: false,
             silences: IndexedHeap::default(),
             finished: TimeWait::new(rules.time_wait),
@@ -226,7 +223,7 @@ impl Receiver {
     /// granted to, or were held back.
     #[inline]
     fn grant(&mut self, now: Time, place: Option<usize>, rules: &Rules, out: &mut Outbox<Header>) {
-        let room = self.held_back && self.scheduled_outstanding < self.scheduled_most;
+        let room = self.held_back && self.scheduled_outstanding < rules.scheduled_most;
         let mut all = self.schedule.take_changed() || room;
         if let Some(place) = place.filter(|_| !all) {
             self.grant_at(now, place, rules, out);
@@ -252,7 +249,7 @@ impl Receiver {
         let message = &mut self.messages[slot];
         let end = message.packets.min(message.received.len().saturating_add(rules.window));
         let wanted = u64::from(end.saturating_sub(message.granted));
-        let allowed = wanted.min(self.scheduled_most.saturating_sub(self.scheduled_outstanding));
+        let allowed = wanted.min(rules.scheduled_most.saturating_sub(self.scheduled_outstanding));
         self.held_back |= allowed < wanted;
         if allowed == 0 {
             return false;

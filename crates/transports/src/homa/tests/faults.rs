@@ -133,14 +133,15 @@ fn a_silent_sender_makes_way_and_may_come_back() {
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
-    (1_u8..9, 0_u8..9, any::<bool>(), 0_u8..5, any::<bool>(), 1_u32..6, 0_u64..30_000).prop_map(
-        |(levels, unscheduled, remaining, overcommitment, one_per_sender, resends, rtt_bytes)| Config {
+    (1_u8..9, 0_u8..9, any::<bool>(), 0_u8..5, any::<bool>(), any::<bool>(), 1_u32..6, 0_u64..30_000).prop_map(
+        |(levels, unscheduled, remaining, overcommitment, one_per_sender, limit_total, resends, rtt_bytes)| Config {
             levels,
             unscheduled_levels: unscheduled.min(levels),
             cutoffs: (1..u64::from(unscheduled.min(levels))).map(|level| Bytes::new(level * 3000)).collect(),
             assignment: if remaining { Assignment::Remaining } else { Assignment::Size },
             overcommitment,
             one_per_sender,
+            limit_total,
             resends,
             rtt_bytes: Bytes::new(rtt_bytes),
             resend_timeout: Duration::from_us(300),
