@@ -46,14 +46,16 @@ fn incast(senders: u32, packets: u64, memory: u64) -> Report {
 }
 
 /// The receiver's link never idles: an incast takes the time of its packets, and that of the first one's way to this link. No packet is sent
-/// twice.
+/// twice. Senders that wait for grants for 10 ms ask for news, once within 24 ms, which takes the link 32 ns each.
 #[test]
 fn incasts_take_the_time_of_their_bytes() {
     for (senders, packets) in [(2, 200), (10, 100), (100, 30), (1000, 1), (1000, 20)] {
         let report = incast(senders, packets, 1 << 30);
         let total = u64::from(senders) * packets;
-        let way = Duration::from_ns(1200) + HOP_DELAY * 2;
-        assert_eq!(last(&report), way + Duration::from_ns(1200) * total, "{senders} senders of {packets} packets");
+        let least = Duration::from_ns(1200) * (total + 1) + HOP_DELAY * 2;
+        let questions = if least > Duration::from_ms(10) { u64::from(senders) } else { 0 };
+        let (found, most) = (last(&report), least + Duration::from_ns(32) * questions);
+        assert!(found >= least && found <= most, "{senders} senders of {packets} packets: {found}, at least {least}");
         assert_eq!(report.data_packets, total);
     }
 }

@@ -50,7 +50,7 @@ fn overcommitment_uses_the_link_while_a_sender_is_busy_elsewhere() {
     for (overcommitment, idle) in [(1, 20), (2, 0)] {
         let mut pair = pair(&Config { overcommitment, ..Config::default() });
         pair.open_flow(flow(0, 0, 2, 40, Duration::ZERO));
-        pair.open_flow(flow(1, 1, 2, 60, Duration::ZERO));
+        pair.open_flow(flow(1, 1, 2, 60, Duration::from_ns(500)));
         pair.open_flow(flow(2, 0, 3, 20, Duration::from_us(10)));
         pair.run_to_end(SECOND);
         let last = pair.flow(FlowId(0)).fct().max(pair.flow(FlowId(1)).fct());
