@@ -92,7 +92,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
 /// # Errors
 /// If the transport's parameters make no sense in this plan.
 pub(crate) fn longest_pause(plan: &Plan) -> Result<Duration, ScenarioError> {
-        plan.parameters.longest_pause(&conditions(plan)).map_err(|BadParameter { key, message }| {
+    plan.parameters.longest_pause(&conditions(plan)).map_err(|BadParameter { key, message }| {
         let below = key.map_or(String::new(), |key| format!(".{key}"));
         ScenarioError::at_key(format!("transport.{}{below}", plan.transport.name), message)
     })

@@ -31,7 +31,10 @@ fn every_shape_size_and_wire_to_the_picosecond() {
                     assert_eq!(record.received - flow.start, network.flow_time(&path, flow.size, &wire), "{what}");
                     let answer = network.packet_time(&network.path(flow.dst, flow.src), wire.control);
                     let answered = record.acknowledged - record.received;
-                    assert!((answer..=answer + network.host_rate(flow.dst).transmit_time(wire.control)).contains(&answered), "{what}");
+                    assert!(
+                        (answer..=answer + network.host_rate(flow.dst).transmit_time(wire.control)).contains(&answered),
+                        "{what}"
+                    );
                     assert_eq!((record.dropped_packets, record.retransmissions), (0, 0), "{what}");
                 }
             }
@@ -78,9 +81,13 @@ fn short_messages_pass_long_ones() {
     let cutoffs = vec![Bytes::new(10_000)];
     let config = Config { cutoffs, ..Config::default() };
     let long = (0..4).map(|id| flow(id, id, 4, 20_000_000, Time::ZERO));
-    let short = |number: u32| Flow { start: Time::ZERO + Duration::from_us(50) * u64::from(number), ..flow(3 + number, 0, 4, 1000, Time::ZERO) };
+    let short = |number: u32| Flow {
+        start: Time::ZERO + Duration::from_us(50) * u64::from(number),
+        ..flow(3 + number, 0, 4, 1000, Time::ZERO)
+    };
     let report = run::<Homa>(&config, setup(network.clone()), long.chain((1..1000).map(short)).collect());
-    let alone = network.flow_time(&network.path(report.flows[0].src, report.flows[0].dst), Bytes::new(1000), &WireProfile::IP_1500);
+    let alone =
+        network.flow_time(&network.path(report.flows[0].src, report.flows[0].dst), Bytes::new(1000), &WireProfile::IP_1500);
     for (flow, record) in report.flows.iter().zip(&report.records).skip(4) {
         let found = record.received - flow.start;
         assert!(found >= alone && found <= alone + Duration::from_ns(2 * 1200), "{found}, {alone} alone");

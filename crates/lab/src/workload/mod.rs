@@ -39,8 +39,8 @@ use flowloom_fabric::Successor;
 use crate::spec::{self, WorkloadKind, WorkloadSpec, WorkloadTable};
 use crate::{ScenarioError, limits};
 
-pub(crate) use sizes::size_shares;
 pub use sizes::distribution;
+pub(crate) use sizes::size_shares;
 
 /// The flows of a run.
 #[derive(Clone, PartialEq, Debug)]

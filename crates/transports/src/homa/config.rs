@@ -166,7 +166,7 @@ impl Spans {
     /// If a span is 0 or too long for a run. The message names the key.
     pub fn new(config: &Config) -> Result<Spans, String> {
         let timeout = config.resend_timeout;
-        let time_wait = span_of("resend_timeout", timeout.checked_mul(SILENT_QUERIES * 2 << DOUBLINGS_MAX))?;
+        let time_wait = span_of("resend_timeout", timeout.checked_mul((SILENT_QUERIES * 2) << DOUBLINGS_MAX))?;
         Ok(Spans { timeout, time_wait })
     }
 }

@@ -54,9 +54,9 @@ impl<'a> Blind<'a> {
                     part * mean(low, high.min(x), [most], |size| size.min(most))
                 }
                 // Of a message's bytes, the unscheduled ones have between `size - most` and `size` bytes left.
-                Assignment::Remaining => {
-                    mean(low, high, [x.min(most), x.max(most), x + most], |size| (x.min(size) - (size - most).max(0.0)).max(0.0))
-                }
+                Assignment::Remaining => mean(low, high, [x.min(most), x.max(most), x + most], |size| {
+                    (x.min(size) - (size - most).max(0.0)).max(0.0)
+                }),
             }
         };
         self.sizes.iter().map(|sizes| sizes.share * of(sizes)).sum()
@@ -81,7 +81,10 @@ mod tests {
     use super::*;
 
     fn sizes(ranges: &[(u64, u64, f64)]) -> Vec<SizeShare> {
-        ranges.iter().map(|(low, high, share)| SizeShare { low: Bytes::new(*low), high: Bytes::new(*high), share: *share }).collect()
+        ranges
+            .iter()
+            .map(|(low, high, share)| SizeShare { low: Bytes::new(*low), high: Bytes::new(*high), share: *share })
+            .collect()
     }
 
     fn cutoffs(sizes: &[SizeShare], most: u64, assignment: Assignment, levels: u8) -> Vec<u64> {

@@ -30,7 +30,13 @@ pub(super) struct Schedule {
 impl Schedule {
     /// A schedule in which at most so many messages are granted to.
     pub fn new(most: usize) -> Schedule {
-        Schedule { most, groups: Vec::new(), granted: Vec::with_capacity(most + 1), waiting: IndexedHeap::default(), changed: false }
+        Schedule {
+            most,
+            groups: Vec::new(),
+            granted: Vec::with_capacity(most + 1),
+            waiting: IndexedHeap::default(),
+            changed: false,
+        }
     }
 
     /// How many messages are granted to.

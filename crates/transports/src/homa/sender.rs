@@ -101,15 +101,7 @@ impl Sender {
     }
 
     /// The receiver misses packets. Those that have been sent are sent again; the others are granted, because a grant may have been lost.
-    pub fn resend(
-        &mut self,
-        now: Time,
-        flow: FlowId,
-        missing: Range<u32>,
-        level: u8,
-        rules: &Rules,
-        out: &mut Outbox<Header>,
-    ) {
+    pub fn resend(&mut self, now: Time, flow: FlowId, missing: Range<u32>, level: u8, rules: &Rules, out: &mut Outbox<Header>) {
         let Some(slot) = self.heard(now, flow) else { return };
         let message = &mut self.messages[slot];
         let missing = missing.start..missing.end.min(message.packets);

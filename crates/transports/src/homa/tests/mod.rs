@@ -100,7 +100,10 @@ fn control_packets_are_as_few_as_the_paper_says() {
         let mut pair = pair(&Config::default());
         pair.open_flow(flow(0, 0, 1, packets as u64, Duration::ZERO));
         pair.run_to_end(SECOND);
-        assert_eq!([count(&pair, is_data), count(&pair, is_grant), count(&pair, is_ack)], [packets, packets - packets.min(WINDOW), 1]);
+        assert_eq!(
+            [count(&pair, is_data), count(&pair, is_grant), count(&pair, is_ack)],
+            [packets, packets - packets.min(WINDOW), 1]
+        );
         assert_eq!(pair.sent().len(), packets + packets.saturating_sub(WINDOW) + 1);
         assert!(pair.sent().iter().all(|sent| is_data(sent) || (sent.packet.class == 0 && sent.packet.size_bytes == 40)));
     }
