@@ -159,6 +159,11 @@ fn the_oldest_of_equals_goes_first() {
 }
 
 #[test]
+fn a_packet_fits_into_a_cache_line() {
+    assert!(size_of::<flowloom_core::Packet<Header>>() <= 64);
+}
+
+#[test]
 fn the_default_is_written_with_units_and_reads_back() {
     let text = default_text::<Config>();
     assert!(text.contains("resend_timeout = \"5ms\"") && text.contains("assignment = \"size\""), "{text}");
