@@ -1,6 +1,7 @@
 //! A distribution of flow sizes, with samples and exact means.
 
 use flowloom_core::{Bytes, WireProfile};
+use flowloom_transports::SizeShare;
 
 /// The largest size that a distribution may have, in bytes. Sums over all sizes stay exact in 128 bits.
 pub const BYTES_MAX: u64 = 1_000_000_000_000_000;
@@ -116,6 +117,19 @@ impl Cdf {
         let Some(after) = self.points.get(index) else { return 1.0 };
         let part = (bytes - before.bytes as f64) / (after.bytes - before.bytes) as f64;
         before.probability + part * (after.probability - before.probability)
+    }
+
+    /// The same distribution as shares of flows: one for the first point, and one for each pair of points.
+    pub(crate) fn size_shares(&self) -> Vec<SizeShare> {
+        let at = |point: Point| Bytes::new(point.bytes.max(1));
+        let first = self.points[0];
+        let atom = SizeShare { low: at(first), high: at(first), share: first.probability };
+        let ranges = self.points.windows(2).map(|pair| SizeShare {
+            low: at(pair[0]),
+            high: at(pair[1]),
+            share: pair[1].probability - pair[0].probability,
+        });
+        std::iter::once(atom).chain(ranges).filter(|sizes| sizes.share > 0.0).collect()
     }
 
     /// The exact mean of the sizes that [`Cdf::sample`] returns, in bytes.

@@ -92,15 +92,19 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
 /// # Errors
 /// If the transport's parameters make no sense in this plan.
 pub(crate) fn longest_pause(plan: &Plan) -> Result<Duration, ScenarioError> {
-    let conditions = Conditions {
+    plan.parameters.longest_pause(&conditions(plan)).map_err(|BadParameter { key, message }| {
+        let below = key.map_or(String::new(), |key| format!(".{key}"));
+        ScenarioError::at_key(format!("transport.{}{below}", plan.transport.name), message)
+    })
+}
+
+/// What a plan's parameters are checked against.
+pub(crate) fn conditions(plan: &Plan) -> Conditions<'_> {
+    Conditions {
         network: &plan.network,
         wire: plan.wire,
         buffer: plan.memory.bytes(),
         last_deadline: plan.flows.iter().filter_map(|flow| flow.deadline).max(),
         largest_flow: plan.flows.iter().map(|flow| flow.size).max().unwrap_or_default(),
-    };
-    plan.parameters.longest_pause(&conditions).map_err(|BadParameter { key, message }| {
-        let below = key.map_or(String::new(), |key| format!(".{key}"));
-        ScenarioError::at_key(format!("transport.{}{below}", plan.transport.name), message)
-    })
+    }
 }

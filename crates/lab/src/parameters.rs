@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use flowloom_core::Duration;
-use flowloom_transports::{Checked, Conditions};
+use flowloom_transports::{Checked, Conditions, SizeShare};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
@@ -24,6 +24,7 @@ trait AnyConfig: Any + Debug + Send + Sync {
     fn check(&self) -> Result<(), String>;
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String>;
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration;
+    fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Parameters>;
     fn to_table(&self) -> toml::Table;
     fn equals(&self, other: &dyn Any) -> bool;
 }
@@ -37,6 +38,9 @@ impl<C: Config> AnyConfig for C {
     }
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         Checked::longest_pause(self, conditions)
+    }
+    fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Parameters> {
+        Checked::fitted(self, conditions, sizes).map(|config| Parameters(Arc::new(config)))
     }
     fn to_table(&self) -> toml::Table {
         toml::Table::try_from(self).expect("parameters are written as TOML")
@@ -91,6 +95,12 @@ impl Parameters {
     /// The first rule that the parameters break.
     pub fn check(&self) -> Result<(), BadParameter> {
         Ok(self.0.check()?)
+    }
+
+    /// The parameters to run with in a scenario like this, where some of them follow from it.
+    #[must_use]
+    pub fn fitted(self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Parameters {
+        self.0.fitted(conditions, sizes).unwrap_or(self)
     }
 
     /// The longest that a flow may be silent before it tries again, in a scenario like this.

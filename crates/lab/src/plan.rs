@@ -38,7 +38,7 @@ pub struct Plan {
     pub successors: Vec<Option<Successor>>,
     /// The transport that runs.
     pub transport: &'static TransportEntry,
-    /// Its parameters.
+    /// Its parameters, with those filled in that follow from the workload.
     pub parameters: Parameters,
     /// What results are made of.
     pub metrics: Metrics,
@@ -60,7 +60,7 @@ impl Plan {
         network::check_paths(&network, spec.routing, spec.transport.name, spec.transport.paths)?;
         let Workload { flows, successors } = flows(spec, &network)?;
         let Faults { by_link, outages } = Faults::place(spec, &network, flows.len())?;
-        let plan = Plan {
+        let mut plan = Plan {
             seed: spec.seed,
             wire: spec.wire,
             memory: spec.memory,
@@ -77,6 +77,8 @@ impl Plan {
             network,
         };
         limits::check_plan(&plan)?;
+        let sizes = || workload::size_shares(spec.workload, &plan.flows, spec.base_dir());
+        plan.parameters = plan.parameters.clone().fitted(&limits::conditions(&plan), &sizes);
         Ok(plan)
     }
 

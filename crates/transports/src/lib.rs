@@ -8,6 +8,7 @@ pub mod d3;
 pub mod disciplines;
 pub mod expresspass;
 pub mod fastpass;
+pub mod homa;
 pub mod hpcc;
 pub mod las;
 pub mod ndp;
@@ -47,6 +48,17 @@ impl Conditions<'_> {
     }
 }
 
+/// The sizes of some of the flows of a workload.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SizeShare {
+    /// The smallest size.
+    pub low: Bytes,
+    /// The largest size. Sizes are spread evenly between the two.
+    pub high: Bytes,
+    /// The share of these flows in all flows, or their number: only ratios of shares count.
+    pub share: f64,
+}
+
 /// A configuration that can be wrong in ways that its types do not show.
 pub trait Checked {
     /// Checks each key on its own.
@@ -71,6 +83,15 @@ pub trait Checked {
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         let _ = conditions;
         Duration::ZERO
+    }
+    /// The configuration to run with, if some keys follow from the network and from the sizes of the workload's flows. `sizes` takes time,
+    /// so only configurations that need the sizes call it. It returns nothing if the workload has no flows.
+    fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        let _ = (conditions, sizes);
+        None
     }
 }
 
@@ -119,6 +140,7 @@ macro_rules! for_each_transport {
             $crate::pdq::Pdq,
             $crate::d3::D3,
             $crate::expresspass::ExpressPass,
+            $crate::homa::Homa,
             $crate::hpcc::Hpcc,
         }
     };

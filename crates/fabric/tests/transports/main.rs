@@ -6,6 +6,7 @@ mod d3;
 mod equals;
 mod expresspass;
 mod fastpass;
+mod homa;
 mod hpcc;
 mod ndp;
 mod pdq;

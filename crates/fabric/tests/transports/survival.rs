@@ -6,6 +6,7 @@ use flowloom_transports::d3::{self, D3};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::expresspass::{self, ExpressPass, Feedback};
 use flowloom_transports::fastpass::Fastpass;
+use flowloom_transports::homa::{self, Assignment, Homa};
 use flowloom_transports::hpcc::{self, Hpcc};
 use flowloom_transports::las::Las;
 use flowloom_transports::ndp::{self, Ndp, PullOrder};
@@ -73,6 +74,12 @@ fn pias_config(controller: Kind) -> pias::Config {
     pias::Config { thresholds, controller, aging: 2, tcp: tcp_config(), ..pias::Config::default() }
 }
 
+/// Homa with two cutoffs, and a timeout that is short enough for thousands of lost packets.
+fn homa_config() -> homa::Config {
+    let cutoffs = [1460, 8 * 1460].map(Bytes::new).to_vec();
+    homa::Config { cutoffs, resend_timeout: Duration::from_us(500), ..homa::Config::default() }
+}
+
 /// PASE with timeouts that fit into [`TIME_LIMIT`].
 fn pase_config(queues: u8, delegation: bool) -> pase::Config {
     pase::Config {
@@ -114,6 +121,7 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     survives::<PFabric>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("pfabric");
     survives::<Fastpass>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("fastpass");
     survives::<Las>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("las");
+    survives::<Homa>(&homa_config(), setup.clone(), flows.clone(), &faults).expect("homa");
     let labelled = SimSetup { routing: Routing::SprayLabelled, ..setup.clone() };
     survives::<Ndp>(&Default::default(), labelled, flows.clone(), &faults).expect("ndp");
     let symmetric = SimSetup { routing: Routing::EcmpSymmetric, ..setup.clone() };
@@ -218,6 +226,19 @@ proptest! {
     #[test]
     fn las_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
         survives::<Las>(&Default::default(), setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn homa_on_small_networks_with_every_fault(
+        (setup, flows, faults) in small_network(),
+        overcommitment in 0_u8..4,
+        remaining in any::<bool>(),
+        limit_total in any::<bool>(),
+        push_out in any::<bool>(),
+    ) {
+        let assignment = if remaining { Assignment::Remaining } else { Assignment::Size };
+        let config = homa::Config { overcommitment, assignment, limit_total, push_out, ..homa_config() };
+        survives::<Homa>(&config, setup, flows, &faults)?;
     }
 
     /// With small queues, so that headers return too, and with long and short packets.

@@ -40,6 +40,7 @@ use crate::spec::{self, WorkloadKind, WorkloadSpec, WorkloadTable};
 use crate::{ScenarioError, limits};
 
 pub use sizes::distribution;
+pub(crate) use sizes::size_shares;
 
 /// The flows of a run.
 #[derive(Clone, PartialEq, Debug)]

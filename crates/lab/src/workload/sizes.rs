@@ -1,12 +1,16 @@
 //! Distributions of flow sizes that a scenario names.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+
+use flowloom_core::{Bytes, Flow};
+use flowloom_transports::SizeShare;
 
 use crate::ScenarioError;
 use crate::cdf::Cdf;
 use crate::cdf_file;
 use crate::files;
-use crate::spec::{Bimodal, Fixed, Sizes, Uniform};
+use crate::spec::{Bimodal, Fixed, Sizes, Uniform, WorkloadKind, WorkloadSpec, WorkloadTable};
 use crate::tables;
 
 /// The distribution that `sizes` names. `key` is where the scenario says it.
@@ -29,4 +33,34 @@ pub fn distribution(sizes: &Sizes, base_dir: &Path, key: &str) -> Result<Cdf, Sc
             cdf_file::parse(&text, file.dialect, &name)
         }
     }
+}
+
+/// The sizes of a workload's flows: its distribution if it has one only, otherwise the sizes of the flows that it waits for.
+pub(crate) fn size_shares(table: &WorkloadTable, flows: &[Flow], base_dir: &Path) -> Vec<SizeShare> {
+    // The file of a distribution has been read before. If it is gone now, the flows still have sizes.
+    let cdf = only_sizes(table).and_then(|sizes| distribution(sizes, base_dir, "workload.sizes").ok());
+    cdf.map_or_else(|| shares_of_flows(flows), |cdf| cdf.size_shares())
+}
+
+/// The distribution of all flows, if they have the same.
+fn only_sizes(table: &WorkloadTable) -> Option<&Sizes> {
+    match &table.spec {
+        WorkloadSpec::One(kind) if kind.tenants().is_empty() => match kind {
+            WorkloadKind::Poisson(poisson) => Some(&poisson.sizes),
+            WorkloadKind::Permutation(permutation) => Some(&permutation.sizes),
+            WorkloadKind::Burst(burst) => Some(&burst.sizes),
+            WorkloadKind::ClosedLoop(closed_loop) => Some(&closed_loop.sizes),
+            WorkloadKind::Incast(incast) => incast.sizes.as_ref(),
+            WorkloadKind::Trace(_) => None,
+        },
+        _ => None,
+    }
+}
+
+fn shares_of_flows(flows: &[Flow]) -> Vec<SizeShare> {
+    let mut numbers: BTreeMap<Bytes, u32> = BTreeMap::new();
+    for flow in flows.iter().filter(|flow| !flow.background) {
+        *numbers.entry(flow.size).or_default() += 1;
+    }
+    numbers.into_iter().map(|(size, number)| SizeShare { low: size, high: size, share: number.into() }).collect()
 }

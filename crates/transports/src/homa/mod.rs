@@ -1,0 +1,44 @@
+#![doc = include_str!("README.md")]
+
+mod config;
+mod cutoffs;
+mod header;
+mod host;
+mod levels;
+mod receiver;
+mod schedule;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+use flowloom_core::{Nic, NoControl, PortSite, Site, Transport};
+
+pub use config::{Assignment, Config};
+pub use header::Header;
+pub use host::Host;
+
+use crate::disciplines::{Buffer, StrictPriority};
+
+/// Homa.
+pub enum Homa {}
+
+impl Transport for Homa {
+    const NAME: &'static str = "homa";
+    const ABOUT: &'static str = "blind first packets, then grants with priorities that receivers choose (SIGCOMM 2018)";
+    const NIC: Nic = Nic::Pulled;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = StrictPriority;
+    type Control = NoControl<Header>;
+
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+
+    /// Strict priority among the levels, in one buffer.
+    fn port(config: &Config, site: &PortSite<'_>) -> StrictPriority {
+        let buffer = if config.push_out { Buffer::PushOut(site.memory.bytes()) } else { Buffer::Shared(site.memory.bytes()) };
+        StrictPriority::new(config.levels, buffer)
+    }
+}
