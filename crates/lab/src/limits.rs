@@ -70,6 +70,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
         return Err(ScenarioError::at_key("fault", format!("packets are held back for at most {}", Duration::LONGEST)));
     }
     longest_pause(plan)?;
+    check_pfc(plan)?;
     let bytes = plan.flows.iter().map(|flow| plan.wire.flow_wire_bytes(flow.size).get()).try_fold(0, u64::checked_add);
     if bytes.is_none() {
         return Err(ScenarioError::at_key("workload", "all flows together are more than 2^64 bytes"));
@@ -83,6 +84,20 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
             let message = format!("all flows together take more than {} over a link of {slowest}", Duration::LONGEST);
             return Err(ScenarioError::at_key("workload", message));
         }
+    }
+    Ok(())
+}
+
+/// Checks that the memory of each switch holds its headrooms.
+fn check_pfc(plan: &Plan) -> Result<(), ScenarioError> {
+    let Some((pfc, classes)) = plan.pfc.as_ref().zip(catalogue::classes_to_pause(plan.transport.name)) else { return Ok(()) };
+    let classes = classes(&plan.parameters);
+    for switch in plan.network.switches() {
+        pfc.limits(&plan.network, switch, &plan.wire, plan.memory, classes).map_err(|message| {
+            let BadParameter { key, message } = message.into();
+            let key = key.unwrap_or_default();
+            ScenarioError::at_key(if key == "buffer" { format!("fabric.{key}") } else { format!("fabric.pfc.{key}") }, message)
+        })?;
     }
     Ok(())
 }
