@@ -56,7 +56,8 @@ impl<'a> Blocking<'a> {
         }
         known.insert(link, Shares::from([(link, 1.0)])); // the end of a cycle
         let mut shares = Shares::new();
-        let causes = || self.links[link.index()].causes.iter().filter_map(|(flow, stops)| Some((self.after(*flow, link)?, *stops)));
+        let causes =
+            || self.links[link.index()].causes.iter().filter_map(|(flow, stops)| Some((self.after(*flow, link)?, *stops)));
         let all: u64 = causes().map(|(_, stops)| stops).sum();
         for (next, stops) in causes() {
             let weight = stops as f64 / all as f64;

@@ -1,6 +1,6 @@
 //! Checks, before a run starts, that its clock and counters can hold its times and sums. [`Time`] explains the ranges.
 
-use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, NodeId, Rate, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Rate, Time, WireProfile};
 use flowloom_fabric::{AimedFault, Fault};
 use flowloom_transports::Conditions;
 
@@ -17,7 +17,9 @@ pub(crate) fn check_network(network: &Network, wire: &WireProfile, buffer: Bytes
     // A round trip passes each hop twice, and any two nodes are at most twice as far apart as the first node and the one farthest from it.
     let longest = Duration::LONGEST / (4 * u64::from(hops.max(1)));
     for (index, link) in (0..).zip(network.links()) {
-        let wrong = |key: &str, what: String| Err(ScenarioError::at_key(key, format!("link {}: {what}", name(network, index))));
+        let wrong = |key: &str, what: String| {
+            Err(ScenarioError::at_key(key, format!("link {}: {what}", network.link_name(LinkId(index)))))
+        };
         if link.rate > RATE_MAX {
             return wrong("topology", format!("found a rate of {}; the most is {RATE_MAX}", link.rate));
         }
@@ -32,11 +34,6 @@ pub(crate) fn check_network(network: &Network, wire: &WireProfile, buffer: Bytes
         }
     }
     Ok(())
-}
-
-fn name(network: &Network, link: u32) -> String {
-    let Link { from, to, .. } = *network.link(LinkId(link));
-    format!("{}-{}", network.node(from).name, network.node(to).name)
 }
 
 fn seconds(rate: Rate, bytes: Bytes) -> String {

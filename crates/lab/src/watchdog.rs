@@ -278,7 +278,8 @@ fn describe_pauses(plan: &Plan, report: &Report, links: &[LinkPauses]) -> Option
     }
     let since = |link: &LinkId| {
         let paused = &links[link.index()];
-        let since = paused.since.iter().enumerate().filter(|(class, _)| paused.standing.has(*class)).map(|(_, since)| *since).min();
+        let since =
+            paused.since.iter().enumerate().filter(|(class, _)| paused.standing.has(*class)).map(|(_, since)| *since).min();
         format!("{} since {}", report.network.link_name(*link), since.unwrap_or_default())
     };
     let likely = "a pause frame that was lost, or a node that pauses its links for ever";

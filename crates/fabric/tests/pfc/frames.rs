@@ -2,7 +2,7 @@
 
 use flowloom_core::{Duration, LinkId, Memory, Network, NodeId, Time};
 use flowloom_fabric::SimSetup;
-use flowloom_transports::pfc::{Pfc, PausableTransport, OverPfc, Setting, stopped_by};
+use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting, stopped_by};
 
 use crate::common::blast::{Blast, Header, Plain, PlainQueued, Scheme};
 use crate::common::networks::{STORE, flow, gbps, ns, ps, setup, watch};

@@ -5,9 +5,10 @@ mod common;
 mod deadlock;
 mod frames;
 mod lossless;
+mod storms;
 mod victims;
 
-use flowloom_core::{Bytes, LinkId, Memory, Network, NodeId};
+use flowloom_core::{Bytes, Memory};
 use flowloom_fabric::{PortCounters, Report};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 
@@ -31,9 +32,4 @@ fn drops(report: &Report) -> u64 {
 
 fn bytes(n: u64) -> Option<Bytes> {
     Some(Bytes::new(n))
-}
-
-/// The link from one node to a neighbour.
-fn link(network: &Network, from: NodeId, to: NodeId) -> LinkId {
-    *network.ports(from).iter().find(|link| network.link(**link).to == to).expect("they are neighbours")
 }

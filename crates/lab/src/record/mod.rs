@@ -79,7 +79,8 @@ impl<G> Recording<G> {
     where
         G: AtEachHop<H>,
     {
-        let mut recorded = Recorded { series: self.pending.map(Pending::into_series).into_iter().collect(), ..Recorded::default() };
+        let mut recorded =
+            Recorded { series: self.pending.map(Pending::into_series).into_iter().collect(), ..Recorded::default() };
         self.at_each_hop.add_to(&mut recorded, end);
         recorded
     }

@@ -50,7 +50,12 @@ pub struct Pauses {
 impl Pauses {
     /// A recorder for this network, whose ports have so many classes.
     pub fn new(network: &Network, reaction: Duration, classes: u8) -> Pauses {
-        Pauses { network: network.clone(), reaction, last: usize::from(classes) - 1, links: vec![LinkPauses::default(); network.links().len()] }
+        Pauses {
+            network: network.clone(),
+            reaction,
+            last: usize::from(classes) - 1,
+            links: vec![LinkPauses::default(); network.links().len()],
+        }
     }
 
     #[cold]

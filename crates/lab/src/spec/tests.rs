@@ -6,12 +6,12 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use flowloom_transports::pfc::Pfc;
 use super::*;
 use crate::catalogue;
 use crate::cdf_file::Dialect;
 use crate::metrics::FctEnd;
 use crate::tables::TABLES;
+use flowloom_transports::pfc::Pfc;
 
 const SMALL: &str = "
 [topology]

@@ -142,7 +142,9 @@ fn memory(fabric: &Fabric, wire: &WireProfile, entry: &TransportEntry) -> Result
             "fabric.alpha",
             format!("found {alpha}, which has no effect unless fabric.sharing = \"switch\"; leave it out"),
         )),
-        (SharingMode::Switch, alpha) if entry.shares_memory || fabric.pfc.is_some() => Ok(Memory::PerSwitch { bytes, alpha: alpha.unwrap_or(ALPHA) }),
+        (SharingMode::Switch, alpha) if entry.shares_memory || fabric.pfc.is_some() => {
+            Ok(Memory::PerSwitch { bytes, alpha: alpha.unwrap_or(ALPHA) })
+        }
         (SharingMode::Switch, _) => {
             let able = catalogue::TRANSPORTS.iter().filter(|entry| entry.shares_memory);
             let able: Vec<&str> = able.map(|entry| entry.name).collect();

@@ -137,9 +137,12 @@ impl Pfc {
             Memory::PerSwitch { bytes, alpha } => {
                 if let Some(xoff) = self.xoff {
                     let right = "leave it out, or set fabric.sharing = \"port\"";
-                    return Err(format!("xoff: found {xoff}, but ports share memory, whose threshold is fabric.alpha's; {right}"));
+                    return Err(format!(
+                        "xoff: found {xoff}, but ports share memory, whose threshold is fabric.alpha's; {right}"
+                    ));
                 }
-                let all = headrooms.iter().fold(0, |sum: u64, headroom| sum.saturating_add(headroom.get())).saturating_mul(classes);
+                let all =
+                    headrooms.iter().fold(0, |sum: u64, headroom| sum.saturating_add(headroom.get())).saturating_mul(classes);
                 let left = bytes.get().checked_sub(all).map(Bytes::new).filter(|left| *left >= wire.full);
                 let Some(left) = left else {
                     let ports = links.len();
