@@ -234,6 +234,21 @@ mod tests {
     }
 
     #[test]
+    fn the_ingress_port_is_forgotten_with_the_packet_and_takes_no_memory() {
+        let mut pool = Pool::default();
+        let first = pool.insert(packet(1));
+        assert_eq!(pool.ingress(first), PortNumber::LOCAL);
+        pool.set_ingress(first, PortNumber(3));
+        let second = pool.insert(packet(2));
+        assert_eq!((pool.ingress(first), pool.ingress(second)), (PortNumber(3), PortNumber::LOCAL));
+        pool.remove(first);
+        assert_eq!(pool.insert(packet(3)), first);
+        assert_eq!(pool.ingress(first), PortNumber::LOCAL);
+        // A packet without header has 32 B. The rest of its slot is the link to the next one, and this.
+        assert_eq!((size_of::<Packet<()>>(), std::mem::offset_of!(Slot<()>, packet)), (32, 8));
+    }
+
+    #[test]
     fn fifo_keeps_order_and_gives_up_its_newest() {
         let mut pool = Pool::default();
         let mut fifo = Fifo::default();

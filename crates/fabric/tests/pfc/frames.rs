@@ -1,7 +1,8 @@
 //! Pause frames to the picosecond, and the worst case of the headroom.
 
-use flowloom_core::{Duration, LinkId, Memory, Network, NodeId, Time};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, PortSite, Time};
 use flowloom_fabric::SimSetup;
+use flowloom_transports::disciplines::{EcnConfig, EcnPriority, Marking};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting, stopped_by};
 
 use crate::common::blast::{Blast, Header, Plain, PlainQueued, Scheme};
@@ -27,7 +28,7 @@ where
     S: Scheme<Config = (), Extra = ()>,
     Blast<S>: PausableTransport<Config = (), Header = Header<()>>,
 {
-    let memory = Memory::PerPort(flowloom_core::Bytes::new(100_000));
+    let memory = Memory::PerPort(Bytes::new(100_000));
     let flows = vec![flow(0, 0, 1, 20 * 1460, Time::ZERO), flow(1, 2, 0, 8 * 1460, other)];
     let setting = Setting { transport: (), pfc, memory };
     let setup = SimSetup { memory, ..setup(network(delay)) };
@@ -66,6 +67,40 @@ fn a_pause_frame_waits_travels_and_takes_effect_as_worked_out_by_hand() {
         assert_eq!(sent.len(), 20, "{name}");
         assert!(log.on(uplink).all(|(_, packet)| packet.src == SENDER), "hosts send no pause frames");
     }
+}
+
+/// Data in class 1, answers in class 0.
+enum TwoClasses {}
+
+impl Scheme for TwoClasses {
+    type Config = ();
+    type Extra = ();
+    type Port = EcnPriority;
+    fn port((): &(), site: &PortSite<'_>) -> EcnPriority {
+        EcnPriority::new(&EcnConfig { ecn: Marking::Off, ..EcnConfig::default() }, 2, site)
+    }
+}
+
+impl PausableTransport for Blast<TwoClasses> {
+    fn classes((): &()) -> u8 {
+        2
+    }
+}
+
+/// As above, but host 2's packets begin at 20 us, when host 0 may send no data. The last of 8 leaves at 28.4 and is at host 0 after 2 × 1.2 + 2 × 0.2, at
+/// 31.2 us. The answer, of 40 B, is in another class: it leaves at once, and is at host 2 after 2 × 32 + 2 × 200 ns.
+#[test]
+fn a_paused_class_does_not_hold_back_another() {
+    let memory = Memory::PerPort(Bytes::new(100_000));
+    let pfc = Pfc { xoff: bytes(3000), hysteresis: bytes(1500), ..Pfc::default() };
+    let with_class = |flow: Flow| Flow { tenant: 1, ..flow };
+    let flows = [flow(0, 0, 1, 20 * 1460, Time::ZERO), flow(1, 2, 0, 8 * 1460, ns(20_000))].map(with_class).to_vec();
+    let setting = Setting { transport: (), pfc, memory };
+    let setup = SimSetup { memory, ..setup(network(Duration::from_ns(200))) };
+    let (report, log) = watch::<OverPfc<Blast<TwoClasses>>, Log<_>>(&setting, setup, flows, Log::default());
+    assert_eq!(left(&log, LinkId(0))[5..7], [6_000_000, 49_667_200]);
+    assert_eq!(report.records[1].acknowledged, ns(31_664));
+    assert_eq!(drops(&report), 0);
 }
 
 /// The worst case: packet 3 crosses the threshold, and the frame finds a full packet that has begun a nanosecond before. With 260 ns of delay, the

@@ -86,7 +86,7 @@ impl Pfc {
     pub fn headroom(&self, link: &Link, wire: &WireProfile) -> Bytes {
         self.headroom.unwrap_or_else(|| {
             let span = 2 * u128::from(link.delay.as_ps()) + u128::from(self.reaction.as_ps());
-            let bits_ps = u128::from(link.rate.as_bps()) * span;
+            let bits_ps = u128::from(link.rate.as_bps()).saturating_mul(span);
             let travelling = bits_ps.div_ceil(8 * 1_000_000_000_000);
             let travelling = u64::try_from(travelling).unwrap_or(MOST).min(MOST);
             wire.full * 3 + self.frame + Bytes::new(travelling)

@@ -72,7 +72,7 @@ impl<T: PausableTransport> Transport for OverPfc<T> {
     }
     fn port(config: &Self::Config, site: &PortSite<'_>) -> Self::Port {
         let inner = T::port(&config.transport, &PortSite { memory: UNLIMITED, ..*site });
-        PfcPort::new(inner, &config.pfc, site)
+        PfcPort::new(inner, T::classes(&config.transport), &config.pfc, site)
     }
     fn control(config: &Self::Config, site: &Site<'_>) -> T::Control {
         T::control(&config.transport, site)

@@ -37,6 +37,8 @@ pub struct PfcPort<P> {
     node: NodeId,
     frame_bytes: u32,
     reaction: Duration,
+    /// Whether there is more than one class.
+    several: bool,
     /// The classes that the neighbour has stopped.
     stopping: ClassSet,
     /// From when on it has stopped each of them.
@@ -59,13 +61,14 @@ macro_rules! inner {
 }
 
 impl<P> PfcPort<P> {
-    /// A port at this site.
-    pub fn new(inner: P, pfc: &Pfc, site: &PortSite<'_>) -> PfcPort<P> {
+    /// A port with so many classes at this site.
+    pub fn new(inner: P, classes: u8, pfc: &Pfc, site: &PortSite<'_>) -> PfcPort<P> {
         PfcPort {
             inner,
             node: site.network.link(site.link).from,
             frame_bytes: pfc.frame.get() as u32,
             reaction: pfc.reaction,
+            several: classes > 1,
             stopping: ClassSet::NONE,
             stopped_from: [Time::MAX; MOST_CLASSES],
         }
@@ -173,6 +176,10 @@ impl<H: Copy, P: Pausable<H>> Discipline<H> for PfcPort<P> {
             self.release(call, id);
         }
         self.settle(call, before);
+        if choice == Dequeue::Idle && self.several && paused != ClassSet::NONE {
+            // A NIC that took no more packets from a `Nic::Pulled` endpoint would also hold back the classes that are open.
+            return Dequeue::NotBefore(Time::MAX);
+        }
         choice
     }
 
