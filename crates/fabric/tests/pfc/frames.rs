@@ -1,6 +1,6 @@
 //! Pause frames to the picosecond, and the worst case of the headroom.
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, PortSite, Time};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, Packet, PortSite, Time};
 use flowloom_fabric::SimSetup;
 use flowloom_transports::disciplines::{EcnConfig, EcnPriority, Marking};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting, stopped_by};
@@ -53,9 +53,14 @@ fn left(log: &Log<Header<()>>, link: LinkId) -> Vec<u64> {
 fn a_pause_frame_waits_travels_and_takes_effect_as_worked_out_by_hand() {
     let pfc = Pfc { xoff: bytes(3000), hysteresis: bytes(1500), ..Pfc::default() };
     let delay = Duration::from_ns(200);
-    for (name, (dropped, log)) in
-        [("pulled", run::<Plain>(delay, pfc.clone(), ns(500))), ("queued", run::<PlainQueued>(delay, pfc.clone(), ns(500)))]
-    {
+    // A pulled host gives its NIC one packet that it cannot send, and keeps the others.
+    for (name, given, (dropped, log)) in [
+        ("pulled", 7, run::<Plain>(delay, pfc.clone(), ns(500))),
+        ("queued", 20, run::<PlainQueued>(delay, pfc.clone(), ns(500))),
+    ] {
+        let of_sender =
+            |(at, node, packet): &&(Time, NodeId, Packet<_>)| *node == SENDER && packet.payload_bytes > 0 && *at < ns(49_600);
+        assert_eq!(log.injected.iter().filter(of_sender).count(), given, "{name}");
         assert_eq!(dropped, 0, "{name}");
         let uplink = LinkId(0);
         let frames: Vec<_> =
@@ -87,8 +92,9 @@ impl PausableTransport for Blast<TwoClasses> {
     }
 }
 
-/// As above, but host 2's packets begin at 20 us, when host 0 may send no data. The last of 8 leaves at 28.4 and is at host 0 after 2 × 1.2 + 2 × 0.2, at
-/// 31.2 us. The answer, of 40 B, is in another class: it leaves at once, and is at host 2 after 2 × 32 + 2 × 200 ns.
+/// As above, but the frame finds the link free at 5.0 us, and is obeyed before packet 5. The packets 3 and 4 are in the headroom; with packet 3, at
+/// 37.4 us, one is left, and host 0 may go on. In the meantime, host 2's packets begin at 20 us. The last of 8 leaves at 28.4 and is at host 0 after
+/// 2 × 1.2 + 2 × 0.2, at 31.2 us. The answer, of 40 B, is in another class: it leaves at once, and is at host 2 after 2 × 32 + 2 × 200 ns.
 #[test]
 fn a_paused_class_does_not_hold_back_another() {
     let memory = Memory::PerPort(Bytes::new(100_000));
@@ -98,7 +104,7 @@ fn a_paused_class_does_not_hold_back_another() {
     let setting = Setting { transport: (), pfc, memory };
     let setup = SimSetup { memory, ..setup(network(Duration::from_ns(200))) };
     let (report, log) = watch::<OverPfc<Blast<TwoClasses>>, Log<_>>(&setting, setup, flows, Log::default());
-    assert_eq!(left(&log, LinkId(0))[5..7], [6_000_000, 49_667_200]);
+    assert_eq!(left(&log, LinkId(0))[4..6], [4_800_000, 37_667_200]);
     assert_eq!(report.records[1].acknowledged, ns(31_664));
     assert_eq!(drops(&report), 0);
 }

@@ -91,13 +91,15 @@ impl Accounts {
             }
             return Arrival { fits: true, stops: false };
         }
-        ingress.stopped.set(class, true);
         let held = account.headroom.saturating_add(size);
         let fits = held <= ingress.limits.headroom;
         if fits {
             account.headroom = held;
         }
-        Arrival { fits, stops: !was_stopped }
+        // A class of which nothing is stored must not be stopped: no packet of it could leave, so it could never go on.
+        let stops = !was_stopped && *account != Account::default();
+        ingress.stopped.set(class, was_stopped || stops);
+        Arrival { fits, stops }
     }
 
     /// Frees the memory of a packet that leaves. Returns whether its class may go on, which was stopped until now.

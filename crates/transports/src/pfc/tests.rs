@@ -70,6 +70,20 @@ fn a_class_stops_above_xoff_and_goes_on_below_xon() {
     assert!(accounts.leave(port, 2, 1) && accounts.stopped(port) == ClassSet::NONE);
 }
 
+/// A headroom that holds no packet loses packets, but stops nobody for ever.
+#[test]
+fn a_class_of_which_nothing_is_stored_is_not_stopped() {
+    let ingress = vec![Limits { xoff: 1000, headroom: 100 }];
+    let mut accounts = Accounts::new(&NodeLimits { ingress, shared: None, hysteresis: Bytes::ZERO });
+    let port = PortNumber(0);
+    let lost = accounts.arrive(port, 0, 1500);
+    assert!(!lost.fits && !lost.stops && accounts.stopped(port) == ClassSet::NONE);
+    assert!(accounts.arrive(port, 0, 900).fits);
+    let lost = accounts.arrive(port, 0, 1500);
+    assert!(!lost.fits && lost.stops);
+    assert!(accounts.leave(port, 0, 900));
+}
+
 /// With alpha 1 and 10,000 B, one class gets half, as under any dynamic threshold. It goes on when it is 1000 B below the threshold, which is then
 /// what is free.
 #[test]
