@@ -1,12 +1,14 @@
 use flowloom_core::{
-    Bytes, Duration, Link, LinkId, Memory, Network, NodeId, Packet, PortNumber, PortSite, Rate, Switching, WireProfile,
+    Bytes, Dequeue, Discipline, Duration, Effects, Link, LinkId, Memory, Network, NodeId, Packet, PacketId, Pool, PortCall,
+    PortNumber, PortSite, Rate, Switching, Time, WireProfile,
 };
 use proptest::prelude::*;
 
 use super::accounts::Accounts;
 use super::limits::{Limits, NodeLimits};
 use super::*;
-use crate::disciplines::{ClassSet, EcnConfig, EcnPriority};
+use crate::disciplines::rig::packet;
+use crate::disciplines::{ClassSet, EcnConfig, EcnPriority, SharedMemory};
 
 fn line(gbps: u64, delay: Duration) -> Link {
     let rate = Rate::from_gbps(gbps);
@@ -115,12 +117,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+type Port = PfcPort<EcnPriority>;
+
 /// Two ports of a switch, driven by hand: what comes in through one leaves through the other.
 struct Node {
-    ports: Vec<PfcPort<EcnPriority>>,
-    shared: PfcShared<crate::disciplines::SharedMemory>,
-    pool: flowloom_core::Pool<()>,
-    effects: flowloom_core::Effects,
+    ports: Vec<Port>,
+    shared: PfcShared<SharedMemory>,
+    pool: Pool<()>,
+    effects: Effects,
 }
 
 impl Node {
@@ -147,13 +151,10 @@ impl Node {
         &mut self,
         port: u16,
         ingress: PortNumber,
-        run: impl FnOnce(
-            &mut PfcPort<EcnPriority>,
-            &mut flowloom_core::PortCall<'_, (), PfcShared<crate::disciplines::SharedMemory>>,
-        ) -> R,
+        run: impl FnOnce(&mut PfcPort<EcnPriority>, &mut PortCall<'_, (), PfcShared<SharedMemory>>) -> R,
     ) -> R {
-        let mut call = flowloom_core::PortCall {
-            now: flowloom_core::Time::ZERO,
+        let mut call = PortCall {
+            now: Time::ZERO,
             pool: &mut self.pool,
             shared: &mut self.shared,
             number: PortNumber(port),
@@ -164,13 +165,13 @@ impl Node {
         run(&mut self.ports[usize::from(port)], &mut call)
     }
 
-    fn insert(&mut self, class: u8, size: u32) -> flowloom_core::PacketId {
-        self.pool.insert(crate::disciplines::rig::packet(0, class, size))
+    fn insert(&mut self, class: u8, size: u32) -> PacketId {
+        self.pool.insert(packet(0, class, size))
     }
 
     /// The packet that leaves a port, if there is one.
     fn leaves(&mut self, port: u16) -> Option<Packet<()>> {
-        let flowloom_core::Dequeue::Packet(id) = self.call(port, PortNumber::LOCAL, |port, call| port.dequeue(call)) else {
+        let Dequeue::Packet(id) = self.call(port, PortNumber::LOCAL, PfcPort::dequeue) else {
             return None;
         };
         let packet = self.pool[id];
