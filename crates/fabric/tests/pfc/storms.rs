@@ -1,7 +1,8 @@
 //! Hosts that pause their links for ever, and pause frames that are lost.
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, Ecn, Flow, FlowId, Memory, NodeId, Packet, PacketId, PortCall, Time, topology,
+    Bytes, Dequeue, Discipline, DropReason, Duration, Ecn, Flow, FlowId, Memory, NodeId, Packet, PacketId, PortCall, Time,
+    topology,
 };
 use flowloom_fabric::{Aim, AimedFault, Fault, PacketKind, Sim, SimSetup};
 use flowloom_transports::disciplines::DropTail;
@@ -9,7 +10,7 @@ use flowloom_transports::pfc::{Pfc, PfcPort, Setting};
 use flowloom_transports::tcp::{self, Dctcp};
 
 use crate::common::blast::{Header, Kind};
-use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, setup, watch_aimed};
+use crate::common::networks::{Dice, HOP_DELAY, STORE, flow, gbps, in_order, setup, watch_aimed};
 use crate::{Greedy, OverPfc, drops, setting};
 
 type Inner = PfcPort<DropTail>;
@@ -99,4 +100,35 @@ fn lost_pause_frames_break_nothing_but_flows() {
         }
     }
     assert!(overflows > 0 && stuck > 0, "both happened: {overflows}, {stuck}");
+}
+
+/// Data packets are lost, damaged, copied and held back on every link, and links go down; pause frames are not struck. If an account leaked or a wake-up
+/// was lost, a link would stay stopped and its flows would not end.
+#[test]
+fn flows_survive_every_fault_that_spares_pause_frames() {
+    let network = topology::leaf_spine(3, 3, 2, gbps(10), gbps(10), HOP_DELAY, STORE);
+    let random = [Fault::Loss(0.02), Fault::Corrupt(0.02), Fault::Duplicate(0.02), Fault::Reorder(0.02, Duration::from_us(30))];
+    let data = |fault| AimedFault { fault, aim: Aim { packets: PacketKind::Data, flow: None } };
+    for (seed, memory) in (0..12).zip(
+        [Memory::PerPort(Bytes::new(12_000)), Memory::PerSwitch { bytes: Bytes::new(60_000), alpha: 1.0 }].into_iter().cycle(),
+    ) {
+        let mut dice = Dice::new(seed);
+        let flows = (0..40).map(|_| {
+            let src = dice.below(9);
+            let (dst, size) = ((src + 1 + dice.below(8)) % 9, 1 + dice.below(200_000));
+            flow(0, src as u32, dst as u32, size, Time::ZERO + Duration::from_ns(dice.below(300_000)))
+        });
+        let flows = in_order(flows.collect());
+        let down = Fault::Down(Time::ZERO + Duration::from_us(100), Time::ZERO + Duration::from_us(400));
+        let faults = |link: u32| random.into_iter().map(data).chain(link.is_multiple_of(7).then(|| down.into())).collect();
+        let setting = Setting { transport: tcp::Config::default(), pfc: Pfc::default(), memory };
+        let setup = SimSetup { memory, seed, ..setup(network.clone()) };
+        let (report, ()) = watch_aimed::<OverPfc<Dctcp>, ()>(&setting, setup, flows, (), faults);
+        assert!(report.records.iter().all(|record| record.acknowledged < Time::MAX), "{seed}");
+        let struck = |why: DropReason| report.ports.iter().map(|port| port.dropped_packets[why as usize]).sum::<u64>();
+        assert!(
+            struck(DropReason::Lost) > 0 && struck(DropReason::Corrupted) > 0 && struck(DropReason::LinkDown) > 0,
+            "{seed}"
+        );
+    }
 }
