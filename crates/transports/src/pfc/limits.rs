@@ -17,8 +17,8 @@ pub struct Pfc {
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "9000B"))]
     pub frame: Bytes,
-    /// How long a port goes on sending a class after a pause frame for it has arrived. IEEE 802.1Qbb allows 614.4 ns: 12 quanta of
-    /// 512 bits at 10 Gb/s.
+    /// How long a port may go on sending a class after a pause frame for it has arrived. The default is the limit of IEEE 802.1Qbb as it is
+    /// usually quoted, 12 quanta of 512 bits at 10 Gb/s; we could not compare it with the text of the standard.
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "1ms"))]
     pub reaction: Duration,
