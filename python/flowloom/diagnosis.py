@@ -175,8 +175,8 @@ def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding
         worst = sorted(shares, key=lambda name: (-shares[name], name))
         yield Finding(
             "problem",
-            f"pause storm: {len(shares)} links were paused for more than {limit:.4g} of the run (fabric.pfc.storm_share): "
-            f"{_some([f'{name} {shares[name]:.1%}' for name in worst])}",
+            f"{len(shares)} links were paused for more than {limit:.4g} of the run (fabric.pfc.storm_share), which is a pause "
+            f"storm: {_some([f'{name} {shares[name]:.1%}' for name in worst])}",
             "pause storm",
         )
     if pfc["victims"]:
