@@ -75,13 +75,13 @@ fn one_key_makes_the_network_lossless() {
 fn memory_that_does_not_hold_the_headrooms_is_refused_with_the_numbers() {
     let refused = |overrides: &[&str]| attempt(overrides).map(drop).unwrap_err();
     let message = refused(&["fabric.pfc={}", "fabric.buffer=11kB"]);
-    let expected = "fabric.buffer: found 11kB, but a port of l0 needs a headroom of 9.656kB for each of 1 classes; it must be at least \
+    let expected = "fabric.buffer: found 11kB, but a port of l0 needs a headroom of 9.656kB for each class (here 1); it must be at least \
                     11.156kB, a full packet more for each class";
     assert!(message.contains(expected), "{message}");
     assert!(attempt(&["fabric.pfc={}", "fabric.buffer=11.156kB"]).unwrap().summary.drops.total == 0);
     let message = refused(&["fabric.pfc={}", "fabric.buffer=40kB", "fabric.sharing=switch"]);
     // A leaf has four hosts and two spines.
-    let expected = "fabric.buffer: found 40kB, but the headrooms of the 6 ports of l0, with 1 classes each, are 42.72kB; it must be at \
+    let expected = "fabric.buffer: found 40kB, but the headrooms of the 6 ports of l0, for each class (here 1), are 42.72kB; it must be at \
                     least 44.22kB";
     assert!(message.contains(expected), "{message}");
     let message = refused(&["fabric.pfc={ xoff = \"25kB\" }"]);

@@ -113,57 +113,80 @@ impl Pfc {
             let ingress = vec![Limits { xoff: 0, headroom: 0 }; links.len()];
             return Ok(NodeLimits { ingress, shared: None, hysteresis });
         }
-        let classes = u64::from(classes);
-        let headrooms: Vec<Bytes> = links.iter().map(|link| self.headroom(link, wire)).collect();
-        let name = &network.node(node).name;
-        match memory {
-            Memory::PerPort(bytes) => {
-                let each = bytes.get() / classes;
-                let limits = |headroom: &Bytes| {
-                    let left = each.checked_sub(headroom.get()).map(Bytes::new).filter(|left| *left >= wire.full);
-                    let xoff = match (self.xoff, left) {
-                        (None, Some(left)) => left,
-                        (Some(xoff), Some(left)) if xoff <= left => xoff,
-                        (Some(xoff), Some(left)) => {
-                            return Err(format!("xoff: found {xoff}; the headroom of {headroom} leaves {left} for each class"));
-                        }
-                        (_, None) => return Err(too_small(name, bytes, *headroom, wire, classes)),
-                    };
-                    Ok(Limits { xoff: xoff.get().min(MOST) as u32, headroom: headroom.get().min(MOST) as u32 })
-                };
-                let ingress = headrooms.iter().map(limits).collect::<Result<_, _>>()?;
-                Ok(NodeLimits { ingress, shared: None, hysteresis })
-            }
+        let place = Place {
+            name: &network.node(node).name,
+            headrooms: links.iter().map(|link| self.headroom(link, wire)).collect(),
+            classes: u64::from(classes),
+            packet: wire.full,
+        };
+        let (ingress, shared) = match memory {
+            Memory::PerPort(bytes) => (self.of_ports(&place, bytes)?, None),
             Memory::PerSwitch { bytes, alpha } => {
-                if let Some(xoff) = self.xoff {
-                    let right = "leave it out, or set fabric.sharing = \"port\"";
-                    return Err(format!(
-                        "xoff: found {xoff}, but ports share memory, whose threshold is fabric.alpha's; {right}"
-                    ));
-                }
-                let all =
-                    headrooms.iter().fold(0, |sum: u64, headroom| sum.saturating_add(headroom.get())).saturating_mul(classes);
-                let left = bytes.get().checked_sub(all).map(Bytes::new).filter(|left| *left >= wire.full);
-                let Some(left) = left else {
-                    let ports = links.len();
-                    return Err(format!(
-                        "buffer: found {bytes}, but the headrooms of the {ports} ports of {name}, with {classes} classes each, are {}; it \
-                         must be at least {}, a full packet more",
-                        Bytes::new(all),
-                        Bytes::new(all.saturating_add(wire.full.get()))
-                    ));
-                };
-                let ingress = headrooms.iter().map(|headroom| Limits { xoff: 0, headroom: headroom.get() as u32 }).collect();
-                Ok(NodeLimits { ingress, shared: Some((left, alpha)), hysteresis })
+                let (ingress, left) = self.of_switch(&place, bytes)?;
+                (ingress, Some((left, alpha)))
             }
+        };
+        Ok(NodeLimits { ingress, shared, hysteresis })
+    }
+
+    /// The limits of ports with so much memory each.
+    fn of_ports(&self, place: &Place<'_>, memory: Bytes) -> Result<Vec<Limits>, String> {
+        let each = memory.get() / place.classes;
+        let limits = |headroom: &Bytes| {
+            let left = each.checked_sub(headroom.get()).map(Bytes::new).filter(|left| *left >= place.packet);
+            let left = left.ok_or_else(|| {
+                let least = (*headroom + place.packet) * place.classes;
+                format!(
+                    "buffer: found {memory}, but a port of {} needs a headroom of {headroom} for each class (here {}); it must be at \
+                     least {least}, a full packet more for each class",
+                    place.name, place.classes
+                )
+            })?;
+            match self.xoff {
+                Some(xoff) if xoff > left => {
+                    Err(format!("xoff: found {xoff}; the headroom of {headroom} leaves {left} for each class"))
+                }
+                xoff => Ok(Limits { xoff: bounded(xoff.unwrap_or(left)), headroom: bounded(*headroom) }),
+            }
+        };
+        place.headrooms.iter().map(limits).collect()
+    }
+
+    /// The limits of ports that share so much memory, and what the headrooms leave of it.
+    fn of_switch(&self, place: &Place<'_>, memory: Bytes) -> Result<(Vec<Limits>, Bytes), String> {
+        if let Some(xoff) = self.xoff {
+            let right = "leave it out, or set fabric.sharing = \"port\"";
+            return Err(format!("xoff: found {xoff}, but ports share memory, whose threshold is fabric.alpha's; {right}"));
         }
+        let all = place.headrooms.iter().fold(0, |sum: u64, headroom| sum.saturating_add(headroom.get()));
+        let all = all.saturating_mul(place.classes);
+        let left = memory.get().checked_sub(all).map(Bytes::new).filter(|left| *left >= place.packet);
+        let left = left.ok_or_else(|| {
+            format!(
+                "buffer: found {memory}, but the headrooms of the {} ports of {}, for each class (here {}), are {}; it must be at least \
+                 {}, a full packet more",
+                place.headrooms.len(),
+                place.name,
+                place.classes,
+                Bytes::new(all),
+                Bytes::new(all.saturating_add(place.packet.get()))
+            )
+        })?;
+        let limits = |headroom: &Bytes| Limits { xoff: 0, headroom: bounded(*headroom) };
+        Ok((place.headrooms.iter().map(limits).collect(), left))
     }
 }
 
-fn too_small(name: &str, memory: Bytes, headroom: Bytes, wire: &WireProfile, classes: u64) -> String {
-    let least = (headroom + wire.full) * classes;
-    format!(
-        "buffer: found {memory}, but a port of {name} needs a headroom of {headroom} for each of {classes} classes; it must be at least \
-         {least}, a full packet more for each class"
-    )
+/// A switch, and what its ports need.
+struct Place<'a> {
+    name: &'a str,
+    headrooms: Vec<Bytes>,
+    classes: u64,
+    /// A full packet.
+    packet: Bytes,
+}
+
+/// A limit as the accounts keep it.
+fn bounded(bytes: Bytes) -> u32 {
+    bytes.get().min(MOST) as u32
 }
