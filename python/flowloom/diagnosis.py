@@ -163,6 +163,30 @@ def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _stable(result)
     yield from _enough(result.summary)
     yield from _mechanisms(result.summary, spec)
+    if pfc := result.summary.get("pfc"):
+        yield from _paused(pfc, spec)
+
+
+def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find links that were paused for long, and flows that were paused for the sake of others."""
+    limit = spec["fabric"]["pfc"]["storm_share"]
+    shares = {name: link["share"] for name, link in pfc["by_link"].items() if link["share"] > limit}
+    if shares:
+        worst = sorted(shares, key=lambda name: (-shares[name], name))
+        yield Finding(
+            "problem",
+            f"{len(shares)} links were paused for more than {limit:.4g} of the run (fabric.pfc.storm_share), which is a pause "
+            f"storm: {_some([f'{name} {shares[name]:.1%}' for name in worst])}",
+            "pause storm",
+        )
+    if pfc["victims"]:
+        named = [f"flow {v['flow']} at {v['at']} for {v['congested']}" for v in pfc["worst_victims"]]
+        yield Finding(
+            "note",
+            f"{pfc['victims']} flows were head-of-line victims: they waited at paused ports for congested ports that they do "
+            f"not cross ({_some(named)})",
+            "victims",
+        )
 
 
 def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
@@ -304,6 +328,9 @@ def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:
     classes = len(spec["transport"][name].get("thresholds", [])) + 1
     queues = 1 if port["ecn"] == "queue" else classes
     memory = metrics.bytes_of(fabric["buffer"])
+    if "pfc" in fabric:
+        # Flow control counts memory where packets come in. One queue can hold what came in through all ports.
+        return float(memory) if fabric["sharing"] == "switch" else float("inf")
     if fabric["sharing"] == "switch":
         # A queue accepts a packet while it is shorter than alpha times the free memory. A single queue therefore grows to
         # alpha/(1 + alpha) of the memory, plus at most one packet. A second queue grows to the same share of the rest.

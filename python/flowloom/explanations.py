@@ -125,7 +125,7 @@ def _paragraphs(result: Results) -> list[str]:
 
 
 def _beside(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Describe what else there was: aborted flows, background flows, control messages and gaps."""
+    """Describe what else there was: aborted flows, background flows, control messages, gaps and pauses."""
     if aborted := summary.get("aborted"):
         yield f"{aborted} flows were aborted. They have no completion time and have missed their deadlines."
     if behind := summary.get("background"):
@@ -144,6 +144,11 @@ def _beside(summary: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"Links to hosts sent no data for {gaps['idle_share']:.1%} of the time in which flows to these hosts were open. "
             f"{_number(gaps['switch_per_s'])} gaps per second of this time were between packets of two flows."
+        )
+    if pfc := summary.get("pfc"):
+        yield (
+            f"Priority flow control sent {pfc['frames']} pause frames and stopped {len(pfc['by_link'])} links "
+            f"{pfc['stops']} times; one link was paused for {pfc['paused_share_max']:.1%} of the run."
         )
 
 

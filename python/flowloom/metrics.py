@@ -330,6 +330,24 @@ METRICS = {
         "Idle share of downlinks", "Time in gaps divided by the time in which hosts had open flows.", ".1%"
     ),
     "gaps.mean_us": Metric("Mean gap (µs)", "The mean length of a gap.", ".4g"),
+    "pfc": Metric(
+        "Priority flow control",
+        "Pause frames, paused links, and flows that wait for ports which they do not cross. None unless the scenario sets "
+        "fabric.pfc.",
+    ),
+    "pfc.frames": Metric("Pause frames", "Pause frames sent, to stop neighbours and to let them go on.", "d"),
+    "pfc.stops": Metric("Stops", "How often a class of a link was stopped.", "d"),
+    "pfc.paused_share_max": Metric(
+        "Longest pause (share)", "Share of the run for which the link was paused that was paused the longest.", ".1%"
+    ),
+    "pfc.by_link": Metric("Paused links", 'The same for each link that was paused: `pfc.by_link["h0-l0"].share`.'),
+    "pfc.victims": Metric(
+        "Head-of-line victims",
+        "Flows whose packets waited at a paused port, most of whose pauses came from congested ports that the flow does not "
+        "cross. None where packets of one flow take different paths.",
+        "d",
+    ),
+    "pfc.worst_victims": Metric("Worst victims", "The 20 victims with the most packets that waited."),
     "tenants": Metric(
         "Tenants",
         "For each tenant (for a mix, each part), by number: flows, finished, bytes, goodput_gbps, slowdown, fct_us, timeouts, "
@@ -357,6 +375,10 @@ _MEMBERS = {
     "queue.mean_bytes": Metric("Mean queue (B)", "Bytes queued at a port, averaged over time and ports."),
     "queue.peak_bytes": Metric("Longest queue (B)", "The maximum number of bytes queued at one port at any time."),
     "queue.wait_us_mean": Metric("Mean wait (µs)", "The mean time that a packet waits at this kind of hop."),
+    "by_link.frames": Metric("Pause frames to a link", "Pause frames sent to the port of the link."),
+    "by_link.stops": Metric("Stops of a link", "How often a class of the link was stopped."),
+    "by_link.paused_us": Metric("Time paused (µs)", "How long each class was paused, by class from 0."),
+    "by_link.share": Metric("Share paused", "Share of the run for which the class was paused that was paused the longest."),
     "utilisation.mean": Metric(
         "Mean utilisation", "Wire bytes sent divided by what the links could send, averaged over links."
     ),
@@ -372,6 +394,7 @@ _SELECTED = {
     "by_hop": "the hop {}",
     "by_reason": "packets lost for the reason {}",
     "by_tier": "the control endpoints of the tier {}",
+    "by_link": "the link {}",
     "queue": "the ports of the hop {}",
     "utilisation": "the links of the hop {}",
     "sent_by_class": "class {}",

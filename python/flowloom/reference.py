@@ -160,7 +160,7 @@ def _words(schema: Schema) -> list[Schema]:
 
 
 def _tables(schema: Schema) -> list[Schema]:
-    return [branch for branch in _branches(schema) if branch.get("type") == "object"]
+    return [branch for branch in _branches(schema) if "object" in _list(branch.get("type"))]
 
 
 def _is_table(schema: Schema) -> bool:
@@ -218,6 +218,8 @@ def _span(schema: Schema) -> Iterator[str]:
 def _default(key: str, schema: Schema, needed: Iterable[str]) -> str:
     if key in needed:
         return "required"
+    if "null" in _list(schema.get("type")):
+        return "none"
     if _is_table(schema) and not any(branch.get("required") for branch in _tables(schema)) and "items" not in schema:
         return "its defaults"
     default = schema.get("default")

@@ -180,3 +180,52 @@ def test_warnings_of_many_runs_are_few_lines():
         "unfinished: the same warning for 6 more",
         "no marks (run 0; run 1; run 2; run 3; run 4; run 5 and 3 more): none came",
     ]
+
+
+DUMBBELL = """\
+[topology]
+kind = "dumbbell"
+hosts_per_side = 4
+middle_rate = "10Gb/s"
+
+[fabric]
+buffer = "30kB"
+routing = "ecmp"
+
+[workload]
+kind = "mix"
+
+[[workload.part]]
+name = "incast"
+kind = "incast"
+senders = 3
+bytes = "1MB"
+requests = 1
+period = "1s"
+receiver = 7
+
+[[workload.part]]
+name = "beside"
+kind = "burst"
+flows = 8
+sizes = { fixed = "200kB" }
+matrix = "left_right"
+
+[transport]
+name = "dctcp"
+"""
+
+
+def test_flow_control_reports_storms_and_victims():
+    without = flowloom.run(DUMBBELL)
+    assert without.summary["pfc"] is None
+    results = flowloom.run(DUMBBELL, {"fabric.pfc.storm_share": 0.0})
+    pfc = results.summary["pfc"]
+    assert results.summary["drops"]["total"] == 0 and pfc["frames"] > 0
+    found = {finding.flag: finding.text for finding in results.warnings}
+    assert pfc["victims"] > 0 and f"{pfc['victims']} flows were head-of-line victims" in found["victims"]
+    paused = sum(link["share"] > 0 for link in pfc["by_link"].values())
+    assert f"{paused} links were paused for more than 0 of the run" in found["pause storm"]
+    calm = flowloom.run(DUMBBELL, {"fabric.pfc.storm_share": 1.0})
+    assert "pause storm" not in flags(calm)
+    assert calm.summary["pfc"] == pfc

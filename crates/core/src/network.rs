@@ -239,6 +239,11 @@ impl Network {
         let Link { from, to, .. } = *self.link(link);
         format!("{}-{}", self.node(from).tier, self.node(to).tier)
     }
+    /// A link's name by the nodes that it joins, in the direction of travel, such as `h0-l0`.
+    pub fn link_name(&self, link: LinkId) -> String {
+        let Link { from, to, .. } = *self.link(link);
+        format!("{}-{}", self.node(from).name, self.node(to).name)
+    }
     /// The rate of a host's only link.
     pub fn host_rate(&self, host: NodeId) -> Rate {
         self.link(self.ports(host)[0]).rate

@@ -1,7 +1,7 @@
 //! All packets are stored in one arena and referred to by id. Queues are linked lists in the arena, so forwarding a packet
 //! neither copies nor allocates it.
 
-use crate::Packet;
+use crate::{Packet, PortNumber};
 
 /// Identifies a packet in a [`Pool`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -28,6 +28,8 @@ impl PacketId {
 struct Slot<H> {
     next: PacketId,
     live: bool,
+    /// It lies where there would be padding.
+    ingress: PortNumber,
     packet: Packet<H>,
 }
 
@@ -66,7 +68,7 @@ impl<H> Pool<H> {
     #[inline]
     pub fn insert(&mut self, packet: Packet<H>) -> PacketId {
         self.live += 1;
-        let slot = Slot { next: PacketId::NONE, live: true, packet };
+        let slot = Slot { next: PacketId::NONE, live: true, ingress: PortNumber::LOCAL, packet };
         if self.free.is_none() {
             if self.slots.len() >= Self::PACKETS_MAX {
                 full();
@@ -91,6 +93,18 @@ impl<H> Pool<H> {
         slot.next = self.free;
         self.live -= 1;
         self.free = id;
+    }
+
+    /// The ingress port that was last noted for a packet; [`PortNumber::LOCAL`] if none was.
+    #[inline]
+    pub fn ingress(&self, id: PacketId) -> PortNumber {
+        self.slots[id.0 as usize].ingress
+    }
+    /// Notes the ingress port of a packet. A discipline that counts queued packets by ingress port does this when a packet arrives, and so
+    /// finds the port again when the packet leaves. The driver does not do it, so that it costs others nothing.
+    #[inline]
+    pub fn set_ingress(&mut self, id: PacketId, ingress: PortNumber) {
+        self.slots[id.0 as usize].ingress = ingress;
     }
 
     /// How many packets there are.
@@ -217,6 +231,21 @@ mod tests {
         assert_eq!(pool.insert(packet(3)), first);
         assert_eq!(pool[first].flow, FlowId(3));
         assert_eq!(pool[second].flow, FlowId(2));
+    }
+
+    #[test]
+    fn the_ingress_port_is_forgotten_with_the_packet_and_takes_no_memory() {
+        let mut pool = Pool::default();
+        let first = pool.insert(packet(1));
+        assert_eq!(pool.ingress(first), PortNumber::LOCAL);
+        pool.set_ingress(first, PortNumber(3));
+        let second = pool.insert(packet(2));
+        assert_eq!((pool.ingress(first), pool.ingress(second)), (PortNumber(3), PortNumber::LOCAL));
+        pool.remove(first);
+        assert_eq!(pool.insert(packet(3)), first);
+        assert_eq!(pool.ingress(first), PortNumber::LOCAL);
+        // A packet without header has 32 B. The rest of its slot is the link to the next one, and this.
+        assert_eq!((size_of::<Packet<()>>(), std::mem::offset_of!(Slot<()>, packet)), (32, 8));
     }
 
     #[test]

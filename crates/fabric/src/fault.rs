@@ -162,6 +162,21 @@ impl<H> Injector<H> for LinkFaults {
         }
         if copies > 0 { Fate::Copies(copies) } else { Fate::Pass }
     }
+
+    /// Ports create link frames when they send them, so these do not arrive. A link frame that is struck is damaged: the next port discards it.
+    fn on_departure(&mut self, _: Time, packet: &Packet<H>) -> Fate {
+        if packet.dst != NodeId::LINK {
+            return Fate::Pass;
+        }
+        let mut lost = false;
+        for index in 0..self.faults.len() {
+            let AimedFault { fault, aim } = self.faults[index];
+            if let Fault::Loss(p) | Fault::Corrupt(p) = fault {
+                lost |= aim.hits(packet, self.hosts) && self.happens(p);
+            }
+        }
+        if lost { Fate::Drop } else { Fate::Pass }
+    }
 }
 
 /// A packet that is held back: its release time, its order among the held packets, and its ingress port if it has not been in the queue yet.

@@ -281,7 +281,11 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             return Some((node, id));
         }
         if packet.dst == NodeId::LINK {
-            self.ports.link_frame(link.reverse(), id);
+            if packet.corrupt {
+                self.ports.drop_packet(link, id, DropReason::Corrupted);
+            } else {
+                self.ports.link_frame(link.reverse(), id);
+            }
             return None;
         }
         let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());

@@ -2,7 +2,8 @@
 //! said here, but in [`simulate`](crate::simulate).
 
 use flowloom_core::{PathNeed, Placement, Transport, WireProfile};
-use flowloom_transports::for_each_transport;
+use flowloom_transports::pfc::PausableTransport;
+use flowloom_transports::{for_each_pausable_transport, for_each_transport};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -42,6 +43,24 @@ macro_rules! entries {
     };
 }
 for_each_transport!(entries);
+
+/// The number of classes that a transport's ports have under given parameters.
+type Classes = fn(&Parameters) -> u8;
+
+macro_rules! pausable {
+    ($($transport:ty),* $(,)?) => {
+        /// The transports that can run over priority flow control, and how many classes their ports have then.
+        pub static PAUSABLE: &[(&str, Classes)] = &[$((<$transport as Transport>::NAME, |parameters| {
+            <$transport as PausableTransport>::classes(parameters.get().expect("they are this transport's"))
+        }),)*];
+    };
+}
+for_each_pausable_transport!(pausable);
+
+/// How many classes the ports of a transport have, if they can be paused.
+pub fn classes_to_pause(name: &str) -> Option<Classes> {
+    PAUSABLE.iter().find(|(able, _)| *able == name).map(|(_, classes)| *classes)
+}
 
 /// The names of all transports.
 pub fn transport_names() -> impl Iterator<Item = &'static str> {

@@ -1,6 +1,6 @@
 //! From `[[fault]]` to the links and nodes that faults strike.
 
-use flowloom_core::{FlowId, Link, LinkId, Network, NodeId, NodeKind, Placement, Time};
+use flowloom_core::{FlowId, LinkId, Network, NodeId, NodeKind, Placement, Time};
 use flowloom_fabric::{Aim, AimedFault, CONTROL_HOST, Fault, Outage, PacketKind};
 
 use crate::ScenarioError;
@@ -103,7 +103,7 @@ impl From<FaultPackets> for PacketKind {
 /// # Errors
 /// If there are none, with what would be right.
 fn links_at(place: &str, network: &Network) -> Result<Vec<LinkId>, String> {
-    let is_meant = |link: &LinkId| place == "all" || network.hop_name(*link) == place || nodes_of(*link, network) == place;
+    let is_meant = |link: &LinkId| place == "all" || network.hop_name(*link) == place || network.link_name(*link) == place;
     let links: Vec<LinkId> = (0..network.links().len() as u32).map(LinkId).filter(is_meant).collect();
     if links.is_empty() { Err(no_such_links(place, network)) } else { Ok(links) }
 }
@@ -132,12 +132,6 @@ fn no_such_links(place: &str, network: &Network) -> String {
     hops.dedup();
     hops.push("all".to_owned());
     let suggestion = suggestion(place, hops.iter().map(String::as_str));
-    let example = nodes_of(LinkId(0), network);
+    let example = network.link_name(LinkId(0));
     format!("no link is called \"{place}\"; {suggestion} (or two nodes' names, as in \"{example}\")")
-}
-
-/// A link's name by the nodes that it joins.
-fn nodes_of(link: LinkId, network: &Network) -> String {
-    let Link { from, to, .. } = *network.link(link);
-    format!("{}-{}", network.node(from).name, network.node(to).name)
 }

@@ -4,6 +4,7 @@
 //! [`workload`]), simulated ([`simulate`]), and judged ([`metrics`]). [`run`](fn@run) does all of this. The [`catalogue`](mod@catalogue) lists what a
 //! scenario can name, and [`ideal`] computes the reference line.
 
+mod blocking;
 pub mod catalogue;
 pub mod cdf;
 pub mod cdf_file;

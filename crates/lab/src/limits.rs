@@ -1,6 +1,6 @@
 //! Checks, before a run starts, that its clock and counters can hold its times and sums. [`Time`] explains the ranges.
 
-use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, NodeId, Rate, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Rate, Time, WireProfile};
 use flowloom_fabric::{AimedFault, Fault};
 use flowloom_transports::Conditions;
 
@@ -17,7 +17,9 @@ pub(crate) fn check_network(network: &Network, wire: &WireProfile, buffer: Bytes
     // A round trip passes each hop twice, and any two nodes are at most twice as far apart as the first node and the one farthest from it.
     let longest = Duration::LONGEST / (4 * u64::from(hops.max(1)));
     for (index, link) in (0..).zip(network.links()) {
-        let wrong = |key: &str, what: String| Err(ScenarioError::at_key(key, format!("link {}: {what}", name(network, index))));
+        let wrong = |key: &str, what: String| {
+            Err(ScenarioError::at_key(key, format!("link {}: {what}", network.link_name(LinkId(index)))))
+        };
         if link.rate > RATE_MAX {
             return wrong("topology", format!("found a rate of {}; the most is {RATE_MAX}", link.rate));
         }
@@ -32,11 +34,6 @@ pub(crate) fn check_network(network: &Network, wire: &WireProfile, buffer: Bytes
         }
     }
     Ok(())
-}
-
-fn name(network: &Network, link: u32) -> String {
-    let Link { from, to, .. } = *network.link(LinkId(link));
-    format!("{}-{}", network.node(from).name, network.node(to).name)
 }
 
 fn seconds(rate: Rate, bytes: Bytes) -> String {
@@ -70,6 +67,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
         return Err(ScenarioError::at_key("fault", format!("packets are held back for at most {}", Duration::LONGEST)));
     }
     longest_pause(plan)?;
+    check_pfc(plan)?;
     let bytes = plan.flows.iter().map(|flow| plan.wire.flow_wire_bytes(flow.size).get()).try_fold(0, u64::checked_add);
     if bytes.is_none() {
         return Err(ScenarioError::at_key("workload", "all flows together are more than 2^64 bytes"));
@@ -83,6 +81,20 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), ScenarioError> {
             let message = format!("all flows together take more than {} over a link of {slowest}", Duration::LONGEST);
             return Err(ScenarioError::at_key("workload", message));
         }
+    }
+    Ok(())
+}
+
+/// Checks that the memory of each switch holds its headrooms.
+fn check_pfc(plan: &Plan) -> Result<(), ScenarioError> {
+    let Some((pfc, classes)) = plan.pfc.as_ref().zip(catalogue::classes_to_pause(plan.transport.name)) else { return Ok(()) };
+    let classes = classes(&plan.parameters);
+    for switch in plan.network.switches() {
+        pfc.limits(&plan.network, switch, &plan.wire, plan.memory, classes).map_err(|message| {
+            let BadParameter { key, message } = message.into();
+            let key = key.unwrap_or_default();
+            ScenarioError::at_key(if key == "buffer" { format!("fabric.{key}") } else { format!("fabric.pfc.{key}") }, message)
+        })?;
     }
     Ok(())
 }

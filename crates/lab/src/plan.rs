@@ -2,6 +2,7 @@
 
 use flowloom_core::{Duration, Flow, Memory, Network, Time, WireProfile};
 use flowloom_fabric::{AimedFault, Outage, Routing, SimSetup, Successor};
+use flowloom_transports::pfc::Pfc;
 
 use crate::catalogue::TransportEntry;
 use crate::faults::Faults;
@@ -24,6 +25,8 @@ pub struct Plan {
     pub memory: Memory,
     /// The choice among equally short paths.
     pub routing: Routing,
+    /// Priority flow control, if the scenario has it.
+    pub pfc: Option<Pfc>,
     /// No event after this instant is handled; [`Time::LAST`] where the scenario says nothing.
     pub time_limit: Time,
     /// How long a run may make no progress, if the scenario says so.
@@ -65,6 +68,7 @@ impl Plan {
             wire: spec.wire,
             memory: spec.memory,
             routing: spec.routing,
+            pfc: spec.pfc.cloned(),
             time_limit: spec.time_limit,
             stall_limit: spec.stall_limit,
             faults: by_link,

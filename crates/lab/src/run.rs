@@ -3,15 +3,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
-use flowloom_core::{Discipline, Flow, Pool, PoolFull, Time, Transport};
+use flowloom_core::{Discipline, Flow, Paths, Pool, PoolFull, Time, Transport};
 use flowloom_fabric::{Faulty, Report, Sim};
-use flowloom_transports::for_each_transport;
+use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
+use flowloom_transports::{for_each_pausable_transport, for_each_transport};
 
 use crate::ideal::{self, Oracle};
-use crate::metrics::{self, Row, RunInfo, Summary};
+use crate::metrics::{self, Lossless, Row, RunInfo, Summary};
 use crate::parameters::Config;
 use crate::plan::Plan;
-use crate::record::{AtEachHop, Gaps, Pending, Recorded, Recording, Series};
+use crate::record::{AtEachHop, Gaps, OfLossless, Pauses, Pending, Recorded, Recording, Series};
 use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, catalogue, solo};
@@ -65,7 +66,7 @@ pub struct Simulated {
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
     let begin = Instant::now();
     let plan = Plan::new(&scenario.validate()?)?;
-    let Simulated { report, recorded: Recorded { series, gaps } } = simulate(&plan, progress)?;
+    let Simulated { report, recorded: Recorded { series, gaps, pauses } } = simulate(&plan, progress)?;
     let solo = match plan.metrics.optimum {
         Optimum::ClosedForm => None,
         Optimum::Solo => Some(solo::optima(&plan)?),
@@ -79,8 +80,14 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         wall_s: begin.elapsed().as_secs_f64(),
         peak_rss_mb: peak_rss_mb().unwrap_or(0.0),
         gaps,
+        lossless: pauses.map(|links| Lossless::of(&report, &links, &paths(&plan, &report))),
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, series, scenario: scenario.spec.to_toml() })
+}
+
+/// The paths that packets took in a run.
+pub(crate) fn paths(plan: &Plan, report: &Report) -> Paths {
+    Paths::new(report.network.clone(), plan.routing, plan.seed)
 }
 
 /// The largest memory that this process has held, if the system reports it.
@@ -107,6 +114,17 @@ pub fn simulate(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, R
 }
 
 fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError> {
+    macro_rules! over_pfc_by_name {
+        ($($transport:ty),* $(,)?) => {
+            match (&plan.pfc, plan.transport.name) {
+                $((Some(pfc), <$transport as Transport>::NAME) => {
+                    return simulate_over_pfc::<$transport>(plan, pfc, progress);
+                })*
+                _ => {}
+            }
+        };
+    }
+    for_each_pausable_transport!(over_pfc_by_name);
     macro_rules! by_name {
         ($($transport:ty),* $(,)?) => {
             match plan.transport.name {
@@ -129,21 +147,43 @@ where
     T::Config: Config,
 {
     let Plan { network, wire, flows, metrics, .. } = plan;
-    let pending = metrics.series.contains(&SeriesKind::Pending).then(|| Pending::new(flows));
+    let (config, pending) = (parameters(plan), pending(plan));
     if metrics.gaps {
-        simulate_network::<T, _>(plan, Recording { pending, at_each_hop: Gaps::new(network, wire, flows) }, progress)
+        let recording = Recording { pending, at_each_hop: Gaps::new(network, wire, flows) };
+        simulate_network::<T, _>(plan, config, recording, progress)
     } else {
-        simulate_network::<T, _>(plan, Recording { pending, at_each_hop: () }, progress)
+        simulate_network::<T, _>(plan, config, Recording { pending, at_each_hop: () }, progress)
     }
 }
 
-fn simulate_network<T, G>(plan: &Plan, recording: Recording<G>, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+fn pending(plan: &Plan) -> Option<Pending> {
+    plan.metrics.series.contains(&SeriesKind::Pending).then(|| Pending::new(&plan.flows))
+}
+
+/// Runs a transport over priority flow control.
+fn simulate_over_pfc<T: PausableTransport>(plan: &Plan, pfc: &Pfc, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+where
+    T::Config: Config,
+{
+    let Plan { network, wire, flows, metrics, memory, .. } = plan;
+    let setting = Setting { transport: parameters::<T::Config>(plan).clone(), pfc: pfc.clone(), memory: *memory };
+    let classes = T::classes(&setting.transport);
+    let pauses = Pauses::new(network, pfc.reaction, classes);
+    let gaps = metrics.gaps.then(|| Gaps::new(network, wire, flows));
+    let recording = Recording { pending: pending(plan), at_each_hop: OfLossless { pauses, gaps } };
+    simulate_network::<OverPfc<T>, _>(plan, &setting, recording, progress)
+}
+
+fn simulate_network<T, G>(
+    plan: &Plan,
+    config: &T::Config,
+    recording: Recording<G>,
+    progress: &mut Progress<'_>,
+) -> Result<Simulated, RunError>
 where
     T: Transport,
-    T::Config: Config,
     G: AtEachHop<T::Header>,
 {
-    let config: &T::Config = parameters(plan);
     let (flows, setup) = (plan.flows.clone(), plan.setup());
     if plan.faults.iter().all(Vec::is_empty) {
         return drive(Sim::<T, T::Port, _>::new(config, setup, flows, recording), plan, progress);
@@ -180,12 +220,10 @@ where
         }
     };
     let (report, recording) = sim.finish().map_err(RunError::Failed)?;
+    let recorded = recording.into_recorded::<T::Header>(report.end);
     match stall {
-        Some(stall) => Err(RunError::Failed(stall.explain(plan, &report))),
-        None => {
-            let recorded = recording.into_recorded::<T::Header>(report.end);
-            Ok(Simulated { report, recorded })
-        }
+        Some(stall) => Err(RunError::Failed(stall.explain(plan, &report, recorded.pauses.as_deref()))),
+        None => Ok(Simulated { report, recorded }),
     }
 }
 

@@ -7,9 +7,13 @@
 
 use flowloom_core::{DropReason, Duration, LinkId, Time};
 use flowloom_fabric::{Fault, FlowRecord, Report, Vitals};
+use flowloom_transports::disciplines::ClassSet;
 
+use crate::blocking::Blocking;
 use crate::limits::longest_pause;
 use crate::plan::Plan;
+use crate::record::LinkPauses;
+use crate::run::paths;
 
 /// Events between two looks: some ten milliseconds of work.
 pub(crate) const EVENTS_PER_LOOK: u64 = 200_000;
@@ -155,19 +159,26 @@ impl Stall {
     }
 
     /// The diagnosis: which flows are open, where packets were dropped, and which keys are likely at fault.
-    pub fn explain(&self, plan: &Plan, report: &Report) -> String {
+    /// `pauses` is what priority flow control did to each link, if the run had it.
+    pub fn explain(&self, plan: &Plan, report: &Report, pauses: Option<&[LinkPauses]>) -> String {
         let is_open = |index: &usize| !report.flows[*index].background && !report.records[*index].is_over();
         let open: Vec<usize> = (0..report.flows.len()).filter(is_open).collect();
         let drops = worst_links(report);
-        let lines = [
+        let paused = pauses.and_then(|links| describe_pauses(plan, report, links));
+        let likely = match &paused {
+            Some((_, likely)) => likely.clone(),
+            None => few(&self.likely_keys(plan, &drops), String::clone),
+        };
+        let mut lines = vec![
             self.headline(open.len()),
             format!("open: {}", few(&open, |index| describe(report, *index))),
             match drops[..] {
                 [] => "dropped packets: none".to_owned(),
                 _ => format!("dropped packets: {}", few(&drops, |drop| describe_drop(report, drop))),
             },
-            format!("likely: {}", few(&self.likely_keys(plan, &drops), String::clone)),
         ];
+        lines.extend(paused.map(|(paused, _)| paused));
+        lines.push(format!("likely: {likely}"));
         lines.join("\n  ")
     }
 
@@ -245,6 +256,34 @@ fn describe(report: &Report, index: usize) -> String {
         name(flow.src),
         name(flow.dst)
     )
+}
+
+/// The links that are paused at the end: the cycle that they form, if they form one, and what is likely at fault.
+fn describe_pauses(plan: &Plan, report: &Report, links: &[LinkPauses]) -> Option<(String, String)> {
+    let standing: Vec<LinkId> =
+        (0..).map(LinkId).zip(links).filter(|(_, link)| link.standing != ClassSet::NONE).map(|(link, _)| link).collect();
+    if standing.is_empty() {
+        return None;
+    }
+    let paths = paths(plan, report);
+    if let Some((cycle, flows)) = Blocking::of(report, links, &paths).and_then(|blocking| blocking.cycle()) {
+        let names: Vec<String> = cycle.iter().map(|link| report.network.link_name(*link)).collect();
+        let paused = format!(
+            "deadlock: the links {} are paused in a cycle, each until the next one may send; in it stand {}",
+            names.join(", "),
+            few(&flows, |index| describe(report, *index))
+        );
+        let likely = "routes that form a cycle of buffer dependencies; change the topology, or remove fabric.pfc";
+        return Some((paused, likely.to_owned()));
+    }
+    let since = |link: &LinkId| {
+        let paused = &links[link.index()];
+        let since =
+            paused.since.iter().enumerate().filter(|(class, _)| paused.standing.has(*class)).map(|(_, since)| *since).min();
+        format!("{} since {}", report.network.link_name(*link), since.unwrap_or_default())
+    };
+    let likely = "a pause frame that was lost, or a node that pauses its links for ever";
+    Some((format!("paused links: {}", few(&standing, since)), likely.to_owned()))
 }
 
 /// The link, the reason and the number of dropped packets.

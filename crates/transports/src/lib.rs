@@ -15,6 +15,7 @@ pub mod ndp;
 pub mod pase;
 pub mod pdq;
 pub mod pfabric;
+pub mod pfc;
 pub mod phost;
 pub mod pias;
 pub mod quantity;
@@ -141,6 +142,22 @@ macro_rules! for_each_transport {
             $crate::d3::D3,
             $crate::expresspass::ExpressPass,
             $crate::homa::Homa,
+            $crate::hpcc::Hpcc,
+        }
+    };
+}
+
+/// Lists the transports that can run over priority flow control: calls the macro `$apply` with their types. Each implements
+/// [`pfc::PausableTransport`]. A transport that is not listed costs nothing to compile.
+#[macro_export]
+macro_rules! for_each_pausable_transport {
+    ($apply:ident) => {
+        $apply! {
+            $crate::tcp::Tcp,
+            $crate::tcp::Dctcp,
+            $crate::tcp::D2tcp,
+            $crate::tcp::L2dct,
+            $crate::tcp::EcnStar,
             $crate::hpcc::Hpcc,
         }
     };

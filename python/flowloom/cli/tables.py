@@ -32,6 +32,7 @@ _BESIDE = {
     "background": ("background.goodput_gbps",),
     "control_messages": ("control_messages.received", "control_messages.received_per_s"),
     "gaps": ("gaps.switch_per_s", "gaps.idle_share"),
+    "pfc": ("pfc.frames", "pfc.paused_share_max"),
 }
 """What a run's table has besides, if there is such a thing."""
 

@@ -1,6 +1,7 @@
 //! The numbers that a run is judged by: a row per flow, and one summary. `docs/metrics.md` defines every number, and
 //! `docs/data-dictionary.md` lists every column and key.
 
+mod lossless;
 mod ports;
 mod stats;
 mod summary;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ideal::UnloadedTimes;
 
+pub use lossless::{Lossless, PausedLink, VictimFlow};
 pub use ports::{Drops, HopQueue, HopUtilisation};
 pub use stats::{Stats, mean, percentile};
 pub use summary::{Background, ControlMessages, Distribution, Gaps, Requests, RunInfo, SizeBin, Summary, Tenant, TierMessages};

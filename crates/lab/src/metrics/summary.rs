@@ -8,11 +8,11 @@ use flowloom_fabric::{CLASSES, ControlCounters, Report};
 use serde::Serialize;
 
 use super::ports::Hops;
-use super::{Drops, HopQueue, HopUtilisation, Row, Stats, mean};
+use super::{Drops, HopQueue, HopUtilisation, Lossless, Row, Stats, mean};
 use crate::record::GapTotals;
 
 /// What a summary says of a run that the report of the simulator does not know.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct RunInfo<'a> {
     /// The transport's name.
     pub transport: &'a str,
@@ -24,6 +24,8 @@ pub struct RunInfo<'a> {
     pub peak_rss_mb: f64,
     /// The gaps at receivers, if the run recorded them.
     pub gaps: Option<GapTotals>,
+    /// What priority flow control did, if the run had it.
+    pub lossless: Option<Lossless>,
 }
 
 /// Statistics over all finished flows, and over those of each size bin.
@@ -210,6 +212,8 @@ pub struct Summary {
     pub control_messages: Option<ControlMessages>,
     /// The gaps at receivers, if the scenario asks for them and packets were simulated.
     pub gaps: Option<Gaps>,
+    /// What priority flow control did, if the scenario has it and packets were simulated.
+    pub pfc: Option<Lossless>,
     /// How many data packets left their sources, where each transmission counts.
     pub data_packets: u64,
     /// How many data and control packets left a port, by priority class from 0. The last entry includes all higher classes.
@@ -271,6 +275,7 @@ impl Summary {
             background: background(report),
             control_messages: control_messages(report),
             gaps: run.gaps.map(Gaps::from),
+            pfc: run.lossless.clone(),
             data_packets: report.data_packets,
             sent_by_class: hops.sent_by_class(),
             packet_hops: report.packet_hops,

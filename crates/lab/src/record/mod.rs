@@ -1,12 +1,14 @@
 //! What a run records over its course, besides its results. A recorder is an observer of the simulator.
 
 mod gaps;
+mod pauses;
 mod pending;
 
 use flowloom_core::{Event, Flow, LinkId, NodeId, Packet, Time};
 use flowloom_fabric::Observer;
 
 pub use gaps::{GapTotals, Gaps};
+pub use pauses::{LinkPauses, OfLossless, Pauses};
 pub use pending::Pending;
 
 /// Columns of one length that belong together: one file in `series`.
@@ -25,6 +27,8 @@ pub struct Recorded {
     pub series: Vec<Series>,
     /// The gaps at receivers, if they were recorded.
     pub gaps: Option<GapTotals>,
+    /// What priority flow control did to each directed link, by its index, if the run had it.
+    pub pauses: Option<Vec<LinkPauses>>,
 }
 
 /// A recorder that is called for each packet at each hop, or `()`. It is a type parameter of [`Recording`], so that it costs nothing when off.
@@ -75,7 +79,8 @@ impl<G> Recording<G> {
     where
         G: AtEachHop<H>,
     {
-        let mut recorded = Recorded { series: self.pending.map(Pending::into_series).into_iter().collect(), gaps: None };
+        let mut recorded =
+            Recorded { series: self.pending.map(Pending::into_series).into_iter().collect(), ..Recorded::default() };
         self.at_each_hop.add_to(&mut recorded, end);
         recorded
     }
@@ -94,6 +99,10 @@ impl<H, G: Observer<H>> Observer<H> for Recording<G> {
             pending.inject(packet);
         }
         self.at_each_hop.packet_injected(now, node, packet);
+    }
+    #[inline]
+    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
+        self.at_each_hop.packet_queued(now, link, packet, queued_bytes);
     }
     #[inline]
     fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {

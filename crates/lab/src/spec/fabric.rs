@@ -2,6 +2,7 @@
 
 use flowloom_core::{Bytes, Duration, WireProfile};
 use flowloom_fabric::Routing;
+use flowloom_transports::pfc::Pfc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +53,9 @@ pub struct Fabric {
     pub routing: RoutingMode,
     /// When a switch may begin to forward a packet.
     pub switching: SwitchingMode,
+    /// Priority flow control, which makes the network lossless. An empty table, `[fabric.pfc]`, asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pfc: Option<Pfc>,
 }
 
 impl Default for Fabric {
@@ -63,6 +67,7 @@ impl Default for Fabric {
             alpha: None,
             routing: RoutingMode::SprayRoundRobin,
             switching: SwitchingMode::CutThrough,
+            pfc: None,
         }
     }
 }

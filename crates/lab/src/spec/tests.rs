@@ -11,6 +11,7 @@ use crate::catalogue;
 use crate::cdf_file::Dialect;
 use crate::metrics::FctEnd;
 use crate::tables::TABLES;
+use flowloom_transports::pfc::Pfc;
 
 const SMALL: &str = "
 [topology]
@@ -222,8 +223,25 @@ fn fabric() -> impl Strategy<Value = Fabric> {
     let switching = prop::sample::select(vec![S::CutThrough, S::StoreAndForward]);
     let sharing = prop::sample::select(vec![SharingMode::Port, SharingMode::Switch]);
     let alpha = option::of(0.001..=1000.0);
-    (wire, quantity(1..=2_000_000_000_u64, Bytes::new), sharing, alpha, routing, switching).prop_map(
-        |(wire, buffer, sharing, alpha, routing, switching)| Fabric { wire, buffer, sharing, alpha, routing, switching },
+    let most = |bytes: Option<u64>| bytes.map(Bytes::new);
+    let pfc = (1..=9000_u64, option::of(0..=1_000_000_000_u64), 0.0..=1.0).prop_map(move |(frame, limit, storm_share)| Pfc {
+        frame: Bytes::new(frame),
+        headroom: most(limit),
+        xoff: most(limit),
+        hysteresis: most(limit),
+        storm_share,
+        ..Pfc::default()
+    });
+    (wire, quantity(1..=2_000_000_000_u64, Bytes::new), sharing, alpha, routing, switching, option::of(pfc)).prop_map(
+        |(wire, buffer, sharing, alpha, routing, switching, pfc)| Fabric {
+            wire,
+            buffer,
+            sharing,
+            alpha,
+            routing,
+            switching,
+            pfc,
+        },
     )
 }
 

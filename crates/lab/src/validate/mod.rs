@@ -8,6 +8,7 @@ use std::path::Path;
 
 use flowloom_core::{Bytes, Duration, Memory, Switching, Time, WireProfile};
 use flowloom_fabric::Routing;
+use flowloom_transports::pfc::Pfc;
 
 use crate::catalogue::{self, TransportEntry};
 use crate::parameters::{BadParameter, Parameters};
@@ -34,6 +35,8 @@ pub struct ValidSpec<'a> {
     pub routing: Routing,
     /// When a switch may begin to forward a packet.
     pub switching: Switching,
+    /// Priority flow control, if the scenario has it.
+    pub pfc: Option<&'a Pfc>,
     /// What goes wrong.
     pub faults: &'a [FaultSpec],
     /// Which flows there are.
@@ -75,6 +78,7 @@ impl<'a> ValidSpec<'a> {
             memory: memory(fabric, &wire, entry)?,
             routing: fabric.routing.into(),
             switching: switching(fabric, &wire),
+            pfc: pfc(fabric, entry)?,
             faults,
             workload,
             transport: entry,
@@ -138,7 +142,9 @@ fn memory(fabric: &Fabric, wire: &WireProfile, entry: &TransportEntry) -> Result
             "fabric.alpha",
             format!("found {alpha}, which has no effect unless fabric.sharing = \"switch\"; leave it out"),
         )),
-        (SharingMode::Switch, alpha) if entry.shares_memory => Ok(Memory::PerSwitch { bytes, alpha: alpha.unwrap_or(ALPHA) }),
+        (SharingMode::Switch, alpha) if entry.shares_memory || fabric.pfc.is_some() => {
+            Ok(Memory::PerSwitch { bytes, alpha: alpha.unwrap_or(ALPHA) })
+        }
         (SharingMode::Switch, _) => {
             let able = catalogue::TRANSPORTS.iter().filter(|entry| entry.shares_memory);
             let able: Vec<&str> = able.map(|entry| entry.name).collect();
@@ -147,6 +153,17 @@ fn memory(fabric: &Fabric, wire: &WireProfile, entry: &TransportEntry) -> Result
             Err(ScenarioError::at_key("fabric.sharing", message))
         }
     }
+}
+
+/// Flow control, which the ports of the transport must be able to obey. The oracle ignores it, as it ignores memory.
+fn pfc<'a>(fabric: &'a Fabric, entry: &TransportEntry) -> Result<Option<&'a Pfc>, ScenarioError> {
+    let Some(pfc) = &fabric.pfc else { return Ok(None) };
+    if catalogue::classes_to_pause(entry.name).is_none() && entry.name != catalogue::IDEAL {
+        let able: Vec<&str> = catalogue::PAUSABLE.iter().map(|(name, _)| *name).collect();
+        let message = format!("ports of {} cannot be paused; transport.name must be one of {}", entry.name, able.join(", "));
+        return Err(ScenarioError::at_key("fabric.pfc", message));
+    }
+    Ok(Some(pfc))
 }
 
 fn check_faults(faults: &[FaultSpec]) -> Result<(), ScenarioError> {

@@ -3,7 +3,26 @@
 use flowloom_core::{Bytes, Fifo, Packet, PacketId, Pool};
 
 /// The largest number of classes of a port.
-pub(super) const MOST_CLASSES: usize = 8;
+pub const MOST_CLASSES: usize = 8;
+
+/// A set of a port's classes; bit i stands for class i.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ClassSet(pub u8);
+
+impl ClassSet {
+    /// No class.
+    pub const NONE: ClassSet = ClassSet(0);
+    /// Whether a class is in it.
+    #[inline]
+    pub const fn has(self, class: usize) -> bool {
+        self.0 >> class & 1 == 1
+    }
+    /// Adds a class, or takes it out.
+    #[inline]
+    pub const fn set(&mut self, class: usize, inside: bool) {
+        self.0 = self.0 & !(1 << class) | (inside as u8) << class;
+    }
+}
 
 /// The limit of a port's or a node's memory, in bytes. It is so low that the sum of a full memory and a packet fits in 32 bits.
 ///
@@ -65,10 +84,10 @@ impl Classes {
         self.queues[class].push(packet, pool);
     }
 
-    /// Removes the oldest packet of the best class that holds packets, and returns the class with it.
+    /// Removes the oldest packet of the best class that holds packets and is not `closed`, and returns the class with it.
     #[inline]
-    pub fn pop<H>(&mut self, pool: &Pool<H>) -> Option<(usize, PacketId)> {
-        let class = self.occupied.trailing_zeros() as usize;
+    pub fn pop<H>(&mut self, pool: &Pool<H>, closed: ClassSet) -> Option<(usize, PacketId)> {
+        let class = (self.occupied & !closed.0).trailing_zeros() as usize;
         if class >= MOST_CLASSES {
             return None;
         }

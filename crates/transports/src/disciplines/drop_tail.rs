@@ -1,6 +1,9 @@
 //! First in, first out.
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Fifo, PacketId, Pool, PortCall};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Fifo, Packet, PacketId, Pool, PortCall};
+
+use super::classes::ClassSet;
+use super::pausable::Pausable;
 
 /// One queue with a limit in bytes; a packet that would exceed it is dropped.
 #[derive(Clone, Debug)]
@@ -63,6 +66,18 @@ impl<H> Discipline<H> for DropTail {
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
         self.take(call.pool)
+    }
+}
+
+impl<H> Pausable<H> for DropTail {
+    #[inline]
+    fn class_of(&self, _: &Packet<H>) -> usize {
+        0
+    }
+
+    #[inline]
+    fn dequeue_open(&mut self, call: &mut PortCall<'_, H, ()>, paused: ClassSet) -> Dequeue {
+        if paused.has(0) { Dequeue::Idle } else { self.take(call.pool) }
     }
 }
 

@@ -4,13 +4,16 @@ mod classes;
 mod credit_port;
 mod drop_tail;
 mod ecn_priority;
+mod pausable;
 #[cfg(test)]
 pub(crate) mod rig;
 mod strict_priority;
 mod telemetry;
 
+pub use classes::{ClassSet, MOST_CLASSES};
 pub use credit_port::{CreditLayout, CreditPort, Limit};
 pub use drop_tail::DropTail;
 pub use ecn_priority::{EcnConfig, EcnPriority, MarkAt, Marking, SharedMemory, Split};
+pub use pausable::Pausable;
 pub use strict_priority::{Buffer, StrictPriority};
 pub use telemetry::{Backlog, HopRecord, Instrumented, LinkRates, Stamped, Telemetry};

@@ -2,7 +2,7 @@
 
 use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, PacketId, PortCall};
 
-use super::classes::{Classes, limit};
+use super::classes::{ClassSet, Classes, limit};
 
 /// How classes divide a port's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +84,7 @@ impl<H> Discipline<H> for StrictPriority {
 
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
-        self.classes.pop(call.pool).map_or(Dequeue::Idle, |(_, packet)| Dequeue::Packet(packet))
+        self.classes.pop(call.pool, ClassSet::NONE).map_or(Dequeue::Idle, |(_, packet)| Dequeue::Packet(packet))
     }
 }
 

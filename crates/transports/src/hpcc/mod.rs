@@ -16,6 +16,7 @@ pub use header::{Header, Kind};
 pub use host::Host;
 
 use crate::disciplines::{EcnConfig, EcnPriority, Marking, Stamped};
+use crate::pfc::PausableTransport;
 
 /// HPCC.
 pub enum Hpcc {}
@@ -41,5 +42,11 @@ impl Transport for Hpcc {
     fn port(config: &Config, site: &PortSite<'_>) -> Stamped<EcnPriority> {
         let unmarked = EcnConfig { ecn: Marking::Off, ..EcnConfig::default() };
         Stamped::new(EcnPriority::new(&unmarked, Config::CLASSES, site), config.records, site)
+    }
+}
+
+impl PausableTransport for Hpcc {
+    fn classes(_: &Config) -> u8 {
+        Config::CLASSES
     }
 }

@@ -21,6 +21,7 @@ pub use host::Host;
 pub(crate) use rtt::{RttEstimator, Timeouts};
 
 use crate::disciplines::EcnPriority;
+use crate::pfc::PausableTransport;
 
 /// The output of a call, until it is polled.
 type Outbox = crate::toolkit::Outbox<Header>;
@@ -56,6 +57,8 @@ macro_rules! transport {
                 port(config, 1, site)
             }
         }
+
+        impl PausableTransport for $type {}
     };
 }
 

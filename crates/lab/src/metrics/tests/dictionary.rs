@@ -6,7 +6,7 @@ use flowloom_core::{Flow, NodeId, Time};
 use flowloom_fabric::{CLASSES, ControlCounters, PortCounters, Report, SentCounters};
 use serde_json::Value;
 
-use super::super::{Column, RunInfo, Summary, columns};
+use super::super::{Column, Lossless, PausedLink, RunInfo, Summary, VictimFlow, columns};
 use super::{RUN, flow, receiver_rows, report, summary};
 use crate::record::GapTotals;
 
@@ -26,6 +26,7 @@ fn placeholder(parent: &str) -> Option<&'static str> {
         "drops.by_reason" => Some("<reason>"),
         "tenants" => Some("<tenant>"),
         "control_messages.by_tier" => Some("<tier>"),
+        "pfc.by_link" => Some("<link>"),
         _ => None,
     }
 }
@@ -68,6 +69,20 @@ fn eventful() -> Report {
     report
 }
 
+/// A link was paused, and a flow was in its way.
+fn lossless(victims: Option<usize>) -> Lossless {
+    let link = PausedLink { frames: 2, stops: 1, paused_us: vec![1.5], share: 0.5 };
+    let victim = VictimFlow { flow: 1, at: "h0-s0".to_owned(), congested: "s0-h2".to_owned(), packets: 3 };
+    Lossless {
+        frames: 2,
+        stops: 1,
+        paused_share_max: 0.5,
+        by_link: [("h0-s0".to_owned(), link)].into(),
+        victims,
+        worst_victims: vec![victim],
+    }
+}
+
 #[test]
 fn the_summary_is_in_the_dictionary() {
     // Beside it, one of a request that did not get anywhere, and one of no flows: between them, all that can be null is.
@@ -80,6 +95,10 @@ fn the_summary_is_in_the_dictionary() {
     for totals in [GapTotals::default(), GapTotals { gaps: 2, switches: 1, idle_ps: 5, open_ps: 10 }] {
         let with_gaps = Summary::of(&report(vec![]), &[], &[], &RunInfo { gaps: Some(totals), ..RUN });
         types("", &serde_json::to_value(with_gaps).unwrap(), &mut seen);
+    }
+    for victims in [None, Some(1)] {
+        let with_pfc = Summary::of(&report(vec![]), &[], &[], &RunInfo { lossless: Some(lossless(victims)), ..RUN });
+        types("", &serde_json::to_value(with_pfc).unwrap(), &mut seen);
     }
     let written: BTreeMap<String, String> = seen
         .into_iter()

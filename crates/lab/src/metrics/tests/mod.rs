@@ -10,7 +10,8 @@ use flowloom_fabric::{FlowRecord, PortCounters, Report};
 use super::{FctEnd, Row, RunInfo, Summary, rows};
 
 pub(super) const WIRE: WireProfile = WireProfile::IP_1500;
-pub(super) const RUN: RunInfo<'static> = RunInfo { transport: "by_hand", seed: 7, wall_s: 1.5, peak_rss_mb: 20.0, gaps: None };
+pub(super) const RUN: RunInfo<'static> =
+    RunInfo { transport: "by_hand", seed: 7, wall_s: 1.5, peak_rss_mb: 20.0, gaps: None, lossless: None };
 
 pub(super) fn us(us: u64) -> Time {
     Time::ZERO + Duration::from_us(us)

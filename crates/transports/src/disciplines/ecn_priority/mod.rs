@@ -4,11 +4,12 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Memory, PacketId, PortCall, PortSite};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Memory, Packet, PacketId, PortCall, PortSite};
 
 pub use config::{EcnConfig, MarkAt, Marking, Split};
 
-use super::classes::{Classes, limit};
+use super::classes::{ClassSet, Classes, limit};
+use super::pausable::Pausable;
 use super::telemetry::Backlog;
 
 /// How much the ports of one node use of a memory that they share; 0 if each port has its own memory.
@@ -166,7 +167,27 @@ impl<H> Discipline<H> for EcnPriority {
 
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, SharedMemory>) -> Dequeue {
-        let Some((class, packet)) = self.classes.pop(call.pool) else { return Dequeue::Idle };
+        self.take(call, ClassSet::NONE)
+    }
+}
+
+impl<H> Pausable<H> for EcnPriority {
+    #[inline]
+    fn class_of(&self, packet: &Packet<H>) -> usize {
+        self.classes.class_of(packet)
+    }
+
+    #[inline]
+    fn dequeue_open(&mut self, call: &mut PortCall<'_, H, SharedMemory>, paused: ClassSet) -> Dequeue {
+        self.take(call, paused)
+    }
+}
+
+impl EcnPriority {
+    /// Takes out the oldest packet of the best class that is not `closed`.
+    #[inline]
+    fn take<H>(&mut self, call: &mut PortCall<'_, H, SharedMemory>, closed: ClassSet) -> Dequeue {
+        let Some((class, packet)) = self.classes.pop(call.pool, closed) else { return Dequeue::Idle };
         let size = call.pool[packet].size_bytes;
         if self.scope == Scope::Switch {
             call.shared.used -= u64::from(size);

@@ -4,9 +4,12 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Bytes, Dequeue, Discipline, NodeKind, PacketId, PortCall, PortSite};
+use flowloom_core::{Bytes, Dequeue, Discipline, NodeKind, Packet, PacketId, PortCall, PortSite};
 
 pub use record::{HopRecord, LinkRates, Telemetry};
+
+use super::classes::ClassSet;
+use super::pausable::Pausable;
 
 /// A header that may have room for records.
 pub trait Instrumented {
@@ -64,6 +67,16 @@ impl<D> Stamped<D> {
     }
 }
 
+impl<D: Backlog> Stamped<D> {
+    #[inline]
+    fn stamp_choice<H: Instrumented, S>(&mut self, call: &mut PortCall<'_, H, S>, choice: Dequeue) -> Dequeue {
+        if let Dequeue::Packet(packet) = choice {
+            self.stamp(call, packet, self.inner.backlog());
+        }
+        choice
+    }
+}
+
 impl<H: Instrumented, D: Discipline<H> + Backlog> Discipline<H> for Stamped<D> {
     type Shared = D::Shared;
 
@@ -84,13 +97,23 @@ impl<H: Instrumented, D: Discipline<H> + Backlog> Discipline<H> for Stamped<D> {
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, D::Shared>) -> Dequeue {
         let choice = self.inner.dequeue(call);
-        if let Dequeue::Packet(packet) = choice {
-            self.stamp(call, packet, self.inner.backlog());
-        }
-        choice
+        self.stamp_choice(call, choice)
     }
 
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, D::Shared>, packet: PacketId) {
         self.inner.handle_link_frame(call, packet);
+    }
+}
+
+impl<H: Instrumented, D: Pausable<H> + Backlog> Pausable<H> for Stamped<D> {
+    #[inline]
+    fn class_of(&self, packet: &Packet<H>) -> usize {
+        self.inner.class_of(packet)
+    }
+
+    #[inline]
+    fn dequeue_open(&mut self, call: &mut PortCall<'_, H, D::Shared>, paused: ClassSet) -> Dequeue {
+        let choice = self.inner.dequeue_open(call, paused);
+        self.stamp_choice(call, choice)
     }
 }

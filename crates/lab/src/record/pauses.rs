@@ -1,0 +1,150 @@
+//! What priority flow control does: pause frames, how long links are paused, and whose packets wait at paused ports.
+
+use std::collections::BTreeMap;
+
+use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, Network, NodeId, Packet, Time};
+use flowloom_fabric::Observer;
+use flowloom_transports::disciplines::{ClassSet, MOST_CLASSES};
+use flowloom_transports::pfc::stopped_by;
+
+use super::{AtEachHop, Gaps, Recorded};
+
+/// What pause frames did to one direction of a link.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LinkPauses {
+    /// Frames that were sent to its egress port.
+    pub frames: u64,
+    /// Of these, frames that stopped a class which could be sent before. Frames that were damaged on their way do not count.
+    pub stops: u64,
+    /// How long each class was paused.
+    pub paused: [Duration; MOST_CLASSES],
+    /// The classes that were paused when the run ended.
+    pub standing: ClassSet,
+    /// From when on they were, by class.
+    pub since: [Time; MOST_CLASSES],
+    /// The flows for whose packets the link was stopped, and how often.
+    pub causes: BTreeMap<FlowId, u64>,
+    /// The flows whose packets came to the port while their class was paused, and how many did.
+    pub waiting: BTreeMap<FlowId, u64>,
+}
+
+impl LinkPauses {
+    /// How long the class was paused that was paused the longest.
+    pub fn longest(&self) -> Duration {
+        self.paused.into_iter().max().unwrap_or_default()
+    }
+}
+
+/// Records pauses. It sees each pause frame when it leaves, and knows when it takes effect: when it has arrived, and for a stop after the reaction
+/// time besides.
+#[derive(Clone, Debug)]
+pub struct Pauses {
+    network: Network,
+    reaction: Duration,
+    /// The last class; packets of higher ones are in it.
+    last: usize,
+    /// By the link that is paused.
+    links: Vec<LinkPauses>,
+}
+
+impl Pauses {
+    /// A recorder for this network, whose ports have so many classes.
+    pub fn new(network: &Network, reaction: Duration, classes: u8) -> Pauses {
+        Pauses {
+            network: network.clone(),
+            reaction,
+            last: usize::from(classes) - 1,
+            links: vec![LinkPauses::default(); network.links().len()],
+        }
+    }
+
+    #[cold]
+    fn frame<H>(&mut self, now: Time, link: LinkId, packet: &Packet<H>, stopped: ClassSet) {
+        let Some(paused) = self.links.get_mut(link.reverse().index()) else { return };
+        let line = self.network.link(link);
+        let arrives = now + line.rate.transmit_time(packet.size()) + line.delay;
+        paused.frames += 1;
+        if packet.corrupt || stopped == paused.standing {
+            return;
+        }
+        for class in 0..MOST_CLASSES {
+            match (paused.standing.has(class), stopped.has(class)) {
+                (false, true) => {
+                    paused.since[class] = arrives + self.reaction;
+                    paused.stops += 1;
+                    *paused.causes.entry(packet.flow).or_default() += 1;
+                }
+                (true, false) => paused.paused[class] += arrives.saturating_since(paused.since[class]),
+                _ => {}
+            }
+        }
+        paused.standing = stopped;
+    }
+
+    /// What happened in a run that ended at this time, by link.
+    pub fn into_links(mut self, end: Time) -> Vec<LinkPauses> {
+        for link in &mut self.links {
+            for class in (0..MOST_CLASSES).filter(|class| link.standing.has(*class)) {
+                link.paused[class] += end.saturating_since(link.since[class]);
+            }
+        }
+        self.links
+    }
+}
+
+impl<H> Observer<H> for Pauses {
+    #[inline]
+    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, _: u64) {
+        let Some(paused) = self.links.get_mut(link.index()) else { return }; // a control host's link
+        let class = usize::from(packet.class).min(self.last);
+        if paused.standing.has(class) && paused.since[class] <= now {
+            *paused.waiting.entry(packet.flow).or_default() += 1;
+        }
+    }
+    #[inline]
+    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+        if let Some(stopped) = stopped_by(packet) {
+            self.frame(now, link, packet, stopped);
+        }
+    }
+}
+
+/// All that a run over priority flow control records at each hop. Gaps are an option here instead of a type, so that each transport is compiled once.
+#[derive(Clone, Debug)]
+pub struct OfLossless {
+    /// What flow control does.
+    pub pauses: Pauses,
+    /// The gaps at receivers, if the scenario asks for them.
+    pub gaps: Option<Gaps>,
+}
+
+impl<H> Observer<H> for OfLossless {
+    fn flow_opened(&mut self, now: Time, flow: &Flow) {
+        if let Some(gaps) = &mut self.gaps {
+            Observer::<H>::flow_opened(gaps, now, flow);
+        }
+    }
+    #[inline]
+    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
+        self.pauses.packet_queued(now, link, packet, queued_bytes);
+    }
+    #[inline]
+    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+        self.pauses.packet_sent(now, link, packet);
+        if let Some(gaps) = &mut self.gaps {
+            gaps.packet_sent(now, link, packet);
+        }
+    }
+    fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {
+        if let Some(gaps) = &mut self.gaps {
+            Observer::<H>::flow_event(gaps, now, node, event);
+        }
+    }
+}
+
+impl<H> AtEachHop<H> for OfLossless {
+    fn add_to(self, recorded: &mut Recorded, end: Time) {
+        recorded.pauses = Some(self.pauses.into_links(end));
+        recorded.gaps = self.gaps.map(|gaps| gaps.into_totals(end));
+    }
+}
