@@ -70,6 +70,18 @@ fn one_key_makes_the_network_lossless() {
     assert!(!without.scenario.contains("pfc"));
 }
 
+/// HPCC was designed for a lossless network. In little memory it loses packets and sends everything behind them again; with flow control, its
+/// senders stop instead, and its acknowledgements, which have a class of their own, go on.
+#[test]
+fn hpcc_loses_nothing_over_flow_control() {
+    let small = ["transport.name=hpcc", "fabric.buffer=30kB"];
+    let without = attempt(&small).unwrap().summary;
+    assert!(without.drops.total > 10 && without.retransmissions > 10, "{:?}, {}", without.drops, without.retransmissions);
+    let with = attempt(&[small[0], small[1], "fabric.pfc={}"]).unwrap();
+    assert_eq!((with.summary.drops.total, with.summary.retransmissions, with.summary.finished), (0, 0, 21));
+    assert!(lossless(&with).stops > 0);
+}
+
 /// Under 10 Gb/s and 200 ns, a headroom is 3 × 1500 + 84 + 1268 = 5852 B, and at 40 Gb/s 3 × 1500 + 84 + 5072 = 9656 B.
 #[test]
 fn memory_that_does_not_hold_the_headrooms_is_refused_with_the_numbers() {
