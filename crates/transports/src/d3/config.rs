@@ -62,6 +62,11 @@ pub struct Config {
     /// than `hold_rtts`, so that no flow uses a rate that was taken back.
     #[schemars(range(min = 1, max = 1000))]
     pub timeout_rtts: f64,
+    /// A flow that has asked so often in a row without getting a packet per round trip doubles the pause before it asks again each time, up to
+    /// 64 measured round trips. This is our addition: where a round trip is short, the requests of some hundred flows that wait would fill the
+    /// link, and none would ever send.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub patience: u32,
     /// How long a receiver remembers a finished flow after its last duplicate, in longest pauses between two requests, so that late
     /// duplicates do not open the flow again.
     #[schemars(range(min = 1, max = 1_000_000))]
@@ -82,6 +87,7 @@ impl Default for Config {
             capacity_max: 1.0,
             hold_rtts: 8.0,
             timeout_rtts: 3.0,
+            patience: 16,
             time_wait_requests: 12,
         }
     }
@@ -106,6 +112,9 @@ impl Checked for Config {
         if !self.hold_rtts.is_finite() || self.hold_rtts <= self.timeout_rtts {
             let (found, timeout) = (self.hold_rtts, self.timeout_rtts);
             return Err(format!("hold_rtts: found {found}; it must be more than timeout_rtts = {timeout}"));
+        }
+        if self.patience == 0 {
+            return Err("patience: found 0; it must be 1 or more".into());
         }
         if self.time_wait_requests == 0 {
             return Err(

@@ -44,6 +44,8 @@ struct Sending {
     ask: bool,
     /// Timeouts in a row.
     timeouts: u32,
+    /// Answers in a row that brought no packet per round trip.
+    waits: u32,
 }
 
 impl Sending {
@@ -73,6 +75,7 @@ pub(super) struct Sender {
     quenching: bool,
     spans: Spans,
     timeout_rtts: f64,
+    patience: u32,
     flows: FlowTable<Sending>,
     /// When each flow that has a rate may send its next data packet.
     paced: IndexedHeap<Time>,
@@ -94,6 +97,7 @@ impl Sender {
             quenching: config.quenching,
             spans: *spans,
             timeout_rtts: config.timeout_rtts,
+            patience: config.patience,
             flows: FlowTable::default(),
             paced: IndexedHeap::default(),
             timers: IndexedHeap::default(),
@@ -123,6 +127,7 @@ impl Sender {
             serial: 0,
             ask: false,
             timeouts: 0,
+            waits: 0,
         };
         let slot = self.flows.insert(flow.id, state);
         if !self.quench(slot, out) {
@@ -306,7 +311,10 @@ impl Sender {
         }
         if self.flows[slot].rate == Rate::default() {
             self.paced.remove(slot);
-            self.ask(slot, out);
+            match self.pause(slot) {
+                Duration::ZERO => self.ask(slot, out),
+                pause => self.timers.set(slot, self.now + pause),
+            }
             return;
         }
         let all_but_last = Bytes::new(self.bytes_left(&self.flows[slot]).get().saturating_sub(self.wire_full.get()));
@@ -318,8 +326,21 @@ impl Sender {
         state.ask = alone || until_last > state.round_trip;
         self.paced.set(slot, next);
         self.timers.remove(slot);
-        if alone {
+        if !alone {
+            self.flows[slot].waits = 0;
+        } else if self.pause(slot) == Duration::ZERO {
             self.ask(slot, out);
+        }
+        // Otherwise, its next data packet asks.
+    }
+
+    /// How long a flow that has got no packet per round trip waits before it asks again without data.
+    fn pause(&mut self, slot: u32) -> Duration {
+        let state = &mut self.flows[slot];
+        state.waits = state.waits.saturating_add(1);
+        match state.waits.checked_sub(self.patience) {
+            None | Some(0) => Duration::ZERO,
+            Some(more) => state.round_trip.checked_mul(1 << more.min(MOST_DOUBLINGS)).unwrap_or(Duration::LONGEST),
         }
     }
 
@@ -383,9 +404,18 @@ impl Sender {
         }
     }
 
-    /// Asks again, since the last request or the last packets were not answered. Until there is an answer, no data is sent.
+    /// Asks again, since the last request or the last packets were not answered, or since the flow has paused. Until there is an answer, no data
+    /// is sent.
     fn time_out(&mut self, slot: u32, out: &mut Outbox<Header>) {
         let state = &mut self.flows[slot];
+        let paused = state.asked.is_none() && !state.is_sent();
+        if paused {
+            self.timers.remove(slot);
+            if !self.quench(slot, out) {
+                self.ask(slot, out);
+            }
+            return;
+        }
         state.timeouts += 1;
         state.rate = Rate::default();
         if state.is_sent() {
