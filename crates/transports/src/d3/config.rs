@@ -87,7 +87,7 @@ impl Default for Config {
             capacity_max: 1.0,
             hold_rtts: 8.0,
             timeout_rtts: 3.0,
-            patience: 16,
+            patience: 256,
             time_wait_requests: 12,
         }
     }

@@ -311,10 +311,7 @@ impl Sender {
         }
         if self.flows[slot].rate == Rate::default() {
             self.paced.remove(slot);
-            match self.pause(slot) {
-                Duration::ZERO => self.ask(slot, out),
-                pause => self.timers.set(slot, self.now + pause),
-            }
+            self.ask_in_vain(slot, out);
             return;
         }
         let all_but_last = Bytes::new(self.bytes_left(&self.flows[slot]).get().saturating_sub(self.wire_full.get()));
@@ -326,21 +323,23 @@ impl Sender {
         state.ask = alone || until_last > state.round_trip;
         self.paced.set(slot, next);
         self.timers.remove(slot);
-        if !alone {
+        if alone {
+            self.ask_in_vain(slot, out);
+        } else {
             self.flows[slot].waits = 0;
-        } else if self.pause(slot) == Duration::ZERO {
-            self.ask(slot, out);
         }
-        // Otherwise, its next data packet asks.
     }
 
-    /// How long a flow that has got no packet per round trip waits before it asks again without data.
-    fn pause(&mut self, slot: u32) -> Duration {
+    /// Asks again for a flow that has got no packet per round trip: at once, or after a pause if it has often been in vain.
+    fn ask_in_vain(&mut self, slot: u32, out: &mut Outbox<Header>) {
         let state = &mut self.flows[slot];
         state.waits = state.waits.saturating_add(1);
         match state.waits.checked_sub(self.patience) {
-            None | Some(0) => Duration::ZERO,
-            Some(more) => state.round_trip.checked_mul(1 << more.min(MOST_DOUBLINGS)).unwrap_or(Duration::LONGEST),
+            None | Some(0) => self.ask(slot, out),
+            Some(more) => {
+                let pause = state.round_trip.checked_mul(1 << more.min(MOST_DOUBLINGS)).unwrap_or(Duration::LONGEST);
+                self.timers.set(slot, self.now + pause);
+            }
         }
     }
 

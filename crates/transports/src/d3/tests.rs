@@ -262,7 +262,7 @@ fn every_allocation_is_that_of_the_rule_with_a_list_of_flows() {
 /// A flow for which nothing is left sends one header-only request in each of its round trips, and no data.
 #[test]
 fn a_flow_without_a_rate_asks_once_per_round_trip() {
-    let mut pair = pair(&Config { quenching: false, ..Config::default() }, hosts(3));
+    let mut pair = pair(&Config { quenching: false, patience: 1000, ..Config::default() }, hosts(3));
     // The first flow desires all of the link until its deadline.
     pair.open_flow(flow(0, 0, 2, 1_460_000, Time::ZERO, Some(at_us(1000))));
     pair.open_flow(flow(1, 1, 2, 14_600, at_us(100), None));
@@ -274,6 +274,24 @@ fn a_flow_without_a_rate_asks_once_per_round_trip() {
     let gaps: Vec<_> = other[..first_data].windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     assert!(gaps.len() > 200);
     assert!(gaps.iter().all(|gap| (ASKING..=ASKING + PACKET * 3).contains(gap)), "{gaps:?}");
+}
+
+/// With a patience of ten requests, the gaps before the others are 2, 4 and up to 64 measured round trips.
+#[test]
+fn a_flow_that_asks_in_vain_asks_less_often() {
+    let mut pair = pair(&Config { quenching: false, patience: 10, ..Config::default() }, hosts(3));
+    pair.open_flow(flow(0, 0, 2, 1_460_000, Time::ZERO, Some(at_us(1000))));
+    pair.open_flow(flow(1, 1, 2, 14_600, at_us(100), None));
+    pair.run_to_end(SECOND);
+    let other: Vec<_> = pair.sent().iter().filter(|sent| sent.packet.src == NodeId(1)).collect();
+    let first_data = other.iter().position(|sent| is_data(sent)).unwrap();
+    let gaps: Vec<_> = other[..first_data].windows(2).map(|pair| pair[1].at - pair[0].at).collect();
+    assert!(gaps[..9].iter().all(|gap| *gap <= ASKING + PACKET * 3), "{gaps:?}");
+    // A pause follows the answer, which comes a round trip after the request.
+    for (gap, round_trips) in gaps[10..].iter().zip([3, 5, 9, 17, 33, 65]) {
+        assert!((ASKING * round_trips..=(ASKING + PACKET * 3) * round_trips).contains(gap), "{round_trips}: {gaps:?}");
+    }
+    assert!(other[first_data].at < at_us(1000) + (ASKING + PACKET * 3) * 66);
 }
 
 /// The base round trip is 3.232 us, so a request is repeated after 9.696 us.
