@@ -230,8 +230,8 @@ METRICS = {
     "throughput": Metric("Throughput", "Goodput divided by the rate of a host's link.", ".3f"),
     "jain": Metric(
         "Jain's fairness index",
-        "How evenly the flows shared: 1 if all had the same mean rate, 1/n if one of n flows had everything. It compares flows that "
-        "compete for the same links; of a whole workload it says little.",
+        "How evenly the flows shared: 1 if all had the same mean rate, 1/n if one of n flows had everything. It compares flows "
+        "that compete for the same links; of a whole workload it says little.",
         ".3f",
     ),
     "deadlines_met": Metric("Deadlines met", "The share of flows with a deadline that met it.", ".1%"),
