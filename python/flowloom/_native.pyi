@@ -26,6 +26,9 @@ _Progress = Callable[[float, float, int], None]
 def check(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> str:
     """Return the resolved scenario: TOML with every default filled in."""
 
+def data_queue_bounds(text: str, path: str, overrides: Sequence[str]) -> str:
+    """Return the bounds of queues of data under credits as JSON: `by_hop` and `per_root_of_packets`, or null."""
+
 def run(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> Run:
     """Simulate a scenario."""
 

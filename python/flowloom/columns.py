@@ -33,7 +33,7 @@ FLOWS = {
     "slowdown": Column("float64", "", "(finish - start + metrics.request_delay) / optimum; null if unfinished"),
     "deadline": Column("float64", "s", "Absolute deadline; null if the flow has none"),
     "tenant": Column("uint16", "", "The flow's tenant, or its part of a mix, counted from 0"),
-    "coflow": Column("int64", "", "The request or coflow that the flow belongs to; null if none"),
+    "coflow": Column("int64", "", "The number of the request (coflow) that the flow belongs to; null if none"),
     "retransmissions": Column("uint32", "", "Data packets that the sender sent again"),
     "timeouts": Column("uint32", "", "How often the sender's retransmission timer expired"),
     "aborted": Column(

@@ -169,6 +169,15 @@ def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:
     """Find links that were paused for long, and flows that were paused for the sake of others."""
+    for storm in pfc.get("storms", []):
+        behind = storm["behind"]
+        rest = f"; the pauses of {len(behind)} other links come from there ({_some(behind)})" if behind else ""
+        yield Finding(
+            "problem",
+            f"{storm['node']} sent {storm['frames']} pause frames although it was not out of memory, as a broken NIC does: "
+            f"{storm['link']} was paused for {pfc['by_link'][storm['link']]['share']:.1%} of the run{rest}",
+            "pause storm",
+        )
     limit = spec["fabric"]["pfc"]["storm_share"]
     shares = {name: link["share"] for name, link in pfc["by_link"].items() if link["share"] > limit}
     if shares:

@@ -264,10 +264,15 @@ METRICS = {
     "data_packets": Metric("Data packets", "Data packets that left their sources. Every transmission counts.", "d"),
     "marks": Metric("ECN marks", "Packets marked with congestion experienced. A packet counts once for each port.", "d"),
     "trims": Metric("Packets trimmed", "Packets whose payload was cut off at a port.", "d"),
-    "requests": Metric("Requests", "Requests (coflows): sets of flows that are useful only together. None if there are none."),
+    "requests": Metric(
+        "Requests (coflows)", "Requests, or coflows: sets of flows that are useful only together. None if there are none."
+    ),
+    "requests.count": Metric("Coflows", "The number of requests (coflows) with a flow that started.", "d"),
+    "requests.finished": Metric("Finished coflows", "The number of requests (coflows) whose flows all finished.", "d"),
     "requests.completion_us.mean": Metric(
         "Mean request completion (µs)",
-        "The time from the first flow's start to the last flow's end of a request (coflow), plus metrics.request_delay.",
+        "The time from the first flow's start to the last flow's end of a request (the coflow completion time, CCT), plus "
+        "metrics.request_delay.",
         ".4g",
     ),
     "requests.completion_us.p50": Metric(
@@ -278,6 +283,29 @@ METRICS = {
     ),
     "requests.completion_us.p99": Metric(
         "99th-percentile request completion (µs)", "One finished request in a hundred took longer.", ".4g"
+    ),
+    "requests.slowdown.mean": Metric(
+        "Mean coflow slowdown",
+        "The completion time of a request (coflow) divided by a lower bound: the longest optimum of its flows or, if that is "
+        "longer, the time that the busiest host's link takes for its bytes.",
+        ".4g",
+    ),
+    "requests.slowdown.p50": Metric("Median coflow slowdown", "Half of the finished coflows had no larger slowdown.", ".4g"),
+    "requests.slowdown.p95": Metric(
+        "95th-percentile coflow slowdown", "One finished coflow in twenty had a larger slowdown.", ".4g"
+    ),
+    "requests.slowdown.p99": Metric(
+        "99th-percentile coflow slowdown", "One finished coflow in a hundred had a larger slowdown.", ".4g"
+    ),
+    "requests.by_class": Metric(
+        "Coflows by class",
+        "The same for coflows that are short or long (a flow of 5 MB or more) and narrow or wide (more than 50 flows): "
+        "`requests.by_class.long_wide.completion_us.mean`.",
+    ),
+    "coflow_workloads": Metric(
+        "Workloads of coflows",
+        "How each workload of kind coflow_trace or coflow_synthetic was made: hosts, divisors of sizes and times, load, and "
+        "the flows that were left out because both of their ends are one host.",
     ),
     "background": Metric(
         "Background flows", "Flows in the background, which no other number about flows counts. None if there are none."
@@ -348,6 +376,7 @@ METRICS = {
         "d",
     ),
     "pfc.worst_victims": Metric("Worst victims", "The 20 victims with the most packets that waited."),
+    "pfc.storms": Metric("Pause storms", "The links that were paused by nodes which were not out of memory."),
     "tenants": Metric(
         "Tenants",
         "For each tenant (for a mix, each part), by number: flows, finished, bytes, goodput_gbps, slowdown, fct_us, timeouts, "
@@ -379,6 +408,21 @@ _MEMBERS = {
     "by_link.stops": Metric("Stops of a link", "How often a class of the link was stopped."),
     "by_link.paused_us": Metric("Time paused (µs)", "How long each class was paused, by class from 0."),
     "by_link.share": Metric("Share paused", "Share of the run for which the class was paused that was paused the longest."),
+    "coflow_workloads.tenant": Metric("Tenant", "The tenant of its flows: in a mix the number of its part, otherwise 0."),
+    "coflow_workloads.coflows": Metric("Coflows made", "How many coflows were read or drawn."),
+    "coflow_workloads.hosts": Metric("Hosts", "How many hosts racks were mapped to, or hosts were drawn from."),
+    "coflow_workloads.size_divisor": Metric("Size divisor", "What sizes were divided by."),
+    "coflow_workloads.time_divisor": Metric(
+        "Time divisor", "What times between arrivals were divided by. None if arrivals were drawn."
+    ),
+    "coflow_workloads.load": Metric(
+        "Load", "Wire bytes of all flows, each sent once, divided by what hosts' links could send until the last arrival."
+    ),
+    "coflow_workloads.local_flows": Metric("Local flows", "Flows that were left out because both of their ends are one host."),
+    "coflow_workloads.local_bytes": Metric("Local bytes", "Payload of local flows, after the division of sizes."),
+    "coflow_workloads.local_coflows": Metric(
+        "Local coflows", "Coflows that have local flows only. No other number counts them."
+    ),
     "utilisation.mean": Metric(
         "Mean utilisation", "Wire bytes sent divided by what the links could send, averaged over links."
     ),
@@ -394,6 +438,8 @@ _SELECTED = {
     "by_hop": "the hop {}",
     "by_reason": "packets lost for the reason {}",
     "by_tier": "the control endpoints of the tier {}",
+    "by_class": "coflows of the class {}",
+    "coflow_workloads": "the workload of coflows number {}",
     "by_link": "the link {}",
     "queue": "the ports of the hop {}",
     "utilisation": "the links of the hop {}",
@@ -416,7 +462,7 @@ def explain(path: tuple[str | int, ...]) -> Explained | None:
     only: list[str] = []
     group = ""
     for part in path:
-        if group and (isinstance(part, int) == (group in ("by_size", "sent_by_class"))):
+        if group and (isinstance(part, int) == (group in ("by_size", "sent_by_class", "coflow_workloads"))):
             only.append(_SELECTED[group].format(part))
             group = ""
         elif group or isinstance(part, int):
@@ -426,8 +472,8 @@ def explain(path: tuple[str | int, ...]) -> Explained | None:
             group = part if part in _SELECTED else ""
     for name in (
         ".".join(names),
+        ".".join(n for n in names if only and n not in ("by_size", "by_tier", "by_class", "tenants")),
         ".".join(names[-2:]),
-        ".".join(n for n in names if only and n not in ("by_size", "by_tier", "tenants")),
     ):
         if metric := METRICS.get(name) or (_MEMBERS.get(name) if only else None):
             return Explained(metric, tuple(only))

@@ -20,7 +20,10 @@ class Reporter(Protocol):
         """Nothing runs yet, and this is why; shown if it takes more than a second."""
 
     def begin(self, runs: int, *, kept: int) -> None:
-        """Note that `runs` runs begin, besides `kept` runs that are finished already."""
+        """Note that a batch of `runs` runs begins, besides `kept` runs that are finished already.
+
+        A command may have several batches, one after the other. Shares, rates and the remaining time are of the present one.
+        """
 
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None:
         """Note the state of a run: share done (0 to 1), simulated seconds, packet-hops."""
@@ -51,12 +54,12 @@ class Silent:
 
 
 class _Tally:
-    """The progress of all runs together, from which rates and the remaining time are estimated."""
+    """The progress of the runs of one batch, from which rates and the remaining time are estimated."""
 
-    def __init__(self) -> None:
+    def __init__(self, runs: int = 0) -> None:
         self.lock = threading.Lock()
         self.begun = time.monotonic()
-        self.runs = 0
+        self.runs = runs
         self.running: dict[str, tuple[float, int]] = {}
         self.ended_keys: set[str] = set()
         self.hops_of_ended = 0
@@ -128,7 +131,7 @@ class Plain:
             self._print(text)
 
     def begin(self, runs: int, *, kept: int) -> None:
-        self._tally.runs = runs
+        self._tally = _Tally(runs)
         if runs + kept > 1:
             self._print(f"{runs} runs to simulate" + (f", {kept} finished before" if kept else ""))
 
@@ -206,7 +209,10 @@ class Bars:
         if self._preparing is not None:
             self._bars.remove_task(self._preparing)
             self._preparing = None
-        self._tally.runs = runs
+        if self._total is not None:
+            self._bars.remove_task(self._total)
+            self._total = None
+        self._tally = _Tally(runs)
         if runs > 1:
             before = f" ({kept} finished before)" if kept else ""
             self._total = self._bars.add_task(f"[bold]{runs} runs{before}", total=1.0, note="")

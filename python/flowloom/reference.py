@@ -62,6 +62,10 @@ def _section(path: str, schema: Schema, required: bool, described: dict[str, str
     content = _fingerprint([branch.get("properties") or branch for branch in _branches(body)])
     if content in described:
         yield f"This table has the same keys as `{described[content]}`.\n"
+        own = {key: part.get("default") for key, part in body.get("properties", {}).items()}
+        others = {key: value for key, value in (schema.get("default") or {}).items() if value != own.get(key)}
+        if others:
+            yield f"Other defaults: {', '.join(f'`{key} = {toml.value(value)}`' for key, value in others.items())}.\n"
         return
     described[content] = head
     yield from _names(body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import json
 import os
 import re
 import tomllib
@@ -85,6 +86,19 @@ class Scenario:
             ScenarioError: The scenario is not valid; the message can be printed as it is.
         """
         return _native.check(self.text, self.path, list(self.overrides), progress)
+
+    def data_queue_bounds(self) -> dict[str, Any] | None:
+        """Return how many bytes of data can queue at a port where credits schedule all data; None if there is no such bound.
+
+        `by_hop` has the largest bound of each kind of hop. Where the sizes of credits are random, `per_root_of_packets` times
+        the square root of the number of packets that queue without a break comes on top. Data that waits for signals does not
+        count.
+
+        Raises:
+            ScenarioError: The scenario is not valid.
+        """
+        bounds: dict[str, Any] | None = json.loads(_native.data_queue_bounds(self.text, self.path, list(self.overrides)))
+        return bounds
 
     def key(self, progress: Progress | None = None) -> str:
         """Return the key of this scenario's result: a hash of everything that the result depends on.

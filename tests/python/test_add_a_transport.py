@@ -65,7 +65,7 @@ def test_a_folder_and_a_line_add_a_transport():
     source = (ROOT / LIST).read_text(encoding="utf-8")
     after = re.search(r"^pub mod disciplines;\n", source, re.M).end()
     source = source[:after] + module + source[after:]
-    after = source.index("$apply! {\n") + len("$apply! {\n")
+    after = source.index("$apply,\n", source.index("macro_rules! for_each_transport")) + len("$apply,\n")
     (copy / LIST).write_text(source[:after] + line + source[after:], encoding="utf-8")
     (copy / "crates/lab/tests/added.rs").write_text(CHECK, encoding="utf-8")
 

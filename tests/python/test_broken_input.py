@@ -182,9 +182,22 @@ def test_size_tables(tmp_path, dialect):
 def test_a_byte_order_mark_is_no_mistake_in_files_that_scenarios_name(small):
     trace = "start_s,src,dst,bytes\n0,0,1,1000\n"
     (small.parent / "t.csv").write_bytes(b"\xef\xbb\xbf" + trace.encode())
+    (small.parent / "t.txt").write_bytes(b"\xef\xbb\xbf" + b"2 1\r\n1 0 1 0 1 1:0.001\r\n")
     (small.parent / "c.csv").write_bytes(b"\xef\xbb\xbf" + GOOD_TABLES["bytes_probability"].encode())
     assert flowloom.run(small, workload={"kind": "trace", "file": "t.csv"}).summary["flows"] == 1
+    assert flowloom.run(small, workload={"kind": "coflow_trace", "file": "t.txt"}).summary["flows"] == 1
     assert flowloom.run(small, workload__sizes={"cdf": "c.csv"}).summary["flows"] == 20
+
+
+def test_traces_of_coflows(small):
+    count = Count()
+    good = "3 2\n1 0 1 0 1 1:0.001\n2 5 2 0 1 1 2:0.002\n"
+    words = good.replace("\n", " \n ").split(" ")
+    for place, value in itertools.product(range(len(words)), ["", "nan", "-1", "1e300", "99", "x:y", "\n", "\x1b[2J", LONG]):
+        (small.parent / "t.txt").write_text(" ".join([*words[:place], value, *words[place + 1 :]]))
+        count.call(flowloom.run, small, {"workload": {"kind": "coflow_trace", "file": "t.txt"}})
+    assert count["errors"] >= 100, count
+    count.told(150)
 
 
 def test_python(small):

@@ -68,6 +68,15 @@ def holds(kind, made=GOOD, **parameters):
     return outcome.holds
 
 
+def test_mean_ratio():
+    # The mean of 0.55, 0.4 and 0.325 is 0.425.
+    assert holds("mean_ratio", metric="m", of=PHOST, to=FASTPASS, at_most=0.426)
+    assert not holds("mean_ratio", metric="m", of=PHOST, to=FASTPASS, at_most=0.424)
+    assert not holds("mean_ratio", metric="m", of=PHOST, to=FASTPASS, at_least=0.426)
+    unknown = grid([1.1, math.nan, 1.3], [1.0, 1.2, 1.4], [2.0, 3.0, 4.0])
+    assert not holds("mean_ratio", unknown, metric="m", of=PHOST, to=FASTPASS, at_most=0.5)
+
+
 def test_best_ratio():
     # phost / fastpass is 0.55, 0.4 and 0.325.
     assert holds("best_ratio", metric="m", of=PHOST, to=FASTPASS, at_most=0.326)

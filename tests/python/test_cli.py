@@ -263,6 +263,10 @@ def test_list_and_show_know_everything_that_can_be_named(scenario, papers, tmp_p
 def test_explain_says_what_numbers_mean_and_what_dominated(scenario, tmp_path):
     assert "alone in the network" in call("explain", "slowdown").stdout
     assert "flows.parquet (s)" in call("explain", "finish").stdout
+    of_class = call("explain", "requests.by_class.long_wide.slowdown.mean").stdout
+    assert "lower bound" in of_class
+    assert "class long_wide" in of_class
+    assert "local_flows: Local flows" in call("explain", "coflow_workloads[0].local_flows").stdout
     call("run", scenario, "--out", tmp_path / "r")
     text = call("explain", tmp_path / "r").stdout
     assert "200 of 200 flows finished" in text

@@ -17,6 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 SCENARIOS = sorted(path.name for path in EXAMPLES.glob("*.toml") if not path.name.endswith(".net.toml"))
 SMALL = {
     "aggregation.toml": {},
+    "coflows.toml": {"workload.coflows": 25},
     "fan_in.toml": {},
     "faults.toml": {"workload.flows": 300},
     "incast.toml": {"workload.requests": 2},
@@ -67,6 +68,14 @@ def test_incast_overflows_pfabrics_port_and_not_phosts():
 def test_pdq_finishes_the_flows_of_the_aggregation_one_by_one():
     means = {name: run("aggregation.toml", transport__name=name).summary["fct_us"]["mean"] for name in ("pdq", "dctcp")}
     assert means["pdq"] < 0.8 * means["dctcp"]
+
+
+def test_large_flows_of_small_coflows_do_not_wait_for_small_flows_of_large_ones():
+    results = {name: run("coflows.toml", transport__phost__policy=name).summary for name in ("smallest_coflow", "srpt")}
+    slowdown = {name: each["requests"]["by_class"]["long_narrow"]["slowdown"]["mean"] for name, each in results.items()}
+    assert slowdown["smallest_coflow"] < 3
+    assert slowdown["srpt"] > 5 * slowdown["smallest_coflow"]
+    assert [each["coflow_workloads"][0]["size_divisor"] for each in results.values()] == [2000, 2000]
 
 
 def test_only_the_fair_policy_serves_both_tenants():

@@ -18,7 +18,7 @@ from flowloom import ScenarioError
 from flowloom.claims import ledger
 from flowloom.claims.digests import merged
 from flowloom.figures import catalogue, reader, schema
-from flowloom.figures.grid import Grid, expressions, plan, settings
+from flowloom.figures.grid import TRIAL_SEED, Grid, choose, expressions, plan, settings, trials
 from flowloom.figures.paper import run_figure
 from flowloom.jobs import Store, run_jobs
 from flowloom.progress import Silent
@@ -31,7 +31,7 @@ SHIPPED = catalogue.figures()
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_a_shipped_figure_is_valid_in_every_run(path):
     figure = reader.read(path)
-    runs = plan(figure, "quick")
+    runs = plan(figure, "quick") + trials(figure, "quick")
     assert len({run.job.key for run in runs}) == len(runs)
     assert {"quick", "full"} <= figure.scales.keys()
     assert figure.panels
@@ -39,7 +39,8 @@ def test_a_shipped_figure_is_valid_in_every_run(path):
 
 def test_the_claims_of_a_paper_are_all_asked():
     asked = {claim.id for path in SHIPPED for claim in reader.read(path).claims}
-    assert {f"{paper}/{n}" for paper in ("phost", "pias") for n in range(1, 16)} <= asked
+    claims = {"phost": 15, "pias": 15, "pase": 20, "top": 18}
+    assert {f"{paper}/{n}" for paper, last in claims.items() for n in range(1, last + 1)} <= asked
 
 
 def test_every_claim_on_the_testbeds_inferred_values_says_so():
@@ -386,6 +387,48 @@ def test_one_figure_may_extend_another(papers):
     assert [r.job.key for r in plan(second, "quick")] == [r.job.key for r in plan(first, "quick")]
 
 
+def test_a_figure_may_extend_another_one_with_fewer_values_and_more_rules(papers):
+    rules = """
+    [[set]]
+    when = { transport = ["phost", "pfabric"] }
+    keys = { "workload.flows" = 70 }
+    [[set]]
+    when = { transport = "pfabric" }
+    keys = { "transport.pfabric.rto" = "1ms" }
+    [[tune]]
+    when = { transport = "phost" }
+    minimise = "slowdown.mean"
+    keys = { "transport.phost.free_tokens" = [0, 8] }
+    [[tune]]
+    when = { transport = "pfabric" }
+    minimise = "slowdown.mean"
+    keys = { "transport.pfabric.initial_window" = [1, 2] }
+    [scale.quick]
+    """
+    (papers / "fig1.toml").write_text(FIGURE.replace("[scale.quick]", rules))
+    more = """
+    extends = "fig1.toml"
+    minimise = "slowdown.p99"
+    [[axis]]
+    name = "transport"
+    key = "transport.name"
+    values = ["phost", "ideal"]
+    [[add]]
+    when = { transport = "phost" }
+    keys = { "workload.load" = 0.4 }
+    """
+    (papers / "fig2.toml").write_text(more)
+    figure = reader.read(papers / "fig2.toml")
+    assert [rule.when for rule in figure.rules] == [{"transport": ["phost"]}] * 2
+    assert [(tune.when, tune.minimise) for tune in figure.tunes] == [({"transport": ["phost"]}, "slowdown.p99")]
+    asked = {setting.point["transport"]: merged(setting.question)["workload"] for setting in settings(figure, "quick")}
+    assert (asked["phost"]["flows"], asked["phost"]["load"], asked["ideal"]["flows"]) == (70, 0.4, 200)
+    # A rule of the figure's own may not name a value that no axis has.
+    (papers / "fig2.toml").write_text(more.replace('when = { transport = "phost" }', 'when = { transport = "pfabric" }'))
+    with pytest.raises(ScenarioError, match="axis transport has no"):
+        reader.read(papers / "fig2.toml")
+
+
 TUNE = """
 [[tune]]
 when = { transport = "pfabric" }
@@ -415,6 +458,53 @@ def test_tuning_shows_the_best_setting_of_each_point_and_keeps_the_others_in_the
     rows = [r for r in grid.rows(["slowdown.mean"]) if r["transport"] == "pfabric"]
     assert len(rows) == 12
     assert sum(r["shown"] for r in rows) == 4
+
+
+def test_trials_select_one_setting_for_all_points_that_differ_only_where_they_were_made(papers):
+    figure = figure_with(papers, "[scale.quick]", TUNE.replace("minimise", "at = { load = 0.3 }\nminimise"))
+    tried = trials(figure, "quick")
+    assert [run.tuning["transport.pfabric.initial_window"] for run in tried] == [1, 2, 12]
+    assert {(run.point["load"], run.point["transport"], run.seed) for run in tried} == {(0.3, "pfabric", TRIAL_SEED)}
+    # A window of 2 is best at load 0.3, where it is tried, and is worst at load 0.6.
+    means = dict(zip((run.job.key for run in tried), (3.0, 1.0, 2.0), strict=True))
+    made = {key: Results({"slowdown": {"mean": mean}, "nfct": 1.0}, "", {}) for key, mean in means.items()}
+    chosen = choose(figure, tried, made)
+    runs = plan(figure, "quick", chosen=chosen)
+    pfabric = [run for run in runs if run.point["transport"] == "pfabric"]
+    assert [run.tuning for run in pfabric] == [{"transport.pfabric.initial_window": 2}] * 4
+    assert all("initial_window = 2" in run.job.scenario.resolve() for run in pfabric)
+    assert {run.seed for run in runs} == {1, 2}
+    made |= {run.job.key: Results({"slowdown": {"mean": 5.0}, "nfct": 1.0}, "", {}) for run in runs}
+    rows = Grid(figure, runs, made, tried).rows(["slowdown.mean"])
+    assert [row["slowdown.mean"] for row in rows if not row["shown"]] == [3.0, 1.0, 2.0]
+    assert sum(row["shown"] for row in rows) == len(runs)
+
+
+def test_a_figure_with_trials_is_run_and_drawn(papers, tmp_path):
+    figure = figure_with(papers, "[scale.quick]", TUNE.replace("minimise", "at = { load = 0.3 }\nminimise"))
+    outcome = run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=2)
+    data = pq.read_table(outcome.directory / "data.parquet").to_pylist()
+    tried = {row["tuning"]: row["slowdown.mean"] for row in data if row["seed"] == TRIAL_SEED}
+    assert len(tried) == 3
+    used = {row["tuning"] for row in data if row["transport"] == "pfabric" and row["shown"]}
+    assert used == {min(tried, key=tried.__getitem__)}
+
+
+def test_a_panel_may_average_over_an_axis(papers):
+    figure = figure_with(papers, 'kind = "lines"\nx = "load"', 'kind = "bars"\nx = "transport"\nover = ["load"]')
+    runs = plan(figure, "quick")
+    # The geometric means of 2 and 8 are 4 with the first seed, and those of 4 and 16 are 8 with the second.
+    made = {
+        run.job.key: Results({"slowdown": {"mean": {0.3: 2, 0.6: 8}[run.point["load"]] * run.seed}, "nfct": 1.0}, "", {})
+        for run in runs
+    }
+    grid = Grid(figure, runs, made)
+    point = {"load": 0.3, "transport": "phost"}
+    assert grid.drawn(figure.panels[0], "slowdown.mean", point).mean == pytest.approx(6)
+    panel = dataclasses.replace(figure.panels[0], mean="arithmetic")
+    assert grid.drawn(panel, "slowdown.mean", point).mean == pytest.approx(7.5)
+    with pytest.raises(ScenarioError, match="shows axis transport, so it cannot average over it"):
+        figure_with(papers, 'x = "load"', 'x = "load"\nover = ["transport"]')
 
 
 def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_path):

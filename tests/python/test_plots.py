@@ -20,7 +20,7 @@ from flowloom.demotion.sizes import Sizes
 from flowloom.distributions import Distribution, quantiles
 from flowloom.figures import catalogue, reader
 from flowloom.figures.grid import Grid
-from flowloom.plots import bars, comparison, figure, sizes, style, thresholds
+from flowloom.plots import bars, comparison, figure, sizes, style, tables, thresholds
 from flowloom.results import Results
 
 ROOT = Path(__file__).parents[2]
@@ -374,3 +374,12 @@ def test_every_transport_there_is_and_is_planned_has_its_look():
     # A transport that a user adds always has the same look, which no other transport has.
     assert style.transport("my_own") == style.transport("my_own")
     assert style.transport("my_own").color not in {look.color for look in style._TRANSPORTS.values()}
+
+
+def test_a_table_has_the_best_row_on_top_and_the_best_of_each_column_in_bold():
+    rows = [tables.Row("slow", [8.0, 2.0]), tables.Row("none", [1.0, math.nan]), tables.Row("fast", [2.0, 3.0])]
+    assert [row.label for row in tables.ranked(rows)] == ["fast", "slow", "none"]
+    spot = style.canvas(6, 3).subplots()
+    tables.draw(spot, rows, ["a", "b"])
+    cells = {text.get_text(): text.get_fontweight() for text in spot.texts}
+    assert cells == {"2.00": "bold", "3.00": "normal", "8.00": "normal", "1.00": "bold", "none": "normal"}

@@ -19,6 +19,7 @@ WORKLOADS = {
     "incast": 'senders = 2\nbytes = "10kB"\nrequests = 3\nperiod = "1ms"',
     "permutation": 'sizes = "imc10"',
     "burst": 'sizes = "imc10"\nflows = 10',
+    "coflow_synthetic": "coflows = 5\nload = 0.5",
     "closed_loop": 'from = [1, "h2"]\nto = 0\nsizes = "imc10"\nrequests = 3\nthink = "10us"',
 }
 
@@ -67,16 +68,17 @@ def test_every_transport_has_its_parameters_there(name):
     assert_parameters(f"transport.{name}", resolved("dumbbell", transport=name)["transport"][name])
 
 
-def described_at(table: str) -> str:
-    """Return the table whose keys the page lists for this one: equal tables are listed once."""
+def described_at(table: str) -> tuple[str, dict[str, str]]:
+    """Return the table whose keys the page lists for this one, and the defaults that differ: equal tables are listed once."""
     section = PAGE.read_text().partition(f"## `[{table}]`")[2].partition("\n## ")[0]
     like = re.search(r"^This table has the same keys as `\[(.*)\]`\.$", section, re.M)
-    return like[1] if like else table
+    others = re.search(r"^Other defaults: (.*)\.$", section, re.M)
+    return like[1] if like else table, dict(re.findall(r"`(\w+) = ([^`]*)`", others[1])) if others else {}
 
 
 def assert_parameters(table: str, filled_in: dict[str, object]) -> None:
-    table = described_at(table)
-    documented = rows(f"## `[{table}]`")
+    table, others = described_at(table)
+    documented = rows(f"## `[{table}]`") | others
     inner = [key for key, default in documented.items() if default == "its defaults"]
     for key in inner:
         assert_parameters(f"{table}.{key}", filled_in[key])

@@ -6,6 +6,17 @@ use crate::{Bytes, NodeId, Time};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct FlowId(pub u32);
 
+/// Flows that the application needs together, as each of them knows it: a coflow, or the answers to one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Coflow {
+    /// Its number in the run.
+    pub number: u32,
+    /// Payload bytes of all its flows together.
+    pub size: Bytes,
+    /// When it arrives: when its first flow starts.
+    pub start: Time,
+}
+
 /// One transfer of `size` bytes from `src` to `dst`, handed to the source at `start`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flow {
@@ -23,10 +34,17 @@ pub struct Flow {
     pub deadline: Option<Time>,
     /// The tenant that owns it, for policies that share capacity between tenants.
     pub tenant: u16,
-    /// The request or coflow it belongs to.
-    pub coflow: Option<u32>,
+    /// The coflow it belongs to.
+    pub coflow: Option<Coflow>,
     /// Whether it is background traffic, which the application does not wait for: a run ends when all other flows are over.
     pub background: bool,
+}
+
+impl Flow {
+    /// Payload bytes of its coflow. A flow without one is a coflow of its own.
+    pub fn coflow_size(&self) -> Bytes {
+        self.coflow.map_or(self.size, |coflow| coflow.size)
+    }
 }
 
 /// Why a flow was given up.
@@ -87,4 +105,15 @@ pub enum Event {
         /// Why.
         reason: AbortReason,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run keeps a few copies of every flow.
+    #[test]
+    fn a_flow_takes_little_memory() {
+        assert!(size_of::<Flow>() <= 80, "{} B", size_of::<Flow>());
+    }
 }

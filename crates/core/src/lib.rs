@@ -26,7 +26,7 @@ mod units;
 mod wire;
 
 pub use endpoint::{Endpoint, NoControl};
-pub use flow::{AbortReason, Event, Flow, FlowId};
+pub use flow::{AbortReason, Coflow, Event, Flow, FlowId};
 pub use hash::mix;
 pub use memory::Memory;
 pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, Switching};

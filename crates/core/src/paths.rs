@@ -30,6 +30,8 @@ pub enum PathNeed {
     One,
     /// They do, and packets in the other direction take the same path back.
     Symmetric,
+    /// Either this, or packets in both directions are sprayed over all paths.
+    SymmetricOrSprayed,
 }
 
 /// The next hop from a switch to one destination, in one word: either the only link, or the number of a group of links. So most look-ups
@@ -139,6 +141,7 @@ impl Paths {
                 PathNeed::Any => true,
                 PathNeed::One => matches!(self.routing, Routing::Ecmp | Routing::EcmpSymmetric),
                 PathNeed::Symmetric => self.routing == Routing::EcmpSymmetric,
+                PathNeed::SymmetricOrSprayed => self.routing != Routing::Ecmp,
             }
     }
 

@@ -184,7 +184,7 @@ impl<H, S> PortCall<'_, H, S> {
 ///
 /// The driver calls [`dequeue`](Discipline::dequeue) when the port is free and packets are queued, not before
 /// [`ready_at`](Discipline::ready_at), at the time of a [`Dequeue::NotBefore`] or [`Dequeue::ClosedUntil`], and when another port of the
-/// node wakes this one.
+/// node wakes this one. It first does so at the time of [`first_service`](Discipline::first_service).
 pub trait Discipline<H>: Send {
     /// The state that all ports of a node share, such as a shared buffer or PDQ's flow lists. `()` if ports are independent.
     type Shared: Default + Send;
@@ -209,6 +209,11 @@ pub trait Discipline<H>: Send {
     #[inline]
     fn ready_at(&self, free_at: Time) -> Time {
         free_at
+    }
+    /// When the port wants to be served for the first time, even if no packet has arrived; [`Time::MAX`] if it need not be. The driver asks once,
+    /// before anything happens.
+    fn first_service(&self) -> Time {
+        Time::MAX
     }
     /// Handles a link frame from the neighbour's port (PFC's pause): a packet whose `dst` is [`NodeId::LINK`](crate::NodeId::LINK).
     /// Afterwards the driver removes the packet and serves the port.

@@ -295,6 +295,10 @@ impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
         }
     }
 
+    fn first_service(&self) -> Time {
+        self.inner.first_service()
+    }
+
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, P::Shared>, packet: PacketId) {
         self.inner.handle_link_frame(call, packet);
     }

@@ -43,6 +43,52 @@ pub trait Observer<H>: Send {
 
 impl<H> Observer<H> for () {}
 
+/// An observer that may be off.
+impl<H, O: Observer<H>> Observer<H> for Option<O> {
+    #[inline]
+    fn flow_opened(&mut self, now: Time, flow: &Flow) {
+        if let Some(observer) = self {
+            observer.flow_opened(now, flow);
+        }
+    }
+    #[inline]
+    fn packet_injected(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+        if let Some(observer) = self {
+            observer.packet_injected(now, node, packet);
+        }
+    }
+    #[inline]
+    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
+        if let Some(observer) = self {
+            observer.packet_queued(now, link, packet, queued_bytes);
+        }
+    }
+    #[inline]
+    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+        if let Some(observer) = self {
+            observer.packet_sent(now, link, packet);
+        }
+    }
+    #[inline]
+    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
+        if let Some(observer) = self {
+            observer.packet_dropped(now, link, packet, why);
+        }
+    }
+    #[inline]
+    fn packet_arrived(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+        if let Some(observer) = self {
+            observer.packet_arrived(now, node, packet);
+        }
+    }
+    #[inline]
+    fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {
+        if let Some(observer) = self {
+            observer.flow_event(now, node, event);
+        }
+    }
+}
+
 /// Two observers; every callback goes to the first one and then to the second.
 impl<H, A: Observer<H>, B: Observer<H>> Observer<H> for (A, B) {
     fn flow_opened(&mut self, now: Time, flow: &Flow) {

@@ -49,7 +49,7 @@ impl<'a> Blocking<'a> {
     }
 
     /// Where the pauses of a link come from. A link is stopped for packets that wait at a port behind it. If that port is paused itself, the
-    /// pauses come from where its own come from.
+    /// pauses come from where its own come from. A link that is stopped for no packet is itself where its pauses come from.
     fn origins(&self, link: LinkId, known: &mut BTreeMap<LinkId, Shares>) -> Shares {
         if let Some(shares) = known.get(&link) {
             return shares.clone();
@@ -58,7 +58,11 @@ impl<'a> Blocking<'a> {
         let mut shares = Shares::new();
         let causes =
             || self.links[link.index()].causes.iter().filter_map(|(flow, stops)| Some((self.after(*flow, link)?, *stops)));
-        let all: u64 = causes().map(|(_, stops)| stops).sum();
+        let needless = self.links[link.index()].needless_stops;
+        let all = needless + causes().map(|(_, stops)| stops).sum::<u64>();
+        if needless > 0 {
+            shares.insert(link, needless as f64 / all as f64);
+        }
         for (next, stops) in causes() {
             let weight = stops as f64 / all as f64;
             if self.links[next.index()].stops == 0 {
@@ -73,6 +77,13 @@ impl<'a> Blocking<'a> {
         shares
     }
 
+    /// For each paused link, the port to which most of its pauses are traced back.
+    pub fn origin_of_each(&self) -> BTreeMap<LinkId, LinkId> {
+        let mut known = BTreeMap::new();
+        let paused = (0..).map(LinkId).zip(self.links).filter(|(_, link)| link.stops > 0);
+        paused.filter_map(|(link, _)| Some((link, most(&self.origins(link, &mut known))?))).collect()
+    }
+
     /// The flows that are blocked at the head of somebody else's line, by flow and link.
     pub fn victims(&self) -> Vec<Victim> {
         let mut known = BTreeMap::new();
@@ -82,12 +93,12 @@ impl<'a> Blocking<'a> {
                 continue;
             }
             let origins = self.origins(at, &mut known);
-            let Some((congested, _)) = origins.iter().max_by(|a, b| a.1.total_cmp(b.1)) else { continue };
+            let Some(congested) = most(&origins) else { continue };
             for (flow, packets) in &link.waiting {
                 let path: Vec<LinkId> = self.path(*flow).collect();
                 let own: f64 = path.iter().filter_map(|link| origins.get(link)).sum();
                 if path.contains(&at) && own < 0.5 {
-                    victims.push(Victim { flow: *flow, at, congested: *congested, packets: *packets });
+                    victims.push(Victim { flow: *flow, at, congested, packets: *packets });
                 }
             }
         }
@@ -117,6 +128,11 @@ impl<'a> Blocking<'a> {
         flows.dedup();
         Some((cycle, flows))
     }
+}
+
+/// The port with the largest share.
+fn most(shares: &Shares) -> Option<LinkId> {
+    shares.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(link, _)| *link)
 }
 
 /// The shortest cycle through a node of a graph.

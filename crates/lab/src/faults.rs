@@ -2,10 +2,11 @@
 
 use flowloom_core::{FlowId, LinkId, Network, NodeId, NodeKind, Placement, Time};
 use flowloom_fabric::{Aim, AimedFault, CONTROL_HOST, Fault, Outage, PacketKind};
+use flowloom_transports::pfc::Storm;
 
 use crate::ScenarioError;
 use crate::error::suggestion;
-use crate::spec::{FaultPackets, FaultSpec, LinkDown, NodeDown, Random, Reorder};
+use crate::spec::{FaultPackets, FaultSpec, LinkDown, NodeDown, PauseStorm, Random, Reorder};
 use crate::validate::ValidSpec;
 
 /// What goes wrong in a network.
@@ -14,6 +15,8 @@ pub(crate) struct Faults {
     pub by_link: Vec<Vec<AimedFault>>,
     /// The nodes that go down for a while.
     pub outages: Vec<Outage>,
+    /// The nodes that pause their neighbours without need.
+    pub storms: Vec<Storm>,
 }
 
 impl Faults {
@@ -23,7 +26,8 @@ impl Faults {
     /// A fault on links, at a node or of a flow that does not exist, at a node without an endpoint, or of messages that the transport does
     /// not send.
     pub fn place(spec: &ValidSpec<'_>, network: &Network, flows: usize) -> Result<Faults, ScenarioError> {
-        let mut faults = Faults { by_link: vec![Vec::new(); network.links().len()], outages: Vec::new() };
+        let by_link = vec![Vec::new(); network.links().len()];
+        let mut faults = Faults { by_link, outages: Vec::new(), storms: Vec::new() };
         for (index, fault) in spec.faults.iter().enumerate() {
             faults
                 .add(fault, spec, network, flows)
@@ -43,8 +47,14 @@ impl Faults {
         let (place, packets, flow, what) = match fault {
             FaultSpec::NodeDown(NodeDown { node, from, to }) => {
                 let placement = (spec.transport.placement)(spec.parameters);
-                let node = node_named(node, network, placement, spec.transport.name).map_err(|message| ("node", message))?;
+                let node =
+                    endpoint_named(node, network, placement, spec.transport.name).map_err(|message| ("node", message))?;
                 self.outages.push(Outage { node, from: Time::ZERO + from.0, to: Time::ZERO + to.0 });
+                return Ok(());
+            }
+            FaultSpec::PauseStorm(PauseStorm { node, from, to, every }) => {
+                let node = node_named(node, network).map_err(|message| ("node", message))?;
+                self.storms.push(Storm { node, from: Time::ZERO + from.0, to: Time::ZERO + to.0, every: every.0 });
                 return Ok(());
             }
             FaultSpec::LinkDown(LinkDown { place, from, to }) => {
@@ -108,18 +118,26 @@ fn links_at(place: &str, network: &Network) -> Result<Vec<LinkId>, String> {
     if links.is_empty() { Err(no_such_links(place, network)) } else { Ok(links) }
 }
 
+/// The node of this name.
+///
+/// # Errors
+/// If there is none, with what would be right.
+fn node_named(name: &str, network: &Network) -> Result<NodeId, String> {
+    network.node_ids().find(|node| network.node(*node).name == name).ok_or_else(|| {
+        let first = &network.node(NodeId(0)).name;
+        format!("no node is called \"{name}\"; the first host is called \"{first}\"")
+    })
+}
+
 /// The node of this name, which has an endpoint.
 ///
 /// # Errors
 /// If there is none, with what would be right.
-fn node_named(name: &str, network: &Network, placement: Placement, transport: &str) -> Result<NodeId, String> {
-    let Some(node) = network.node_ids().find(|node| network.node(*node).name == name) else {
-        if name == CONTROL_HOST && placement == Placement::ExtraHost {
-            return Ok(NodeId(network.len() as u32)); // the simulator adds it as the last node
-        }
-        let first = &network.node(NodeId(0)).name;
-        return Err(format!("no node is called \"{name}\"; the first host is called \"{first}\""));
-    };
+fn endpoint_named(name: &str, network: &Network, placement: Placement, transport: &str) -> Result<NodeId, String> {
+    if name == CONTROL_HOST && placement == Placement::ExtraHost {
+        return Ok(NodeId(network.len() as u32)); // the simulator adds it as the last node
+    }
+    let node = node_named(name, network)?;
     if network.node(node).kind == NodeKind::Switch && placement != Placement::Switches {
         return Err(format!("found the switch \"{name}\", but {transport} has no control endpoints on switches; give a host"));
     }

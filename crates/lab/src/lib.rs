@@ -27,6 +27,7 @@ pub mod tables;
 mod validate;
 mod watchdog;
 pub mod workload;
+pub mod zero_loss;
 
 pub use catalogue::catalogue;
 pub use error::ScenarioError;

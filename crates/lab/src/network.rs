@@ -60,8 +60,14 @@ pub(crate) fn check_paths(network: &Network, routing: Routing, transport: &str, 
         PathNeed::Any => return Ok(()),
         PathNeed::One => ("one path for all packets of a flow", "\"ecmp\" or \"ecmp_symmetric\""),
         PathNeed::Symmetric => ("the same path for a flow's packets in both directions", "\"ecmp_symmetric\""),
+        PathNeed::SymmetricOrSprayed => {
+            ("the same path for a flow's packets in both directions, or all paths", "\"ecmp_symmetric\" or a way of spraying")
+        }
     };
-    let suits = |routing| matches!((routing, need), (Routing::EcmpSymmetric, _) | (Routing::Ecmp, PathNeed::One));
+    let suits = |routing| match need {
+        PathNeed::SymmetricOrSprayed => routing != Routing::Ecmp,
+        _ => matches!((routing, need), (Routing::EcmpSymmetric, _) | (Routing::Ecmp, PathNeed::One)),
+    };
     if suits(routing) || Paths::new(Arc::new(network.clone()), routing, 0).give(need) {
         return Ok(());
     }
@@ -92,6 +98,7 @@ mod tests {
         assert_eq!(refused(PathNeed::Any), [false; 5]);
         assert_eq!(refused(PathNeed::One), [true, true, true, false, false]);
         assert_eq!(refused(PathNeed::Symmetric), [true, true, true, true, false]);
+        assert_eq!(refused(PathNeed::SymmetricOrSprayed), [false, false, false, true, false]);
         let error = check_paths(&network, Routing::Ecmp, "guided", PathNeed::Symmetric).unwrap_err().to_string();
         let expected = "found \"ecmp\", but guided needs the same path for a flow's packets in both directions; \
                         it must be \"ecmp_symmetric\" in this network";

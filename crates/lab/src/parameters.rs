@@ -4,7 +4,8 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use flowloom_core::Duration;
+use flowloom_core::{Duration, WireProfile};
+use flowloom_transports::disciplines::CreditSchedule;
 use flowloom_transports::{Checked, Conditions, SizeShare};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,7 @@ trait AnyConfig: Any + Debug + Send + Sync {
     fn check(&self) -> Result<(), String>;
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String>;
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration;
+    fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule>;
     fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Parameters>;
     fn to_table(&self) -> toml::Table;
     fn equals(&self, other: &dyn Any) -> bool;
@@ -38,6 +40,9 @@ impl<C: Config> AnyConfig for C {
     }
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         Checked::longest_pause(self, conditions)
+    }
+    fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
+        Checked::credit_schedule(self, wire)
     }
     fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Parameters> {
         Checked::fitted(self, conditions, sizes).map(|config| Parameters(Arc::new(config)))
@@ -95,6 +100,11 @@ impl Parameters {
     /// The first rule that the parameters break.
     pub fn check(&self) -> Result<(), BadParameter> {
         Ok(self.0.check()?)
+    }
+
+    /// How ports limit the credits that schedule all data, if the transport has such credits.
+    pub fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
+        self.0.credit_schedule(wire)
     }
 
     /// The parameters to run with in a scenario like this, where some of them follow from it.

@@ -2,14 +2,14 @@
 
 use flowloom_core::{Duration, Flow, Memory, Network, Time, WireProfile};
 use flowloom_fabric::{AimedFault, Outage, Routing, SimSetup, Successor};
-use flowloom_transports::pfc::Pfc;
+use flowloom_transports::pfc::{Pfc, Storm};
 
 use crate::catalogue::TransportEntry;
 use crate::faults::Faults;
 use crate::parameters::Parameters;
 use crate::spec::Metrics;
 use crate::validate::ValidSpec;
-use crate::workload::{self, Workload};
+use crate::workload::{self, CoflowWorkload, Workload};
 use crate::{ScenarioError, limits, network};
 
 /// Everything that a run needs.
@@ -35,10 +35,14 @@ pub struct Plan {
     pub faults: Vec<Vec<AimedFault>>,
     /// The nodes that go down for a while.
     pub outages: Vec<Outage>,
+    /// The nodes that pause their neighbours without need; none unless there is flow control.
+    pub storms: Vec<Storm>,
     /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
     pub flows: Vec<Flow>,
     /// For each flow, which flow starts after it was received, if any does; empty where no flow waits.
     pub successors: Vec<Option<Successor>>,
+    /// How the workloads of coflows were made, if there are any.
+    pub coflow_workloads: Vec<CoflowWorkload>,
     /// The transport that runs.
     pub transport: &'static TransportEntry,
     /// Its parameters, with those filled in that follow from the workload.
@@ -61,8 +65,8 @@ impl Plan {
     fn unplaced(spec: &ValidSpec<'_>) -> Result<Plan, ScenarioError> {
         let network = network::build(spec)?;
         network::check_paths(&network, spec.routing, spec.transport.name, spec.transport.paths)?;
-        let Workload { flows, successors } = flows(spec, &network)?;
-        let Faults { by_link, outages } = Faults::place(spec, &network, flows.len())?;
+        let Workload { flows, successors, coflows } = flows(spec, &network)?;
+        let Faults { by_link, outages, storms } = Faults::place(spec, &network, flows.len())?;
         let mut plan = Plan {
             seed: spec.seed,
             wire: spec.wire,
@@ -73,8 +77,10 @@ impl Plan {
             stall_limit: spec.stall_limit,
             faults: by_link,
             outages,
+            storms,
             flows,
             successors,
+            coflow_workloads: coflows,
             transport: spec.transport,
             parameters: spec.parameters.clone(),
             metrics: spec.metrics.clone(),

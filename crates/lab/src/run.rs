@@ -1,21 +1,22 @@
 //! From a plan to results.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
 use flowloom_core::{Discipline, Flow, Paths, Pool, PoolFull, Time, Transport};
-use flowloom_fabric::{Faulty, Report, Sim};
+use flowloom_fabric::{DataQueues, Faulty, Report, Sim};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
-use flowloom_transports::{for_each_pausable_transport, for_each_transport};
+use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
 
 use crate::ideal::{self, Oracle};
 use crate::metrics::{self, Lossless, Row, RunInfo, Summary};
 use crate::parameters::Config;
 use crate::plan::Plan;
-use crate::record::{AtEachHop, Gaps, OfLossless, Pauses, Pending, Recorded, Recording, Series};
+use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording, Series};
 use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
-use crate::{ScenarioError, catalogue, solo};
+use crate::{ScenarioError, catalogue, solo, zero_loss};
 
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
 /// on for as long as it returns true.
@@ -30,6 +31,18 @@ pub enum RunError {
     Stopped,
     /// It makes no progress, or the simulator cannot go on.
     Failed(String),
+}
+
+impl std::error::Error for RunError {}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Scenario(error) => error.fmt(out),
+            RunError::Stopped => out.write_str("the run was stopped"),
+            RunError::Failed(message) => out.write_str(message),
+        }
+    }
 }
 
 impl From<ScenarioError> for RunError {
@@ -66,7 +79,7 @@ pub struct Simulated {
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
     let begin = Instant::now();
     let plan = Plan::new(&scenario.validate()?)?;
-    let Simulated { report, recorded: Recorded { series, gaps, pauses } } = simulate(&plan, progress)?;
+    let Simulated { report, recorded: Recorded { series, gaps, pauses, .. } } = simulate(&plan, progress)?;
     let solo = match plan.metrics.optimum {
         Optimum::ClosedForm => None,
         Optimum::Solo => Some(solo::optima(&plan)?),
@@ -80,6 +93,8 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         wall_s: begin.elapsed().as_secs_f64(),
         peak_rss_mb: peak_rss_mb().unwrap_or(0.0),
         gaps,
+        wire: plan.wire,
+        coflow_workloads: &plan.coflow_workloads,
         lossless: pauses.map(|links| Lossless::of(&report, &links, &paths(&plan, &report))),
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, series, scenario: scenario.spec.to_toml() })
@@ -101,7 +116,8 @@ fn peak_rss_mb() -> Option<f64> {
 /// Runs a plan's flows with the plan's transport.
 ///
 /// # Errors
-/// If the run was stopped, makes no progress or needs more packets at once than the pool can hold, or conservation of bytes is violated.
+/// If the run was stopped, makes no progress or needs more packets at once than the pool can hold, if conservation of bytes is violated, or if a
+/// queue of data is longer than credits allow.
 pub fn simulate(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError> {
     catch_unwind(AssertUnwindSafe(|| simulate_by_name(plan, progress))).unwrap_or_else(|payload| {
         if !payload.is::<PoolFull>() {
@@ -125,6 +141,17 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulate
         };
     }
     for_each_pausable_transport!(over_pfc_by_name);
+    macro_rules! under_credits_by_name {
+        ($($transport:ty),* $(,)?) => {
+            match (zero_loss::watch(plan), plan.transport.name) {
+                $((Some(watch), <$transport as Transport>::NAME) => {
+                    return simulate_under_credits::<$transport>(plan, watch, progress);
+                })*
+                _ => {}
+            }
+        };
+    }
+    for_each_credit_transport!(under_credits_by_name);
     macro_rules! by_name {
         ($($transport:ty),* $(,)?) => {
             match plan.transport.name {
@@ -165,13 +192,33 @@ fn simulate_over_pfc<T: PausableTransport>(plan: &Plan, pfc: &Pfc, progress: &mu
 where
     T::Config: Config,
 {
-    let Plan { network, wire, flows, metrics, memory, .. } = plan;
-    let setting = Setting { transport: parameters::<T::Config>(plan).clone(), pfc: pfc.clone(), memory: *memory };
+    let Plan { network, wire, flows, metrics, memory, storms, .. } = plan;
+    let transport = parameters::<T::Config>(plan).clone();
+    let setting = Setting { transport, pfc: pfc.clone(), memory: *memory, storms: storms.clone() };
     let classes = T::classes(&setting.transport);
     let pauses = Pauses::new(network, pfc.reaction, classes);
+    // Gaps are an option here instead of a type, so that each transport is compiled once.
     let gaps = metrics.gaps.then(|| Gaps::new(network, wire, flows));
-    let recording = Recording { pending: pending(plan), at_each_hop: OfLossless { pauses, gaps } };
+    let recording = Recording { pending: pending(plan), at_each_hop: (pauses, gaps) };
     simulate_network::<OverPfc<T>, _>(plan, &setting, recording, progress)
+}
+
+/// Runs a transport whose data is scheduled by credits, and compares the queues of data with their bounds.
+fn simulate_under_credits<T: Transport>(
+    plan: &Plan,
+    watch: DataQueues,
+    progress: &mut Progress<'_>,
+) -> Result<Simulated, RunError>
+where
+    T::Config: Config,
+{
+    let Plan { network, wire, flows, metrics, .. } = plan;
+    let gaps = metrics.gaps.then(|| Gaps::new(network, wire, flows));
+    let recording = Recording { pending: pending(plan), at_each_hop: (watch, gaps) };
+    let sim = Sim::<T, T::Port, _>::new(parameters(plan), plan.setup(), flows.clone(), recording);
+    let simulated = drive(sim, plan, progress)?;
+    zero_loss::check(plan, simulated.recorded.data_queues.as_deref().unwrap_or_default()).map_err(RunError::Failed)?;
+    Ok(simulated)
 }
 
 fn simulate_network<T, G>(

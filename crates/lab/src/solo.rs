@@ -76,8 +76,16 @@ fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Option<Vec<Flow>>
 fn alone(plan: &Plan, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunError> {
     let faults = vec![Vec::new(); plan.faults.len()];
     let metrics = Metrics { series: BTreeSet::new(), gaps: false, ..plan.metrics.clone() };
-    let solo =
-        Plan { flows, successors: Vec::new(), faults, outages: Vec::new(), time_limit: Time::LAST, metrics, ..plan.clone() };
+    let solo = Plan {
+        flows,
+        successors: Vec::new(),
+        faults,
+        outages: Vec::new(),
+        storms: Vec::new(),
+        time_limit: Time::LAST,
+        metrics,
+        ..plan.clone()
+    };
     let simulated = simulate(&solo, &mut |_, _, _| true).map_err(|error| match error {
         RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
         other => other,

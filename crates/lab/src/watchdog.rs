@@ -44,7 +44,7 @@ struct Mark {
 pub(crate) struct Watchdog {
     patience: Duration,
     events_max: u64,
-    /// From the first instant at which a link or a node goes down to the last one at which one comes up.
+    /// From the first instant at which a link or a node goes down or a node pauses its neighbours to the last one at which this ends.
     outage: (Time, Time),
     mark: Mark,
 }
@@ -138,13 +138,15 @@ fn patience(plan: &Plan) -> Duration {
     tries.max(PATIENCE_MIN) + longest_outage(plan)
 }
 
-/// When links and nodes go down and come up again.
+/// When links and nodes go down and come up again, and when nodes pause their neighbours without need.
 fn outages(plan: &Plan) -> impl Iterator<Item = (Time, Time)> {
     let links = plan.faults.iter().flatten().filter_map(|aimed| match aimed.fault {
         Fault::Down(from, to) => Some((from, to)),
         _ => None,
     });
-    links.chain(plan.outages.iter().map(|outage| (outage.from, outage.to)))
+    let nodes = plan.outages.iter().map(|outage| (outage.from, outage.to));
+    let storms = plan.storms.iter().map(|storm| (storm.from, storm.to));
+    links.chain(nodes).chain(storms)
 }
 
 fn longest_outage(plan: &Plan) -> Duration {
@@ -282,8 +284,12 @@ fn describe_pauses(plan: &Plan, report: &Report, links: &[LinkPauses]) -> Option
             paused.since.iter().enumerate().filter(|(class, _)| paused.standing.has(*class)).map(|(_, since)| *since).min();
         format!("{} since {}", report.network.link_name(*link), since.unwrap_or_default())
     };
-    let likely = "a pause frame that was lost, or a node that pauses its links for ever";
-    Some((format!("paused links: {}", few(&standing, since)), likely.to_owned()))
+    let needless = standing.iter().find(|link| links[link.index()].needless_frames > 0);
+    let likely = match needless.map(|link| &report.network.node(report.network.link(*link).to).name) {
+        Some(node) => format!("end the pause storm of {node} earlier (fault.to)"),
+        None => "a pause frame that was lost, or a node that pauses its links for ever".to_owned(),
+    };
+    Some((format!("paused links: {}", few(&standing, since)), likely))
 }
 
 /// The link, the reason and the number of dropped packets.

@@ -306,6 +306,54 @@ fn traces() {
 }
 
 #[test]
+fn coflow_traces() {
+    let with = |text: &str, keys: &str| {
+        let folder = folder("coflows", &[("trace.txt", text)]);
+        error_in(&folder, GOOD, &[&format!("workload={{kind=\"coflow_trace\",file=\"trace.txt\"{keys}}}")])
+    };
+    let trace = |text: &str| with(text, "");
+    let good = "9 2\n1 0 2 0 1 1 2:7\n2 5 1 4 2 1:1 3:2\n";
+    let changed = |from: &str, to: &str| trace(&good.replacen(from, to, 1));
+    let lines = [
+        trace(good),
+        trace(&format!("\u{feff}{}", good.replace('\n', "\r\n"))),
+        trace(""),
+        trace("9\n"),
+        trace("9 2 7\n"),
+        trace("0 2\n"),
+        trace("9 0\n"),
+        changed("9 2", "9 3"),
+        changed("9 2", "9 1"),
+        changed("9 2", "4 2"),
+        changed("2:7", "2"),
+        changed("2:7", "2:nan"),
+        changed("2:7", "2:-1"),
+        changed("2:7", "2:1e300"),
+        changed("2:7", "9:7"),
+        changed("2:7", "2:7 3:7"),
+        changed("1 2:7", "2 2:7"),
+        changed("2 0 1", "3 0 1"),
+        changed("2 0 1", "0 0 1"),
+        changed("2 0 1", "2 0 -1"),
+        changed("2 0 1", "99999999999 0 1"),
+        changed("1 0 2", "1 6 2"),
+        changed("1 0 2", "1 -5 2"),
+        changed("1 0 2", "1 1e12 2"),
+        changed("1 0 2", "2 0 2"),
+        changed("1 0 2", "one 0 2"),
+        trace("9 1\n1 0 1 0 1 4:1\n"),
+        with(good, ",from=\"1s\""),
+        with(good, ",from=\"5ms\",until=\"5ms\""),
+        with(good, ",size_divisor=0"),
+        with(good, ",time_divisor=nan"),
+        with(good, ",coflows=0"),
+        with(&good.replacen("2 5 1", "2 1e9 1", 1), ",time_divisor=0.001"),
+        with(good, ",seed=1"),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
 fn size_tables() {
     let table = |text: &str, dialect: &str| {
         let folder = folder("tables", &[("sizes.csv", text)]);

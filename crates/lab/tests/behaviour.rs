@@ -35,7 +35,7 @@ fn table() {
             let buffer = if ["phost", "pfabric", "fastpass", "ideal"].contains(&name) { "36.864kB" } else { "360kB" };
             let routing = match name {
                 "pase" | "hpcc" => "ecmp",
-                "pdq" | "d3" | "expresspass" => "ecmp_symmetric",
+                "pdq" | "d3" | "expresspass" | "top" => "ecmp_symmetric",
                 "ndp" => "spray_labelled",
                 _ => "spray_round_robin",
             };

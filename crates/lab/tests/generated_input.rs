@@ -263,6 +263,9 @@ fn overrides() {
         "workload.part=[]",
         "workload.kind=mix",
         "workload.kind=trace",
+        "workload.kind=coflow_trace",
+        "workload={kind=\"coflow_synthetic\",coflows=5,load=0.5,size_divisor=1e-9}",
+        "workload={kind=\"coflow_synthetic\",coflows=1000000,load=0.5}",
         "workload.kind=incast",
         "workload.tenant=[{}]",
         "metrics.size_bins=[\"0B\",\"0B\"]",
@@ -352,6 +355,58 @@ fn traces_and_size_tables() {
     }
     println!("{count:?}: {} tables", count.all());
     assert!(count.errors >= 150 && count.results >= 10, "{count:?}");
+}
+
+/// Every word of a trace of coflows is replaced, left out and repeated.
+#[test]
+fn coflow_traces() {
+    let mut count = Count::default();
+    let good = "5 2\n1 0 2 0 1 1 2:0.001\n2 5 1 4 2 1:0.001 3:0.002\n";
+    let words: Vec<&str> = good.split_inclusive([' ', '\n', ':']).collect();
+    let long = "9".repeat(100_000);
+    let mut texts: Vec<String> = vec![
+        String::new(),
+        "\n".repeat(1000),
+        good.repeat(2),
+        good.replace(' ', "\t"),
+        format!("\u{feff}{good}"),
+        "\0".repeat(1000),
+    ];
+    for (index, word) in words.iter().enumerate() {
+        let end = &word[word.len() - 1..];
+        let with = |new: &str| [&words[..index], &[new], &words[index + 1..]].concat().concat();
+        texts.push(with(""));
+        texts.push(with(&word.repeat(2)));
+        for value in [
+            "nan",
+            "inf",
+            "-inf",
+            "1e300",
+            "-1",
+            "0",
+            "1.5",
+            "5000000000",
+            "99999999999999999999",
+            "x",
+            ":",
+            "\u{1b}[2J",
+            "µ",
+            &long,
+        ] {
+            texts.push(with(&format!("{value}{end}")));
+        }
+    }
+    for text in texts {
+        let folder = folder("generated", &[("trace.txt", text.as_bytes())]);
+        let key = "workload={kind=\"coflow_trace\",file=\"trace.txt\"}";
+        count.case(&folder, SWITCH, &[key], &["trace.txt", "--set workload"]);
+    }
+    for bytes in [vec![0xff; 100], (0..=255).collect(), b"5 2\n1 0 \xff".to_vec()] {
+        let folder = folder("generated", &[("trace.txt", &bytes)]);
+        count.case(&folder, SWITCH, &["workload={kind=\"coflow_trace\",file=\"trace.txt\"}"], &["trace.txt", "--set workload"]);
+    }
+    println!("{count:?}: {} traces of coflows", count.all());
+    assert!(count.errors >= 200 && count.results >= 10, "{count:?}");
 }
 
 #[test]

@@ -42,11 +42,7 @@ name = "phost"
 fn attempt(scenario: &str, name: &str) -> Outcome {
     let scenario = Scenario::load(scenario, "scenario.toml", &[format!("transport.name={name}")]);
     let outcome = run(&scenario.unwrap_or_else(|error| panic!("{name}: {error}")), &mut |_, _, _| true);
-    outcome.unwrap_or_else(|error| match error {
-        RunError::Scenario(error) => panic!("{name}: {error}"),
-        RunError::Failed(message) => panic!("{name}: {message}"),
-        RunError::Stopped => panic!("{name}: nobody stopped it"),
-    })
+    outcome.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn transports() -> impl Iterator<Item = &'static str> {
@@ -108,4 +104,62 @@ fn a_host_that_fails() {
             }
         }
     }
+}
+
+/// A node pauses its neighbours from 100 us on.
+fn storm(node: &str, to: &str) -> String {
+    format!(
+        "[fabric.pfc]\n[[fault]]\nkind = \"pause_storm\"\nnode = \"{node}\"\nfrom = \"100us\"\nto = \"{to}\"\nevery = \"100us\"\n"
+    )
+}
+
+/// A broken NIC pauses its link for 4.9 ms or for a second, or a broken switch all its links. Nothing is lost, all flows complete once it is over, and the
+/// results say where it came from.
+#[test]
+fn a_pause_storm_over_a_lossless_fabric() {
+    for (name, _) in catalogue::PAUSABLE {
+        for (node, links, to, frames) in [
+            ("h3", &["l0-h3"][..], "5ms", 50),
+            ("h3", &["l0-h3"], "1s", 10_000),
+            ("s1", &["l0-s1", "l1-s1"], "5ms", 50),
+            ("l1", &["h4-l1", "h5-l1", "h6-l1", "h7-l1", "s0-l1", "s1-l1"], "5ms", 50),
+        ] {
+            let summary = attempt(&[FABRIC, &storm(node, to)].concat(), name).summary;
+            let context = format!("{name}, {node} until {to}");
+            assert_eq!((summary.finished, summary.drops.total), (summary.flows, 0), "{context}");
+            let storms = &summary.pfc.as_ref().expect("flow control is on").storms;
+            let mut paused: Vec<&str> = storms.iter().map(|storm| storm.link.as_str()).collect();
+            paused.sort_unstable();
+            assert_eq!(paused, links, "{context}");
+            // One frame every 100 us, and the last one.
+            assert!(storms.iter().all(|storm| storm.node == node && storm.frames == frames), "{context}: {storms:?}");
+            // All hosts send to h3, so that the memory of its switch fills up. Windows may fit into the memory behind a switch.
+            let behind = storms.iter().flat_map(|storm| storm.behind.as_ref().expect("each flow has one path")).count();
+            assert!(node != "h3" || behind > 0, "{context}: {storms:?}");
+        }
+    }
+}
+
+#[test]
+fn a_pause_storm_needs_flow_control_and_a_node() {
+    let refused = |scenario: &str| {
+        let scenario = Scenario::load(scenario, "scenario.toml", &[]).expect("it fits the schema");
+        match run(&scenario, &mut |_, _, _| true) {
+            Err(RunError::Scenario(error)) => error.to_string(),
+            _ => panic!("it is wrong"),
+        }
+    };
+    let dctcp = FABRIC.replace("phost", "dctcp");
+    let refused = |fault: String| refused(&[dctcp.as_str(), &fault].concat());
+    let message = refused(storm("h3", "5ms").replace("[fabric.pfc]\n", ""));
+    let expected =
+        "fault.0.kind: found \"pause_storm\", but no port obeys pause frames without priority flow control; add [fabric.pfc]";
+    assert!(message.contains(expected), "{message}");
+    let message = refused(storm("h9", "5ms"));
+    assert!(message.contains("fault.0.node: no node is called \"h9\""), "{message}");
+    let message = refused(storm("h3", "100us"));
+    assert!(message.contains("fault.0.to: found 100us; the storm ends after it began at 100us"), "{message}");
+    let twice = storm("h3", "5ms") + &storm("h3", "7ms").replace("[fabric.pfc]\n", "");
+    let message = refused(twice);
+    assert!(message.contains("fault.1.from: found 100us; h3 pauses its neighbours until 5ms already"), "{message}");
 }

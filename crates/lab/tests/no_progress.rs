@@ -1,7 +1,7 @@
 //! A run that makes no progress is stopped and says why; one that only waits is not.
 
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Outcome, RunError, catalogue, run};
+use flowloom_lab::{Outcome, catalogue, run};
 
 const SCENARIO: &str = r#"
 [topology]
@@ -18,11 +18,7 @@ fn attempt(more: &str, overrides: &[&str]) -> Result<Outcome, String> {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let scenario =
         Scenario::load(&format!("{SCENARIO}{more}"), "scenario.toml", &overrides).map_err(|error| error.to_string())?;
-    run(&scenario, &mut |_, _, _| true).map_err(|error| match error {
-        RunError::Scenario(error) => error.to_string(),
-        RunError::Failed(message) => message,
-        RunError::Stopped => panic!("nobody stopped it"),
-    })
+    run(&scenario, &mut |_, _, _| true).map_err(|error| error.to_string())
 }
 
 fn diagnosis(more: &str, overrides: &[&str]) -> String {

@@ -5,16 +5,12 @@ use std::path::PathBuf;
 
 use flowloom_lab::metrics::Lossless;
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Outcome, RunError, run};
+use flowloom_lab::{Outcome, run};
 
 fn attempt_at(path: &str, text: &str, overrides: &[&str]) -> Result<Outcome, String> {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let scenario = Scenario::load(text, path, &overrides).map_err(|error| error.to_string())?;
-    run(&scenario, &mut |_, _, _| true).map_err(|error| match error {
-        RunError::Scenario(error) => error.to_string(),
-        RunError::Failed(message) => message,
-        RunError::Stopped => panic!("nobody stopped it"),
-    })
+    run(&scenario, &mut |_, _, _| true).map_err(|error| error.to_string())
 }
 
 const INCAST: &str = r#"

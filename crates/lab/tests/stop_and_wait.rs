@@ -8,6 +8,7 @@ use flowloom_lab::{Plan, metrics};
 // What the example finds as `crate::…` in the crate of transports.
 use flowloom_transports::{Checked, Conditions, disciplines, quantity, toolkit};
 
+#[allow(dead_code, reason = "the example needs a part of it")]
 #[path = "../../transports/src/trial.rs"]
 mod trial;
 

@@ -1,5 +1,6 @@
 //! `flowloom._native`: the lab, for Python. Arguments and results are plain; see ARCHITECTURE.md, "The native module".
 
+use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use flowloom_core::Time;
 use flowloom_lab::metrics::{Column, columns};
 use flowloom_lab::spec::{Scenario, schema as scenario_schema};
-use flowloom_lab::{Outcome, Progress, catalogue as lab_catalogue};
+use flowloom_lab::{Outcome, Progress, catalogue as lab_catalogue, zero_loss};
 use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -42,6 +43,23 @@ fn check(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>, progres
     Ok(resolved)
 }
 
+/// The most bytes of data that queue at a port of each kind of hop, and what credits of random sizes add, as JSON; `null` if no credits schedule the
+/// data of the scenario's transport, or if there is no bound.
+#[pyfunction]
+fn data_queue_bounds(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
+    let scenario = load(text, path, &overrides)?;
+    let bounds = supervised(py, None, move |_| {
+        let plan = flowloom_lab::Plan::new(&scenario.validate()?)?;
+        Ok(zero_loss::data_queues(&plan).map(|hops| (hops, zero_loss::deviation(&plan))))
+    })?;
+    let bounds = bounds.map_err(|error: flowloom_lab::ScenarioError| ScenarioError::new_err(error.to_string()))?;
+    let json = bounds.map(|(hops, deviation)| {
+        let hops: BTreeMap<String, u64> = hops.into_iter().map(|(hop, bytes)| (hop, bytes.get())).collect();
+        serde_json::json!({ "by_hop": hops, "per_root_of_packets": deviation })
+    });
+    Ok(serde_json::to_string(&json).expect("numbers and names are written as JSON"))
+}
+
 /// Simulates a scenario.
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides, progress=None))]
@@ -55,9 +73,8 @@ fn run<'py>(
     let scenario = load(text, path, &overrides)?;
     match supervised(py, progress.as_ref(), move |progress| flowloom_lab::run(&scenario, progress))? {
         Ok(outcome) => results(py, outcome),
-        Err(flowloom_lab::RunError::Scenario(error)) => Err(ScenarioError::new_err(error.to_string())),
-        Err(flowloom_lab::RunError::Failed(message)) => Err(RunError::new_err(message)),
-        Err(flowloom_lab::RunError::Stopped) => Err(RunError::new_err("the run was stopped")),
+        Err(error @ flowloom_lab::RunError::Scenario(_)) => Err(ScenarioError::new_err(error.to_string())),
+        Err(error) => Err(RunError::new_err(error.to_string())),
     }
 }
 
@@ -160,6 +177,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RunError", module.py().get_type::<RunError>())?;
     module.add("DEBUG_ASSERTIONS", cfg!(debug_assertions))?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(data_queue_bounds, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)

@@ -21,10 +21,13 @@ pub mod pias;
 pub mod quantity;
 pub mod tcp;
 pub mod toolkit;
+pub mod top;
 #[cfg(test)]
 mod trial;
 
 use flowloom_core::{Bytes, Duration, Network, NodeId, Rate, Time, WireProfile};
+
+use disciplines::CreditSchedule;
 
 /// The network and the traffic that a configuration is checked against.
 #[derive(Clone, Copy)]
@@ -39,6 +42,8 @@ pub struct Conditions<'a> {
     pub last_deadline: Option<Time>,
     /// The size of the largest flow; zero if flows are not known in advance.
     pub largest_flow: Bytes,
+    /// The payload of the largest coflow, of which a flow without one is one; zero if flows are not known in advance.
+    pub largest_coflow: Bytes,
 }
 
 impl Conditions<'_> {
@@ -46,6 +51,11 @@ impl Conditions<'_> {
     fn host_rates(&self) -> [Rate; 2] {
         let rates = || (0..self.network.hosts() as u32).map(|host| self.network.host_rate(NodeId(host)));
         [rates().min(), rates().max()].map(Option::unwrap_or_default)
+    }
+
+    /// Checks something at both of these rates.
+    fn check_at_host_rates<T>(&self, check: impl FnMut(Rate) -> Result<T, String>) -> Result<(), String> {
+        self.host_rates().into_iter().map(check).try_for_each(|checked| checked.map(drop))
     }
 }
 
@@ -85,6 +95,13 @@ pub trait Checked {
         let _ = conditions;
         Duration::ZERO
     }
+    /// How ports limit the credits that schedule all data of this transport, if it has such credits. The lab then shows how long queues of data can
+    /// become ([`disciplines::data_queue_bounds`]), and checks it after each run. Signals, which nobody schedules, are packets of class 0
+    /// without payload.
+    fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
+        let _ = wire;
+        None
+    }
     /// The configuration to run with, if some keys follow from the network and from the sizes of the workload's flows. `sizes` takes time,
     /// so only configurations that need the sizes call it. It returns nothing if the workload has no flows.
     fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Self>
@@ -120,17 +137,29 @@ fn check_deadline(key: &str, last: Option<Time>) -> Result<(), String> {
     }
 }
 
-/// Lists all transports: calls the macro `$apply` with their types. A new transport takes a folder and two lines in this file: its
-/// module, and its type in this list.
+/// Calls the macro `$apply` with the types of the TCP family and those that follow.
+#[doc(hidden)]
 #[macro_export]
-macro_rules! for_each_transport {
-    ($apply:ident) => {
+macro_rules! with_tcp_family {
+    ($apply:ident, $($others:tt)*) => {
         $apply! {
             $crate::tcp::Tcp,
             $crate::tcp::Dctcp,
             $crate::tcp::D2tcp,
             $crate::tcp::L2dct,
             $crate::tcp::EcnStar,
+            $($others)*
+        }
+    };
+}
+
+/// Lists all transports: calls the macro `$apply` with their types. A new transport takes a folder and two lines in this file: its
+/// module, and its type in this list.
+#[macro_export]
+macro_rules! for_each_transport {
+    ($apply:ident) => {
+        $crate::with_tcp_family! {
+            $apply,
             $crate::pias::Pias,
             $crate::las::Las,
             $crate::pase::Pase,
@@ -141,6 +170,7 @@ macro_rules! for_each_transport {
             $crate::pdq::Pdq,
             $crate::d3::D3,
             $crate::expresspass::ExpressPass,
+            $crate::top::Top,
             $crate::homa::Homa,
             $crate::hpcc::Hpcc,
         }
@@ -152,13 +182,20 @@ macro_rules! for_each_transport {
 #[macro_export]
 macro_rules! for_each_pausable_transport {
     ($apply:ident) => {
-        $apply! {
-            $crate::tcp::Tcp,
-            $crate::tcp::Dctcp,
-            $crate::tcp::D2tcp,
-            $crate::tcp::L2dct,
-            $crate::tcp::EcnStar,
+        $crate::with_tcp_family! {
+            $apply,
             $crate::hpcc::Hpcc,
+        }
+    };
+}
+
+/// Lists the transports whose data is scheduled by credits: calls the macro `$apply` with their types. Each has a [`Checked::credit_schedule`], and the
+/// lab compares their queues of data with the bounds that follow. A transport that is not listed costs nothing to compile.
+#[macro_export]
+macro_rules! for_each_credit_transport {
+    ($apply:ident) => {
+        $apply! {
+            $crate::expresspass::ExpressPass,
         }
     };
 }

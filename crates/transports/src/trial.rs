@@ -1,9 +1,9 @@
-//! Properties that every scheme must have, for the schemes' tests.
+//! Properties that every scheme must have, and what the schemes' tests have in common.
 
 use std::fmt::Debug;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Time, Transport, Wire};
-use flowloom_fabric::pair::{Faults, Pair, PairSetup};
+use flowloom_core::{Bytes, Coflow, Duration, Flow, FlowId, NodeId, Packet, Rate, Time, Transport, Wire};
+use flowloom_fabric::pair::{Fate, Faults, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,7 +25,7 @@ pub fn trials() -> impl Strategy<Value = Trial> {
     let faults = (0.0..0.3, 0.0..0.2, 0.0..0.3);
     (flows, faults, any::<u64>(), prop::sample::select(vec![1_u64, 10, 40])).prop_map(
         |(flows, (loss, duplicate, reorder), seed, gbps)| Trial {
-            flows: (0..).zip(flows).map(|(id, ends)| flow(id, ends)).collect(),
+            flows: (0..).zip(flows).map(|(id, ends)| drawn(id, ends)).collect(),
             faults: Faults { loss, duplicate, reorder, late: Duration::from_us(100) },
             seed,
             rate: Rate::from_gbps(gbps),
@@ -33,18 +33,29 @@ pub fn trials() -> impl Strategy<Value = Trial> {
     )
 }
 
-fn flow(id: u32, (src, hop, size, start_us): (u32, u32, u64, u64)) -> Flow {
+fn drawn(id: u32, (src, hop, size, start_us): (u32, u32, u64, u64)) -> Flow {
     let start = Time::ZERO + Duration::from_us(start_us);
-    Flow {
-        id: FlowId(id),
-        src: NodeId(src),
-        dst: NodeId((src + hop) % 4),
-        size: Bytes::new(size),
-        start,
-        deadline: id.is_multiple_of(2).then(|| start + Duration::from_ms(1)),
-        tenant: (id % 3) as u16,
-        coflow: None,
-        background: false,
+    let deadline = id.is_multiple_of(2).then(|| start + Duration::from_ms(1));
+    let coflow =
+        (!id.is_multiple_of(3)).then(|| Coflow { number: id % 3, size: Bytes::new(20_000 * u64::from(id % 3)), start });
+    Flow { tenant: (id % 3) as u16, coflow, ..flow(id, src, (src + hop) % 4, size, start, deadline) }
+}
+
+/// A flow of `size` bytes.
+pub fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time, deadline: Option<Time>) -> Flow {
+    let (src, dst, size) = (NodeId(src), NodeId(dst), Bytes::new(size));
+    Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None, background: false }
+}
+
+/// Loses the packets for which `is_lost` holds, for the first `count` of them.
+pub fn lose<H>(count: u32, is_lost: impl Fn(&Packet<H>) -> bool + Send + 'static) -> impl FnMut(&SentPacket<H>) -> Fate + Send {
+    let mut left = count;
+    move |sent| {
+        if left == 0 || !is_lost(&sent.packet) {
+            return Fate::Pass;
+        }
+        left -= 1;
+        Fate::Drop
     }
 }
 

@@ -94,6 +94,12 @@ def _judge(values: Sequence[Value], band: Band, what: str, measured: str | None 
     return Outcome(verdict, measured, f"{what} {band}", decisive.span)
 
 
+def _judge_one(span: Span, values: Sequence[Value], band: Band, what: str) -> Outcome:
+    """Judge one number that follows from the values of several points."""
+    measured = f"{span}, of {summarise(values)}" if len(values) > 1 else None
+    return _judge([Value(span, "")] if values else [], band, what, measured)
+
+
 def _paired(a: Sequence[float], b: Sequence[float], combine: Callable[[float, float], float]) -> list[float]:
     """Combine two metrics seed by seed."""
     return [combine(x, y) for x, y in zip(a, b, strict=True)]
@@ -170,10 +176,24 @@ def best_ratio(
 ) -> Outcome:
     """Check that the smallest of the ratios of `of` to `to` lies in the band, for claims such as "up to 20 % less"."""
     values = _spans(grid, _ratios(grid, metric, of, to, where))
-    what = f"least {metric} of {_named(of)} / {_named(to)}"
     best = smallest(v.span for v in values)
-    measured = f"{best}, of {summarise(values)}" if len(values) > 1 else None
-    return _judge([Value(best, "")] if values else [], Band(at_least, at_most), what, measured)
+    return _judge_one(best, values, Band(at_least, at_most), f"least {metric} of {_named(of)} / {_named(to)}")
+
+
+def mean_ratio(
+    grid: Measured,
+    *,
+    metric: str,
+    of: Where,
+    to: Where,
+    where: Where | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> Outcome:
+    """Check that the mean of the ratios of `of` to `to` over all points lies in the band: "20 % less on average"."""
+    ratios = _ratios(grid, metric, of, to, where)
+    mean = Span.of([math.fsum(of_seed) / len(of_seed) for of_seed in zip(*(samples for _, samples in ratios), strict=True)])
+    return _judge_one(mean, _spans(grid, ratios), Band(at_least, at_most), f"mean {metric} of {_named(of)} / {_named(to)}")
 
 
 def peak(grid: Measured, *, metric: str, of: Where, to: Where, at: Where, where: Where | None = None) -> Outcome:
@@ -401,7 +421,20 @@ def _named(where: Where) -> str:
 
 KINDS: dict[str, Callable[..., Outcome]] = {
     f.__name__: f
-    for f in (level, ratio, best_ratio, peak, spread, order, same_order, trend, ratio_trend, growth, quantiles_below)
+    for f in (
+        level,
+        ratio,
+        best_ratio,
+        mean_ratio,
+        peak,
+        spread,
+        order,
+        same_order,
+        trend,
+        ratio_trend,
+        growth,
+        quantiles_below,
+    )
 }
 
 

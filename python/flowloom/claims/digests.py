@@ -32,7 +32,7 @@ from flowloom.scenario import Scenario, engine_id, named_files
 
 _VERSION = 1
 """The version of the digests' definition. A higher number makes every entry of the ledger stale."""
-_AMOUNTS = {"flows": 1000, "requests": 50}
+_AMOUNTS = {"flows": 1000, "requests": 50, "coflows": 20}
 """Keys of a workload that set its length, with their maximum in a probe."""
 _SMALL = {"racks": 2, "hosts_per_rack": 6}
 """The maximum size of a probe's fabric. With fewer hosts, the same number of packets covers more of each flow."""
@@ -233,7 +233,7 @@ def merged(scenario: Scenario) -> Table:
 
 
 def _less(table: Table) -> Table:
-    """Return a scenario with at most as many flows and requests as a probe may have."""
+    """Return a scenario with at most as many flows, requests and coflows as a probe may have."""
     return table | {"workload": _cut(table.get("workload", {}))}
 
 
@@ -246,7 +246,7 @@ def _cut(part: Any) -> Any:
 
 
 def amounts(part: Any, path: str = "") -> Iterator[tuple[str, int]]:
-    """Return the numbers of flows and requests of a workload, each with the path of its key."""
+    """Return the numbers of flows, requests and coflows of a workload, each with the path of its key."""
     entries = enumerate(part) if isinstance(part, list) else part.items() if isinstance(part, Mapping) else ()
     for key, value in entries:
         if key in _AMOUNTS and isinstance(value, int):

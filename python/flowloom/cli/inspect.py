@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flowloom.cli import common
+
+if TYPE_CHECKING:
+    from flowloom.scenario import Scenario
 
 
 def register(app: typer.Typer) -> None:
@@ -102,9 +105,28 @@ def show(
     elif name.endswith(".toml"):
         from flowloom.scenario import Scenario
 
-        typer.echo(Scenario.of(Path(name)).resolve().rstrip())
+        scenario = Scenario.of(Path(name))
+        typer.echo(scenario.resolve().rstrip())
+        _show_data_queues(scenario)
     else:
         raise ScenarioError(f'unknown name "{shown(name)}": {suggestion(name, found)}; `flowloom list` prints all names')
+
+
+def _show_data_queues(scenario: Scenario) -> None:
+    """Print how long queues of data can become, as comments below the scenario, where credits schedule all data."""
+    from flowloom.metrics import size
+
+    if (bounds := scenario.data_queue_bounds()) is None:
+        return
+    typer.echo(
+        "\n# The most data that can queue at one port by the routes and the limits of credits, besides what waits for signals:"
+    )
+    width = max(map(len, bounds["by_hop"]))
+    for hop, bytes_ in bounds["by_hop"].items():
+        typer.echo(f"#   {hop:<{width}}  {size(bytes_)}")
+    if per_root := bounds["per_root_of_packets"]:
+        root = "the square root of the number of packets that queue without a break"
+        typer.echo(f"# Credits of random sizes add {size(round(per_root))} times {root}.")
 
 
 def _show_transport(entry: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flowloom import toml
 from flowloom.cli import common
 from flowloom.cli.common import Force, Jobs, Json, Set
 
@@ -85,7 +86,8 @@ def print_figure(figure: Figure) -> None:
     for axis in figure.axes:
         typer.echo(f"  {axis.name} ({axis.key or 'set by rules'}): {', '.join(axis.labels)}")
     for tune in figure.tunes:
-        typer.echo(f"  tuned to minimise {tune.minimise}: {', '.join(tune.keys)}")
+        once = f" once at {toml.value(tune.at)}" if tune.at else ""
+        typer.echo(f"  tuned{once} to minimise {tune.minimise}: {', '.join(tune.keys)}")
     for name, scale in figure.scales.items():
         more = f" (up to {scale.seeds_max} while a claim is undecided)" if scale.seeds_max > scale.seeds else ""
         typer.echo(f"  scale {name}: {len(points(figure.axes))} points, {scale.seeds} seed(s){more}")

@@ -19,7 +19,7 @@ _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0}
 def core_seconds(figure: Figure, scale: str) -> float | None:
     """Estimate the time of all runs of a figure, in seconds on one core, from the ledger; None if it was never run.
 
-    If only another scale was run, its time is scaled by the ratio of seeds, and of flows, requests or simulated seconds.
+    If only another scale was run, its time is scaled by the ratio of seeds, and of flows, requests, coflows or time.
     """
     known = {at: run for at, run in ledger.runs_of(figure).items() if at in figure.scales}
     if scale not in figure.scales or not known:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ from flowloom import diagnosis, distributions, metrics, toml
 from flowloom._native import ScenarioError
 from flowloom.distributions import Distribution, Quantity
 from flowloom.engine import simulate
-from flowloom.figures.schema import Axis, Figure, Panel, Where
+from flowloom.figures.schema import Axis, Figure, Panel, Tune, Where
 from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Job
 from flowloom.results import Results
@@ -22,6 +24,10 @@ from flowloom.words import suggestion
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+TRIAL_SEED = 1001
+"""The seed of the runs that select parameters for a whole figure. No point of a figure has it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,15 +52,25 @@ class Setting:
     minimise: str
     question: Any
     """A scenario, or the arguments of a tool."""
+    trial: bool = False
+    """Whether this only selects parameters, and is not a point of the figure."""
 
 
-def settings(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None) -> Iterator[Setting]:
+Chosen = dict[tuple[str, ...], dict[str, Any]]
+"""The parameters that trials selected, by the point without the axes of the tuning's `at`."""
+
+
+def settings(
+    figure: Figure, scale: str, changes: Mapping[str, Any] | None = None, chosen: Chosen | None = None
+) -> Iterator[Setting]:
     """Return what is run at every point of a figure. The scenarios are not checked yet.
 
     Args:
         figure: The figure.
         scale: `quick`, `full`, or another scale of the file.
         changes: Scenario keys that take precedence over those of the figure.
+        chosen: The parameters that trials selected. Without it, the trials are part of the settings, and the points that
+            depend on them have the parameters of the scenario.
 
     Raises:
         ScenarioError: The figure has no such scale, its base scenario cannot be read, or a change would override an axis.
@@ -73,11 +89,17 @@ def settings(figure: Figure, scale: str, changes: Mapping[str, Any] | None = Non
             if matches(point, rule.when):
                 keys |= rule.keys
         keys |= {axis.key: point[axis.name] for axis in figure.axes if axis.key}
-        for tuning, minimise in _tunings(figure, point):
-            yield Setting(point, tuning, minimise, base.set({**keys, **tuning, **(changes or {})}))
+        for tuning, minimise, trial in _tunings(figure, point, chosen):
+            yield Setting(point, tuning, minimise, base.set({**keys, **tuning, **(changes or {})}), trial)
 
 
-def plan(figure: Figure, scale: str, seeds: int | None = None, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
+def plan(
+    figure: Figure,
+    scale: str,
+    seeds: int | None = None,
+    changes: Mapping[str, Any] | None = None,
+    chosen: Chosen | None = None,
+) -> list[PlannedRun]:
     """Return every run of a figure, and check all scenarios.
 
     Args:
@@ -85,17 +107,41 @@ def plan(figure: Figure, scale: str, seeds: int | None = None, changes: Mapping[
         scale: Its scale.
         seeds: The number of seeds, instead of the scale's.
         changes: Scenario keys that take precedence over those of the figure.
+        chosen: The parameters that trials selected, from `choose`.
 
     Raises:
         ScenarioError: A scenario is not valid, or the figure has no such scale.
     """
+    found = [setting for setting in settings(figure, scale, changes, chosen) if not setting.trial]
+    return _planned(figure, found, range(1, (seeds or figure.scales[scale].seeds) + 1))
+
+
+def trials(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
+    """Return the runs that select parameters for a whole figure, and check their scenarios.
+
+    Raises:
+        ScenarioError: A scenario is not valid, or the figure has no such scale.
+    """
+    return _planned(figure, [setting for setting in settings(figure, scale, changes) if setting.trial], [TRIAL_SEED])
+
+
+def choose(figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> Chosen:
+    """Return the parameters with the smallest mean over the trials, for each combination of the axes outside `at`."""
+    groups: dict[tuple[str, ...], list[PlannedRun]] = {}
+    for run in runs:
+        tune = _tune(figure, run.point)
+        assert tune is not None
+        groups.setdefault(_group(figure, tune, run.point), []).append(run)
+    return {group: _least(candidates, made)[0].tuning for group, candidates in groups.items()}
+
+
+def _planned(figure: Figure, found: Sequence[Setting], seeds: Sequence[int]) -> list[PlannedRun]:
     _, run = question(figure)
     runs = []
-    for at in settings(figure, scale, changes):
-        for seed in range(1, (seeds or figure.scales[scale].seeds) + 1):
-            label = ", ".join([name(figure.axes, at.point), *map(str, at.tuning.values()), f"seed {seed}"])
-            asked = at.question if figure.tool else at.question.set({"run.seed": seed})
-            runs.append(PlannedRun(at.point, seed, at.tuning, at.minimise, Job.of(label, asked, run)))
+    for at, seed in itertools.product(found, seeds):
+        words = ["trial"] * at.trial + [name(figure.axes, at.point), *map(str, at.tuning.values()), f"seed {seed}"]
+        asked = at.question if figure.tool else at.question.set({"run.seed": seed})
+        runs.append(PlannedRun(at.point, seed, at.tuning, at.minimise, Job.of(", ".join(words), asked, run)))
     return runs
 
 
@@ -107,13 +153,41 @@ def question(figure: Figure) -> tuple[Any, Callable[..., Results]]:
     return empty(), answer
 
 
-def _tunings(figure: Figure, point: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    for tune in figure.tunes:
-        if matches(point, tune.when):
+def _tunings(figure: Figure, point: Mapping[str, Any], chosen: Chosen | None) -> Iterator[tuple[dict[str, Any], str, bool]]:
+    """Return the parameters that are run at a point, each with the metric that selects one, and whether it is a trial."""
+    tune = _tune(figure, point)
+    if tune is None:
+        yield {}, "", False
+    elif tune.at and chosen is not None:
+        yield chosen[_group(figure, tune, point)], "", False
+    else:
+        if tune.at:
+            yield {}, "", False
+        if matches(point, tune.at):
             for values in itertools.product(*tune.keys.values()):
-                yield dict(zip(tune.keys, values, strict=True)), tune.minimise
-            return
-    yield {}, ""
+                yield dict(zip(tune.keys, values, strict=True)), tune.minimise, bool(tune.at)
+
+
+def _tune(figure: Figure, point: Mapping[str, Any]) -> Tune | None:
+    return next((tune for tune in figure.tunes if matches(point, tune.when)), None)
+
+
+def _group(figure: Figure, tune: Tune, point: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the points that share a tuning have in common."""
+    return tuple(toml.value(point[axis.name]) for axis in figure.axes if axis.name not in tune.at)
+
+
+def _least(runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> list[PlannedRun]:
+    """Return the runs of the tuning with the smallest mean."""
+    tried: dict[str, list[PlannedRun]] = {}
+    for run in runs:
+        tried.setdefault(toml.value(run.tuning), []).append(run)
+
+    def cost(candidates: list[PlannedRun]) -> float:
+        mean = estimate([metrics.evaluate(run.minimise, made[run.job.key].summary) for run in candidates]).mean
+        return mean if mean == mean else float("inf")
+
+    return min(tried.values(), key=cost) if len(tried) > 1 else list(runs)
 
 
 def points(axes: Sequence[Axis]) -> list[dict[str, Any]]:
@@ -139,35 +213,25 @@ def name(axes: Sequence[Axis], point: Mapping[str, Any]) -> str:
 class Grid:
     """The numbers of a figure, for checks and plots. Of several tunings of a point, only the best one counts."""
 
-    def __init__(self, figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> None:
-        """Combine the planned runs with their results by key."""
+    def __init__(
+        self, figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Results], tried: Sequence[PlannedRun] = ()
+    ) -> None:
+        """Combine the planned runs, and the trials, with their results by key."""
         self.figure = figure
         self.runs = list(runs)
+        self.tried = list(tried)
         self.made = made
         self._at: dict[tuple[str, ...], list[PlannedRun]] = {}
         for run in runs:
             self._at.setdefault(self._place(run.point), []).append(run)
-        self._chosen = {place: self._best(candidates) for place, candidates in self._at.items()}
+        self._chosen = {place: _least(candidates, made) for place, candidates in self._at.items()}
 
     def _place(self, point: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(toml.value(point[axis.name]) for axis in self.figure.axes)
 
-    def _best(self, runs: list[PlannedRun]) -> list[PlannedRun]:
-        tried: dict[str, list[PlannedRun]] = {}
-        for run in runs:
-            tried.setdefault(toml.value(run.tuning), []).append(run)
-        if len(tried) == 1:
-            return runs
-
-        def cost(candidates: list[PlannedRun]) -> float:
-            mean = estimate([metrics.evaluate(r.minimise, self.made[r.job.key].summary) for r in candidates]).mean
-            return mean if mean == mean else float("inf")
-
-        return min(tried.values(), key=cost)
-
     def chosen(self, run: PlannedRun) -> bool:
         """Return whether the figure shows a run."""
-        return run in self._chosen[self._place(run.point)]
+        return run.seed != TRIAL_SEED and run in self._chosen[self._place(run.point)]
 
     def points(self, where: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
         """Return the grid's points in a selection, in the order of the axes."""
@@ -191,11 +255,24 @@ class Grid:
 
     def drawn(self, panel: Panel, metric: str, point: Mapping[str, Any]) -> Estimate:
         """Return what a panel draws of a metric at a point: its mean, or that of its ratio to the panel's `to`, by seed."""
+        here = self._averaged(panel, metric, point)
         if not panel.to:
-            return self.estimate(metric, point)
+            return estimate(here)
         other = {axis: values[0] for axis, values in panel.to.items()}
-        ratios = paired_ratios(self.samples(metric, point), self.samples(metric, {**point, **other}))
+        ratios = paired_ratios(here, self._averaged(panel, metric, {**point, **other}))
         return estimate([1 - ratio for ratio in ratios] if panel.reduction else ratios)
+
+    def _averaged(self, panel: Panel, metric: str, point: Mapping[str, Any]) -> list[float]:
+        """Return a metric for each seed: its mean over the axes that the panel averages over."""
+        if not panel.over:
+            return self.samples(metric, point)
+        axes = [self.figure.axis(name) for name in panel.over]
+        places = itertools.product(*(panel.shown(axis) for axis in axes))
+        by_place = [self.samples(metric, {**point, **dict(zip(panel.over, place, strict=True))}) for place in places]
+        by_seed = list(zip(*by_place, strict=True))
+        if panel.mean == "arithmetic":
+            return [statistics.fmean(values) for values in by_seed]
+        return [statistics.geometric_mean(values) if min(values) > 0 else math.nan for values in by_seed]
 
     def _values(self, quantity: Quantity, point: Mapping[str, Any]) -> list[NDArray[np.float64]]:
         """Return a quantity's values for each seed. Flow tables are not kept in memory, where those of all runs may not fit."""
@@ -230,7 +307,7 @@ class Grid:
     def rows(self, expressions: Sequence[str]) -> list[dict[str, Any]]:
         """Return a row per run: its point, seed, key, tuning, whether the figure shows it, the metrics and the warnings."""
         rows = []
-        for run in self.runs:
+        for run in [*self.runs, *self.tried]:
             point = _cells(run.point)
             extra: dict[str, Any] = {"seed": run.seed, "run": run.job.key}
             if self.figure.tunes:
@@ -285,6 +362,6 @@ def with_flows(figure: Figure) -> list[Where]:
 
 def expressions(figure: Figure) -> list[str]:
     """Return every metric that a figure draws or checks, each once."""
-    drawn = [m.expression for panel in figure.panels if panel.kind in ("bars", "lines") for m in panel.y]
+    drawn = [m.expression for panel in figure.panels if panel.kind in ("bars", "lines", "table") for m in panel.y]
     asked = [c.parameters["metric"] for claim in figure.claims for c in claim.checks if "metric" in c.parameters]
     return list(dict.fromkeys(drawn + asked))

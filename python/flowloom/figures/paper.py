@@ -13,11 +13,12 @@ from flowloom.claims import digests, ledger
 from flowloom.claims.digests import Digests
 from flowloom.claims.intervals import UNDECIDED
 from flowloom.figures.catalogue import keeps_ledger
-from flowloom.figures.grid import Grid, expressions, matches, plan, with_flows
+from flowloom.figures.grid import Grid, choose, expressions, matches, plan, trials, with_flows
 from flowloom.figures.schema import Figure
 from flowloom.jobs import Store, run_jobs
 from flowloom.outputs import Output
 from flowloom.progress import Reporter
+from flowloom.results import Results
 
 
 class Outcome(NamedTuple):
@@ -86,20 +87,25 @@ def _run(
 ) -> Outcome:
     from flowloom.plots.figure import draw
 
-    planned = plan(figure, scale, changes=changes)
     # The digests are computed before the runs, since the scenarios may be edited during hours of simulation.
     now = {} if changes or not figure.claims else digests.today([(figure, scale)])
+    tried = trials(figure, scale, changes)
+    made: dict[str, Results] = {}
+    if tried:
+        made = run_jobs([run.job for run in tried], executor=executor, workers=workers, store=Store(runs), reporter=reporter)
+    chosen = choose(figure, tried, made)
     seeds, seeds_max = figure.scales[scale].seeds, figure.scales[scale].seeds_max
+    planned = plan(figure, scale, seeds, changes, chosen)
     while True:
         store = Store(runs, flows={run.job.key for run in planned if any(matches(run.point, w) for w in with_flows(figure))})
-        made = run_jobs([run.job for run in planned], executor=executor, workers=workers, store=store, reporter=reporter)
-        grid = Grid(figure, planned, made)
+        made |= run_jobs([run.job for run in planned], executor=executor, workers=workers, store=store, reporter=reporter)
+        grid = Grid(figure, planned, made, tried)
         claims = {claim.id: ledger.evaluate(claim, grid) for claim in figure.claims}
         if seeds >= seeds_max or all(found["verdict"] != UNDECIDED for found in claims.values()):
             break
         # Seeds are doubled instead of added one by one, since every look at an interval adds a chance of a wrong verdict.
         seeds = min(2 * seeds, seeds_max)
-        planned = plan(figure, scale, seeds, changes)
+        planned = plan(figure, scale, seeds, changes, chosen)
     tree = provenance.tree()
     today = now.get((figure.name, scale))
     about = {

@@ -12,6 +12,7 @@ from flowloom._native import ScenarioError
 from flowloom.claims import checks
 from flowloom.distributions import Quantity
 from flowloom.figures.schema import (
+    MEANS,
     METRIC_AXIS,
     Axis,
     Check,
@@ -32,8 +33,9 @@ _OF_EVERY_PANEL = (
     "kind", "x", "series", "facet", "where", "title", "x_label", "y_label", "log_x", "log_y", "y_min", "y_max", "percent",
 )  # fmt: skip
 _PANEL_KINDS = {
-    "bars": ("y", "to", "reduction"),
-    "lines": ("y", "to", "reduction", "x_min", "x_max"),
+    "bars": ("y", "to", "reduction", "over", "mean"),
+    "lines": ("y", "to", "reduction", "over", "mean", "x_min", "x_max"),
+    "table": ("y", "to", "reduction", "over", "mean"),
     "course": ("y", "course", "x_min", "x_max"),
     "cdf": ("sizes", "x_min", "x_max"),
 }
@@ -64,6 +66,8 @@ def read_all(paths: Sequence[Path]) -> tuple[list[Figure], list[str]]:
 class _Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.inherited: list[dict[str, Any]] = []
+        """Rules and tunings of another figure. They may select values that this figure's axes do not have."""
         try:
             self.text = path.read_text(encoding="utf-8")
             self.table = tomllib.loads(self.text)
@@ -76,7 +80,11 @@ class _Reader:
             scales = {**inherited.get("scale", {}), **self.table.get("scale", {})}
             # A figure inherits runs, but not drawings and claims.
             inherited = {k: v for k, v in inherited.items() if k not in ("panel", "claim", "notes")}
-            self.table = {**inherited, **self.table, "scale": scales}
+            if (metric := self.table.pop("minimise", None)) is not None:
+                inherited["tune"] = [{**tune, "minimise": metric} for tune in inherited.get("tune", [])]
+            self.inherited = [*inherited.get("set", []), *inherited.get("tune", [])]
+            rules = [*self.table.get("set", inherited.get("set", [])), *self.table.pop("add", [])]
+            self.table = {**inherited, **self.table, "scale": scales, "set": rules}
         self.axes: list[Axis] = []
 
     def fail(self, key: str, message: str) -> ScenarioError:
@@ -127,8 +135,8 @@ class _Reader:
             scenario=self.path.with_name(self.optional(self.table, "scenario", str, "default.toml")),
             tool=self.tool(),
             axes=self.axes,
-            rules=[self.rule(entry, "[[set]]") for entry in self.tables("set")],
-            tunes=[self.tune(entry) for entry in self.tables("tune")],
+            rules=[self.rule(entry, "[[set]]") for entry in self.applicable("set")],
+            tunes=[self.tune(entry) for entry in self.applicable("tune")],
             scales={name: self.scale(name, entry) for name, entry in scales.items()},
             panels=[self.panel(entry) for entry in self.tables("panel")],
             claims=[self.claim(entry) for entry in self.tables("claim")],
@@ -149,6 +157,21 @@ class _Reader:
     def tables(self, key: str) -> list[dict[str, Any]]:
         entries = self.optional(self.table, key, list, [])
         return [self.typed(entry, dict, key) for entry in entries]
+
+    def applicable(self, key: str) -> list[dict[str, Any]]:
+        """Return rules or tunings. Those that are inherited are limited to the values that this figure's axes have."""
+        values = {axis.name: axis.values for axis in self.axes}
+        found = []
+        for entry in self.tables(key):
+            when = {
+                name: [value for value in (wanted if isinstance(wanted, list) else [wanted]) if value in values.get(name, [])]
+                for name, wanted in entry.get("when", {}).items()
+            }
+            if not any(entry is other for other in self.inherited):
+                found.append(entry)
+            elif all(when.values()):
+                found.append({**entry, "when": when})
+        return found
 
     def axis(self, entry: dict[str, Any]) -> Axis:
         self.known(entry, ("name", "key", "values", "labels", "title"), "[[axis]]")
@@ -179,11 +202,11 @@ class _Reader:
         return Rule(self.where(entry, "when"), self.take(entry, "keys", dict, place))
 
     def tune(self, entry: dict[str, Any]) -> Tune:
-        self.known(entry, ("when", "minimise", "keys"), "[[tune]]")
+        self.known(entry, ("when", "at", "minimise", "keys"), "[[tune]]")
         keys = self.take(entry, "keys", dict, "[[tune]]")
         for key, values in keys.items():
             self.typed(values, list, key)
-        return Tune(self.where(entry, "when"), self.take(entry, "minimise", str, "[[tune]]"), keys)
+        return Tune(self.where(entry, "when"), self.where(entry, "at"), self.take(entry, "minimise", str, "[[tune]]"), keys)
 
     def scale(self, name: str, entry: Any) -> Scale:
         place = f"[scale.{name}]"
@@ -212,7 +235,8 @@ class _Reader:
         y = [] if kind == "cdf" else self.measures(self.take(entry, "y", (str, list), "[[panel]]"))
         several = len(y) > 1
         # In a panel of kind `course`, x is a column of the recorded series, and in one of kind `cdf` an expression.
-        x = self.axis_name(entry, "x", None, several) if kind in ("bars", "lines") else self.take(entry, "x", str, "[[panel]]")
+        free = kind in ("course", "cdf")
+        x = self.take(entry, "x", str, "[[panel]]") if free else self.axis_name(entry, "x", None, several)
         if x is None:
             raise self.fail("panel", "[[panel]] needs `x`")
         quantity = self.quantity(entry, "x", x) if kind == "cdf" else None
@@ -235,6 +259,8 @@ class _Reader:
             quantity=quantity,
             to=to,
             reduction=reduction,
+            over=self.over(entry),
+            mean=self.mean(entry),
             log_x=self.optional(entry, "log_x", bool, False),
             log_y=self.optional(entry, "log_y", bool, False),
             x_min=self.optional(entry, "x_min", number, None),
@@ -247,6 +273,23 @@ class _Reader:
             if not found.shown(axis):
                 raise self.fail("to", f"nothing is left to draw: the panel selects no other value of {axis.name}")
         return found
+
+    def over(self, entry: Mapping[str, Any]) -> list[str]:
+        """Read the axes over whose values a panel averages."""
+        found = []
+        for name in self.optional(entry, "over", list, []):
+            axis = self.axis_name({"over": name}, "over", None, False)
+            if name in (entry.get("x"), entry.get("series", "transport"), entry.get("facet")):
+                raise self.fail("over", f"the panel shows axis {name}, so it cannot average over it")
+            found.append(str(axis))
+        return found
+
+    def mean(self, entry: Mapping[str, Any]) -> str:
+        """Read which mean is taken over axes."""
+        name: str = self.optional(entry, "mean", str, MEANS[0])
+        if name not in MEANS:
+            raise self.fail("mean", f'unknown mean "{name}": {suggestion(name, MEANS)}')
+        return name
 
     def to(self, entry: Mapping[str, Any]) -> Where:
         """Read the point that others are compared with, one value of each axis."""

@@ -11,6 +11,8 @@ from flowloom.distributions import Quantity
 METRIC_AXIS = "metric"
 """The additional axis of a panel with several metrics."""
 
+MEANS = ("geometric", "arithmetic")
+
 Where = dict[str, list[Any]]
 """A selection of points: axis names, each with its allowed values. An empty one selects every point."""
 
@@ -44,6 +46,8 @@ class Tune:
     """Parameters with several values to try at the points that `when` selects; the figure shows the best combination."""
 
     when: Where
+    at: Where
+    """If not empty, trials at these points select one combination for all points that differ only in these axes."""
     minimise: str
     keys: dict[str, list[Any]]
 
@@ -88,6 +92,10 @@ class Panel:
     """The point that y is divided by, one value of each axis; without it, y itself is drawn. The point is not drawn."""
     reduction: bool
     """Whether 1 minus the ratio is drawn instead of the ratio."""
+    over: list[str]
+    """The axes over whose values y is averaged."""
+    mean: str
+    """Which mean that is: one of `MEANS`."""
     log_x: bool
     log_y: bool
     x_min: float | None
@@ -149,6 +157,6 @@ class Figure:
         return next(axis for axis in self.axes if axis.name == name)
 
     def selected(self, panel: Panel) -> Where:
-        """Return the points that a panel draws. Of an axis that it does not show, that is the first value only."""
-        drawn = (panel.x, panel.series, panel.facet)
+        """Return the points that a panel draws. Of an axis that it does not use, that is the first value only."""
+        drawn = (panel.x, panel.series, panel.facet, *panel.over)
         return {axis.name: panel.shown(axis)[: None if axis.name in drawn else 1] for axis in self.axes}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flowloom.distributions import STEPS
 from flowloom.figures.grid import Grid
 from flowloom.figures.schema import METRIC_AXIS, Axis, Panel
-from flowloom.plots import bars, style
+from flowloom.plots import bars, style, tables
 from flowloom.stats import Estimate
 
 if TYPE_CHECKING:
@@ -38,13 +38,17 @@ def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
     frames = [frame for panel in grid.figure.panels for frame in _frames(grid, panel)]
     across = min(len(frames), 3)
     down = math.ceil(len(frames) / across)
-    drawing = style.canvas(max(4.2 * across, 5.6), 3.5 * down + 0.8)
+    high = max(_height(grid, frame) for frame in frames)
+    drawing = style.canvas(max(4.2 * across, 5.6), high * down + 0.8)
     axes = drawing.subplots(down, across, squeeze=False)
     handles: dict[str, Any] = {}
     for spot, frame in zip(axes.flat, frames, strict=False):
-        kind = {"bars": _bars, "lines": _lines, "course": _course, "cdf": _cdf}[frame.panel.kind]
+        kind = {"bars": _bars, "lines": _lines, "table": _table, "course": _course, "cdf": _cdf}[frame.panel.kind]
         drawn = kind(grid, frame, spot)
         handles |= drawn.handles
+        if frame.panel.kind == "table":
+            spot.set_title(" · ".join(filter(None, (frame.title, _y_label(grid, frame.panel)))))
+            continue
         spot.set_ylabel(_y_label(grid, frame.panel))
         _finish(frame, spot, drawn.least)
     for spare in list(axes.flat)[len(frames):]:  # fmt: skip
@@ -60,6 +64,12 @@ def _frames(grid: Grid, panel: Panel) -> list[_Frame]:
     axis = grid.figure.axis(panel.facet)
     values = panel.shown(axis)
     return [_Frame(panel, " · ".join(filter(None, (panel.title, _name(axis, v)))), {panel.facet: v}) for v in values]
+
+
+def _height(grid: Grid, frame: _Frame) -> float:
+    """Return how many inches a set of axes needs from top to bottom."""
+    rows = len(_values(grid, frame, frame.panel.series)) if frame.panel.kind == "table" else 0
+    return max(3.5, 0.36 * rows + 0.6)
 
 
 def _values(grid: Grid, frame: _Frame, name: str) -> list[Any]:
@@ -146,6 +156,18 @@ def _lines(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
         spot.set_xticks(at, [_label(grid, frame, panel.x, x) for x in xs])
     spot.set_xlabel(grid.figure.axis(panel.x).title)
     return _Drawn(handles, least)
+
+
+def _table(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
+    panel = frame.panel
+    columns = _values(grid, frame, panel.x)
+    rows = []
+    for member, look in _looks(grid, frame):
+        found = [_estimate(grid, frame, {panel.x: x, panel.series: member}) for x in columns]
+        spread = [None if e.half_width is None else e.half_width * _scale(frame) for e in found]
+        rows.append(tables.Row(look.label, [e.mean * _scale(frame) for e in found], spread))
+    tables.draw(spot, rows, [_label(grid, frame, panel.x, x) for x in columns])
+    return _Drawn({}, 0.0)
 
 
 def _quantity(value: Any) -> float | None:

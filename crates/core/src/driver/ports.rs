@@ -191,7 +191,10 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
 
     /// Adds the port of the link whose index is the number of ports so far.
     pub fn push(&mut self, discipline: P, number: PortNumber, rate: Rate, line: K::Line, books: K::Books) {
-        let (serve_at, queued_packets, blocked) = (Time::MAX, 0, false);
+        let (serve_at, queued_packets, blocked) = (discipline.first_service(), 0, false);
+        if serve_at < Time::MAX {
+            self.link_layer.schedule_service(LinkId(self.egress_ports.len() as u32), serve_at);
+        }
         self.egress_ports.push(EgressPort { serve_at, queued_packets, number, blocked, line, discipline, rate, books });
     }
 

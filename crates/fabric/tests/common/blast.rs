@@ -11,7 +11,7 @@ use flowloom_core::{
 };
 
 /// The kind of a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Kind {
     /// Part of a flow of this size.
     Data(Bytes),
@@ -20,10 +20,11 @@ pub enum Kind {
     /// The payload of the packet at this offset was cut off and must be sent again.
     Nack(Bytes),
     /// A packet of the test's own scheme.
+    #[default]
     Other,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header<X> {
     pub kind: Kind,
     pub extra: X,

@@ -30,7 +30,7 @@ where
 {
     let memory = Memory::PerPort(Bytes::new(100_000));
     let flows = vec![flow(0, 0, 1, 20 * 1460, Time::ZERO), flow(1, 2, 0, 8 * 1460, other)];
-    let setting = Setting { transport: (), pfc, memory };
+    let setting = Setting { transport: (), pfc, memory, storms: Vec::new() };
     let setup = SimSetup { memory, ..setup(network(delay)) };
     let (report, log) = watch::<OverPfc<Blast<S>>, Log<_>>(&setting, setup, flows, Log::default());
     (drops(&report), log)
@@ -101,7 +101,7 @@ fn a_paused_class_does_not_hold_back_another() {
     let pfc = Pfc { xoff: bytes(3000), hysteresis: bytes(1500), ..Pfc::default() };
     let with_class = |flow: Flow| Flow { tenant: 1, ..flow };
     let flows = [flow(0, 0, 1, 20 * 1460, Time::ZERO), flow(1, 2, 0, 8 * 1460, ns(20_000))].map(with_class).to_vec();
-    let setting = Setting { transport: (), pfc, memory };
+    let setting = Setting { transport: (), pfc, memory, storms: Vec::new() };
     let setup = SimSetup { memory, ..setup(network(Duration::from_ns(200))) };
     let (report, log) = watch::<OverPfc<Blast<TwoClasses>>, Log<_>>(&setting, setup, flows, Log::default());
     assert_eq!(left(&log, LinkId(0))[4..6], [4_800_000, 37_667_200]);

@@ -69,7 +69,7 @@ fn dctcp_loses_nothing_over_pfc_and_much_without() {
         let transport = tcp::Config::default();
         let without = lossless::<Dctcp>(&transport, network.clone(), memory, flows.clone());
         assert!(drops(&without) > 100, "{memory:?}: {}", drops(&without));
-        let setting = Setting { transport, pfc: Pfc::default(), memory };
+        let setting = Setting { transport, memory, ..Setting::default() };
         let with = lossless::<OverPfc<Dctcp>>(&setting, network.clone(), memory, flows);
         assert_lossless(&with, &format!("{memory:?}"));
         assert!(with.records.iter().all(|record| record.timeouts == 0 || record.dropped_bytes == 0));

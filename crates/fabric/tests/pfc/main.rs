@@ -23,7 +23,7 @@ type Greedy = OverPfc<Blast<Plain>>;
 type GreedyQueued = OverPfc<Blast<PlainQueued>>;
 
 fn setting(pfc: Pfc, memory: Memory) -> Setting<()> {
-    Setting { transport: (), pfc, memory }
+    Setting { transport: (), pfc, memory, storms: Vec::new() }
 }
 
 fn drops(report: &Report) -> u64 {

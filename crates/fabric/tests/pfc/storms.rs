@@ -1,78 +1,79 @@
-//! Hosts that pause their links for ever, and pause frames that are lost.
+//! Nodes that pause their neighbours without need, and pause frames that are lost.
 
-use flowloom_core::{
-    Bytes, Dequeue, Discipline, DropReason, Duration, Ecn, Flow, FlowId, Memory, NodeId, Packet, PacketId, PortCall, Time,
-    topology,
-};
-use flowloom_fabric::{Aim, AimedFault, Fault, PacketKind, Sim, SimSetup};
-use flowloom_transports::disciplines::DropTail;
-use flowloom_transports::pfc::{Pfc, PfcPort, Setting};
+use flowloom_core::{Bytes, DropReason, Duration, Flow, LinkId, Memory, NodeId, Time, topology};
+use flowloom_fabric::{Aim, AimedFault, Fault, PacketKind, Report, SimSetup};
+use flowloom_transports::pfc::{NOBODY, Pfc, Setting, Storm, stopped_by};
 use flowloom_transports::tcp::{self, Dctcp};
 
-use crate::common::blast::{Header, Kind};
-use crate::common::networks::{Dice, HOP_DELAY, STORE, flow, gbps, in_order, setup, watch_aimed};
-use crate::{Greedy, OverPfc, drops, setting};
+use crate::common::networks::{Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, ps, setup, watch, watch_aimed};
+use crate::common::watch::Log;
+use crate::{Greedy, GreedyQueued, OverPfc, drops, setting};
 
-type Inner = PfcPort<DropTail>;
-
-/// The port of a host that stops all classes of its link before it sends anything else, and never lets them go on.
-struct Stormy {
-    inner: Inner,
-    storms: bool,
+fn storm(node: u32, from: Time, to: Time, every: Duration) -> Storm {
+    Storm { node: NodeId(node), from, to, every }
 }
 
-impl Discipline<Header<()>> for Stormy {
-    type Shared = <Inner as Discipline<Header<()>>>::Shared;
-    fn enqueue(&mut self, call: &mut PortCall<'_, Header<()>, Self::Shared>, packet: PacketId) {
-        self.inner.enqueue(call, packet);
-    }
-    fn dequeue(&mut self, call: &mut PortCall<'_, Header<()>, Self::Shared>) -> Dequeue {
-        if !std::mem::take(&mut self.storms) {
-            return self.inner.dequeue(call);
-        }
-        Dequeue::Packet(call.pool.insert(Packet {
-            flow: FlowId(0),
-            src: NodeId(2),
-            dst: NodeId::LINK,
-            size_bytes: 84,
-            payload_bytes: 0,
-            class: 0,
-            ecn: Ecn::NotCapable,
-            retransmission: false,
-            corrupt: false,
-            offset: Bytes::new(u64::MAX), // all classes, and bits that mean nothing
-            header: Header { kind: Kind::Other, extra: () },
-        }))
-    }
-    fn handle_link_frame(&mut self, call: &mut PortCall<'_, Header<()>, Self::Shared>, packet: PacketId) {
-        self.inner.handle_link_frame(call, packet);
-    }
+fn ended(report: &Report) -> Vec<bool> {
+    report.records.iter().map(|record| record.acknowledged < Time::MAX).collect()
 }
 
-/// Host 2 stops its link with its first packet. Flows to it stop, and a flow of the same host stops behind them; others end, and nothing is lost.
+/// By hand: host 1 has nothing to send, so its frames leave when they are due. The first one is obeyed 67.2 ns, 200 ns and 614.4 ns later, at 10.8816 us;
+/// the leave at 20 us is obeyed at 20.2672 us. Packet k of host 0 comes to the switch at 1.4 + 1.2 k and leaves at once, until packet 8 finds its
+/// port paused at 11 us.
 #[test]
-fn a_host_that_pauses_for_ever_stops_those_that_send_to_it() {
+fn frames_leave_when_they_are_due_and_the_link_goes_on_after_the_last() {
+    let memory = Memory::PerPort(Bytes::new(100_000));
+    let setup = SimSetup { memory, ..setup(topology::single_switch(2, gbps(10), HOP_DELAY, STORE)) };
+    let storms =
+        vec![storm(1, ns(10_000), ns(20_000), Duration::from_us(4)), storm(1, ns(21_000), ns(21_001), Duration::from_us(4))];
+    let flows = vec![flow(0, 0, 1, 20 * 1460, Time::ZERO)];
+    let setting = Setting { storms, ..setting(Pfc::default(), memory) };
+    let (report, log) = watch::<Greedy, Log<_>>(&setting, setup.clone(), flows.clone(), Log::default());
+    let uplink = LinkId(2);
+    let frames: Vec<_> = log.on(uplink).filter_map(|(at, packet)| Some((at, stopped_by(packet)?.0, packet.flow))).collect();
+    // The second storm ends before its first frame has left.
+    let expected = [(10_000_000, 1), (14_000_000, 1), (18_000_000, 1), (20_000_000, 0), (21_000_000, 1), (21_067_200, 0)];
+    assert_eq!(frames, expected.map(|(at, stopped)| (ps(at), stopped, NOBODY)));
+    let left: Vec<u64> = log.on(uplink.reverse()).map(|(at, _)| at.as_ps()).collect();
+    let expected = (0..8).map(|k| 1_400_000 + 1_200_000 * k).chain((0..12).map(|k| 20_267_200 + 1_200_000 * k));
+    assert_eq!(left, expected.collect::<Vec<u64>>());
+    assert!(ended(&report)[0] && drops(&report) == 0);
+    // A storm that is over before it can be obeyed changes nothing, nor does the kind of the NIC.
+    let short = Setting { storms: setting.storms[1..].to_vec(), ..setting.clone() };
+    let (calm, _) = watch::<GreedyQueued, Log<_>>(&short, setup, flows, Log::default());
+    assert_eq!(calm.records[0].received, ns(2 * 200 + 21 * 1_200));
+}
+
+/// Host 2 stops its link with its first packet. Flows to it stop, and a flow of the same host stops behind them; others end, and nothing is lost. When
+/// the storm ends, all do.
+#[test]
+fn a_host_that_pauses_its_link_stops_those_that_send_to_it() {
     let memory = Memory::PerPort(Bytes::new(20_000));
-    let network = topology::single_switch(5, gbps(10), HOP_DELAY, STORE);
     let size = 1_000_000;
     let flows: Vec<Flow> = [(0, 2), (2, 3), (0, 3), (4, 3)]
         .into_iter()
         .zip(0..)
         .map(|((src, dst), id)| flow(id, src, dst, size, Time::ZERO))
         .collect();
-    let setup = SimSetup { memory, ..setup(network) };
-    let mut sim = Sim::<Greedy, Stormy, ()>::with_ports(&setting(Pfc::default(), memory), setup, flows, (), |inner, site| {
-        Stormy { inner, storms: site.network.link(site.link).from == NodeId(2) }
-    });
-    while sim.step(1 << 20) {}
-    let (report, ()) = sim.finish().expect("conservation");
-    let ended: Vec<bool> = report.records.iter().map(|record| record.acknowledged < Time::MAX).collect();
+    let after = |time_limit| {
+        let network = topology::single_switch(5, gbps(10), HOP_DELAY, STORE);
+        let setup = SimSetup { memory, time_limit, ..setup(network) };
+        let storms = vec![storm(2, Time::ZERO, ns(500_000_000), Duration::from_us(500))];
+        let setting = Setting { storms, ..setting(Pfc::default(), memory) };
+        let (report, ()) = watch::<Greedy, ()>(&setting, setup, flows.clone(), ());
+        assert_eq!(drops(&report), 0);
+        report
+    };
+    let report = after(ns(499_000_000));
     // The answer to host 2's own flow waits at its stopped link, so host 2 does not know that all was delivered.
-    assert_eq!(ended, [false, false, false, true]);
+    assert_eq!(ended(&report), [false, false, false, true]);
     assert_eq!(report.records[1].delivered_bytes, size);
-    assert_eq!(drops(&report), 0);
     // What host 0 could send before the switch was full: its port's memory of 20 kB, and less than 200 packets at once.
     assert!(report.records[0].delivered_bytes < 20_000);
+    let report = after(Time::MAX);
+    assert_eq!(ended(&report), [true; 4]);
+    // Two flows of host 0, one after the other, were left, and no more.
+    assert!(report.end < ns(500_000_000 + 2_000_000), "{}", report.end);
 }
 
 /// Pause frames are lost on the way to two hosts, and so are acknowledgements, which TCP survives. Packets overflow where a stop was lost, and a link stays stopped where the
@@ -82,7 +83,7 @@ fn lost_pause_frames_break_nothing_but_flows() {
     let memory = Memory::PerPort(Bytes::new(9_000));
     let network = topology::single_switch(6, gbps(10), HOP_DELAY, STORE);
     let flows: Vec<Flow> = (0..5).map(|host| flow(host, host, 5, 300_000, Time::ZERO)).collect();
-    let setting = Setting { transport: tcp::Config::default(), pfc: Pfc::default(), memory };
+    let setting = Setting { transport: tcp::Config::default(), memory, ..Setting::default() };
     let (mut overflows, mut stuck) = (0, 0);
     for seed in 0..20 {
         let setup = SimSetup { memory, seed, time_limit: Time::from_ps(2_000_000_000_000), ..setup(network.clone()) };
@@ -121,7 +122,7 @@ fn flows_survive_every_fault_that_spares_pause_frames() {
         let flows = in_order(flows.collect());
         let down = Fault::Down(Time::ZERO + Duration::from_us(100), Time::ZERO + Duration::from_us(400));
         let faults = |link: u32| random.into_iter().map(data).chain(link.is_multiple_of(7).then(|| down.into())).collect();
-        let setting = Setting { transport: tcp::Config::default(), pfc: Pfc::default(), memory };
+        let setting = Setting { transport: tcp::Config::default(), memory, ..Setting::default() };
         let setup = SimSetup { memory, seed, ..setup(network.clone()) };
         let (report, ()) = watch_aimed::<OverPfc<Dctcp>, ()>(&setting, setup, flows, (), faults);
         assert!(report.records.iter().all(|record| record.acknowledged < Time::MAX), "{seed}");
@@ -130,5 +131,33 @@ fn flows_survive_every_fault_that_spares_pause_frames() {
             struck(DropReason::Lost) > 0 && struck(DropReason::Corrupted) > 0 && struck(DropReason::LinkDown) > 0,
             "{seed}"
         );
+    }
+}
+
+/// Hosts and switches pause their neighbours at random, also while others do and while data is lost. Everything ends.
+#[test]
+fn flows_survive_storms_of_any_node() {
+    let network = topology::leaf_spine(3, 3, 2, gbps(10), gbps(10), HOP_DELAY, STORE);
+    for seed in 0..12 {
+        let memory = Memory::PerPort(Bytes::new(if seed % 2 == 0 { 12_000 } else { 40_000 }));
+        let mut dice = Dice::new(seed);
+        let mut time = |most: u64| Duration::from_ns(1 + dice.below(most));
+        let storms = (0..14).filter_map(|node| {
+            let from = Time::ZERO + time(300_000);
+            (time(3) < Duration::from_ns(3)).then(|| storm(node, from, from + time(2_000_000), time(100_000)))
+        });
+        let setting = Setting { transport: tcp::Config::default(), memory, storms: storms.collect(), ..Setting::default() };
+        let flows = (0..40).map(|_| {
+            let src = dice.below(9);
+            let (dst, size) = ((src + 1 + dice.below(8)) % 9, 1 + dice.below(200_000));
+            flow(0, src as u32, dst as u32, size, Time::ZERO + Duration::from_ns(dice.below(300_000)))
+        });
+        let flows = in_order(flows.collect());
+        let loss = AimedFault { fault: Fault::Loss(0.01), aim: Aim { packets: PacketKind::Data, flow: None } };
+        let setup = SimSetup { memory, seed, ..setup(network.clone()) };
+        let (report, ()) = watch_aimed::<OverPfc<Dctcp>, ()>(&setting, setup, flows, (), |_| vec![loss]);
+        assert!(ended(&report).iter().all(|ended| *ended), "{seed}: {:?}", setting.storms);
+        let overflows: u64 = report.ports.iter().map(|port| port.dropped_packets[DropReason::Overflow as usize]).sum();
+        assert_eq!(overflows, 0, "{seed}");
     }
 }

@@ -15,3 +15,4 @@ mod phost;
 mod pias;
 mod survival;
 mod tcp;
+mod top;

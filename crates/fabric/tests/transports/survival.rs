@@ -17,6 +17,7 @@ use flowloom_transports::phost::PHost;
 use flowloom_transports::pias::{self, Pias};
 use flowloom_transports::tcp::controllers::Kind;
 use flowloom_transports::tcp::{self, D2tcp, Dctcp, EcnStar, L2dct, Tcp};
+use flowloom_transports::top::{self, Priority, SwitchForm, Top};
 use proptest::prelude::*;
 
 use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, watch_faulty};
@@ -126,7 +127,10 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     survives::<Ndp>(&Default::default(), labelled, flows.clone(), &faults).expect("ndp");
     let symmetric = SimSetup { routing: Routing::EcmpSymmetric, ..setup.clone() };
     survives::<Pdq>(&Default::default(), symmetric.clone(), flows.clone(), &faults).expect("pdq");
-    survives::<ExpressPass>(&Default::default(), symmetric, flows.clone(), &faults).expect("expresspass");
+    survives::<ExpressPass>(&Default::default(), symmetric.clone(), flows.clone(), &faults).expect("expresspass");
+    for setup in [&setup, &symmetric] {
+        survives::<Top>(&Default::default(), setup.clone(), flows.clone(), &faults).expect("top");
+    }
     let one_path = SimSetup { routing: Routing::Ecmp, ..setup.clone() };
     survives::<D3>(&Default::default(), one_path.clone(), flows.clone(), &faults).expect("d3");
     survives::<Hpcc>(&Default::default(), one_path.clone(), flows.clone(), &faults).expect("hpcc");
@@ -207,6 +211,17 @@ proptest! {
         let setup = SimSetup { routing: Routing::EcmpSymmetric, ..setup };
         let config = expresspass::Config { feedback, early_stop, ..expresspass::Config::default() };
         survives::<ExpressPass>(&config, setup, flows, &faults)?;
+    }
+
+    #[test]
+    fn top_on_small_networks_with_every_fault(
+        (setup, flows, faults) in small_network(),
+        switch in prop::sample::select(vec![SwitchForm::Hypothetical, SwitchForm::Ideal, SwitchForm::Remedy]),
+        priority in prop::sample::select(vec![Priority::Size, Priority::Remaining, Priority::Attained]),
+        unscheduled in 0_u32..9,
+    ) {
+        let unscheduled = if priority == Priority::Attained { 0 } else { unscheduled };
+        survives::<Top>(&top::Config { switch, priority, unscheduled, ..top::Config::default() }, setup, flows, &faults)?;
     }
 
     #[test]

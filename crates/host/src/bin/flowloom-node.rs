@@ -127,7 +127,14 @@ where
     let cluster = Cluster::new(options.addresses.clone(), options.profile)?;
     let (network, wire, buffer) = (cluster.network(), cluster.wire::<T>()?, options.profile.nic_buffer);
     config
-        .check_under(&Conditions { network: &network, wire, buffer, last_deadline: None, largest_flow: Bytes::ZERO })
+        .check_under(&Conditions {
+            network: &network,
+            wire,
+            buffer,
+            last_deadline: None,
+            largest_flow: Bytes::ZERO,
+            largest_coflow: Bytes::ZERO,
+        })
         .map_err(invalid)?;
     let place = options.addresses.get(options.me.index()).copied();
     let place =

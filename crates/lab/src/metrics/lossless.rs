@@ -25,6 +25,21 @@ pub struct Lossless {
     pub victims: Option<usize>,
     /// The victims with the most packets that waited, 20 at most.
     pub worst_victims: Vec<VictimFlow>,
+    /// The links that were paused for no packet, although the node at their end was not out of memory: pause storms of broken NICs.
+    pub storms: Vec<StormOrigin>,
+}
+
+/// A link that the node at its end paused without need.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct StormOrigin {
+    /// The node that sent the pause frames.
+    pub node: String,
+    /// The link that it paused.
+    pub link: String,
+    /// How many frames it sent for no packet.
+    pub frames: u64,
+    /// The other links most of whose pauses are traced back to this one. `None` where packets of one flow take different paths.
+    pub behind: Option<Vec<String>>,
 }
 
 /// One direction of a link that was paused.
@@ -58,7 +73,8 @@ const EXAMPLES: usize = 20;
 impl Lossless {
     /// The results of a run, given what happened to each link.
     pub(crate) fn of(report: &Report, links: &[LinkPauses], paths: &Paths) -> Lossless {
-        let victims = Blocking::of(report, links, paths).map(|blocking| blocking.victims());
+        let blocking = Blocking::of(report, links, paths);
+        let victims = blocking.as_ref().map(Blocking::victims);
         let by_link: BTreeMap<_, _> = (0..)
             .map(LinkId)
             .zip(links)
@@ -72,6 +88,7 @@ impl Lossless {
             by_link,
             victims: victims.as_deref().map(flows),
             worst_victims: victims.map(|victims| worst(victims, report)).unwrap_or_default(),
+            storms: storms(report, links, blocking.as_ref()),
         }
     }
 }
@@ -91,6 +108,21 @@ fn worst(mut victims: Vec<Victim>, report: &Report) -> Vec<VictimFlow> {
         packets: victim.packets,
     };
     victims.iter().take(EXAMPLES).map(named).collect()
+}
+
+fn storms(report: &Report, links: &[LinkPauses], blocking: Option<&Blocking<'_>>) -> Vec<StormOrigin> {
+    let name = |link: LinkId| report.network.link_name(link);
+    let origins = blocking.map(Blocking::origin_of_each);
+    let origin = |(link, paused): (LinkId, &LinkPauses)| StormOrigin {
+        node: report.network.node(report.network.link(link).to).name.clone(),
+        link: name(link),
+        frames: paused.needless_frames,
+        behind: origins.as_ref().map(|origins| {
+            let behind = origins.iter().filter(|(other, origin)| **other != link && **origin == link);
+            behind.map(|(other, _)| name(*other)).collect()
+        }),
+    };
+    (0..).map(LinkId).zip(links).filter(|(_, paused)| paused.needless_frames > 0).map(origin).collect()
 }
 
 impl PausedLink {

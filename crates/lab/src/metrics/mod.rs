@@ -3,6 +3,7 @@
 
 mod lossless;
 mod ports;
+mod requests;
 mod stats;
 mod summary;
 mod table;
@@ -16,10 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::ideal::UnloadedTimes;
 
-pub use lossless::{Lossless, PausedLink, VictimFlow};
+pub use lossless::{Lossless, PausedLink, StormOrigin, VictimFlow};
 pub use ports::{Drops, HopQueue, HopUtilisation};
+pub use requests::{RequestClass, Requests};
 pub use stats::{Stats, mean, percentile};
-pub use summary::{Background, ControlMessages, Distribution, Gaps, Requests, RunInfo, SizeBin, Summary, Tenant, TierMessages};
+pub use summary::{Background, ControlMessages, Distribution, Gaps, RunInfo, SizeBin, Summary, Tenant, TierMessages};
 pub use table::{Column, columns};
 
 /// Which event ends a flow.

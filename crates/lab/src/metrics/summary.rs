@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::iter;
 
-use flowloom_core::{Bytes, Duration, NodeId, Time};
+use flowloom_core::{Bytes, Duration, NodeId, Time, WireProfile};
 use flowloom_fabric::{CLASSES, ControlCounters, Report};
 use serde::Serialize;
 
 use super::ports::Hops;
+use super::requests::{Judge, Requests};
 use super::{Drops, HopQueue, HopUtilisation, Lossless, Row, Stats, mean};
 use crate::record::GapTotals;
+use crate::workload::CoflowWorkload;
 
 /// What a summary says of a run that the report of the simulator does not know.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,6 +28,10 @@ pub struct RunInfo<'a> {
     pub gaps: Option<GapTotals>,
     /// What priority flow control did, if the run had it.
     pub lossless: Option<Lossless>,
+    /// How many bytes packets take on a link.
+    pub wire: WireProfile,
+    /// How the workloads of coflows were made, if there are any.
+    pub coflow_workloads: &'a [CoflowWorkload],
 }
 
 /// Statistics over all finished flows, and over those of each size bin.
@@ -52,18 +58,6 @@ pub struct SizeBin {
     /// The statistics over the finished flows.
     #[serde(flatten)]
     pub stats: Stats,
-}
-
-/// Requests (coflows): sets of flows that are of use only together.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Requests {
-    /// How many there are.
-    pub count: usize,
-    /// How many of these have every flow finished.
-    pub finished: usize,
-    /// The request completion time of finished requests, in microseconds: from the first flow's start to the last flow's finish, plus
-    /// the request's delay (pHost, §4.3).
-    pub completion_us: Stats,
 }
 
 /// The results of one tenant.
@@ -222,6 +216,8 @@ pub struct Summary {
     pub packet_hops: u64,
     /// Requests, if any flow belongs to one.
     pub requests: Option<Requests>,
+    /// How the workloads of coflows were made, if there are any.
+    pub coflow_workloads: Vec<CoflowWorkload>,
     /// The results of each tenant, by its number.
     pub tenants: BTreeMap<u16, Tenant>,
     /// When the last event was handled, in seconds.
@@ -246,6 +242,7 @@ impl Summary {
         let deadlines: Vec<f64> = rows.iter().filter_map(Row::on_time).map(|met| if met { 1.0 } else { 0.0 }).collect();
         let all: Vec<&Row> = rows.iter().collect();
         let fct = spread(&all, size_bins, fct_us);
+        let judge = Judge::new(report, rows, run);
         let goodput_gbps = goodput(rows.iter(), span, hosts);
         let rates: Vec<f64> =
             (0..hosts as u32).map(|host| report.network.host_rate(NodeId(host)).as_bps() as f64 / 1e9).collect();
@@ -279,8 +276,9 @@ impl Summary {
             data_packets: report.data_packets,
             sent_by_class: hops.sent_by_class(),
             packet_hops: report.packet_hops,
-            requests: requests(&all),
-            tenants: tenants(rows, size_bins, report.end, hosts),
+            requests: judge.requests(&all),
+            coflow_workloads: run.coflow_workloads.to_vec(),
+            tenants: tenants(rows, size_bins, report.end, hosts, &judge),
             sim_s: report.end.as_secs_f64(),
             wall_s: run.wall_s,
             peak_rss_mb: run.peak_rss_mb,
@@ -377,21 +375,7 @@ fn spread(rows: &[&Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> D
     Distribution { all: Stats::of(rows.iter().filter_map(|row| of(row)).collect()), by_size: by_size.collect() }
 }
 
-fn requests(rows: &[&Row]) -> Option<Requests> {
-    let delay = rows.first().map_or(Duration::ZERO, |row| row.request_delay);
-    let mut spans: BTreeMap<u32, (Time, Option<Time>)> = BTreeMap::new();
-    for row in rows {
-        let Some(request) = row.flow.coflow else { continue };
-        let (start, finish) = spans.entry(request).or_insert((row.flow.start, row.finish));
-        *start = row.flow.start.min(*start);
-        *finish = row.finish.zip(*finish).map(|(a, b)| a.max(b));
-    }
-    let complete = |(start, finish): &(Time, Option<Time>)| finish.map(|finish| (finish - *start + delay).as_us_f64());
-    let times: Vec<f64> = spans.values().filter_map(complete).collect();
-    (!spans.is_empty()).then(|| Requests { count: spans.len(), finished: times.len(), completion_us: Stats::of(times) })
-}
-
-fn tenants(rows: &[Row], size_bins: &[Bytes], end: Time, hosts: usize) -> BTreeMap<u16, Tenant> {
+fn tenants(rows: &[Row], size_bins: &[Bytes], end: Time, hosts: usize, judge: &Judge<'_>) -> BTreeMap<u16, Tenant> {
     let mut members: BTreeMap<u16, Vec<&Row>> = BTreeMap::new();
     for row in rows {
         members.entry(row.flow.tenant).or_default().push(row);
@@ -407,7 +391,7 @@ fn tenants(rows: &[Row], size_bins: &[Bytes], end: Time, hosts: usize) -> BTreeM
             fct_us: spread(&rows, size_bins, fct_us),
             timeouts: total(&rows, |row| row.timeouts),
             second_timeouts: total(&rows, |row| row.second_timeouts),
-            requests: requests(&rows),
+            requests: judge.requests(&rows),
         }
     };
     members.into_iter().map(|(tenant, rows)| (tenant, summarise(rows))).collect()

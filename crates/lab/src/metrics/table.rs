@@ -39,7 +39,7 @@ pub fn columns(rows: &[Row]) -> Vec<(&'static str, Column)> {
         ("slowdown", Column::F64(column(rows, |row| row.slowdown().unwrap_or(f64::NAN)))),
         ("deadline", Column::F64(column(rows, |row| seconds(row.flow.deadline)))),
         ("tenant", Column::U16(column(rows, |row| row.flow.tenant))),
-        ("coflow", Column::I64(column(rows, |row| row.flow.coflow.map_or(-1, i64::from)))),
+        ("coflow", Column::I64(column(rows, |row| row.flow.coflow.map_or(-1, |coflow| coflow.number.into())))),
         ("retransmissions", Column::U32(column(rows, |row| row.retransmissions))),
         ("timeouts", Column::U32(column(rows, |row| row.timeouts))),
         ("aborted", Column::Word(column(rows, |row| row.aborted.map_or("", |abort| abort.reason.name())))),

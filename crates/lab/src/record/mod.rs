@@ -4,11 +4,11 @@ mod gaps;
 mod pauses;
 mod pending;
 
-use flowloom_core::{Event, Flow, LinkId, NodeId, Packet, Time};
-use flowloom_fabric::Observer;
+use flowloom_core::{DropReason, Event, Flow, LinkId, NodeId, Packet, Time};
+use flowloom_fabric::{DataQueue, DataQueues, Observer};
 
 pub use gaps::{GapTotals, Gaps};
-pub use pauses::{LinkPauses, OfLossless, Pauses};
+pub use pauses::{LinkPauses, Pauses};
 pub use pending::Pending;
 
 /// Columns of one length that belong together: one file in `series`.
@@ -29,6 +29,8 @@ pub struct Recorded {
     pub gaps: Option<GapTotals>,
     /// What priority flow control did to each directed link, by its index, if the run had it.
     pub pauses: Option<Vec<LinkPauses>>,
+    /// The queues of data at each directed link's port, by its index, if they have limits.
+    pub data_queues: Option<Vec<DataQueue>>,
 }
 
 /// A recorder that is called for each packet at each hop, or `()`. It is a type parameter of [`Recording`], so that it costs nothing when off.
@@ -39,6 +41,21 @@ pub trait AtEachHop<H>: Observer<H> {
 
 impl<H> AtEachHop<H> for () {
     fn add_to(self, _: &mut Recorded, _: Time) {}
+}
+
+impl<H, A: AtEachHop<H>> AtEachHop<H> for Option<A> {
+    fn add_to(self, recorded: &mut Recorded, end: Time) {
+        if let Some(recorder) = self {
+            recorder.add_to(recorded, end);
+        }
+    }
+}
+
+impl<H, A: AtEachHop<H>, B: AtEachHop<H>> AtEachHop<H> for (A, B) {
+    fn add_to(self, recorded: &mut Recorded, end: Time) {
+        self.0.add_to(recorded, end);
+        self.1.add_to(recorded, end);
+    }
 }
 
 impl<H> Observer<H> for Gaps {
@@ -60,6 +77,12 @@ impl<H> Observer<H> for Gaps {
 impl<H> AtEachHop<H> for Gaps {
     fn add_to(self, recorded: &mut Recorded, end: Time) {
         recorded.gaps = Some(self.into_totals(end));
+    }
+}
+
+impl<H> AtEachHop<H> for DataQueues {
+    fn add_to(self, recorded: &mut Recorded, _: Time) {
+        recorded.data_queues = Some(self.queues);
     }
 }
 
@@ -107,6 +130,10 @@ impl<H, G: Observer<H>> Observer<H> for Recording<G> {
     #[inline]
     fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
         self.at_each_hop.packet_sent(now, link, packet);
+    }
+    #[inline]
+    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
+        self.at_each_hop.packet_dropped(now, link, packet, why);
     }
     #[inline]
     fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {

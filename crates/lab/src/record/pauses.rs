@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, Network, NodeId, Packet, Time};
+use flowloom_core::{Duration, FlowId, LinkId, Network, Packet, Time};
 use flowloom_fabric::Observer;
 use flowloom_transports::disciplines::{ClassSet, MOST_CLASSES};
-use flowloom_transports::pfc::stopped_by;
+use flowloom_transports::pfc::{NOBODY, stopped_by};
 
-use super::{AtEachHop, Gaps, Recorded};
+use super::{AtEachHop, Recorded};
 
 /// What pause frames did to one direction of a link.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -16,6 +16,10 @@ pub struct LinkPauses {
     pub frames: u64,
     /// Of these, frames that stopped a class which could be sent before. Frames that were damaged on their way do not count.
     pub stops: u64,
+    /// Frames that were sent for no packet: the node at the link's end pauses it without need.
+    pub needless_frames: u64,
+    /// Of the stops, those for no packet.
+    pub needless_stops: u64,
     /// How long each class was paused.
     pub paused: [Duration; MOST_CLASSES],
     /// The classes that were paused when the run ended.
@@ -64,6 +68,7 @@ impl Pauses {
         let line = self.network.link(link);
         let arrives = now + line.rate.transmit_time(packet.size()) + line.delay;
         paused.frames += 1;
+        paused.needless_frames += u64::from(packet.flow == NOBODY);
         if packet.corrupt || stopped == paused.standing {
             return;
         }
@@ -72,7 +77,10 @@ impl Pauses {
                 (false, true) => {
                     paused.since[class] = arrives + self.reaction;
                     paused.stops += 1;
-                    *paused.causes.entry(packet.flow).or_default() += 1;
+                    match packet.flow {
+                        NOBODY => paused.needless_stops += 1,
+                        flow => *paused.causes.entry(flow).or_default() += 1,
+                    }
                 }
                 (true, false) => paused.paused[class] += arrives.saturating_since(paused.since[class]),
                 _ => {}
@@ -109,42 +117,8 @@ impl<H> Observer<H> for Pauses {
     }
 }
 
-/// All that a run over priority flow control records at each hop. Gaps are an option here instead of a type, so that each transport is compiled once.
-#[derive(Clone, Debug)]
-pub struct OfLossless {
-    /// What flow control does.
-    pub pauses: Pauses,
-    /// The gaps at receivers, if the scenario asks for them.
-    pub gaps: Option<Gaps>,
-}
-
-impl<H> Observer<H> for OfLossless {
-    fn flow_opened(&mut self, now: Time, flow: &Flow) {
-        if let Some(gaps) = &mut self.gaps {
-            Observer::<H>::flow_opened(gaps, now, flow);
-        }
-    }
-    #[inline]
-    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
-        self.pauses.packet_queued(now, link, packet, queued_bytes);
-    }
-    #[inline]
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
-        self.pauses.packet_sent(now, link, packet);
-        if let Some(gaps) = &mut self.gaps {
-            gaps.packet_sent(now, link, packet);
-        }
-    }
-    fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {
-        if let Some(gaps) = &mut self.gaps {
-            Observer::<H>::flow_event(gaps, now, node, event);
-        }
-    }
-}
-
-impl<H> AtEachHop<H> for OfLossless {
+impl<H> AtEachHop<H> for Pauses {
     fn add_to(self, recorded: &mut Recorded, end: Time) {
-        recorded.pauses = Some(self.pauses.into_links(end));
-        recorded.gaps = self.gaps.map(|gaps| gaps.into_totals(end));
+        recorded.pauses = Some(self.into_links(end));
     }
 }

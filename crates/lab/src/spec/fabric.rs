@@ -172,6 +172,8 @@ pub enum FaultSpec {
     /// Packets for it are dropped. A switch goes on forwarding. If a host goes down, its open flows and those to it are aborted, and flows that
     /// would start there are aborted until it is up again. The other end of an aborted flow is not told.
     NodeDown(NodeDown),
+    /// A node pauses all its neighbours for a while although it is not out of memory, as a broken NIC does. It needs `[fabric.pfc]`.
+    PauseStorm(PauseStorm),
 }
 
 /// Which packets a fault strikes.
@@ -261,4 +263,28 @@ pub struct NodeDown {
     /// When it comes up again.
     #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub to: Quantity<Duration>,
+}
+
+/// A node pauses its neighbours without need.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseStorm {
+    /// The name of a host, such as `h0`, or of a switch.
+    #[schemars(example = &"h0")]
+    pub node: String,
+    /// When it sends the first pause frame, to each neighbour. Frames stop all classes.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
+    pub from: Quantity<Duration>,
+    /// When it sends the last frame, which lets its neighbours go on.
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
+    pub to: Quantity<Duration>,
+    /// The time from one frame to the next. The default is half of the longest pause that a frame of IEEE 802.1Qbb can ask for at 10 Gb/s, 65,535
+    /// quanta of 512 bits.
+    #[serde(default = "half_of_the_longest_pause")]
+    #[schemars(extend("x-min" = "1us", "x-max" = "1000000s"))]
+    pub every: Quantity<Duration>,
+}
+
+fn half_of_the_longest_pause() -> Quantity<Duration> {
+    Quantity(Duration::from_ns(1_677_696))
 }

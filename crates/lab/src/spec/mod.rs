@@ -2,6 +2,7 @@
 
 mod background;
 mod check;
+mod coflow;
 mod fabric;
 mod host;
 mod mix;
@@ -22,9 +23,10 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 pub use background::{Background, WorkloadTable};
+pub use coflow::{CoflowSynthetic, CoflowTrace};
 pub use fabric::{
-    Fabric, FaultPackets, FaultSpec, LinkDown, NodeDown, Random, Reorder, RoutingMode, Run, SharingMode, SwitchingMode,
-    WirePreset,
+    Fabric, FaultPackets, FaultSpec, LinkDown, NodeDown, PauseStorm, Random, Reorder, RoutingMode, Run, SharingMode,
+    SwitchingMode, WirePreset,
 };
 pub use host::HostRef;
 pub use mix::{Mix, Part, Parts};

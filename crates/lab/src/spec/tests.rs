@@ -264,6 +264,8 @@ fn fault() -> impl Strategy<Value = FaultSpec> {
         ),
         ("all", duration(), duration()).prop_map(|(place, from, to)| FaultSpec::LinkDown(LinkDown { place, from, to })),
         ("\\PC{0,9}", duration(), duration()).prop_map(|(node, from, to)| FaultSpec::NodeDown(NodeDown { node, from, to })),
+        ("\\PC{0,9}", duration(), duration(), positive_duration())
+            .prop_map(|(node, from, to, every)| FaultSpec::PauseStorm(PauseStorm { node, from, to, every })),
     ]
 }
 
@@ -345,6 +347,16 @@ fn kind() -> impl Strategy<Value = WorkloadKind> {
             WorkloadKind::ClosedLoop(ClosedLoop { from, to, sizes, requests, loops, think })
         }),
         "\\PC{0,9}".prop_map(|file| WorkloadKind::Trace(Trace { file })),
+        ("\\PC{0,9}", 1.0..1e9, 0.001..1e3, duration(), option::of(positive_duration()), option::of(count())).prop_map(
+            |(file, size_divisor, time_divisor, from, until, coflows)| {
+                WorkloadKind::CoflowTrace(CoflowTrace { file, size_divisor, time_divisor, from, until, coflows })
+            }
+        ),
+        (1u32..1_000_000, share(), prop::sample::select(vec![LoadLink::Host, LoadLink::Core]), 0.001..1e9).prop_map(
+            |(coflows, load, load_link, size_divisor)| {
+                WorkloadKind::CoflowSynthetic(CoflowSynthetic { coflows, load, load_link, size_divisor })
+            }
+        ),
     ]
 }
 

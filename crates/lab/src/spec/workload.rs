@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{HostRef, Mix, Quantity, mix};
+use super::{CoflowSynthetic, CoflowTrace, HostRef, Mix, Quantity, mix};
 use crate::cdf_file::Dialect;
 use crate::tables::TABLES;
 
@@ -52,6 +52,20 @@ pub enum WorkloadKind {
     /// the run, `src` and `dst` host numbers or names. An empty cell of an optional column says nothing; `id` is checked for
     /// duplicates, but flows are numbered in the order of the file; `#` starts a comment line.
     Trace(Trace),
+    /// Coflows from a file in the format of the Facebook trace of the public coflow benchmark (`coflow/coflow-benchmark`).
+    ///
+    /// The first line has the number of racks and the number of coflows. Each further line is one coflow, in order of arrival: its id, its arrival
+    /// in milliseconds, the number of its mappers and the rack of each, the number of its reducers and for each `rack:megabytes`, where a
+    /// megabyte is 10^6 B. Each reducer gets an equal share from each mapper, so a coflow of M mappers and R reducers has M x R flows, which
+    /// all start when it arrives. A rack is the host whose number is the rack's number modulo the number of hosts. A flow between two racks that
+    /// are one host is left out; the results count these flows. A coflow's number is its place in the file, from 0.
+    CoflowTrace(CoflowTrace),
+    /// Coflows that are drawn at random and resemble those of the Facebook trace.
+    ///
+    /// They arrive as a Poisson process. Each is short or long, by its longest flow, and narrow or wide, by its number of flows, as often as in the
+    /// trace; the numbers of its mappers and reducers and the size of its flows, which is the same for all, are drawn from the trace's
+    /// distributions in this class. Mappers and reducers are random hosts. docs/coflows.md says what is kept of the trace and what is not.
+    CoflowSynthetic(CoflowSynthetic),
 }
 
 /// Poisson arrivals.
@@ -412,7 +426,10 @@ impl WorkloadKind {
             | WorkloadKind::Incast(Incast { deadline, .. })
             | WorkloadKind::Permutation(Permutation { deadline, .. })
             | WorkloadKind::Burst(Burst { deadline, .. }) => deadline.as_ref(),
-            WorkloadKind::ClosedLoop(_) | WorkloadKind::Trace(_) => None,
+            WorkloadKind::ClosedLoop(_)
+            | WorkloadKind::Trace(_)
+            | WorkloadKind::CoflowTrace(_)
+            | WorkloadKind::CoflowSynthetic(_) => None,
         }
     }
 
@@ -421,7 +438,11 @@ impl WorkloadKind {
         match self {
             WorkloadKind::Poisson(Poisson { matrix, .. }) | WorkloadKind::Burst(Burst { matrix, .. }) => Some(*matrix),
             WorkloadKind::Permutation(_) => Some(MatrixKind::Permutation),
-            WorkloadKind::Incast(_) | WorkloadKind::ClosedLoop(_) | WorkloadKind::Trace(_) => None,
+            WorkloadKind::Incast(_)
+            | WorkloadKind::ClosedLoop(_)
+            | WorkloadKind::Trace(_)
+            | WorkloadKind::CoflowTrace(_)
+            | WorkloadKind::CoflowSynthetic(_) => None,
         }
     }
 

@@ -64,7 +64,7 @@ impl<'a> ValidSpec<'a> {
         let Spec { run, topology, fabric, faults, workload, transport, metrics } = &scenario.spec;
         check_parameters(transport)?;
         topology::check(topology)?;
-        check_faults(faults)?;
+        check_faults(faults, fabric)?;
         workload::check(workload)?;
         check_metrics(metrics)?;
         let (wire, entry) = (fabric.wire.profile(), transport.entry());
@@ -166,27 +166,36 @@ fn pfc<'a>(fabric: &'a Fabric, entry: &TransportEntry) -> Result<Option<&'a Pfc>
     Ok(Some(pfc))
 }
 
-fn check_faults(faults: &[FaultSpec]) -> Result<(), ScenarioError> {
-    let mut nodes: Vec<(&str, Duration, Duration, usize)> = Vec::new();
+fn check_faults(faults: &[FaultSpec], fabric: &Fabric) -> Result<(), ScenarioError> {
+    /// What a node does from one time to another, and the fault's number.
+    type Span<'a> = (&'static str, &'a str, Duration, Duration, usize);
+    let mut nodes: Vec<Span<'_>> = Vec::new();
     for (index, fault) in faults.iter().enumerate() {
-        let (from, to, what) = match fault {
-            FaultSpec::LinkDown(down) => (down.from.0, down.to.0, "the link"),
-            FaultSpec::NodeDown(down) => (down.from.0, down.to.0, "the node"),
+        let wrong = |key: &str, message: String| Err(ScenarioError::at_key(format!("fault.{index}.{key}"), message));
+        let (from, to, right) = match fault {
+            FaultSpec::LinkDown(down) => (down.from.0, down.to.0, "the link comes up after it went down at"),
+            FaultSpec::NodeDown(down) => (down.from.0, down.to.0, "the node comes up after it went down at"),
+            FaultSpec::PauseStorm(_) if fabric.pfc.is_none() => {
+                let found = "found \"pause_storm\", but no port obeys pause frames without priority flow control";
+                return wrong("kind", format!("{found}; add [fabric.pfc], or give another kind"));
+            }
+            FaultSpec::PauseStorm(storm) => (storm.from.0, storm.to.0, "the storm ends after it began at"),
             _ => continue,
         };
         if to <= from {
-            let message = format!("found {to}; {what} comes up after it went down at {from}");
-            return Err(ScenarioError::at_key(format!("fault.{index}.to"), message));
+            return wrong("to", format!("found {to}; {right} {from}"));
         }
-        if let FaultSpec::NodeDown(down) = fault {
-            nodes.push((&down.node, from, to, index));
+        match fault {
+            FaultSpec::NodeDown(down) => nodes.push(("is down", &down.node, from, to, index)),
+            FaultSpec::PauseStorm(storm) => nodes.push(("pauses its neighbours", &storm.node, from, to, index)),
+            _ => {}
         }
     }
     nodes.sort_unstable();
     for pair in nodes.windows(2) {
-        let ((node, _, up, _), (other, from, _, index)) = (pair[0], pair[1]);
-        if node == other && from <= up {
-            let message = format!("found {from}; {node} is down until {up} already, give one fault for both or a later time");
+        let ((what, node, _, end, _), (other_what, other, from, _, index)) = (pair[0], pair[1]);
+        if (what, node) == (other_what, other) && from <= end {
+            let message = format!("found {from}; {node} {what} until {end} already, give one fault for both or a later time");
             return Err(ScenarioError::at_key(format!("fault.{index}.from"), message));
         }
     }

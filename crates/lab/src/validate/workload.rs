@@ -7,8 +7,8 @@ use flowloom_fabric::calendar::PAYLOADS_MAX;
 
 use crate::ScenarioError;
 use crate::spec::{
-    Background, Bimodal, Burst, ClosedLoop, Deadline, Incast, Mix, Part, Permutation, Poisson, Receivers, Sizes, Tenant,
-    Uniform, WorkloadKind, WorkloadSpec, WorkloadTable,
+    Background, Bimodal, Burst, ClosedLoop, CoflowTrace, Deadline, Incast, Mix, Part, Permutation, Poisson, Receivers, Sizes,
+    Tenant, Uniform, WorkloadKind, WorkloadSpec, WorkloadTable,
 };
 use crate::workload::FLOWS_MAX;
 
@@ -60,7 +60,8 @@ fn check_kind(kind: &WorkloadKind) -> Result<(), ScenarioError> {
         WorkloadKind::Poisson(Poisson { sizes, .. })
         | WorkloadKind::Permutation(Permutation { sizes, .. })
         | WorkloadKind::Burst(Burst { sizes, .. }) => check_sizes(sizes, "workload.sizes")?,
-        WorkloadKind::Trace(_) => {}
+        WorkloadKind::CoflowTrace(trace) => check_window(trace)?,
+        WorkloadKind::Trace(_) | WorkloadKind::CoflowSynthetic(_) => {}
     }
     check_tenants(kind.tenants())?;
     kind.deadline().map_or(Ok(()), check_deadline)
@@ -194,6 +195,16 @@ fn check_closed_loop(closed_loop: &ClosedLoop) -> Result<(), ScenarioError> {
         return Err(ScenarioError::at_key("workload.requests", message));
     }
     check_sizes(&closed_loop.sizes, "workload.sizes")
+}
+
+fn check_window(trace: &CoflowTrace) -> Result<(), ScenarioError> {
+    match trace.until {
+        Some(until) if until <= trace.from => {
+            let message = format!("found {}; it must be after from, {}", until.0, trace.from.0);
+            Err(ScenarioError::at_key("workload.until", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_deadline(deadline: &Deadline) -> Result<(), ScenarioError> {

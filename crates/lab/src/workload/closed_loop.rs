@@ -37,7 +37,7 @@ pub(super) fn workload(spec: &ClosedLoop, context: &Context<'_>) -> Result<Workl
             last = next.0 as usize;
         }
     }
-    Ok(Workload { flows: flows.0, successors })
+    Ok(Workload { successors, ..flows.0.into() })
 }
 
 fn ends(spec: &ClosedLoop, context: &Context<'_>) -> Result<(Vec<NodeId>, NodeId), ScenarioError> {

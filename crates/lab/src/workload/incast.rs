@@ -4,6 +4,7 @@ use flowloom_core::{Bytes, Duration, Flow, NodeId, Time};
 use flowloom_fabric::seed::Purpose;
 
 use super::arrivals::{PS_PER_S, check_length, next_start};
+use super::coflows::numbered;
 use super::hosts::find_host;
 use super::load::total_bytes_per_second;
 use super::matrix::Matrix;
@@ -43,7 +44,7 @@ pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, S
             others.swap(index, chosen);
             // Hosts other than the receiver, numbered from 1: those up to the receiver move down by one.
             let sender = if others[index] <= receiver { others[index] - 1 } else { others[index] };
-            flows.push(start, NodeId(sender), NodeId(receiver), sizes.next(index as u64)).coflow = Some(request);
+            flows.push(start, NodeId(sender), NodeId(receiver), sizes.next(index as u64)).coflow = numbered(request);
         }
     }
     Ok(flows.0)
@@ -91,7 +92,7 @@ impl RequestSizes {
 }
 
 /// How many of the `bytes` of a request its sender number `index` sends.
-fn share(bytes: u64, senders: u64, index: u64) -> u64 {
+pub(super) fn share(bytes: u64, senders: u64, index: u64) -> u64 {
     bytes / senders + u64::from(index < bytes % senders)
 }
 

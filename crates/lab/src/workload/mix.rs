@@ -5,14 +5,14 @@ use flowloom_fabric::Successor;
 use flowloom_fabric::calendar::PAYLOADS_MAX;
 use flowloom_fabric::seed::{Purpose, stream_seed};
 
-use super::{Context, FLOWS_MAX, Workload, of_kind};
+use super::{CoflowWorkload, Context, FLOWS_MAX, Workload, of_kind};
 use crate::ScenarioError;
 use crate::spec::Part;
 
 /// The flows of all parts, in order of (start, part). A part's number is the tenant of its flows. Numbers of coflows go on from part to
 /// part.
 pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload, ScenarioError> {
-    let mut all = Workload { flows: Vec::new(), successors: Vec::new() };
+    let mut all = Workload::from(Vec::new());
     let mut coflows = 0;
     for (index, part) in parts.iter().enumerate() {
         let key = format!("workload.part.{index}");
@@ -23,7 +23,7 @@ pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload
             return Err(ScenarioError::at_key(format!("{key}.file"), message));
         }
         let before = all.flows.len();
-        append(&mut all, own);
+        append(&mut all, own, index as u16);
         coflows = place(&mut all.flows[before..], part, index as u16, coflows)
             .ok_or_else(|| ScenarioError::at_key(&key, "with this part, the mix has more than 2^32 coflow numbers"))?;
         if all.flows.len() > FLOWS_MAX as usize {
@@ -43,18 +43,19 @@ pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload
 }
 
 /// Adds a part's flows. Their ids go on from those before them.
-fn append(all: &mut Workload, own: Workload) {
+fn append(all: &mut Workload, own: Workload, tenant: u16) {
     let before = all.flows.len() as u32;
     let moved = |successor: Successor| Successor { flow: FlowId(successor.flow.0 + before), ..successor };
     if !own.successors.is_empty() {
         all.successors.resize(before as usize, None);
         all.successors.extend(own.successors.into_iter().map(|successor| successor.map(moved)));
     }
+    all.coflows.extend(own.coflows.into_iter().map(|coflows| CoflowWorkload { tenant, ..coflows }));
     all.flows.extend(own.flows.into_iter().map(|flow| Flow { id: FlowId(flow.id.0 + before), ..flow }));
 }
 
 /// Sorts flows by start and renumbers them. Flows with the same start keep their order.
-pub(super) fn in_order(Workload { mut flows, mut successors }: Workload) -> Workload {
+pub(super) fn in_order(Workload { mut flows, mut successors, coflows }: Workload) -> Workload {
     flows.sort_by_key(|flow| flow.start);
     if !successors.is_empty() {
         successors.resize(flows.len(), None);
@@ -64,7 +65,7 @@ pub(super) fn in_order(Workload { mut flows, mut successors }: Workload) -> Work
         successors = flows.iter().map(|flow| successors[flow.id.0 as usize].map(moved)).collect();
     }
     flows.iter_mut().zip(0..).for_each(|(flow, id)| flow.id = FlowId(id));
-    Workload { flows, successors }
+    Workload { flows, successors, coflows }
 }
 
 /// Moves a part's flows to the part's start, tenant and coflows. Returns the first coflow number of the next part; `None` if there is no
@@ -77,10 +78,10 @@ fn place(flows: &mut [Flow], part: &Part, tenant: u16, first_coflow: u32) -> Opt
         }
         flow.deadline = flow.deadline.map(|deadline| deadline + part.start.0);
         flow.tenant = tenant;
-        if let Some(own) = flow.coflow {
-            let coflow = first_coflow.checked_add(own)?;
-            next_coflow = next_coflow.max(coflow.checked_add(1)?);
-            flow.coflow = Some(coflow);
+        if let Some(coflow) = &mut flow.coflow {
+            coflow.number = first_coflow.checked_add(coflow.number)?;
+            coflow.start += part.start.0;
+            next_coflow = next_coflow.max(coflow.number.checked_add(1)?);
         }
     }
     Some(next_coflow)

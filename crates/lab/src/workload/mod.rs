@@ -12,13 +12,14 @@
 //! # Randomness
 //!
 //! Each purpose has its own random stream at each source host, so that a change of one kind of choice does not change the others, and
-//! nothing depends on the transport or on the number of threads. Choices that belong to no host (requests, bursts, partners) are drawn
+//! nothing depends on the transport or on the number of threads. Choices that belong to no host (requests, coflows, bursts, partners) are drawn
 //! from streams at [`NETWORK`](crate::random::NETWORK). Each part of a mix has a seed of its own, derived from the run's seed and the
 //! part's position. Background flows have streams by their position in the scenario.
 
 mod arrivals;
 mod background;
 mod closed_loop;
+mod coflows;
 mod deadlines;
 mod hosts;
 mod incast;
@@ -39,6 +40,10 @@ use flowloom_fabric::Successor;
 use crate::spec::{self, WorkloadKind, WorkloadSpec, WorkloadTable};
 use crate::{ScenarioError, limits};
 
+pub use coflows::CoflowWorkload;
+#[cfg(test)]
+pub(crate) use coflows::numbered;
+pub(crate) use coflows::{LONG_BYTES, NARROW_FLOWS, complete};
 pub use sizes::distribution;
 pub(crate) use sizes::size_shares;
 
@@ -49,11 +54,13 @@ pub struct Workload {
     pub flows: Vec<Flow>,
     /// For each flow, which flow starts after it was received, if any does; empty where no flow waits.
     pub successors: Vec<Option<Successor>>,
+    /// How the workloads of coflows among the parts were made.
+    pub coflows: Vec<CoflowWorkload>,
 }
 
 impl From<Vec<Flow>> for Workload {
     fn from(flows: Vec<Flow>) -> Workload {
-        Workload { flows, successors: Vec::new() }
+        Workload { flows, successors: Vec::new(), coflows: Vec::new() }
     }
 }
 
@@ -83,23 +90,22 @@ pub fn generate(
 }
 
 fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Workload, ScenarioError> {
-    let mut flows = match kind {
-        WorkloadKind::Poisson(poisson) => arrivals::poisson(poisson, context)?,
-        WorkloadKind::Incast(incast) => incast::flows(incast, context)?,
-        WorkloadKind::Permutation(permutation) => arrivals::permutation(permutation, context)?,
-        WorkloadKind::Burst(burst) => arrivals::burst(burst, context)?,
-        WorkloadKind::ClosedLoop(closed_loop) => {
-            let workload = closed_loop::workload(closed_loop, context)?;
-            limits::check_flows(&workload.flows, context.network, context.wire)?;
-            return Ok(workload);
-        }
-        WorkloadKind::Trace(trace) => trace::read(&trace.file, context)?,
+    let mut workload: Workload = match kind {
+        WorkloadKind::Poisson(poisson) => arrivals::poisson(poisson, context)?.into(),
+        WorkloadKind::Incast(incast) => incast::flows(incast, context)?.into(),
+        WorkloadKind::Permutation(permutation) => arrivals::permutation(permutation, context)?.into(),
+        WorkloadKind::Burst(burst) => arrivals::burst(burst, context)?.into(),
+        WorkloadKind::ClosedLoop(closed_loop) => closed_loop::workload(closed_loop, context)?,
+        WorkloadKind::Trace(trace) => trace::read(&trace.file, context)?.into(),
+        WorkloadKind::CoflowTrace(trace) => coflows::trace(trace, context)?,
+        WorkloadKind::CoflowSynthetic(synthetic) => coflows::synthetic(synthetic, context)?,
     };
-    limits::check_flows(&flows, context.network, context.wire)?;
+    limits::check_flows(&workload.flows, context.network, context.wire)?;
+    complete(&mut workload.flows);
     if let Some(deadline) = kind.deadline() {
-        deadlines::assign(&mut flows, deadline, context)?;
+        deadlines::assign(&mut workload.flows, deadline, context)?;
     }
-    Ok(flows.into())
+    Ok(workload)
 }
 
 /// The most flows that a workload may have, as the schema says for the kinds that give their number.

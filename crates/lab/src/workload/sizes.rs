@@ -51,7 +51,7 @@ fn only_sizes(table: &WorkloadTable) -> Option<&Sizes> {
             WorkloadKind::Burst(burst) => Some(&burst.sizes),
             WorkloadKind::ClosedLoop(closed_loop) => Some(&closed_loop.sizes),
             WorkloadKind::Incast(incast) => incast.sizes.as_ref(),
-            WorkloadKind::Trace(_) => None,
+            WorkloadKind::Trace(_) | WorkloadKind::CoflowTrace(_) | WorkloadKind::CoflowSynthetic(_) => None,
         },
         _ => None,
     }

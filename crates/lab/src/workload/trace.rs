@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Time};
 
+use super::coflows::numbered;
 use super::hosts::{by_number, no_such_host};
 use super::{Context, FlowList};
 use crate::ScenarioError;
@@ -147,7 +148,7 @@ impl<'a> Reader<'a> {
             return Err("a run has fewer than 2^32 flows".to_owned());
         }
         let tenant = row.whole("tenant", u64::from(u16::MAX))?.unwrap_or(0);
-        let coflow = row.whole("coflow", u64::from(u32::MAX))?;
+        let coflow = row.whole("coflow", u64::from(u32::MAX))?.and_then(numbered);
         let flow = self.flows.push(start, src, dst, Bytes::new(bytes));
         (flow.deadline, flow.tenant, flow.coflow) = (deadline, tenant, coflow);
         Ok(())

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use flowloom_core::{
-    AbortReason, Bytes, Duration, Endpoint, Event, Flow, FlowId, Memory, Network, NodeId, Rate, Site, Switching, Time,
-    Transport, WireProfile,
+    AbortReason, Bytes, Duration, Endpoint, Event, FlowId, Memory, Network, NodeId, Rate, Site, Switching, Time, Transport,
+    WireProfile,
 };
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Answer, Config, D3, Header, MOST_HOPS, Path, Purpose, Request};
 use crate::toolkit::Framing;
-use crate::trial::trials;
+use crate::trial::{flow, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const PACKET: Duration = Duration::from_ns(1200);
@@ -60,11 +60,6 @@ fn request_of(sent: &SentPacket<Header>) -> Option<Request> {
 
 fn is_data(sent: &SentPacket<Header>) -> bool {
     matches!(sent.packet.header, Header::Data { .. })
-}
-
-fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time, deadline: Option<Time>) -> Flow {
-    let (src, dst, size) = (NodeId(src), NodeId(dst), Bytes::new(size));
-    Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None, background: false }
 }
 
 fn packet_number(sent: &SentPacket<Header>) -> u64 {

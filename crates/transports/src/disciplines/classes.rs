@@ -12,6 +12,10 @@ pub struct ClassSet(pub u8);
 impl ClassSet {
     /// No class.
     pub const NONE: ClassSet = ClassSet(0);
+    /// The classes below `count`, which is 1 to 8.
+    pub const fn first(count: u8) -> ClassSet {
+        ClassSet(u8::MAX >> (MOST_CLASSES as u8 - count))
+    }
     /// Whether a class is in it.
     #[inline]
     pub const fn has(self, class: usize) -> bool {

@@ -2,6 +2,7 @@
 
 mod classes;
 mod credit_port;
+mod data_queues;
 mod drop_tail;
 mod ecn_priority;
 mod pausable;
@@ -11,7 +12,9 @@ mod strict_priority;
 mod telemetry;
 
 pub use classes::{ClassSet, MOST_CLASSES};
+pub(crate) use credit_port::Bucket;
 pub use credit_port::{CreditLayout, CreditPort, Limit};
+pub use data_queues::{CreditSchedule, data_queue_bounds};
 pub use drop_tail::DropTail;
 pub use ecn_priority::{EcnConfig, EcnPriority, MarkAt, Marking, SharedMemory, Split};
 pub use pausable::Pausable;

@@ -4,6 +4,7 @@ use flowloom_core::{Bytes, Duration, Network, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::disciplines::CreditSchedule;
 use crate::{Checked, Conditions, quantity, span_of};
 
 /// How a receiver adapts a flow's credit rate to the credits that are lost.
@@ -152,15 +153,36 @@ impl Checked for Config {
             let found = self.credit_burst;
             return Err(format!("credit_burst: found {found}, which is {burst} and less than the largest credit, {largest}"));
         }
-        conditions
-            .host_rates()
-            .into_iter()
-            .try_for_each(|rate| Spans::new(self, rate, conditions.network, &conditions.wire).map(drop))
+        self.check_spans(control + conditions.wire.full, conditions)
+    }
+
+    fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
+        Some(CreditSchedule {
+            slot: wire.control + wire.full,
+            burst: wire.control * u64::from(self.credit_burst),
+            spread: self.credit_spread,
+            queue: self.credit_queue,
+            lifetime: None,
+            host_jitter: Duration::ZERO,
+        })
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
+        self.pause_with(conditions.wire.control + conditions.wire.full, conditions)
+    }
+}
+
+impl Config {
+    /// Checks the times that follow if a credit and its packet take `slot` of the link.
+    pub(crate) fn check_spans(&self, slot: Bytes, conditions: &Conditions<'_>) -> Result<(), String> {
+        conditions.check_at_host_rates(|rate| Spans::new(self, slot, rate, conditions.network, &conditions.wire))
+    }
+
+    /// [`Checked::longest_pause`] if a credit and its packet take `slot` of the link.
+    pub(crate) fn pause_with(&self, slot: Bytes, conditions: &Conditions<'_>) -> Duration {
         let [slowest, _] = conditions.host_rates();
-        Spans::new(self, slowest, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.longest_pause())
+        let spans = Spans::new(self, slot, slowest, conditions.network, &conditions.wire);
+        spans.map_or(Duration::LONGEST, |spans| spans.longest_pause())
     }
 }
 
@@ -171,8 +193,8 @@ const SILENT_RETRIES: u64 = 16;
 
 /// The configuration's times on one network in which all hosts send at one rate.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spans {
-    /// The gap between credits at the rate that the link can carry: the time of a credit and a full packet.
+pub(crate) struct Spans {
+    /// The gap between credits at the rate that the link can carry: for ExpressPass, the time of a credit and a full packet.
     pub slot: Duration,
     /// The round-trip time of the idle network, until a flow has measured its own.
     pub rtt: Duration,
@@ -191,8 +213,8 @@ pub(super) struct Spans {
 impl Spans {
     /// # Errors
     /// If a span is 0 or too long for a run. The message names the key.
-    pub fn new(config: &Config, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
-        let slot = rate.transmit_time(wire.control + wire.full);
+    pub fn new(config: &Config, slot: Bytes, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
+        let slot = rate.transmit_time(slot);
         let rtt = network.base_rtt(wire);
         let retry = span_of("retry_rtts", rtt.checked_scale(config.retry_rtts))?.max(config.retry);
         let quiet = span_of("retry", retry.checked_mul(2 << RETRY_DOUBLINGS_MAX))?;
@@ -256,6 +278,7 @@ mod tests {
             buffer: Bytes::new(100_000),
             last_deadline: None::<Time>,
             largest_flow: Bytes::ZERO,
+            largest_coflow: Bytes::ZERO,
         };
         let check = |config: Config| config.check_under(&conditions);
         assert_eq!(check(Config::default()), Ok(()));

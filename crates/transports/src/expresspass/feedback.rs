@@ -6,7 +6,7 @@ use super::config::{Config, Feedback};
 
 /// The parameters of the control.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     form: Feedback,
     alpha: f64,
     ramp_packets: u32,

@@ -2,43 +2,71 @@
 
 use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
-use super::config::{Config, Spans};
-use super::feedback;
+use super::config::Config;
+use super::credits::Echo;
 use super::header::Header;
-use super::receiver::{Echo, Receiver};
+use super::receiver::Receiver;
+use super::scheme::{Outbound, Rules, Scheme};
 use super::sender::Sender;
-use crate::toolkit::{Framing, Outbox, earliest};
+use super::{CREDIT, DATA, ExpressPass};
+use crate::toolkit::{Outbox, earliest};
 
-/// The configuration in the units of one node.
-pub(super) struct Rules {
-    pub framing: Framing,
-    pub spans: Spans,
-    pub feedback: feedback::Rules,
-    pub jitter: f64,
-    pub credit_spread: u32,
-    pub early_stop: bool,
-    pub silence_rtts: f64,
+/// What a sender knows of a flow: it goes back to the packet that is missing.
+pub struct GoBack {
+    packets: u32,
+    /// The next packet to send.
+    next: u32,
+    /// One past the highest packet ever sent.
+    sent: u32,
 }
 
-impl Rules {
-    fn new(config: &Config, site: &Site<'_>) -> Rules {
-        let spans = Spans::new(config, site.line_rate(), site.network, &site.wire);
-        Rules {
-            framing: Framing::new(site.node, &site.wire),
-            spans: spans.expect("the configuration suits the network"),
-            feedback: feedback::Rules::new(config),
-            jitter: config.jitter,
-            credit_spread: config.credit_spread.get() as u32,
-            early_stop: config.early_stop,
-            silence_rtts: config.silence_rtts,
-        }
+impl Outbound for GoBack {
+    fn left(&self) -> u32 {
+        self.packets - self.next
+    }
+
+    fn take(&mut self) -> (u32, bool) {
+        let number = self.next;
+        let again = number < self.sent;
+        self.next += 1;
+        self.sent = self.sent.max(self.next);
+        (number, again)
+    }
+
+    fn miss(&mut self, number: u32) -> bool {
+        let was_sent = number < self.next;
+        self.next = self.next.min(number);
+        was_sent
+    }
+}
+
+impl Scheme for ExpressPass {
+    type Header = Header;
+    type Node = ();
+    type Outbound = GoBack;
+    type Inbound = ();
+
+    fn data_class(_: &Rules<ExpressPass>) -> u8 {
+        DATA
+    }
+    fn request(flow: &GoBack) -> Header {
+        Header::Request { packets: flow.packets, remaining: flow.left() }
+    }
+    fn stop(flow: &GoBack, again: bool) -> Header {
+        Header::Stop { packets: flow.packets, again }
+    }
+    fn data(flow: &GoBack, number: u32, credit: u32, sent: Time) -> Header {
+        Header::Data { number, packets: flow.packets, credit, sent }
+    }
+    fn credit(_: &Rules<ExpressPass>, (): &(), now: Time, credit: u32) -> (Header, u8) {
+        (Header::Credit { credit, sent: now }, CREDIT)
     }
 }
 
 /// The ExpressPass endpoint of one node.
 pub struct Host {
-    rules: Rules,
-    sender: Sender,
+    rules: Rules<ExpressPass>,
+    sender: Sender<ExpressPass>,
     pub(super) receiver: Receiver,
     out: Outbox<Header>,
 }
@@ -46,8 +74,8 @@ pub struct Host {
 impl Host {
     /// A host without flows.
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
-        let rules = Rules::new(config, site);
-        let receiver = Receiver::new(&rules.spans, site.seed);
+        let rules = Rules::new(config, site.wire.control + site.wire.full, (), site);
+        let receiver = Receiver::new(&rules, site.seed);
         Host { rules, sender: Sender::new(), receiver, out: Outbox::default() }
     }
 }
@@ -56,7 +84,8 @@ impl Endpoint for Host {
     type Header = Header;
 
     fn open(&mut self, now: Time, flow: &Flow) {
-        self.sender.open(now, flow, &self.rules, &mut self.out);
+        let packets = GoBack { packets: self.rules.framing.packets(flow.size), next: 0, sent: 0 };
+        self.sender.open(now, flow, packets, &self.rules, &mut self.out);
     }
 
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
@@ -89,7 +118,7 @@ impl Endpoint for Host {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        earliest(self.receiver.next_timeout(), self.sender.next_timeout())
+        earliest(self.receiver.credits.next_timeout(), self.sender.next_timeout())
     }
 
     fn poll_event(&mut self) -> Option<Event> {

@@ -1,11 +1,13 @@
 #![doc = include_str!("README.md")]
 
-mod config;
+pub(crate) mod config;
+pub(crate) mod credits;
 mod feedback;
 mod header;
 mod host;
 mod receiver;
-mod sender;
+pub(crate) mod scheme;
+pub(crate) mod sender;
 #[cfg(test)]
 mod tests;
 
@@ -51,6 +53,7 @@ impl Transport for ExpressPass {
             credit_limit: Limit::packets(config.credit_queue),
             lifetime: None,
             burst: site.wire.control * u64::from(config.credit_burst),
+            slot: site.wire.control + site.wire.full,
             data: &[Limit::NONE],
             memory: site.memory.bytes(),
         };

@@ -1,22 +1,16 @@
-//! ExpressPass's sending side: one packet for each credit.
+//! The sending side: one packet for each credit.
 
 use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
 
-use super::DATA;
 use super::config::RETRY_DOUBLINGS_MAX;
-use super::header::Header;
-use super::host::Rules;
+use super::scheme::{Outbound, Rules, Scheme};
 use crate::toolkit::{FlowTable, IndexedHeap, Outbox};
 
 /// A flow that this node sends.
-struct Sending {
+struct Sending<F> {
     dst: NodeId,
     size: Bytes,
-    packets: u32,
-    /// The next packet to send.
-    next: u32,
-    /// One past the highest packet ever sent.
-    sent: u32,
+    packets: F,
     /// Whether the credits were stopped after the last request.
     stopped: bool,
     /// When credits were asked for, if the first credit will tell the round-trip time.
@@ -32,32 +26,24 @@ struct Sending {
     due: Time,
 }
 
-impl Sending {
-    fn left(&self) -> u32 {
-        self.packets - self.next
-    }
-}
-
-pub(super) struct Sender {
-    flows: FlowTable<Sending>,
+pub(crate) struct Sender<S: Scheme> {
+    flows: FlowTable<Sending<S::Outbound>>,
     /// When to check each flow's [`Sending::due`].
     timers: IndexedHeap<Time>,
 }
 
-impl Sender {
-    pub fn new() -> Sender {
+impl<S: Scheme> Sender<S> {
+    pub fn new() -> Sender<S> {
         Sender { flows: FlowTable::default(), timers: IndexedHeap::default() }
     }
 
-    pub fn open(&mut self, now: Time, flow: &Flow, rules: &Rules, out: &mut Outbox<Header>) {
+    pub fn open(&mut self, now: Time, flow: &Flow, packets: S::Outbound, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
         let slot = self.flows.insert(
             flow.id,
             Sending {
                 dst: flow.dst,
                 size: flow.size,
-                packets: rules.framing.packets(flow.size),
-                next: 0,
-                sent: 0,
+                packets,
                 stopped: false,
                 asked: None,
                 rtt: rules.spans.rtt,
@@ -72,26 +58,26 @@ impl Sender {
     }
 
     /// Asks for credits for the packets that are left.
-    fn request(&mut self, now: Time, slot: u32, rules: &Rules, out: &mut Outbox<Header>) {
+    fn request(&mut self, now: Time, slot: u32, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
         let state = &mut self.flows[slot];
-        let header = Header::Request { packets: state.packets, remaining: state.left() };
+        let header = S::request(&state.packets);
         state.stopped = false;
         out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), self.flows[slot].dst, header));
         self.wait(slot, now + self.interval(slot, rules));
     }
 
     /// Stops the credits. If packets are left, the credits under way are expected to suffice for them.
-    fn stop(&mut self, now: Time, slot: u32, again: bool, rules: &Rules, out: &mut Outbox<Header>) {
+    fn stop(&mut self, now: Time, slot: u32, again: bool, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
         let state = &mut self.flows[slot];
         state.stopped = true;
-        let (dst, header, rtt, left) = (state.dst, Header::Stop { packets: state.packets, again }, state.rtt, state.left());
+        let (dst, header, rtt, left) = (state.dst, S::stop(&state.packets, again), state.rtt, state.packets.left());
         out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), dst, header));
         // The credits under way arrive within a round trip.
         self.wait(slot, now + if left > 0 { rtt * 2 } else { self.interval(slot, rules) });
     }
 
     /// The time until a request or a stop is repeated.
-    fn interval(&self, slot: u32, rules: &Rules) -> Duration {
+    fn interval(&self, slot: u32, rules: &Rules<S>) -> Duration {
         rules.spans.retry * (1 << self.flows[slot].repeats.min(RETRY_DOUBLINGS_MAX))
     }
 
@@ -104,27 +90,25 @@ impl Sender {
     }
 
     /// Answers a credit with a packet, which repeats the credit's number and time. A credit that comes when all packets are sent is wasted.
-    pub fn credit(&mut self, now: Time, flow: FlowId, credit: u32, sent: Time, rules: &Rules, out: &mut Outbox<Header>) {
+    pub fn credit(&mut self, now: Time, flow: FlowId, credit: u32, sent: Time, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         let state = &mut self.flows[slot];
-        if state.left() == 0 {
+        if state.packets.left() == 0 || !S::is_valid(rules, &state.packets, now, sent) {
             return;
         }
         if let Some(asked) = state.asked.take() {
             state.rtt = (now - asked).min(rules.spans.rtt_max);
             (state.counted_from, state.counted) = (now, 0);
         }
-        let (number, packets) = (state.next, state.packets);
-        let mut packet =
-            rules.framing.data(flow, state.dst, state.size, number, Header::Data { number, packets, credit, sent });
-        packet.class = DATA;
-        packet.retransmission = number < state.sent;
+        let (number, retransmission) = state.packets.take();
+        let header = S::data(&state.packets, number, credit, sent);
+        let mut packet = rules.framing.data(flow, state.dst, state.size, number, header);
+        packet.class = S::data_class(rules);
+        packet.retransmission = retransmission;
         out.packets.push_back(packet);
-        state.next += 1;
-        state.sent = state.sent.max(state.next);
         state.counted += 1;
         let suffices = rules.early_stop && state.round_trip_suffices(now);
-        match (state.left(), state.stopped) {
+        match (state.packets.left(), state.stopped) {
             (0, false) => self.stop(now, slot, false, rules, out),
             (0, true) => self.wait(slot, now + self.interval(slot, rules)),
             (_, false) if suffices => self.stop(now, slot, false, rules, out),
@@ -133,22 +117,18 @@ impl Sender {
         }
     }
 
-    /// Goes back to packet `from`, which the receiver misses.
-    pub fn nack(&mut self, now: Time, flow: FlowId, from: u32, rules: &Rules, out: &mut Outbox<Header>) {
+    /// Sends a packet again that the receiver misses.
+    pub fn nack(&mut self, now: Time, flow: FlowId, number: u32, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         let state = &mut self.flows[slot];
-        if from >= state.next {
-            return;
-        }
-        state.next = from;
-        if state.stopped {
+        if state.packets.miss(number) && state.stopped {
             state.asked = Some(now);
             self.request(now, slot, rules, out);
         }
     }
 
     /// The receiver has the whole flow.
-    pub fn acknowledged(&mut self, flow: FlowId, out: &mut Outbox<Header>) {
+    pub fn acknowledged(&mut self, flow: FlowId, out: &mut Outbox<S::Header>) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         self.flows.remove(slot);
         self.timers.remove(slot);
@@ -160,18 +140,18 @@ impl Sender {
     }
 
     /// Repeats what was not answered.
-    pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
+    pub fn timeout(&mut self, now: Time, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
         while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
             self.timers.remove(slot);
             let state = &mut self.flows[slot];
-            let fell_short = state.stopped && state.left() > 0;
+            let fell_short = state.stopped && state.packets.left() > 0;
             if fell_short {
                 state.asked = Some(now);
             } else {
                 state.asked = None;
                 state.repeats += 1;
             }
-            if state.left() > 0 {
+            if state.packets.left() > 0 {
                 self.request(now, slot, rules, out);
             } else {
                 self.stop(now, slot, true, rules, out);
@@ -180,7 +160,7 @@ impl Sender {
     }
 }
 
-impl Sending {
+impl<F: Outbound> Sending<F> {
     /// Once per round trip: whether as many credits came in this round trip as there are packets left.
     fn round_trip_suffices(&mut self, now: Time) -> bool {
         if now - self.counted_from < self.rtt {
@@ -188,6 +168,6 @@ impl Sending {
         }
         let came = std::mem::take(&mut self.counted);
         self.counted_from = now;
-        came >= self.left()
+        came >= self.packets.left()
     }
 }

@@ -277,7 +277,7 @@ fn a_flow_whose_credits_are_all_lost_falls_to_one_per_round_trip() {
     let in_window = |pair: &Pair<ExpressPass>, from: Time, to: Time| {
         pair.sent().iter().filter(|sent| is_credit(sent) && (from..to).contains(&sent.at)).count()
     };
-    let rate = pair.host(1).receiver.rate_of(id).expect("it still gets credits");
+    let rate = pair.host(1).receiver.credits.rate_of(id).expect("it still gets credits");
     // The round trip is 3.3 us alone; the credits' queue, which the paper's form fills, adds up to eight slots.
     assert!((0.08..=0.4).contains(&rate), "{rate}");
     let late = in_window(&pair, from + Duration::from_us(100), from + Duration::from_us(200));
@@ -295,11 +295,11 @@ fn credits_for_a_sender_that_is_gone_end() {
     let mut pair = Pair::<ExpressPass>::new(&Config::default(), PairSetup { outages, log: false, ..setup() });
     let gone = pair.open(0, 1, 1000 * 1460);
     pair.run(at(300));
-    assert_eq!(pair.host(1).receiver.credited(), 1);
+    assert_eq!(pair.host(1).receiver.credits.len(), 1);
     let later = pair.open(0, 1, 50 * 1460);
     let end = pair.run_to_end(SECOND);
     assert!(pair.flow(gone).aborted.is_some() && pair.flow(later).received.is_some());
-    assert_eq!(pair.host(1).receiver.credited(), 0);
+    assert_eq!(pair.host(1).receiver.credits.len(), 0);
     assert!((at(100 + 51_200)..at(100 + 51_400)).contains(&end), "{end}");
 }
 

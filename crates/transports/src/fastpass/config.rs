@@ -98,9 +98,7 @@ impl Checked for Config {
     }
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
-        for rate in conditions.host_rates() {
-            Spans::new(self, rate, conditions.network, &conditions.wire)?;
-        }
+        conditions.check_at_host_rates(|rate| Spans::new(self, rate, conditions.network, &conditions.wire))?;
         if self.policy == Policy::Deadline {
             check_deadline("policy", conditions.last_deadline)?;
         }

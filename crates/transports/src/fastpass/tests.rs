@@ -1,11 +1,11 @@
 //! Fastpass between hosts and an arbiter: results that follow by hand, and random faults and input.
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
+use flowloom_core::{Duration, Event, FlowId, Time};
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, Fastpass, Header, Policy, ScheduleStart};
-use crate::trial::trials;
+use crate::trial::{flow, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const PACKET: Duration = Duration::from_ns(1200);
@@ -44,11 +44,6 @@ fn requests(pair: &Pair<Fastpass>) -> Vec<(Time, u32)> {
         _ => None,
     };
     pair.sent().iter().filter_map(request).collect()
-}
-
-fn flow(id: u32, src: u32, dst: u32, size: u64, start: Time, deadline: Option<Time>) -> Flow {
-    let (src, dst, size) = (NodeId(src), NodeId(dst), Bytes::new(size));
-    Flow { id: FlowId(id), src, dst, size, start, deadline, tenant: 0, coflow: None, background: false }
 }
 
 /// A flow that is alone waits for its request and for the next beginning of an epoch. It then has a packet per slot, from the beginning

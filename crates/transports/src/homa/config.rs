@@ -124,10 +124,7 @@ impl Checked for Config {
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
         Spans::new(self).map(drop)?;
-        conditions
-            .host_rates()
-            .into_iter()
-            .try_for_each(|rate| window(self, rate, conditions.network, &conditions.wire).map(drop))
+        conditions.check_at_host_rates(|rate| window(self, rate, conditions.network, &conditions.wire))
     }
 
     fn longest_pause(&self, _: &Conditions<'_>) -> Duration {

@@ -202,8 +202,10 @@ impl Spans {
     /// # Errors
     /// If a span is 0 or too long for a run. The message names the key.
     pub fn new(config: &Config, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
-        let rtt = span_of("base_rtt", Some(config.base_rtt.unwrap_or_else(|| network.base_rtt(&config.wire(wire)))))?;
-        let rto = span_of("rto_rtts", rtt.checked_scale(config.rto_rtts))?.max(config.rto_min);
+        let idle = network.base_rtt(&config.wire(wire));
+        let rtt = span_of("base_rtt", Some(config.base_rtt.unwrap_or(idle)))?;
+        // Whatever T is configured to be, acknowledgements do not come sooner than on the idle network.
+        let rto = span_of("rto_rtts", rtt.max(idle).checked_scale(config.rto_rtts))?.max(config.rto_min);
         let rto_max = span_of("rto_min", rto.checked_mul(1 << RTO_DOUBLINGS_MAX))?;
         Ok(Spans { rtt, rto, time_wait: span_of("rto_min", rto_max.checked_mul(SILENT_TIMEOUTS))? })
     }
@@ -250,7 +252,14 @@ mod tests {
 
     fn check(config: &Config, network: &Network) -> Result<(), String> {
         let (buffer, largest_flow) = (Bytes::new(100_000), Bytes::new(1_000_000));
-        config.check_under(&Conditions { network, wire: WireProfile::IP_1500, buffer, last_deadline: None, largest_flow })
+        config.check_under(&Conditions {
+            network,
+            wire: WireProfile::IP_1500,
+            buffer,
+            last_deadline: None,
+            largest_flow,
+            largest_coflow: Bytes::ZERO,
+        })
     }
 
     fn star(rate: Rate) -> Network {

@@ -24,8 +24,14 @@ pub enum Kind {
     },
 }
 
+impl Default for Kind {
+    fn default() -> Kind {
+        Kind::Ack { cumulative: 0, nack: false }
+    }
+}
+
 /// HPCC's header.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
     /// What the packet is.
     pub kind: Kind,

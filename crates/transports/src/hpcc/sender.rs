@@ -8,7 +8,7 @@ use super::config::Spans;
 use super::window::{Rules, Window};
 use super::{Config, Header, Kind};
 use crate::disciplines::Telemetry;
-use crate::toolkit::{FlowTable, Framing, IndexedHeap};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap, earliest};
 
 /// One flow that is being sent. Packets are numbered from 0.
 struct Sending {
@@ -176,7 +176,7 @@ impl Sender {
         // A departure that is due waits for the NIC, which asks for it.
         let departure = self.departures.peek().map(|(at, _)| at).filter(|at| *at > self.clock);
         let timer = self.timers.peek().map(|(at, _)| at);
-        crate::toolkit::earliest(departure, timer)
+        earliest(departure, timer)
     }
 
     /// Goes back to the first unacknowledged packet of each flow that times out. Windows stay as they are: only reports change them.

@@ -3,13 +3,13 @@
 use flowloom_core::{
     Bytes, Duration, Endpoint, Event, Flow, FlowId, Memory, NodeId, Packet, Rate, Site, Time, Transport, WireProfile,
 };
-use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
+use flowloom_fabric::pair::{Pair, PairSetup};
 use proptest::prelude::*;
 
 use super::header::tests::headers;
 use super::{Config, Header, Hpcc, Kind};
 use crate::toolkit::Framing;
-use crate::trial::trials;
+use crate::trial::{lose, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// A full packet at 10 Gb/s.
@@ -67,21 +67,6 @@ fn nacks(pair: &Pair<Hpcc>) -> Vec<Time> {
 fn timeouts(pair: &Pair<Hpcc>) -> Vec<Time> {
     let is_timeout = |event: &Event| matches!(event, Event::TimedOut { .. });
     pair.events().iter().filter(|(_, _, event)| is_timeout(event)).map(|(at, ..)| *at).collect()
-}
-
-/// Loses the packets for which `is_lost` holds, for the first `count` of them.
-fn lose(
-    count: u32,
-    is_lost: impl Fn(&Packet<Header>) -> bool + Send + 'static,
-) -> impl FnMut(&SentPacket<Header>) -> Fate + Send {
-    let mut left = count;
-    move |sent| {
-        if left == 0 || !is_lost(&sent.packet) {
-            return Fate::Pass;
-        }
-        left -= 1;
-        Fate::Drop
-    }
 }
 
 /// The first report arrives after a round trip, and only the second one, 1.2 us later, changes the rate. By then 19 packets have left.
@@ -173,7 +158,7 @@ fn the_timer_finds_what_no_other_packet_shows() {
 #[test]
 fn a_finished_flow_is_acknowledged_again() {
     let mut pair = pair(&Config::default(), 2);
-    pair.on_packet(lose(1, |packet| matches!(packet.header.kind, Kind::Ack { cumulative: 3, .. })));
+    pair.on_packet(lose(1, |packet: &Packet<Header>| matches!(packet.header.kind, Kind::Ack { cumulative: 3, .. })));
     let flow = pair.open(0, 1, 3 * PAYLOAD);
     pair.run_to_end(SECOND);
     assert_eq!(pair.flow(flow).fct(), PACKET * 3 + DELAY);

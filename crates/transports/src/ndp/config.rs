@@ -95,7 +95,7 @@ impl Checked for Config {
                 "header_memory: found {value}, which gives {found}; a control packet of {name} has {least}; raise it"
             ));
         }
-        conditions.host_rates().into_iter().try_for_each(|rate| Spans::new(self, rate, &conditions.wire).map(drop))
+        conditions.check_at_host_rates(|rate| Spans::new(self, rate, &conditions.wire))
     }
 
     fn longest_pause(&self, _: &Conditions<'_>) -> Duration {

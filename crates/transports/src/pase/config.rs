@@ -28,7 +28,7 @@ pub enum Criterion {
     Remaining,
     /// Fewer bytes in all.
     Size,
-    /// An earlier deadline. Flows without a deadline come last.
+    /// An earlier deadline. Flows without a deadline come last. See `late_last` for those that have missed it.
     Deadline,
     /// An earlier task: the flow's coflow. Flows without one come last.
     Task,
@@ -68,18 +68,6 @@ pub enum WindowRtt {
     Measured,
 }
 
-/// What a flow does that is moved to a higher queue while packets of the old one are out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Guard {
-    /// It sends nothing until they are acknowledged.
-    Stop,
-    /// It goes on in the old queue until all that it had sent before the promotion is acknowledged.
-    Linger,
-    /// It uses the new queue at once. Its packets may overtake each other.
-    Off,
-}
-
 /// Parameters of PASE. The defaults are those of the paper's simulations (table 3) where it gives them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -94,6 +82,9 @@ pub struct Config {
     /// one packet per round trip while another link keeps it from the top queue (`granted`: our addition). With the first two, a flow that
     /// waits elsewhere keeps others from the top queue of a link that it cannot use (A3).
     pub demand: Demand,
+    /// With `criterion = "deadline"`: whether flows that have missed their deadline come after those that can still meet it. The paper does
+    /// not say. If not, the flows that are late the longest come first, and delay the others until these are late, too.
+    pub late_last: bool,
     /// Priority queues of a port. The last one is for background flows, the others are for arbitrated flows (§3.3; A17).
     #[schemars(range(min = 2, max = 8))]
     pub queues: u8,
@@ -155,10 +146,9 @@ pub struct Config {
     /// When a flow sends a probe instead of data: when it times out outside the top queue (`on_timeout`), also before each data packet in
     /// the lowest queue (`every_rtt`), or `never` (A26).
     pub probing: Probing,
-    /// What a flow does that moves to a higher queue while packets of the old queue are out: it goes on in the old queue until all that it
-    /// had sent before is acknowledged (`linger`), sends nothing until then (`stop`), or uses the new queue at once (`off`). §3.2 says
-    /// that it waits "before sending packets with the updated priority" (A29).
-    pub promotion_guard: Guard,
+    /// Whether a flow that moves to a higher queue sends nothing until all that it has sent in the old one is acknowledged (§3.2; A29). If
+    /// not, it uses the new queue at once, and its packets may overtake each other.
+    pub promotion_guard: bool,
     /// How many selectively acknowledged packets beyond a missing one show that it is lost.
     #[schemars(range(min = 1, max = 65536))]
     pub dup_ack_threshold: u32,
@@ -198,6 +188,7 @@ impl Default for Config {
             arbitration: Arbitration::EndToEnd,
             criterion: Criterion::Remaining,
             demand: Demand::Remaining,
+            late_last: true,
             queues: 8,
             rounding: Rounding::Floor,
             pruning_depth: 2,
@@ -217,7 +208,7 @@ impl Default for Config {
             gain: 1.0 / 16.0,
             initial_alpha: 1.0,
             probing: Probing::OnTimeout,
-            promotion_guard: Guard::Linger,
+            promotion_guard: true,
             dup_ack_threshold: 3,
             rto_top: Duration::from_ms(10),
             rto_lower: Duration::from_ms(200),

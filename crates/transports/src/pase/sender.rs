@@ -3,7 +3,7 @@
 use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Paths, Rate, Site, Time, WireProfile};
 
 use super::arbiter::{Arbiter, Share};
-use super::config::{Arbitration, Probing, Spans};
+use super::config::{Arbitration, Criterion, Probing, Spans};
 use super::course::{Course, Half};
 use super::header::{Acked, Header};
 use super::messages::Messages;
@@ -74,6 +74,7 @@ impl Sender {
         let course = Course { flow: flow.id, src: self.node, dst: flow.dst, half: Half::Source };
         let background = super::is_background(flow);
         let asks = self.config.arbitration != Arbitration::Local && !background;
+        let by_deadline = self.config.criterion == Criterion::Deadline;
         let fixed = Fixed {
             flow: flow.id,
             dst: flow.dst,
@@ -83,6 +84,7 @@ impl Sender {
             course,
             parent: if asks { course.parent(&self.paths, self.node) } else { None },
             key: fixed_key(self.config.criterion, flow),
+            deadline: if by_deadline && self.config.late_last { flow.deadline.unwrap_or(Time::MAX) } else { Time::MAX },
             payload: self.framing.full_payload(),
             full: self.wire.full,
             packet_rate: packet_rate(self.wire.full, self.rtt(flow)),
@@ -90,7 +92,7 @@ impl Sender {
         };
         let state = Sending::new(now, fixed, &self.config);
         if !background {
-            self.uplink.update(now, flow.id, state.request(self.config.demand, [None; 2]));
+            self.uplink.update(now, flow.id, state.request(now, self.config.demand, [None; 2]));
         }
         let tick = state.tick;
         let slot = self.flows.insert(flow.id, state);
@@ -104,7 +106,7 @@ impl Sender {
             state.share = Share { queue: self.config.background_class(), ..Share::FREE };
             return;
         }
-        let request = state.request(self.config.demand, [state.upper, state.beyond]);
+        let request = state.request(now, self.config.demand, [state.upper, state.beyond]);
         let place = self.uplink.update(now, state.fixed.flow, request);
         let known = self.uplink.share_at(place);
         state.here = Some(known);
@@ -174,10 +176,10 @@ impl Sender {
             let state = &mut self.flows[slot];
             state.spoke = now;
             let Fixed { packets, flow, dst, .. } = state.fixed;
-            let header = Header::Refresh { packets, asking: state.asking(&self.config) };
+            let header = Header::Refresh { packets, asking: state.asking(now, &self.config) };
             out.packets.push_back(self.framing.control(flow, dst, header));
             if self.probes_first(slot) && self.flows[slot].board.in_flight() == 0 {
-                self.probe(slot, out);
+                self.probe(now, slot, out);
             }
         }
         self.transmit(now, slot, out);
@@ -206,7 +208,7 @@ impl Sender {
         if !matches!(state.asked, Asked::Waiting(_)) {
             state.asked = Asked::Waiting(now);
         }
-        let asking = state.request(self.config.demand, [Some(here), state.beyond]).into();
+        let asking = state.request(now, self.config.demand, [Some(here), state.beyond]).into();
         // The host combines the answer with its own share, which may be more recent by then.
         out.packets.push_back(self.messages.ask(course, parent, stamp, asking, Share::FREE));
     }
@@ -284,10 +286,10 @@ impl Sender {
         self.config.probing == Probing::EveryRtt && !state.fixed.background && lowest > 0 && state.class == lowest
     }
 
-    fn probe(&mut self, slot: u32, out: &mut Outbox) {
+    fn probe(&mut self, now: Time, slot: u32, out: &mut Outbox) {
         let state = &mut self.flows[slot];
         state.probed = Some(state.board.sent());
-        let header = Header::Probe { packets: state.fixed.packets, asking: state.asking(&self.config) };
+        let header = Header::Probe { packets: state.fixed.packets, asking: state.asking(now, &self.config) };
         let mut packet = self.framing.control(state.fixed.flow, state.fixed.dst, header);
         // Behind the data: a class in which the flow has sent nothing later, and nothing in a lower one.
         packet.class = state.class;
@@ -309,11 +311,11 @@ impl Sender {
         while state.board.in_flight() < state.window.packets() {
             if probes_first && !std::mem::take(&mut state.credit) {
                 if state.probed.is_none() && state.board.in_flight() == 0 {
-                    self.probe(slot, out);
+                    self.probe(now, slot, out);
                 }
                 break;
             }
-            let asking = *asking.get_or_insert_with(|| state.asking(&self.config));
+            let asking = *asking.get_or_insert_with(|| state.asking(now, &self.config));
             let sent = state.board.sent();
             let Some(number) = state.board.pick(state.fixed.packets) else { break };
             let Fixed { flow, dst, size, packets, .. } = state.fixed;
@@ -386,7 +388,7 @@ impl Sender {
         state.arm(now, &self.config);
         out.events.push_back(Event::TimedOut { flow: state.fixed.flow, in_a_row: state.timeouts });
         if state.class > 0 && !state.fixed.background && self.config.probing != Probing::Never {
-            self.probe(slot, out);
+            self.probe(now, slot, out);
         } else {
             let all = state.board.sent();
             state.board.lose_below(all);

@@ -3,7 +3,7 @@
 use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time};
 
 use super::arbiter::{Request, Share};
-use super::config::{Criterion, Demand, Guard, WindowRtt, rate_of};
+use super::config::{Criterion, Demand, WindowRtt, rate_of};
 use super::header::Asking;
 use super::scoreboard::Scoreboard;
 use super::window::{Guide, Place, Window};
@@ -40,6 +40,8 @@ pub(super) struct Fixed {
     pub parent: Option<NodeId>,
     /// The key, unless it changes with what is left.
     pub key: Option<u32>,
+    /// After this time the flow is late; [`Time::MAX`] if that does not change its key.
+    pub deadline: Time,
     /// Payload of a full packet.
     pub payload: u64,
     /// A full packet on the wire.
@@ -92,17 +94,18 @@ pub(super) struct Sending {
     pub alone: bool,
     /// The class in which it sends. It lags behind the assigned queue while the promotion guard waits.
     pub class: u8,
-    /// All packets below this one were sent before the promotion that the guard makes wait.
-    before_promotion: Option<u32>,
     /// All packets below this one were sent before the last probe; `None` after its answer.
     pub probed: Option<u32>,
     /// Whether a probe's answer allows a data packet in the lowest queue.
     pub credit: bool,
 }
 
-/// A deadline in a key, in microseconds.
+/// In the key of a flow that has missed its deadline, this bit is set, so that the flow comes after those that have not.
+const LATE: u32 = 1 << 31;
+
+/// A deadline in a key, in microseconds. It is less than [`LATE`].
 fn microseconds(at: Time) -> u32 {
-    u32::try_from(at.as_ps() / 1_000_000).unwrap_or(u32::MAX)
+    u32::try_from(at.as_ps() / 1_000_000).unwrap_or(u32::MAX).min(LATE - 1)
 }
 
 /// The key of a flow, unless it changes with what is left.
@@ -111,7 +114,7 @@ pub(super) fn fixed_key(criterion: Criterion, flow: &flowloom_core::Flow) -> Opt
         Criterion::Remaining => None,
         Criterion::Size => Some(u32::try_from(flow.size.get()).unwrap_or(u32::MAX)),
         Criterion::Deadline => Some(flow.deadline.map_or(u32::MAX, microseconds)),
-        Criterion::Task => Some(flow.coflow.unwrap_or(u32::MAX)),
+        Criterion::Task => Some(flow.coflow.map_or(u32::MAX, |coflow| coflow.number)),
     }
 }
 
@@ -147,17 +150,17 @@ impl Sending {
             share: Share::FREE,
             alone: false,
             class: 0,
-            before_promotion: None,
             probed: None,
             credit: false,
         }
     }
 
     /// What the flow asks of an arbitrator now. The rest of its path grants `elsewhere`.
-    pub fn request(&self, rule: Demand, elsewhere: [Option<Share>; 2]) -> Request {
-        let Fixed { size, packets, payload, packet_rate, .. } = self.fixed;
+    pub fn request(&self, now: Time, rule: Demand, elsewhere: [Option<Share>; 2]) -> Request {
+        let Fixed { size, packets, payload, packet_rate, deadline, .. } = self.fixed;
         let left = u64::from(packets - self.board.acked());
         let key = self.fixed.key.unwrap_or_else(|| u32::try_from(size.get().min(left * payload)).unwrap_or(u32::MAX));
+        let key = if now > deadline { key | LATE } else { key };
         let demand = self.demand(rule);
         // Its queue counts, and not its rate, which is limited by this demand in turn.
         let waits = rule == Demand::Granted && elsewhere.into_iter().flatten().any(|share| share.queue > 0);
@@ -166,11 +169,11 @@ impl Sending {
     }
 
     /// What the flow says to its destination.
-    pub fn asking(&self, config: &Config) -> Asking {
+    pub fn asking(&self, now: Time, config: &Config) -> Asking {
         if self.fixed.background {
             return Asking::default();
         }
-        self.request(config.demand, [self.here, self.upper]).into()
+        self.request(now, config.demand, [self.here, self.upper]).into()
     }
 
     /// After how many periods without data the flow asks its destination again. If the flows before it demand more capacities of the downlink than
@@ -223,20 +226,12 @@ impl Sending {
 
     /// Sends in the assigned queue from now on, unless the guard makes the flow wait for what it has sent in a lower one. Returns whether it
     /// may send at all.
-    pub fn follow_queue(&mut self, guard: Guard) -> bool {
-        let promoted = self.share.queue < self.class && self.board.in_flight() > 0;
-        if promoted && guard == Guard::Stop {
-            return false;
+    pub fn follow_queue(&mut self, guard: bool) -> bool {
+        let waits = guard && self.share.queue < self.class && self.board.in_flight() > 0;
+        if !waits {
+            self.class = self.share.queue;
         }
-        if promoted && guard == Guard::Linger {
-            let before = *self.before_promotion.get_or_insert(self.board.sent());
-            if self.board.first_missing() < before {
-                return true;
-            }
-        }
-        self.before_promotion = None;
-        self.class = self.share.queue;
-        true
+        !waits
     }
 
     /// Whether a mark may cut the window: at most once per round trip.
@@ -333,6 +328,7 @@ mod tests {
             course: Course { flow, src: NodeId(0), dst, half: Half::Source },
             parent: None,
             key: None,
+            deadline: Time::MAX,
             payload: 960,
             full: Bytes::new(1000),
             packet_rate: packet_rate(Bytes::new(1000), Duration::from_us(200)),
@@ -351,50 +347,49 @@ mod tests {
         state.board.acknowledge(below, std::iter::empty());
     }
 
-    /// Three packets are out in the second queue when the flow is promoted, and two more are sent before the first three are acknowledged.
     #[test]
-    fn each_guard_waits_for_its_own() {
-        let mut states = [Guard::Stop, Guard::Linger, Guard::Off].map(|guard| (guard, flow(&Config::default())));
-        for (guard, state) in &mut states {
-            state.share.queue = 1;
-            assert!(state.follow_queue(*guard)); // demotion is immediate
-            assert_eq!(state.class, 1);
-            send(state, 3);
-            state.share.queue = 0;
-        }
-        let mut step = |below: u32, more: u32| {
-            states.each_mut().map(|(guard, state)| {
-                acknowledge(state, below);
-                let may_send = state.follow_queue(*guard);
-                if may_send {
-                    send(state, more);
-                }
-                (may_send, state.class)
-            })
-        };
-        assert_eq!(step(0, 1), [(false, 1), (true, 1), (true, 0)]);
-        assert_eq!(step(2, 1), [(false, 1), (true, 1), (true, 0)]);
-        assert_eq!(step(3, 0), [(true, 0), (true, 0), (true, 0)]);
+    fn a_flow_that_is_late_comes_after_those_that_are_not() {
+        let deadline = Time::ZERO + Duration::from_us(5000);
+        let mut state = flow(&Config::default());
+        (state.fixed.key, state.fixed.deadline) = (Some(microseconds(deadline)), deadline);
+        let key = |now| state.request(now, Demand::Remaining, [None; 2]).key;
+        assert_eq!(key(deadline), 5000);
+        assert_eq!(key(deadline + Duration::from_ps(1)), LATE + 5000);
+        // The latest deadline that a key can tell, and the key of a flow without one.
+        assert_eq!(microseconds(Time::MAX), LATE - 1);
+        assert_eq!(LATE | microseconds(Time::MAX), u32::MAX);
     }
 
-    /// A second promotion during the wait goes on with the same wait, and a demotion ends it.
+    /// Three packets are out in the second queue when the flow is promoted. Without the guard, it uses the first queue at once.
+    #[test]
+    fn a_promotion_takes_effect_when_all_is_acknowledged() {
+        for guard in [true, false] {
+            let mut state = flow(&Config::default());
+            state.share.queue = 1;
+            assert!(state.follow_queue(guard)); // demotion is immediate
+            assert_eq!(state.class, 1);
+            send(&mut state, 3);
+            state.share.queue = 0;
+            for below in [0, 2, 3] {
+                acknowledge(&mut state, below);
+                let may_send = !guard || below == 3;
+                assert_eq!(state.follow_queue(guard), may_send, "below {below}");
+                assert_eq!(state.class, u8::from(!may_send), "below {below}");
+            }
+        }
+    }
+
+    /// A second promotion during the wait goes on with the same wait, and a demotion below the class of the packets that are out ends it.
     #[test]
     fn a_demotion_ends_the_wait() {
         let mut state = flow(&Config::default());
         state.share.queue = 3;
-        state.follow_queue(Guard::Linger);
+        state.follow_queue(true);
         send(&mut state, 2);
-        for (queue, class) in [(2, 3), (1, 3), (4, 4), (3, 4)] {
+        for (queue, class, may_send) in [(2, 3, false), (1, 3, false), (4, 4, true), (3, 4, false)] {
             state.share.queue = queue;
-            assert!(state.follow_queue(Guard::Linger));
+            assert_eq!(state.follow_queue(true), may_send, "assigned {queue}");
             assert_eq!(state.class, class, "assigned {queue}");
-            send(&mut state, 1);
-        }
-        // The last promotion came after five packets.
-        for (below, class) in [(2, 4), (4, 4), (5, 3)] {
-            acknowledge(&mut state, below);
-            state.follow_queue(Guard::Linger);
-            assert_eq!(state.class, class, "below {below}");
         }
     }
 

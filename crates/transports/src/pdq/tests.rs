@@ -3,13 +3,13 @@
 use flowloom_core::{
     Bytes, Duration, Endpoint, Event, Flow, FlowId, Memory, NodeId, Packet, Rate, Site, Time, Transport, WireProfile,
 };
-use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
+use flowloom_fabric::pair::{Fate, Pair, PairSetup};
 use proptest::prelude::*;
 
 use super::header::tests::headers;
 use super::{Config, Header, Pdq};
 use crate::toolkit::Framing;
-use crate::trial::trials;
+use crate::trial::{self, lose, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// A full packet at 1 Gb/s.
@@ -66,21 +66,6 @@ fn short_and_long(pair: &mut Pair<Pdq>) -> (FlowId, FlowId) {
 
 fn timeouts(pair: &Pair<Pdq>) -> usize {
     pair.events().iter().filter(|(_, _, event)| matches!(event, Event::TimedOut { .. })).count()
-}
-
-/// Loses the packets for which `is_lost` holds, for the first `count` of them.
-fn lose(
-    count: u32,
-    is_lost: impl Fn(&Packet<Header>) -> bool + Send + 'static,
-) -> impl FnMut(&SentPacket<Header>) -> Fate + Send {
-    let mut left = count;
-    move |sent| {
-        if left == 0 || !is_lost(&sent.packet) {
-            return Fate::Pass;
-        }
-        left -= 1;
-        Fate::Drop
-    }
 }
 
 /// The time of a flow's packets on a link of 1 Gb/s.
@@ -210,17 +195,7 @@ fn the_earlier_deadline_is_more_critical() {
 }
 
 fn flow(id: u32, src: u32, dst: u32, size: u64, deadline_ms: Option<u64>) -> Flow {
-    Flow {
-        id: FlowId(id),
-        src: NodeId(src),
-        dst: NodeId(dst),
-        size: Bytes::new(size),
-        start: Time::ZERO,
-        deadline: deadline_ms.map(|ms| after(Duration::from_ms(ms))),
-        tenant: 0,
-        coflow: None,
-        background: false,
-    }
+    trial::flow(id, src, dst, size, Time::ZERO, deadline_ms.map(|ms| after(Duration::from_ms(ms))))
 }
 
 /// When a flow was given up.

@@ -16,6 +16,8 @@ pub enum Priority {
     Deadline,
     /// LAS: the offset of the packet in its flow, so that the flow that has sent least goes first (PIAS paper, §VI).
     BytesSent,
+    /// Smallest coflow first: the payload of all flows of the flow's coflow, in packets. A flow without a coflow is one of its own.
+    CoflowSize,
 }
 
 /// Parameters of pFabric. The defaults are those of the pHost paper, §4.1.
@@ -41,7 +43,7 @@ pub struct Config {
     /// Whether a selective acknowledgement alone lets the flow send on while an earlier packet is missing. In the simulators of both
     /// papers only a cumulative advance does.
     pub sack_clocking: bool,
-    /// What the priority number of a data packet means: `remaining`, `deadline` or `bytes_sent`.
+    /// What the priority number of a data packet means: `remaining`, `deadline`, `bytes_sent` or `coflow_size`.
     pub priority: Priority,
     /// The most bytes that a port holds, even if it has more memory. pFabric is designed for two bandwidth-delay products (PIAS §V-C:
     /// 210 kB).

@@ -25,26 +25,30 @@ struct Sending {
     timeouts: u32,
     /// When the flow times out. Its timer in the heap may be earlier, never later.
     due: Time,
-    /// The priority number under [`Priority::Deadline`].
-    deadline: u32,
+    /// The priority number, if it is the same for all packets of the flow.
+    fixed: u32,
 }
 
 impl Sending {
-    fn new(flow: &Flow, packets: u32, window: u32, due: Time) -> Sending {
+    fn new(flow: &Flow, framing: &Framing, config: &Config, due: Time) -> Sending {
         Sending {
             flow: flow.id,
             dst: flow.dst,
             size: flow.size,
-            packets,
+            packets: framing.packets(flow.size),
             next: 0,
             sent: 0,
             acked: RangeSet::default(),
-            window,
+            window: config.initial_window,
             slow_start_threshold: u32::MAX,
             credit: 0,
             timeouts: 0,
             due,
-            deadline: flow.deadline.map_or(u32::MAX, |at| saturated(at.as_ps() / 1_000_000)),
+            fixed: match config.priority {
+                Priority::Deadline => flow.deadline.map_or(u32::MAX, |at| saturated(at.as_ps() / 1_000_000)),
+                Priority::CoflowSize => framing.coflow_packets(flow),
+                Priority::Remaining | Priority::BytesSent => 0,
+            },
         }
     }
 
@@ -89,7 +93,7 @@ impl Sender {
     }
 
     pub(super) fn open(&mut self, now: Time, flow: &Flow, out: &mut Outbox) {
-        let state = Sending::new(flow, self.framing.packets(flow.size), self.config.initial_window, now + self.config.rto);
+        let state = Sending::new(flow, &self.framing, &self.config, now + self.config.rto);
         let slot = self.flows.insert(flow.id, state);
         self.timers.set(slot, now + self.config.rto);
         self.transmit(slot, out);
@@ -138,7 +142,7 @@ impl Sender {
             }
             let priority = match self.config.priority {
                 Priority::Remaining => remaining,
-                Priority::Deadline => state.deadline,
+                Priority::Deadline | Priority::CoflowSize => state.fixed,
                 // From 1, so that acknowledgements stay better than any data.
                 Priority::BytesSent => saturated(self.framing.full_payload() * u64::from(number) + 1),
             };
@@ -205,19 +209,20 @@ mod tests {
     #[test]
     fn remaining_counts_bytes_and_a_short_last_packet() {
         let framing = Framing::new(NodeId(0), &WireProfile::IP_1500);
-        let mut state = Sending::new(&flow(2 * 1460 + 1), 3, 12, Time::ZERO);
+        let mut state = Sending::new(&flow(2 * 1460 + 1), &framing, &Config::default(), Time::ZERO);
         assert_eq!(state.remaining(&framing), 2921);
         state.acked.insert(2);
         assert_eq!(state.remaining(&framing), 2920);
         state.acked.insert(0);
         assert_eq!(state.remaining(&framing), 1460);
-        let huge = Sending::new(&flow(1 << 33), 1 << 23, 12, Time::ZERO);
+        let huge = Sending::new(&flow(1 << 33), &framing, &Config::default(), Time::ZERO);
         assert_eq!(huge.remaining(&framing), u32::MAX);
     }
 
     #[test]
     fn the_window_doubles_per_round_trip_below_the_threshold_and_grows_by_one_above() {
-        let mut state = Sending::new(&flow(1), 1, 1, Time::ZERO);
+        let framing = Framing::new(NodeId(0), &WireProfile::IP_1500);
+        let mut state = Sending::new(&flow(1), &framing, &Config { initial_window: 1, ..Config::default() }, Time::ZERO);
         state.slow_start_threshold = 4;
         let windows: Vec<u32> = (0..20)
             .map(|_| {

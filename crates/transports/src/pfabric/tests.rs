@@ -1,6 +1,6 @@
 //! pFabric between hosts: results that follow by hand, and random faults and input.
 
-use flowloom_core::{Bytes, DropReason, Duration, Event, Flow, FlowId, Memory, NodeId, Time};
+use flowloom_core::{Bytes, Coflow, DropReason, Duration, Event, Flow, FlowId, Memory, NodeId, Time};
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
@@ -198,6 +198,27 @@ fn the_earlier_deadline_wins_over_the_shorter_flow() {
     assert_eq!(fct, [90, 81, 61].map(|packets| PACKET * packets + Duration::from_us(1)));
 }
 
+/// Flow 2 is a coflow of its own and the smallest one. Flows 0 and 3 are a coflow together and share its number; of the same number, the packet
+/// that came first goes first. Only the packet of flow 0 that was already leaving goes before flow 2.
+#[test]
+fn the_smaller_coflow_wins_over_the_shorter_flow() {
+    let config = Config {
+        priority: Priority::CoflowSize,
+        initial_window: 100,
+        max_window: 100,
+        rto: Duration::from_ms(1),
+        ..Config::default()
+    };
+    let mut pair = pair(&config, roomy());
+    let of = |number, packets: u64| Some(Coflow { number, size: Bytes::new(1460 * packets), start: Time::ZERO });
+    for (id, packets, coflow) in [(0, 10, of(5, 100)), (1, 20, of(1, 200)), (2, 60, None), (3, 90, of(5, 100))] {
+        pair.open_flow(Flow { coflow, ..with_deadline(id, 1460 * packets, None) });
+    }
+    pair.run_to_end(SECOND);
+    let fct = [0, 1, 2, 3].map(|id| pair.flow(FlowId(id)).fct());
+    assert_eq!(fct, [70, 180, 61, 160].map(|packets| PACKET * packets + Duration::from_us(1)));
+}
+
 /// LAS: equal flows share the link packet by packet.
 #[test]
 fn under_bytes_sent_equal_flows_advance_in_lockstep() {
@@ -315,7 +336,8 @@ fn a_selective_acknowledgement_lets_the_flow_go_on_where_that_is_configured() {
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
-    let priority = prop::sample::select(vec![Priority::Remaining, Priority::Deadline, Priority::BytesSent]);
+    let priority =
+        prop::sample::select(vec![Priority::Remaining, Priority::Deadline, Priority::BytesSent, Priority::CoflowSize]);
     (priority, any::<bool>(), 0_u32..7, 1_u32..30, 0_u32..30).prop_map(
         |(priority, sack_clocking, probe_after, window, more)| Config {
             priority,

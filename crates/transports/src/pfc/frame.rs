@@ -1,17 +1,17 @@
 //! Pause frames.
 
-use flowloom_core::{Bytes, Ecn, NodeId, Packet};
+use flowloom_core::{Bytes, Ecn, FlowId, NodeId, Packet};
 
 use crate::disciplines::ClassSet;
 
 /// A pause frame, which says of every class whether it is stopped. As in the standard, one frame is for all classes; so a frame also
 /// repairs what an earlier frame failed to say.
 ///
-/// A link frame needs a transport's header, and takes that of `cause`, the packet for which it is sent. Nobody reads the header. The frame
-/// also keeps the flow of `cause`, so that observers can say for whom a link was stopped.
-pub(super) fn pause_frame<H: Copy>(cause: &Packet<H>, from: NodeId, size_bytes: u32, stopped: ClassSet) -> Packet<H> {
+/// A link frame needs a transport's header, which nobody reads. `flow` is that of the packet for which the frame is sent, so that observers can
+/// say for whom a link was stopped, or [`NOBODY`].
+pub(super) fn pause_frame<H>(flow: FlowId, header: H, from: NodeId, size_bytes: u32, stopped: ClassSet) -> Packet<H> {
     Packet {
-        flow: cause.flow,
+        flow,
         src: from,
         dst: NodeId::LINK,
         size_bytes,
@@ -21,9 +21,12 @@ pub(super) fn pause_frame<H: Copy>(cause: &Packet<H>, from: NodeId, size_bytes: 
         retransmission: false,
         corrupt: false,
         offset: encoded(stopped),
-        header: cause.header,
+        header,
     }
 }
+
+/// The flow of pause frames that are sent for no packet.
+pub const NOBODY: FlowId = FlowId(u32::MAX);
 
 /// The field of a frame that says which classes are stopped.
 pub(super) fn encoded(stopped: ClassSet) -> Bytes {

@@ -4,6 +4,7 @@ mod accounts;
 mod frame;
 mod limits;
 mod port;
+mod storm;
 #[cfg(test)]
 mod tests;
 
@@ -11,15 +12,17 @@ use std::marker::PhantomData;
 
 use flowloom_core::{Bytes, Discipline, Memory, Nic, PathNeed, Placement, PortSite, Site, Transport};
 
-pub use frame::stopped_by;
+pub use frame::{NOBODY, stopped_by};
 pub use limits::{NodeLimits, Pfc};
 pub use port::{PfcPort, PfcShared};
+pub use storm::Storm;
 
 use crate::disciplines::Pausable;
 
 /// A transport whose ports can be lossless: [`OverPfc`] runs it over priority flow control. It is listed in
-/// [`for_each_pausable_transport`](crate::for_each_pausable_transport).
-pub trait PausableTransport: Transport<Port: Pausable<Self::Header>> {
+/// [`for_each_pausable_transport`](crate::for_each_pausable_transport). The default header is that of pause frames which no packet causes; nobody
+/// reads it.
+pub trait PausableTransport: Transport<Port: Pausable<Self::Header>, Header: Default> {
     /// How many classes its ports have; each has a headroom of its own.
     fn classes(config: &Self::Config) -> u8 {
         let _ = config;
@@ -36,11 +39,18 @@ pub struct Setting<C> {
     pub pfc: Pfc,
     /// The memory of ports and switches. It is the run's.
     pub memory: Memory,
+    /// Nodes that pause their neighbours without need. Those of one node do not touch each other.
+    pub storms: Vec<Storm>,
 }
 
 impl<C: Default> Default for Setting<C> {
     fn default() -> Self {
-        Setting { transport: C::default(), pfc: Pfc::default(), memory: Memory::PerPort(Bytes::new(1_000_000)) }
+        Setting {
+            transport: C::default(),
+            pfc: Pfc::default(),
+            memory: Memory::PerPort(Bytes::new(1_000_000)),
+            storms: Vec::new(),
+        }
     }
 }
 
@@ -72,7 +82,7 @@ impl<T: PausableTransport> Transport for OverPfc<T> {
     }
     fn port(config: &Self::Config, site: &PortSite<'_>) -> Self::Port {
         let inner = T::port(&config.transport, &PortSite { memory: UNLIMITED, ..*site });
-        PfcPort::new(inner, T::classes(&config.transport), &config.pfc, site)
+        PfcPort::new(inner, T::classes(&config.transport), &config.pfc, site).with_storms(&config.storms)
     }
     fn control(config: &Self::Config, site: &Site<'_>) -> T::Control {
         T::control(&config.transport, site)

@@ -5,8 +5,9 @@ use flowloom_core::{
 };
 
 use super::accounts::Accounts;
-use super::frame::{encoded, pause_frame, stopped_by};
+use super::frame::{NOBODY, encoded, pause_frame, stopped_by};
 use super::limits::{NodeLimits, Pfc};
+use super::storm::{Storm, Storms};
 use crate::disciplines::{ClassSet, MOST_CLASSES, Pausable};
 
 /// What the ports of a node share: the accounts, and what the inner ports share.
@@ -37,12 +38,14 @@ pub struct PfcPort<P> {
     node: NodeId,
     frame_bytes: u32,
     reaction: Duration,
-    /// Whether there is more than one class.
-    several: bool,
+    /// All classes that there are.
+    classes: ClassSet,
     /// The classes that the neighbour has stopped.
     stopping: ClassSet,
     /// From when on it has stopped each of them.
     stopped_from: [Time; MOST_CLASSES],
+    /// When this port pauses its neighbour without need.
+    storms: Option<Box<Storms>>,
 }
 
 /// The call as the inner port sees it. A macro, because it borrows the fields of the call separately.
@@ -68,10 +71,16 @@ impl<P> PfcPort<P> {
             node: site.network.link(site.link).from,
             frame_bytes: pfc.frame.get() as u32,
             reaction: pfc.reaction,
-            several: classes > 1,
+            classes: ClassSet::first(classes),
             stopping: ClassSet::NONE,
             stopped_from: [Time::MAX; MOST_CLASSES],
+            storms: None,
         }
+    }
+
+    /// The same port with those of these storms that are its node's.
+    pub fn with_storms(self, storms: &[Storm]) -> PfcPort<P> {
+        PfcPort { storms: Storms::of(self.node, storms).map(Box::new), ..self }
     }
 
     /// The classes that must not be sent now.
@@ -91,7 +100,8 @@ impl<P> PfcPort<P> {
         let stopped = call.shared.accounts.stopped(neighbour);
         let frame = call.shared.accounts.frame(neighbour);
         if frame.is_none() {
-            *frame = call.pool.insert(pause_frame(&call.pool[cause], self.node, self.frame_bytes, stopped));
+            let Packet { flow, header, .. } = call.pool[cause];
+            *frame = call.pool.insert(pause_frame(flow, header, self.node, self.frame_bytes, stopped));
             call.wake(neighbour);
         } else {
             call.pool[*frame].offset = encoded(stopped);
@@ -111,6 +121,66 @@ impl<P> PfcPort<P> {
         let packet = &call.pool[id];
         if call.shared.accounts.leave(ingress, self.inner.class_of(packet), packet.size_bytes) {
             self.order(call, ingress, id);
+        }
+    }
+
+    /// Chooses what to send.
+    #[inline]
+    fn choose<H: Copy>(&mut self, call: &mut PortCall<'_, H, PfcShared<P::Shared>>) -> Dequeue
+    where
+        P: Pausable<H>,
+    {
+        let frame = call.shared.accounts.frame(call.number);
+        if !frame.is_none() {
+            return Dequeue::Packet(std::mem::replace(frame, PacketId::NONE));
+        }
+        let before = gone(call);
+        let paused = self.paused(call.now);
+        let choice = self.inner.dequeue_open(inner!(call), paused);
+        if let Dequeue::Packet(id) = choice {
+            self.release(call, id);
+        }
+        self.settle(call, before);
+        if choice == Dequeue::Idle && self.classes != ClassSet::first(1) && paused != ClassSet::NONE {
+            // A NIC that took no more packets from a `Nic::Pulled` endpoint would also hold back the classes that are open.
+            return Dequeue::NotBefore(Time::MAX);
+        }
+        choice
+    }
+
+    /// The same before and during a storm. A port is served when packets come, so it asks for service at the time of the next frame with each
+    /// of its answers.
+    #[cold]
+    fn choose_in_storm<H: Copy + Default>(&mut self, call: &mut PortCall<'_, H, PfcShared<P::Shared>>) -> Dequeue
+    where
+        P: Pausable<H>,
+    {
+        let mut storms = self.storms.take().expect("there is a storm");
+        let stopped = if storms.rages(call.now) { self.classes } else { call.shared.accounts.stopped(call.number) };
+        let choice = if storms.take_due(call.now) {
+            Dequeue::Packet(call.pool.insert(pause_frame(NOBODY, H::default(), self.node, self.frame_bytes, stopped)))
+        } else {
+            self.choose(call)
+        };
+        if let Dequeue::Packet(id) = choice
+            && call.pool[id].dst == NodeId::LINK
+        {
+            // A frame that lets a neighbour go on must not end the storm.
+            call.pool[id].offset = encoded(stopped);
+        }
+        if storms.are_over() {
+            return choice;
+        }
+        let next = storms.next();
+        self.storms = Some(storms);
+        match choice {
+            Dequeue::Packet(_) => {
+                call.wake(call.number);
+                choice
+            }
+            Dequeue::Idle => Dequeue::NotBefore(next),
+            Dequeue::NotBefore(at) => Dequeue::NotBefore(at.min(next)),
+            Dequeue::ClosedUntil(at) => Dequeue::ClosedUntil(at.min(next)),
         }
     }
 
@@ -135,7 +205,7 @@ fn gone<H, S>(call: &PortCall<'_, H, S>) -> (usize, usize) {
     (call.effects.dropped.len(), call.effects.handed_over.len())
 }
 
-impl<H: Copy, P: Pausable<H>> Discipline<H> for PfcPort<P> {
+impl<H: Copy + Default, P: Pausable<H>> Discipline<H> for PfcPort<P> {
     type Shared = PfcShared<P::Shared>;
 
     fn enqueue(&mut self, call: &mut PortCall<'_, H, Self::Shared>, id: PacketId) {
@@ -160,27 +230,17 @@ impl<H: Copy, P: Pausable<H>> Discipline<H> for PfcPort<P> {
     #[inline]
     fn pass(&mut self, call: &mut PortCall<'_, H, Self::Shared>, id: PacketId) -> bool {
         let open = self.stopping == ClassSet::NONE || !self.paused(call.now).has(self.inner.class_of(&call.pool[id]));
-        open && call.shared.accounts.frame(call.number).is_none() && self.inner.pass(inner!(call), id)
+        let calm = self.storms.is_none() && call.shared.accounts.frame(call.number).is_none();
+        open && calm && self.inner.pass(inner!(call), id)
     }
 
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, Self::Shared>) -> Dequeue {
-        let frame = call.shared.accounts.frame(call.number);
-        if !frame.is_none() {
-            return Dequeue::Packet(std::mem::replace(frame, PacketId::NONE));
-        }
-        let before = gone(call);
-        let paused = self.paused(call.now);
-        let choice = self.inner.dequeue_open(inner!(call), paused);
-        if let Dequeue::Packet(id) = choice {
-            self.release(call, id);
-        }
-        self.settle(call, before);
-        if choice == Dequeue::Idle && self.several && paused != ClassSet::NONE {
-            // A NIC that took no more packets from a `Nic::Pulled` endpoint would also hold back the classes that are open.
-            return Dequeue::NotBefore(Time::MAX);
-        }
-        choice
+        if self.storms.is_some() { self.choose_in_storm(call) } else { self.choose(call) }
+    }
+
+    fn first_service(&self) -> Time {
+        self.storms.as_ref().map_or(Time::MAX, |storms| storms.next())
     }
 
     /// A stop takes effect after the reaction time. Leave to go on takes effect at once: the standard limits how long a port may take to

@@ -38,6 +38,8 @@ pub enum Policy {
     Srpt,
     /// Earliest deadline first. Flows without a deadline come last.
     Edf,
+    /// Smallest coflow first, by the payload of all flows of the coflow, in packets. A flow without a coflow is one of its own.
+    SmallestCoflow,
     /// The tenant that has been served least, and the shortest remaining flow of that tenant.
     TenantFair,
 }
@@ -135,10 +137,7 @@ impl Checked for Config {
     }
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
-        conditions
-            .host_rates()
-            .into_iter()
-            .try_for_each(|rate| Spans::new(self, rate, conditions.network, &conditions.wire).map(drop))
+        conditions.check_at_host_rates(|rate| Spans::new(self, rate, conditions.network, &conditions.wire))
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {

@@ -13,6 +13,8 @@ pub enum Header {
         size: Bytes,
         /// The flow's deadline; [`Time::MAX`] without one.
         deadline: Time,
+        /// The payload of the flow's coflow, in full packets; 2^32 - 1 stands for more.
+        coflow: u32,
         /// The flow's tenant.
         tenant: u16,
     },
@@ -55,13 +57,13 @@ fn whole(high: u32, low: u32) -> u64 {
 
 /// A word for the kind, then the kind's fields.
 impl Wire for Header {
-    const MAX_BYTES: usize = 24;
+    const MAX_BYTES: usize = 28;
 
     fn encode(&self, out: &mut [u8]) -> usize {
         match *self {
-            Header::Rts { size, deadline, tenant } => {
+            Header::Rts { size, deadline, coflow, tenant } => {
                 let ([size_high, size_low], [deadline_high, deadline_low]) = (halves(size.get()), halves(deadline.as_ps()));
-                put_u32(out, &[RTS, size_high, size_low, deadline_high, deadline_low, u32::from(tenant)])
+                put_u32(out, &[RTS, size_high, size_low, deadline_high, deadline_low, coflow, u32::from(tenant)])
             }
             Header::Token { packet, serial, remaining, class } => {
                 put_u32(out, &[TOKEN, packet, serial, remaining, u32::from(class)])
@@ -78,10 +80,10 @@ impl Wire for Header {
         let [kind] = take_u32(bytes)?;
         match kind {
             RTS => {
-                let [_, size_high, size_low, deadline_high, deadline_low, tenant] = take_u32(bytes)?;
+                let [_, size_high, size_low, deadline_high, deadline_low, coflow, tenant] = take_u32(bytes)?;
                 let deadline = Time::from_ps(whole(deadline_high, deadline_low));
                 let size = Bytes::new(whole(size_high, size_low));
-                Some((Header::Rts { size, deadline, tenant: tenant.try_into().ok()? }, 24))
+                Some((Header::Rts { size, deadline, coflow, tenant: tenant.try_into().ok()? }, 28))
             }
             TOKEN => {
                 let [_, packet, serial, remaining, class] = take_u32(bytes)?;

@@ -81,8 +81,8 @@ impl Endpoint for Host {
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
         let (rules, out) = (&self.rules, &mut self.out);
         match packet.header {
-            Header::Rts { size, deadline, tenant } => {
-                self.receiver.request(now, packet, Request { size, deadline, tenant }, rules, out);
+            Header::Rts { size, deadline, coflow, tenant } => {
+                self.receiver.request(now, packet, Request { size, deadline, coflow, tenant }, rules, out);
             }
             Header::Token { packet: number, serial, remaining, class } => {
                 self.sender.token(now, packet.flow, number, serial, remaining, class, rules);

@@ -23,6 +23,7 @@ enum Pause {
 pub(super) struct Request {
     pub size: Bytes,
     pub deadline: Time,
+    pub coflow: u32,
     pub tenant: u16,
 }
 
@@ -36,6 +37,8 @@ struct Receiving {
     /// Order of arrival at this node, to break ties.
     order: u32,
     deadline: Time,
+    /// The payload of its coflow, in packets.
+    coflow: u32,
     received: RangeSet,
     /// Tokens issued, free ones included. It is the serial number of the last one.
     issued: u32,
@@ -105,7 +108,7 @@ impl Receiver {
             let heap = self.heap(slot);
             let was_ready = self.ready[heap].remove(slot).is_some();
             let flow = &mut self.flows[slot];
-            (flow.deadline, flow.tenant) = (request.deadline, request.tenant);
+            (flow.deadline, flow.coflow, flow.tenant) = (request.deadline, request.coflow, request.tenant);
             self.make_heap(request.tenant);
             if was_ready {
                 self.resume(slot, rules);
@@ -120,7 +123,7 @@ impl Receiver {
 
     /// Adds a flow, unless no sender would claim its size.
     fn admit(&mut self, now: Time, packet: &Packet<Header>, request: Request, rules: &Rules) -> Option<u32> {
-        let Request { size, deadline, tenant } = request;
+        let Request { size, deadline, coflow, tenant } = request;
         let packets = rules.framing.checked_packets(size)?;
         let free = rules.free_tokens(packets);
         self.arrivals += 1;
@@ -135,6 +138,7 @@ impl Receiver {
                 pause: Pause::No,
                 order: self.arrivals,
                 deadline,
+                coflow,
                 received: RangeSet::default(),
                 issued: free,
                 answered: free,
@@ -177,7 +181,7 @@ impl Receiver {
             None if self.finished.refresh(now, id) => {
                 return out.packets.push_back(rules.framing.control(id, packet.src, Header::Ack));
             }
-            None => match self.admit(now, packet, Request { size, deadline: Time::MAX, tenant: 0 }, rules) {
+            None => match self.admit(now, packet, Request { size, deadline: Time::MAX, coflow: u32::MAX, tenant: 0 }, rules) {
                 Some(slot) => slot,
                 None => return,
             },
@@ -243,6 +247,7 @@ impl Receiver {
         let rank = match rules.policy {
             Policy::Srpt | Policy::TenantFair => remaining,
             Policy::Edf => flow.deadline.as_ps(),
+            Policy::SmallestCoflow => flow.coflow.into(),
         };
         let order = flow.order;
         let heap = self.heap(slot);

@@ -14,6 +14,8 @@ struct Sending {
     packets: u32,
     start: Time,
     deadline: Time,
+    /// The payload of its coflow, in packets.
+    coflow: u32,
     /// Packets that the receiver misses, according to its tokens.
     remaining: u32,
     tenant: u16,
@@ -57,6 +59,7 @@ impl Sender {
                 packets,
                 start: flow.start,
                 deadline: flow.deadline.unwrap_or(Time::MAX),
+                coflow: rules.framing.coflow_packets(flow),
                 remaining: packets,
                 tenant: flow.tenant,
                 doublings: 0,
@@ -76,7 +79,8 @@ impl Sender {
 
     fn request(&self, slot: u32, rules: &Rules, out: &mut Outbox<Header>) {
         let flow = &self.flows[slot];
-        let header = Header::Rts { size: flow.size, deadline: flow.deadline, tenant: flow.tenant };
+        let Sending { size, deadline, coflow, tenant, .. } = *flow;
+        let header = Header::Rts { size, deadline, coflow, tenant };
         out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), flow.dst, header));
     }
 
@@ -133,6 +137,7 @@ impl Sender {
         match policy {
             Policy::Srpt => (0, remaining, flow.start, token.expires),
             Policy::Edf => (flow.deadline.as_ps(), remaining, flow.start, token.expires),
+            Policy::SmallestCoflow => (flow.coflow.into(), remaining, flow.start, token.expires),
             Policy::TenantFair => {
                 let served = self.served.get(usize::from(flow.tenant)).copied().unwrap_or(0);
                 (served, remaining, flow.start, token.expires)

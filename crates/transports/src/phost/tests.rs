@@ -1,14 +1,15 @@
 //! pHost between hosts: results that follow by hand, and random faults and input.
 
 use flowloom_core::{
-    Bytes, Duration, Endpoint, Event, Flow, FlowId, Network, NodeId, Rate, Site, Switching, Time, Transport, WireProfile,
+    Bytes, Coflow, Duration, Endpoint, Event, Flow, FlowId, Network, NodeId, Rate, Site, Switching, Time, Transport,
+    WireProfile,
 };
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, FreeTokenAccount, FreeTokenRule, Header, PHost, Policy};
 use crate::toolkit::Framing;
-use crate::trial::{read_is_written, trials, written_is_read};
+use crate::trial::{self, read_is_written, trials, written_is_read};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const SLOT: Duration = Duration::from_ns(1200);
@@ -21,18 +22,7 @@ fn pair(config: &Config) -> Pair<PHost> {
 }
 
 fn flow(id: u32, src: u32, dst: u32, packets: u64) -> Flow {
-    let size = Bytes::new(1460 * packets);
-    Flow {
-        id: FlowId(id),
-        src: NodeId(src),
-        dst: NodeId(dst),
-        size,
-        start: Time::ZERO,
-        deadline: None,
-        tenant: 0,
-        coflow: None,
-        background: false,
-    }
+    trial::flow(id, src, dst, 1460 * packets, Time::ZERO, None)
 }
 
 fn is_data(sent: &SentPacket<Header>) -> bool {
@@ -213,6 +203,21 @@ fn the_earlier_deadline_wins_over_the_shorter_flow() {
     assert!(pair.flow(FlowId(1)).fct() >= alone + SLOT * 30);
 }
 
+/// A flow of 100 packets and one of 40 in another host, where the longer one is a whole coflow and the shorter one a tenth of another: the
+/// longer one goes first and takes what it takes alone, but for one token.
+#[test]
+fn the_smaller_coflow_wins_over_the_shorter_flow() {
+    let mut pair = pair(&Config { policy: Policy::SmallestCoflow, free_tokens: 0, ..Config::default() });
+    let of = |number, packets: u64| Some(Coflow { number, size: Bytes::new(1460 * packets), start: Time::ZERO });
+    pair.open_flow(Flow { coflow: of(7, 100), ..flow(0, 0, 2, 100) });
+    pair.open_flow(Flow { coflow: of(3, 400), ..flow(1, 1, 2, 40) });
+    pair.run_to_end(SECOND);
+    let alone = (CONTROL + DELAY) * 2 + SLOT * 100 + DELAY;
+    let small = pair.flow(FlowId(0)).fct();
+    assert!(small <= alone + SLOT + CONTROL * 4, "{small} against {alone} alone");
+    assert!(pair.flow(FlowId(1)).fct() >= alone + SLOT * 30);
+}
+
 /// Two tenants, one with many short flows: while both have flows, their packets alternate.
 #[test]
 fn tenants_share_the_receiver_evenly() {
@@ -264,11 +269,16 @@ fn the_request_of_a_long_flow_ends_the_wait_for_free_tokens_if_asked_to() {
     }
 }
 
+#[test]
+fn the_coflow_in_a_request_takes_no_room() {
+    assert!(size_of::<flowloom_core::Packet<Header>>() <= 56);
+}
+
 fn any_config() -> impl Strategy<Value = Config> {
     (
         prop::sample::select(vec![FreeTokenRule::ShortFlows, FreeTokenRule::EveryFlow]),
         prop::sample::select(vec![FreeTokenAccount::Set, FreeTokenAccount::SetByShort, FreeTokenAccount::Add]),
-        prop::sample::select(vec![Policy::Srpt, Policy::Edf, Policy::TenantFair]),
+        prop::sample::select(vec![Policy::Srpt, Policy::Edf, Policy::SmallestCoflow, Policy::TenantFair]),
         0_u32..12,
         1_u32..10,
     )
@@ -295,7 +305,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(kind in 0..4, a in any::<u64>(), b in any::<u64>(), c in any::<u32>(), d in any::<u8>(), rest in prop::collection::vec(any::<u8>(), 0..8)) {
         let header = match kind {
-            0 => Header::Rts { size: Bytes::new(a), deadline: Time::from_ps(b), tenant: c as u16 },
+            0 => Header::Rts { size: Bytes::new(a), deadline: Time::from_ps(b), coflow: c, tenant: (c >> 7) as u16 },
             1 => Header::Token { packet: c, serial: a as u32, remaining: b as u32, class: d },
             2 => Header::Data { packet: c, serial: b as u32, size: Bytes::new(a) },
             _ => Header::Ack,
@@ -325,7 +335,7 @@ proptest! {
             let number = if pick(0) { packets.1 } else { packets.0 };
             let size = Bytes::new(if pick(3) { sizes.1 } else { sizes.0 });
             let header = match kind {
-                0 => Header::Rts { size, deadline: Time::MAX, tenant: 0 },
+                0 => Header::Rts { size, deadline: Time::MAX, coflow: number, tenant: 0 },
                 1 => Header::Token { packet: number, serial: packets.1, remaining: packets.1, class },
                 2 => Header::Data { packet: number, serial: packets.1, size },
                 _ => Header::Ack,

@@ -8,9 +8,10 @@ use crate::toolkit::{RangeSet, put_u32, take_u32};
 
 /// The header. Packets of a flow are numbered from 0, and these numbers replace TCP's sequence space. A connection carries one message
 /// at a time, so a segment never holds bytes of two messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Header {
     /// Opens a further connection.
+    #[default]
     Syn,
     /// Answers a request for a connection.
     SynAck,

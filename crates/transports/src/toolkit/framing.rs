@@ -1,6 +1,6 @@
 //! Cutting flows into packets.
 
-use flowloom_core::{Bytes, Ecn, FlowId, NodeId, Packet, WireProfile};
+use flowloom_core::{Bytes, Ecn, Flow, FlowId, NodeId, Packet, WireProfile};
 
 /// Makes one node's packets with the sizes of a [`WireProfile`]. A packet has class 0, is not ECN-capable and is not marked as a
 /// retransmission; callers change these fields.
@@ -30,6 +30,12 @@ impl Framing {
     /// The same, or `None` if there are 2³² packets or more, which a header on a real network may claim.
     pub fn checked_packets(&self, size: Bytes) -> Option<u32> {
         u32::try_from(size.pieces(Bytes::new(self.payload))).ok()
+    }
+
+    /// The payload of the flow's coflow in full packets, at least one: a key of 32 bits for policies that serve small coflows first.
+    /// Beyond 2³² - 1 packets, which are terabytes, all coflows are alike.
+    pub fn coflow_packets(&self, flow: &Flow) -> u32 {
+        self.checked_packets(flow.coflow_size()).unwrap_or(u32::MAX)
     }
 
     /// Payload of a full packet, in bytes.

@@ -35,6 +35,11 @@ impl RangeSet {
     pub fn first_missing(&self) -> u32 {
         if self.start == 0 { self.end } else { 0 }
     }
+    /// One more than the largest number; 0 if the set is empty.
+    #[inline]
+    pub fn end(&self) -> u32 {
+        self.rest.last().map_or(self.end, |(_, end)| *end)
+    }
     /// The ranges, ascending.
     #[cfg(test)]
     fn ranges(&self) -> impl Iterator<Item = Range<u32>> {

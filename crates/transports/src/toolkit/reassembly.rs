@@ -13,6 +13,14 @@ struct Receiving {
     packets: u32,
 }
 
+impl Receiving {
+    /// Whether packet `number` of `packets` may come from a sender that has not told its flow's end when it sent the packet.
+    #[cold]
+    fn may_be_open(&self, number: u32, packets: u32) -> bool {
+        packets == Reassembly::OPEN && number < self.packets
+    }
+}
+
 /// The state of a received flow after one of its packets arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
@@ -30,6 +38,9 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
+    /// The number of packets of a flow whose end is not known yet; see [`Reassembly::end`].
+    pub const OPEN: u32 = u32::MAX;
+
     /// Remembers finished flows for `span` after their last packet.
     pub fn new(span: Duration) -> Reassembly {
         Reassembly { flows: FlowTable::default(), finished: TimeWait::new(span) }
@@ -52,7 +63,7 @@ impl Reassembly {
         }
         let flow = packet.flow;
         let slot = match self.flows.slot_of(flow) {
-            Some(slot) if self.flows[slot].packets != packets => return None,
+            Some(slot) if self.flows[slot].packets != packets && !self.flows[slot].may_be_open(number, packets) => return None,
             Some(slot) => slot,
             None if self.finished.refresh(now, flow) => return Some(complete),
             None => self.flows.insert(flow, Receiving { arrived: RangeSet::default(), packets }),
@@ -62,13 +73,40 @@ impl Reassembly {
             events.push_back(Event::Delivered { flow, offset: packet.offset, bytes: packet.payload() });
         }
         let cumulative = state.arrived.first_missing();
-        if cumulative == packets {
-            events.push_back(Event::Received { flow });
-            self.flows.remove(slot);
-            self.finished.insert(now, flow);
+        if cumulative == state.packets {
+            self.finish(now, slot, events);
             return Some(complete);
         }
         Some(Arrival { cumulative, arrived: Some(&self.flows[slot].arrived) })
+    }
+
+    fn finish(&mut self, now: Time, slot: u32, events: &mut VecDeque<Event>) {
+        let flow = self.flows.flow_of(slot);
+        events.push_back(Event::Received { flow });
+        self.flows.remove(slot);
+        self.finished.insert(now, flow);
+    }
+
+    /// A flow whose end was not known turns out to have `packets` packets, before, between or after these. If all have arrived, it is complete.
+    /// Otherwise, the answer is that of [`Reassembly::query`]. A number that contradicts what has arrived is ignored.
+    pub fn end(&mut self, now: Time, flow: FlowId, packets: u32, events: &mut VecDeque<Event>) -> Arrival<'_> {
+        match self.flows.slot_of(flow) {
+            Some(slot) => {
+                let state = &mut self.flows[slot];
+                if state.packets == Self::OPEN && state.arrived.end() <= packets {
+                    state.packets = packets;
+                    if state.arrived.is_complete(packets) {
+                        self.finish(now, slot, events);
+                    }
+                }
+            }
+            // The end may overtake all packets.
+            None if !self.finished.contains(flow) => {
+                self.flows.insert(flow, Receiving { arrived: RangeSet::default(), packets });
+            }
+            None => {}
+        }
+        self.query(now, flow, packets)
     }
 
     /// Forgets a flow that its sender has given up. Late packets do not open it again.
@@ -145,6 +183,41 @@ mod tests {
         reassembly.abandon(Time::ZERO, FlowId(3));
         reassembly.receive(Time::ZERO, &packet(1), 1, 10, &mut events);
         assert_eq!((reassembly.flows.len(), events.len()), (0, 1));
+    }
+
+    /// The end overtakes the only packet of a flow. Late packets and ends of a finished flow open nothing.
+    #[test]
+    fn an_end_may_come_first() {
+        let mut reassembly = Reassembly::new(Duration::from_ms(1));
+        let mut events = VecDeque::new();
+        assert_eq!(reassembly.end(Time::ZERO, FlowId(3), 1, &mut events).cumulative, 0);
+        assert!(reassembly.receive(Time::ZERO, &packet(0), 0, Reassembly::OPEN, &mut events).unwrap().arrived.is_none());
+        assert!(reassembly.end(Time::ZERO, FlowId(3), 1, &mut events).arrived.is_none());
+        assert_eq!((events.len(), reassembly.flows.len(), reassembly.finished.len()), (2, 0, 1));
+    }
+
+    /// Packets of a flow whose end is not known, of which the last comes before or after the end.
+    #[test]
+    fn an_open_flow_is_complete_when_its_end_is_known_and_all_packets_are_there() {
+        for last in [false, true] {
+            let mut reassembly = Reassembly::new(Duration::from_ms(1));
+            let mut events = VecDeque::new();
+            let open = Reassembly::OPEN;
+            for number in 0..if last { 10 } else { 9 } {
+                assert!(reassembly.receive(Time::ZERO, &packet(number), number, open, &mut events).unwrap().arrived.is_some());
+            }
+            // An end before what has arrived is none.
+            assert!(reassembly.end(Time::ZERO, FlowId(3), 8, &mut events).arrived.is_some());
+            assert_eq!(reassembly.end(Time::ZERO, FlowId(3), 10, &mut events).arrived.is_none(), last);
+            assert_eq!(
+                reassembly.receive(Time::ZERO, &packet(9), 10, open, &mut events).map(|arrival| arrival.cumulative),
+                last.then_some(open)
+            );
+            let arrival = reassembly.receive(Time::ZERO, &packet(9), 9, open, &mut events).unwrap();
+            assert!(arrival.arrived.is_none());
+            assert_eq!(events.iter().filter(|event| matches!(event, Event::Received { .. })).count(), 1);
+            assert_eq!((events.len(), reassembly.flows.len()), (11, 0));
+        }
     }
 
     #[test]

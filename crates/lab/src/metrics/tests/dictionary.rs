@@ -6,9 +6,10 @@ use flowloom_core::{Flow, NodeId, Time};
 use flowloom_fabric::{CLASSES, ControlCounters, PortCounters, Report, SentCounters};
 use serde_json::Value;
 
-use super::super::{Column, Lossless, PausedLink, RunInfo, Summary, VictimFlow, columns};
+use super::super::{Column, Lossless, PausedLink, RunInfo, StormOrigin, Summary, VictimFlow, columns};
 use super::{RUN, flow, receiver_rows, report, summary};
 use crate::record::GapTotals;
+use crate::workload::{CoflowWorkload, numbered};
 
 const DICTIONARY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/data-dictionary.md"));
 
@@ -25,6 +26,7 @@ fn placeholder(parent: &str) -> Option<&'static str> {
         "queue" | "utilisation" | "drops.by_hop" => Some("<hop>"),
         "drops.by_reason" => Some("<reason>"),
         "tenants" => Some("<tenant>"),
+        "requests.by_class" | "tenants.<tenant>.requests.by_class" => Some("<class>"),
         "control_messages.by_tier" => Some("<tier>"),
         "pfc.by_link" => Some("<link>"),
         _ => None,
@@ -57,7 +59,7 @@ fn types(path: &str, value: &Value, seen: &mut BTreeMap<String, BTreeSet<&'stati
 
 /// A run in which everything happened.
 fn eventful() -> Report {
-    let full = Flow { deadline: Some(super::us(50)), coflow: Some(1), ..flow(0, 1, 1460, 0) };
+    let full = Flow { deadline: Some(super::us(50)), coflow: numbered(1), ..flow(0, 1, 1460, 0) };
     let other = Flow { tenant: 1, ..flow(0, 1, 1460, 0) };
     let background = Flow { background: true, ..flow(2, 3, 1460, 0) };
     let mut report = report(vec![(full, Some(40)), (other, Some(40)), (background, None)]);
@@ -80,13 +82,19 @@ fn lossless(victims: Option<usize>) -> Lossless {
         by_link: [("h0-s0".to_owned(), link)].into(),
         victims,
         worst_victims: vec![victim],
+        storms: vec![StormOrigin {
+            node: "h2".to_owned(),
+            link: "s0-h2".to_owned(),
+            frames: 2,
+            behind: victims.map(|_| vec!["h0-s0".to_owned()]),
+        }],
     }
 }
 
 #[test]
 fn the_summary_is_in_the_dictionary() {
     // Beside it, one of a request that did not get anywhere, and one of no flows: between them, all that can be null is.
-    let barren = report(vec![(Flow { coflow: Some(1), ..flow(0, 1, 1460, 1000) }, None)]);
+    let barren = report(vec![(Flow { coflow: numbered(1), ..flow(0, 1, 1460, 1000) }, None)]);
     let mut seen = BTreeMap::new();
     let instant = Report { end: Time::ZERO, ..eventful() };
     for report in [eventful(), barren, report(vec![]), instant] {
@@ -95,6 +103,21 @@ fn the_summary_is_in_the_dictionary() {
     for totals in [GapTotals::default(), GapTotals { gaps: 2, switches: 1, idle_ps: 5, open_ps: 10 }] {
         let with_gaps = Summary::of(&report(vec![]), &[], &[], &RunInfo { gaps: Some(totals), ..RUN });
         types("", &serde_json::to_value(with_gaps).unwrap(), &mut seen);
+    }
+    for drawn in [true, false] {
+        let workload = CoflowWorkload {
+            tenant: 0,
+            coflows: 5,
+            hosts: 4,
+            size_divisor: 10.0,
+            time_divisor: (!drawn).then_some(5.0),
+            load: drawn.then_some(0.5),
+            local_flows: 3,
+            local_bytes: 4,
+            local_coflows: 1,
+        };
+        let with_coflows = Summary::of(&report(vec![]), &[], &[], &RunInfo { coflow_workloads: &[workload], ..RUN });
+        types("", &serde_json::to_value(with_coflows).unwrap(), &mut seen);
     }
     for victims in [None, Some(1)] {
         let with_pfc = Summary::of(&report(vec![]), &[], &[], &RunInfo { lossless: Some(lossless(victims)), ..RUN });

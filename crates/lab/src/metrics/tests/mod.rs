@@ -2,16 +2,26 @@
 
 mod dictionary;
 mod numbers;
+mod requests;
 mod summary;
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Switching, Time, WireProfile, topology};
 use flowloom_fabric::{FlowRecord, PortCounters, Report};
 
 use super::{FctEnd, Row, RunInfo, Summary, rows};
+use crate::workload::complete;
 
 pub(super) const WIRE: WireProfile = WireProfile::IP_1500;
-pub(super) const RUN: RunInfo<'static> =
-    RunInfo { transport: "by_hand", seed: 7, wall_s: 1.5, peak_rss_mb: 20.0, gaps: None, lossless: None };
+pub(super) const RUN: RunInfo<'static> = RunInfo {
+    transport: "by_hand",
+    seed: 7,
+    wall_s: 1.5,
+    peak_rss_mb: 20.0,
+    gaps: None,
+    lossless: None,
+    wire: WIRE,
+    coflow_workloads: &[],
+};
 
 pub(super) fn us(us: u64) -> Time {
     Time::ZERO + Duration::from_us(us)
@@ -48,12 +58,18 @@ pub(super) fn report(flows: Vec<(Flow, Option<u64>)>) -> Report {
         network: network.into(),
         not_started: 0,
         records: flows.iter().map(record).collect(),
-        flows: flows.into_iter().zip(0..).map(|((flow, _), id)| Flow { id: FlowId(id), ..flow }).collect(),
+        flows: whole(flows.into_iter().zip(0..).map(|((flow, _), id)| Flow { id: FlowId(id), ..flow }).collect()),
         packet_hops: 0,
         data_packets: 0,
         events: 0,
         end: us(1000),
     }
+}
+
+/// The flows, which know their coflows.
+fn whole(mut flows: Vec<Flow>) -> Vec<Flow> {
+    complete(&mut flows);
+    flows
 }
 
 pub(super) fn receiver_rows(report: &Report) -> Vec<Row> {

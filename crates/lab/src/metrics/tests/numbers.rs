@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::super::{Column, FctEnd, Stats, columns, mean, percentile, rows};
 use super::{WIRE, flow, receiver_rows, report, us};
 use crate::ideal::{Model, Order, report as ideal_report, run};
+use crate::workload::numbered;
 
 /// Racks of three hosts under two spines.
 fn leaf_spine(racks: usize) -> Network {
@@ -59,7 +60,7 @@ proptest! {
 
 #[test]
 fn rows_by_hand() {
-    let deadline = |at| Flow { deadline: Some(us(at)), tenant: 3, coflow: Some(9), ..flow(0, 1, 14_600, 100) };
+    let deadline = |at| Flow { deadline: Some(us(at)), tenant: 3, coflow: numbered(9), ..flow(0, 1, 14_600, 100) };
     let report = report(vec![(deadline(129), Some(130)), (flow(2, 3, 1460, 0), None), (deadline(130), Some(130))]);
     // Ten packets of 1.2 us, one of them stored once, 0.4 us of propagation.
     let optimum = Duration::from_ns(13_600);
@@ -111,7 +112,7 @@ fn optima_of_a_class_are_those_of_each_pair() {
 
 #[test]
 fn columns_are_the_contract() {
-    let full = Flow { deadline: Some(us(400)), tenant: 2, coflow: Some(5), ..flow(0, 1, 14_600, 100) };
+    let full = Flow { deadline: Some(us(400)), tenant: 2, coflow: numbered(5), ..flow(0, 1, 14_600, 100) };
     let columns = columns(&receiver_rows(&report(vec![(full, Some(130)), (flow(2, 3, 1, 7), None)])));
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let contract = "id src dst bytes start finish optimum slowdown deadline tenant coflow retransmissions timeouts aborted";

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::super::{Column, FctEnd, Gaps, HopQueue, HopUtilisation, RunInfo, Stats, Summary, TierMessages, columns, rows};
 use super::{RUN, WIRE, flow, receiver_rows, report, summary, us};
 use crate::record::GapTotals;
+use crate::workload::numbered;
 
 /// Ten packets between hosts take 13.6 us alone, one takes 2.8 us.
 fn two_finished_one_not() -> Vec<(Flow, Option<u64>)> {
@@ -112,31 +113,6 @@ fn unfinished_flows_miss_their_deadlines() {
 }
 
 #[test]
-fn requests_end_with_their_last_flow() {
-    let part = |coflow, start, received| (Flow { coflow: Some(coflow), ..flow(0, 1, 1460, start) }, received);
-    let flows = vec![
-        part(1, 10, Some(40)),
-        part(2, 0, Some(5)),
-        part(1, 20, Some(30)),
-        part(2, 0, None),
-        part(3, 100, Some(110)),
-        (flow(0, 1, 1460, 0), Some(500)),
-    ];
-    let requests = summary(&report(flows)).requests.unwrap();
-    assert_eq!((requests.count, requests.finished), (3, 2));
-    assert_eq!(requests.completion_us, Stats { mean: Some(20.0), p50: Some(10.0), p95: Some(30.0), p99: Some(30.0) });
-}
-
-#[test]
-fn a_request_has_one_delay() {
-    let part = |start, received| (Flow { coflow: Some(1), ..flow(0, 1, 1460, start) }, Some(received));
-    let report = report(vec![part(10, 20), part(15, 40)]);
-    let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(7), false, None);
-    let requests = Summary::of(&report, &rows, &[], &RUN).requests.unwrap();
-    assert_eq!(requests.completion_us.mean, Some(37.0));
-}
-
-#[test]
 fn timeouts_are_counted_by_flow_tenant_and_run() {
     let of = |tenant| (Flow { tenant, ..flow(0, 1, 1460, 0) }, Some(10));
     let mut report = report(vec![of(0), of(1), of(1)]);
@@ -155,10 +131,10 @@ fn timeouts_are_counted_by_flow_tenant_and_run() {
 #[test]
 fn a_tenant_is_summed_up_as_if_it_were_alone() {
     let sizes = [1460, 20_000, 200_000];
-    let of = |tenant: u16, coflow| {
+    let of = |tenant: u16, coflow: Option<u32>| {
         sizes.map(|bytes| {
             let start = u64::from(tenant) * 100;
-            (Flow { tenant, coflow, ..flow(0, 1, bytes, start) }, Some(start + bytes / 100))
+            (Flow { tenant, coflow: coflow.and_then(numbered), ..flow(0, 1, bytes, start) }, Some(start + bytes / 100))
         })
     };
     let both = summary(&report([of(0, None), of(1, Some(4))].concat()));
@@ -166,9 +142,9 @@ fn a_tenant_is_summed_up_as_if_it_were_alone() {
         let alone = summary(&report(flows.to_vec()));
         let tenant = &both.tenants[&number];
         assert_eq!((&tenant.slowdown, &tenant.fct_us), (&alone.slowdown, &alone.fct_us));
-        assert_eq!((tenant.requests, tenant.goodput_gbps), (alone.requests, alone.goodput_gbps));
+        assert_eq!((&tenant.requests, tenant.goodput_gbps), (&alone.requests, alone.goodput_gbps));
     }
-    assert_eq!(both.tenants[&1].requests.unwrap().completion_us.mean, Some(2000.0));
+    assert_eq!(both.tenants[&1].requests.as_ref().unwrap().all.completion_us.mean, Some(2000.0));
     assert_eq!(both.tenants[&0].fct_us.by_size[2].stats.mean, Some(2000.0));
 }
 

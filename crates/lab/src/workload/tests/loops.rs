@@ -18,7 +18,7 @@ fn closed_loop(from: &[u32], requests: u32, loops: u32) -> ClosedLoop {
 
 /// Every loop's flows, in the order in which they would run.
 fn loops_of(workload: &Workload) -> Vec<Vec<Flow>> {
-    let Workload { flows, successors } = workload;
+    let Workload { flows, successors, .. } = workload;
     let next = |flow: &Flow| successors[flow.id.0 as usize].map(|Successor { flow, .. }| flows[flow.0 as usize]);
     let awaited: HashSet<FlowId> = successors.iter().flatten().map(|successor| successor.flow).collect();
     assert_eq!(awaited.len(), successors.iter().flatten().count(), "a flow follows one");

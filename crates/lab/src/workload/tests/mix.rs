@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::spec::{self, Part, Parts};
+use crate::spec::{self, CoflowSynthetic, Part, Parts};
 
 pub(super) fn part(name: &str, start: Duration, kind: WorkloadKind) -> Part {
     Part { name: name.to_owned(), start: Quantity(start), kind }
@@ -24,8 +24,11 @@ fn a_mix_by_hand() {
     let queries = |requests, period| incast(2, 2_000, requests, None, Some(Duration::from_ms(period)));
     let parts = vec![part("a", Duration::ZERO, queries(2, 2)), part("b", Duration::from_ms(1), queries(2, 3))];
     let flows = flows_in(&mix(parts), &rack(), 1);
-    let seen: Vec<_> =
-        flows.iter().step_by(2).map(|flow| (flow.start.as_ps() / 1_000_000_000, flow.tenant, flow.coflow.unwrap())).collect();
+    let seen: Vec<_> = flows
+        .iter()
+        .step_by(2)
+        .map(|flow| (flow.start.as_ps() / 1_000_000_000, flow.tenant, flow.coflow.unwrap().number))
+        .collect();
     assert_eq!(seen, [(0, 0, 0), (1, 1, 2), (2, 0, 1), (4, 1, 3)]);
     assert!(flows.chunks(2).all(|pair| pair[0].coflow == pair[1].coflow && pair[0].start == pair[1].start));
 }
@@ -51,12 +54,35 @@ fn equal_parts_are_independent() {
     assert!(of_tenant(&flows, 1).iter().all(|flow| !first.contains(&key(flow))));
 }
 
+fn synthetic(coflows: u32) -> WorkloadKind {
+    WorkloadKind::CoflowSynthetic(CoflowSynthetic { coflows, load: 0.5, load_link: LoadLink::Host, size_divisor: 1e5 })
+}
+
+/// Each part says how its coflows were made, and its coflows arrive with their flows.
+#[test]
+fn coflows_of_parts_are_told_apart() {
+    let late = Duration::from_ms(50);
+    let parts = vec![
+        part("a", Duration::ZERO, synthetic(3)),
+        part("b", late, incast(2, 2_000, 2, None, Some(late))),
+        part("c", late, synthetic(5)),
+    ];
+    let workload = workload_in(&mix(parts), &rack(), 1);
+    let told: Vec<_> = workload.coflows.iter().map(|coflows| (coflows.tenant, coflows.coflows)).collect();
+    assert_eq!(told, [(0, 3), (2, 5)]);
+    assert!(workload.flows.iter().all(|flow| flow.coflow.unwrap().start == flow.start));
+    let numbers: HashSet<u32> = workload.flows.iter().map(|flow| flow.coflow.unwrap().number).collect();
+    assert_eq!(numbers, (0..10).collect());
+    assert!(workload.flows.iter().filter(|flow| flow.tenant > 0).all(|flow| flow.start >= Time::ZERO + late));
+}
+
 fn kind() -> impl Strategy<Value = WorkloadKind> {
     let matrix = prop::sample::select(MatrixKind::ALL.to_vec());
     prop_oneof![
         (1u32..40, matrix.clone())
             .prop_map(|(flows, matrix)| { WorkloadKind::Poisson(Poisson { matrix, ..poisson(table("imc10"), 0.4, flows) }) }),
         (1u32..15, 1u32..5).prop_map(|(senders, requests)| incast(senders, 20_000, requests, Some(0.2), None)),
+        (1u32..4).prop_map(synthetic),
         Just(WorkloadKind::Permutation(Permutation { sizes: table("imc10"), deadline: None })),
         (1u32..40, matrix).prop_map(|(flows, matrix)| {
             WorkloadKind::Burst(Burst { sizes: fixed(1_000), flows, matrix, deadline: None, tenants: Vec::new() })
@@ -93,7 +119,7 @@ proptest! {
         let mut owner = HashMap::new();
         for flow in &whole {
             if let Some(coflow) = flow.coflow {
-                prop_assert_eq!(*owner.entry(coflow).or_insert(flow.tenant), flow.tenant);
+                prop_assert_eq!(*owner.entry(coflow.number).or_insert(flow.tenant), flow.tenant);
             }
         }
     }

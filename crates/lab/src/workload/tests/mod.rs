@@ -5,7 +5,7 @@ mod mix;
 
 use std::collections::{HashMap, HashSet};
 
-use flowloom_core::{Duration, Rate, Switching, topology};
+use flowloom_core::{Coflow, Duration, Rate, Switching, topology};
 
 use super::*;
 use crate::spec::{
@@ -275,7 +275,7 @@ fn requests_are_whole_and_their_senders_distinct() {
     let flows = flows_of(&incast(7, 1_000_003, 500, None, Some(Duration::from_ms(1))), 1);
     assert_eq!(flows.len(), 3_500);
     for (request, flows) in flows.chunks(7).enumerate() {
-        assert!(flows.iter().all(|flow| flow.coflow == Some(request as u32) && flow.dst == flows[0].dst));
+        assert!(flows.iter().all(|flow| flow.coflow.unwrap().number == request as u32 && flow.dst == flows[0].dst));
         assert!(flows.iter().all(|flow| flow.start == Time::ZERO + Duration::from_ms(request as u64)));
         assert_eq!(flows.iter().map(|flow| flow.src).collect::<HashSet<NodeId>>().len(), 7);
         assert_eq!(flows.iter().map(|flow| flow.size.get()).sum::<u64>(), 1_000_003);
@@ -342,7 +342,7 @@ fn hosts_take_turns_to_receive_and_flows_draw_their_sizes() {
     let flows = flows_in(&WorkloadSpec::One(kind), &rack, 1);
     for (query, flows) in flows.chunks(39).enumerate() {
         let receiver = NodeId(query as u32 % 40);
-        assert!(flows.iter().all(|flow| flow.dst == receiver && flow.coflow == Some(query as u32)));
+        assert!(flows.iter().all(|flow| flow.dst == receiver && flow.coflow.unwrap().number == query as u32));
         assert_eq!(flows.iter().map(|flow| flow.src).collect::<HashSet<NodeId>>().len(), 39);
     }
     // The standard deviation of a uniform size is 196 kB / √12.
@@ -436,7 +436,7 @@ fn a_trace_is_read_as_it_is_written() {
         start: Time::from_ps(1_500_000),
         deadline: Some(Time::ZERO + Duration::from_ms(250)),
         tenant: 1,
-        coflow: Some(7),
+        coflow: Some(Coflow { number: 7, size: Bytes::ZERO, start: Time::ZERO + Duration::from_ns(1500) }),
         background: false,
     };
     assert_eq!(flows, [first, second]);

@@ -12,7 +12,7 @@ const BYTE_AT_ONE_BPS: u128 = 8_000_000_000_000;
 /// If a full bucket has too many such units for a word, the unit becomes larger, and slightly less flows in than should. No usual rate needs
 /// this.
 #[derive(Clone, Debug)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// Units per byte.
     byte: u64,
     /// Units that flow in per picosecond.

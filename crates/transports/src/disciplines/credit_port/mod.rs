@@ -11,7 +11,7 @@ use flowloom_core::{
 };
 
 use super::classes::{MOST_CLASSES, limit};
-use bucket::Bucket;
+pub(crate) use bucket::Bucket;
 
 /// The most that a queue holds. A packet that would exceed it is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +46,8 @@ pub struct CreditLayout<'a> {
     pub lifetime: Option<Duration>,
     /// What the credits' bucket holds. A larger credit cannot pass the port.
     pub burst: Bytes,
+    /// What a credit of the size of a control packet takes of the link, together with the data that it asks for.
+    pub slot: Bytes,
     /// The limit of each data queue, the best one first.
     pub data: &'a [Limit],
     /// What all queues together hold.
@@ -66,8 +68,8 @@ const FIRST_CREDITS: usize = 1;
 /// A port with signals, credits and data, in strict priority in this order, and among several queues of credits or of data.
 ///
 /// A credit asks for one full packet in the other direction. A token bucket, which all queues of credits share, limits credits to
-/// `control / (control + full)` of the link's rate, in bytes as they are on the wire. So the data that they ask for and the credits that are
-/// sent beside it in the other direction just fill that link (ExpressPass; TOP calls credits tokens).
+/// `control / slot` of the link's rate, in bytes as they are on the wire. With a slot of `control + full`, the data that they ask for and
+/// the credits that are sent beside it in the other direction just fill that link (ExpressPass; TOP calls credits tokens).
 ///
 /// [`Packet::class`](flowloom_core::Packet::class) selects the queue. Classes beyond the last are treated as the last.
 #[derive(Clone, Debug)]
@@ -84,7 +86,6 @@ pub struct CreditPort {
     credits_at: Time,
     queues: [Queue; MOST_CLASSES],
     lifetime: Duration,
-    expires: bool,
     /// When each queued credit came, by queue; empty if credits do not expire.
     arrivals: Vec<VecDeque<Time>>,
 }
@@ -104,25 +105,41 @@ impl CreditPort {
         let (credits, data) = limits[FIRST_CREDITS..queues].split_at_mut(credit_queues);
         credits.fill(layout.credit_limit);
         data.copy_from_slice(layout.data);
-        let expires = layout.lifetime.is_some();
         CreditPort {
             occupied: 0,
             credits: ((1_u16 << (FIRST_CREDITS + credit_queues)) - (1 << FIRST_CREDITS)) as u8,
             last: (queues - 1) as u8,
             used: 0,
             memory: limit(layout.memory),
-            bucket: Bucket::new(rate, wire.control, wire.control + wire.full, layout.burst),
+            bucket: Bucket::new(rate, wire.control, layout.slot, layout.burst),
             credits_at: Time::ZERO,
             queues: limits.map(empty),
             lifetime: layout.lifetime.unwrap_or(Duration::MAX),
-            expires,
-            arrivals: vec![VecDeque::new(); if expires { credit_queues } else { 0 }],
+            arrivals: vec![VecDeque::new(); if layout.lifetime.is_some() { credit_queues } else { 0 }],
         }
     }
 
     /// Bytes queued.
     pub fn used(&self) -> Bytes {
         Bytes::new(u64::from(self.used))
+    }
+
+    /// Whether nothing is queued.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+
+    /// Whether signals are queued.
+    #[inline]
+    pub(crate) fn has_signals(&self) -> bool {
+        self.occupied >> SIGNALS & 1 == 1
+    }
+
+    /// Whether packets of this class are credits.
+    #[inline]
+    pub(crate) fn holds_credits(&self, class: u8) -> bool {
+        self.is_credit(self.class_of(class))
     }
 
     #[inline]
@@ -154,16 +171,22 @@ impl CreditPort {
         queue.bytes -= size;
         self.used -= size;
         self.occupied &= !(u8::from(queue.packets.is_empty()) << class);
-        if self.expires && self.is_credit(class) {
+        if self.expires() && self.is_credit(class) {
             self.arrivals[class - FIRST_CREDITS].pop_front();
         }
         packet
     }
 
+    /// Whether credits expire.
+    #[inline]
+    fn expires(&self) -> bool {
+        !self.arrivals.is_empty()
+    }
+
     /// When a credit queue's oldest packet came, if credits expire.
     #[inline]
     fn oldest(&self, class: usize) -> Option<Time> {
-        if self.expires { self.arrivals[class - FIRST_CREDITS].front().copied() } else { None }
+        if self.expires() { self.arrivals[class - FIRST_CREDITS].front().copied() } else { None }
     }
 
     /// Drops the credits of a queue that have waited for too long.
@@ -235,7 +258,7 @@ impl<H> Discipline<H> for CreditPort {
                 // It is the first one now.
                 self.credits_at = Time::ZERO;
             }
-            if self.expires {
+            if self.expires() {
                 self.arrivals[class - FIRST_CREDITS].push_back(call.now);
             }
         }

@@ -24,6 +24,7 @@ fn layout(lifetime: Option<Duration>) -> CreditLayout<'static> {
         credit_limit: Limit::packets(8),
         lifetime,
         burst: Bytes::new(BURST),
+        slot: WIRE.control + WIRE.full,
         data: &DATA_LIMITS,
         memory: Bytes::new(30_000),
     }
@@ -288,8 +289,8 @@ fn what_does_not_fit_is_dropped() {
 /// The share follows the sizes of the wire: 40 B beside 1500 B.
 #[test]
 fn the_share_is_that_of_the_wire_profile() {
-    let mut rig =
-        Rig::new(CreditPort::new(&CreditLayout { burst: Bytes::new(40), ..layout(None) }, RATE, &WireProfile::IP_1500));
+    let layout = CreditLayout { burst: Bytes::new(40), slot: Bytes::new(1540), ..layout(None) };
+    let mut rig = Rig::new(CreditPort::new(&layout, RATE, &WireProfile::IP_1500));
     rig.enqueue(packet(0, 1, 40));
     rig.enqueue(packet(1, 1, 40));
     assert!(rig.serve().is_ok());

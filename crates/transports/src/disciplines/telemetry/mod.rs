@@ -4,7 +4,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Bytes, Dequeue, Discipline, NodeKind, Packet, PacketId, PortCall, PortSite};
+use flowloom_core::{Bytes, Dequeue, Discipline, NodeKind, Packet, PacketId, PortCall, PortSite, Time};
 
 pub use record::{HopRecord, LinkRates, Telemetry};
 
@@ -98,6 +98,10 @@ impl<H: Instrumented, D: Discipline<H> + Backlog> Discipline<H> for Stamped<D> {
     fn dequeue(&mut self, call: &mut PortCall<'_, H, D::Shared>) -> Dequeue {
         let choice = self.inner.dequeue(call);
         self.stamp_choice(call, choice)
+    }
+
+    fn first_service(&self) -> Time {
+        self.inner.first_service()
     }
 
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, D::Shared>, packet: PacketId) {

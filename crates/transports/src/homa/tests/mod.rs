@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Time, WireProfile};
 use flowloom_fabric::pair::{Pair, PairSetup, SentPacket};
 
 use super::{Assignment, Config, Header, Homa};
-use crate::trial::{default_text, refused};
+use crate::trial::{self, default_text, refused};
 
 mod faults;
 mod grants;
@@ -23,17 +23,7 @@ fn pair(config: &Config) -> Pair<Homa> {
 }
 
 fn flow(id: u32, src: u32, dst: u32, packets: u64, start: Duration) -> Flow {
-    Flow {
-        id: FlowId(id),
-        src: NodeId(src),
-        dst: NodeId(dst),
-        size: Bytes::new(1460 * packets),
-        start: Time::ZERO + start,
-        deadline: None,
-        tenant: 0,
-        coflow: None,
-        background: false,
-    }
+    trial::flow(id, src, dst, 1460 * packets, Time::ZERO + start, None)
 }
 
 fn is_data(sent: &SentPacket<Header>) -> bool {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{Config, Header, Ndp, Part, PullOrder};
 use crate::toolkit::Framing;
-use crate::trial::{default_text, read_is_written, refused, trials, written_is_read};
+use crate::trial::{self, default_text, read_is_written, refused, trials, written_is_read};
 use crate::{Checked, Conditions};
 
 mod port;
@@ -27,17 +27,7 @@ fn pair(config: &Config, hosts: usize) -> Pair<Ndp> {
 }
 
 fn flow(id: u32, src: u32, dst: u32, packets: u64) -> Flow {
-    Flow {
-        id: FlowId(id),
-        src: NodeId(src),
-        dst: NodeId(dst),
-        size: Bytes::new(PAYLOAD * packets),
-        start: Time::ZERO,
-        deadline: None,
-        tenant: 0,
-        coflow: None,
-        background: false,
-    }
+    trial::flow(id, src, dst, PAYLOAD * packets, Time::ZERO, None)
 }
 
 fn is_data(sent: &SentPacket<Header>) -> bool {
@@ -243,6 +233,7 @@ fn parameters_that_cannot_work_are_refused() {
         buffer: Bytes::new(1500),
         last_deadline: None,
         largest_flow: Bytes::ZERO,
+        largest_coflow: Bytes::ZERO,
     };
     let small = Config { header_memory: 0.01, data_queue: 2, ..Config::default() };
     let message = small.check_under(&conditions).unwrap_err();

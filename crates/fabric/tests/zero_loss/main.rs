@@ -1,0 +1,146 @@
+//! ExpressPass keeps every queue of data below the bound that follows from the routes.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use std::sync::Arc;
+
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, Paths, Time, WireProfile, topology};
+use flowloom_fabric::{Beyond, DataQueues, Routing, SimSetup};
+use flowloom_transports::Checked;
+use flowloom_transports::disciplines::data_queue_bounds;
+use flowloom_transports::expresspass::{Config, ExpressPass, Feedback};
+
+use crate::common::networks::{CUT, Dice, STORE, flow, gbps, in_order, setup, watch};
+
+const WIRE: WireProfile = WireProfile::ETHERNET_1538;
+
+/// More than this many standard deviations never happen.
+const DEVIATIONS: f64 = 8.0;
+
+struct Found {
+    /// The longest queue of data at any port.
+    peak: u64,
+    /// By how much a queue was beyond what is allowed, if one was.
+    beyond: Option<(String, Beyond)>,
+}
+
+fn measure(config: &Config, deviations: f64, network: &Network, flows: Vec<Flow>) -> Found {
+    let paths = Paths::new(Arc::new(network.clone()), Routing::EcmpSymmetric, 1);
+    let schedule = config.credit_schedule(&WIRE).expect("ExpressPass has credits");
+    let bounds = data_queue_bounds(&paths, &WIRE, &schedule).expect("there is no cycle");
+    let watcher = DataQueues::new(bounds.iter().map(|bound| bound.get()), deviations * schedule.deviation(&WIRE));
+    let memory = Memory::PerPort(Bytes::new(100_000_000));
+    let setup = SimSetup { wire: WIRE, routing: Routing::EcmpSymmetric, memory, ..setup(network.clone()) };
+    let (report, watched) = watch::<ExpressPass, DataQueues>(config, setup, flows, watcher);
+    assert!(report.records.iter().all(|record| record.acknowledged < Time::MAX));
+    let beyond =
+        watched.queues.iter().zip(0..).filter_map(|(queue, link)| Some((network.link_name(LinkId(link)), queue.beyond?)));
+    Found {
+        peak: watched.queues.iter().map(|queue| queue.peak).max().unwrap_or_default(),
+        beyond: beyond.max_by_key(|(_, beyond)| beyond.bytes - beyond.allowed),
+    }
+}
+
+fn configs() -> impl Iterator<Item = Config> {
+    let spread = |feedback| [8, 0].map(|spread| Config { feedback, credit_spread: Bytes::new(spread), ..Config::default() });
+    [Feedback::Released, Feedback::Paper].into_iter().flat_map(spread)
+}
+
+/// All queues are within the bounds, in both forms of the feedback and with credits of random and of equal sizes. Returns the longest queue.
+fn all_within(network: &Network, flows: &[Flow]) -> u64 {
+    let within = |config: Config| {
+        let found = measure(&config, DEVIATIONS, network, flows.to_vec());
+        assert!(found.beyond.is_none(), "{config:?}: {:?}", found.beyond);
+        found.peak
+    };
+    configs().map(within).max().unwrap_or_default()
+}
+
+fn us(n: u64) -> Duration {
+    Duration::from_us(n)
+}
+
+/// 8 and 128 hosts send 300 packets each to one host.
+#[test]
+fn an_incast() {
+    for (senders, switching) in [(8, STORE), (8, CUT), (128, STORE), (128, CUT)] {
+        let network = topology::single_switch(senders as usize + 1, gbps(10), us(1), switching);
+        let flows: Vec<Flow> = (0..senders).map(|id| flow(id, id, senders, 300 * 1460, Time::ZERO)).collect();
+        let peak = all_within(&network, &flows);
+        assert!(peak < 10 * 1538, "{senders}: {peak}");
+    }
+}
+
+/// 50 pairs of hosts on both sides of a link, and flows that start every 300 ns.
+fn across(count: u32, bytes: u64, both_ways: bool) -> (Network, Vec<Flow>) {
+    let network = topology::dumbbell(50, gbps(10), gbps(10), us(1), CUT);
+    let across = |id: u32| {
+        let (left, right) = (id % 50, 50 + id * 7 % 50);
+        let (src, dst) = if both_ways && id % 2 == 1 { (right, left) } else { (left, right) };
+        flow(id, src, dst, bytes, Time::ZERO + Duration::from_ns(u64::from(id) * 300))
+    };
+    (network, (0..count).map(across).collect())
+}
+
+/// Only signals make data wait: a thousand requests leave before data, which is why memory of the bound alone would overflow here.
+#[test]
+fn a_thousand_flows_over_one_link() {
+    let (network, flows) = across(1000, 10 * 1460, false);
+    let peak = all_within(&network, &flows);
+    assert!(peak > 100_000, "{peak}");
+}
+
+/// Where a link is full in both directions, nothing makes up for credits that are smaller than the mean: the queue is a random walk, and
+/// leaves the bound of equal credits behind. With credits of equal sizes it does not.
+#[test]
+fn random_sizes_of_credits_break_the_bound_of_equal_ones() {
+    let (network, flows) = across(200, 1000 * 1460, true);
+    let beyond = |spread, deviations| {
+        let config = Config { feedback: Feedback::Paper, credit_spread: Bytes::new(spread), ..Config::default() };
+        measure(&config, deviations, &network, flows.clone()).beyond
+    };
+    let (link, beyond_equal) = beyond(8, 0.0).expect("random sizes break the bound of equal ones");
+    assert!(beyond_equal.bytes > beyond_equal.allowed + 1538, "{link}: {beyond_equal:?}");
+    assert_eq!([beyond(0, 0.0), beyond(8, DEVIATIONS)], [None, None]);
+}
+
+/// Flows of up to 700 kB between 32 hosts at load 0.6.
+#[test]
+fn a_leaf_spine() {
+    for switching in [STORE, CUT] {
+        let network = topology::leaf_spine(4, 8, 4, gbps(10), gbps(40), us(1), switching);
+        let mut dice = Dice::new(7);
+        let mut at = Time::ZERO;
+        let flows = (0..800).map(|_| {
+            let most = if dice.below(10) < 7 { 30_000 } else { 700_000 };
+            let size = 1 + dice.below(most);
+            at += dice.exponential(Duration::from_ns(4_800));
+            let src = dice.below(32);
+            flow(0, src as u32, ((src + 1 + dice.below(31)) % 32) as u32, size, at)
+        });
+        all_within(&network, &in_order(flows.collect()));
+    }
+}
+
+/// The watch itself: no queue is as short as 1537 B.
+#[test]
+fn a_bound_that_is_too_low_is_noticed() {
+    let network = topology::single_switch(9, gbps(10), us(1), STORE);
+    let flows: Vec<Flow> = (0..8).map(|id| flow(id, id, 8, 300 * 1460, Time::ZERO)).collect();
+    let setup = SimSetup {
+        wire: WIRE,
+        routing: Routing::EcmpSymmetric,
+        memory: Memory::PerPort(Bytes::new(1_000_000)),
+        ..setup(network.clone())
+    };
+    let (_, watched) = watch::<ExpressPass, DataQueues>(
+        &Config::default(),
+        setup,
+        flows,
+        DataQueues::new(vec![1537; network.links().len()], 0.0),
+    );
+    assert!(
+        watched.queues.iter().any(|queue| queue.beyond.is_some_and(|beyond| beyond.allowed == 1537 && beyond.bytes >= 1538))
+    );
+}

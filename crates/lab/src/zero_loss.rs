@@ -1,0 +1,141 @@
+//! How long queues of data can become where credits schedule all data, and whether they did in a run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flowloom_core::{Bytes, LinkId, Paths};
+use flowloom_fabric::{Beyond, DataQueue, DataQueues};
+use flowloom_transports::disciplines::{CreditSchedule, data_queue_bounds};
+
+use crate::plan::Plan;
+
+/// The sizes of credits may be random. Their sum is taken to be never further from its mean than so many standard deviations.
+const DEVIATIONS: f64 = 8.0;
+
+/// The most bytes of data that queue at each port under a plan's transport, by link. `None` if no credits schedule its data, or if the waits of
+/// ports depend on each other in a cycle.
+fn bounds(plan: &Plan) -> Option<(CreditSchedule, Vec<Bytes>)> {
+    let schedule = plan.parameters.credit_schedule(&plan.wire)?;
+    let paths = Paths::new(Arc::new(plan.network.clone()), plan.routing, plan.seed);
+    Some((schedule, data_queue_bounds(&paths, &plan.wire, &schedule)?))
+}
+
+/// The most bytes of data that queue at any port of each kind of hop that data passes.
+///
+/// `None` if no credits schedule the data of the plan's transport, or if there is no bound. Data that waits for signals, and what credits of random
+/// sizes add, is not in it: see [`deviation`].
+pub fn data_queues(plan: &Plan) -> Option<BTreeMap<String, Bytes>> {
+    let (_, bounds) = bounds(plan)?;
+    let mut hops: BTreeMap<String, Bytes> = BTreeMap::new();
+    for (link, bound) in (0..).map(LinkId).zip(bounds).filter(|(_, bound)| *bound > Bytes::ZERO) {
+        let most = hops.entry(plan.network.hop_name(link)).or_default();
+        *most = bound.max(*most);
+    }
+    Some(hops)
+}
+
+/// How many bytes the random sizes of credits can add to a queue of data, over the square root of the number of packets that queue without a break.
+pub fn deviation(plan: &Plan) -> f64 {
+    plan.parameters.credit_schedule(&plan.wire).map_or(0.0, |schedule| DEVIATIONS * schedule.deviation(&plan.wire))
+}
+
+/// A recorder that compares queues with the bounds. `None` if there are no bounds, or if something goes wrong in the network: times of answers are
+/// then longer than the bounds assume.
+pub(crate) fn watch(plan: &Plan) -> Option<DataQueues> {
+    let calm = plan.faults.iter().all(Vec::is_empty) && plan.outages.is_empty();
+    let (_, bounds) = calm.then(|| bounds(plan)).flatten()?;
+    Some(DataQueues::new(bounds.into_iter().map(Bytes::get), deviation(plan)))
+}
+
+/// Compares the queues of a run with the bounds.
+///
+/// # Errors
+/// If a queue was longer, with the port that was the furthest beyond.
+pub(crate) fn check(plan: &Plan, queues: &[DataQueue]) -> Result<(), String> {
+    let beyond = |(link, queue): (LinkId, &DataQueue)| Some((link, queue.beyond?));
+    let all = (0..).map(LinkId).zip(queues).filter_map(beyond);
+    let Some((link, Beyond { at, bytes, allowed })) = all.max_by_key(|(_, beyond)| beyond.bytes - beyond.allowed) else {
+        return Ok(());
+    };
+    Err(format!(
+        "zero loss is not proved: at {at}, {} of data were queued at {} ({}) beside what waited for signals, and at most {} follow from the \
+         routes and from the limits of credits; this is a defect of {} or of the bound",
+        Bytes::new(bytes),
+        plan.network.link_name(link),
+        plan.network.hop_name(link),
+        Bytes::new(allowed),
+        plan.transport.name
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use flowloom_core::Time;
+
+    use super::*;
+    use crate::spec::Scenario;
+
+    const SCENARIO: &str = r#"
+[topology]
+kind = "single_switch"
+hosts = 3
+delay = "1us"
+[fabric]
+wire = "ethernet_1538"
+routing = "ecmp_symmetric"
+switching = "store_and_forward"
+[workload]
+kind = "permutation"
+sizes = { fixed = "100kB" }
+[transport]
+name = "expresspass"
+"#;
+
+    fn plan(overrides: &[&str]) -> Plan {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        let scenario = Scenario::load(SCENARIO, "", &overrides).expect("it fits the schema");
+        Plan::new(&scenario.validate().expect("its rules hold")).expect("it can be planned")
+    }
+
+    /// The numbers are worked out at `data_queue_bounds`; 8 deviations of sizes from 76 to 92 B are 8 × √24 × 1538 / 84 B.
+    #[test]
+    fn the_bounds_of_a_scenario_by_hand() {
+        let equal = plan(&["transport.expresspass.credit_spread=0B"]);
+        let expected = [("host-switch", 4866), ("switch-host", 19_478 * 1538 / 1622 + 4866)];
+        let expected = expected.map(|(hop, bytes)| (hop.to_owned(), Bytes::new(bytes)));
+        assert_eq!((data_queues(&equal), deviation(&equal)), (Some(expected.into()), 0.0));
+        assert!((deviation(&plan(&[])) - 717.6).abs() < 0.1);
+        assert!(data_queues(&plan(&["transport.name=phost"])).is_none());
+    }
+
+    /// Data that finds a full queue is no longer queued: what memory loses is within the bounds.
+    #[test]
+    fn lost_data_does_not_count() {
+        let plan = plan(&["fabric.buffer=1538B", "workload={ kind = \"burst\", flows = 30, sizes = { fixed = \"60kB\" } }"]);
+        let simulated = crate::simulate(&plan, &mut |_, _, _| true).unwrap_or_else(|error| panic!("{error}"));
+        let lost: u64 = simulated.report.ports.iter().map(|port| port.dropped_data_packets).sum();
+        let peaks = simulated.recorded.data_queues.expect("they were compared").into_iter().map(|queue| queue.peak);
+        assert!(lost > 0 && peaks.max().is_some_and(|peak| peak <= 2 * 1538), "{lost}");
+    }
+
+    /// Faults delay answers, so runs with them are not compared.
+    #[test]
+    fn a_queue_beyond_its_bound_is_told_with_its_port() {
+        assert!(watch(&plan(&["fault=[{ kind = \"loss\", where = \"all\", probability = 0.1 }]"])).is_none());
+        let plan = plan(&[]);
+        let mut queues = watch(&plan).expect("ExpressPass has bounds").queues;
+        assert_eq!(check(&plan, &queues), Ok(()));
+        let (at, allowed) = (Time::from_ps(3_000_000), 5000);
+        queues[1].beyond = Some(Beyond { at, bytes: 6001, allowed });
+        queues[4].beyond = Some(Beyond { at, bytes: 6000, allowed });
+        let told = check(&plan, &queues).unwrap_err();
+        assert!(
+            told.starts_with("zero loss is not proved: at 3us, 6.001kB of data were queued at s0-h0 (switch-host) beside"),
+            "{told}"
+        );
+        assert!(
+            told.contains("at most 5kB follow from the routes") && told.ends_with("a defect of expresspass or of the bound"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,316 @@
+//! Parameters of TOP, each with the section of the paper that it comes from.
+
+use flowloom_core::{Bytes, Duration, Rate, WireProfile};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::{Checked, Conditions, SizeShare, expresspass, quantity, span_of};
+
+/// How switches order tokens and limit their rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SwitchForm {
+    /// One rate limiter for several queues of tokens, and tokens that expire in the queue (§3.1).
+    Hypothetical,
+    /// Commodity switches: tokens cross each switch twice, and senders drop those that are too old (§4).
+    Remedy,
+    /// As many priorities as there are flows (§3.2).
+    Ideal,
+}
+
+/// What decides the priority of a flow's tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// The flow's size: short flows first (§3.2).
+    Size,
+    /// The packets that have not arrived yet: flows that are nearly complete first.
+    Remaining,
+    /// The packets that have arrived: flows whose size nobody knows in advance (§3.2, §4.4).
+    Attained,
+    /// The time that is left until the flow's deadline.
+    Deadline,
+    /// The payload of the flow's coflow: the smallest first. A flow without a coflow is one of its own.
+    Coflow,
+}
+
+/// The shape of the distribution of flow sizes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Tail {
+    /// An inverse proportional density: thresholds are powers of the largest size (§3.2).
+    Heavy,
+    /// An exponential density, which follows from the mean size (§3.2, "in a similar way").
+    Light,
+}
+
+/// Parameters of TOP.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How switches order tokens and limit their rate.
+    pub switch: SwitchForm,
+    /// What decides the priority of a flow's tokens.
+    pub priority: Priority,
+    /// Queues of tokens in each port (K of §3.2). 0 means the most that eight queues allow: 6, or 5 with unscheduled packets. With
+    /// `switch = "ideal"`, it counts for `priority = "attained"` only, where 0 means the paper's 8 (§5.3).
+    #[schemars(range(min = 0, max = 8))]
+    pub levels: u8,
+    /// Sizes that separate the priorities, ascending. A flow has the first priority whose cutoff it does not exceed. An empty list means that
+    /// they follow from `a`, `b` and the workload.
+    #[serde(with = "quantity::bytes::list")]
+    #[schemars(schema_with = "cutoffs_schema", length(max = 7))]
+    pub cutoffs: Vec<Bytes>,
+    /// A flow of x packets counts as one of ax + b (§3.2, without values).
+    #[schemars(range(min = 0.0001, max = 10_000))]
+    pub a: f64,
+    /// The summand beside `a`.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub b: f64,
+    /// The shape of the distribution of flow sizes, from which cutoffs follow.
+    pub tail: Tail,
+    /// The largest flow (p of §3.2), or the largest coflow with `priority = "coflow"`. 0 means that of the workload, or 1 GB on real hosts.
+    #[serde(with = "quantity::bytes")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "0B", "x-max" = "1000TB"))]
+    pub largest: Bytes,
+    /// `tail = "light"`: the mean flow size. 0 means that of the workload, or 1 MB on real hosts.
+    #[serde(with = "quantity::bytes")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "0B", "x-max" = "1000TB"))]
+    pub mean: Bytes,
+    /// `priority = "deadline"`: the mean time until a deadline. Thresholds of the time that is left follow from it as those of sizes do with a
+    /// light tail.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1ns", "x-max" = "1000s"))]
+    pub deadline_mean: Duration,
+    /// `priority = "deadline"`: whether flows that are late have the lowest priority. The paper does not say; earliest deadline first gives
+    /// them the highest.
+    pub late_last: bool,
+    /// The share of a link that is for tokens. 0 means the size of a token in that of a token and a full packet, which is 5.18 % on
+    /// `ethernet_1538`; the paper rounds it to 5 % (§3.1). Otherwise, it is at least 0.001.
+    #[schemars(range(min = 0, max = 0.5))]
+    pub token_share: f64,
+    /// How long a token may wait at each hop, in token slots of that link (§3.1, §4.3: 8). A port drops older ones; with
+    /// `switch = "remedy"`, the sender does, and it must be at least `credits.credit_queue`.
+    #[schemars(range(min = 0.5, max = 10_000))]
+    pub lifetime: f64,
+    /// `switch = "ideal"`: how many tokens a port holds. A full port drops the least urgent one. The default is the room of six queues of 8.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub ideal_queue: u32,
+    /// Flows of at most this many packets are sent at once, with the lowest priority (m of §4.4). 0 turns this off. It costs a queue of tokens.
+    #[schemars(range(min = 0, max = 1000))]
+    pub unscheduled: u32,
+    /// A packet is taken for lost when a packet that is more than this many further has arrived (§4.4, "much larger"). 0 means 3, or the
+    /// bandwidth-delay product where packets are sprayed over several paths.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub reorder_window: u32,
+    /// `switch = "remedy"`: how old a token may be when it comes to the sender (T of §5.4). 0 means the time of its path on an idle network
+    /// and `lifetime` for each hop.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "100s"))]
+    pub token_age: Duration,
+    /// `switch = "remedy"`: how far each host's clock may be ahead or behind. Each host draws a fixed offset (§5.1: about 100 ns).
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "1s"))]
+    pub clock_error: Duration,
+    /// `switch = "remedy"`: into how many sub-ports a port is split by a breakout cable (§4.2: 4). Tokens cross two of them.
+    #[schemars(range(min = 1, max = 64))]
+    pub sub_ports: u32,
+    /// `switch = "remedy"`: what a token's way through the assistant switch takes besides the transmission on two sub-ports: two cables and
+    /// the forwarding. The paper gives no value.
+    #[serde(with = "quantity::duration")]
+    #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "1s"))]
+    pub detour: Duration,
+    /// The feedback control of each flow's tokens, and their queues in ports: ExpressPass's parameters, where tokens are called credits. Their
+    /// defaults are ExpressPass's but for `feedback`, which is `"paper"`: its target loss of 10 % is also TOP's (§3.1).
+    #[serde(deserialize_with = "credits")]
+    pub credits: expresspass::Config,
+}
+
+/// TOP's defaults of ExpressPass's parameters.
+fn default_credits() -> expresspass::Config {
+    expresspass::Config { feedback: expresspass::Feedback::Paper, ..expresspass::Config::default() }
+}
+
+/// Reads a table whose missing keys have [`default_credits`]. Without this, they would have ExpressPass's defaults.
+fn credits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<expresspass::Config, D::Error> {
+    let given = serde_json::Map::deserialize(deserializer)?;
+    let mut all = serde_json::to_value(default_credits()).map_err(D::Error::custom)?;
+    all.as_object_mut().expect("a table").extend(given);
+    expresspass::Config::deserialize(all).map_err(D::Error::custom)
+}
+
+fn cutoffs_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut one = quantity::bytes::schema(generator);
+    one.insert("x-min".to_owned(), "1B".into());
+    one.insert("x-max".to_owned(), "1000TB".into());
+    json_schema!({ "type": "array", "items": one })
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            switch: SwitchForm::Hypothetical,
+            priority: Priority::Size,
+            levels: 0,
+            cutoffs: Vec::new(),
+            a: 1.0,
+            b: 0.0,
+            tail: Tail::Heavy,
+            largest: Bytes::ZERO,
+            mean: Bytes::ZERO,
+            deadline_mean: Duration::from_ms(1),
+            late_last: false,
+            token_share: 0.0,
+            lifetime: 8.0,
+            ideal_queue: 48,
+            unscheduled: 0,
+            reorder_window: 0,
+            token_age: Duration::ZERO,
+            clock_error: Duration::from_ns(100),
+            sub_ports: 4,
+            detour: Duration::from_ns(500),
+            credits: default_credits(),
+        }
+    }
+}
+
+impl Config {
+    /// The number of priorities.
+    pub(super) fn levels(&self) -> u8 {
+        match (self.levels, self.switch, self.priority) {
+            (0, SwitchForm::Ideal, Priority::Attained) => 8,
+            (0, ..) => 6 - u8::from(self.unscheduled > 0),
+            (levels, ..) => levels,
+        }
+    }
+
+    /// The number of classes of tokens in ports.
+    pub(super) fn token_classes(&self) -> u8 {
+        if self.switch == SwitchForm::Ideal { 1 } else { self.levels() }
+    }
+
+    /// What a token and the packet that it asks for take of a link.
+    pub(super) fn slot(&self, wire: &WireProfile) -> Bytes {
+        if self.token_share == 0.0 {
+            return wire.control + wire.full;
+        }
+        Bytes::new((wire.control.get() as f64 / self.token_share).round() as u64)
+    }
+
+    /// How long a token may wait in front of a link of this rate.
+    pub(super) fn lifetime(&self, rate: Rate, wire: &WireProfile) -> Option<Duration> {
+        rate.transmit_time(self.slot(wire)).checked_scale(self.lifetime)
+    }
+
+    /// How long a token is on its way through the assistant switch of a port of this rate, and how long it takes to enter it.
+    pub(super) fn detour(&self, rate: Rate, token: Bytes) -> (Duration, Duration) {
+        let transmission = rate.transmit_time(token * u64::from(self.sub_ports));
+        (transmission * 2 + self.detour, transmission)
+    }
+
+    fn check_ranges(&self) -> Result<(), String> {
+        let ranges = [
+            ("a", self.a, 0.0001, 1e4),
+            ("b", self.b, 0.0, 1e6),
+            ("token_share", self.token_share, 0.0, 0.5),
+            ("lifetime", self.lifetime, 0.5, 1e4),
+        ];
+        for (name, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                return Err(format!("{name}: found {value}; it must be from {least} to {most}"));
+            }
+        }
+        if self.token_share > 0.0 && self.token_share < 0.001 {
+            return Err(format!("token_share: found {}; it must be 0, or from 0.001 to 0.5", self.token_share));
+        }
+        for (name, value) in [("ideal_queue", self.ideal_queue), ("sub_ports", self.sub_ports)] {
+            if value == 0 {
+                return Err(format!("{name}: found 0; it must be 1 or more"));
+            }
+        }
+        if self.deadline_mean == Duration::ZERO {
+            return Err("deadline_mean: found 0; it must be a time such as \"1ms\"".into());
+        }
+        Ok(())
+    }
+}
+
+impl Checked for Config {
+    fn check(&self) -> Result<(), String> {
+        self.check_ranges()?;
+        let most = 6 - u8::from(self.unscheduled > 0);
+        if self.switch != SwitchForm::Ideal && self.levels > most {
+            let found = self.levels;
+            return Err(format!(
+                "levels: found {found}; with a queue for signals and those for data, there are {most} for tokens"
+            ));
+        }
+        let queue = self.credits.credit_queue;
+        if self.switch == SwitchForm::Remedy && self.lifetime < f64::from(queue) {
+            let found = self.lifetime;
+            return Err(format!(
+                "lifetime: found {found}; with switch = \"remedy\", it must be at least credits.credit_queue = {queue}, or all tokens of a full \
+                 queue would be too old, and no flow would send"
+            ));
+        }
+        if self.unscheduled > 0 && self.priority == Priority::Attained {
+            return Err(
+                "unscheduled: priority = \"attained\" is for flows of unknown size, and these cannot be short; it must be 0"
+                    .into(),
+            );
+        }
+        let (levels, cutoffs) = (usize::from(self.levels()), self.cutoffs.len());
+        if cutoffs >= levels {
+            return Err(format!("cutoffs: found {cutoffs}; there may be up to {}, one less than levels", levels - 1));
+        }
+        if self.cutoffs.contains(&Bytes::ZERO) || !self.cutoffs.is_sorted() {
+            return Err("cutoffs: they must be above 0 and ascend, such as [\"10kB\", \"1MB\"]".to_owned());
+        }
+        self.credits.check().map_err(|why| format!("credits.{why}"))
+    }
+
+    fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
+        let credits = |why| format!("credits.{why}");
+        self.credits.check_under(conditions).map_err(credits)?;
+        self.credits.check_spans(self.slot(&conditions.wire), conditions).map_err(credits)?;
+        let (links, hops) = (conditions.network.links(), conditions.network.len() as u64);
+        let slowest = links.iter().map(|link| link.rate).min().unwrap_or_default();
+        let token = conditions.wire.control + self.credits.credit_spread;
+        span_of("lifetime", self.lifetime(slowest, &conditions.wire).and_then(|span| span.checked_mul(hops)))?;
+        if self.switch == SwitchForm::Remedy {
+            span_of(
+                "detour",
+                Some(self.detour(slowest, token).0.max(Duration::from_ps(1))).and_then(|span| span.checked_mul(hops)),
+            )?;
+        }
+        let slot = slowest.transmit_time(self.slot(&conditions.wire));
+        span_of("unscheduled", slot.checked_mul(u64::from(self.unscheduled) + 1))?;
+        Ok(())
+    }
+
+    fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
+        let slot = self.slot(&conditions.wire);
+        let [slowest, _] = conditions.host_rates();
+        let unscheduled =
+            slowest.transmit_time(slot) * u64::from(self.unscheduled) + conditions.network.base_rtt(&conditions.wire);
+        self.credits.pause_with(slot, conditions).max(unscheduled)
+    }
+
+    /// The largest and the mean size of the workload's flows, or its largest coflow, where priorities follow from them and they are not given.
+    fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Config> {
+        let given = if self.tail == Tail::Heavy { self.largest } else { self.mean };
+        if self.priority == Priority::Deadline || !self.cutoffs.is_empty() || given > Bytes::ZERO {
+            return None;
+        }
+        if self.priority == Priority::Coflow {
+            return Some(Config { largest: conditions.largest_coflow, ..self.clone() });
+        }
+        let sizes = sizes();
+        let largest = sizes.iter().map(|size| size.high).max()?;
+        let middle = |size: &SizeShare| (size.low + size.high).get() as f64 / 2.0;
+        let all: f64 = sizes.iter().map(|size| size.share).sum();
+        let mean = sizes.iter().map(|size| size.share * middle(size)).sum::<f64>() / all;
+        Some(Config { largest, mean: Bytes::new((mean.round() as u64).max(1)), ..self.clone() })
+    }
+}

@@ -1,0 +1,48 @@
+#![doc = include_str!("README.md")]
+
+mod config;
+mod header;
+mod host;
+mod port;
+mod priorities;
+mod receiver;
+mod scheme;
+mod sorted;
+#[cfg(test)]
+mod tests;
+mod two_pass;
+
+use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
+
+pub use config::{Config, Priority, SwitchForm, Tail};
+pub use header::Header;
+pub use host::Host;
+pub use port::Port;
+
+/// TOP.
+pub enum Top {}
+
+/// The best class of tokens. That of signals is 0, and those of data come after all classes of tokens.
+const FIRST_TOKENS: u8 = 1;
+
+impl Transport for Top {
+    const NAME: &'static str = "top";
+    const ABOUT: &'static str =
+        "ExpressPass whose credits have priorities, so that flows have them before they send (TPDS 2020)";
+    const NIC: Nic = Nic::Queued;
+    /// A port limits the tokens for the data that crosses its link in the other direction, or, on average, a link of the same tier.
+    const PATHS: PathNeed = PathNeed::SymmetricOrSprayed;
+    type Config = Config;
+    type Header = Header;
+    type Host = Host;
+    type Port = Port;
+    type Control = NoControl<Header>;
+
+    fn host(config: &Config, site: &Site<'_>) -> Host {
+        Host::new(config, site)
+    }
+
+    fn port(config: &Config, site: &PortSite<'_>) -> Port {
+        Port::new(config, site)
+    }
+}

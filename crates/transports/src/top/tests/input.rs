@@ -1,0 +1,108 @@
+//! Random faults and random input.
+
+use flowloom_core::{Endpoint, Flow, FlowId, Network, NodeId, Site, Switching, Transport};
+use proptest::prelude::*;
+
+use super::super::Tail;
+use super::*;
+use crate::toolkit::{Framing, Reassembly};
+use crate::trial::{flow, read_is_written, trials, written_is_read};
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let by = [Priority::Size, Priority::Remaining, Priority::Attained, Priority::Deadline, Priority::Coflow];
+    let form = (prop::sample::select(FORMS.to_vec()), prop::sample::select(by.to_vec()), any::<bool>());
+    (form, 1_u8..=5, 0_u32..8, 1_u32..10, 0.5..20.0, 0.0..0.5).prop_map(
+        |((switch, priority, light), levels, unscheduled, queue, lifetime, jitter)| Config {
+            switch,
+            priority,
+            tail: if light { Tail::Light } else { Tail::Heavy },
+            levels,
+            unscheduled: if priority == Priority::Attained { 0 } else { unscheduled },
+            ideal_queue: queue,
+            // With less, all tokens of a full queue are too old for the remedy's senders.
+            lifetime: if switch == SwitchForm::Remedy { lifetime + f64::from(queue) } else { lifetime },
+            credits: expresspass::Config { jitter, credit_queue: queue, ..constant().credits },
+            ..constant()
+        },
+    )
+}
+
+fn any_header() -> impl Strategy<Value = Header> {
+    let number = || prop_oneof![0_u32..12, any::<u32>()];
+    let word = || prop_oneof![0_u64..10_000_000, any::<u64>()];
+    let sync = (number(), number(), number(), word());
+    prop_oneof![
+        sync.prop_map(|(packets, remaining, unscheduled, urgency)| Header::Sync { packets, remaining, unscheduled, urgency }),
+        (number(), word(), word()).prop_map(|(token, sent, key)| Header::Token { token, sent: Time::from_ps(sent), key }),
+        (number(), number(), number(), word()).prop_map(|(number, packets, token, sent)| Header::Data {
+            number,
+            packets,
+            token,
+            sent: Time::from_ps(sent)
+        }),
+        (number(), any::<bool>()).prop_map(|(packets, again)| Header::Fin { packets, again }),
+        number().prop_map(|number| Header::Nack { number }),
+        Just(Header::Ack),
+    ]
+}
+
+fn makes_sense(header: &Header) -> bool {
+    match *header {
+        Header::Sync { packets, remaining, unscheduled, .. } => packets > 0 && remaining <= packets && unscheduled <= packets,
+        Header::Data { number, packets, .. } => number < packets,
+        Header::Fin { packets, .. } => packets > 0 && packets != Reassembly::OPEN,
+        _ => true,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Every flow completes, and no byte is delivered twice (which the harness asserts), whichever packets are lost, late or duplicated.
+    #[test]
+    fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
+        trial.survive::<Top>(&config);
+    }
+
+    #[test]
+    fn what_is_written_is_read(header in any_header().prop_filter("senseless", makes_sense), rest in prop::collection::vec(any::<u8>(), 0..8)) {
+        written_is_read(header, &rest)?;
+    }
+
+    #[test]
+    fn whatever_is_read_can_be_written_again(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        read_is_written::<Header>(&bytes)?;
+    }
+
+    /// On a real network any header may arrive at any time: for a flow that is sent, received or neither. A step has an answer of at most some
+    /// dozen packets.
+    #[test]
+    fn no_header_breaks_a_host(config in any_config(), steps in prop::collection::vec((any_header(), 0_u32..3, 0_u64..2_000_000), 1..100)) {
+        let network = {
+            let mut network = Network::new(2, Switching::StoreAndForward);
+            let switch = network.add_switch(1, "switch", "switch");
+            for host in 0..2 {
+                network.connect(NodeId(host), switch, Rate::from_gbps(10), DELAY);
+            }
+            network
+        };
+        let site = Site { node: NodeId(0), network: &network, wire: WIRE, seed: 1, reorders: false, paths: None };
+        let mut host = Top::host(&config, &site);
+        let own: Flow = flow(0, 0, 1, 14_600, Time::ZERO, None);
+        host.open(Time::ZERO, &own);
+        let framing = Framing::new(NodeId(1), &WIRE);
+        let mut now = Time::ZERO;
+        for (header, id, pause_ns) in steps {
+            now += Duration::from_ns(1 + pause_ns);
+            host.handle_packet(now, &framing.control(FlowId(id), NodeId(0), header));
+            host.handle_timeout(now);
+            prop_assert!(host.poll_timeout().is_none_or(|at| at > now));
+            let mut packets = 0;
+            while let Some(packet) = host.poll_transmit(now) {
+                prop_assert!(packet.offset + packet.payload() <= own.size, "{:?}", packet);
+                packets += 1;
+            }
+            prop_assert!(packets <= 200, "{packets}");
+        }
+    }
+}
