@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 import fake_native
 from flowloom import _native
+
+# A shell starts background jobs with signals ignored, and all processes inherit that. Tests send these signals.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 SMALL = """\
 [topology]

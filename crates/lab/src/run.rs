@@ -10,7 +10,7 @@ use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
 
 use crate::ideal::{self, Oracle};
-use crate::metrics::{self, Lossless, Row, RunInfo, Summary};
+use crate::metrics::{self, Lossless, Optima, Row, RunInfo, Summary};
 use crate::parameters::Config;
 use crate::plan::Plan;
 use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording, Series};
@@ -80,12 +80,17 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
     let begin = Instant::now();
     let plan = Plan::new(&scenario.validate()?)?;
     let Simulated { report, recorded: Recorded { series, gaps, pauses, .. } } = simulate(&plan, progress)?;
-    let solo = match plan.metrics.optimum {
-        Optimum::ClosedForm => None,
-        Optimum::Solo => Some(solo::optima(&plan)?),
+    let solo;
+    let optima = match plan.metrics.optimum {
+        Optimum::ClosedForm => Optima::ClosedForm,
+        Optimum::Handshake => Optima::Handshake,
+        Optimum::Solo => {
+            solo = solo::optima(&plan)?;
+            Optima::Solo(&solo)
+        }
     };
     let Metrics { fct_end, request_delay, background, .. } = plan.metrics;
-    let rows = metrics::rows(&report, &plan.wire, fct_end, request_delay.0, background, solo.as_deref());
+    let rows = metrics::rows(&report, &plan.wire, fct_end, request_delay.0, background, optima);
     let bins: Vec<_> = plan.metrics.size_bins.iter().map(|bin| bin.0).collect();
     let info = RunInfo {
         transport: plan.transport.name,

@@ -196,6 +196,7 @@ macro_rules! for_each_credit_transport {
     ($apply:ident) => {
         $apply! {
             $crate::expresspass::ExpressPass,
+            $crate::top::Top,
         }
     };
 }

@@ -61,6 +61,12 @@ impl<'a> UnloadedTimes<'a> {
         network.packet_time(self.path(flow.dst, flow.src), control)
     }
 
+    /// The time in which a control packet goes from the sender to the receiver, and another one comes back.
+    pub fn handshake(&mut self, flow: &Flow) -> Duration {
+        let (network, control) = (self.network, self.wire.control);
+        network.packet_time(self.path(flow.src, flow.dst), control) + self.acknowledgement(flow)
+    }
+
     /// The demand of the flow on its sender's link.
     pub fn at_sender(&mut self, flow: &Flow) -> Access {
         let rate = self.network.host_rate(flow.src);

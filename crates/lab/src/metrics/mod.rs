@@ -73,19 +73,29 @@ impl Row {
     }
 }
 
-/// One row for each flow of a run, in the report's order. The optimum of a flow is the closed form, or the measured one of `solo`, which
-/// has one for each flow of the workload by its id. `request_delay` is added to completion times and optima. Background flows have rows
+/// The times that completion times are divided by.
+#[derive(Clone, Copy, Debug)]
+pub enum Optima<'a> {
+    /// The closed form: the flow's packets back to back over the idle network.
+    ClosedForm,
+    /// The closed form behind the round trip of two control packets.
+    Handshake,
+    /// Measured ones: one for each flow of the workload, by its id.
+    Solo(&'a [Duration]),
+}
+
+/// One row for each flow of a run, in the report's order. `request_delay` is added to completion times and optima. Background flows have rows
 /// only if `background` is set.
 ///
 /// # Panics
-/// If `solo` lacks a flow.
+/// If measured optima lack a flow.
 pub fn rows(
     report: &Report,
     wire: &WireProfile,
     end: FctEnd,
     request_delay: Duration,
     background: bool,
-    solo: Option<&[Duration]>,
+    optima: Optima<'_>,
 ) -> Vec<Row> {
     assert_eq!(report.flows.len(), report.records.len(), "one record for each flow");
     let mut unloaded = UnloadedTimes::new(&report.network, wire);
@@ -97,7 +107,11 @@ pub fn rows(
                 FctEnd::Receiver => record.received,
                 FctEnd::Sender => record.acknowledged,
             };
-            let optimum = solo.map_or_else(|| closed_form(&mut unloaded, flow, end), |solo| solo[flow.id.0 as usize]);
+            let optimum = match optima {
+                Optima::ClosedForm => closed_form(&mut unloaded, flow, end),
+                Optima::Handshake => unloaded.handshake(flow) + closed_form(&mut unloaded, flow, end),
+                Optima::Solo(solo) => solo[flow.id.0 as usize],
+            };
             Row {
                 flow: *flow,
                 finish: (finish != Time::MAX && record.aborted.is_none()).then_some(finish),

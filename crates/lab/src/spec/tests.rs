@@ -399,7 +399,7 @@ fn spec() -> impl Strategy<Value = Spec> {
         },
     );
     let ends = prop::sample::select(vec![FctEnd::Receiver, FctEnd::Sender]);
-    let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Solo]);
+    let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Handshake, Optimum::Solo]);
     let series = btree_set(prop::sample::select(vec![SeriesKind::Pending]), 0..2);
     let metrics = (ends, optima, duration(), any::<bool>(), vec(bytes(), 0..5), series, any::<bool>()).prop_map(
         |(fct_end, optimum, request_delay, background, size_bins, series, gaps)| Metrics {

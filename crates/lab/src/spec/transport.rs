@@ -129,6 +129,8 @@ pub enum Optimum {
     /// The time for the flow's packets back to back over the idle network.
     #[default]
     ClosedForm,
+    /// The closed form behind a handshake: the round trip of two control packets. A transport that asks for credits cannot be faster (TOP, footnote 1).
+    Handshake,
     /// The time that the transport itself takes for the flow, alone in the network.
     Solo,
 }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flowloom_core::{Bytes, Duration, LinkId, Network, NodeId, NodeKind, Paths, Rate, Way, WireProfile};
+use flowloom_core::{Bytes, Duration, LinkId, Network, NodeId, NodeKind, PathNeed, Paths, Rate, Way, WireProfile};
 
 /// How the ports of a transport limit its credits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,10 +18,10 @@ pub struct CreditSchedule {
     pub burst: Bytes,
     /// Sizes of credits are uniform within so many bytes of that of a control packet.
     pub spread: Bytes,
-    /// The most credits that wait at a port.
-    pub queue: u32,
-    /// The longest time that a credit waits at a port, if it is limited.
-    pub lifetime: Option<Duration>,
+    /// The longest wait of a credit at a port, as what the link carries meanwhile.
+    pub credit_wait: Bytes,
+    /// What can be queued at a port of data that no credit asked for.
+    pub unscheduled: Bytes,
     /// By how much the time varies in which a host answers a credit.
     pub host_jitter: Duration,
 }
@@ -48,11 +48,14 @@ struct Answer {
 }
 
 /// The most bytes of data that queue at each port, the packet that arrives included; [`Bytes::ZERO`] where no data passes. `None` where the waits
-/// of ports depend on each other in a cycle, so that the argument gives no bound.
+/// of ports depend on each other in a cycle, or if credits do not take the path of their data back: then the argument gives no bound.
 ///
-/// Credits take the path of their data back. Signals, which nobody schedules, are not counted, nor is the data that waits for them. Credits are
+/// Signals, which nobody schedules, are not counted, nor is the data that waits for them. Credits are
 /// taken to have the mean size: see [`CreditSchedule::deviation`].
 pub fn data_queue_bounds(paths: &Paths, wire: &WireProfile, schedule: &CreditSchedule) -> Option<Vec<Bytes>> {
+    if !paths.give(PathNeed::Symmetric) {
+        return None;
+    }
     let network = paths.network();
     let feeders = feeders(paths);
     let mut bounds = Bounds { network, wire, schedule, feeders: &feeders, answers: BTreeMap::new() };
@@ -90,11 +93,10 @@ impl Bounds<'_> {
         hold + self.network.link(link).delay
     }
 
-    /// The longest wait of a credit at the port of a link: for those before it, and for a packet that has just begun to leave.
+    /// The longest wait of a credit at the port of a link, and for a packet that has just begun to leave.
     fn credit_wait(&self, link: LinkId) -> Duration {
-        let CreditSchedule { queue, lifetime, slot, .. } = *self.schedule;
-        let queued = self.shared_time(link, self.schedule.largest(self.wire) * u64::from(queue), self.wire.control, slot);
-        queued.min(lifetime.unwrap_or(Duration::MAX)) + self.rate(link).transmit_time(self.wire.full)
+        let wait = self.rate(link).checked_transmit_time(self.schedule.credit_wait).unwrap_or(Duration::LONGEST);
+        wait + self.rate(link).transmit_time(self.wire.full)
     }
 
     /// The longest wait of a data packet at the port of a link.
@@ -109,15 +111,16 @@ impl Bounds<'_> {
     }
 
     /// What can queue at the port of a link: the data of the span by which answers vary; a packet for each credit of a burst; what is sent before
-    /// data while it queues, a burst of credits and a packet that has begun; and the packet that arrives.
+    /// data while it queues, a burst of credits and a packet that has begun; the packet that arrives; and data that no credit asked for.
     fn queue(&self, link: LinkId, answer: Answer) -> Bytes {
-        let (CreditSchedule { slot, burst, .. }, largest) = (*self.schedule, self.schedule.largest(self.wire));
+        let (CreditSchedule { slot, burst, unscheduled, .. }, largest) = (*self.schedule, self.schedule.largest(self.wire));
         let span = answer.latest - answer.soonest;
         let bits_ps = u128::from(self.rate(link).as_bps()) * u128::from(span.as_ps());
         let span_bytes = bits_ps.div_ceil(8_000_000_000_000) * u128::from(self.wire.full.get()) / u128::from(slot.get());
         let of_burst = burst.get().div_ceil(self.wire.control.get()) * self.wire.full.get();
         let span_bytes = u64::try_from(span_bytes).unwrap_or(u64::MAX);
-        Bytes::new(span_bytes.saturating_add(of_burst + burst.get() + largest.get() + self.wire.full.get()))
+        let others = of_burst + burst.get() + largest.get() + self.wire.full.get() + unscheduled.get();
+        Bytes::new(span_bytes.saturating_add(others))
     }
 
     /// The times of answers to credits that leave the far end of a link. `Some(None)` if no data passes the link, `None` if they depend on
@@ -198,8 +201,8 @@ mod tests {
         slot: Bytes::new(1622),
         burst: Bytes::new(168),
         spread: Bytes::ZERO,
-        queue: 8,
-        lifetime: None,
+        credit_wait: Bytes::new(8 * 1622),
+        unscheduled: Bytes::ZERO,
         host_jitter: Duration::ZERO,
     };
 
@@ -227,7 +230,7 @@ mod tests {
         assert_eq!(found["s0-h0"], 19_478 * 1538 / 1622 + 4866);
     }
 
-    /// Jitter of hosts and longer waits of credits count where their data passes, at their rates; a lifetime limits waits.
+    /// Jitter of hosts, longer waits of credits and unscheduled data count where data passes, at the rates of the links.
     #[test]
     fn every_wait_counts() {
         let network = || {
@@ -249,13 +252,12 @@ mod tests {
             let more = us * gbps * 125 * 1538 / 1622;
             assert!((jitter[link] - plain[link]).abs_diff(more) < 10, "{link}: {} to {}", plain[link], jitter[link]);
         }
-        let patient = bounds(network(), &CreditSchedule { queue: 80, ..SCHEDULE }).unwrap();
-        let limited = CreditSchedule { queue: 80, lifetime: Some(Duration::from_ps(8 * 1_297_600)), ..SCHEDULE };
-        let limited = bounds(network(), &limited).unwrap();
+        let patient = bounds(network(), &CreditSchedule { credit_wait: Bytes::new(80 * 1622), ..SCHEDULE }).unwrap();
+        let unscheduled = bounds(network(), &CreditSchedule { unscheduled: Bytes::new(1538), ..SCHEDULE }).unwrap();
         for (link, bound) in &plain {
-            assert!(patient[link] >= limited[link] && limited[link] >= *bound, "{link}");
+            assert!(patient[link] >= *bound && unscheduled[link] >= bound + 1538, "{link}");
         }
-        assert!(patient["l0-h0"] > limited["l0-h0"]);
+        assert!(patient["l0-h0"] > plain["l0-h0"]);
         // The downlinks of a spine have only other racks behind them, whose paths are equally long.
         assert!(plain["s0-l0"] > plain["h0-l0"] && plain["l0-h0"] > plain["h0-l0"]);
     }

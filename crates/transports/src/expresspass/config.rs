@@ -157,12 +157,14 @@ impl Checked for Config {
     }
 
     fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
+        let slot = wire.control + wire.full;
+        let queue = (wire.control + self.credit_spread) * u64::from(self.credit_queue);
         Some(CreditSchedule {
-            slot: wire.control + wire.full,
+            slot,
             burst: wire.control * u64::from(self.credit_burst),
             spread: self.credit_spread,
-            queue: self.credit_queue,
-            lifetime: None,
+            credit_wait: Bytes::new((queue.get() * slot.get()).div_ceil(wire.control.get())),
+            unscheduled: Bytes::ZERO,
             host_jitter: Duration::ZERO,
         })
     }

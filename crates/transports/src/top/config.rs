@@ -5,6 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::disciplines::CreditSchedule;
 use crate::{Checked, Conditions, SizeShare, expresspass, quantity, span_of};
 
 /// How switches order tokens and limit their rate.
@@ -122,14 +123,17 @@ pub struct Config {
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "1s"))]
     pub detour: Duration,
     /// The feedback control of each flow's tokens, and their queues in ports: ExpressPass's parameters, where tokens are called credits. Their
-    /// defaults are ExpressPass's but for `feedback`, which is `"paper"`: its target loss of 10 % is also TOP's (§3.1).
+    /// defaults are ExpressPass's but for two: `feedback` is `"paper"`, whose target loss of 10 % is also TOP's (§3.1), and `credit_spread` is 0,
+    /// because TOP's tokens are all of one size.
     #[serde(deserialize_with = "credits")]
     pub credits: expresspass::Config,
 }
 
-/// TOP's defaults of ExpressPass's parameters.
+/// TOP's defaults of ExpressPass's parameters. All tokens are of the smallest frame's size (§3.1). With random sizes, queues of data would be random walks
+/// where links are full in both directions, and no data may be lost.
 fn default_credits() -> expresspass::Config {
-    expresspass::Config { feedback: expresspass::Feedback::Paper, ..expresspass::Config::default() }
+    let feedback = expresspass::Feedback::Paper;
+    expresspass::Config { feedback, credit_spread: Bytes::ZERO, ..expresspass::Config::default() }
 }
 
 /// Reads a table whose missing keys have [`default_credits`]. Without this, they would have ExpressPass's defaults.
@@ -287,6 +291,21 @@ impl Checked for Config {
         let slot = slowest.transmit_time(self.slot(&conditions.wire));
         span_of("unscheduled", slot.checked_mul(u64::from(self.unscheduled) + 1))?;
         Ok(())
+    }
+
+    /// A port drops a token that waits for longer than its lifetime, in the order of priorities or not. In the remedy, tokens wait at ports for as long as
+    /// others are more urgent, so that the argument gives no bound.
+    fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
+        let slot = self.slot(wire);
+        (self.switch != SwitchForm::Remedy).then(|| CreditSchedule {
+            slot,
+            burst: wire.control * u64::from(self.credits.credit_burst),
+            spread: self.credits.credit_spread,
+            credit_wait: Bytes::new((slot.get() as f64 * self.lifetime).ceil() as u64),
+            // A host's packets of one flow, and the one that has begun to leave.
+            unscheduled: if self.unscheduled == 0 { Bytes::ZERO } else { wire.full * u64::from(self.unscheduled + 1) },
+            host_jitter: Duration::ZERO,
+        })
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {

@@ -8,7 +8,7 @@ mod summary;
 use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Switching, Time, WireProfile, topology};
 use flowloom_fabric::{FlowRecord, PortCounters, Report};
 
-use super::{FctEnd, Row, RunInfo, Summary, rows};
+use super::{FctEnd, Optima, Row, RunInfo, Summary, rows};
 use crate::workload::complete;
 
 pub(super) const WIRE: WireProfile = WireProfile::IP_1500;
@@ -73,7 +73,7 @@ fn whole(mut flows: Vec<Flow>) -> Vec<Flow> {
 }
 
 pub(super) fn receiver_rows(report: &Report) -> Vec<Row> {
-    rows(report, &WIRE, FctEnd::Receiver, Duration::ZERO, false, None)
+    rows(report, &WIRE, FctEnd::Receiver, Duration::ZERO, false, Optima::ClosedForm)
 }
 
 pub(super) fn summary(report: &Report) -> Summary {

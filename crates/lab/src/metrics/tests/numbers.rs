@@ -3,7 +3,7 @@
 use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Rate, Switching, Time, topology};
 use proptest::prelude::*;
 
-use super::super::{Column, FctEnd, Stats, columns, mean, percentile, rows};
+use super::super::{Column, FctEnd, Optima, Stats, columns, mean, percentile, rows};
 use super::{WIRE, flow, receiver_rows, report, us};
 use crate::ideal::{Model, Order, report as ideal_report, run};
 use crate::workload::numbered;
@@ -75,11 +75,14 @@ fn rows_by_hand() {
 #[test]
 fn a_flow_that_ends_at_its_sender_waits_for_a_control_packet() {
     let report = report(vec![(flow(0, 1, 14_600, 100), Some(130))]);
-    let row = rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, None)[0];
+    let row = rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, Optima::ClosedForm)[0];
     // 40 B take 32 ns on each of two links, and 0.4 us of propagation.
     assert_eq!((row.finish, row.optimum), (Some(us(131)), Duration::from_ns(13_600 + 464)));
     let solo = [Duration::from_us(20)];
-    assert_eq!(rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, Some(&solo))[0].slowdown(), Some(31.0 / 20.0));
+    assert_eq!(rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, Optima::Solo(&solo))[0].slowdown(), Some(31.0 / 20.0));
+    // Behind a handshake, whose two control packets take 464 ns each.
+    let row = rows(&report, &WIRE, FctEnd::Receiver, Duration::ZERO, false, Optima::Handshake)[0];
+    assert_eq!(row.optimum, Duration::from_ns(13_600 + 2 * 464));
 }
 
 /// Ten microseconds before every flow: 40 instead of 30 us of 23.6 instead of 13.6; the instants are the network's.
@@ -88,12 +91,12 @@ fn the_request_s_delay_is_in_times_and_optima() {
     let late = Flow { deadline: Some(us(130)), ..flow(0, 1, 14_600, 100) };
     let report = report(vec![(late, Some(130)), (flow(0, 1, 14_600, 100), None)]);
     let delay = Duration::from_us(10);
-    let delayed = rows(&report, &WIRE, FctEnd::Receiver, delay, false, None);
+    let delayed = rows(&report, &WIRE, FctEnd::Receiver, delay, false, Optima::ClosedForm);
     assert_eq!((delayed[0].fct(), delayed[0].optimum), (Some(Duration::from_us(40)), Duration::from_ns(23_600)));
     assert_eq!((delayed[0].finish, delayed[0].on_time()), (Some(us(130)), Some(true)));
     assert_eq!((delayed[0].slowdown(), delayed[1].slowdown()), (Some(40.0 / 23.6), None));
     let solo = [Duration::from_us(20); 2];
-    assert_eq!(rows(&report, &WIRE, FctEnd::Receiver, delay, false, Some(&solo))[0].slowdown(), Some(40.0 / 30.0));
+    assert_eq!(rows(&report, &WIRE, FctEnd::Receiver, delay, false, Optima::Solo(&solo))[0].slowdown(), Some(40.0 / 30.0));
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn optima_of_a_class_are_those_of_each_pair() {
     let pairs = (0..9).flat_map(|src| (0..9).filter(move |dst| *dst != src).map(move |dst| (src, dst)));
     let flows: Vec<Flow> = pairs.map(|(src, dst)| flow(src, dst, 5000, 0)).collect();
     let report = ideal_report(&network, &WIRE, &flows, &vec![us(1); flows.len()]);
-    for row in rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, None) {
+    for row in rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, Optima::ClosedForm) {
         let (src, dst) = (row.flow.src, row.flow.dst);
         let there = network.flow_time(&network.path(src, dst), row.flow.size, &WIRE);
         let back = network.packet_time(&network.path(dst, src), WIRE.control);
@@ -145,7 +148,7 @@ proptest! {
         let received = run(&network, &WIRE, &flows, model, Order::Srpt);
         let report = ideal_report(&network, &WIRE, &flows, &received);
         let end = if sender { FctEnd::Sender } else { FctEnd::Receiver };
-        for row in rows(&report, &WIRE, end, Duration::ZERO, false, None) {
+        for row in rows(&report, &WIRE, end, Duration::ZERO, false, Optima::ClosedForm) {
             prop_assert!(row.slowdown().unwrap() >= 1.0, "{:?}", row);
             prop_assert!(row.flow.src != row.flow.dst && row.flow.src < NodeId(6));
             prop_assert!(row.finish.unwrap() <= report.end && row.finish > Some(Time::ZERO));

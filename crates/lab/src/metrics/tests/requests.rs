@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flowloom_core::{Duration, Flow, Rate, Switching, topology};
 use proptest::prelude::*;
 
-use super::super::{FctEnd, Requests, RunInfo, Stats, Summary, rows};
+use super::super::{FctEnd, Optima, Requests, RunInfo, Stats, Summary, rows};
 use super::{RUN, WIRE, flow, receiver_rows, report, summary};
 use crate::ideal::{Model, Order, report as ideal_report, run};
 use crate::workload::{CoflowWorkload, complete, numbered};
@@ -35,7 +35,7 @@ fn requests_end_with_their_last_flow() {
 fn a_request_has_one_delay() {
     let part = |start, received| part(1, (0, 1), 1460, start, Some(received));
     let report = report(vec![part(10, 20), part(15, 40)]);
-    let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(7), false, None);
+    let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(7), false, Optima::ClosedForm);
     let requests = Summary::of(&report, &rows, &[], &RUN).requests.unwrap();
     assert_eq!(requests.all.completion_us.mean, Some(37.0));
 }
@@ -48,7 +48,7 @@ fn slowdowns_are_over_the_busiest_link_or_the_longest_flow() {
     let two = [(0, 104), (2, 107)].map(|(src, received)| part(2, (src, 1), 1460, 100, Some(received)));
     let slowdowns = |flows: &[(Flow, Option<u64>)], delay| {
         let report = report(flows.to_vec());
-        let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(delay), false, None);
+        let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(delay), false, Optima::ClosedForm);
         Summary::of(&report, &rows, &[], &RUN).requests.unwrap().all.slowdown.mean.unwrap()
     };
     assert!((slowdowns(&many, 0) - 45.0 / 36.0).abs() < 1e-12);
@@ -72,7 +72,7 @@ proptest! {
         complete(&mut flows);
         let received = run(&network, &WIRE, &flows, Model::Matching, Order::Srpt);
         let report = ideal_report(&network, &WIRE, &flows, &received);
-        let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(delay), false, None);
+        let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::from_us(delay), false, Optima::ClosedForm);
         let requests = Summary::of(&report, &rows, &[], &RUN).requests.unwrap();
         prop_assert!(requests.all.slowdown.mean.unwrap() >= 1.0 - 1e-9, "{:?}", requests.all);
     }

@@ -6,7 +6,7 @@ use flowloom_core::{AbortReason, Bytes, DropReason, Duration, Flow, NodeId, Time
 use flowloom_fabric::{Abort, CLASSES, ControlCounters, PortCounters, SentCounters};
 use proptest::prelude::*;
 
-use super::super::{Column, FctEnd, Gaps, HopQueue, HopUtilisation, RunInfo, Stats, Summary, TierMessages, columns, rows};
+use super::super::{Column, FctEnd, Gaps, HopQueue, HopUtilisation, Optima, RunInfo, Stats, Summary, TierMessages, columns, rows};
 use super::{RUN, WIRE, flow, receiver_rows, report, summary, us};
 use crate::record::GapTotals;
 use crate::workload::numbered;
@@ -253,7 +253,7 @@ fn background_flows_are_left_out_unless_asked_for() {
     let background = without.background.unwrap();
     assert_eq!((background.flows, background.finished, background.bytes), (2, 1, 150_000));
     assert_eq!(background.goodput_gbps, Some(8.0 * 150_000.0 / 1e9 / 800e-6));
-    let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::ZERO, true, None);
+    let rows = rows(&report, &WIRE, FctEnd::Receiver, Duration::ZERO, true, Optima::ClosedForm);
     let with = Summary::of(&report, &rows, &[], &RUN);
     assert_eq!((with.flows, with.finished, with.retransmissions, with.background), (3, 2, 3, Some(background)));
     assert_eq!(summary(&super::report(vec![(flow(0, 1, 1460, 0), Some(10))])).background, None);
