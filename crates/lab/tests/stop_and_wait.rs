@@ -132,7 +132,14 @@ fn the_table_of_slowdowns_is_as_it_was() {
         let plan = plan("", load);
         for window in [1, 4, 16] {
             let report = run(&Config { window, ..Config::default() }, &plan);
-            let rows = metrics::rows(&report, &plan.wire, metrics::FctEnd::Receiver, Duration::ZERO, false, metrics::Optima::ClosedForm);
+            let rows = metrics::rows(
+                &report,
+                &plan.wire,
+                metrics::FctEnd::Receiver,
+                Duration::ZERO,
+                false,
+                metrics::Optima::ClosedForm,
+            );
             let slowdowns: Vec<f64> = rows.iter().filter_map(metrics::Row::slowdown).collect();
             let mean = slowdowns.iter().sum::<f64>() / 300.0;
             let resent: u32 = rows.iter().map(|row| row.retransmissions).sum();

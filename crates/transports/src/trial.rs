@@ -2,7 +2,10 @@
 
 use std::fmt::Debug;
 
-use flowloom_core::{Bytes, Coflow, Duration, Flow, FlowId, NodeId, Packet, Rate, Time, Transport, Wire};
+use flowloom_core::{
+    Bytes, Coflow, Duration, Endpoint, Flow, FlowId, NodeId, Packet, Rate, Site, Switching, Time, Transport, Wire, WireProfile,
+    topology,
+};
 use flowloom_fabric::pair::{Fate, Faults, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 use serde::Serialize;
@@ -70,6 +73,43 @@ impl Trial {
         }
         pair.run_to_end(Time::ZERO + Duration::from_ms(20_000));
     }
+}
+
+/// Gives packets, each so long after the one before, to the host 0 of two at a switch, whose `own` flows to host 1 are open. Timers expire in between.
+/// Asserts that the host sends only what its flows have, at most 200 packets in answer to one, and that its timers lie ahead.
+pub fn assail<T: Transport<Header: Debug>>(
+    config: &T::Config,
+    wire: WireProfile,
+    own: &[Flow],
+    packets: impl IntoIterator<Item = (Duration, Packet<T::Header>)>,
+) -> Result<(), TestCaseError> {
+    let network = topology::single_switch(2, Rate::from_gbps(10), Duration::from_us(1), Switching::StoreAndForward);
+    let site = Site { node: NodeId(0), network: &network, wire, seed: 1, reorders: false, paths: None };
+    let mut host = T::host(config, &site);
+    let largest = own.iter().map(|flow| flow.size).max().unwrap_or_default();
+    let mut now = Time::ZERO;
+    for flow in own {
+        host.open(now, flow);
+    }
+    for (pause, packet) in packets {
+        now += pause;
+        for timers in 0.. {
+            let Some(due) = host.poll_timeout().filter(|at| *at <= now) else { break };
+            prop_assert!(timers < 100_000, "timers without end at {}", due);
+            host.handle_timeout(due);
+            while host.poll_transmit(due).is_some() {}
+        }
+        host.handle_packet(now, &packet);
+        let mut sent = 0;
+        while let Some(packet) = host.poll_transmit(now) {
+            prop_assert!(packet.offset + packet.payload() <= largest, "{:?}", packet);
+            sent += 1;
+            prop_assert!(sent <= 200, "{} packets in answer to one", sent);
+        }
+        while host.poll_event().is_some() {}
+        prop_assert!(host.poll_timeout().is_none_or(|at| at >= now), "a timer in the past");
+    }
+    Ok(())
 }
 
 /// Checks a configuration. The error is the name of the key that is refused.

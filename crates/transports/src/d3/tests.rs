@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{
-    AbortReason, Bytes, Duration, Endpoint, Event, FlowId, Memory, Network, NodeId, Rate, Site, Switching, Time, Transport,
-    WireProfile,
-};
+use flowloom_core::{AbortReason, Bytes, Duration, Event, FlowId, Memory, NodeId, Rate, Time, WireProfile};
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Answer, Config, D3, Header, MOST_HOPS, Path, Purpose, Request};
 use crate::toolkit::Framing;
-use crate::trial::{flow, trials};
+use crate::trial::{assail, flow, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const PACKET: Duration = Duration::from_ns(1200);
@@ -475,15 +472,8 @@ proptest! {
             1..60,
         ),
     ) {
-        let mut network = Network::new(2, Switching::StoreAndForward);
-        let switch = network.add_switch(1, "switch", "switch");
-        for host in 0..2 {
-            network.connect(NodeId(host), switch, Rate::from_gbps(10), Duration::from_us(1));
-        }
-        let site = Site { node: NodeId(0), network: &network, wire: WireProfile::IP_1500, seed: 1, reorders: false, paths: None };
-        let mut host = D3::host(&Config::default(), &site);
-        host.open(Time::ZERO, &flow(0, 0, 1, 14_600, Time::ZERO, Some(at_us(10_000))));
-        for (step, (kind, id, number, serial, bps, hops, wild)) in (1..).zip(headers) {
+        let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
+        let packet = |(kind, id, number, serial, bps, hops, wild): (i32, u32, u32, u32, u64, u8, u8)| {
             let path = Path { hops, periods: [wild; MOST_HOPS], rates: [Rate::from_bps(bps); MOST_HOPS] };
             let purpose = [Purpose::Ask, Purpose::End, Purpose::GiveUp][usize::from(wild % 3)];
             let rate = Rate::from_bps(bps);
@@ -495,14 +485,9 @@ proptest! {
                 2 => Header::Ack { cumulative: number, number: (wild > 200).then_some(number), answer: None },
                 _ => Header::Ack { cumulative: 0, number: None, answer: Some(Answer { serial, path }) },
             };
-            let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
-            let now = at_us(10 * step);
-            host.handle_packet(now, &framing.control(FlowId(id), NodeId(0), header));
-            host.handle_timeout(now);
-            while let Some(packet) = host.poll_transmit(now) {
-                prop_assert!(packet.offset + packet.payload() <= Bytes::new(14_600), "{:?}", packet);
-            }
-            prop_assert!(host.poll_timeout().is_none_or(|at| at > now));
-        }
+            (Duration::from_us(10), framing.control(FlowId(id), NodeId(0), header))
+        };
+        let own = flow(0, 0, 1, 14_600, Time::ZERO, Some(at_us(10_000)));
+        assail::<D3>(&Config::default(), WireProfile::IP_1500, &[own], headers.into_iter().map(packet))?;
     }
 }

@@ -1,15 +1,13 @@
 //! ExpressPass between hosts: results that follow by hand, and random faults and input.
 
-use flowloom_core::{
-    Bytes, Duration, Endpoint, Flow, FlowId, Network, NodeId, Rate, Site, Switching, Time, Transport, WireProfile,
-};
+use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time, WireProfile};
 use flowloom_fabric::Outage;
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, ExpressPass, Feedback, Header};
 use crate::toolkit::Framing;
-use crate::trial::{read_is_written, trials, written_is_read};
+use crate::trial::{self, assail, read_is_written, trials, written_is_read};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// A control packet or a credit: 84 B at 10 Gb/s.
@@ -368,29 +366,9 @@ proptest! {
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.
     #[test]
     fn no_header_breaks_a_host(steps in prop::collection::vec((any_header(), 0_u32..3, 0_u64..2_000_000), 1..100)) {
-        let network = {
-            let mut network = Network::new(2, Switching::StoreAndForward);
-            let switch = network.add_switch(1, "switch", "switch");
-            for host in 0..2 {
-                network.connect(NodeId(host), switch, Rate::from_gbps(10), DELAY);
-            }
-            network
-        };
-        let site = Site { node: NodeId(0), network: &network, wire: WIRE, seed: 1, reorders: false, paths: None };
-        let mut host = ExpressPass::host(&Config::default(), &site);
-        let (src, dst, size) = (NodeId(0), NodeId(1), Bytes::new(14_600));
-        let flow = Flow { id: FlowId(0), src, dst, size, start: Time::ZERO, deadline: None, tenant: 0, coflow: None, background: false };
-        host.open(Time::ZERO, &flow);
         let framing = Framing::new(NodeId(1), &WIRE);
-        let mut now = Time::ZERO;
-        for (header, id, pause_ns) in steps {
-            now += Duration::from_ns(1 + pause_ns);
-            host.handle_packet(now, &framing.control(FlowId(id), NodeId(0), header));
-            host.handle_timeout(now);
-            prop_assert!(host.poll_timeout().is_none_or(|at| at > now));
-            while let Some(packet) = host.poll_transmit(now) {
-                prop_assert!(packet.offset + packet.payload() <= size, "{:?}", packet);
-            }
-        }
+        let packet = |(header, id, pause_ns)| (Duration::from_ns(1 + pause_ns), framing.control(FlowId(id), NodeId(0), header));
+        let own = trial::flow(0, 0, 1, 14_600, Time::ZERO, None);
+        assail::<ExpressPass>(&Config::default(), WIRE, &[own], steps.into_iter().map(packet))?;
     }
 }

@@ -1,15 +1,13 @@
 //! HPCC between hosts: results that follow by hand, and random faults and input.
 
-use flowloom_core::{
-    Bytes, Duration, Endpoint, Event, Flow, FlowId, Memory, NodeId, Packet, Rate, Site, Time, Transport, WireProfile,
-};
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Memory, NodeId, Packet, Rate, Time, WireProfile};
 use flowloom_fabric::pair::{Pair, PairSetup};
 use proptest::prelude::*;
 
 use super::header::tests::headers;
 use super::{Config, Header, Hpcc, Kind};
 use crate::toolkit::Framing;
-use crate::trial::{lose, trials};
+use crate::trial::{assail, lose, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// A full packet at 10 Gb/s.
@@ -251,38 +249,21 @@ fn flow(size: u64) -> Flow {
     }
 }
 
-/// Hosts 0 and 1 around one switch.
-fn site_of<R>(run: impl FnOnce(&Site<'_>) -> R) -> R {
-    let pair = pair(&Config::default(), 2);
-    run(&Site { node: NodeId(0), network: pair.network(), wire: WireProfile::IP_1500, seed: 1, reorders: false, paths: None })
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.
     #[test]
     fn no_header_breaks_a_host(headers in prop::collection::vec((headers(), 0_u32..3, 0_u32..12, 0_u64..200), 1..60)) {
-        site_of(|site| {
-            let mut host = Hpcc::host(&Config::default(), site);
-            host.open(Time::ZERO, &flow(10 * PAYLOAD));
-            let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
-            let mut now = Time::ZERO;
-            for (mut header, id, near, pause_us) in headers {
-                now += Duration::from_us(pause_us);
-                // Most numbers that are drawn at random are far beyond the flow's.
-                if let Kind::Ack { cumulative, .. } = &mut header.kind && near < 10 {
-                    *cumulative = near;
-                }
-                host.handle_packet(now, &framing.control(FlowId(id), NodeId(0), header));
-                host.handle_timeout(now);
-                while let Some(packet) = host.poll_transmit(now) {
-                    assert!(packet.offset + packet.payload() <= Bytes::new(10 * PAYLOAD), "{packet:?}");
-                }
-                while host.poll_event().is_some() {}
-                assert!(host.poll_timeout().is_none_or(|at| at > now));
+        let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
+        let packet = |(mut header, id, near, pause_us): (Header, u32, u32, u64)| {
+            // Most numbers that are drawn at random are far beyond the flow's.
+            if let Kind::Ack { cumulative, .. } = &mut header.kind && near < 10 {
+                *cumulative = near;
             }
-        });
+            (Duration::from_us(pause_us), framing.control(FlowId(id), NodeId(0), header))
+        };
+        assail::<Hpcc>(&Config::default(), WireProfile::IP_1500, &[flow(10 * PAYLOAD)], headers.into_iter().map(packet))?;
     }
 
     /// Every flow completes, and no byte is delivered twice (which the kit asserts), whichever packets are lost, late or duplicated.

@@ -1,15 +1,12 @@
 //! pHost between hosts: results that follow by hand, and random faults and input.
 
-use flowloom_core::{
-    Bytes, Coflow, Duration, Endpoint, Event, Flow, FlowId, Network, NodeId, Rate, Site, Switching, Time, Transport,
-    WireProfile,
-};
+use flowloom_core::{Bytes, Coflow, Duration, Event, Flow, FlowId, NodeId, Time, WireProfile};
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, FreeTokenAccount, FreeTokenRule, Header, PHost, Policy};
 use crate::toolkit::Framing;
-use crate::trial::{self, read_is_written, trials, written_is_read};
+use crate::trial::{self, assail, read_is_written, trials, written_is_read};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const SLOT: Duration = Duration::from_ns(1200);
@@ -319,18 +316,8 @@ proptest! {
         headers in prop::collection::vec((0..4, 0_u32..3, (0_u32..12, any::<u32>()), (0_u64..9000, any::<u64>()), any::<u8>()), 1..60),
         wild in prop::collection::vec(any::<u8>(), 60),
     ) {
-        let network = {
-            let mut network = Network::new(2, Switching::StoreAndForward);
-            let switch = network.add_switch(1, "switch", "switch");
-            for host in 0..2 {
-                network.connect(NodeId(host), switch, Rate::from_gbps(10), DELAY);
-            }
-            network
-        };
-        let site = Site { node: NodeId(0), network: &network, wire: WireProfile::IP_1500, seed: 1, reorders: false, paths: None };
-        let mut host = PHost::host(&Config::default(), &site);
-        host.open(Time::ZERO, &flow(0, 0, 1, 10));
-        for (step, ((kind, id, packets, sizes, class), wild)) in (1..).zip(headers.into_iter().zip(wild)) {
+        let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
+        let packet = |((kind, id, packets, sizes, class), wild): ((_, _, (u32, u32), (u64, u64), _), u8)| {
             let pick = |bit: u8| wild >> bit & 7 == 0;
             let number = if pick(0) { packets.1 } else { packets.0 };
             let size = Bytes::new(if pick(3) { sizes.1 } else { sizes.0 });
@@ -340,14 +327,10 @@ proptest! {
                 2 => Header::Data { packet: number, serial: packets.1, size },
                 _ => Header::Ack,
             };
-            let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
-            let now = Time::ZERO + SLOT * step;
-            host.handle_packet(now, &framing.control(FlowId(id), NodeId(0), header));
-            host.handle_timeout(now);
-            while let Some(packet) = host.poll_transmit(now) {
-                prop_assert!(packet.offset + packet.payload() <= Bytes::new(14_600), "{:?}", packet);
-            }
-        }
+            (SLOT, framing.control(FlowId(id), NodeId(0), header))
+        };
+        let packets = headers.into_iter().zip(wild).map(packet);
+        assail::<PHost>(&Config::default(), WireProfile::IP_1500, &[flow(0, 0, 1, 10)], packets)?;
     }
 
     #[test]

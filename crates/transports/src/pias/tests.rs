@@ -1,6 +1,6 @@
 //! PIAS between hosts.
 
-use flowloom_core::{Bytes, Duration, Ecn, Endpoint, FlowId, Memory, NodeId, Packet, Site, Time, Transport, WireProfile};
+use flowloom_core::{Bytes, Duration, Ecn, FlowId, Memory, NodeId, Packet, Time, WireProfile};
 use flowloom_fabric::Outage;
 use flowloom_fabric::pair::{Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use super::{Config, Header, MOST_THRESHOLDS, Pias, Reading, Update};
 use crate::tcp;
 use crate::tcp::controllers::Kind;
 use crate::toolkit::Framing;
-use crate::trial::trials;
+use crate::trial::{self, assail, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 
@@ -152,33 +152,21 @@ proptest! {
         sack in any::<bool>(),
         ack_every in 1_u32..3,
     ) {
-        let pair = Pair::<Pias>::new(&Config::default(), roomy(2));
         let update = Update { period: Duration::from_ms(1), delay: Duration::from_us(100), ..Update::default() };
         let tcp = tcp::Config { sack, ack_every, handshake: true, ..tcp::Config::default() };
         let config = Config { update, tcp, aging: 1, ..Config::default() };
-        let (node, wire) = (NodeId(0), WireProfile::IP_1500);
-        let site = Site { node, network: pair.network(), wire, seed: 1, reorders: false, paths: None };
-        let mut host = Pias::host(&config, &site);
-        for id in [0, 1] {
-            let (src, dst, size) = (NodeId(0), NodeId(1), Bytes::new(14_600));
-            let flow = flowloom_core::Flow { id: FlowId(id), src, dst, size, start: Time::ZERO, deadline: None, tenant: 0, coflow: None, background: false };
-            host.open(Time::ZERO, &flow);
-        }
-        let mut now = Time::ZERO;
-        for (header, id, marked, after_us) in incoming {
-            now += Duration::from_us(after_us);
+        let wire = WireProfile::IP_1500;
+        let packet = |(header, id, marked, after_us)| {
+            let framing = Framing::new(NodeId(1), &wire);
             let packet = match header {
                 Header::Tcp(tcp::Header::Data { number, .. }) => {
-                    Framing::new(NodeId(1), &wire).data(FlowId(id), NodeId(0), Bytes::new(14_600), number.min(9), header)
+                    framing.data(FlowId(id), NodeId(0), Bytes::new(14_600), number.min(9), header)
                 }
-                _ => Framing::new(NodeId(1), &wire).control(FlowId(id), NodeId(0), header),
+                _ => framing.control(FlowId(id), NodeId(0), header),
             };
-            host.handle_timeout(now);
-            host.handle_packet(now, &Packet { ecn: if marked { Ecn::Marked } else { Ecn::Capable }, ..packet });
-            while let Some(packet) = host.poll_transmit(now) {
-                prop_assert!(packet.offset + packet.payload() <= Bytes::new(14_600), "{packet:?}");
-            }
-            while host.poll_event().is_some() {}
-        }
+            (Duration::from_us(after_us), Packet { ecn: if marked { Ecn::Marked } else { Ecn::Capable }, ..packet })
+        };
+        let own = [0, 1].map(|id| trial::flow(id, 0, 1, 14_600, Time::ZERO, None));
+        assail::<Pias>(&config, wire, &own, incoming.into_iter().map(packet))?;
     }
 }

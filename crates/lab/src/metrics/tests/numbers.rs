@@ -79,7 +79,10 @@ fn a_flow_that_ends_at_its_sender_waits_for_a_control_packet() {
     // 40 B take 32 ns on each of two links, and 0.4 us of propagation.
     assert_eq!((row.finish, row.optimum), (Some(us(131)), Duration::from_ns(13_600 + 464)));
     let solo = [Duration::from_us(20)];
-    assert_eq!(rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, Optima::Solo(&solo))[0].slowdown(), Some(31.0 / 20.0));
+    assert_eq!(
+        rows(&report, &WIRE, FctEnd::Sender, Duration::ZERO, false, Optima::Solo(&solo))[0].slowdown(),
+        Some(31.0 / 20.0)
+    );
     // Behind a handshake, whose two control packets take 464 ns each.
     let row = rows(&report, &WIRE, FctEnd::Receiver, Duration::ZERO, false, Optima::Handshake)[0];
     assert_eq!(row.optimum, Duration::from_ns(13_600 + 2 * 464));

@@ -6,7 +6,9 @@ use flowloom_core::{AbortReason, Bytes, DropReason, Duration, Flow, NodeId, Time
 use flowloom_fabric::{Abort, CLASSES, ControlCounters, PortCounters, SentCounters};
 use proptest::prelude::*;
 
-use super::super::{Column, FctEnd, Gaps, HopQueue, HopUtilisation, Optima, RunInfo, Stats, Summary, TierMessages, columns, rows};
+use super::super::{
+    Column, FctEnd, Gaps, HopQueue, HopUtilisation, Optima, RunInfo, Stats, Summary, TierMessages, columns, rows,
+};
 use super::{RUN, WIRE, flow, receiver_rows, report, summary, us};
 use crate::record::GapTotals;
 use crate::workload::numbered;

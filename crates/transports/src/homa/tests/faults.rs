@@ -1,12 +1,12 @@
 //! Lost packets, busy and dead senders, and headers that no sender would send.
 
-use flowloom_core::{Endpoint, Event, Network, Rate, Site, Switching, Transport};
+use flowloom_core::Event;
 use flowloom_fabric::pair::Fate;
 use proptest::prelude::*;
 
 use super::*;
 use crate::toolkit::Framing;
-use crate::trial::{read_is_written, trials, written_is_read};
+use crate::trial::{assail, read_is_written, trials, written_is_read};
 
 const TIMEOUT: Duration = Duration::from_ms(5);
 /// A control packet's way from host to host.
@@ -178,36 +178,17 @@ proptest! {
         headers in prop::collection::vec((0..6, 0_u32..3, (0_u32..12, any::<u32>()), (0_u32..12, any::<u32>()), (0_u64..20_000, any::<u64>()), any::<u8>()), 1..80),
         wild in prop::collection::vec(any::<u8>(), 80),
     ) {
-        let network = {
-            let mut network = Network::new(2, Switching::StoreAndForward);
-            let switch = network.add_switch(1, "switch", "switch");
-            for host in 0..2 {
-                network.connect(NodeId(host), switch, Rate::from_gbps(10), DELAY);
-            }
-            network
-        };
-        let site = Site { node: NodeId(0), network: &network, wire: WireProfile::IP_1500, seed: 1, reorders: false, paths: None };
-        let mut host = Homa::host(&config, &site);
-        host.open(Time::ZERO, &flow(0, 0, 1, 10, Duration::ZERO));
-        for (step, ((kind, id, one, other, sizes, level), wild)) in (1..).zip(headers.into_iter().zip(wild)) {
+        let packet = |((kind, id, one, other, sizes, level), wild): ((_, _, (u32, u32), (u32, u32), (u64, u64), _), u8)| {
             let pick = |bit: u8| wild >> bit & 7 == 0;
             let number = if pick(0) { one.1 } else { one.0 };
             let end = if pick(1) { other.1 } else { other.0 };
             let size = Bytes::new(if pick(3) { sizes.1 } else { sizes.0 });
             let src = NodeId(if pick(4) { other.1 } else { 1 });
-            let header = header(kind, size, number, end, level);
-            let packet = Framing::new(src, &WireProfile::IP_1500).control(FlowId(id), NodeId(0), header);
-            let now = Time::ZERO + Duration::from_us(u64::from(wild)) * step;
-            while host.poll_timeout().is_some_and(|at| at <= now) {
-                host.handle_timeout(host.poll_timeout().expect("just there"));
-                while host.poll_transmit(now).is_some() {}
-            }
-            host.handle_packet(now, &packet);
-            while host.poll_event().is_some() {}
-            let sent = std::iter::from_fn(|| host.poll_transmit(now)).count();
-            prop_assert!(sent < 100, "{} packets in answer to one", sent);
-            prop_assert!(host.poll_timeout().is_none_or(|at| at > now));
-        }
+            let packet = Framing::new(src, &WireProfile::IP_1500).control(FlowId(id), NodeId(0), header(kind, size, number, end, level));
+            (Duration::from_us(u64::from(wild)), packet)
+        };
+        let packets = headers.into_iter().zip(wild).map(packet);
+        assail::<Homa>(&config, WireProfile::IP_1500, &[flow(0, 0, 1, 10, Duration::ZERO)], packets)?;
     }
 }
 

@@ -1,13 +1,13 @@
 //! NDP between hosts: results that follow by hand, and random faults and input.
 
-use flowloom_core::{Bytes, Duration, Endpoint, Event, Flow, FlowId, NodeId, Site, Time, Transport, WireProfile};
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time, WireProfile};
 use flowloom_fabric::Outage;
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, Header, Ndp, Part, PullOrder};
 use crate::toolkit::Framing;
-use crate::trial::{self, default_text, read_is_written, refused, trials, written_is_read};
+use crate::trial::{self, assail, default_text, read_is_written, refused, trials, written_is_read};
 use crate::{Checked, Conditions};
 
 mod port;
@@ -317,25 +317,8 @@ proptest! {
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.
     #[test]
     fn no_header_breaks_a_host(headers in prop::collection::vec((headers(), 0_u32..3, 0_u64..9000), 1..80)) {
-        let pair = pair(&Config::default(), 2);
-        let site =
-            Site { node: NodeId(0), network: pair.network(), wire: WireProfile::IP_1500, seed: 1, reorders: false, paths: None };
-        let mut host = Ndp::host(&Config::default(), &site);
-        host.open(Time::ZERO, &flow(0, 0, 1, 10));
         let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
-        let mut now = Time::ZERO;
-        let mut sent = 0;
-        for (header, id, pause_us) in headers {
-            now += Duration::from_us(pause_us);
-            host.handle_packet(now, &framing.control(FlowId(id), NodeId(0), header));
-            host.handle_timeout(now);
-            while let Some(packet) = host.poll_transmit(now) {
-                prop_assert!(packet.offset + packet.payload() <= Bytes::new(10 * PAYLOAD), "{packet:?}");
-                sent += 1;
-            }
-            while host.poll_event().is_some() {}
-            prop_assert!(host.poll_timeout().is_none_or(|at| at > now));
-        }
-        prop_assert!(sent < 80 * 30, "no header makes a host send without end: {sent}");
+        let packet = |(header, id, pause_us)| (Duration::from_us(pause_us), framing.control(FlowId(id), NodeId(0), header));
+        assail::<Ndp>(&Config::default(), WireProfile::IP_1500, &[flow(0, 0, 1, 10)], headers.into_iter().map(packet))?;
     }
 }

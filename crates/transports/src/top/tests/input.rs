@@ -1,12 +1,12 @@
 //! Random faults and random input.
 
-use flowloom_core::{Endpoint, Flow, FlowId, Network, NodeId, Site, Switching, Transport};
+use flowloom_core::{FlowId, NodeId};
 use proptest::prelude::*;
 
 use super::super::Tail;
 use super::*;
 use crate::toolkit::{Framing, Reassembly};
-use crate::trial::{flow, read_is_written, trials, written_is_read};
+use crate::trial::{assail, flow, read_is_written, trials, written_is_read};
 
 fn any_config() -> impl Strategy<Value = Config> {
     let by = [Priority::Size, Priority::Remaining, Priority::Attained, Priority::Deadline, Priority::Coflow];
@@ -78,31 +78,8 @@ proptest! {
     /// dozen packets.
     #[test]
     fn no_header_breaks_a_host(config in any_config(), steps in prop::collection::vec((any_header(), 0_u32..3, 0_u64..2_000_000), 1..100)) {
-        let network = {
-            let mut network = Network::new(2, Switching::StoreAndForward);
-            let switch = network.add_switch(1, "switch", "switch");
-            for host in 0..2 {
-                network.connect(NodeId(host), switch, Rate::from_gbps(10), DELAY);
-            }
-            network
-        };
-        let site = Site { node: NodeId(0), network: &network, wire: WIRE, seed: 1, reorders: false, paths: None };
-        let mut host = Top::host(&config, &site);
-        let own: Flow = flow(0, 0, 1, 14_600, Time::ZERO, None);
-        host.open(Time::ZERO, &own);
         let framing = Framing::new(NodeId(1), &WIRE);
-        let mut now = Time::ZERO;
-        for (header, id, pause_ns) in steps {
-            now += Duration::from_ns(1 + pause_ns);
-            host.handle_packet(now, &framing.control(FlowId(id), NodeId(0), header));
-            host.handle_timeout(now);
-            prop_assert!(host.poll_timeout().is_none_or(|at| at > now));
-            let mut packets = 0;
-            while let Some(packet) = host.poll_transmit(now) {
-                prop_assert!(packet.offset + packet.payload() <= own.size, "{:?}", packet);
-                packets += 1;
-            }
-            prop_assert!(packets <= 200, "{packets}");
-        }
+        let packet = |(header, id, pause_ns)| (Duration::from_ns(1 + pause_ns), framing.control(FlowId(id), NodeId(0), header));
+        assail::<Top>(&config, WIRE, &[flow(0, 0, 1, 14_600, Time::ZERO, None)], steps.into_iter().map(packet))?;
     }
 }
