@@ -80,7 +80,12 @@ fn overrides_are_toml_or_bare_words() {
     let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload.spec else { panic!("{:?}", spec.workload) };
     assert_eq!(poisson.load, 0.8);
     assert_eq!(poisson.sizes, Sizes::Uniform(Uniform { uniform: [2_000, 198_000].map(|bytes| Quantity(Bytes::new(bytes))) }));
-    let deadline = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(25)), floor: 0.0 };
+    let deadline = UniformDeadline {
+        min: Quantity(Duration::from_ms(5)),
+        max: Quantity(Duration::from_ms(25)),
+        floor: 0.0,
+        handshake: false,
+    };
     assert_eq!(poisson.deadline, Some(Deadline::Uniform(deadline)));
     assert_eq!(poisson.tenants, [Tenant { name: "b".to_owned(), sizes: None, matrix: None, share: 1.0 }]);
     assert_eq!(spec.metrics.size_bins, [0, 102_400, 10_485_760].map(|bytes| Quantity(Bytes::new(bytes))));
@@ -284,8 +289,10 @@ fn sizes() -> impl Strategy<Value = Sizes> {
 
 fn deadline() -> impl Strategy<Value = Option<Deadline>> {
     option::of(prop_oneof![
-        (positive_duration(), 0.0..1e6).prop_map(|(mean, floor)| Deadline::Exponential(ExponentialDeadline { mean, floor })),
-        (duration(), duration(), 0.0..1e6).prop_map(|(min, max, floor)| Deadline::Uniform(UniformDeadline { min, max, floor })),
+        (positive_duration(), 0.0..1e6, any::<bool>())
+            .prop_map(|(mean, floor, handshake)| Deadline::Exponential(ExponentialDeadline { mean, floor, handshake })),
+        (duration(), duration(), 0.0..1e6, any::<bool>())
+            .prop_map(|(min, max, floor, handshake)| Deadline::Uniform(UniformDeadline { min, max, floor, handshake })),
     ])
 }
 

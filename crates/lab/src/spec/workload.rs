@@ -377,6 +377,10 @@ pub struct ExponentialDeadline {
     #[serde(default = "usual_floor")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub floor: f64,
+    /// Whether the flow's optimum has a handshake before it, as with `metrics.optimum = "handshake"`. Without it, a transport that asks before
+    /// it sends misses the deadline of a short flow that is drawn early.
+    #[serde(default)]
+    pub handshake: bool,
 }
 
 /// Uniformly distributed deadlines.
@@ -393,6 +397,10 @@ pub struct UniformDeadline {
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub floor: f64,
+    /// Whether the flow's optimum has a handshake before it, as with `metrics.optimum = "handshake"`. Without it, a transport that asks before
+    /// it sends misses the deadline of a short flow that is drawn early.
+    #[serde(default)]
+    pub handshake: bool,
 }
 
 /// The pHost paper's, §4.3.

@@ -35,7 +35,12 @@ fn a_mix_by_hand() {
 
 #[test]
 fn the_start_of_a_part_moves_its_deadlines_along() {
-    let uniform = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(5)), floor: 0.0 };
+    let uniform = UniformDeadline {
+        min: Quantity(Duration::from_ms(5)),
+        max: Quantity(Duration::from_ms(5)),
+        floor: 0.0,
+        handshake: false,
+    };
     let urgent = Permutation { sizes: fixed(1000), deadline: Some(Deadline::Uniform(uniform)) };
     let flows = flows_in(&mix(vec![part("late", Duration::from_ms(7), WorkloadKind::Permutation(urgent))]), &rack(), 1);
     assert_eq!(flows.len(), 16);

@@ -145,7 +145,7 @@ fn one_choice_does_not_change_the_others() {
     // The load scales the starts only; deadlines change nothing else; more flows go on from the same ones.
     let faster = flows_of(&WorkloadKind::Poisson(Poisson { load: 0.8, ..base.clone() }), 4);
     assert!(plain.iter().zip(&faster).all(|(a, b)| (a.src, a.dst, a.size) == (b.src, b.dst, b.size)));
-    let exponential = ExponentialDeadline { mean: Quantity(Duration::from_ms(1)), floor: 1.25 };
+    let exponential = ExponentialDeadline { mean: Quantity(Duration::from_ms(1)), floor: 1.25, handshake: false };
     let urgent = Poisson { deadline: Some(Deadline::Exponential(exponential)), ..base.clone() };
     let urgent = flows_of(&WorkloadKind::Poisson(urgent), 4);
     assert!(plain.iter().zip(&urgent).all(|(a, b)| *a == Flow { deadline: None, ..*b }));
@@ -153,9 +153,24 @@ fn one_choice_does_not_change_the_others() {
     assert_eq!(plain, more[..2_000]);
 }
 
+/// With a mean of 1 ps, every deadline is the floor.
+#[test]
+fn a_handshake_counts_as_part_of_the_floor() {
+    let spans = |handshake| {
+        let exponential = ExponentialDeadline { mean: Quantity(Duration::from_ps(1)), floor: 2.0, handshake };
+        let spec = Poisson { deadline: Some(Deadline::Exponential(exponential)), ..poisson(table("web_search"), 0.6, 20) };
+        flows_of(&WorkloadKind::Poisson(spec), 1).into_iter().map(|flow| (flow, flow.deadline.unwrap() - flow.start))
+    };
+    let network = fabric();
+    for ((flow, without), (_, with)) in spans(false).zip(spans(true)) {
+        let control = |from, to| network.packet_time(&network.path(from, to), WIRE.control);
+        assert_eq!(with - without, (control(flow.src, flow.dst) + control(flow.dst, flow.src)) * 2);
+    }
+}
+
 #[test]
 fn deadlines_are_exponential_but_never_below_the_floor() {
-    let exponential = ExponentialDeadline { mean: Quantity(Duration::from_ms(1)), floor: 1.25 };
+    let exponential = ExponentialDeadline { mean: Quantity(Duration::from_ms(1)), floor: 1.25, handshake: false };
     let spec = Poisson { deadline: Some(Deadline::Exponential(exponential)), ..poisson(table("web_search"), 0.6, 50_000) };
     let flows = flows_of(&WorkloadKind::Poisson(spec), 1);
     let network = fabric();
@@ -179,7 +194,12 @@ fn deadlines_are_exponential_but_never_below_the_floor() {
 
 #[test]
 fn uniform_deadlines_stay_in_their_range() {
-    let uniform = UniformDeadline { min: Quantity(Duration::from_ms(5)), max: Quantity(Duration::from_ms(25)), floor: 0.0 };
+    let uniform = UniformDeadline {
+        min: Quantity(Duration::from_ms(5)),
+        max: Quantity(Duration::from_ms(25)),
+        floor: 0.0,
+        handshake: false,
+    };
     let spec = Permutation { sizes: fixed(100_000), deadline: Some(Deadline::Uniform(uniform)) };
     let spans: Vec<f64> = (0..200)
         .flat_map(|seed| flows_of(&WorkloadKind::Permutation(spec.clone()), seed))
