@@ -129,8 +129,8 @@ pub struct Config {
     pub credits: expresspass::Config,
 }
 
-/// TOP's defaults of ExpressPass's parameters. All tokens are of the smallest frame's size (§3.1). With random sizes, queues of data would be random walks
-/// where links are full in both directions, and no data may be lost.
+/// TOP's defaults of ExpressPass's parameters. All tokens have the size of the smallest frame (§3.1). With random sizes, queues of data would be random
+/// walks where links are full in both directions, and no data may be lost.
 fn default_credits() -> expresspass::Config {
     let feedback = expresspass::Feedback::Paper;
     expresspass::Config { feedback, credit_spread: Bytes::ZERO, ..expresspass::Config::default() }
