@@ -101,7 +101,7 @@ pub struct Config {
     /// Flows of at most this many packets are sent at once, with the lowest priority (m of §4.4). 0 turns this off. It costs a queue of tokens.
     #[schemars(range(min = 0, max = 1000))]
     pub unscheduled: u32,
-    /// A packet is taken for lost when a packet that is more than this many further has arrived (§4.4, "much larger"). 0 means 3, or the
+    /// A packet counts as lost when a packet that is more than this many further has arrived (§4.4, "much larger"). 0 means 3, or the
     /// bandwidth-delay product where packets are sprayed over several paths.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub reorder_window: u32,
