@@ -68,7 +68,7 @@ def program(name: str) -> Path:
 
 
 def runs(case: tuple, flows: int, repetitions: int, *prefix: str) -> list[dict]:
-    """Runs a case so many times."""
+    """Runs a case this many times."""
     transport, scenario, settings = case
     settings = [f"transport.name={transport}", f"workload.flows={flows}", *settings]
     return lines(*prefix, program("speed"), str(repetitions), scenario, *settings)

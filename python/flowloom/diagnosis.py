@@ -168,7 +168,7 @@ def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find links that were paused for long, and flows that were paused for the sake of others."""
+    """Find links that were paused for long, and head-of-line victims."""
     for storm in pfc.get("storms", []):
         behind = storm["behind"]
         rest = f"; the pauses of {len(behind)} other links come from there ({_some(behind)})" if behind else ""

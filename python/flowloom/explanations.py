@@ -125,7 +125,7 @@ def _paragraphs(result: Results) -> list[str]:
 
 
 def _beside(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Describe what else there was: aborted flows, background flows, control messages, gaps and pauses."""
+    """Describe the rest of the run: aborted flows, background flows, control messages, gaps and pauses."""
     if aborted := summary.get("aborted"):
         yield f"{aborted} flows were aborted. They have no completion time and have missed their deadlines."
     if behind := summary.get("background"):

@@ -17,12 +17,12 @@ class Reporter(Protocol):
     """Receives the progress of runs. All methods may be called from any thread."""
 
     def prepare(self, text: str) -> None:
-        """Nothing runs yet, and this is why; shown if it takes more than a second."""
+        """Note why nothing runs yet. The reason is shown if this takes more than a second."""
 
     def begin(self, runs: int, *, kept: int) -> None:
         """Note that a batch of `runs` runs begins, besides `kept` runs that are finished already.
 
-        A command may have several batches, one after the other. Shares, rates and the remaining time are of the present one.
+        A command may have several batches, one after the other. Shares, rates and the remaining time are those of this one.
         """
 
     def progress(self, key: str, label: str, done: float, sim_s: float, packet_hops: int) -> None:

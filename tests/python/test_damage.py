@@ -375,7 +375,7 @@ def test_signals_at_random_moments_of_a_sweep(fork_server, scenario, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("words", [["run"], ["sweep", "--vary", "workload.load=0.2,0.3"]])
 def test_setting_up_shows_progress_and_can_be_interrupted(fork_server, scenario, tmp_path, words, number):
-    # Drawing so many flows takes seconds.
+    # Drawing this many flows takes seconds.
     command, *more = words
     many = ["--set", "workload.flows=30000000"]
     child = fork_server.start(command, scenario, *more, *many, "--out", tmp_path / "out")

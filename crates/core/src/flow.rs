@@ -6,7 +6,7 @@ use crate::{Bytes, NodeId, Time};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct FlowId(pub u32);
 
-/// Flows that the application needs together, as each of them knows it: a coflow, or the answers to one request.
+/// What a flow knows of its coflow: the flows that the application needs together, such as the answers to one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Coflow {
     /// Its number in the run.
@@ -41,7 +41,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Payload bytes of its coflow. A flow without one is a coflow of its own.
+    /// Payload bytes of its coflow. A flow without a coflow counts as a coflow.
     pub fn coflow_size(&self) -> Bytes {
         self.coflow.map_or(self.size, |coflow| coflow.size)
     }

@@ -16,8 +16,8 @@ pub enum Routing {
     Ecmp,
     /// By a hash of the flow, so that both directions of a flow use the same links.
     EcmpSymmetric,
-    /// By the packet's path label ([`Wire::path_label`](crate::Wire::path_label)), which its sender chose. Packets without a label as with
-    /// [`Routing::SprayRandom`].
+    /// By the packet's path label ([`Wire::path_label`](crate::Wire::path_label)), which its sender chose. Packets without a label are
+    /// routed as with [`Routing::SprayRandom`].
     SprayLabelled,
 }
 
@@ -28,9 +28,9 @@ pub enum PathNeed {
     Any,
     /// All packets of a flow in one direction take one path.
     One,
-    /// They do, and packets in the other direction take the same path back.
+    /// All packets of a flow take one path, in both directions.
     Symmetric,
-    /// Either this, or packets in both directions are sprayed over all paths.
+    /// Either one path for both directions, or packets in both directions are sprayed over all paths.
     SymmetricOrSprayed,
 }
 
@@ -83,8 +83,8 @@ pub struct Paths {
     rows: Arc<[u32]>,
     groups: Arc<[Group]>,
     candidates: Arc<[LinkId]>,
-    /// For path labels, the stride of a group at the index of its first link: labels that differ by less lead to one link, because the
-    /// link needs them for the choices behind it. Empty without labels.
+    /// For path labels, the stride of a group at the index of its first link: labels that differ by less lead to the same link,
+    /// because later choices need them. Empty without labels.
     strides: Arc<[u16]>,
 }
 
@@ -134,7 +134,7 @@ impl Paths {
         !self.give(PathNeed::One)
     }
 
-    /// Whether they are what a transport needs. Where there is one shortest path between any two nodes, every routing gives everything.
+    /// Whether these paths are what a transport needs. Where there is one shortest path between any two nodes, every routing suffices.
     pub fn give(&self, need: PathNeed) -> bool {
         self.groups.is_empty()
             || match need {
@@ -148,7 +148,7 @@ impl Paths {
     /// The links over which switch `at` can send towards `to`.
     ///
     /// # Panics
-    /// If `at` is not a switch, or there is no way.
+    /// If `at` is not a switch, or there is no path.
     #[inline(always)]
     pub fn way(&self, at: NodeId, to: NodeId) -> Way {
         let next_hop = self.next_hop(at, to);
@@ -193,7 +193,7 @@ impl Paths {
         u32::from(self.strides[group.first as usize])
     }
 
-    /// The rate at which switch `at` sends towards `to`, the largest if there are several ways.
+    /// The rate at which switch `at` sends towards `to`, the largest if there are several links.
     #[inline]
     pub fn rate(&self, at: NodeId, to: NodeId) -> Rate {
         let next_hop = self.next_hop(at, to);
@@ -205,7 +205,7 @@ impl Paths {
     }
 
     /// The link on which node `at` sends packets of `flow` from `src` to `dst`. `None` if `at` is the destination, or is not on the
-    /// flow's path, as far as this shows, or if there is no such node.
+    /// flow's path, as far as can be determined, or if there is no such node.
     ///
     /// # Panics
     /// If packets of one flow take different paths ([`Paths::reorders`]).
@@ -253,7 +253,7 @@ impl Paths {
         (mix(mix(ends ^ self.seed) ^ ((u64::from(at.0) << 32) | u64::from(flow.0))) >> 32) as u32
     }
 
-    /// The choice of [`Routing::EcmpSymmetric`] at switch `at`; `None` if it is not on the flow's path, as far as this shows.
+    /// The choice of [`Routing::EcmpSymmetric`] at switch `at`; `None` if `at` is found not to be on the flow's path.
     ///
     /// Both directions follow the path that starts at the lower-numbered end of the flow and is chosen hop by hop. The opposite direction
     /// finds its next hop by following that path from its start. This needs no state, works on any topology, and takes at most as many

@@ -12,7 +12,7 @@ impl PortNumber {
     pub const LOCAL: PortNumber = PortNumber(u16::MAX);
 }
 
-/// A discipline's decision what to send.
+/// A discipline's decision about what to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dequeue {
     /// Send this packet now.
@@ -74,7 +74,7 @@ impl DropReason {
     }
 }
 
-/// Where a packet goes that a port gives away.
+/// Where a port sends a packet that it gives away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Onward {
     /// To this port of the same node.
@@ -184,7 +184,7 @@ impl<H, S> PortCall<'_, H, S> {
 ///
 /// The driver calls [`dequeue`](Discipline::dequeue) when the port is free and packets are queued, not before
 /// [`ready_at`](Discipline::ready_at), at the time of a [`Dequeue::NotBefore`] or [`Dequeue::ClosedUntil`], and when another port of the
-/// node wakes this one. It first does so at the time of [`first_service`](Discipline::first_service).
+/// node wakes this one. Its first call is at the time of [`first_service`](Discipline::first_service).
 pub trait Discipline<H>: Send {
     /// The state that all ports of a node share, such as a shared buffer or PDQ's flow lists. `()` if ports are independent.
     type Shared: Default + Send;

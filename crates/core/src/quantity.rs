@@ -90,7 +90,7 @@ impl Kind {
         format!("\"{number}\" has no unit, and this is {}: say the unit, for example \"{}\"", self.name, self.example)
     }
 
-    /// The message for a unit that there is not.
+    /// The message for an unknown unit.
     fn unknown(&self, text: &str, unit: &str) -> String {
         let hint = self.hints.iter().find(|(name, _)| *name == unit).map_or(String::new(), |(_, hint)| format!(" ({hint})"));
         let known: Vec<&str> = self.units().map(|(name, _)| *name).filter(|name| name.is_ascii()).collect();

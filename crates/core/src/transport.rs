@@ -73,7 +73,7 @@ pub trait Transport: Sized + 'static {
     const NIC: Nic;
     /// Whether its ports can share a memory ([`Memory::PerSwitch`]).
     const SHARES_MEMORY: bool = false;
-    /// What it needs of the paths of packets. A scenario whose routing does not give it is refused.
+    /// What it needs of the paths of packets. A scenario whose routing does not provide it is refused.
     const PATHS: PathNeed = PathNeed::Any;
     /// Its parameters; the defaults are the paper's.
     type Config: Clone + Default;

@@ -9,30 +9,30 @@ use crate::observer::Observer;
 pub struct DataQueue {
     /// What it may hold.
     pub limit: u64,
-    /// The most bytes of data ever, the packet that comes included, also if it leaves at once.
+    /// The most bytes of data ever, including an arriving packet, even if it leaves at once.
     pub peak: u64,
-    /// When it was the most bytes beyond what is allowed.
+    /// The time at which it exceeded its limit the most.
     pub beyond: Option<Beyond>,
-    /// Bytes of data packets now, from when each has come until it begins to leave.
+    /// Bytes of data packets now. A packet counts from its arrival until it begins to leave.
     bytes: u64,
-    /// Bytes of signals that were sent since there was no data.
+    /// Bytes of signals that were sent since the queue was last empty.
     signals: u64,
-    /// Data packets that have come since there was no data.
+    /// Data packets that have arrived since the queue was last empty.
     packets: u64,
 }
 
-/// A queue that is longer than is allowed.
+/// A queue that exceeded its limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Beyond {
     /// When.
     pub at: Time,
-    /// Bytes of data, less those of signals that it waited for.
+    /// Bytes of data, less those of the signals that the data waited for.
     pub bytes: u64,
     /// What was allowed.
     pub allowed: u64,
 }
 
-/// Compares the queues of data at all ports with limits. Signals are packets of class 0 without payload; what data waits for them does not count.
+/// Compares the queues of data at all ports with limits. Signals are packets of class 0 without payload; data that waits for them does not count.
 #[derive(Clone, Debug)]
 pub struct DataQueues {
     /// By link.
@@ -41,8 +41,8 @@ pub struct DataQueues {
 }
 
 impl DataQueues {
-    /// A recorder for ports with these limits in bytes, by link. While data queues without a break, so many bytes more are allowed as `deviation`
-    /// times the square root of the number of its packets.
+    /// A recorder for ports with these limits in bytes, by link. While data queues without a break, the limit is higher by `deviation` times the
+    /// square root of the number of its packets.
     pub fn new(limits: impl IntoIterator<Item = u64>, deviation: f64) -> DataQueues {
         let queue = |limit| DataQueue { limit, ..DataQueue::default() };
         DataQueues { queues: limits.into_iter().map(queue).collect(), deviation }

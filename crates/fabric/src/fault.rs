@@ -40,7 +40,7 @@ pub enum PacketKind {
     Messages,
 }
 
-/// Which packets a fault strikes.
+/// Which packets a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Aim {
     /// Packets of this kind.
@@ -50,7 +50,7 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// Whether it strikes this packet. The hosts of the network are the nodes `0..hosts`.
+    /// Whether the fault affects this packet. The hosts of the network are the nodes `0..hosts`.
     fn hits<H>(&self, packet: &Packet<H>, hosts: u32) -> bool {
         let kind = match self.packets {
             PacketKind::All => true,
@@ -63,7 +63,7 @@ impl Aim {
     }
 }
 
-/// A fault, and which packets it strikes. [`Fault::Down`] strikes all of them.
+/// A fault, and which packets it affects. [`Fault::Down`] affects all of them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AimedFault {
     /// What happens.
@@ -73,7 +73,7 @@ pub struct AimedFault {
 }
 
 impl From<Fault> for AimedFault {
-    /// A fault that strikes all packets.
+    /// A fault that affects all packets.
     fn from(fault: Fault) -> AimedFault {
         AimedFault { fault, aim: Aim::default() }
     }
@@ -108,7 +108,7 @@ pub trait Injector<H>: Send {
     }
     /// The fate of a packet that arrives at the port. The injector may damage the packet.
     fn on_arrival(&mut self, now: Time, packet: &mut Packet<H>) -> Fate;
-    /// The fate of a packet that leaves the port. A packet that is lost here takes its time on the link, and is damaged: the next port with
+    /// The fate of a packet that leaves the port. A packet that is lost here still occupies the link, and is damaged: the next port with
     /// an injector can drop it, and the receiving NIC discards it.
     fn on_departure(&mut self, now: Time, packet: &Packet<H>) -> Fate {
         let _ = (now, packet);
@@ -163,7 +163,7 @@ impl<H> Injector<H> for LinkFaults {
         if copies > 0 { Fate::Copies(copies) } else { Fate::Pass }
     }
 
-    /// Ports create link frames when they send them, so these do not arrive. A link frame that is struck is damaged: the next port discards it.
+    /// Ports create link frames when they send them, so these do not arrive. A fault damages a link frame, so the next port discards it.
     fn on_departure(&mut self, _: Time, packet: &Packet<H>) -> Fate {
         if packet.dst != NodeId::LINK {
             return Fate::Pass;

@@ -25,7 +25,7 @@ struct LinkState {
     to_port: PortNumber,
 }
 
-/// What it takes to send a packet over a link.
+/// The data needed to send a packet over a link.
 pub(crate) struct Line {
     delay: Duration,
     /// Picoseconds per byte, 0 if it is not an integer.
@@ -385,7 +385,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.timers[node.index()] != at
     }
 
-    /// Notes that the node's timer event at this time is gone.
+    /// Records that the node's timer event at this time has been removed.
     pub fn forget_timer(&mut self, node: NodeId, at: Time) {
         let pending = &mut self.timers[node.index()];
         if *pending == at {

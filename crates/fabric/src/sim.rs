@@ -460,7 +460,7 @@ where
         (0..).map(NodeId).zip(&self.roles).filter_map(counters).collect()
     }
 
-    /// A host that was down reports bytes as new that it had received before. Counts no byte of a flow twice.
+    /// A host that was down reports bytes as new that it had received before. Here, each byte of a flow counts once.
     fn forget_repetitions(&mut self) {
         let restarted = &self.plane.restarted;
         if restarted.is_empty() {

@@ -19,7 +19,7 @@ pub(crate) struct Victim {
     pub packets: u64,
 }
 
-/// The flows' paths and what became of every link.
+/// The flows' paths, and the pauses of every link.
 pub(crate) struct Blocking<'a> {
     report: &'a Report,
     links: &'a [LinkPauses],
@@ -48,8 +48,8 @@ impl<'a> Blocking<'a> {
         self.path(flow).skip_while(|other| *other != link).nth(1)
     }
 
-    /// Where the pauses of a link come from. A link is stopped for packets that wait at a port behind it. If that port is paused itself, the
-    /// pauses come from where its own come from. A link that is stopped for no packet is itself where its pauses come from.
+    /// Where the pauses of a link come from. A link is stopped for packets that wait at a port behind it. If that port is paused itself, its
+    /// own pauses are traced back in turn. A link that is stopped for no packet is the origin of its own pauses.
     fn origins(&self, link: LinkId, known: &mut BTreeMap<LinkId, Shares>) -> Shares {
         if let Some(shares) = known.get(&link) {
             return shares.clone();
@@ -84,7 +84,7 @@ impl<'a> Blocking<'a> {
         paused.filter_map(|(link, _)| Some((link, most(&self.origins(link, &mut known))?))).collect()
     }
 
-    /// The flows that are blocked at the head of somebody else's line, by flow and link.
+    /// The head-of-line victims, by flow and link.
     pub fn victims(&self) -> Vec<Victim> {
         let mut known = BTreeMap::new();
         let mut victims = Vec::new();

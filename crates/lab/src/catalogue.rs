@@ -1,5 +1,5 @@
-//! Everything that a scenario can name: what it is called, what it is, and what its parameters are. How a transport runs is not
-//! said here, but in [`simulate`](crate::simulate).
+//! Everything that a scenario can name: what it is called, what it is, and what its parameters are.
+//! [`simulate`](crate::simulate) says how a transport runs.
 
 use flowloom_core::{PathNeed, Placement, Transport, WireProfile};
 use flowloom_transports::pfc::PausableTransport;

@@ -12,7 +12,7 @@ use crate::error::shown;
 /// Payload of the packets that packet tables count.
 const PACKET_BYTES: f64 = 1460.0;
 
-/// How the columns of a flow-size table are meant.
+/// The meaning of the columns of a flow-size table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {

@@ -1,4 +1,4 @@
-//! From `[[fault]]` to the links and nodes that faults strike.
+//! From `[[fault]]` to the links and nodes that faults affect.
 
 use flowloom_core::{FlowId, LinkId, Network, NodeId, NodeKind, Placement, Time};
 use flowloom_fabric::{Aim, AimedFault, CONTROL_HOST, Fault, Outage, PacketKind};
@@ -59,7 +59,7 @@ impl Faults {
             }
             FaultSpec::LinkDown(LinkDown { place, from, to }) => {
                 let mut links = links_at(place, network).map_err(|message| ("where", message))?;
-                // A cable does not break one way.
+                // A broken cable affects both directions.
                 links.extend(links.clone().into_iter().map(LinkId::reverse));
                 links.sort_unstable();
                 links.dedup();

@@ -11,7 +11,7 @@ use crate::{ScenarioError, catalogue};
 /// The fastest link. On a faster one, a byte would take less than a picosecond.
 const RATE_MAX: Rate = Rate::from_gbps(1_000_000);
 
-/// Checks that a round trip over full ports is a span that a run can have.
+/// Checks that a round trip over full ports is no longer than the longest span of a run.
 pub(crate) fn check_network(network: &Network, wire: &WireProfile, buffer: Bytes) -> Result<(), ScenarioError> {
     let hops = network.distances(NodeId(0)).into_iter().filter(|hops| *hops < u32::MAX).max().unwrap_or(1);
     // A round trip passes each hop twice, and any two nodes are at most twice as far apart as the first node and the one farthest from it.

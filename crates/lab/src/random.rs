@@ -31,7 +31,7 @@ impl Stream {
     /// An exponential number with mean 1.
     ///
     /// Von Neumann's method: a run of falling uniforms that begins with x is of odd length with probability e^-x. It needs comparisons
-    /// only; a logarithm may differ in the last bit from one machine to the next, and with it every arrival.
+    /// only. The last bit of a logarithm may differ between machines, and would change every arrival.
     pub fn exponential(&mut self) -> f64 {
         let mut whole = 0.0;
         loop {

@@ -282,7 +282,7 @@ where
 /// Computes the oracle's results. It moves no packets, so there is nothing to record.
 fn ask_oracle(plan: &Plan) -> Simulated {
     let Oracle { model, order } = *parameters(plan);
-    // Background flows would only be in the way of the others.
+    // Background flows would only delay the others.
     let flows: Vec<Flow> = plan.flows.iter().filter(|flow| !flow.background).copied().collect();
     let received = ideal::run(&plan.network, &plan.wire, &flows, model, order);
     let report = ideal::report(&plan.network, &plan.wire, &flows, &received);

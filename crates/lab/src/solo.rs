@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::run::{RunError, simulate};
 use crate::spec::Metrics;
 
-/// A flow starts this many times the previous flow's time at line rate, plus as many times [`PAUSE`], after the previous flow. The
+/// A flow starts after the previous one by this many times the previous flow's time at line rate plus [`PAUSE`]. The
 /// number is doubled until every flow is alone.
 const PATIENCE: u64 = 2;
 const PAUSE: Duration = Duration::from_ms(1);

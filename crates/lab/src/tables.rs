@@ -119,7 +119,7 @@ mod tests {
     }
 
     /// Kolmogorov and Smirnov's distance, allowing for atoms and for rounding to whole bytes: compared at the points where the
-    /// distribution bends, where alone it can be farthest from the sample's if the sample is uniform between them.
+    /// distribution bends. Only there can it be farthest from the sample's, if the sample is uniform between them.
     #[test]
     fn samples_follow_their_table() {
         let n = 100_000;

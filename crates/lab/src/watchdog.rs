@@ -1,9 +1,9 @@
 //! Ends a run that makes no progress, and says why.
 //!
-//! Progress is a byte that a receiver reports as new, or a flow that is over: finished or aborted. Background flows do not count. A run that makes none while flows are open either waits,
-//! so that simulated time passes, or does much in little time. There is a limit to both. The watchdog looks at the run between steps and
-//! costs nothing on the way of a packet; it looks at fixed counts of events and at fixed simulated instants, so that a scenario always
-//! stops at the same event.
+//! Progress is a byte that a receiver reports as new, or a flow that is over: finished or aborted. Background flows do
+//! not count. A run that makes none while flows are open either waits, so that simulated time passes, or handles many
+//! events in little time. Both have a limit. The watchdog looks at the run between steps, so packets cost nothing more;
+//! it looks at fixed counts of events and at fixed simulated instants, so that a scenario always stops at the same event.
 
 use flowloom_core::{DropReason, Duration, LinkId, Time};
 use flowloom_fabric::{Fault, FlowRecord, Report, Vitals};
@@ -19,7 +19,7 @@ use crate::run::paths;
 pub(crate) const EVENTS_PER_LOOK: u64 = 200_000;
 /// The least limit of simulated time, unless the scenario sets one.
 const PATIENCE_MIN: Duration = Duration::from_ms(10_000);
-/// This many tries of a transport fit into the limit. All of a few tries may fail if most packets are lost.
+/// This many tries of a transport fit into the limit. A few tries may all fail if most packets are lost.
 const TRIES: u64 = 100;
 /// The limit of events without progress for each host, and the least and the largest limit for a run.
 const EVENTS_PER_HOST: u64 = 1_000_000;

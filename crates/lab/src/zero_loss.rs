@@ -1,4 +1,4 @@
-//! How long queues of data can become where credits schedule all data, and whether they did in a run.
+//! Bounds on queues of data where credits schedule all data, and a check of each run against them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use flowloom_transports::disciplines::{CreditSchedule, data_queue_bounds};
 
 use crate::plan::Plan;
 
-/// The sizes of credits may be random. Their sum is taken to be never further from its mean than so many standard deviations.
+/// The sizes of credits may be random. Their sum is assumed to stay within this many standard deviations of its mean.
 const DEVIATIONS: f64 = 8.0;
 
 /// The most bytes of data that queue at each port under a plan's transport, by link. `None` if no credits schedule its data, or if the waits of
@@ -50,7 +50,7 @@ pub(crate) fn watch(plan: &Plan) -> Option<DataQueues> {
 /// Compares the queues of a run with the bounds.
 ///
 /// # Errors
-/// If a queue was longer, with the port that was the furthest beyond.
+/// If a queue was longer, with the port that exceeded its bound the most.
 pub(crate) fn check(plan: &Plan, queues: &[DataQueue]) -> Result<(), String> {
     let beyond = |(link, queue): (LinkId, &DataQueue)| Some((link, queue.beyond?));
     let all = (0..).map(LinkId).zip(queues).filter_map(beyond);

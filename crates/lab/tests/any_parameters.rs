@@ -14,7 +14,7 @@ use serde_json::Value;
 const SEED: u64 = 20_261_122;
 /// For each transport.
 const SCENARIOS: usize = 60;
-/// Far more steps than any run here takes: a run beyond has no end.
+/// Far more steps than any run here takes: a run with more would never end.
 const STEPS_MOST: u64 = 2_000;
 
 struct Random(Xoshiro256PlusPlus);

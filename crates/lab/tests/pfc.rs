@@ -49,7 +49,7 @@ fn one_key_makes_the_network_lossless() {
         let with = attempt(&[sharing]).unwrap();
         assert_eq!((with.summary.drops.total, with.summary.timeouts, with.summary.finished), (0, 0, 21), "{sharing}");
         let pfc = lossless(&with);
-        // Only switches send frames: to hosts and to each other. Each stop is followed by leave to go on.
+        // Only switches send frames: to hosts and to each other. Each pause is followed by a resume frame.
         assert_eq!(pfc.frames, 2 * pfc.stops, "{sharing}");
         assert!(pfc.stops > 0 && pfc.by_link.contains_key("h1-l0") && !pfc.by_link.contains_key("l0-h0"), "{sharing}: {pfc:?}");
         // No link is paused for longer than packets are on their way.
@@ -199,7 +199,7 @@ fn a_victim_is_named_with_the_port_that_is_congested() {
     assert!(lossless(&outcome).stops > 0);
 }
 
-/// Half of the pause frames are lost. Sooner or later a host gets no leave to go on.
+/// Half of the pause frames are lost. Sooner or later, a resume frame to a host is lost.
 #[test]
 fn a_link_that_stays_paused_is_named() {
     let fault = "\n[[fault]]\nkind = \"loss\"\nwhere = \"leaf-host\"\nprobability = 0.3\npackets = \"control\"\n";

@@ -23,7 +23,7 @@ create_exception!(flowloom, RunError, PyException, "The run failed; the message 
 
 /// Python is called back about this often.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
-/// A run that is to stop looks at its orders every few milliseconds.
+/// A run checks every few milliseconds whether it must stop.
 const STOP_PERIOD: Duration = Duration::from_millis(500);
 /// As much as a main thread has.
 const STACK_BYTES: usize = 8 << 20;
@@ -32,7 +32,7 @@ fn load(text: &str, path: &str, overrides: &[String]) -> PyResult<Scenario> {
     Scenario::load(text, path, overrides).map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
-/// The resolved scenario: TOML with every default filled in. Everything but the run itself is tried.
+/// The resolved scenario: TOML with every default filled in. Everything but the run itself is checked.
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides, progress=None))]
 fn check(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<String> {
@@ -81,7 +81,7 @@ fn run<'py>(
 /// Does work on a thread of its own, while this one calls Python back and looks for Ctrl-C.
 ///
 /// The lab tells its progress while it simulates, but not while it sets up a network or works out the bound, which may take minutes.
-/// Where Python raises, the work is told to stop; work that does not hear is left behind, and ends with the process.
+/// If Python raises, the work is told to stop; work that does not stop is abandoned, and ends with the process.
 fn supervised<R: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,

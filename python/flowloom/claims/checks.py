@@ -347,8 +347,8 @@ def quantiles_below(
 ) -> Outcome:
     """Check that the share of quantiles at which the distribution of `of` is below that of `to` lies in the band.
 
-    At each quantile, the difference is taken for each seed, and its mean estimated with its 95 % interval. The share's lower
-    end counts the quantiles at which the whole interval is below zero, and its upper end those at which a part of it is.
+    At each quantile, the difference is taken for each seed, and its mean estimated with its 95 % interval. The lower end of
+    the share counts the quantiles whose whole interval is below zero, and the upper end those with a part below zero.
     """
     each = Quantity.of(quantity, sizes)
     first, last = (round(end * STEPS) for end in between)

@@ -263,8 +263,8 @@ def _smaller(table: Table) -> Table:
 def _observe(scenario: Scenario) -> _Answer:
     """Run a scenario for about `_HOPS` packet-hops.
 
-    The simulated time for that is found by trial, starting with a millisecond. It depends only on the packet-hops that the
-    simulator counts, so it is the same whenever the same simulator runs the scenario.
+    The simulated time that this takes is found by trial, starting with a millisecond. It depends only on the packet-hops
+    that the simulator counts, so it is the same whenever the same simulator runs the scenario.
     """
     limit_ps = 1_000_000_000
     for _ in range(12):

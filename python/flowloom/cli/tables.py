@@ -34,7 +34,7 @@ _BESIDE = {
     "gaps": ("gaps.switch_per_s", "gaps.idle_share"),
     "pfc": ("pfc.frames", "pfc.paused_share_max"),
 }
-"""What a run's table has besides, if there is such a thing."""
+"""Additional content of a run's table, if there is any."""
 
 _ROUND = ("slowdown.mean", "slowdown.p99", "fct_us.mean")
 

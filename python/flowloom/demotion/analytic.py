@@ -178,7 +178,7 @@ def check(loads: Sequence[float], queues: int, reading: str, over: str) -> None:
 
 
 def check_supported(sizes: Sizes, queues: int) -> None:
-    """Raise ScenarioError if the sizes have too few different values for so many queues."""
+    """Raise ScenarioError if the sizes have too few different values for this number of queues."""
     if queues > sizes.queues:
         raise ScenarioError(
             f"{queues} queues are too many for {sizes.name}: its flows have {sizes.queues} different size(s) in packets of "

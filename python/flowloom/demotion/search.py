@@ -30,7 +30,7 @@ _SEEDS_MAX = 16
 _NEIGHBOURS = 6
 _FIRST_STEP, _LAST_STEP, _SHRINK = 0.7, 0.08, 0.6
 _SEEDS_MIN = 4
-"""The minimum number of seeds for accepting a set. With fewer, a chance agreement of runs looks significant."""
+"""The minimum number of seeds for accepting a set. With fewer seeds, runs that agree by chance look significant."""
 
 
 class BudgetSpent(Exception):  # noqa: N818, it is not an error

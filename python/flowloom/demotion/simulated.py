@@ -1,7 +1,7 @@
 """Thresholds by simulation: `flowloom.search_thresholds`. The search starts from the analytic and the published sets.
 
-The final comparison uses fresh seeds, which the search did not use: with the seeds that selected it, the best of many sets
-looks better than it is.
+The final comparison uses fresh seeds. With the seeds of the search, the best of many sets looks better
+than it is.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Setting:
     question: Any
     """A scenario, or the arguments of a tool."""
     trial: bool = False
-    """Whether this only selects parameters, and is not a point of the figure."""
+    """Whether this run only selects parameters, and is not a point of the figure."""
 
 
 Chosen = dict[tuple[str, ...], dict[str, Any]]
@@ -275,7 +275,7 @@ class Grid:
         return [statistics.geometric_mean(values) if min(values) > 0 else math.nan for values in by_seed]
 
     def _values(self, quantity: Quantity, point: Mapping[str, Any]) -> list[NDArray[np.float64]]:
-        """Return a quantity's values for each seed. Flow tables are not kept in memory, where those of all runs may not fit."""
+        """Return a quantity's values for each seed. Flow tables are not kept in memory, as those of all runs may not fit."""
         made = [self.made[run.job.key] for run in self._chosen[self._place(point)]]
         return [quantity.values((run.without_flows() if run.directory else run).flows) for run in made]
 

@@ -47,7 +47,7 @@ class Tune:
 
     when: Where
     at: Where
-    """If not empty, trials at these points select one combination for all points that differ only in these axes."""
+    """If not empty, trials at these points select one combination, for all points that differ only in these axes."""
     minimise: str
     keys: dict[str, list[Any]]
 
@@ -83,7 +83,7 @@ class Panel:
     title: str
     x_label: str
     y_label: str | None
-    """The label of the y axis; None for one that says what is drawn."""
+    """The label of the y axis; None for the default, which says what is drawn."""
     course: str
     """The recorded series that a panel of kind `course` draws; x and y are then columns of it."""
     quantity: Quantity | None

@@ -2,7 +2,7 @@
 
 use crate::{Duration, Endpoint, Event, Flow, Packet, Time};
 
-/// What surrounds an endpoint: the clock, the network, and whoever wants to know its events.
+/// What surrounds an endpoint: the clock, the network, and the receiver of its events.
 pub trait Attachment<H> {
     /// Identifies a packet that has arrived.
     type Arrival: Copy;
@@ -19,7 +19,7 @@ pub trait Attachment<H> {
     /// Sends a packet.
     fn send(&mut self, packet: Packet<H>);
     /// Makes [`wake`] be called at this time, which is later than now, instead of any other time; `None` if it need not be called. A call
-    /// that comes although the timer was changed does no harm.
+    /// at an earlier, superseded time does no harm.
     fn set_timer(&mut self, wanted: Option<Time>);
 }
 

@@ -31,7 +31,7 @@ pub trait LinkLayer<H> {
     fn arrived(&mut self, link: LinkId, books: &Self::Books, id: PacketId) {
         let _ = (link, books, id);
     }
-    /// A queue of `queued` packets changes by so many packets and bytes.
+    /// A queue of `queued` packets changes by this many packets and bytes.
     fn queue_changes(&mut self, books: &mut Self::Books, queued: u32, packets: i32, bytes: i64) {
         let _ = (books, queued, packets, bytes);
     }
@@ -170,11 +170,11 @@ pub struct Ports<H, P: Discipline<H>, K: LinkLayer<H>> {
     egress_ports: Vec<EgressPort<P, K::Line, K::Books>>,
     shared: Vec<P::Shared>,
     effects: Effects,
-    /// What ports want of other ports of their nodes, and have not got yet. The last one is carried out first.
+    /// Requests of ports to other ports of their nodes that are still to be carried out, the last one first.
     errands: Vec<Errand>,
 }
 
-/// What a port wants of another port of its node.
+/// A request of a port to another port of its node.
 #[derive(Clone, Copy)]
 enum Errand {
     /// Serve this port.
@@ -388,7 +388,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.link_layer.drop_packet(link, &mut self.egress_ports[link.index()].books, id, why);
     }
 
-    /// Brings the accounts of all ports up to the current time and returns them.
+    /// Updates the accounts of all ports to the current time and returns them.
     pub fn close_books<R>(&mut self, report: impl Fn(&K::Books) -> R) -> Vec<R> {
         let link_layer = &mut self.link_layer;
         let close = |egress: &mut EgressPort<P, K::Line, K::Books>| {

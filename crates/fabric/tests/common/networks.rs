@@ -114,7 +114,7 @@ pub fn watch_faulty<T: Transport, O: Observer<T::Header>>(
     watch_aimed::<T, O>(config, setup, flows, observer, aimed)
 }
 
-/// As [`watch_faulty`], with faults that strike only some packets.
+/// As [`watch_faulty`], with faults that affect only some packets.
 pub fn watch_aimed<T: Transport, O: Observer<T::Header>>(
     config: &T::Config,
     setup: SimSetup,

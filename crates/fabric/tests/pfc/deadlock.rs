@@ -7,7 +7,7 @@ use flowloom_transports::pfc::Pfc;
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, run, setup};
 use crate::{Greedy, drops, setting};
 
-/// Switches in a ring, each with one host. With five, the shortest path to the host two switches on leads one way.
+/// Switches in a ring, each with one host. With five, there is one shortest path to the host two switches on.
 fn ring(switches: u32) -> Network {
     let mut network = Network::new(switches as usize, STORE);
     let ids: Vec<NodeId> = (0..switches).map(|number| network.add_switch(1, "ring", format!("s{number}"))).collect();

@@ -23,7 +23,7 @@ fn assert_lossless(report: &Report, what: &str) {
     assert!(report.records.iter().all(|record| record.acknowledged < Time::MAX), "{what}: all flows end");
 }
 
-/// All to the last host at once, and some pairs at random, from everywhere to everywhere.
+/// All hosts send to the last one at once, and random pairs of hosts exchange flows.
 fn storm(network: &Network, dice: &mut Dice, bytes: u64) -> Vec<Flow> {
     let hosts = network.hosts() as u64;
     let incast = (0..hosts - 1).map(|host| flow(0, host as u32, hosts as u32 - 1, bytes, Time::ZERO));

@@ -18,8 +18,8 @@ fn ended(report: &Report) -> Vec<bool> {
 }
 
 /// By hand: host 1 has nothing to send, so its frames leave when they are due. The first one is obeyed 67.2 ns, 200 ns and 614.4 ns later, at 10.8816 us;
-/// the leave at 20 us is obeyed at 20.2672 us. Packet k of host 0 comes to the switch at 1.4 + 1.2 k and leaves at once, until packet 8 finds its
-/// port paused at 11 us.
+/// the resume frame of 20 us takes effect at 20.2672 us. Packet k of host 0 comes to the switch at 1.4 + 1.2 k and leaves at once, until packet 8
+/// finds its port paused at 11 us.
 #[test]
 fn frames_leave_when_they_are_due_and_the_link_goes_on_after_the_last() {
     let memory = Memory::PerPort(Bytes::new(100_000));
@@ -38,7 +38,7 @@ fn frames_leave_when_they_are_due_and_the_link_goes_on_after_the_last() {
     let expected = (0..8).map(|k| 1_400_000 + 1_200_000 * k).chain((0..12).map(|k| 20_267_200 + 1_200_000 * k));
     assert_eq!(left, expected.collect::<Vec<u64>>());
     assert!(ended(&report)[0] && drops(&report) == 0);
-    // A storm that is over before it can be obeyed changes nothing, nor does the kind of the NIC.
+    // A storm that is over before it takes effect changes nothing. The kind of the NIC makes no difference.
     let short = Setting { storms: setting.storms[1..].to_vec(), ..setting.clone() };
     let (calm, _) = watch::<GreedyQueued, Log<_>>(&short, setup, flows, Log::default());
     assert_eq!(calm.records[0].received, ns(2 * 200 + 21 * 1_200));
@@ -76,8 +76,8 @@ fn a_host_that_pauses_its_link_stops_those_that_send_to_it() {
     assert!(report.end < ns(500_000_000 + 2_000_000), "{}", report.end);
 }
 
-/// Pause frames are lost on the way to two hosts, and so are acknowledgements, which TCP survives. Packets overflow where a stop was lost, and a link stays stopped where the
-/// leave to go on was. The bytes are conserved, and whoever is not stopped ends.
+/// Pause frames are lost on the way to two hosts, and so are acknowledgements, which TCP survives. Packets overflow where a stop was lost, and a link stays stopped where a
+/// resume frame was lost. The bytes are conserved, and all flows that are not stopped end.
 #[test]
 fn lost_pause_frames_break_nothing_but_flows() {
     let memory = Memory::PerPort(Bytes::new(9_000));
@@ -103,8 +103,8 @@ fn lost_pause_frames_break_nothing_but_flows() {
     assert!(overflows > 0 && stuck > 0, "both happened: {overflows}, {stuck}");
 }
 
-/// Data packets are lost, damaged, copied and held back on every link, and links go down; pause frames are not struck. If an account leaked or a wake-up
-/// was lost, a link would stay stopped and its flows would not end.
+/// Data packets are lost, damaged, copied and held back on every link, and links go down; faults do not affect pause frames. If an account leaked or a
+/// wake-up was lost, a link would stay stopped and its flows would not end.
 #[test]
 fn flows_survive_every_fault_that_spares_pause_frames() {
     let network = topology::leaf_spine(3, 3, 2, gbps(10), gbps(10), HOP_DELAY, STORE);

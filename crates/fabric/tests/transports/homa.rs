@@ -48,8 +48,8 @@ fn incast(senders: u32, packets: u64, memory: u64) -> Report {
     run::<Homa>(&Config::default(), SimSetup { memory: Memory::PerPort(Bytes::new(memory)), ..setup(network) }, flows)
 }
 
-/// The receiver's link never idles: an incast takes the time of its packets, and that of the first one's way to this link. No packet is sent
-/// twice. Senders that wait for grants for 10 ms ask for news, once within 24 ms, which takes the link 32 ns each.
+/// The receiver's link never idles: an incast takes the time of its packets, and the time until the first one reaches this link. No packet
+/// is sent twice. Senders that wait for grants for 10 ms ask for news, once within 24 ms, which takes the link 32 ns each.
 #[test]
 fn incasts_take_the_time_of_their_bytes() {
     for (senders, packets) in [(2, 200), (10, 100), (100, 30), (1000, 1), (1000, 20)] {

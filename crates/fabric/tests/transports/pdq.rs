@@ -1,4 +1,4 @@
-//! PDQ on networks: exact times of single flows, short queues, and what it is worth on the set-up of its authors.
+//! PDQ on networks: exact times of single flows, short queues, and its gain in the set-up of its authors.
 
 use flowloom_core::{Bytes, Duration, Flow, Memory, Network, NodeId, Rate, Time, WireProfile, topology};
 use flowloom_fabric::{PortCounters, Report, Routing, SimSetup};
@@ -27,7 +27,7 @@ fn mean_us(report: &Report) -> f64 {
 }
 
 /// A SYN, its answer, a probe and its answer, and then the packets at the rate of the slowest link. On the slow dumbbell this is less than
-/// a packet per round trip, and probes would be in the way of the packets.
+/// a packet per round trip, and probes would delay the packets.
 #[test]
 fn alone_it_takes_two_round_trips_and_its_packets_at_the_rate_of_the_slowest_link() {
     for switching in [STORE, CUT] {

@@ -155,8 +155,8 @@ fn mean_slowdowns<T: Transport>(config: &T::Config) -> (f64, f64, u64) {
     (mean(u64::MAX), mean(8 * 1460), report.ports.iter().map(expired).sum())
 }
 
-/// With priorities, short flows wait less, and so the mean slowdown is less than ExpressPass's. That of the other forms is near to it. Where sizes
-/// are unknown, short flows wait less, too; the long flows here, which differ little in size, share what is left and all end late.
+/// With priorities, short flows wait less, so the mean slowdown is less than ExpressPass's. The other switches have nearly the same. Where
+/// sizes are unknown, short flows wait less, too; the long flows here, which differ little in size, share what is left and all end late.
 #[test]
 fn priorities_lower_the_mean_slowdown() {
     let (without, short, _) = mean_slowdowns::<ExpressPass>(&expresspass::Config::default());

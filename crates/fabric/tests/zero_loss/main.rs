@@ -83,7 +83,7 @@ fn across(count: u32, bytes: u64, both_ways: bool) -> (Network, Vec<Flow>) {
     (network, (0..count).map(across).collect())
 }
 
-/// Only signals make data wait: a thousand requests leave before data, which is why memory of the bound alone would overflow here.
+/// Only signals make data wait: a thousand requests leave before data, so memory as large as the bound would overflow here.
 #[test]
 fn a_thousand_flows_over_one_link() {
     let (network, flows) = across(1000, 10 * 1460, false);
@@ -91,8 +91,8 @@ fn a_thousand_flows_over_one_link() {
     assert!(peak > 100_000, "{peak}");
 }
 
-/// Where a link is full in both directions, nothing makes up for credits that are smaller than the mean: the queue is a random walk, and
-/// leaves the bound of equal credits behind. With credits of equal sizes it does not.
+/// Where a link is full in both directions, nothing compensates for credits below the mean size: the queue is a random walk, and exceeds
+/// the bound for equal credits. With credits of equal sizes it does not.
 #[test]
 fn random_sizes_of_credits_break_the_bound_of_equal_ones() {
     let (network, flows) = across(200, 1000 * 1460, true);

@@ -16,7 +16,7 @@ pub struct Lossless {
     pub frames: u64,
     /// How often a class of a link was stopped.
     pub stops: u64,
-    /// The share of the run for which the link was paused that was paused the longest.
+    /// The share of the run for which the most-paused link was paused.
     pub paused_share_max: f64,
     /// The links that were paused, by the names of their nodes.
     pub by_link: BTreeMap<String, PausedLink>,
@@ -25,7 +25,7 @@ pub struct Lossless {
     pub victims: Option<usize>,
     /// The victims with the most packets that waited, 20 at most.
     pub worst_victims: Vec<VictimFlow>,
-    /// The links that were paused for no packet, although the node at their end was not out of memory: pause storms of broken NICs.
+    /// The links that were paused although the memory of the node at their end was not full: pause storms of broken NICs.
     pub storms: Vec<StormOrigin>,
 }
 
@@ -36,9 +36,9 @@ pub struct StormOrigin {
     pub node: String,
     /// The link that it paused.
     pub link: String,
-    /// How many frames it sent for no packet.
+    /// How many frames it sent without need.
     pub frames: u64,
-    /// The other links most of whose pauses are traced back to this one. `None` where packets of one flow take different paths.
+    /// The other links whose pauses were mostly caused by this one. `None` where packets of one flow take different paths.
     pub behind: Option<Vec<String>>,
 }
 
@@ -51,7 +51,7 @@ pub struct PausedLink {
     pub stops: u64,
     /// How long each class was paused, in microseconds, up to the last class that was paused.
     pub paused_us: Vec<f64>,
-    /// The share of the run for which the class was paused that was paused the longest.
+    /// The share of the run for which its most-paused class was paused.
     pub share: f64,
 }
 

@@ -46,7 +46,7 @@ pub struct Row {
     pub aborted: Option<Abort>,
     /// How long the flow takes when it is alone in the network, to the same kind of end, plus the request's delay. More than zero.
     pub optimum: Duration,
-    /// The time before the flow's start that the network does not see: the request's way and the application's time.
+    /// The time before the flow's start that is not simulated: the delay of the request and the time of the application.
     pub request_delay: Duration,
     /// Payload that reached the receiver for the first time.
     pub delivered: Bytes,

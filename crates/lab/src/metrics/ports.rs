@@ -89,7 +89,7 @@ impl<'a> Hops<'a> {
         self.all().map(|port| port.trimmed_packets).sum()
     }
 
-    /// How long a packet waits on its whole way: the sum of all waits over the packets that left hosts and control hosts.
+    /// How long a packet waits on its whole path: the sum of all waits over the packets that left hosts and control hosts.
     pub(super) fn queueing_us_mean(&self) -> Option<f64> {
         let network = &self.report.network;
         let entered = network.links().iter().zip(&self.report.ports).filter(|(link, _)| network.node(link.from).level == 0);

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Row, RunInfo, Stats};
 use crate::workload::{CoflowWorkload, LONG_BYTES, NARROW_FLOWS};
 
-/// Requests (coflows): sets of flows that are of use only together.
+/// Requests (coflows): sets of flows that the application needs together.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Requests {
     /// All of them.
@@ -44,7 +44,7 @@ struct Outcome {
     times: Option<(f64, f64)>,
 }
 
-/// What it takes to judge coflows.
+/// The inputs for the results of coflows.
 pub(super) struct Judge<'a> {
     network: &'a Network,
     wire: WireProfile,

@@ -13,7 +13,7 @@ use super::{Drops, HopQueue, HopUtilisation, Lossless, Row, Stats, mean};
 use crate::record::GapTotals;
 use crate::workload::CoflowWorkload;
 
-/// What a summary says of a run that the report of the simulator does not know.
+/// The parts of a summary that are not in the simulator's report.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunInfo<'a> {
     /// The transport's name.
@@ -117,7 +117,7 @@ pub struct TierMessages {
     pub sent: u64,
     /// Messages that were delivered to them, per second of simulated time; `None` if no time passed.
     pub received_per_s: Option<f64>,
-    /// The same of the endpoint that was sent the most.
+    /// The same for the endpoint that received the most.
     pub received_per_s_max: Option<f64>,
     /// The largest number of flows whose states one of them kept at a time. A flow counts once for each link that an endpoint arbitrates
     /// for it.
@@ -188,7 +188,7 @@ pub struct Summary {
     pub marks: u64,
     /// Packets that lost their payload.
     pub trims: u64,
-    /// How long a packet waits in queues on its whole way, in microseconds.
+    /// How long a packet waits in queues on its whole path, in microseconds.
     pub queueing_us_mean: Option<f64>,
     /// The queues of each kind of hop.
     pub queue: BTreeMap<String, HopQueue>,
@@ -357,7 +357,7 @@ fn jain(rows: &[Row], end: Time) -> Option<f64> {
 
 fn spread(rows: &[&Row], edges: &[Bytes], of: impl Fn(&Row) -> Option<f64>) -> Distribution {
     assert!(edges.is_sorted_by(|a, b| a < b), "size bins ascend");
-    // The first bin starts at zero whether it is said or not, so that the bins have a place for every flow.
+    // The first bin always starts at zero, so that every flow has a bin.
     let edges: Vec<Bytes> = iter::once(Bytes::ZERO).chain(edges.iter().copied().filter(|edge| *edge > Bytes::ZERO)).collect();
     let mut bins = vec![(0, Vec::new()); edges.len()];
     for row in rows {

@@ -92,7 +92,7 @@ impl<H> AtEachHop<H> for DataQueues {
 pub struct Recording<G> {
     /// Whether the network keeps up with its load.
     pub pending: Option<Pending>,
-    /// What is called at each hop.
+    /// The recorder that is called at each hop.
     pub at_each_hop: G,
 }
 

@@ -16,7 +16,7 @@ pub struct LinkPauses {
     pub frames: u64,
     /// Of these, frames that stopped a class which could be sent before. Frames that were damaged on their way do not count.
     pub stops: u64,
-    /// Frames that were sent for no packet: the node at the link's end pauses it without need.
+    /// Frames that were sent for no packet: the node at the link's end pauses the link without need.
     pub needless_frames: u64,
     /// Of the stops, those for no packet.
     pub needless_stops: u64,
@@ -24,7 +24,7 @@ pub struct LinkPauses {
     pub paused: [Duration; MOST_CLASSES],
     /// The classes that were paused when the run ended.
     pub standing: ClassSet,
-    /// From when on they were, by class.
+    /// The time since when they were paused, by class.
     pub since: [Time; MOST_CLASSES],
     /// The flows for whose packets the link was stopped, and how often.
     pub causes: BTreeMap<FlowId, u64>,
@@ -33,14 +33,14 @@ pub struct LinkPauses {
 }
 
 impl LinkPauses {
-    /// How long the class was paused that was paused the longest.
+    /// How long the most-paused class was paused.
     pub fn longest(&self) -> Duration {
         self.paused.into_iter().max().unwrap_or_default()
     }
 }
 
-/// Records pauses. It sees each pause frame when it leaves, and knows when it takes effect: when it has arrived, and for a stop after the reaction
-/// time besides.
+/// Records pauses. It sees each pause frame when it leaves, and computes when it takes effect: on its arrival, and for a pause after the reaction
+/// time in addition.
 #[derive(Clone, Debug)]
 pub struct Pauses {
     network: Network,
@@ -52,7 +52,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// A recorder for this network, whose ports have so many classes.
+    /// A recorder for this network, whose ports have this many classes.
     pub fn new(network: &Network, reaction: Duration, classes: u8) -> Pauses {
         Pauses {
             network: network.clone(),

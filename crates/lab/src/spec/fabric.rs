@@ -176,7 +176,7 @@ pub enum FaultSpec {
     PauseStorm(PauseStorm),
 }
 
-/// Which packets a fault strikes.
+/// Which packets a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultPackets {
@@ -191,21 +191,21 @@ pub enum FaultPackets {
     Messages,
 }
 
-/// A fault that strikes each packet independently of the others.
+/// A fault that affects each packet independently of the others.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Random {
-    /// The links that it strikes.
+    /// The links that it affects.
     #[serde(rename = "where")]
     #[schemars(example = "leaf-spine")]
     pub place: String,
-    /// The probability that it strikes a packet.
+    /// The probability that it affects a packet.
     #[schemars(range(min = 0, max = 1), example = 0.01)]
     pub probability: f64,
-    /// Which packets it strikes.
+    /// Which packets it affects.
     #[serde(default)]
     pub packets: FaultPackets,
-    /// The number of the flow whose packets it strikes. Without it, it strikes packets of all flows.
+    /// The number of the flow whose packets it affects. Without it, it affects packets of all flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 4_294_967_295_u32))]
     pub flow: Option<u32>,
@@ -215,17 +215,17 @@ pub struct Random {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reorder {
-    /// The links that it strikes.
+    /// The links that it affects.
     #[serde(rename = "where")]
     #[schemars(example = "leaf-spine")]
     pub place: String,
-    /// The probability that it strikes a packet.
+    /// The probability that it affects a packet.
     #[schemars(range(min = 0, max = 1), example = 0.01)]
     pub probability: f64,
-    /// Which packets it strikes.
+    /// Which packets it affects.
     #[serde(default)]
     pub packets: FaultPackets,
-    /// The number of the flow whose packets it strikes. Without it, it strikes packets of all flows.
+    /// The number of the flow whose packets it affects. Without it, it affects packets of all flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 4_294_967_295_u32))]
     pub flow: Option<u32>,

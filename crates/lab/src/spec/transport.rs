@@ -87,8 +87,8 @@ pub struct Metrics {
     /// The time that a flow completion time is divided by to make a slowdown.
     pub optimum: Optimum,
     /// A constant that is added to every flow's completion time and to its optimum, and to the completion time of every request. It
-    /// stands for the way of the request that the flow answers, and for the application's time, which a simulation of the flow alone
-    /// does not show.
+    /// stands for the delay of the request that the flow answers, and for the application's time, which a simulation of the flow
+    /// alone does not include.
     #[schemars(extend("x-min" = "0s", "x-max" = "3600s"))]
     pub request_delay: Quantity<Duration>,
     /// Whether background flows count as all others in the results. Otherwise they are left out of everything but the summary's `background`,

@@ -202,7 +202,7 @@ pub struct ClosedLoop {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 65_000))]
     pub loops: u32,
-    /// The time between a flow's last byte at the receiver and the start of the next flow, such as the way of the request.
+    /// The time between a flow's last byte at the receiver and the start of the next flow, such as the delay of the request.
     #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub think: Quantity<Duration>,
 }

@@ -62,7 +62,7 @@ impl ArrivalProcess {
 }
 
 /// The start after `last` in a Poisson process. It may saturate, and is then later than any run: a host that seldom sends may have its
-/// first flow so late.
+/// first flow that late.
 pub(super) fn next_start(last: Time, stream: &mut Stream, mean_gap_ps: f64) -> Time {
     let gap_ps = (stream.exponential() * mean_gap_ps).round() as u64;
     Time::from_ps(last.as_ps().saturating_add(gap_ps))

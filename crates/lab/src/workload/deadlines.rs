@@ -26,7 +26,7 @@ pub(super) fn assign(flows: &mut [Flow], spec: &Deadline, context: &Context<'_>)
     Ok(())
 }
 
-/// The span, or the key that makes it longer than a run's spans.
+/// The span, or the key that makes it longer than any span of a run.
 fn draw(spec: &Deadline, stream: &mut Stream) -> Result<Duration, &'static str> {
     match spec {
         Deadline::Exponential(spec) => spec.mean.0.checked_scale(stream.exponential()).ok_or("mean"),

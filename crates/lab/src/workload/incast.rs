@@ -52,9 +52,9 @@ pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, S
 
 /// The sizes of a request's flows.
 enum RequestSizes {
-    /// So many bytes are split among so many senders.
+    /// This many bytes are split among this many senders.
     Split { bytes: u64, senders: u64 },
-    /// Each of so many senders draws a size.
+    /// Each of this many senders draws a size.
     Drawn { cdf: Cdf, stream: Stream, senders: u64 },
 }
 
@@ -91,7 +91,7 @@ impl RequestSizes {
     }
 }
 
-/// How many of the `bytes` of a request its sender number `index` sends.
+/// How many of a request's `bytes` sender number `index` sends.
 pub(super) fn share(bytes: u64, senders: u64, index: u64) -> u64 {
     bytes / senders + u64::from(index < bytes % senders)
 }
@@ -134,7 +134,7 @@ impl RequestClock {
     }
 }
 
-/// The mean time between requests of so many wire bytes at which the busiest host's link is utilised to `load`.
+/// The mean time between requests of this many wire bytes at which the utilisation of the busiest host's link is `load`.
 fn gap_at_load(wire_bytes: f64, load: f64, only: Option<NodeId>, context: &Context<'_>) -> Result<f64, ScenarioError> {
     let matrix = match only {
         Some(receiver) => Matrix::to_one(receiver, context.network),

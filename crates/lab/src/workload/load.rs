@@ -6,7 +6,7 @@ use super::matrix::Matrix;
 use crate::ScenarioError;
 use crate::spec::LoadLink;
 
-/// Wire bytes per second of all flows together, such that the busiest link of the class is utilised to `load` in expectation.
+/// Wire bytes per second of all flows together, such that the expected utilisation of the busiest link is `load`.
 /// `traffic` lists the matrices, each with the share of the bytes that follows it.
 ///
 /// # Errors

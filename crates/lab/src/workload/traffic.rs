@@ -77,7 +77,7 @@ impl Traffic {
         Traffic { matrix, share, tenants, running_shares, mean_wire_bytes: of_members / sum }
     }
 
-    /// How many flows it has, in expectation, if the whole workload has this many wire bytes.
+    /// The expected number of its flows if the whole workload has this many wire bytes.
     pub fn flows_in(&self, total_bytes: f64) -> f64 {
         total_bytes * self.share / self.mean_wire_bytes
     }

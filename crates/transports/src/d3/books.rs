@@ -1,4 +1,4 @@
-//! A port's books: what it has allocated and to how many flows, without a list of flows.
+//! A port's books: the rates that it has allocated and the number of flows, without a list of flows.
 
 use flowloom_core::{Rate, Time};
 
@@ -28,10 +28,10 @@ impl Sums {
     }
 }
 
-/// The counters A, D and N of the paper, for the flows that renewed their allocation in this period and for those that last did in the
-/// period before. A request names the period of the allocation that it gives back, so it is taken out of the sums that it is in. What was
-/// not renewed for a whole period is forgotten. So is every error that a lost or repeated request has made: at the latest, two periods
-/// later.
+/// The counters A, D and N of the paper, for the flows that renewed their allocation in this period and for those that last renewed it in
+/// the period before. A request names the period of the allocation that it gives back, so it is taken out of the sums that it is in. An
+/// allocation that was not renewed for a whole period is forgotten, and so is every error of a lost or repeated request: two periods
+/// later at the latest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Books {
     period: u64,
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(other.ask_at(before, &mut books, mbps(1000), &rules), 0);
         assert_eq!(other.ask_at(Time::ZERO + rules.hold * 2, &mut books, mbps(1000), &rules), 10_000);
         assert_eq!(sums(&books), (1, 1000, 10_000));
-        // The flow that was forgotten comes back. What it names is not taken from others.
+        // The forgotten flow comes back. The allocation that it names is not taken from others.
         assert_eq!(lost.ask_at(Time::ZERO + rules.hold * 2, &mut books, mbps(7000), &rules), 0);
         assert_eq!(sums(&books), (2, 8000, 10_000));
     }

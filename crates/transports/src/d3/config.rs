@@ -36,8 +36,8 @@ pub struct Config {
     /// Whether the desired rate and the fair share together are at most what is left. The paper's rule lacks this limit, and allocates more
     /// than a port's capacity while a new flow's share is still with the others.
     pub limit_to_left: bool,
-    /// How often a port adapts its capacity, in round trips. A new capacity takes two to show in what comes: one until the flows ask, and one
-    /// until they send at the new rate.
+    /// How often a port adapts its capacity, in round trips. A new capacity takes two round trips to change the arriving traffic: one until
+    /// the flows ask, and one until they send at the new rate.
     #[schemars(range(min = 0.001, max = 1000))]
     pub adapt_rtts: f64,
     /// The share of a port's unused rate by which its capacity grows per interval (α = 0.1). With 0 and `queue_gain` = 0, the capacity is
@@ -62,8 +62,8 @@ pub struct Config {
     /// than `hold_rtts`, so that no flow uses a rate that was taken back.
     #[schemars(range(min = 1, max = 1000))]
     pub timeout_rtts: f64,
-    /// A flow that has asked so often in a row without getting a packet per round trip doubles the pause before it asks again each time, up to
-    /// 64 measured round trips. This is our addition: where a round trip is short, the requests of some hundred flows that wait would fill the
+    /// After this many requests in a row that brought no packet per round trip, a flow doubles the pause before each further request, up to 64
+    /// measured round trips. This is our addition: where a round trip is short, the requests of some hundred waiting flows would fill the
     /// link, and none would ever send.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub patience: u32,

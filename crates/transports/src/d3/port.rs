@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(request.path.hops, 1);
     }
 
-    /// A request that is dropped would never tell its sender of the allocation.
+    /// If a request is dropped, its sender never learns of the allocation.
     #[test]
     fn a_request_that_does_not_fit_at_all_is_not_booked() {
         let mut rig = rig(1500);

@@ -7,7 +7,7 @@ use super::config::{Config, QueueSample, Spans};
 /// What all ports of a node have in common. It does not change.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Half of the longest time for which an allocation holds that is not renewed.
+    /// Half of the longest time for which an allocation holds without renewal.
     pub(super) hold: Duration,
     /// How often a port adapts its capacity.
     pub(super) interval: Duration,

@@ -178,7 +178,7 @@ impl Sender {
     /// Ends a flow whose bytes will not all arrive.
     fn give_up(&mut self, slot: u32, out: &mut Outbox<Header>) {
         let flow = self.flows[slot].flow;
-        // Nobody knows of a flow that has not asked.
+        // No port knows of a flow that has not asked.
         if self.flows[slot].serial > 0 {
             self.send_request(slot, Purpose::GiveUp, out);
         }
@@ -330,7 +330,7 @@ impl Sender {
         }
     }
 
-    /// Asks again for a flow that has got no packet per round trip: at once, or after a pause if it has often been in vain.
+    /// Asks again for a flow that has got no packet per round trip: at once, or after a pause if many requests were in vain.
     fn ask_in_vain(&mut self, slot: u32, out: &mut Outbox<Header>) {
         let state = &mut self.flows[slot];
         state.waits = state.waits.saturating_add(1);

@@ -1,8 +1,8 @@
-//! How long the queues of data can become where credits schedule all data.
+//! Bounds on the queues of data where credits schedule all data.
 //!
 //! A port lets credits through at no more than the rate at which the data that they ask for can leave it in the other direction. Data then queues
-//! only because the time from the credit to its data is not always the same: if it varies by a span, all data of this span can come at once
-//! (ExpressPass's argument for zero loss). The time varies with the length of the paths behind the port, and with the waits of credits and of
+//! only because the time from a credit to its data varies: if it varies by a span, all data of this span can arrive at once (ExpressPass's
+//! argument for zero loss). The time varies with the length of the paths behind the port, and with the waits of credits and of
 //! data at the ports of these paths.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,20 +16,20 @@ pub struct CreditSchedule {
     pub slot: Bytes,
     /// What the credits' bucket holds.
     pub burst: Bytes,
-    /// Sizes of credits are uniform within so many bytes of that of a control packet.
+    /// Sizes of credits are uniform within this many bytes of that of a control packet.
     pub spread: Bytes,
-    /// The longest wait of a credit at a port, as what the link carries meanwhile.
+    /// The longest wait of a credit at a port, in bytes that the link carries meanwhile.
     pub credit_wait: Bytes,
-    /// What can be queued at a port of data that no credit asked for.
+    /// How much data that no credit asked for can queue at a port.
     pub unscheduled: Bytes,
-    /// By how much the time varies in which a host answers a credit.
+    /// By how much a host's time to answer a credit varies.
     pub host_jitter: Duration,
 }
 
 impl CreditSchedule {
-    /// The standard deviation, in bytes, of the data that one credit asks for against its share: credits are limited in bytes, and each asks for a full
-    /// packet whatever its size. Of n credits in a row, it is the square root of n times as much. The mean of the credits' sizes is that of a
-    /// control packet, so the deviation is all that bounds must allow for; where a link is full in both directions, no other bound exists.
+    /// The standard deviation, in bytes, of the data that one credit asks for from its share: credits are limited in bytes, and each asks for a full
+    /// packet whatever its size. For n credits in a row, it is larger by the square root of n. The mean size of credits is that of a control packet, so
+    /// bounds must allow for the deviation only; where a link is full in both directions, no other bound exists.
     pub fn deviation(&self, wire: &WireProfile) -> f64 {
         let spread = self.spread.get() as f64;
         (spread * (spread + 1.0) / 3.0).sqrt() * wire.full.get() as f64 / wire.control.get() as f64
@@ -80,7 +80,7 @@ impl Bounds<'_> {
         self.network.link(link).rate
     }
 
-    /// The time in which a link sends so many bytes beside what is left for others: `part` of each `whole` bytes.
+    /// The time in which a link sends this many bytes if they get `part` of each `whole` bytes.
     fn shared_time(&self, link: LinkId, bytes: Bytes, part: Bytes, whole: Bytes) -> Duration {
         let scaled = u128::from(bytes.get()) * u128::from(whole.get());
         let bytes = Bytes::new(u64::try_from(scaled.div_ceil(u128::from(part.get()))).unwrap_or(u64::MAX));
@@ -110,8 +110,8 @@ impl Bounds<'_> {
         self.schedule.slot.get() - self.wire.control.get()
     }
 
-    /// What can queue at the port of a link: the data of the span by which answers vary; a packet for each credit of a burst; what is sent before
-    /// data while it queues, a burst of credits and a packet that has begun; the packet that arrives; and data that no credit asked for.
+    /// How much can queue at the port of a link: the data of the span by which answers vary; a packet for each credit of a burst; a burst of
+    /// credits and a packet that has begun, which leave before the data; the arriving packet; and data that no credit asked for.
     fn queue(&self, link: LinkId, answer: Answer) -> Bytes {
         let (CreditSchedule { slot, burst, unscheduled, .. }, largest) = (*self.schedule, self.schedule.largest(self.wire));
         let span = answer.latest - answer.soonest;
@@ -246,8 +246,8 @@ mod tests {
         };
         let plain = bounds(network(), &SCHEDULE).unwrap();
         let jitter = bounds(network(), &CreditSchedule { host_jitter: Duration::from_us(10), ..SCHEDULE }).unwrap();
-        // Answers of a host vary by 10 us more, and its port holds the data of 10 us more. So the answers that come to the next port vary by 20 us more,
-        // and so on. 10 us are 12,500 B at 10 Gb/s, of which 1538 of 1622 parts are data.
+        // The answers of a host vary by 10 us more, and its port holds the data of 10 us more. So the answers that come to the next port vary by 20 us
+        // more, and so on. 10 us are 12,500 B at 10 Gb/s, of which 1538 of 1622 parts are data.
         for (link, us, gbps) in [("h0-l0", 10, 10), ("l0-s0", 20, 40), ("s0-l0", 40, 40), ("l0-h0", 80, 10)] {
             let more = us * gbps * 125 * 1538 / 1622;
             assert!((jitter[link] - plain[link]).abs_diff(more) < 10, "{link}: {} to {}", plain[link], jitter[link]);

@@ -73,7 +73,7 @@ pub struct Config {
     /// otherwise a flow whose credits are all lost would go on at its rate, because only data tells of lost credits.
     #[schemars(range(min = 1, max = 1000))]
     pub silence_rtts: f64,
-    /// A sender repeats a request that brought no credit after this time at the earliest, and a stop that was not acknowledged (100 us in the
+    /// After this time at the earliest, a sender repeats a request that brought no credit, or a stop that was not acknowledged (100 us in the
     /// authors' fat tree).
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1us", "x-max" = "100s"))]
@@ -204,7 +204,7 @@ pub(crate) struct Spans {
     pub rtt_max: Duration,
     /// The first interval between two repetitions.
     pub retry: Duration,
-    /// A receiver sends no more credits to a sender that was silent for so long: a sender that still lives repeats itself more often.
+    /// A receiver sends no more credits to a sender that was silent for this long: a live sender repeats its message more often.
     pub quiet: Duration,
     /// How long after a flow's end its receiver must remember it.
     pub time_wait: Duration,

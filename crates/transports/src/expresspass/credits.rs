@@ -14,7 +14,7 @@ pub(crate) struct Echo {
     pub sent: Time,
 }
 
-/// A flow that gets credits. This is soft state: if it is lost, the sender's next request makes it anew.
+/// A flow that gets credits. This is soft state: if it is lost, the sender's next request creates it again.
 pub(crate) struct Crediting<F> {
     src: NodeId,
     control: Control,
@@ -193,8 +193,8 @@ impl<F> Crediting<F> {
         }
     }
 
-    /// Counts all credits under way as lost if none was answered for some round trips. Only data tells of lost credits, so a flow whose credits
-    /// are all lost would otherwise go on at its rate.
+    /// Counts all credits under way as lost if none was answered for some round trips. Only data reveals lost credits, so a flow whose credits
+    /// are all lost would otherwise keep its rate.
     fn count_silence<S: Scheme>(&mut self, now: Time, rules: &Rules<S>) {
         let waiting = self.next.wrapping_sub(self.unknown);
         let since = self.answered.max(self.updated);

@@ -90,7 +90,7 @@ impl Control {
             self.weight = (self.weight / 2.0).max(rules.w_min);
             self.rising = false;
             // Algorithm 1 multiplies the rate by 1 - loss, which is the rate at which credits come through. The loss is known a round trip
-            // later, when the rate is another one: their product would lower the rate twice for one loss. So the rate at which credits came
+            // later, when the rate has changed: their product would lower the rate twice for one loss. So the rate at which credits came
             // through is measured, as in the authors' simulator.
             let through = f64::from(outcomes.credits - outcomes.lost) * ratio(slot, outcomes.elapsed);
             (through * (1.0 + target)).min(self.rate)

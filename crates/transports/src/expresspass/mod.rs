@@ -48,7 +48,7 @@ impl Transport for ExpressPass {
     fn port(config: &Config, site: &PortSite<'_>) -> CreditPort {
         let layout = CreditLayout {
             credit_queues: 1,
-            // A limit in bytes would drop more of the large credits than of the small ones, and those that are left would ask for more data
+            // A limit in bytes would drop more of the large credits than of the small ones, and the remaining ones would ask for more data
             // than the link can carry beside them: 96.4 % instead of 94.8 % where most credits are dropped.
             credit_limit: Limit::packets(config.credit_queue),
             lifetime: None,

@@ -78,7 +78,7 @@ impl Receiver {
         }
     }
 
-    /// Handles the end of a sender's need for credits. If the sender says so `again`, everything that was under way has arrived or is lost.
+    /// Handles the end of a sender's need for credits. If it is a repeated stop (`again`), all packets under way have arrived or are lost.
     pub fn stop(
         &mut self,
         now: Time,

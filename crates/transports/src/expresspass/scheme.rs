@@ -1,4 +1,4 @@
-//! What the transports have in common whose senders answer each credit with one packet, and what they add to it.
+//! What transports whose senders answer each credit with one packet have in common, and what each adds.
 
 use flowloom_core::{Bytes, Site, Time};
 

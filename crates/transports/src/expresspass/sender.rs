@@ -20,7 +20,7 @@ struct Sending<F> {
     counted_from: Time,
     counted: u32,
     /// How often a request or a stop was repeated. It does not fall back when a credit comes: where many flows share a link, each gets
-    /// a credit now and then, and their requests would take the room of their data.
+    /// a credit only now and then, and frequent requests would take bandwidth from data.
     repeats: u32,
     /// When to repeat the last request or stop. The flow's timer may be earlier, never later.
     due: Time,

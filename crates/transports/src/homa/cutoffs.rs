@@ -28,7 +28,7 @@ impl<'a> Blind<'a> {
         ((share * f64::from(all)).round() as u8).clamp(1, (all - 1).max(1))
     }
 
-    /// The cutoffs between this many levels: each is the least size up to which the levels so far carry their part of the bytes.
+    /// The cutoffs between this many levels: each is the least size at which the levels so far carry their share of bytes.
     pub fn cutoffs(&self, levels: u8) -> Vec<Bytes> {
         let total = self.up_to(self.largest);
         let least = |wanted: f64| {

@@ -59,7 +59,7 @@ pub(super) struct Receiver {
     schedule: Schedule,
     /// Packets of all messages that were granted and have not come. Messages that are asleep do not count.
     scheduled_outstanding: u64,
-    /// Whether a grant had to wait because there were as many as there may be.
+    /// Whether a grant had to wait because the limit was reached.
     held_back: bool,
     /// When to look whether a message has gone silent. A message that was heard from is looked at again only when its timer expires.
     silences: IndexedHeap<Time>,
@@ -80,7 +80,7 @@ impl Receiver {
         }
     }
 
-    /// Adds a message, unless no sender would claim its size.
+    /// Adds a message, unless its size is impossibly large.
     fn admit(&mut self, now: Time, packet: &Packet<Header>, message: Message, rules: &Rules) -> Option<u32> {
         let packets = rules.framing.checked_packets(message.size)?;
         if packet.src.index() >= rules.nodes {
@@ -219,8 +219,8 @@ impl Receiver {
         self.grant(now, None, rules, out);
     }
 
-    /// Sends the grants that may be sent now. Only the message at `place` has room for one, unless other messages have come to be
-    /// granted to, or were held back.
+    /// Sends the grants that may be sent now. Only the message at `place` has room for one, unless other messages were added or
+    /// held back.
     #[inline]
     fn grant(&mut self, now: Time, place: Option<usize>, rules: &Rules, out: &mut Outbox<Header>) {
         let room = self.held_back && self.scheduled_outstanding < rules.scheduled_most;

@@ -23,12 +23,12 @@ pub(super) struct Schedule {
     granted: Vec<Granted>,
     /// The other groups, by the rank of their best message.
     waiting: IndexedHeap<Rank>,
-    /// Whether a message has come to be granted to that was not before.
+    /// Whether a message was added to those that are granted to.
     changed: bool,
 }
 
 impl Schedule {
-    /// A schedule in which at most so many messages are granted to.
+    /// A schedule in which at most this many messages are granted to.
     pub fn new(most: usize) -> Schedule {
         Schedule {
             most,
@@ -54,7 +54,7 @@ impl Schedule {
     pub fn place_of(&self, slot: u32) -> Option<usize> {
         self.granted.iter().position(|granted| granted.slot == slot)
     }
-    /// Whether a message has come to be granted to since the last call.
+    /// Whether a message was added to those that are granted to since the last call.
     #[inline]
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
@@ -125,7 +125,7 @@ impl Schedule {
         self.changed = true;
     }
 
-    /// Gives a place another content and moves it to where its rank belongs.
+    /// Replaces the content of a place and moves it to where its rank belongs.
     fn move_to_rank(&mut self, mut place: usize, granted: Granted) {
         while place > 0 && granted.rank < self.granted[place - 1].rank {
             self.granted[place] = self.granted[place - 1];

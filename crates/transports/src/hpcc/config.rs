@@ -35,8 +35,8 @@ pub struct Config {
     /// The least rate of a flow, as a share of its NIC's (the authors' simulator: 100 Mb/s or 1 Gb/s, with NICs of 25 to 100 Gb/s).
     #[schemars(range(min = 0.000_001, max = 1))]
     pub min_rate: f64,
-    /// Room for so many records in each data packet and acknowledgement: 2 B, and 8 B for each. It is always there, as in the paper, whose
-    /// five records take 42 B. Full packets stay as long as they are and carry less payload.
+    /// The number of records for which each data packet and acknowledgement has room: 2 B, and 8 B for each. This room is always taken, as
+    /// in the paper, whose five records take 42 B. Full packets stay as long as they are and carry less payload.
     #[schemars(range(min = 1, max = 5))]
     pub records: u8,
     /// Whether acknowledgements have a class of their own, which leaves every port before data. If not, they queue with the data, as by
@@ -210,7 +210,7 @@ impl Spans {
         Ok(Spans { rtt, rto, time_wait: span_of("rto_min", rto_max.checked_mul(SILENT_TIMEOUTS))? })
     }
 
-    /// The timeout after so many timeouts in a row.
+    /// The timeout after this many timeouts in a row.
     pub fn rto(&self, timeouts: u32) -> Duration {
         self.rto * (1 << timeouts.min(RTO_DOUBLINGS_MAX))
     }

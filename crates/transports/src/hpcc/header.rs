@@ -35,7 +35,7 @@ impl Default for Kind {
 pub struct Header {
     /// What the packet is.
     pub kind: Kind,
-    /// What the ports on the way of the data packet wrote. An acknowledgement returns it.
+    /// The records of the ports on the data packet's path. An acknowledgement returns them.
     pub telemetry: Telemetry,
 }
 

@@ -27,7 +27,7 @@ impl Transport for Hpcc {
         "switches report their load in each packet, and senders set window and rate by it (SIGCOMM 2019)";
     const NIC: Nic = Nic::Pulled;
     const SHARES_MEMORY: bool = true;
-    /// Records of different ports cannot be compared, and a packet that overtakes others is taken for a loss.
+    /// Records of different ports cannot be compared, and a packet that overtakes others would look like a loss.
     const PATHS: PathNeed = PathNeed::One;
     type Config = Config;
     type Header = Header;

@@ -68,7 +68,7 @@ impl Rules {
 pub(super) struct Window {
     /// W, in bytes.
     bytes: f64,
-    /// The window that is changed once per round trip (W_c), in bytes.
+    /// The reference window (W_c), which changes once per round trip, in bytes.
     reference: f64,
     /// The smoothed utilisation of the busiest link (U).
     utilisation: f64,
@@ -115,7 +115,7 @@ impl Window {
         if !update && !rules.fast_reaction {
             return;
         }
-        // The first report of a flow or of a path tells nothing alone; nor does one that comes after so long that counters may have wrapped.
+        // A report tells nothing if it is the first of a flow or of a path, or comes so late that counters may have wrapped.
         if !self.last.same_path(report) || now - self.last_at >= rules.lifetime {
             self.remember(now, sent, report);
             return;

@@ -191,7 +191,7 @@ impl Receiver {
     }
 
     /// Repeats the last pull of flows whose pulls were all sent and from which nothing has come since: it may have been lost. The count in
-    /// it makes a repetition harmless. After many, the sender must be gone.
+    /// it makes a repetition harmless. After many repetitions, the sender must be gone.
     fn repeat_pulls(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
         let due = |flow: &Receiving| {
             let waits = flow.queued > flow.pulls;

@@ -27,7 +27,7 @@ struct Sending {
     /// How many packets may be sent now. A pull that finds nothing to send is kept: on another path, it may have overtaken the NACK that
     /// it belongs to.
     allowance: u32,
-    /// The largest numbers of pulls sent, and sent or waiting, that the receiver has told.
+    /// The largest numbers that the receiver has reported: of pulls sent, and of pulls sent or waiting.
     pulls: u32,
     queued: u32,
     /// Timeouts in a row without any sign of the receiver. Packets that are sent together and time out together count once.
@@ -56,7 +56,7 @@ impl Sending {
         })
     }
 
-    /// Takes note that there is an answer to a packet. Returns whether there was none before.
+    /// Records that a packet was answered. Returns whether this is its first answer.
     fn answered(&mut self, number: u32) -> bool {
         let place = self.unanswered.iter().position(|(_, other)| *other == number);
         place.and_then(|place| self.unanswered.remove(place)).is_some()
@@ -139,7 +139,7 @@ impl Sender {
         }
     }
 
-    /// The flow's receiver lives: its timeouts are short again.
+    /// The flow's receiver is alive: its timeouts are short again.
     fn heard(&mut self, now: Time, slot: u32, rules: &Rules) {
         let flow = &mut self.flows[slot];
         if std::mem::take(&mut flow.timeouts) == 0 || flow.unanswered.is_empty() {

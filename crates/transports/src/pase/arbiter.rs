@@ -177,7 +177,7 @@ impl<T: Default> Arbiter<T> {
         Some(self.flows.remove(slot).state)
     }
 
-    /// Forgets the flows whose entries have expired, and returns how many they are.
+    /// Forgets the flows whose entries have expired, and returns their number.
     pub fn expire(&mut self, now: Time) -> usize {
         let before = self.flows.len();
         while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!([3, 4, 5].map(|id| share(&arbiter, id).0), [0, 1, 2]);
     }
 
-    /// A flow that grows falls back; one that shrinks overtakes; what a flow no longer wants is free for others.
+    /// A flow that grows falls back; one that shrinks overtakes; capacity that a flow no longer wants is free for others.
     #[test]
     fn a_new_request_moves_the_flow_in_the_list() {
         let mut arbiter = link(rules(8), &[(1, 10, 1000), (2, 20, 1000)]);

@@ -125,8 +125,8 @@ impl Control {
         }
     }
 
-    /// Whether a message about a flow is out of date: one that was sent after it was here before. A flow may leave and come back, and one
-    /// that has left must stay away.
+    /// Whether a message about a flow is out of date: one that was sent after it was here before. A flow may leave and come back, but an
+    /// old message must not bring back a flow that has left.
     fn is_late(&mut self, now: Time, flow: FlowId, stop: Stop, stamp: Stamp) -> bool {
         match self.arbiters.get_mut(&stop.own).and_then(|arbiter| arbiter.state(flow)) {
             Some(known) => stamp.precedes(known.stamp),

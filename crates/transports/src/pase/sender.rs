@@ -132,7 +132,7 @@ impl Sender {
         if state.fixed.parent != Some(from) || matches!(state.asked, Asked::Pruned | Asked::Sent) {
             return;
         }
-        // An answer that took too long is as bad as none: it tells of flows that are over by now. Flows that followed such answers were slower than
+        // An answer that took too long is useless: it describes flows that are over by now. Flows that followed such answers were slower than
         // without arbitration.
         let asked = stamp.time(now, self.spans.period);
         if asked < state.answered || now - asked >= self.spans.answer_timeout {
@@ -379,7 +379,7 @@ impl Sender {
     }
 
     /// Nothing was acknowledged for long. In the top queue, and where there are no probes, all that is outstanding is lost. In other queues
-    /// it may still wait, which a probe finds out.
+    /// the packets may still wait; a probe shows whether they do.
     fn time_out(&mut self, now: Time, slot: u32, out: &mut Outbox) {
         let state = &mut self.flows[slot];
         state.timeouts += 1;

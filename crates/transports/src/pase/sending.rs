@@ -162,7 +162,7 @@ impl Sending {
         let key = self.fixed.key.unwrap_or_else(|| u32::try_from(size.get().min(left * payload)).unwrap_or(u32::MAX));
         let key = if now > deadline { key | LATE } else { key };
         let demand = self.demand(rule);
-        // Its queue counts, and not its rate, which is limited by this demand in turn.
+        // The queue on the rest of the path counts, and not the rate, which this demand limits in turn.
         let waits = rule == Demand::Granted && elsewhere.into_iter().flatten().any(|share| share.queue > 0);
         let demand = if waits { demand.min(Rate::from_bps(packet_rate)) } else { demand };
         Request { key, demand }
@@ -176,9 +176,9 @@ impl Sending {
         self.request(now, config.demand, [self.here, self.upper]).into()
     }
 
-    /// After how many periods without data the flow asks its destination again. If the flows before it demand more capacities of the downlink than
-    /// there are queues, it lets as many periods pass: its turn comes no earlier. So the n flows that wait for a link ask it about ln n times per
-    /// period. When each of them asked once per period, requests took an eighth of the link with 40 flows, and all of it with 300.
+    /// After how many periods without data the flow asks its destination again. If the flows before it demand k times the downlink's capacity, and
+    /// k exceeds the number of queues, it waits k periods: its turn comes no earlier. So the n flows that wait for a link ask it about ln n times
+    /// per period. When each of them asked once per period, requests took an eighth of the link with 40 flows, and all of it with 300.
     pub fn patience(&self, config: &Config) -> u64 {
         self.beyond.map(|share| share.queue).filter(|queue| *queue > config.lowest_class()).map_or(1, u64::from)
     }
@@ -189,8 +189,8 @@ impl Sending {
         self.board.unsent(self.fixed.packets)
     }
 
-    /// The most that the flow can send: what is left to send, in one round trip. What is on its way needs no more of the links, or the next
-    /// flow would have to wait for the last acknowledgement. It is above 0, which would mean that the flow is not arbitrated.
+    /// The most that the flow can send: what is left to send, in one round trip. Packets in flight are not counted, or the next flow would
+    /// have to wait for the last acknowledgement. It is above 0, which would mean that the flow is not arbitrated.
     fn demand(&self, rule: Demand) -> Rate {
         let Fixed { packet_rate, line, .. } = self.fixed;
         match rule {
@@ -292,7 +292,7 @@ impl Sending {
         }
     }
 
-    /// The assigned queue has changed, and the timeout with it. The wait began when it began: a flow that is moved to and fro times out, too.
+    /// The assigned queue has changed, and the timeout with it. The wait keeps its start, so a flow that changes queues often times out, too.
     pub fn adapt_timer(&mut self, now: Time, config: &Config) {
         if let Some(armed) = self.armed {
             self.due = (armed + self.timeout(config)).max(now + Duration::from_ps(1));

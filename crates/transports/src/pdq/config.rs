@@ -24,8 +24,8 @@ pub struct Config {
     /// it off.
     #[schemars(range(min = 0, max = 100))]
     pub dampening_rtts: f64,
-    /// A paused flow is accepted if it gets at least this part of the link's rate. This is our addition: whenever the rate controller raises
-    /// the capacity by a few per cent, the next flow would start with as little.
+    /// A paused flow is accepted if it gets at least this part of the link's rate. This is our addition: without it, whenever the rate
+    /// controller raises the capacity by a few per cent, the next flow would start at that rate.
     #[schemars(range(min = 0, max = 0.5))]
     pub accept_min: f64,
     /// Whether a switch counts the rate that it has promised to a flow before the acknowledgement commits it. If not, it may promise the
@@ -37,7 +37,7 @@ pub struct Config {
     /// other flows share what the listed ones leave, as under RCP.
     #[schemars(range(min = 1, max = 1000))]
     pub list_per_sender: u32,
-    /// The least number of flows that a switch lists for each link if there are so many. The default is that of a public simulator.
+    /// The least number of flows that a switch lists for each link, if it has that many. The default is that of a public simulator.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub list_min: u32,
     /// A flow on a list is forgotten when it was silent for this many times the longest of its probe intervals. This is our addition: the

@@ -16,7 +16,7 @@ struct Entry {
     rtt: Duration,
     /// When a packet of the flow last passed.
     heard: Time,
-    /// The rate that a packet was promised, if it is more, and until when its acknowledgement is expected.
+    /// The rate that a packet was promised, if that is higher, and the time until which its acknowledgement is expected.
     promised: Rate,
     promised_until: Time,
 }
@@ -62,7 +62,7 @@ pub struct Link {
     sending: u32,
     /// The sum of their rates, in bit/s.
     committed: u64,
-    /// The flow whose probe was accepted last, and until when no other probe is.
+    /// The flow whose probe was accepted last, and the time until which no other probe is accepted.
     accepted: Option<FlowId>,
     dampened_until: Time,
     /// The moving average of the round-trip times that packets carry.
@@ -128,8 +128,8 @@ impl Link {
         self.answer(request, granted);
     }
 
-    /// Whether a flow that has no rate here may have the rate that is left for it. Dampening is about flows that do not send yet, which is
-    /// why this is their probe. Data on its way may come when the flow has lost its place here, because a link further on has paused it for
+    /// Whether a flow that has no rate here may have the rate that is left for it. Dampening concerns flows that do not send yet, so it
+    /// applies to probes only. Data on its way may come when the flow has lost its place here, because a link further on has paused it for
     /// a moment. If dampening held back these packets too, or if they started it again, several busy links on one path would stand still.
     fn accepts(&mut self, rules: &LinkRules, now: Time, flow: FlowId, kind: Kind, rate: Rate) -> bool {
         let probes = kind == Kind::Probe;

@@ -18,7 +18,7 @@ fn pair(config: &Config, setup: PairSetup) -> Pair<PFabric> {
     Pair::new(config, setup)
 }
 
-/// Ports of so much memory that nothing is dropped.
+/// Ports with enough memory that nothing is dropped.
 fn roomy() -> PairSetup {
     PairSetup { memory: Memory::PerPort(Bytes::new(1_000_000)), ..PairSetup::default() }
 }

@@ -1,4 +1,4 @@
-//! What the ports of one node know together: how much each neighbour has in the node's memory, and who is stopped.
+//! What the ports of one node share: how much of the node's memory each neighbour uses, and which neighbours are stopped.
 
 use flowloom_core::{PacketId, PortNumber};
 
@@ -28,7 +28,7 @@ struct Ingress {
 /// What becomes of a packet that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Arrival {
-    /// Whether there is room for it, be it in the headroom.
+    /// Whether there is room for it, possibly in the headroom.
     pub fits: bool,
     /// Whether its class must be stopped now.
     pub stops: bool,

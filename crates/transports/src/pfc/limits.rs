@@ -37,7 +37,7 @@ pub struct Pfc {
     #[serde(with = "quantity::bytes::option", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "0B", "x-max" = "1GB"))]
     pub hysteresis: Option<Bytes>,
-    /// The share of a run from which on a paused link is reported as a pause storm.
+    /// A link that is paused for a larger share of a run than this is reported as a pause storm.
     #[schemars(range(min = 0, max = 1))]
     pub storm_share: f64,
 }
@@ -93,11 +93,11 @@ impl Pfc {
         })
     }
 
-    /// The limits of the ports of a node for packets of so many classes.
+    /// The limits of the ports of a node for packets of this many classes.
     ///
     /// # Errors
-    /// If the memory of a switch does not hold its headrooms, and a packet besides for each class. The message starts with the key at fault,
-    /// and has the numbers.
+    /// If the memory of a switch does not hold its headrooms and one more packet (per class, if each port has its own memory). The message
+    /// starts with the key at fault, and has the numbers.
     pub fn limits(
         &self,
         network: &Network,
@@ -129,7 +129,7 @@ impl Pfc {
         Ok(NodeLimits { ingress, shared, hysteresis })
     }
 
-    /// The limits of ports with so much memory each.
+    /// The limits of ports with this much memory each.
     fn of_ports(&self, place: &Place<'_>, memory: Bytes) -> Result<Vec<Limits>, String> {
         let each = memory.get() / place.classes;
         let limits = |headroom: &Bytes| {
@@ -152,7 +152,7 @@ impl Pfc {
         place.headrooms.iter().map(limits).collect()
     }
 
-    /// The limits of ports that share so much memory, and what the headrooms leave of it.
+    /// The limits of ports that share this much memory, and the part that the headrooms leave.
     fn of_switch(&self, place: &Place<'_>, memory: Bytes) -> Result<(Vec<Limits>, Bytes), String> {
         if let Some(xoff) = self.xoff {
             let right = "leave it out, or set fabric.sharing = \"port\"";

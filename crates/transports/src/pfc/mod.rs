@@ -55,7 +55,7 @@ impl<C: Default> Default for Setting<C> {
 }
 
 /// A transport over priority flow control. Endpoints and headers are the transport's own; its ports are those of the transport in a
-/// [`PfcPort`]. A transport that runs without it is not touched.
+/// [`PfcPort`]. Transports without flow control are not affected.
 pub struct OverPfc<T>(PhantomData<T>);
 
 /// The memory of the transport's own ports. They are never full: at switches, the accounts of [`PfcPort`] say what is stored; hosts keep

@@ -31,7 +31,7 @@ impl<S> PfcShared<S> {
 
 /// A port under priority flow control. It sends pause frames before everything else, stops the classes that pause frames name, and counts
 /// what its node stores by the port through which it came in. Order, marks and everything else are those of the inner port, which must
-/// have so much memory that it drops nothing.
+/// have enough memory to drop nothing.
 #[derive(Clone, Debug)]
 pub struct PfcPort<P> {
     inner: P,
@@ -42,7 +42,7 @@ pub struct PfcPort<P> {
     classes: ClassSet,
     /// The classes that the neighbour has stopped.
     stopping: ClassSet,
-    /// From when on it has stopped each of them.
+    /// The time from which on it has stopped each of them.
     stopped_from: [Time; MOST_CLASSES],
     /// When this port pauses its neighbour without need.
     storms: Option<Box<Storms>>,
@@ -64,7 +64,7 @@ macro_rules! inner {
 }
 
 impl<P> PfcPort<P> {
-    /// A port with so many classes at this site.
+    /// A port with this many classes at this site.
     pub fn new(inner: P, classes: u8, pfc: &Pfc, site: &PortSite<'_>) -> PfcPort<P> {
         PfcPort {
             inner,
@@ -93,8 +93,8 @@ impl<P> PfcPort<P> {
         paused
     }
 
-    /// Makes the port to a neighbour send what the neighbour must do now. `cause` is the packet that changed it. If the last frame has
-    /// not left yet, it is changed.
+    /// Makes the port to a neighbour send the present pause state. `cause` is the packet that changed it. If the last frame has not
+    /// left yet, it is updated.
     #[cold]
     fn order<H: Copy, S>(&self, call: &mut PortCall<'_, H, PfcShared<S>>, neighbour: PortNumber, cause: PacketId) {
         let stopped = call.shared.accounts.stopped(neighbour);
@@ -165,7 +165,7 @@ impl<P> PfcPort<P> {
         if let Dequeue::Packet(id) = choice
             && call.pool[id].dst == NodeId::LINK
         {
-            // A frame that lets a neighbour go on must not end the storm.
+            // A frame that lets a neighbour resume must not end the storm.
             call.pool[id].offset = encoded(stopped);
         }
         if storms.are_over() {
@@ -184,7 +184,7 @@ impl<P> PfcPort<P> {
         }
     }
 
-    /// Accounts for what the inner port has dropped or given away, if that is anything. Before the call it had caused so many of both.
+    /// Accounts for packets that the inner port has dropped or given away in this call; before the call, there were this many of each.
     #[inline]
     fn settle<H: Copy>(&self, call: &mut PortCall<'_, H, PfcShared<P::Shared>>, before: (usize, usize))
     where
@@ -243,8 +243,8 @@ impl<H: Copy + Default, P: Pausable<H>> Discipline<H> for PfcPort<P> {
         self.storms.as_ref().map_or(Time::MAX, |storms| storms.next())
     }
 
-    /// A stop takes effect after the reaction time. Leave to go on takes effect at once: the standard limits how long a port may take to
-    /// stop, and a port that goes on sooner loses nothing.
+    /// A pause takes effect after the reaction time, and a resume at once: the standard limits how long a port may take to stop, and a
+    /// port that resumes early loses nothing.
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, Self::Shared>, packet: PacketId) {
         let Some(stopped) = stopped_by(&call.pool[packet]) else { return };
         for class in (0..MOST_CLASSES).filter(|class| stopped.has(*class) && !self.stopping.has(*class)) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use flowloom_core::{Duration, NodeId, Time};
 
-/// A node stops all classes of all its neighbours for a while, although it is not out of memory.
+/// A node stops all classes of all its neighbours for a while, although its memory is not full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Storm {
     /// The node.

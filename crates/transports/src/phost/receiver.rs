@@ -121,7 +121,7 @@ impl Receiver {
         self.issue(now, rules, out);
     }
 
-    /// Adds a flow, unless no sender would claim its size.
+    /// Adds a flow, unless its size is impossibly large.
     fn admit(&mut self, now: Time, packet: &Packet<Header>, request: Request, rules: &Rules) -> Option<u32> {
         let Request { size, deadline, coflow, tenant } = request;
         let packets = rules.framing.checked_packets(size)?;
@@ -269,7 +269,7 @@ impl Receiver {
                 }
             }
             if flow.unanswered() >= rules.downgrade_threshold {
-                // Count as if all but this many had been answered: this many tokens may be issued before it is downgraded again.
+                // All tokens but this many count as answered, so this many may be issued before the flow is downgraded again.
                 let tolerated = rules.downgrade_threshold - rules.downgrade_retry;
                 flow.answered = flow.issued - tolerated.min(flow.issued);
             }

@@ -36,7 +36,7 @@ struct Token {
 
 pub(super) struct Sender {
     flows: FlowTable<Sending>,
-    /// There are few: a token lives 1.5 slots, in which a handful can arrive.
+    /// There are few: a token is valid for 1.5 slots, in which only a handful can arrive.
     tokens: Vec<Token>,
     /// When to repeat each flow's request. If a flow has been heard from since, its timer is postponed only when it expires.
     retries: IndexedHeap<Time>,

@@ -13,11 +13,11 @@ use crate::toolkit::{Framing, RangeSet};
 pub(super) enum Phase {
     /// It waits for the handshake of a new connection.
     Connecting,
-    /// No packet is taken for lost.
+    /// No packet counts as lost.
     Open,
     /// Duplicate acknowledgements have shown a loss (fast recovery). The phase lasts until all that was outstanding then has arrived.
     Recovery,
-    /// The timer has expired, and everything outstanding is taken for lost.
+    /// The timer has expired, and everything outstanding counts as lost.
     Loss,
 }
 

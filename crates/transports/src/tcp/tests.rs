@@ -17,7 +17,7 @@ fn at_us(us: u64) -> Time {
     Time::ZERO + Duration::from_us(us)
 }
 
-/// Two hosts with so much memory that nothing is dropped, and a one-way delay.
+/// Two hosts with enough memory that nothing is dropped, and a one-way delay.
 fn roomy(delay_us: u64) -> PairSetup {
     PairSetup { memory: Memory::PerPort(Bytes::new(1 << 30)), delay: Duration::from_us(delay_us), ..PairSetup::default() }
 }

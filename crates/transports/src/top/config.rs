@@ -101,7 +101,7 @@ pub struct Config {
     /// Flows of at most this many packets are sent at once, with the lowest priority (m of §4.4). 0 turns this off. It costs a queue of tokens.
     #[schemars(range(min = 0, max = 1000))]
     pub unscheduled: u32,
-    /// A packet is taken for lost when a packet that is more than this many further has arrived (§4.4, "much larger"). 0 means 3, or the
+    /// A packet counts as lost when a packet that is more than this many further has arrived (§4.4, "much larger"). 0 means 3, or the
     /// bandwidth-delay product where packets are sprayed over several paths.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub reorder_window: u32,
@@ -129,8 +129,8 @@ pub struct Config {
     pub credits: expresspass::Config,
 }
 
-/// TOP's defaults of ExpressPass's parameters. All tokens are of the smallest frame's size (§3.1). With random sizes, queues of data would be random walks
-/// where links are full in both directions, and no data may be lost.
+/// TOP's defaults of ExpressPass's parameters. All tokens have the size of the smallest frame (§3.1). With random sizes, queues of data would be random
+/// walks where links are full in both directions, and no data may be lost.
 fn default_credits() -> expresspass::Config {
     let feedback = expresspass::Feedback::Paper;
     expresspass::Config { feedback, credit_spread: Bytes::ZERO, ..expresspass::Config::default() }

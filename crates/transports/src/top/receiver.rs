@@ -138,7 +138,7 @@ impl Receiver {
         }
     }
 
-    /// Handles the end of a flow of `packets` packets. If the sender says so `again`, everything that was under way has arrived or is lost.
+    /// Handles the end of a flow of `packets` packets. If it is a repeated FIN (`again`), all packets under way have arrived or are lost.
     pub fn fin(
         &mut self,
         now: Time,

@@ -93,13 +93,13 @@ pub struct Node {
     ages: Ages,
 }
 
-/// How old tokens may be when they come to their sender.
+/// The largest age of a token when it arrives at its sender.
 enum Ages {
     /// Switches drop old tokens.
     Any,
     /// All the same.
     Fixed(Duration),
-    /// As their paths allow: the configuration, and the size of the largest token and of a slot.
+    /// It follows from their paths: the configuration, and the sizes of the largest token and of a slot.
     ByPath { paths: Paths, config: Box<Config>, token: Bytes, slot: Bytes },
 }
 
@@ -115,7 +115,7 @@ impl Node {
             (given, _) => given,
         };
         let is_remedy = config.switch == SwitchForm::Remedy;
-        // Another stream than that of the jitter of tokens.
+        // This stream differs from that of the jitter of tokens.
         let unit = f64::midpoint(RandomStream::new(mix(site.seed)).around_zero(), 1.0);
         Node {
             priorities: Priorities::new(config, &site.wire),

@@ -1,10 +1,10 @@
-//! Four classes of coflows, with how often each is there and how large its coflows are.
+//! Four classes of coflows, each with its frequency and the sizes of its coflows.
 
 use crate::random::Stream;
 
 /// Bytes of a megabyte.
 pub(super) const MEGABYTE: f64 = 1e6;
-/// A coflow is long if its longest flow has at least so many bytes (Varys, SIGCOMM 2014, §7).
+/// A coflow is long if its longest flow has at least this many bytes (Varys, SIGCOMM 2014, §7).
 pub(crate) const LONG_BYTES: f64 = 5.0 * MEGABYTE;
 /// A coflow is wide if it has more flows than this (the same).
 pub(crate) const NARROW_FLOWS: u32 = 50;

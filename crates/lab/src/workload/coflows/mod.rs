@@ -18,7 +18,7 @@ pub(crate) use classes::{LONG_BYTES, NARROW_FLOWS};
 pub(super) use synthetic::synthetic;
 pub(super) use trace::trace;
 
-/// How a workload of coflows was made: what its results must say.
+/// How a workload of coflows was made, as its results report it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CoflowWorkload {
     /// The tenant of its flows: in a mix the number of its part, otherwise 0.

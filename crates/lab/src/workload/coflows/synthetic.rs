@@ -15,8 +15,8 @@ use crate::workload::{Context, FLOWS_MAX, Workload};
 
 /// Draws all coflows, and then their arrivals, whose rate follows from the wire bytes of these coflows.
 ///
-/// The rate could also follow from the expected bytes of a coflow. But of so heavy a tail, a few hundred coflows have a fraction of the expected bytes
-/// in most runs and a multiple in some, so the load of a run would be far from what the scenario says.
+/// The rate could also follow from the expected bytes of a coflow. But with such a heavy tail, a few hundred coflows have a fraction of the expected
+/// bytes in most runs and a multiple in some, so the load of a run would be far from what the scenario says.
 pub(in crate::workload) fn synthetic(spec: &CoflowSynthetic, context: &Context<'_>) -> Result<Workload, ScenarioError> {
     let stream = |purpose| Stream::new(context.seed, purpose, NETWORK);
     let (mut sizes, mut arrivals) = (stream(Purpose::Sizes), stream(Purpose::Arrivals));

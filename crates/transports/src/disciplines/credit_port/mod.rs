@@ -1,4 +1,4 @@
-//! Ports that limit credits to the share of the link that the data they ask for leaves.
+//! Ports that limit credits to the share of the link that is left by the data that credits ask for.
 
 mod bucket;
 #[cfg(test)]

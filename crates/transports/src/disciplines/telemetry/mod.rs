@@ -25,7 +25,7 @@ pub trait Backlog {
 
 /// Another discipline that also writes a record into each packet that leaves and has room for it: the time, the bytes that the port has
 /// sent before, the bytes that stay behind in its queues, and the rate of its link. It counts all packets, with records or not. The
-/// transmission of a packet begins when it leaves the queue, so the bytes of two records differ by what the link carried in between.
+/// transmission of a packet begins when it leaves the queue, so two records differ by the bytes that the link carried in between.
 #[derive(Clone, Debug)]
 #[repr(C)] // fields that every packet uses come first
 pub struct Stamped<D> {

@@ -26,8 +26,8 @@ impl HopRecord {
     /// After how many bytes their number wraps: 134 MB.
     pub const SENT_WRAP: Bytes = Bytes::new(SENT_UNIT << SENT_BITS);
 
-    /// The record of a port that has sent so many bytes before this packet, and in which `queued` bytes wait behind it. `rate` is the
-    /// number of the link's rate in [`LinkRates`].
+    /// The record of a port that has sent this many bytes before this packet, and in which `queued` bytes wait behind it. `rate` is
+    /// the number of the link's rate in [`LinkRates`].
     #[inline]
     pub fn new(rate: u8, now: Time, sent: u64, queued: Bytes) -> HopRecord {
         let time = low(now.as_ps() / PS_PER_NS, TIME_BITS);

@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_ms(5);
 /// A control packet's way from host to host.
 const ANSWER: Duration = Duration::from_ns(1032);
 
-/// Runs one message of so many packets, of which the hook drops the first `times` of a kind from the `from`th on.
+/// Runs one message of this many packets, of which the hook drops the first `times` of a kind from the `from`th on.
 fn after_losses(packets: u64, kind: fn(&SentPacket<Header>) -> bool, from: u32, times: u32) -> Pair<Homa> {
     let mut pair = pair(&Config::default());
     let mut seen = 0;
