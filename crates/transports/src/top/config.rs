@@ -84,8 +84,8 @@ pub struct Config {
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1ns", "x-max" = "1000s"))]
     pub deadline_mean: Duration,
-    /// `priority = "deadline"`: whether flows that are late have the lowest priority. The paper does not say; earliest deadline first gives
-    /// them the highest.
+    /// `priority = "deadline"`: whether flows that are late have the lowest priority. The paper does not say. If not, the flows that are
+    /// late the longest come first, and delay the others until these are late, too.
     pub late_last: bool,
     /// The share of a link that is for tokens. 0 means the size of a token in that of a token and a full packet, which is 5.18 % on
     /// `ethernet_1538`; the paper rounds it to 5 % (§3.1). Otherwise, it is at least 0.001.
@@ -164,7 +164,7 @@ impl Default for Config {
             largest: Bytes::ZERO,
             mean: Bytes::ZERO,
             deadline_mean: Duration::from_ms(1),
-            late_last: false,
+            late_last: true,
             token_share: 0.0,
             lifetime: 8.0,
             ideal_queue: 48,

@@ -15,7 +15,7 @@ pub enum Header {
         remaining: u32,
         /// Packets that follow without tokens.
         unscheduled: u32,
-        /// The deadline in picoseconds, or the number of the coflow, if priorities follow from that.
+        /// The deadline in picoseconds, or the packets of the coflow, if priorities follow from that.
         urgency: u64,
     },
     /// Permission to send one packet.

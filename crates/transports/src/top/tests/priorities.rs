@@ -73,7 +73,7 @@ fn cutoffs_may_be_given() {
 #[test]
 fn deadlines_come_nearer() {
     let us = |us: u64| Time::ZERO + Duration::from_us(us);
-    let config = Config { priority: Priority::Deadline, levels: 2, ..Config::default() };
+    let config = Config { priority: Priority::Deadline, levels: 2, late_last: false, ..Config::default() };
     let rank = |config: &Config, deadline: Option<Time>, now| {
         let priorities = Priorities::new(config, &WIRE);
         let urgency = priorities.urgency(&flow(0, 0, 1, 1, Time::ZERO, deadline));
