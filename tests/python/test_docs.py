@@ -6,12 +6,15 @@ import re
 import shlex
 import shutil
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from flowloom.claims import ledger
 from flowloom.cli import app
+from flowloom.figures import catalogue, reader
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -86,3 +89,14 @@ def test_the_python_of_the_first_run_runs(clone, capsys):
     (code,) = re.findall(r"```python\n(.*?)```", FIRST_RUN, re.S)
     exec(compile(code, "first-run.md", "exec"), {"__name__": "__main__"})
     assert len(capsys.readouterr().out.splitlines()) == 2 + 8
+
+
+@pytest.mark.parametrize("paper", ["phost", "pias", "pase", "top", "rivals"])
+def test_the_readme_counts_the_verdicts_of_the_ledger(paper):
+    figures, errors = reader.read_all(catalogue.figures(paper))
+    assert not errors
+    verdicts = Counter(entry["verdict"] for entry in ledger.entries(figures, today=lambda wanted: {}))
+    counts = [verdicts.pop(verdict, 0) for verdict in ("holds", "calibrated", "undecided", "differs", "not yet run")]
+    assert not verdicts
+    row = next(line for line in PAGES[0].read_text(encoding="utf-8").splitlines() if f"(papers/{paper})" in line)
+    assert [int(cell) for cell in re.findall(r"\| (\d+) (?=\|)", row)] == [sum(counts), *counts], row
