@@ -317,7 +317,7 @@ proptest! {
         wild in prop::collection::vec(any::<u8>(), 60),
     ) {
         let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
-        let packet = |((kind, id, packets, sizes, class), wild): ((_, _, (u32, u32), (u64, u64), _), u8)| {
+        let packets = headers.into_iter().zip(wild).map(|((kind, id, packets, sizes, class), wild)| {
             let pick = |bit: u8| wild >> bit & 7 == 0;
             let number = if pick(0) { packets.1 } else { packets.0 };
             let size = Bytes::new(if pick(3) { sizes.1 } else { sizes.0 });
@@ -328,8 +328,7 @@ proptest! {
                 _ => Header::Ack,
             };
             (SLOT, framing.control(FlowId(id), NodeId(0), header))
-        };
-        let packets = headers.into_iter().zip(wild).map(packet);
+        });
         assail::<PHost>(&Config::default(), WireProfile::IP_1500, &[flow(0, 0, 1, 10)], packets)?;
     }
 

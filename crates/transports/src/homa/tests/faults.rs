@@ -178,7 +178,7 @@ proptest! {
         headers in prop::collection::vec((0..6, 0_u32..3, (0_u32..12, any::<u32>()), (0_u32..12, any::<u32>()), (0_u64..20_000, any::<u64>()), any::<u8>()), 1..80),
         wild in prop::collection::vec(any::<u8>(), 80),
     ) {
-        let packet = |((kind, id, one, other, sizes, level), wild): ((_, _, (u32, u32), (u32, u32), (u64, u64), _), u8)| {
+        let packets = headers.into_iter().zip(wild).map(|((kind, id, one, other, sizes, level), wild)| {
             let pick = |bit: u8| wild >> bit & 7 == 0;
             let number = if pick(0) { one.1 } else { one.0 };
             let end = if pick(1) { other.1 } else { other.0 };
@@ -186,8 +186,7 @@ proptest! {
             let src = NodeId(if pick(4) { other.1 } else { 1 });
             let packet = Framing::new(src, &WireProfile::IP_1500).control(FlowId(id), NodeId(0), header(kind, size, number, end, level));
             (Duration::from_us(u64::from(wild)), packet)
-        };
-        let packets = headers.into_iter().zip(wild).map(packet);
+        });
         assail::<Homa>(&config, WireProfile::IP_1500, &[flow(0, 0, 1, 10, Duration::ZERO)], packets)?;
     }
 }
