@@ -42,7 +42,7 @@ impl Default for Config {
             rto: Duration::from_us(250),
             probe_after: 5,
             port_most: Bytes::new(210_000),
-            time_wait: Duration::from_ms(1000),
+            time_wait: Duration::from_ms(1_000_000),
         }
     }
 }

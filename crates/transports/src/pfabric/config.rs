@@ -67,7 +67,7 @@ impl Default for Config {
             sack_clocking: false,
             priority: Priority::Remaining,
             port_most: None,
-            time_wait: Duration::from_ms(100),
+            time_wait: Duration::from_ms(1_000_000),
         }
     }
 }
@@ -133,7 +133,7 @@ mod tests {
             ("initial_window = 0", "initial_window"),
             ("initial_window = 16", "max_window"),
             ("rto = \"0us\"", "rto"),
-            ("rto = \"1s\"", "time_wait"),
+            ("time_wait = \"10us\"", "time_wait"),
         ] {
             assert_eq!(refused::<Config>(text), Err(key.to_owned()));
         }
