@@ -1,15 +1,17 @@
-//! ExpressPass keeps every queue of data below the bound that follows from the routes.
+//! ExpressPass and TOP keep every queue of data below the bound that follows from the routes.
 
 #[path = "../common/mod.rs"]
 mod common;
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, Paths, Time, WireProfile, topology};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, Paths, Time, Transport, WireProfile, topology};
 use flowloom_fabric::{Beyond, DataQueues, Routing, SimSetup};
 use flowloom_transports::Checked;
 use flowloom_transports::disciplines::data_queue_bounds;
 use flowloom_transports::expresspass::{Config, ExpressPass, Feedback};
+use flowloom_transports::top::{self, Priority, SwitchForm, Top};
 
 use crate::common::networks::{CUT, Dice, STORE, flow, gbps, in_order, setup, watch};
 
@@ -25,14 +27,19 @@ struct Found {
     beyond: Option<(String, Beyond)>,
 }
 
-fn measure(config: &Config, deviations: f64, network: &Network, flows: Vec<Flow>) -> Found {
+fn measure<T: Transport<Config: Checked + Debug>>(
+    config: &T::Config,
+    deviations: f64,
+    network: &Network,
+    flows: Vec<Flow>,
+) -> Found {
     let paths = Paths::new(Arc::new(network.clone()), Routing::EcmpSymmetric, 1);
-    let schedule = config.credit_schedule(&WIRE).expect("ExpressPass has credits");
+    let schedule = config.credit_schedule(&WIRE).expect("the transport has credits");
     let bounds = data_queue_bounds(&paths, &WIRE, &schedule).expect("there is no cycle");
     let watcher = DataQueues::new(bounds.iter().map(|bound| bound.get()), deviations * schedule.deviation(&WIRE));
     let memory = Memory::PerPort(Bytes::new(100_000_000));
     let setup = SimSetup { wire: WIRE, routing: Routing::EcmpSymmetric, memory, ..setup(network.clone()) };
-    let (report, watched) = watch::<ExpressPass, DataQueues>(config, setup, flows, watcher);
+    let (report, watched) = watch::<T, DataQueues>(config, setup, flows, watcher);
     assert!(report.records.iter().all(|record| record.acknowledged < Time::MAX));
     let beyond =
         watched.queues.iter().zip(0..).filter_map(|(queue, link)| Some((network.link_name(LinkId(link)), queue.beyond?)));
@@ -47,14 +54,34 @@ fn configs() -> impl Iterator<Item = Config> {
     [Feedback::Released, Feedback::Paper].into_iter().flat_map(spread)
 }
 
-/// All queues are within the bounds, in both forms of the feedback and with credits of random and of equal sizes. Returns the longest queue.
+/// TOP with several queues of tokens, whose order changes as flows shrink, and with sorted tokens.
+fn top_configs() -> impl Iterator<Item = top::Config> {
+    let forms = [
+        (SwitchForm::Hypothetical, Priority::Size),
+        (SwitchForm::Hypothetical, Priority::Remaining),
+        (SwitchForm::Ideal, Priority::Size),
+    ];
+    forms.into_iter().map(|(switch, priority)| top::Config {
+        switch,
+        priority,
+        largest: Bytes::new(1_000_000),
+        ..top::Config::default()
+    })
+}
+
+/// The longest queue of data, which is within the bounds.
+fn within<T: Transport<Config: Checked + Debug>>(config: &T::Config, network: &Network, flows: &[Flow]) -> u64 {
+    let found = measure::<T>(config, DEVIATIONS, network, flows.to_vec());
+    assert!(found.beyond.is_none(), "{config:?}: {:?}", found.beyond);
+    found.peak
+}
+
+/// All queues are within the bounds: in both forms of ExpressPass's feedback, with credits of random and of equal sizes, and under TOP. Returns
+/// the longest queue.
 fn all_within(network: &Network, flows: &[Flow]) -> u64 {
-    let within = |config: Config| {
-        let found = measure(&config, DEVIATIONS, network, flows.to_vec());
-        assert!(found.beyond.is_none(), "{config:?}: {:?}", found.beyond);
-        found.peak
-    };
-    configs().map(within).max().unwrap_or_default()
+    let expresspass = configs().map(|config| within::<ExpressPass>(&config, network, flows));
+    let top = top_configs().map(|config| within::<Top>(&config, network, flows));
+    expresspass.chain(top).max().unwrap_or_default()
 }
 
 fn us(n: u64) -> Duration {
@@ -98,7 +125,7 @@ fn random_sizes_of_credits_break_the_bound_of_equal_ones() {
     let (network, flows) = across(200, 1000 * 1460, true);
     let beyond = |spread, deviations| {
         let config = Config { feedback: Feedback::Paper, credit_spread: Bytes::new(spread), ..Config::default() };
-        measure(&config, deviations, &network, flows.clone()).beyond
+        measure::<ExpressPass>(&config, deviations, &network, flows.clone()).beyond
     };
     let (link, beyond_equal) = beyond(8, 0.0).expect("random sizes break the bound of equal ones");
     assert!(beyond_equal.bytes > beyond_equal.allowed + 1538, "{link}: {beyond_equal:?}");
