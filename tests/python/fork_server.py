@@ -7,6 +7,7 @@ file in the environment variable FORK_SERVER_STDERR.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -15,6 +16,8 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
+
+from flowloom.signals import Ended
 
 
 class ForkServer:
@@ -84,8 +87,17 @@ def _run(main, words) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stderr.flush()
-        os._exit(code)
+        _leave(code)
+
+
+def _leave(code: int) -> None:
+    """Exit. The command has ended, so a signal that comes now has its default action, as when an interpreter exits."""
+    while True:
+        with contextlib.suppress(Ended):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            sys.stderr.flush()
+            os._exit(code)
 
 
 if __name__ == "__main__":
