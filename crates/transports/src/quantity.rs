@@ -162,6 +162,19 @@ with!(duration, Duration);
 with!(rate, Rate);
 with!(bytes, Bytes);
 
+/// The schema of a list of sizes from 1 B to `most`.
+pub fn sizes_schema(generator: &mut SchemaGenerator, most: &str) -> Schema {
+    let mut one = bytes::schema(generator);
+    one.insert("x-min".to_owned(), "1B".into());
+    one.insert("x-max".to_owned(), most.into());
+    json_schema!({ "type": "array", "items": one })
+}
+
+/// The schema of the sizes that separate priorities, for `#[schemars(schema_with = …)]`.
+pub fn cutoffs_schema(generator: &mut SchemaGenerator) -> Schema {
+    sizes_schema(generator, "1000TB")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

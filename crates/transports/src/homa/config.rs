@@ -1,7 +1,7 @@
 //! Parameters of Homa, each with where it comes from.
 
 use flowloom_core::{Bytes, Duration, Network, Rate, WireProfile};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cutoffs::Blind;
@@ -40,7 +40,7 @@ pub struct Config {
     /// An empty list means that they follow from the workload, so that each level carries equally many unscheduled bytes (§3.4). On real
     /// hosts, an empty list means one level.
     #[serde(with = "quantity::bytes::list")]
-    #[schemars(schema_with = "cutoffs_schema", length(max = 7))]
+    #[schemars(schema_with = "quantity::cutoffs_schema", length(max = 7))]
     pub cutoffs: Vec<Bytes>,
     /// What decides the level of an unscheduled packet.
     pub assignment: Assignment,
@@ -67,13 +67,6 @@ pub struct Config {
     /// Whether a full port drops the newest packet of a lower level to make room for an arrival of a higher level, as a commodity
     /// switch with per-class thresholds does. If not, it drops the arrival. The paper's switches never overflow.
     pub push_out: bool,
-}
-
-fn cutoffs_schema(generator: &mut SchemaGenerator) -> Schema {
-    let mut one = quantity::bytes::schema(generator);
-    one.insert("x-min".to_owned(), "1B".into());
-    one.insert("x-max".to_owned(), "1000TB".into());
-    json_schema!({ "type": "array", "items": one })
 }
 
 impl Default for Config {

@@ -1,7 +1,7 @@
 //! Parameters of PIAS.
 
 use flowloom_core::{Bytes, Duration};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::optimum::Reading;
@@ -54,10 +54,7 @@ pub struct Update {
 }
 
 fn thresholds_schema(generator: &mut SchemaGenerator) -> Schema {
-    let mut one = quantity::bytes::schema(generator);
-    one.insert("x-min".to_owned(), "1B".into());
-    one.insert("x-max".to_owned(), "1TB".into());
-    json_schema!({ "type": "array", "items": one })
+    quantity::sizes_schema(generator, "1TB")
 }
 
 impl Default for Config {

@@ -1,7 +1,7 @@
 //! Parameters of TOP, each with the section of the paper that it comes from.
 
 use flowloom_core::{Bytes, Duration, Rate, WireProfile};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -61,7 +61,7 @@ pub struct Config {
     /// Sizes that separate the priorities, ascending. A flow has the first priority whose cutoff it does not exceed. An empty list means that
     /// they follow from `a`, `b` and the workload.
     #[serde(with = "quantity::bytes::list")]
-    #[schemars(schema_with = "cutoffs_schema", length(max = 7))]
+    #[schemars(schema_with = "quantity::cutoffs_schema", length(max = 7))]
     pub cutoffs: Vec<Bytes>,
     /// A flow of x packets counts as one of ax + b (§3.2, without values).
     #[schemars(range(min = 0.0001, max = 10_000))]
@@ -142,13 +142,6 @@ fn credits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<expresspass::Co
     let mut all = serde_json::to_value(default_credits()).map_err(D::Error::custom)?;
     all.as_object_mut().expect("a table").extend(given);
     expresspass::Config::deserialize(all).map_err(D::Error::custom)
-}
-
-fn cutoffs_schema(generator: &mut SchemaGenerator) -> Schema {
-    let mut one = quantity::bytes::schema(generator);
-    one.insert("x-min".to_owned(), "1B".into());
-    one.insert("x-max".to_owned(), "1000TB".into());
-    json_schema!({ "type": "array", "items": one })
 }
 
 impl Default for Config {

@@ -319,6 +319,7 @@ proptest! {
     fn no_header_breaks_a_host(headers in prop::collection::vec((headers(), 0_u32..3, 0_u64..9000), 1..80)) {
         let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
         let packet = |(header, id, pause_us)| (Duration::from_us(pause_us), framing.control(FlowId(id), NodeId(0), header));
-        assail::<Ndp>(&Config::default(), WireProfile::IP_1500, &[flow(0, 0, 1, 10)], headers.into_iter().map(packet))?;
+        let sent = assail::<Ndp>(&Config::default(), WireProfile::IP_1500, &[flow(0, 0, 1, 10)], headers.into_iter().map(packet))?;
+        prop_assert!(sent.all < 80 * 30, "no header makes a host send without end: {}", sent.all);
     }
 }
