@@ -8,9 +8,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 _ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+# Set to True when the command has ended: a later signal is ignored, since nothing would catch what its handler raises.
+# This is a variable, since Python handles signals where a function is called: a signal could come before its first line.
+command_ended = False
 
 
 class Ended(BaseException):
@@ -41,8 +45,9 @@ def _send_again(ignored: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(ignored)
 
 
-def _raise_ended(number: int, _: FrameType | None) -> NoReturn:
-    raise Ended(number)
+def _raise_ended(number: int, _: FrameType | None) -> None:
+    if not command_ended:
+        raise Ended(number)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ file in the environment variable FORK_SERVER_STDERR.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -16,8 +15,6 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
-
-from flowloom.signals import Ended
 
 
 class ForkServer:
@@ -51,8 +48,9 @@ class ForkServer:
 
 
 def serve() -> None:
-    # A shell without job control starts its background jobs with SIGINT ignored, and children inherit this. The tests send it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # As at the program's start (flowloom/__main__.py). A shell without job control starts its background jobs with SIGINT
+    # ignored, and children inherit this.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     from typer.testing import CliRunner
 
@@ -87,17 +85,8 @@ def _run(main, words) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
-        _leave(code)
-
-
-def _leave(code: int) -> None:
-    """Exit. The command has ended, so a signal that comes now has its default action, as when an interpreter exits."""
-    while True:
-        with contextlib.suppress(Ended):
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
-            sys.stderr.flush()
-            os._exit(code)
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -93,6 +93,7 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ("[scale.quick]", "[scale.quik]", r"needs \[scale.quick\]"),
         ('kind = "lines"', 'kind = "line"', r'unknown panel kind "line": did you mean "lines"'),
         ('x = "load"', 'x = "laod"', r'unknown axis "laod": did you mean "load"'),
+        ('x = "load"', 'x = "transport"', r'series: x and series are both "transport"'),
         ('x = "load"', 'log_x = "yes"', r"log_x: must be true or false|needs `x`"),
         ('kind = "ratio"', 'kind = "ration"', r'unknown check "ration": did you mean "ratio"'),
         ('metric = "nfct"\n', "", r"a check of kind ratio needs `metric`"),
@@ -348,8 +349,8 @@ keys = { sizes = "web_search", load = 0.8 }
 [[panel]]
 kind = "bars"
 x = "queues"
-y = "found"
-series = "queues"
+y = [{ metric = "found" }]
+series = "metric"
 """
 
 
@@ -491,7 +492,8 @@ def test_a_figure_with_trials_is_run_and_drawn(papers, tmp_path):
 
 
 def test_a_panel_may_average_over_an_axis(papers):
-    figure = figure_with(papers, 'kind = "lines"\nx = "load"', 'kind = "bars"\nx = "transport"\nover = ["load"]')
+    panel = 'kind = "bars"\nx = "metric"\ny = [{ metric = "slowdown.mean" }]\nover = ["load"]'
+    figure = figure_with(papers, 'kind = "lines"\nx = "load"\ny = "slowdown.mean"', panel)
     runs = plan(figure, "quick")
     # The geometric means of 2 and 8 are 4 with the first seed, and those of 4 and 16 are 8 with the second.
     made = {

@@ -87,4 +87,7 @@ def main() -> None:
         signals.raise_ended()
         app(prog_name="flowloom")  # the name for `python -m flowloom` too
     except signals.Ended as stop:  # the signal came before a command began, or after it ended
+        signals.command_ended = True
         sys.exit(128 + stop.number)
+    finally:
+        signals.command_ended = True

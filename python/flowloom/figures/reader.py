@@ -233,7 +233,7 @@ class _Reader:
             raise self.fail("kind", f'unknown panel kind "{kind}": {suggestion(kind, _PANEL_KINDS)}')
         self.known(entry, (*_OF_EVERY_PANEL, *_PANEL_KINDS[kind]), f"a [[panel]] of kind {kind}")
         y = [] if kind == "cdf" else self.measures(self.take(entry, "y", (str, list), "[[panel]]"))
-        several = len(y) > 1
+        several = isinstance(entry.get("y"), list)
         # In a panel of kind `course`, x is a column of the recorded series, and in one of kind `cdf` an expression.
         free = kind in ("course", "cdf")
         x = self.take(entry, "x", str, "[[panel]]") if free else self.axis_name(entry, "x", None, several)
@@ -269,6 +269,10 @@ class _Reader:
             y_max=self.optional(entry, "y_max", number, None),
             percent=self.optional(entry, "percent", bool, False),
         )
+        if not free and found.x == found.series:
+            raise self.fail(
+                "series", f'x and series are both "{x}", but must be two axes; with a list as y, one can be "{METRIC_AXIS}"'
+            )
         for axis in self.axes:
             if not found.shown(axis):
                 raise self.fail("to", f"nothing is left to draw: the panel selects no other value of {axis.name}")
