@@ -10,9 +10,10 @@ const LEAST: usize = 8;
 /// A map from [`FlowId`] to a `u32` other than `u32::MAX`: open addressing with linear probing and backward-shift deletion. It is at
 /// most half full and, above the least capacity, at least an eighth full.
 ///
-/// The place of a flow is the top bits of its id times 2³²/φ. Ids are assigned in sequence, and consecutive multiples of the golden
-/// ratio are spread evenly. The low bits of the id would collide: a burst that pairs every host with every other in order gives one
-/// receiver ids at a stride of a power of two, which share their low bits.
+/// The place of a flow is the top bits of a hash of its id. Ids are assigned in sequence, and a workload that pairs hosts in order
+/// gives one host ids at a stride. The low bits of the id collide if the stride is a power of two. The top bits of its product with
+/// 2³²/φ, as in Fibonacci hashing, collide if the stride is a Fibonacci number: a search then visits hundreds of places. So the
+/// top half of the product is mixed into the lower half, and multiplied again.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMap {
     places: Vec<(u32, u32)>,
@@ -33,7 +34,8 @@ impl FlowMap {
     fn home(&self, flow: u32) -> usize {
         // The shift is 32 - log2(capacity); capacities are powers of two from 8 on.
         let shift = self.places.len().leading_zeros() - (usize::BITS - 33);
-        (flow.wrapping_mul(0x9E37_79B9) >> shift) as usize
+        let mixed = flow.wrapping_mul(0x9E37_79B9);
+        ((mixed ^ (mixed >> 15)).wrapping_mul(0x85EB_CA6B) >> shift) as usize
     }
 
     /// The place of the flow, or the empty place where it would be inserted. At least one place must be empty.
@@ -165,17 +167,21 @@ mod tests {
         assert_eq!(map.get(FlowId(9_995)), Some(9_995));
     }
 
-    /// Probe sequences are short for a sliding window of consecutive ids, or of ids at a stride of a power of two.
+    /// Whatever the stride of the ids, a search visits about as many places as with random ids. Knuth (TAOCP 3, 6.4) gives
+    /// (1 + 1 / (1 - load)) / 2 for linear probing: 1.48 at this load.
     #[test]
     fn probes_are_short_for_ids_as_they_come() {
-        for stride in [1, 2, 3, 127, 128, 144, 1024] {
+        for stride in (1..1024).chain([1597, 2584, 4181, 6765, 10_946, 17_711, 1 << 16, 0x9E37_79B9]) {
             let mut map = FlowMap::default();
             for id in 0..500_u32 {
-                map.insert(FlowId(id * stride), id);
+                map.insert(FlowId(id.wrapping_mul(stride)), id);
             }
             let mask = map.places.len() - 1;
-            let probes: usize = (0..500).map(|id| (map.find(id * stride).wrapping_sub(map.home(id * stride)) & mask) + 1).sum();
-            assert!(probes < 2 * 500, "stride {stride}: {probes} probes for 500 ids");
+            let probes: usize = (0..500)
+                .map(|id: u32| id.wrapping_mul(stride))
+                .map(|id| (map.find(id).wrapping_sub(map.home(id)) & mask) + 1)
+                .sum();
+            assert!(probes < 3 * 500, "stride {stride}: {probes} probes for 500 ids");
         }
     }
 }
