@@ -17,13 +17,15 @@ const LEAST: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct FlowMap {
     places: Vec<(u32, u32)>,
-    len: usize,
+    len: u32,
+    /// 32 minus the logarithm of the capacity to base 2. The capacity is a power of two from 8 on.
+    shift: u32,
 }
 
 impl FlowMap {
     /// The number of flows.
     pub fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
     /// Whether there are no flows.
     pub fn is_empty(&self) -> bool {
@@ -32,10 +34,8 @@ impl FlowMap {
 
     #[inline]
     fn home(&self, flow: u32) -> usize {
-        // The shift is 32 - log2(capacity); capacities are powers of two from 8 on.
-        let shift = self.places.len().leading_zeros() - (usize::BITS - 33);
         let mixed = flow.wrapping_mul(0x9E37_79B9);
-        ((mixed ^ (mixed >> 15)).wrapping_mul(0x85EB_CA6B) >> shift) as usize
+        ((mixed ^ (mixed >> 15)).wrapping_mul(0x85EB_CA6B) >> self.shift) as usize
     }
 
     /// The place of the flow, or the empty place where it would be inserted. At least one place must be empty.
@@ -68,7 +68,7 @@ impl FlowMap {
     /// If `slot` is `u32::MAX`.
     pub fn insert(&mut self, flow: FlowId, slot: u32) -> Option<u32> {
         assert!(slot != EMPTY, "u32::MAX is not a slot");
-        if (self.len + 1) * 2 > self.places.len() {
+        if (self.len() + 1) * 2 > self.places.len() {
             self.resize((self.places.len() * 2).max(LEAST));
         }
         let at = self.find(flow.0);
@@ -104,7 +104,7 @@ impl FlowMap {
         }
         self.places[hole].1 = EMPTY;
         self.len -= 1;
-        if self.places.len() > LEAST && self.len * 8 < self.places.len() {
+        if self.places.len() > LEAST && self.len() * 8 < self.places.len() {
             self.resize(self.places.len() / 2);
         }
         Some(slot)
@@ -113,6 +113,7 @@ impl FlowMap {
     #[cold]
     fn resize(&mut self, capacity: usize) {
         let old = std::mem::replace(&mut self.places, vec![(0, EMPTY); capacity]);
+        self.shift = 32 - capacity.trailing_zeros();
         for (flow, slot) in old.into_iter().filter(|(_, slot)| *slot != EMPTY) {
             let at = self.find(flow);
             self.places[at] = (flow, slot);
