@@ -273,6 +273,7 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     settings = spec.get("transport", {}).get(name, {})
     yield from _classes(summary, name, settings)
     yield from _marking(summary, spec)
+    yield from _credited(summary, spec, settings)
     losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down", "node_down")]
     lost = any(summary["drops"]["by_reason"].get(reason) for reason in ("lost", "corrupted", "link_down", "node_down"))
     if losing and not lost and not summary.get("aborted"):
@@ -280,6 +281,21 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     workload = spec.get("workload", {})
     if any(part.get("deadline") for part in (workload, *workload.get("part", []))) and summary["deadlines_met"] is None:
         yield Finding("note", "workload.deadline is set, but no flow had a deadline", "no deadlines")
+
+
+def _credited(summary: Mapping[str, Any], spec: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find data that was lost although credits or tokens schedule all of it, so that queues of data alone never fill a port."""
+    name, lost = summary["transport"], summary["drops"]["data"]
+    if not lost or name not in ("expresspass", "top") or settings.get("unscheduled") or spec.get("fault"):
+        return
+    retry = "transport.expresspass.retry" if name == "expresspass" else "transport.top.credits.retry"
+    yield Finding(
+        "problem",
+        f"{lost} data packets were lost, although {name} schedules all data: ports have less memory than the queues of data "
+        f"need (`flowloom show` of the scenario prints the bounds), or the requests of many flows filled it; raise "
+        f"fabric.buffer or {retry}",
+        "data lost",
+    )
 
 
 def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:

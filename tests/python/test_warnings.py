@@ -229,3 +229,21 @@ def test_flow_control_reports_storms_and_victims():
     calm = flowloom.run(DUMBBELL, {"fabric.pfc.storm_share": 1.0})
     assert "pause storm" not in flags(calm)
     assert calm.summary["pfc"] == pfc
+
+
+@pytest.mark.parametrize("transport", ["expresspass", "top"])
+def test_data_that_credits_schedule_is_lost_with_a_warning(transport):
+    keys = {
+        "transport.name": transport,
+        "fabric.routing": "ecmp_symmetric",
+        "fabric.wire": "ethernet_1538",
+        "workload": {"kind": "burst", "flows": 60, "sizes": {"fixed": "60kB"}},
+    }
+    roomy = flowloom.run(INCAST, keys)
+    assert roomy.summary["drops"]["data"] == 0 and "data lost" not in flags(roomy)
+    tight = flowloom.run(INCAST, {**keys, "fabric.buffer": "1538B"})
+    lost = tight.summary["drops"]["data"]
+    (told,) = (found.text for found in tight.warnings if found.flag == "data lost")
+    assert lost > 0 and told.startswith(f"{lost} data packets were lost, although {transport} schedules all data")
+    faulty = {**keys, "fault": [{"kind": "loss", "where": "all", "probability": 0.01}]}
+    assert "data lost" not in flags(flowloom.run(INCAST, faulty))
