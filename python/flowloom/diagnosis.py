@@ -159,7 +159,7 @@ def _foreseen(spec: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _finished(result.summary)
-    if _arrives_over_time(spec["workload"]):
+    if result.summary["flows"] >= _ARRIVALS_MIN and _arrives_over_time(spec["workload"]):
         yield from _stable(result)
     yield from _enough(result.summary)
     yield from _mechanisms(result.summary, spec)
@@ -225,10 +225,11 @@ def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
 def _arrives_over_time(workload: Mapping[str, Any]) -> bool:
     """Return whether flows arrive independently of the network's state, so that a growing backlog means overload."""
     kind = workload["kind"]
-    return kind in ("poisson", "mix", "trace") or (kind == "incast" and workload["requests"] >= _REQUESTS_MIN)
+    return kind in ("poisson", "mix", "trace") or (kind == "incast" and workload["requests"] >= _ARRIVALS_MIN)
 
 
-_REQUESTS_MIN = 20
+# Fewer flows or requests tell nothing about a trend.
+_ARRIVALS_MIN = 20
 
 
 def _losses(summary: Mapping[str, Any]) -> str:
