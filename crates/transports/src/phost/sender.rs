@@ -113,6 +113,11 @@ impl Sender {
 
     /// Uses the best unexpired token (§3.3), by the policy, then the earlier start, then the earlier expiry.
     pub fn data(&mut self, now: Time, rules: &Rules) -> Option<Packet<Header>> {
+        // Mostly there is one token, which needs no rank.
+        if let [only] = *self.tokens.as_slice() {
+            self.tokens.clear();
+            return (only.expires >= now).then(|| self.packet(&only, rules));
+        }
         let mut best: Option<(usize, (u64, u64, Time, Time))> = None;
         let mut index = 0;
         while index < self.tokens.len() {
