@@ -145,9 +145,12 @@ impl Network {
         self.push(NodeKind::Switch, level, tier, name.into())
     }
 
-    /// Adds a control host, without a link.
+    /// Adds a control host to the first host's switch, on a link like that of the first host.
     pub fn add_control_host(&mut self, name: impl Into<String>) -> NodeId {
-        self.push(NodeKind::ControlHost, 0, "control", name.into())
+        let first = *self.link(self.ports(NodeId(0))[0]);
+        let control = self.push(NodeKind::ControlHost, 0, "control", name.into());
+        self.connect(control, first.to, first.rate, first.delay);
+        control
     }
 
     /// Adds both directions of a link and returns the one from `a` to `b`.

@@ -123,7 +123,7 @@ where
         let SimSetup { mut network, wire, memory, routing, seed, time_limit } = setup;
         let placement = T::placement(config);
         if placement == Placement::ExtraHost {
-            add_control_host(&mut network);
+            network.add_control_host(CONTROL_HOST);
         }
         let network = Arc::new(network);
         let routes = Routes::new(network.clone(), routing, seed);
@@ -726,11 +726,4 @@ fn horizon(network: &Network, wire: &WireProfile) -> Duration {
 fn pending(network: &Network, wire: &WireProfile) -> usize {
     let on_link = |link: &Link| link.delay.as_ps() / link.rate.transmit_time(wire.full).as_ps().max(1);
     network.links().iter().map(|link| on_link(link) as usize + 2).sum()
-}
-
-/// Adds a control host to the first host's switch, on a link like that of the first host.
-fn add_control_host(network: &mut Network) {
-    let first = *network.link(network.ports(NodeId(0))[0]);
-    let control = network.add_control_host(CONTROL_HOST);
-    network.connect(control, first.to, first.rate, first.delay);
 }

@@ -3,11 +3,7 @@
 //! * `memory open TRANSPORT`: what an open flow takes at each of its ends.
 //! * `memory done SCENARIO.toml [key=value…]`: what a run holds each time another tenth of its flows is done.
 
-#![allow(unsafe_code)] // the counting allocator
-
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flowloom_core::{
     Duration, Endpoint, Flow, FlowId, NodeId, Packet, Placement, Rate, Site, Switching, Time, Transport, WireProfile, topology,
@@ -16,35 +12,10 @@ use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Plan, simulate};
 use flowloom_transports::for_each_transport;
 
-/// The system's allocator, counting.
-struct Counting;
+#[path = "../../transports/src/trial/live.rs"]
+mod live;
 
-/// Bytes allocated and not yet freed.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes on to the system's allocator as it came; counting touches no memory of its own.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(place, layout) }
-    }
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LIVE.fetch_add(size, Ordering::Relaxed);
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.realloc(place, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn live() -> usize {
-    LIVE.load(Ordering::Relaxed)
-}
+use live::live;
 
 fn main() {
     // Cargo adds `--bench`.
@@ -100,7 +71,7 @@ const LESS: u64 = 20;
 /// An endpoint, and how many bytes it has allocated.
 struct Node<E> {
     endpoint: E,
-    bytes: usize,
+    bytes: isize,
 }
 
 impl<E: Endpoint> Node<E> {
@@ -138,11 +109,7 @@ impl<T: Transport> Ends<T> {
         let (wire, config) = (WireProfile::IP_1500, T::Config::default());
         let (rate, delay) = (Rate::from_gbps(10), Duration::from_ns(200));
         let mut network = topology::single_switch(2, rate, delay, Switching::StoreAndForward);
-        let control = (T::placement(&config) == Placement::ExtraHost).then(|| {
-            let (node, switch) = (network.add_control_host("control"), network.link(network.ports(NodeId(0))[0]).to);
-            network.connect(node, switch, rate, delay);
-            node
-        });
+        let control = (T::placement(&config) == Placement::ExtraHost).then(|| network.add_control_host("control"));
         let site = |node| Site { node, network: &network, wire, seed: 1, reorders: false, paths: None };
         let host = |node| Node { endpoint: T::host(&config, &site(NodeId(node))), bytes: 0 };
         Ends {
@@ -165,8 +132,8 @@ impl<T: Transport> Ends<T> {
             self.source.call(|source| source.open(start, &flow));
             self.settle(start);
             if id + 1 >= FLOWS_MIN {
-                most[0] = most[0].max(self.source.bytes / (id as usize + 1));
-                most[1] = most[1].max(self.destination.bytes / (id as usize + 1));
+                most[0] = most[0].max(self.source.bytes / (id as isize + 1));
+                most[1] = most[1].max(self.destination.bytes / (id as isize + 1));
             }
         }
         println!("{}", serde_json::json!({ "transport": T::NAME, "source_bytes": most[0], "destination_bytes": most[1] }));

@@ -1,10 +1,14 @@
 //! Properties that every scheme must have, and what the schemes' tests have in common.
 
+#[path = "trial/live.rs"] // also where a test includes this file by its path
+mod live;
+
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use flowloom_core::{
-    Bytes, Coflow, Duration, Endpoint, Flow, FlowId, NodeId, Packet, Rate, Site, Switching, Time, Transport, Wire, WireProfile,
-    topology,
+    Bytes, Coflow, Duration, Endpoint, Flow, FlowId, NodeId, Packet, Paths, Placement, Rate, Routing, Site, Switching, Time,
+    Transport, Wire, WireProfile, topology,
 };
 use flowloom_fabric::pair::{Fate, Faults, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
@@ -12,6 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Checked;
+use crate::toolkit::Framing;
+use live::live;
 
 /// A few flows between four hosts over a network that loses, duplicates and delays packets.
 #[derive(Clone, Debug)]
@@ -83,23 +89,71 @@ pub struct Sent {
     pub most: u32,
 }
 
-/// Gives packets to the host 0 of two at a switch, whose `own` flows to host 1 are open. Each comes a span after the one before, and timers expire
-/// in between. Asserts that the host sends only what its flows have, and that its timers then lie in the future.
+/// Numbers that the packets of a small flow, or the nodes of a small network, can have, and any others.
+pub fn numbers() -> impl Strategy<Value = u32> {
+    prop_oneof![0_u32..16, any::<u32>()]
+}
+
+/// The number of a packet and the number of packets of its flow.
+pub fn places() -> impl Strategy<Value = (u32, u32)> {
+    (numbers(), numbers()).prop_filter("numbers are below the count", |(number, packets)| number < packets)
+}
+
+/// Up to 100 packets without payload from host 1 to host 0, of three flows, each up to `longest_us` after the one before.
+pub fn attacks<H: Debug>(
+    wire: WireProfile,
+    longest_us: u64,
+    header: impl Strategy<Value = H>,
+) -> impl Strategy<Value = Vec<(Duration, Packet<H>)>> {
+    let framing = Framing::new(NodeId(1), &wire);
+    let packet =
+        move |(header, id, pause_ns)| (Duration::from_ns(1 + pause_ns), framing.control(FlowId(id), NodeId(0), header));
+    prop::collection::vec((header, 0_u32..3, 0..longest_us * 1000).prop_map(packet), 1..100)
+}
+
+/// Two hosts at a switch, and the control host, if the transport has one.
+pub fn two_hosts<T: Transport>(config: &T::Config) -> Paths {
+    let mut network = topology::single_switch(2, Rate::from_gbps(10), Duration::from_us(1), Switching::StoreAndForward);
+    if T::placement(config) == Placement::ExtraHost {
+        network.add_control_host("arbiter");
+    }
+    Paths::new(Arc::new(network), Routing::Ecmp, 1)
+}
+
+/// What a node knows of a network in which each flow has one path.
+pub fn site(paths: &Paths, node: NodeId, wire: WireProfile) -> Site<'_> {
+    Site { node, network: paths.network(), wire, seed: 1, reorders: false, paths: Some(paths) }
+}
+
+/// Assails the host 0 of two at a switch, whose `own` flows go to host 1.
 pub fn assail<T: Transport<Header: Debug>>(
     config: &T::Config,
     wire: WireProfile,
     own: &[Flow],
     packets: impl IntoIterator<Item = (Duration, Packet<T::Header>)>,
 ) -> Result<Sent, TestCaseError> {
-    let network = topology::single_switch(2, Rate::from_gbps(10), Duration::from_us(1), Switching::StoreAndForward);
-    let site = Site { node: NodeId(0), network: &network, wire, seed: 1, reorders: false, paths: None };
-    let mut host = T::host(config, &site);
+    assail_endpoint(&mut T::host(config, &site(&two_hosts::<T>(config), NodeId(0), wire)), own, packets)
+}
+
+/// The most memory that an endpoint may keep for a packet, on average, besides that for its own flows.
+const KEPT_PER_PACKET: isize = 1024;
+/// What an endpoint may keep for the first packet.
+const KEPT_AT_FIRST: isize = 8192;
+
+/// Opens the endpoint's `own` flows and gives it packets. Each comes a span after the one before, and timers expire in between. Asserts
+/// that the endpoint sends only what its flows have, that it keeps little memory for each packet, whatever numbers the packet has, and that
+/// its timers then lie in the future.
+pub fn assail_endpoint<E: Endpoint<Header: Debug>>(
+    host: &mut E,
+    own: &[Flow],
+    packets: impl IntoIterator<Item = (Duration, Packet<E::Header>)>,
+) -> Result<Sent, TestCaseError> {
     let largest = own.iter().map(|flow| flow.size).max().unwrap_or_default();
     for flow in own {
         host.open(Time::ZERO, flow);
     }
     let mut sent = Sent { all: 0, most: 0 };
-    let transmit = |host: &mut T::Host, now: Time| {
+    let transmit = |host: &mut E, now: Time| {
         let mut count = 0;
         while let Some(packet) = host.poll_transmit(now) {
             prop_assert!(packet.offset + packet.payload() <= largest, "{:?}", packet);
@@ -107,7 +161,7 @@ pub fn assail<T: Transport<Header: Debug>>(
         }
         Ok(count)
     };
-    let expire = |host: &mut T::Host, now: Time| {
+    let expire = |host: &mut E, now: Time| {
         let mut count = 0;
         for timers in 0.. {
             let Some(due) = host.poll_timeout().filter(|at| *at <= now) else { break };
@@ -118,14 +172,17 @@ pub fn assail<T: Transport<Header: Debug>>(
         Ok(count)
     };
     let mut now = Time::ZERO;
+    let mut most = KEPT_AT_FIRST + live();
     for (pause, packet) in packets {
         now += pause;
-        sent.all += expire(&mut host, now)?;
+        sent.all += expire(host, now)?;
         host.handle_packet(now, &packet);
-        let answers = transmit(&mut host, now)? + expire(&mut host, now)?;
+        let answers = transmit(host, now)? + expire(host, now)?;
         sent = Sent { all: sent.all + answers, most: sent.most.max(answers) };
         while host.poll_event().is_some() {}
         prop_assert!(host.poll_timeout().is_none_or(|at| at > now));
+        most += KEPT_PER_PACKET;
+        prop_assert!(live() <= most, "{} B too many after {:?}", live() - most, packet);
     }
     Ok(sent)
 }

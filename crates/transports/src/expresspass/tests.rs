@@ -1,13 +1,12 @@
 //! ExpressPass between hosts: results that follow by hand, and random faults and input.
 
-use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, NodeId, Rate, Time, WireProfile};
 use flowloom_fabric::Outage;
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, ExpressPass, Feedback, Header};
-use crate::toolkit::Framing;
-use crate::trial::{self, assail, read_is_written, trials, written_is_read};
+use crate::trial::{self, assail, attacks, read_is_written, trials, written_is_read};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// A control packet or a credit: 84 B at 10 Gb/s.
@@ -365,10 +364,8 @@ proptest! {
 
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.
     #[test]
-    fn no_header_breaks_a_host(steps in prop::collection::vec((any_header(), 0_u32..3, 0_u64..2_000_000), 1..100)) {
-        let framing = Framing::new(NodeId(1), &WIRE);
-        let packet = |(header, id, pause_ns)| (Duration::from_ns(1 + pause_ns), framing.control(FlowId(id), NodeId(0), header));
+    fn no_header_breaks_a_host(packets in attacks(WIRE, 2000, any_header())) {
         let own = trial::flow(0, 0, 1, 14_600, Time::ZERO, None);
-        assail::<ExpressPass>(&Config::default(), WIRE, &[own], steps.into_iter().map(packet))?;
+        assail::<ExpressPass>(&Config::default(), WIRE, &[own], packets)?;
     }
 }

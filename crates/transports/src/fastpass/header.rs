@@ -113,25 +113,23 @@ impl Wire for Header {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::trial::{read_is_written, written_is_read};
+    use crate::trial::{numbers, places, read_is_written, written_is_read};
 
-    fn headers() -> impl Strategy<Value = Header> {
+    pub fn headers() -> impl Strategy<Value = Header> {
         prop_oneof![
-            (any::<u32>(), any::<u32>(), any::<u32>()).prop_map(|(to, remaining, deadline)| Header::Request {
+            (numbers(), numbers(), numbers()).prop_map(|(to, remaining, deadline)| Header::Request {
                 to: NodeId(to),
                 remaining,
                 deadline
             }),
-            (any::<u32>(), any::<[u32; MOST_SLOTS]>())
+            (numbers(), prop::array::uniform(numbers()))
                 .prop_map(|(epoch, slots)| Header::Schedule { epoch, slots: Slots(slots) }),
-            (any::<u32>(), any::<u32>())
-                .prop_filter("numbers are below the count", |(number, packets)| number < packets)
-                .prop_map(|(number, packets)| Header::Data { number, packets }),
-            (any::<u32>(), any::<u32>()).prop_map(|(cumulative, number)| Header::Ack { cumulative, number }),
+            places().prop_map(|(number, packets)| Header::Data { number, packets }),
+            (numbers(), numbers()).prop_map(|(cumulative, number)| Header::Ack { cumulative, number }),
         ]
     }
 

@@ -1,11 +1,12 @@
 //! Fastpass between hosts and an arbiter: results that follow by hand, and random faults and input.
 
-use flowloom_core::{Duration, Event, FlowId, Time};
+use flowloom_core::{Duration, Endpoint, Event, FlowId, NodeId, Packet, Time, Transport, WireProfile};
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
+use super::header::tests::headers;
 use super::{Config, Fastpass, Header, Policy, ScheduleStart};
-use crate::trial::{flow, trials};
+use crate::trial::{assail, assail_endpoint, attacks, flow, site, trials, two_hosts};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const PACKET: Duration = Duration::from_ns(1200);
@@ -233,6 +234,29 @@ fn any_config() -> impl Strategy<Value = Config> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// On a real network any header may arrive at any time: for a flow that is sent, received or neither. What a host answers are at most
+    /// eight packets that were granted, and requests.
+    #[test]
+    fn no_header_breaks_a_host(config in any_config(), packets in attacks(WireProfile::IP_1500, 200, headers())) {
+        let sent = assail::<Fastpass>(&config, WireProfile::IP_1500, &[flow(0, 0, 1, 14_600, Time::ZERO, None)], packets)?;
+        prop_assert!(sent.all <= 100 * 20, "{} packets", sent.all);
+    }
+
+    /// Nor does it break the arbiter, which knows no more than the three flows of each host.
+    #[test]
+    fn no_header_breaks_the_arbiter(
+        config in any_config(),
+        packets in attacks(WireProfile::IP_1500, 200, headers()),
+        sources in prop::collection::vec(prop::sample::select(vec![0, 1, 2, u32::MAX]), 100),
+    ) {
+        let paths = two_hosts::<Fastpass>(&config);
+        let mut arbiter = Fastpass::control(&config, &site(&paths, NodeId(3), WireProfile::IP_1500));
+        let packets = packets.into_iter().zip(sources).map(|((pause, packet), src)| (pause, Packet { src: NodeId(src), ..packet }));
+        let sent = assail_endpoint(&mut arbiter, &[], packets)?;
+        prop_assert!(sent.most <= 2, "{} schedules in answer to one header", sent.most);
+        prop_assert!(arbiter.known_flows() <= 6, "{} flows", arbiter.known_flows());
+    }
 
     /// Every flow completes, and no byte is delivered twice (which the harness asserts), whichever packets are lost, late or
     /// duplicated.

@@ -283,29 +283,27 @@ impl Wire for Header {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::pase::Share;
-    use crate::trial::{read_is_written, written_is_read};
+    use crate::trial::{numbers, places, read_is_written, written_is_read};
 
-    fn headers() -> impl Strategy<Value = Header> {
+    pub fn headers() -> impl Strategy<Value = Header> {
         let asking = || any::<(u32, u32)>().prop_map(|(key, demand)| Asking { key, demand: Kbps(demand) });
         let share = || any::<(u8, u32)>().prop_map(|(queue, rate)| (queue, Kbps(rate)));
         let half = || {
-            let numbers = (0_usize..2, any::<(u32, u32, u8)>());
-            numbers.prop_map(|(half, (src, dst, stamp))| (HALVES[half], NodeId(src), NodeId(dst), Stamp(stamp)))
+            let fields = (0_usize..2, numbers(), numbers(), any::<u8>());
+            fields.prop_map(|(half, src, dst, stamp)| (HALVES[half], NodeId(src), NodeId(dst), Stamp(stamp)))
         };
-        let blocks = prop::collection::vec((1_u32..60_000, 1_u32..100), 0..=MOST_BLOCKS)
+        let blocks = prop::collection::vec((prop_oneof![1_u32..16, 1_u32..60_000], 1_u32..100), 0..=MOST_BLOCKS)
             .prop_map(|list| Blocks::new(0, list.into_iter().map(|(start, length)| start..start + length)));
         prop_oneof![
-            (0..u32::MAX, asking()).prop_flat_map(|(packets, asking)| {
-                (0..=packets).prop_map(move |number| Header::Data { number, packets: packets + 1, asking })
-            }),
-            (1..u32::MAX, asking()).prop_map(|(packets, asking)| Header::Probe { packets, asking }),
-            (1..u32::MAX, asking()).prop_map(|(packets, asking)| Header::Refresh { packets, asking }),
-            (0_usize..3, any::<bool>(), share(), any::<u32>(), blocks).prop_map(
+            (places(), asking()).prop_map(|((number, packets), asking)| Header::Data { number, packets, asking }),
+            (places(), asking()).prop_map(|((_, packets), asking)| Header::Probe { packets, asking }),
+            (places(), asking()).prop_map(|((_, packets), asking)| Header::Refresh { packets, asking }),
+            (0_usize..3, any::<bool>(), share(), numbers(), blocks).prop_map(
                 |(acked, echo, (queue, rate), cumulative, blocks)| {
                     Header::Ack { acked: ACKED[acked], echo, queue, rate, cumulative, blocks }
                 }
@@ -322,10 +320,10 @@ mod tests {
                 rate
             }),
             half().prop_map(|(half, src, dst, stamp)| Header::Leave { half, src, dst, stamp }),
-            any::<(u32, u32, u8)>().prop_map(|(link, demand, stamp)| {
+            (numbers(), any::<u32>(), any::<u8>()).prop_map(|(link, demand, stamp)| {
                 Header::Report { link: LinkId(link), stamp: Stamp(stamp), demand: Kbps(demand) }
             }),
-            any::<(u32, u32, u8)>().prop_map(|(link, rate, stamp)| Header::Capacity {
+            (numbers(), any::<u32>(), any::<u8>()).prop_map(|(link, rate, stamp)| Header::Capacity {
                 link: LinkId(link),
                 stamp: Stamp(stamp),
                 rate: Kbps(rate)

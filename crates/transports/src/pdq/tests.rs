@@ -1,13 +1,12 @@
 //! PDQ between hosts: results that follow by hand, and random faults and input.
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Memory, NodeId, Packet, Rate, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Memory, Packet, Rate, Time, WireProfile};
 use flowloom_fabric::pair::{Fate, Pair, PairSetup};
 use proptest::prelude::*;
 
 use super::header::tests::headers;
 use super::{Config, Header, Pdq};
-use crate::toolkit::Framing;
-use crate::trial::{self, assail, lose, trials};
+use crate::trial::{self, assail, attacks, lose, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// A full packet at 1 Gb/s.
@@ -403,11 +402,9 @@ proptest! {
 
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.
     #[test]
-    fn no_header_breaks_a_host(headers in prop::collection::vec((headers(), 0_u32..3, 0_u64..200), 1..60)) {
-        let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
-        let packet = |(header, id, pause_us)| (Duration::from_us(pause_us), framing.control(FlowId(id), NodeId(0), header));
+    fn no_header_breaks_a_host(packets in attacks(WireProfile::IP_1500, 200, headers())) {
         let own = flow(0, 0, 1, 10 * PAYLOAD, Some(3));
-        assail::<Pdq>(&Config::default(), WireProfile::IP_1500, &[own], headers.into_iter().map(packet))?;
+        assail::<Pdq>(&Config::default(), WireProfile::IP_1500, &[own], packets)?;
     }
 
     /// Every flow completes, and no byte is delivered twice (which the kit asserts), whichever packets are lost, late or duplicated.

@@ -85,19 +85,17 @@ impl Wire for Header {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::trial::{read_is_written, written_is_read};
+    use crate::trial::{numbers, places, read_is_written, written_is_read};
 
-    fn headers() -> impl Strategy<Value = Header> {
+    pub fn headers() -> impl Strategy<Value = Header> {
         prop_oneof![
-            (any::<u32>(), any::<u32>(), any::<u32>())
-                .prop_filter("numbers are below the count", |(_, number, packets)| number < packets)
-                .prop_map(|(priority, number, packets)| Header::Data { priority, number, packets }),
-            (1..u32::MAX).prop_map(|packets| Header::Probe { packets }),
-            (any::<u32>(), any::<Option<u32>>()).prop_map(|(cumulative, answers)| Header::Ack { cumulative, answers }),
+            (any::<u32>(), places()).prop_map(|(priority, (number, packets))| Header::Data { priority, number, packets }),
+            places().prop_map(|(_, packets)| Header::Probe { packets }),
+            (numbers(), prop::option::of(numbers())).prop_map(|(cumulative, answers)| Header::Ack { cumulative, answers }),
         ]
     }
 

@@ -1,11 +1,13 @@
 //! pFabric between hosts: results that follow by hand, and random faults and input.
 
-use flowloom_core::{Bytes, Coflow, DropReason, Duration, Event, Flow, FlowId, Memory, NodeId, Time};
+use flowloom_core::{Bytes, Coflow, DropReason, Duration, Event, Flow, FlowId, Memory, NodeId, Time, WireProfile};
 use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
+use super::header::tests::headers;
 use super::{Config, Header, PFabric, Priority};
-use crate::trial::trials;
+use crate::las::{self, Las};
+use crate::trial::{assail, attacks, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 const PACKET: Duration = Duration::from_ns(1200);
@@ -356,6 +358,17 @@ fn any_config() -> impl Strategy<Value = Config> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// On a real network any header may arrive at any time: for a flow that is sent, received or neither. LAS has the same host and header. At
+    /// most two windows answer a header: one to it, and one at the timer.
+    #[test]
+    fn no_header_breaks_a_host(config in any_config(), packets in attacks(WireProfile::IP_1500, 200, headers())) {
+        let own = [with_deadline(0, 100 * 1460, None)];
+        let sent = assail::<PFabric>(&config, WireProfile::IP_1500, &own, packets.clone())?;
+        prop_assert!(sent.most <= 200, "{} packets in answer to one", sent.most);
+        let sent = assail::<Las>(&las::Config::default(), WireProfile::IP_1500, &own, packets)?;
+        prop_assert!(sent.most <= 200, "{} packets in answer to one", sent.most);
+    }
 
     /// Every flow completes, and no byte is delivered twice (which the harness asserts), whichever packets are lost, late or
     /// duplicated.

@@ -5,6 +5,7 @@ use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 mod control;
+mod input;
 mod tree;
 
 use super::{Acked, Arbitration, Config, Criterion, Demand, Header, Pase, Probing};

@@ -14,7 +14,7 @@ use crate::pase::{Arbitration, Config, Demand, Header, Pase};
 const WIRE: WireProfile = WireProfile::NS2_1000;
 
 /// The paper's tree with two hosts in each rack: hosts 0 to 7, top-of-rack switches 8 to 11, aggregation switches 12 and 13, core 14.
-fn tree() -> Network {
+pub(super) fn tree() -> Network {
     let gbps = Rate::from_gbps;
     topology::three_tier(4, 2, 2, gbps(1), gbps(10), gbps(10), Duration::from_us(25), Switching::StoreAndForward)
 }

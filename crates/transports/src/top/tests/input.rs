@@ -1,12 +1,11 @@
 //! Random faults and random input.
 
-use flowloom_core::{FlowId, NodeId};
 use proptest::prelude::*;
 
 use super::super::Tail;
 use super::*;
-use crate::toolkit::{Framing, Reassembly};
-use crate::trial::{assail, flow, read_is_written, trials, written_is_read};
+use crate::toolkit::Reassembly;
+use crate::trial::{assail, attacks, flow, read_is_written, trials, written_is_read};
 
 fn any_config() -> impl Strategy<Value = Config> {
     let by = [Priority::Size, Priority::Remaining, Priority::Attained, Priority::Deadline, Priority::Coflow];
@@ -77,10 +76,8 @@ proptest! {
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither. A step has an answer of at most some
     /// dozen packets.
     #[test]
-    fn no_header_breaks_a_host(config in any_config(), steps in prop::collection::vec((any_header(), 0_u32..3, 0_u64..2_000_000), 1..100)) {
-        let framing = Framing::new(NodeId(1), &WIRE);
-        let packet = |(header, id, pause_ns)| (Duration::from_ns(1 + pause_ns), framing.control(FlowId(id), NodeId(0), header));
-        let sent = assail::<Top>(&config, WIRE, &[flow(0, 0, 1, 14_600, Time::ZERO, None)], steps.into_iter().map(packet))?;
+    fn no_header_breaks_a_host(config in any_config(), packets in attacks(WIRE, 2000, any_header())) {
+        let sent = assail::<Top>(&config, WIRE, &[flow(0, 0, 1, 14_600, Time::ZERO, None)], packets)?;
         prop_assert!(sent.most <= 200, "{}", sent.most);
     }
 }
