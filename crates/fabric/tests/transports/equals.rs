@@ -7,8 +7,7 @@ use flowloom_transports::pias::{self, Pias};
 use flowloom_transports::tcp::controllers::Kind;
 use flowloom_transports::tcp::{Config, D2tcp, Dctcp, EcnStar, FastRetransmit, L2dct, Tcp};
 
-use crate::common::networks::{CUT, HOP_DELAY, gbps, run, setup};
-use crate::survival::poisson;
+use crate::common::networks::{CUT, HOP_DELAY, gbps, poisson, run, setup};
 
 /// Poisson flows at 80 % load, every other one with a deadline, over ports so small that packets are marked and dropped.
 fn go<T: Transport>(config: &T::Config, routing: Routing) -> Report {

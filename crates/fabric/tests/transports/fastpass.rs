@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, Time
 use flowloom_fabric::{Report, Routing, SimSetup};
 use flowloom_transports::fastpass::{Config, Fastpass, ScheduleStart};
 
-use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, pairs, run, setup, shapes};
+use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, pairs, poisson, run, setup, shapes};
 use crate::common::tandem::{Tandem, sizes_on_wire};
 
 const BUFFER: Bytes = Bytes::new(36_864);
@@ -75,7 +75,7 @@ fn worst(report: &Report, hop: &str) -> (u64, u64) {
 fn queues_at_the_edge_stay_short() {
     for (start, packets) in [(ScheduleStart::Epoch, 3), (ScheduleStart::Arrival, 4)] {
         let network = topology::leaf_spine(4, 8, 4, gbps(10), gbps(40), HOP_DELAY, STORE);
-        let flows = crate::survival::poisson(&network, 0.6, 3000, 3);
+        let flows = poisson(&network, 0.6, 3000, 3);
         let report = go(network, Routing::SprayRoundRobin, start, flows);
         assert!(report.records.iter().all(|record| record.acknowledged != Time::MAX));
         let (first, last) = (worst(&report, "host-leaf"), worst(&report, "leaf-host"));

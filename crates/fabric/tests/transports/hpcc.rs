@@ -8,10 +8,9 @@ use flowloom_transports::disciplines::{HopRecord, LinkRates};
 use flowloom_transports::hpcc::{Config, Header, Hpcc};
 
 use crate::common::depth::Depth;
-use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, run, setup, shapes, watch};
+use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, poisson, run, setup, shapes, watch};
 use crate::common::tandem;
 use crate::common::watch::Log;
-use crate::survival::poisson;
 
 fn wire(config: &Config) -> WireProfile {
     config.wire(&WireProfile::IP_1500)

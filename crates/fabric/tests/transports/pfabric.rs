@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration, Flow, Memory, Time, WireProfile, topology};
 use flowloom_fabric::{PortCounters, Report, SimSetup};
 use flowloom_transports::pfabric::{Config, PFabric};
 
-use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, run, setup, shapes};
+use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, poisson, run, setup, shapes};
 
 const BUFFER: Bytes = Bytes::new(36_864);
 
@@ -128,7 +128,7 @@ fn one_bottleneck_is_close_to_preemptive_srpt() {
 #[test]
 fn drops_are_at_the_edge() {
     let network = topology::leaf_spine(4, 8, 4, gbps(10), gbps(40), HOP_DELAY, CUT);
-    let flows = crate::survival::poisson(&network, 0.6, 3000, 2);
+    let flows = poisson(&network, 0.6, 3000, 2);
     let setup =
         SimSetup { memory: Memory::PerPort(BUFFER), routing: flowloom_fabric::Routing::SprayRoundRobin, ..setup(network) };
     let report = run::<PFabric>(&Config::default(), setup, flows);

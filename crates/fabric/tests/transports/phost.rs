@@ -6,7 +6,7 @@ use flowloom_core::{Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Pack
 use flowloom_fabric::{PortCounters, Report, SimSetup};
 use flowloom_transports::phost::{Config, Header, PHost, Policy};
 
-use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, run, setup, shapes, watch};
+use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, poisson, run, setup, shapes, watch};
 use crate::common::tandem::{self, Tandem};
 use crate::common::watch::Log;
 
@@ -250,7 +250,7 @@ fn a_loaded_fabric_loses_little_and_no_flow_is_faster_than_alone() {
     let (mut data_packets, mut retransmissions, mut lost) = (0, 0, 0);
     for seed in 1..9 {
         let network = topology::leaf_spine(4, 8, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
-        let flows = crate::survival::poisson(&network, 0.5, 3000, seed);
+        let flows = poisson(&network, 0.5, 3000, seed);
         let (report, log) = watch::<PHost, Log<_>>(
             &Config::default(),
             SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network) },

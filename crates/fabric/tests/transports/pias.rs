@@ -11,8 +11,7 @@ use flowloom_transports::tcp::Dctcp;
 use flowloom_transports::tcp::controllers::Kind;
 use proptest::prelude::*;
 
-use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, run, setup, watch};
-use crate::survival::poisson;
+use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, poisson, run, setup, watch};
 
 /// Counts how often a port sent a data packet after a later one of the same flow.
 #[derive(Default)]

@@ -20,31 +20,8 @@ use flowloom_transports::tcp::{self, D2tcp, Dctcp, EcnStar, L2dct, Tcp};
 use flowloom_transports::top::{self, Priority, SwitchForm, Top};
 use proptest::prelude::*;
 
-use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, watch_faulty};
+use crate::common::networks::{CUT, HOP_DELAY, STORE, gbps, ns, poisson, setup, watch_faulty};
 use crate::common::watch::Coverage;
-
-/// Poisson flows between all hosts at `load` of the hosts' links. Of ten flows, 7 have up to 8 packets, 2 up to 60 and 1 up to 400.
-pub fn poisson(network: &Network, load: f64, count: u32, seed: u64) -> Vec<Flow> {
-    let mut dice = Dice::new(seed);
-    let hosts = network.hosts() as u64;
-    let sizes: Vec<u64> = (0..count)
-        .map(|_| {
-            let packets_max = [8, 8, 8, 8, 8, 8, 8, 60, 60, 400][dice.below(10) as usize];
-            1 + dice.below(1460 * packets_max)
-        })
-        .collect();
-    let wire = WireProfile::IP_1500;
-    let bytes: u64 = sizes.iter().map(|size| wire.flow_wire_bytes(Bytes::new(*size)).get()).sum();
-    let mean = gbps(10).transmit_time(Bytes::new(bytes)).scale(1.0 / (f64::from(count) * load * hosts as f64));
-    let mut now = Time::ZERO;
-    let flows = sizes.into_iter().map(|size| {
-        now += dice.exponential(mean);
-        let src = dice.below(hosts);
-        let dst = (src + 1 + dice.below(hosts - 1)) % hosts;
-        flow(0, src as u32, dst as u32, size, now)
-    });
-    in_order(flows.collect())
-}
 
 /// Runs flows with faults on every link and checks that every byte is delivered once.
 fn survives<T: Transport>(

@@ -5,7 +5,7 @@ use flowloom_fabric::{PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::expresspass::{self, ExpressPass};
 use flowloom_transports::top::{Config, Priority, SwitchForm, Top};
 
-use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, run, setup, shapes};
+use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, poisson, run, setup, shapes};
 use crate::common::tandem::{Tandem, sizes_on_wire};
 
 const WIRE: WireProfile = WireProfile::ETHERNET_1538;
@@ -91,7 +91,7 @@ fn a_loaded_fabric_loses_no_data() {
         (SwitchForm::Remedy, Priority::Size, Routing::SprayRandom, 7),
     ] {
         let network = topology::fat_tree(4, gbps(10), Duration::from_ns(500), CUT);
-        let flows = crate::survival::poisson(&network, 0.6, 3000, seed);
+        let flows = poisson(&network, 0.6, 3000, seed);
         let packets = if routing == symmetric { 50 } else { 200 };
         let memory = Memory::PerPort(Bytes::new(packets * 1538));
         let config = Config { priority, ..form(switch) };
@@ -138,7 +138,7 @@ const SLACK: Duration = Duration::from_us(4);
 fn mean_slowdowns<T: Transport>(config: &T::Config) -> (f64, f64, u64) {
     let network = topology::dumbbell(10, gbps(10), gbps(20), Duration::from_ns(500), STORE);
     // Of 28 Gb/s of each side, ten of nineteen parts go to the other side, and fill three quarters of the middle.
-    let flows = crate::survival::poisson(&network, 0.28, 3000, 9);
+    let flows = poisson(&network, 0.28, 3000, 9);
     let report = run::<T>(config, wired(network), flows);
     assert_eq!(data_drops(&report), 0);
     let of = |flow: &Flow, received: Time| {
