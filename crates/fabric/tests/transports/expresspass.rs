@@ -9,7 +9,7 @@ use flowloom_core::{
 use flowloom_fabric::{Observer, PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::expresspass::{Config, ExpressPass, Feedback, Header};
 
-use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, setup, shapes, watch};
+use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, poisson, setup, shapes, watch};
 use crate::common::tandem::{Tandem, sizes_on_wire};
 use crate::common::watch::Log;
 
@@ -241,26 +241,33 @@ fn share_a_link(config: &Config, hosts: u32, ms: u64) {
     assert!(credit_drops(&report) > 0, "{what}");
 }
 
-/// The round trips until a second flow gets 80 % of its fair share, of one.
-fn round_trips_to_a_fair_share(config: &Config) -> u64 {
+/// The round trips until a second flow gets 80 % of its fair share, of one; at most 100.
+fn round_trips_to_a_fair_share(config: &Config, seed: u64) -> u64 {
     let network = topology::dumbbell(2, gbps(10), gbps(10), us(16), STORE);
     let rtt = network.rtt(NodeId(0), NodeId(2), &WIRE);
     let start = 200;
     let flows = vec![flow(0, 0, 2, 1 << 30, Time::ZERO), flow(1, 1, 3, 1 << 30, Time::ZERO + rtt * start)];
-    let setup = SimSetup { time_limit: Time::ZERO + rtt * (start + 100), ..wired(network.clone()) };
+    let setup = SimSetup { time_limit: Time::ZERO + rtt * (start + 100), seed, ..wired(network.clone()) };
     let (report, shares) = run(config, setup, flows, Shares::new(middle(&network), rtt));
     assert_eq!(data_drops(&report), 0);
     let fair = goodput() / 8.0 * rtt.as_secs_f64() / 2.0;
     // The first interval is that of the request and of the first credit.
     let reached = (1..100).find(|round| shares.of(start + round, 1) >= 0.8 * fair);
-    reached.expect("it gets there")
+    reached.unwrap_or(100)
 }
 
-/// With a weight and an initial rate of 1/2, a few round trips of 100 us; with 1/16, more.
+/// With a weight and an initial rate of 1/2, the median of 15 runs is the paper's 2 to 5 round trips in the released form, and twice that in the
+/// paper's; with 1/16, they are more. In single runs, chance decides.
 #[test]
 fn a_new_flow_gets_its_share_in_a_few_round_trips() {
-    let found = [0.5, 1.0 / 16.0].map(|w| round_trips_to_a_fair_share(&Config { alpha: w, w_init: w, ..Config::default() }));
-    assert!((1..=10).contains(&found[0]) && (11..=60).contains(&found[1]), "{found:?}");
+    for (feedback, expected) in [(Feedback::Released, [2..=5, 15..=25]), (Feedback::Paper, [6..=15, 25..=60])] {
+        for (w, expected) in [0.5, 1.0 / 16.0].into_iter().zip(expected) {
+            let config = Config { feedback, alpha: w, w_init: w, ..Config::default() };
+            let mut found: Vec<u64> = (1..=15).map(|seed| round_trips_to_a_fair_share(&config, seed)).collect();
+            found.sort_unstable();
+            assert!(expected.contains(&found[7]), "{feedback:?}, {w}: {found:?}");
+        }
+    }
 }
 
 /// Flows of 50 packets to one host, and a thousand of one and of three. No data is dropped, and the link to the host is busy all the time but for a
@@ -287,7 +294,7 @@ fn an_incast_takes_the_time_of_its_packets() {
 fn a_loaded_fabric_loses_no_data() {
     for (config, seed) in both_forms().iter().zip(1..) {
         let network = topology::fat_tree(4, gbps(10), Duration::from_ns(500), CUT);
-        let flows = crate::survival::poisson(&network, 0.6, 3000, seed);
+        let flows = poisson(&network, 0.6, 3000, seed);
         let memory = Memory::PerPort(Bytes::new(50 * 1538));
         let (report, ()) = run(config, SimSetup { memory, ..wired(network) }, flows, ());
         assert_eq!(data_drops(&report), 0);

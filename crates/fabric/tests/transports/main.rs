@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod d3;
+mod deadlines;
 mod equals;
 mod expresspass;
 mod fastpass;

@@ -185,14 +185,14 @@ fn use_of_a_fat_tree(wire: WireProfile, routing: Routing, packets: u64) -> f64 {
     report.records.iter().map(|record| share(record.received)).sum::<f64>() / f64::from(hosts)
 }
 
-/// 128 hosts send 2 MB each, or 400 kB in small packets. With every path used in turn, they get nine tenths of the links, and more than if
-/// switches choose at random.
+/// 128 hosts send 4 MB each, or 1.2 MB in small packets. With every path used in turn, they get the share of the links that the paper has,
+/// 92 % or more, and more than if switches choose at random.
 #[test]
 fn a_permutation_uses_a_fat_tree() {
-    for (wire, packets) in [(WireProfile::JUMBO_9000, 220), (WireProfile::IP_1500, 300)] {
+    for (wire, packets) in [(WireProfile::JUMBO_9000, 440), (WireProfile::IP_1500, 800)] {
         let [labelled, random] =
             [Routing::SprayLabelled, Routing::SprayRandom].map(|routing| use_of_a_fat_tree(wire, routing, packets));
-        assert!(labelled > 0.9 && labelled > random + 0.04, "{}: {labelled} with labels, {random} at random", wire.name);
+        assert!(labelled > 0.92 && labelled > random + 0.04, "{}: {labelled} with labels, {random} at random", wire.name);
     }
 }
 
