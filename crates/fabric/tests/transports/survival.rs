@@ -1,6 +1,6 @@
 //! With every kind of fault, every flow completes and no byte is delivered twice.
 
-use flowloom_core::{Bytes, Duration, Flow, Memory, Network, Time, Transport, WireProfile, topology};
+use flowloom_core::{Bytes, Duration, Flow, Memory, Time, Transport, WireProfile, topology};
 use flowloom_fabric::{Fault, Routing, SimSetup};
 use flowloom_transports::d3::{self, D3};
 use flowloom_transports::disciplines::EcnConfig;
