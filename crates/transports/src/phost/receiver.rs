@@ -315,7 +315,11 @@ impl Receiver {
     /// When a token may be due next.
     pub fn next_timeout(&self) -> Option<Time> {
         let slot = self.next_token.max(self.hold_until);
-        if self.ready.iter().any(|heap| !heap.is_empty()) {
+        let is_ready = match self.ready.as_slice() {
+            [only] => !only.is_empty(),
+            all => all.iter().any(|heap| !heap.is_empty()),
+        };
+        if is_ready {
             return Some(slot);
         }
         self.paused.peek().map(|(until, _)| until.max(slot))

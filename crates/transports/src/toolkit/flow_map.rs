@@ -55,11 +55,18 @@ impl FlowMap {
     /// The number that the flow maps to.
     #[inline]
     pub fn get(&self, flow: FlowId) -> Option<u32> {
-        if self.places.is_empty() {
-            return None;
+        let mask = self.places.len().wrapping_sub(1);
+        let mut at = self.home(flow.0);
+        // There are no places before the first flow comes.
+        while let Some((key, slot)) = self.places.get(at)
+            && *slot != EMPTY
+        {
+            if *key == flow.0 {
+                return Some(*slot);
+            }
+            at = (at + 1) & mask;
         }
-        let (_, slot) = self.places[self.find(flow.0)];
-        (slot != EMPTY).then_some(slot)
+        None
     }
 
     /// Maps the flow to `slot` and returns what it was mapped to before.
