@@ -1,21 +1,28 @@
 //! Whatever the parameters are within their ranges, a scenario ends: in a whole result, in an error before it runs, or in a diagnosis.
 //!
-//! Transports' parameters are drawn from their schemas, mostly from the ends of the ranges. Nothing limits the runs from outside.
+//! Transports' parameters, and those of flow control, are drawn from their schemas, mostly from the ends of the ranges. Nothing limits the
+//! runs from outside.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use flowloom_core::{Bytes, Duration};
-use flowloom_lab::spec::Scenario;
+use flowloom_lab::spec::{Scenario, schema};
 use flowloom_lab::{RunError, run};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::Value;
 
-const SEED: u64 = 20_261_122;
+const SEED: u64 = 20_261_124;
 /// For each transport.
 const SCENARIOS: usize = 60;
 /// Far more steps than any run here takes: a run with more would never end.
 const STEPS_MOST: u64 = 2_000;
+/// What some of the scenarios that run to their end must have.
+const FEATURES: [&str; 8] =
+    ["spray_labelled", "fabric.pfc", "coflow_trace", "coflow_synthetic", "node_down", "pause_storm", "three_tier", "fat_tree"];
+/// Four racks; a coflow of one flow, and one of four flows.
+const COFLOWS: &str = "4 2\n1 0 1 0 1 1:0.02\n2 1 2 0 1 2 2:0.04 3:0.001\n";
 
 struct Random(Xoshiro256PlusPlus);
 
@@ -96,63 +103,93 @@ impl Random {
             "{ kind = \"single_switch\", hosts = 3 }",
             "{ kind = \"dumbbell\", hosts_per_side = 2 }",
             "{ kind = \"leaf_spine\", racks = 2, hosts_per_rack = 2, spines = 2 }",
+            "{ kind = \"three_tier\", racks = 2, hosts_per_rack = 2 }",
+            "{ kind = \"fat_tree\" }",
         ]);
         overrides.push(format!("topology={topology}"));
+        if self.below(2) == 0 {
+            let routing = self.one_of(&[
+                "spray_random",
+                "spray_labelled",
+                "spray_labelled",
+                "spray_round_robin",
+                "ecmp",
+                "ecmp_symmetric",
+            ]);
+            overrides.push(format!("fabric.routing={routing}"));
+        }
         if self.below(3) > 0 {
             let buffer = self.one_of(&["1538B", "3kB", "36kB", "36kB", "200kB"]);
             overrides.push(format!("fabric.buffer={buffer}"));
             return;
         }
         let rates = ["8b/s", "1kb/s", "1Mb/s", "1Gb/s", "10Gb/s", "10Gb/s", "10Gb/s", "400Gb/s", "1000Tb/s"];
-        overrides.push(format!("topology.host_rate={}", self.one_of(&rates)));
+        let rate_of = if topology.contains("fat_tree") { "rate" } else { "host_rate" };
+        overrides.push(format!("topology.{rate_of}={}", self.one_of(&rates)));
         let delays = ["0s", "1ps", "200ns", "200ns", "200ns", "10us", "1ms", "1s", "1000s", "1000000s"];
         overrides.push(format!("topology.delay={}", self.one_of(&delays)));
         let buffers = ["1.5kB", "1538B", "3kB", "36kB", "36kB", "200kB", "1GB", "2147483647B"];
         overrides.push(format!("fabric.buffer={}", self.one_of(&buffers)));
         let wire = self.one_of(&["ip_1500", "ip_1500", "ethernet_1538", "ns2_1000"]);
         overrides.push(format!("fabric.wire={wire}"));
-        let routing = self.one_of(&["spray_random", "spray_round_robin", "ecmp", "ecmp_symmetric"]);
-        overrides.push(format!("fabric.routing={routing}"));
         overrides.push(format!("fabric.switching={}", self.one_of(&["cut_through", "store_and_forward"])));
     }
 
-    fn faults(&mut self, overrides: &mut Vec<String>) {
+    /// Priority flow control, with its defaults or with any parameters, in memory that often suffices.
+    fn flow_control(&mut self, schema: &Value, overrides: &mut Vec<String>) {
+        overrides.push("fabric.pfc={}".to_owned());
+        overrides.push(format!("fabric.buffer={}", self.one_of(&["36kB", "200kB"])));
+        let share = *self.one_of(&[&0.0, &0.4]);
+        self.parameters("fabric.pfc", schema, share, overrides);
+    }
+
+    fn faults(&mut self, pauses: bool, overrides: &mut Vec<String>) {
         let probability = self.one_of(&["0.01", "0.3", "0.9", "0.999", "1.0"]);
-        let (kind, more) = match self.below(12) {
+        let (kind, more) = match self.below(14) {
+            _ if pauses && self.below(3) == 0 => return self.outage(pauses, overrides),
             0 | 1 => ("loss", String::new()),
             2 => ("corrupt", String::new()),
             3 => ("duplicate", String::new()),
             4 => ("reorder", format!(", delay = \"{}\"", self.one_of(&["1ps", "10us", "1s", "1000000s"]))),
-            5 => {
-                let (from, to) = (self.one_of(&["0s", "1ns", "10us"]), self.one_of(&["1us", "100us", "1s", "3s"]));
-                overrides
-                    .push(format!("fault=[{{ kind = \"link_down\", where = \"all\", from = \"{from}\", to = \"{to}\" }}]"));
-                return;
-            }
+            5..=8 => return self.outage(pauses, overrides),
             _ => return,
         };
         overrides.push(format!("fault=[{{ kind = \"{kind}\", where = \"all\", probability = {probability}{more} }}]"));
     }
 
-    fn workload(&mut self, overrides: &mut Vec<String>) {
+    /// A node or all links that are down for a while, or a storm of pauses.
+    fn outage(&mut self, pauses: bool, overrides: &mut Vec<String>) {
+        let (from, to) = (self.one_of(&["0s", "1ns", "10us"]), self.one_of(&["1us", "100us", "1s", "3s"]));
+        let node = self.one_of(&["h0", "h1", "h2", "arbiter"]);
+        // The peers of a host that was down may go on for as long as flows are to come: too long if the next one is far.
+        let lasting = |text: &String| ["1000s", "100000s", "1e-9"].iter().any(|gap| text.contains(gap));
+        let what = match self.below(4) {
+            _ if pauses => "kind = \"pause_storm\", node = \"h1\"".to_owned(),
+            kind if kind == 0 || overrides.iter().any(lasting) => "kind = \"link_down\", where = \"all\"".to_owned(),
+            _ => format!("kind = \"node_down\", node = \"{node}\""),
+        };
+        overrides.push(format!("fault=[{{ {what}, from = \"{from}\", to = \"{to}\" }}]"));
+    }
+
+    fn workload(&mut self, trace: &str, overrides: &mut Vec<String>) {
         let size = self.one_of(&["1B", "1460B", "1461B", "20kB", "20kB", "60kB"]);
-        let workload = match self.below(4) {
-            0 => format!("{{ kind = \"burst\", flows = {}, sizes = {{ fixed = \"{size}\" }} }}", 1 + self.below(6)),
-            1 => format!(
-                "{{ kind = \"poisson\", flows = 5, load = {}, sizes = {{ fixed = \"{size}\" }} }}",
-                self.one_of(&["1e-9", "0.01", "0.9"])
-            ),
-            2 => format!(
+        let load = self.one_of(&["1e-9", "0.01", "0.9"]);
+        let workload = match self.below(10) {
+            0 | 1 => format!("{{ kind = \"burst\", flows = {}, sizes = {{ fixed = \"{size}\" }} }}", 1 + self.below(6)),
+            2 | 3 => format!("{{ kind = \"poisson\", flows = 5, load = {load}, sizes = {{ fixed = \"{size}\" }} }}"),
+            4 | 5 => format!(
                 "{{ kind = \"closed_loop\", from = [0, 1], to = 2, loops = 2, requests = 2, think = \"{}\", sizes = {{ fixed = \"{size}\" }} }}",
                 self.one_of(&["1ps", "1us", "1000s"])
             ),
+            6 => format!("{{ kind = \"coflow_trace\", file = \"{trace}\" }}"),
+            7 => format!("{{ kind = \"coflow_synthetic\", coflows = 1, load = {load}, size_divisor = 1e6 }}"),
             _ => format!(
                 "{{ kind = \"incast\", senders = 2, requests = 2, bytes = \"40kB\", period = \"{}\" }}",
                 self.one_of(&["1us", "1ms", "100000s"])
             ),
         };
         overrides.push(format!("workload={workload}"));
-        if self.below(4) == 0 && !workload.contains("closed_loop") {
+        if self.below(4) == 0 && !workload.contains("closed_loop") && !workload.contains("coflow") {
             let mean = self.one_of(&["1ps", "1ms", "1000s", "1000000s"]);
             let floor = self.one_of(&["0", "1.25", "1e6"]);
             overrides.push(format!("workload.deadline={{ kind = \"exponential\", mean = \"{mean}\", floor = {floor} }}"));
@@ -174,25 +211,43 @@ fn every_scenario_ends() {
     let catalogue = flowloom_lab::catalogue();
     let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(SEED));
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let schema = schema();
+    let flow_control = &schema["properties"]["fabric"]["properties"]["pfc"];
+    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("any_parameters.txt");
+    std::fs::write(&trace, COFLOWS).unwrap();
+    let trace = trace.display().to_string();
     for transport in catalogue["transports"].as_array().expect("a list") {
         let name = transport["name"].as_str().expect("a name");
+        let over_pfc = [format!("transport.name={name}"), "fabric.pfc={}".to_owned()];
+        let pausable = Scenario::load(SCENARIO, "scenario.toml", &over_pfc).is_ok_and(|scenario| scenario.validate().is_ok());
         let mut ended = 0;
         for number in 0..SCENARIOS {
             let mut overrides = vec![format!("transport.name={name}")];
             random.network(&mut overrides);
-            random.workload(&mut overrides);
-            random.faults(&mut overrides);
+            let pauses = pausable && random.below(3) == 0;
+            if pauses {
+                random.flow_control(flow_control, &mut overrides);
+            }
+            random.workload(&trace, &mut overrides);
+            // A coflow may have thousands of flows: too many for links that lose nearly everything.
+            if !overrides.iter().any(|text| text.contains("coflow_synthetic")) {
+                random.faults(pauses, &mut overrides);
+            }
             let share = [0.0, 0.03, 0.06, 0.1, 0.2, 1.0][number % 6];
             random.parameters(&format!("transport.{name}"), &transport["schema"], share, &mut overrides);
             let outcome = outcome(&overrides);
-            ended += usize::from(outcome == "ended");
             *counts.entry(outcome).or_default() += 1;
+            if outcome == "ended" {
+                ended += 1;
+                let has = |feature: &&str| overrides.iter().any(|text| text.contains(feature));
+                FEATURES.into_iter().filter(has).for_each(|feature| *counts.entry(feature).or_default() += 1);
+            }
         }
         assert!(ended >= SCENARIOS / 8, "{name}: {ended} scenarios ran to their end");
     }
     println!("seed {SEED}: {counts:?}");
-    for kind in ["ended", "stopped without progress", "refused"] {
-        assert!(counts.get(kind).is_some_and(|count| *count >= 20), "{kind}: {counts:?}");
+    for (kinds, least) in [(&["ended", "stopped without progress", "refused"][..], 20), (&FEATURES, 10)] {
+        assert!(kinds.iter().all(|kind| counts.get(kind).is_some_and(|count| *count >= least)), "{counts:?}");
     }
 }
 
@@ -222,8 +277,13 @@ fn outcome(overrides: &[String]) -> &'static str {
         Err(RunError::Failed(message)) => {
             let stall = message.contains("\n  open: flow ") && message.contains("\n  likely: ");
             let forgotten = message.starts_with("conservation violated: flow ") && message.contains("(time_wait)");
-            assert!(stall || forgotten, "{message}\n{}", what());
-            if stall { "stopped without progress" } else { "stopped after a flow was forgotten" }
+            let many = message.contains(" packets are on their way at once, the most there can be; ");
+            assert!(stall || forgotten || many, "{message}\n{}", what());
+            match (stall, forgotten) {
+                (true, _) => "stopped without progress",
+                (_, true) => "stopped after a flow was forgotten",
+                _ => "stopped with too many packets",
+            }
         }
         Err(RunError::Stopped) => panic!("no end:\n{}", what()),
     }
