@@ -104,7 +104,7 @@ def instructions() -> None:
     if not shutil.which("valgrind"):
         print("Instructions: left out, since valgrind is not installed (apt-get install valgrind)\n")
         return
-    print(f"Instructions: the same, {INSTRUCTION_FLOWS} flows, counted by callgrind (20 minutes)", flush=True)
+    print(f"Instructions: the same, {INSTRUCTION_FLOWS} flows, counted by callgrind (minutes)", flush=True)
     rows = [("scenario", "transport", "packet-hops", "instructions per packet-hop")]
     for case in CASES:
         with tempfile.NamedTemporaryFile(suffix=".callgrind") as counts:
