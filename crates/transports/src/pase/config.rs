@@ -109,8 +109,7 @@ pub struct Config {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub expiry_periods: f64,
     /// A flow whose arbitrator has not answered for this many periods continues without it, as a self-adjusting flow in the second queue.
-    /// An answer that took as long is not used. A period is the longest round trip, and half a period is for queues. Old shares are
-    /// worse than none: with 3 periods, messages that are up to 1 ms late slow flows more than dead arbitrators do.
+    /// An answer that took as long is not used. A period is the longest round trip, and half a period is for queues.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub answer_timeout_periods: f64,
     /// The time from a request's arrival at a switch's arbitrator to its answer (A15).

@@ -17,10 +17,12 @@ use crate::toolkit::{Framing, Reassembly};
 struct Known {
     /// The arbitrator above the host, once it was looked up.
     parent: Option<Option<NodeId>>,
-    /// When the flow may ask it again.
-    next: Time,
     /// Whether it knows the flow.
     asked: bool,
+    /// When it was last asked.
+    last_ask: Option<Time>,
+    /// When it was asked first since its last answer.
+    waiting: Option<Time>,
     /// Its last answer, and when it was asked for that. Answers may overtake each other.
     upper: Option<(Time, Share)>,
 }
@@ -147,34 +149,40 @@ impl Receiver {
         let known = downlink.state_at(place);
         let parent = *known.parent.get_or_insert_with(|| if *end_to_end { course.parent(paths, *node) } else { None });
         let Some(parent) = parent else { return here };
-        if now >= known.next {
-            known.next = now + spans.period;
+        if known.last_ask.is_none_or(|last| now - last >= spans.period) {
+            known.last_ask = Some(now);
             let stamp = Stamp::new(now, spans.period);
             if here.queue < *pruning_depth {
                 known.asked = true;
+                known.waiting.get_or_insert(now);
                 out.packets.push_back(messages.ask(course, parent, stamp, request.into(), Share::FREE));
             } else {
-                known.upper = None;
+                (known.waiting, known.upper) = (None, None);
                 if std::mem::take(&mut known.asked) {
                     out.packets.push_back(messages.leave(course, parent, stamp));
                 }
             }
         }
+        // The last answer counts until the next one comes. A flow in a low queue sends one packet per round trip, and so asks that seldom:
+        // if its answers were used for a limited time, most of its packets would find none, and it would be told that the path is free.
+        let silent = known.waiting.is_some_and(|since| now - since >= spans.answer_timeout);
         match known.upper {
-            Some((at, share)) if now - at < spans.answer_timeout => here.and(share),
+            Some((_, share)) if !silent => here.and(share),
             _ => here,
         }
     }
 
     /// An arbitrator has answered for the destination's half of a flow's path.
     pub fn handle_share(&mut self, now: Time, from: NodeId, flow: FlowId, stamp: Stamp, share: Share) {
-        let asked = stamp.time(now, self.spans.period);
         if let Some(known) = self.downlink.state(flow)
-            && known.asked
+            && let (true, Some(last)) = (known.asked, known.last_ask)
             && known.parent == Some(Some(from))
-            && known.upper.is_none_or(|(last, _)| last <= asked)
         {
-            known.upper = Some((asked, share));
+            let asked = stamp.time(last, self.spans.period);
+            if now - asked < self.spans.answer_timeout && known.upper.is_none_or(|(before, _)| before <= asked) {
+                known.waiting = None;
+                known.upper = Some((asked, share));
+            }
         }
     }
 

@@ -134,7 +134,7 @@ impl Sender {
         }
         // An answer that took too long is useless: it describes flows that are over by now. Flows that followed such answers were slower than
         // without arbitration.
-        let asked = stamp.time(now, self.spans.period);
+        let asked = stamp.time(state.last_ask, self.spans.period);
         if asked < state.answered || now - asked >= self.spans.answer_timeout {
             return;
         }
@@ -208,6 +208,7 @@ impl Sender {
         if !matches!(state.asked, Asked::Waiting(_)) {
             state.asked = Asked::Waiting(now);
         }
+        state.last_ask = now;
         let asking = state.request(now, self.config.demand, [Some(here), state.beyond]).into();
         // The host combines the answer with its own share, which may be more recent by then.
         out.packets.push_back(self.messages.ask(course, parent, stamp, asking, Share::FREE));

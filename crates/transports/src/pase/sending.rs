@@ -80,6 +80,8 @@ pub(super) struct Sending {
     /// When it last told its destination what it asks for.
     pub spoke: Time,
     pub asked: Asked,
+    /// When it sent the last request.
+    pub last_ask: Time,
     /// When the last request was sent that was answered. Answers may overtake each other.
     pub answered: Time,
     /// The share on the uplink of the host.
@@ -143,6 +145,7 @@ impl Sending {
             started: false,
             spoke: now,
             asked: if fixed.parent.is_some() { Asked::Pruned } else { Asked::Nobody },
+            last_ask: now,
             answered: Time::ZERO,
             here: None,
             upper: None,

@@ -20,10 +20,10 @@ impl Stamp {
         (self.0.wrapping_sub(other.0) as i8) < 0
     }
 
-    /// When its period began, by the clock that it is from, if that is less than 256 periods ago.
-    pub fn time(self, now: Time, period: Duration) -> Time {
-        let present = number(now, period);
-        Time::ZERO + period * present.saturating_sub(u64::from((present as u8).wrapping_sub(self.0)))
+    /// When a node sent it that sends one message per period, the last one at `last`; if that is less than 256 periods before.
+    pub fn time(self, last: Time, period: Duration) -> Time {
+        let behind = (number(last, period) as u8).wrapping_sub(self.0);
+        Time::from_ps(last.as_ps().saturating_sub((period * u64::from(behind)).as_ps()))
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(Stamp::new(at(256) + PERIOD / 2, PERIOD), Stamp(0));
         assert!(stamp(255).precedes(stamp(256)) && !stamp(256).precedes(stamp(255)) && !stamp(7).precedes(stamp(7)));
         for ago in [0, 1, 100, 255] {
-            assert_eq!(stamp(1000 - ago).time(at(1000) + PERIOD / 2, PERIOD), at(1000 - ago));
+            assert_eq!(stamp(1000 - ago).time(at(1000) + PERIOD / 2, PERIOD), at(1000 - ago) + PERIOD / 2);
         }
         assert_eq!(Stamp(9).time(at(3), PERIOD), Time::ZERO, "a stamp from the future of a clock that has just started");
     }

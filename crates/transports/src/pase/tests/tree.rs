@@ -132,6 +132,31 @@ fn a_flow_whose_arbitrators_fall_silent_goes_on_and_returns_when_they_do() {
     assert!(pair.flow(flow).fct() < Duration::from_us(8_000 + 200 + 1_000), "{}", pair.flow(flow).fct());
 }
 
+/// The two flows share only the link from the aggregation switch to the rack of their destinations, which are different hosts. The second flow
+/// has more bytes, so the switch puts it into the second queue. There it sends about one packet per round trip, and its destination asks as seldom.
+/// Once the first answer has come, every acknowledgement says so until the first flow is over.
+#[test]
+fn a_flow_that_sends_one_packet_per_round_trip_knows_the_destinations_half() {
+    let gbps = Rate::from_gbps;
+    let network = topology::three_tier(4, 2, 2, gbps(1), gbps(1), gbps(1), Duration::from_us(25), Switching::StoreAndForward);
+    for delegation in [true, false] {
+        let config = Config { delegation, ..Config::default() };
+        let mut pair = Pair::<Pase>::new(&config, PairSetup { network: Some(network.clone()), ..setup() });
+        let first = pair.open(0, 6, 960_000);
+        let second = pair.open(4, 7, 1_920_000);
+        pair.run_to_end(FOREVER);
+        let while_first_lasts = us(1_000)..us(7_500);
+        assert!(pair.flow(first).fct() > while_first_lasts.end - Time::ZERO);
+        let told: Vec<u8> = pair
+            .sent()
+            .iter()
+            .filter(|sent| sent.packet.flow == second && while_first_lasts.contains(&sent.at))
+            .filter_map(|sent| if let Header::Ack { queue, .. } = sent.packet.header { Some(queue) } else { None })
+            .collect();
+        assert!(told.len() > 10 && told.iter().all(|queue| *queue == 1), "{told:?}");
+    }
+}
+
 /// The sender's rules: a period after the other, one request per half of the path, and nothing but the destination's refresh while data flows.
 #[test]
 fn a_flow_asks_once_per_period_and_half() {
