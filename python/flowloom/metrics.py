@@ -249,6 +249,7 @@ METRICS = {
     "queueing_us_mean": Metric(
         "Mean queueing (µs)", "The mean time that a packet waits in all queues on its path, by Little's law."
     ),
+    "queue_peak_bytes": Metric("Peak queue (B)", "The most bytes ever queued at one port of a switch.", "d"),
     "queue": Metric(
         "Queues by hop",
         'mean_bytes, peak_bytes and wait_us_mean of the ports of each kind of hop: `queue["leaf-host"].peak_bytes`.',

@@ -137,6 +137,7 @@ def summarise(spec, flows):
         "timeouts": 0,
         "second_timeouts": 0,
         "queueing_us_mean": 0.5,
+        "queue_peak_bytes": 0,
         "queue": {"host-leaf": {"mean_bytes": 100.0, "peak_bytes": 3000, "wait_us_mean": 0.5}},
         "sent_by_class": [1000 * n, 0, 0, 0, 0, 0, 0, 0],
         "packet_hops": 1000 * n,

@@ -86,8 +86,9 @@ def print_figure(figure: Figure) -> None:
     for axis in figure.axes:
         typer.echo(f"  {axis.name} ({axis.key or 'set by rules'}): {', '.join(axis.labels)}")
     for tune in figure.tunes:
+        where = f" for {toml.value(tune.when)}" if tune.when else ""
         once = f" once at {toml.value(tune.at)}" if tune.at else ""
-        typer.echo(f"  tuned{once} to minimise {tune.minimise}: {', '.join(tune.keys)}")
+        typer.echo(f"  tuned{where}{once} to minimise {tune.minimise}: {', '.join(tune.keys)}")
     for name, scale in figure.scales.items():
         more = f" (up to {scale.seeds_max} while a claim is undecided)" if scale.seeds_max > scale.seeds else ""
         typer.echo(f"  scale {name}: {len(points(figure.axes))} points, {scale.seeds} seed(s){more}")

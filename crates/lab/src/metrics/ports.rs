@@ -96,6 +96,13 @@ impl<'a> Hops<'a> {
         wait_us(self.all(), entered.map(|(_, port)| port.packets()).sum())
     }
 
+    /// The most bytes ever queued at one port of a switch.
+    pub(super) fn queue_peak_bytes(&self) -> u64 {
+        let network = &self.report.network;
+        let of_switches = network.links().iter().zip(&self.report.ports).filter(|(link, _)| network.node(link.from).level > 0);
+        of_switches.map(|(_, port)| port.peak_bytes).max().unwrap_or(0)
+    }
+
     pub(super) fn queues(&self, span: Duration) -> BTreeMap<String, HopQueue> {
         self.each(|ports| {
             let counters = || ports.iter().map(|(_, port)| *port);

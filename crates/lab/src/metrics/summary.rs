@@ -190,6 +190,8 @@ pub struct Summary {
     pub trims: u64,
     /// How long a packet waits in queues on its whole path, in microseconds.
     pub queueing_us_mean: Option<f64>,
+    /// The most bytes ever queued at one port of a switch.
+    pub queue_peak_bytes: u64,
     /// The queues of each kind of hop.
     pub queue: BTreeMap<String, HopQueue>,
     /// The utilisation of each kind of hop's links.
@@ -264,6 +266,7 @@ impl Summary {
             marks: hops.marks(),
             trims: hops.trims(),
             queueing_us_mean: hops.queueing_us_mean(),
+            queue_peak_bytes: hops.queue_peak_bytes(),
             queue: hops.queues(span),
             utilisation: hops.utilisation(span),
             retransmissions: total(&all, |row| row.retransmissions),

@@ -212,6 +212,7 @@ fn ports_by_hand() {
     assert_eq!(summary.sent_by_class, [65, 0, 0, 0, 0, 0, 0, 10]);
     // 120 us of waiting for 50 packets that left a host.
     assert_eq!(summary.queueing_us_mean, Some(2.4));
+    assert_eq!(summary.queue_peak_bytes, 36_000);
     // Over 100 us and four ports: 40000 / 400 and 1200000 / 400 B. Waits 20 / 50 and 100 / 25 us.
     let queue =
         |mean_bytes, peak_bytes, wait_us| HopQueue { mean_bytes: Some(mean_bytes), peak_bytes, wait_us_mean: Some(wait_us) };
