@@ -383,3 +383,13 @@ def test_a_table_has_the_best_row_on_top_and_the_best_of_each_column_in_bold():
     tables.draw(spot, rows, ["a", "b"])
     cells = {text.get_text(): text.get_fontweight() for text in spot.texts}
     assert cells == {"2.00": "bold", "3.00": "normal", "8.00": "normal", "1.00": "bold", "none": "normal"}
+
+
+def test_a_table_ranks_zeros_first_and_shortens_small_numbers():
+    rows = [tables.Row("some", [0.0123, 2.0]), tables.Row("zero", [0.0, 0.0]), tables.Row("few", [0.0, 0.00013])]
+    assert [row.label for row in tables.ranked(rows)] == ["zero", "few", "some"]
+    spot = style.canvas(6, 3).subplots()
+    tables.draw(spot, rows, ["a", "b"])
+    assert [(text.get_text(), text.get_fontweight()) for text in spot.texts] == [
+        ("0", "bold"), ("0", "bold"), ("0", "bold"), ("0.0001", "normal"), ("0.01", "normal"), ("2.00", "normal"),
+    ]  # fmt: skip

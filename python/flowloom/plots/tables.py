@@ -26,11 +26,15 @@ class Row(NamedTuple):
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows in the order of the geometric means of their values. Rows with a missing value come last."""
+    """Return the rows in the order of the geometric means of their values, or of the arithmetic means if a value is 0.
+
+    Rows with a missing value come last.
+    """
+    mean = statistics.fmean if any(value == 0 for row in rows for value in row.values) else statistics.geometric_mean
 
     def key(row: Row) -> tuple[bool, float]:
-        there = [value for value in row.values if value > 0]
-        return len(there) < len(row.values), statistics.geometric_mean(there) if there else math.inf
+        there = [value for value in row.values if not math.isnan(value)]
+        return len(there) < len(row.values), mean(there) if there else math.inf
 
     return sorted(rows, key=key)
 
@@ -47,16 +51,19 @@ def draw(spot: Axes, rows: Sequence[Row], columns: Sequence[str]) -> None:
 
     rows = ranked(rows)
     shades = mpl.colormaps["YlOrBr"]
-    best = [min((row.values[at] for row in rows if row.values[at] > 0), default=math.nan) for at in range(len(columns))]
+    columns_of = [[row.values[at] for row in rows if not math.isnan(row.values[at])] for at in range(len(columns))]
+    best = [min(values, default=math.nan) for values in columns_of]
+    least = [min((value for value in values if value > 0), default=math.nan) for values in columns_of]
     for down, row in enumerate(rows):
         for across, value in enumerate(row.values):
-            depth = min(math.log(value / best[across]) / math.log(WORST), 1.0) if value > 0 else 0.0
-            face = shades(0.05 + 0.8 * depth) if value > 0 else "#EEEEEE"
+            # A column whose best is 0 has its first shade at the least number above 0.
+            depth = min(math.log(value / least[across]) / math.log(WORST), 1.0) if value > 0 else 0.0
+            face = "#EEEEEE" if math.isnan(value) else shades(0.05 + 0.8 * depth)
             place = (across - 0.5, down - 0.5)
             spot.add_patch(mpl.patches.Rectangle(place, 1, 1, facecolor=face, edgecolor="white", linewidth=2))
-            text = significant(value, 3) if value > 0 else "none"
+            text = "none" if math.isnan(value) else _text(value)
             # Numbers that read alike look alike.
-            weight = "bold" if text == significant(best[across], 3) else "normal"
+            weight = "bold" if text == _text(best[across]) else "normal"
             ink = "white" if depth > 0.65 else "black"
             spot.text(across, down, text, ha="center", va="center", fontsize=13, color=ink, fontweight=weight)
             if row.half_widths and (half_width := row.half_widths[across]):
@@ -70,3 +77,8 @@ def draw(spot: Axes, rows: Sequence[Row], columns: Sequence[str]) -> None:
     spot.grid(visible=False)
     for side in spot.spines.values():
         side.set_visible(False)
+
+
+def _text(value: float) -> str:
+    """Return a number that fits its cell."""
+    return significant(value, 3 if value >= 0.1 else 1)
