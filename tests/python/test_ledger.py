@@ -290,6 +290,11 @@ def test_the_worst_of_several_figures_counts(papers, verdicts, together):
     assert other[0]["stale"] == (None not in verdicts)
 
 
+def test_a_figure_without_claims_writes_no_ledger(papers):
+    ledger.record(reader.read(papers / "fig1.toml"), "quick", {}, {})
+    assert not (papers / "claims.json").exists()
+
+
 def test_a_figure_whose_claim_is_undecided_is_run_again_while_seeds_are_left(papers):
     figure = reader.read(papers / "fig1.toml")
     same = {"inputs": "i", "behaviour": "b"}

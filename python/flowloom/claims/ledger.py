@@ -65,6 +65,8 @@ def record(figure: Figure, scale: str, outcomes: Mapping[str, Mapping[str, Any]]
         outcomes: The results of `evaluate`, by claim.
         about: Facts about the runs: seeds, runs, seconds, commit, clean, date, and the digests if they could be computed.
     """
+    if not outcomes:
+        return
     path = figure.path.parent / _LEDGER
     # Figures of a paper may be run at the same time, and none may lose what another has found.
     with locked(path.with_name(f".{_LEDGER}.lock"), wait=True):
