@@ -129,6 +129,9 @@ pub struct Config {
     /// Whether a window that a mark has cut in the top queue stays cut for a round trip. If not, the next acknowledgement without a mark
     /// sets it to the reference rate again (Algorithm 2 as printed; A23).
     pub hold_cut: bool,
+    /// Whether the window doubles per round trip in the intermediate queues, until the first mark. If not, it grows by a packet per round trip
+    /// (Algorithm 2).
+    pub slow_start: bool,
     /// Packets that a self-adjusting flow may send before the first acknowledgement: a background flow, one without an answer, and any flow
     /// without `reference_rate`.
     #[schemars(range(min = 1, max = 65536))]
@@ -202,6 +205,7 @@ impl Default for Config {
             reference_rate: true,
             window_rtt: WindowRtt::Base,
             hold_cut: false,
+            slow_start: false,
             initial_window: 10,
             max_window: 65_536,
             gain: 1.0 / 16.0,

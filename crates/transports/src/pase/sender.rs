@@ -171,13 +171,18 @@ impl Sender {
             state.start(&self.config);
         }
         state.tick = next_tick(now, state, self.spans.period, self.config.rto_max);
-        state.unheard += 1;
+        let pruned = state.is_pruned(&self.config);
+        if !pruned {
+            state.unheard += 1;
+        }
         if quiet {
             let state = &mut self.flows[slot];
             state.spoke = now;
-            let Fixed { packets, flow, dst, .. } = state.fixed;
-            let header = Header::Refresh { packets, asking: state.asking(now, &self.config) };
-            out.packets.push_back(self.framing.control(flow, dst, header));
+            if !pruned {
+                let Fixed { packets, flow, dst, .. } = state.fixed;
+                let header = Header::Refresh { packets, asking: state.asking(now, &self.config) };
+                out.packets.push_back(self.framing.control(flow, dst, header));
+            }
             if self.probes_first(slot) && self.flows[slot].board.in_flight() == 0 {
                 self.probe(now, slot, out);
             }

@@ -73,7 +73,7 @@ pub(super) struct Sending {
     due: Time,
     /// When its period ends.
     pub tick: Time,
-    /// Periods since it heard from its destination or its arbitrators.
+    /// Periods in which it spoke to its destination or its arbitrators since it heard from them.
     pub unheard: u32,
     /// Whether it may send.
     pub started: bool,
@@ -130,7 +130,7 @@ impl Sending {
         Sending {
             fixed,
             board: Scoreboard::default(),
-            window: Window::new(config.max_window),
+            window: Window::new(config.max_window, config.slow_start),
             alpha: Alpha::new(config.initial_alpha),
             round_end: 0,
             cut_end: 0,
@@ -184,6 +184,13 @@ impl Sending {
     /// per period. When each of them asked once per period, requests took an eighth of the link with 40 flows, and all of it with 300.
     pub fn patience(&self, config: &Config) -> u64 {
         self.beyond.map(|share| share.queue).filter(|queue| *queue > config.lowest_class()).map_or(1, u64::from)
+    }
+
+    /// Whether the source's half of the path has pruned the flow. Then its destination need not be reminded of it either. When each flow that
+    /// waited reminded its destination once per period, 14,000 flows across a core of 10 Gb/s filled it with these messages, and no data passed.
+    pub fn is_pruned(&self, config: &Config) -> bool {
+        let half = self.here.unwrap_or(Share::FREE).and(self.upper.unwrap_or(Share::FREE));
+        !self.alone && half.queue >= config.pruning_depth
     }
 
     /// Packets that are still to be sent, or to be sent again.

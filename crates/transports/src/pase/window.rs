@@ -35,17 +35,19 @@ pub(super) enum Guide {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     packets: f64,
-    /// Slow start ends here; only for windows without a guide.
+    /// Slow start ends here.
     threshold: f64,
     /// Whether the flow was in an intermediate queue at the last acknowledgement: `isInterQueue`.
     is_intermediate: bool,
     most: f64,
+    /// Whether the window doubles per round trip in the intermediate queues at first.
+    slow_start: bool,
 }
 
 impl Window {
     /// The window of a flow that has not started.
-    pub fn new(most: u32) -> Window {
-        Window { packets: 1.0, threshold: f64::INFINITY, is_intermediate: false, most: f64::from(most) }
+    pub fn new(most: u32, slow_start: bool) -> Window {
+        Window { packets: 1.0, threshold: f64::INFINITY, is_intermediate: false, most: f64::from(most), slow_start }
     }
 
     /// Packets that may be in the network.
@@ -84,7 +86,10 @@ impl Window {
                 }
                 self.is_intermediate = false;
             }
-            Guide::Reference(Place::Intermediate, _) if self.is_intermediate => self.set(self.packets + 1.0 / self.packets),
+            Guide::Reference(Place::Intermediate, _) if self.is_intermediate => {
+                let doubles = self.slow_start && self.packets < self.threshold;
+                self.set(self.packets + if doubles { f64::from(packets) } else { 1.0 / self.packets });
+            }
             Guide::Reference(Place::Intermediate, _) => {
                 self.is_intermediate = true;
                 self.set(1.0);
@@ -136,7 +141,7 @@ mod tests {
     /// Algorithm 2 line by line: each step is an acknowledgement without a mark in a queue, or a cut, and the window after it.
     #[test]
     fn the_window_follows_algorithm_2() {
-        let mut window = Window::new(1000);
+        let mut window = Window::new(1000, false);
         window.start(TOP, 10);
         assert_eq!(window.packets, 40.0);
         let mut steps = |steps: &[(Option<Guide>, f64)]| {
@@ -161,12 +166,12 @@ mod tests {
     #[test]
     fn outside_the_top_queue_a_flow_starts_with_one_packet_and_without_a_guide_with_the_initial_window() {
         for (guide, expected) in [(MIDDLE, 1), (BOTTOM, 1), (TOP, 40), (Guide::Nothing, 10)] {
-            let mut window = Window::new(1000);
+            let mut window = Window::new(1000, false);
             window.start(guide, 10);
             assert_eq!(window.packets(), expected);
         }
         // The first acknowledgement in an intermediate queue sets one packet, though there was one before (A25).
-        let mut window = Window::new(1000);
+        let mut window = Window::new(1000, false);
         window.start(MIDDLE, 10);
         window.grow(MIDDLE, 1, false);
         window.grow(MIDDLE, 1, false);
@@ -175,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_held_cut_outlasts_acknowledgements_in_the_top_queue_only() {
-        let mut window = Window::new(1000);
+        let mut window = Window::new(1000, false);
         window.start(TOP, 10);
         window.cut(0.5);
         window.grow(TOP, 1, true);
@@ -187,7 +192,7 @@ mod tests {
     /// DCTCP: slow start to the first mark, then one packet per window.
     #[test]
     fn without_a_guide_the_window_is_dctcps() {
-        let mut window = Window::new(50);
+        let mut window = Window::new(50, false);
         window.start(Guide::Nothing, 10);
         window.grow(Guide::Nothing, 10, false);
         assert_eq!(window.packets, 20.0);
@@ -208,12 +213,12 @@ mod tests {
 
     #[test]
     fn a_flow_that_loses_its_guide_goes_on_from_its_window() {
-        let mut window = Window::new(1000);
+        let mut window = Window::new(1000, false);
         window.start(TOP, 10);
         window.lose_guide(10);
         window.grow(Guide::Nothing, 1, false);
         assert_eq!(window.packets, 40.0 + 1.0 / 40.0);
-        let mut window = Window::new(1000);
+        let mut window = Window::new(1000, false);
         window.start(BOTTOM, 10);
         window.lose_guide(10);
         assert_eq!(window.packets, 10.0);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::{FOREVER, data, us};
 use crate::pase::config::Spans;
-use crate::pase::{Arbitration, Config, Demand, Header, Pase};
+use crate::pase::{Arbitration, Config, Criterion, Demand, Header, Pase};
 
 const WIRE: WireProfile = WireProfile::NS2_1000;
 
@@ -155,6 +155,40 @@ fn a_flow_that_sends_one_packet_per_round_trip_knows_the_destinations_half() {
             .collect();
         assert!(told.len() > 10 && told.iter().all(|queue| *queue == 1), "{told:?}");
     }
+}
+
+/// Pruned flows do not speak. All flows have one source, whose uplink takes one flow at a time, and so passes on the first two. The last packets
+/// of a flow demand less than the uplink, so up to two more can come with it.
+#[test]
+fn flows_that_wait_at_their_source_send_their_destinations_no_messages() {
+    let config = Config { criterion: Criterion::Size, ..Config::default() }; // equal sizes: in the order of ids
+    let mut pair = Pair::<Pase>::new(&config, setup());
+    let flows: Vec<FlowId> = (0..20).map(|_| pair.open(0, 7, 96_000)).collect();
+    pair.run_to_end(FOREVER);
+    let ends: Vec<Time> = flows.iter().map(|flow| Time::ZERO + pair.flow(*flow).fct()).collect();
+    assert!(ends.is_sorted());
+    for sent in pair.sent().iter().filter(|sent| matches!(sent.packet.header, Header::Refresh { .. })) {
+        let before = flows.iter().zip(&ends).filter(|(flow, end)| **flow < sent.packet.flow && sent.at < **end).count();
+        assert!(before <= 3, "{before} flows are before flow {:?} at {}", sent.packet.flow, sent.at);
+    }
+}
+
+/// Flows of one packet, many at a time, want to cross a narrow core. If all of them told their destinations once per period what they ask for,
+/// these messages would take 3.6 times the core's rate.
+#[test]
+fn messages_of_waiting_flows_leave_the_core_to_data() {
+    let gbps = Rate::from_gbps;
+    let network = topology::three_tier(4, 10, 2, gbps(1), gbps(10), gbps(1), Duration::from_us(25), Switching::StoreAndForward);
+    let mut pair = Pair::<Pase>::new(&Config::default(), PairSetup { network: Some(network), ..setup() });
+    for _ in 0..4 {
+        for src in 0..20 {
+            for dst in 20..40 {
+                pair.open(src, dst, 960);
+            }
+        }
+    }
+    // The core needs 13 ms for 1600 packets. Those that overflow the last queue wait for their timeouts of 200 ms.
+    pair.run_to_end(Time::ZERO + Duration::from_ms(1_000));
 }
 
 /// The sender's rules: a period after the other, one request per half of the path, and nothing but the destination's refresh while data flows.
