@@ -48,12 +48,13 @@ struct Answer {
 }
 
 /// The most bytes of data that queue at each port, the packet that arrives included; [`Bytes::ZERO`] where no data passes. `None` where the waits
-/// of ports depend on each other in a cycle, or if credits do not take the path of their data back: then the argument gives no bound.
+/// of ports depend on each other in a cycle, if credits do not take the path of their data back, or if they ask for more data than a link carries
+/// beside them: then the argument gives no bound.
 ///
 /// Signals, which nobody schedules, are not counted, nor is the data that waits for them. Credits are
 /// taken to have the mean size: see [`CreditSchedule::deviation`].
 pub fn data_queue_bounds(paths: &Paths, wire: &WireProfile, schedule: &CreditSchedule) -> Option<Vec<Bytes>> {
-    if !paths.give(PathNeed::Symmetric) {
+    if !paths.give(PathNeed::Symmetric) || schedule.slot < wire.control + wire.full {
         return None;
     }
     let network = paths.network();
@@ -268,6 +269,13 @@ mod tests {
         let spread = CreditSchedule { spread: Bytes::new(8), ..SCHEDULE };
         assert!((spread.deviation(&WIRE) - 24_f64.sqrt() * 1538.0 / 84.0).abs() < 1e-9);
         assert_eq!(SCHEDULE.deviation(&WIRE), 0.0);
+    }
+
+    /// A slot that is a byte too short for a credit and its packet lets through more credits than the link has room for their data.
+    #[test]
+    fn credits_for_more_data_than_a_link_carries_have_no_bound() {
+        let network = topology::single_switch(3, Rate::from_gbps(10), Duration::from_us(1), Switching::StoreAndForward);
+        assert_eq!(bounds(network, &CreditSchedule { slot: Bytes::new(1621), ..SCHEDULE }), None);
     }
 
     /// In a ring of five switches whose hosts send two hops on, each port waits for the one before it.

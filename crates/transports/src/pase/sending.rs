@@ -302,8 +302,13 @@ impl Sending {
         }
     }
 
-    /// The assigned queue has changed, and the timeout with it. The wait keeps its start, so a flow that changes queues often times out, too.
+    /// The flow moves to the top queue or leaves it, and its timeout changes. The wait keeps its start, so a flow that moves often times out,
+    /// too. Timeouts in lower queues say nothing about the top queue. When their back-off lasted, flows that had lost a packet again and
+    /// again waited for up to half a second in an idle network.
     pub fn adapt_timer(&mut self, now: Time, config: &Config) {
+        if self.share.queue == 0 {
+            self.rtt.forget_back_off();
+        }
         if let Some(armed) = self.armed {
             self.due = (armed + self.timeout(config)).max(now + Duration::from_ps(1));
         }
@@ -401,6 +406,32 @@ mod tests {
             assert_eq!(state.follow_queue(true), may_send, "assigned {queue}");
             assert_eq!(state.class, class, "assigned {queue}");
         }
+    }
+
+    /// In the last queue, a flow times out at 200, 600 and 1400 ms. If it comes to the top queue then, it times out 10 ms later, and at once if it
+    /// has waited for longer.
+    #[test]
+    fn back_off_ends_in_the_top_queue() {
+        let config = Config::default();
+        let at = |ms: u64| Time::ZERO + Duration::from_ms(ms);
+        let mut state = flow(&config);
+        state.share.queue = 6;
+        send(&mut state, 1);
+        state.arm(Time::ZERO, &config);
+        for due in [200, 600, 1400] {
+            assert!(state.is_due(at(due)) && !state.is_due(at(due - 1)));
+            state.rtt.back_off();
+            state.arm(at(due), &config);
+        }
+        state.share.queue = 0;
+        state.adapt_timer(at(1401), &config);
+        assert!(state.is_due(at(1410)) && !state.is_due(at(1409)));
+        state.share.queue = 6;
+        state.adapt_timer(at(1402), &config);
+        assert!(state.is_due(at(1600)) && !state.is_due(at(1599)));
+        state.share.queue = 0;
+        state.adapt_timer(at(1500), &config);
+        assert!(state.is_due(at(1501)));
     }
 
     /// The window of the top queue is the reference rate times the base or the measured round-trip time.

@@ -50,6 +50,11 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(30);
     }
 
+    /// The next timeout is as long as if there had been none so far.
+    pub fn forget_back_off(&mut self) {
+        self.backoff = 0;
+    }
+
     /// The smoothed round-trip time, zero before the first sample.
     pub fn smoothed(&self) -> Duration {
         self.smoothed

@@ -88,7 +88,8 @@ pub struct Config {
     /// late the longest come first, and delay the others until these are late, too.
     pub late_last: bool,
     /// The share of a link that is for tokens. 0 means the size of a token in that of a token and a full packet, which is 5.18 % on
-    /// `ethernet_1538`; the paper rounds it to 5 % (§3.1). Otherwise, it is at least 0.001.
+    /// `ethernet_1538`; the paper rounds it to 5 % (§3.1). A larger share asks for more data than a link carries, so data is lost. Otherwise, it
+    /// is at least 0.001.
     #[schemars(range(min = 0, max = 0.5))]
     pub token_share: f64,
     /// How long a token may wait at each hop, in token slots of that link (§3.1, §4.3: 8). A port drops older ones; with
