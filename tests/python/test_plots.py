@@ -385,6 +385,12 @@ def test_a_table_has_the_best_row_on_top_and_the_best_of_each_column_in_bold():
     assert cells == {"2.00": "bold", "3.00": "normal", "8.00": "normal", "1.00": "bold", "none": "normal"}
 
 
+def test_a_table_shows_no_interval_that_is_only_rounding():
+    spot = style.canvas(6, 3).subplots()
+    tables.draw(spot, [tables.Row("one", [210.0, 3.0], [2.8e-14, 0.5])], ["a", "b"])
+    assert [text.get_text() for text in spot.texts] == ["210", "3.00", "± 0.50"]
+
+
 def test_a_table_ranks_zeros_first_and_shortens_small_numbers():
     rows = [tables.Row("some", [0.0123, 2.0]), tables.Row("zero", [0.0, 0.0]), tables.Row("few", [0.0, 0.00013])]
     assert [row.label for row in tables.ranked(rows)] == ["zero", "few", "some"]

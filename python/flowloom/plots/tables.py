@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 WORST = 8.0
 """A number that is this many times the best of its column, or more, has the darkest colour."""
+ROUNDING = 1e-9
+"""An interval this small, relative to its number, comes from rounding: means of equal numbers differ in their last bits."""
 
 
 class Row(NamedTuple):
@@ -66,7 +68,7 @@ def draw(spot: Axes, rows: Sequence[Row], columns: Sequence[str]) -> None:
             weight = "bold" if text == _text(best[across]) else "normal"
             ink = "white" if depth > 0.65 else "black"
             spot.text(across, down, text, ha="center", va="center", fontsize=13, color=ink, fontweight=weight)
-            if row.half_widths and (half_width := row.half_widths[across]):
+            if row.half_widths and (half_width := row.half_widths[across]) and half_width > ROUNDING * abs(value):
                 note = f"± {significant(half_width, 2)}"
                 spot.text(across, down + 0.44, note, ha="center", va="bottom", fontsize=6.5, color=ink)
     spot.set_xlim(-0.5, len(columns) - 0.5)
