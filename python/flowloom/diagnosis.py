@@ -290,13 +290,13 @@ def _credited(summary: Mapping[str, Any], spec: Mapping[str, Any], settings: Map
     if not lost or name not in ("expresspass", "top") or settings.get("unscheduled") or spec.get("fault"):
         return
     retry = "transport.expresspass.retry" if name == "expresspass" else "transport.top.credits.retry"
-    yield Finding(
-        "problem",
-        f"{lost} data packets were lost, although {name} schedules all data: ports have less memory than the queues of data "
-        f"need (`flowloom show` of the scenario prints the bounds), or the requests of many flows filled it; raise "
-        f"fabric.buffer or {retry}",
-        "data lost",
+    why = (
+        f"ports have less memory than the queues of data need (`flowloom show` of the scenario prints the bounds), or the "
+        f"requests of many flows filled it; raise fabric.buffer or {retry}"
     )
+    if share := settings.get("token_share"):
+        why = f"transport.top.token_share = {share:g} lets tokens ask for more data than a link carries, unless {why}"
+    yield Finding("problem", f"{lost} data packets were lost, although {name} schedules all data: {why}", "data lost")
 
 
 def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:

@@ -247,3 +247,17 @@ def test_data_that_credits_schedule_is_lost_with_a_warning(transport):
     assert lost > 0 and told.startswith(f"{lost} data packets were lost, although {transport} schedules all data")
     faulty = {**keys, "fault": [{"kind": "loss", "where": "all", "probability": 0.01}]}
     assert "data lost" not in flags(flowloom.run(INCAST, faulty))
+
+
+def test_tokens_for_more_data_than_a_link_carries_lose_data_with_their_own_warning():
+    keys = {
+        "transport": {"name": "top", "top": {"token_share": 0.2}},
+        "fabric.routing": "ecmp_symmetric",
+        "fabric.wire": "ethernet_1538",
+        "workload": {"kind": "burst", "flows": 60, "sizes": {"fixed": "60kB"}},
+    }
+    results = flowloom.run(INCAST, keys)
+    (told,) = (found.text for found in results.warnings if found.flag == "data lost")
+    assert (
+        results.summary["drops"]["data"] > 0 and "token_share = 0.2 lets tokens ask for more data than a link carries" in told
+    )
