@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from conftest import SMALL
 from flowloom import _native, storage
-from flowloom.cli import app
+from flowloom.cli import app, tables
 from flowloom.cli.common import parse_value, split_list
 from flowloom.jobs import cores
 
@@ -29,6 +29,21 @@ def call(*words, code: int = 0):
         assert result.stderr.strip()
         assert "Traceback" not in result.stderr
     return result
+
+
+@pytest.mark.parametrize(("words", "printer"), [
+    (("sweep", "--vary", "workload.load=0.2"), "print_sweep"), (("compare", "--transports", "ideal"), "print_comparison"),
+])  # fmt: skip
+def test_an_interrupt_after_the_last_run_says_that_the_runs_are_kept(scenario, tmp_path, monkeypatch, words, printer):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tables, printer, interrupted)
+    told = call(words[0], scenario, *words[1:], "--out", tmp_path / "o", code=130).stderr
+    assert f"interrupted; finished runs are kept in {tmp_path / 'o' / 'runs'}; repeat the same command" in told.replace(
+        "\n", " "
+    )
+    assert list((tmp_path / "o" / "runs").iterdir())
 
 
 def test_run_prints_exactly_one_object_with_what_was_promised(scenario):
@@ -428,7 +443,7 @@ def test_help_imports_nothing_that_takes_time():
     code = f"""
 import sys
 import flowloom
-from flowloom.cli import app
+from flowloom.cli import app, tables
 try:
     app(['--help'])
 except SystemExit:

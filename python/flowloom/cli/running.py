@@ -114,32 +114,35 @@ def compare(
     base = _scenario(scenario, set_, seed)
     names = _transports(transports, ideal, base)
     axes = ({key: values} if over else {}) | {"transport.name": names}
-    with common.resumable(out / "runs"), progress.reporter() as reporter:
-        begin = time.monotonic()
-        done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, force=force, reporter=reporter)
-        took = time.monotonic() - begin
-    if json:
-        common.print_json([run.results.as_json() for run in done])
-        tables.print_warnings(done, err=True)
-        return
-    rounds: dict[str, dict[str, list[Results]]] = {}
-    for point, results in done.points():
-        round_ = toml.value(point[key]).strip('"') if over else ""
-        rounds.setdefault(round_, {})[point["transport.name"]] = results
-    pictures = []
-    with added(out) as folder:
-        for round_, results_of in rounds.items():
-            stem = re.sub(r"[^\w.=+-]+", "-", f"compare-{round_}").strip("-")
-            title = Path(scenario).stem + (f", {round_}" if over else "")
-            pictures.append(draw(results_of, folder / stem, title)[0])
-            if not over:
-                tables.print_comparison(results_of)
-        if over:
-            tables.print_tournament(rounds)
-            pictures.append(draw_tournament(rounds, tables.ranking(rounds), folder / "tournament", Path(scenario).stem)[0])
-    tables.print_warnings(done)
-    typer.echo(f"{len(done)} runs in {took:.0f} s")
-    typer.echo(f"picture: {', '.join(str(out / picture.name) for picture in pictures)}\nruns and their flows: {out / 'runs'}")
+    with common.resumable(out / "runs"):
+        with progress.reporter() as reporter:
+            begin = time.monotonic()
+            done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, force=force, reporter=reporter)
+            took = time.monotonic() - begin
+        if json:
+            common.print_json([run.results.as_json() for run in done])
+            tables.print_warnings(done, err=True)
+            return
+        rounds: dict[str, dict[str, list[Results]]] = {}
+        for point, results in done.points():
+            round_ = toml.value(point[key]).strip('"') if over else ""
+            rounds.setdefault(round_, {})[point["transport.name"]] = results
+        pictures = []
+        with added(out) as folder:
+            for round_, results_of in rounds.items():
+                stem = re.sub(r"[^\w.=+-]+", "-", f"compare-{round_}").strip("-")
+                title = Path(scenario).stem + (f", {round_}" if over else "")
+                pictures.append(draw(results_of, folder / stem, title)[0])
+                if not over:
+                    tables.print_comparison(results_of)
+            if over:
+                tables.print_tournament(rounds)
+                pictures.append(draw_tournament(rounds, tables.ranking(rounds), folder / "tournament", Path(scenario).stem)[0])
+        tables.print_warnings(done)
+        typer.echo(f"{len(done)} runs in {took:.0f} s")
+        typer.echo(
+            f"picture: {', '.join(str(out / picture.name) for picture in pictures)}\nruns and their flows: {out / 'runs'}"
+        )
 
 
 def sweep(
@@ -173,15 +176,16 @@ def sweep(
             raise ScenarioError(f"--vary {shown(key)} is given twice; give all values in one option, such as --vary KEY=V1,V2")
         axes[key] = values
     base = _scenario(scenario, set_, seed)
-    with common.resumable(out / "runs"), progress.reporter() as reporter:
-        done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, force=force, reporter=reporter)
-    if json:
-        common.print_json(done.table().to_pylist())
-        tables.print_warnings(done, err=True)
-        return
-    tables.print_sweep(done)
-    tables.print_warnings(done)
-    typer.echo(f"table: {out / 'sweep.csv'}\nruns: {out / 'runs'}")
+    with common.resumable(out / "runs"):
+        with progress.reporter() as reporter:
+            done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, force=force, reporter=reporter)
+        if json:
+            common.print_json(done.table().to_pylist())
+            tables.print_warnings(done, err=True)
+            return
+        tables.print_sweep(done)
+        tables.print_warnings(done)
+        typer.echo(f"table: {out / 'sweep.csv'}\nruns: {out / 'runs'}")
 
 
 def _transports(text: str, ideal: bool, scenario: Scenario) -> list[str]:
