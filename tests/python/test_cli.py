@@ -443,7 +443,7 @@ def test_help_imports_nothing_that_takes_time():
     code = f"""
 import sys
 import flowloom
-from flowloom.cli import app, tables
+from flowloom.cli import app
 try:
     app(['--help'])
 except SystemExit:
