@@ -295,7 +295,7 @@ def _credited(summary: Mapping[str, Any], spec: Mapping[str, Any], settings: Map
         f"requests of many flows filled it; raise fabric.buffer or {retry}"
     )
     if share := settings.get("token_share"):
-        why = f"transport.top.token_share = {share:g} lets tokens ask for more data than a link carries, unless {why}"
+        why += f". Or transport.top.token_share = {share:g} lets tokens ask for more data than a link carries; 0 does not"
     yield Finding("problem", f"{lost} data packets were lost, although {name} schedules all data: {why}", "data lost")
 
 
