@@ -121,6 +121,12 @@ pub struct PortCall<'a, H, S> {
 }
 
 impl<H, S> PortCall<'_, H, S> {
+    /// The same call, to pass on to a function that is not inlined. If the original were passed, the compiler would have to write it to memory
+    /// also where that function is not called.
+    #[inline(always)]
+    pub fn reborrow(&mut self) -> PortCall<'_, H, S> {
+        PortCall { pool: self.pool, shared: self.shared, effects: self.effects, ..*self }
+    }
     /// Drops a packet. The discipline must not use its id again.
     #[inline]
     pub fn drop(&mut self, id: PacketId, why: DropReason) {

@@ -80,7 +80,11 @@ impl Duration {
     }
     fn checked_from_f64(ps: f64) -> Option<Duration> {
         let longest = Duration::LONGEST.0 as f64;
-        (0.0..=longest).contains(&ps).then(|| Duration(ps.round() as u64))
+        (0.0..=longest).contains(&ps).then(|| {
+            // `f64::round` is a call of the mathematics library on most targets, and credits and tokens are paced with this.
+            let whole = ps as u64;
+            Duration(whole + u64::from(ps - whole as f64 >= 0.5))
+        })
     }
     /// Picoseconds.
     pub const fn as_ps(self) -> u64 {
@@ -289,6 +293,18 @@ mod tests {
         assert_eq!(second.checked_mul(u64::MAX), None);
         assert_eq!(Rate::from_bps(8).checked_transmit_time(Bytes::new(1_000_000)), Some(Duration::LONGEST));
         assert_eq!(Rate::from_bps(8).checked_transmit_time(Bytes::new(u64::MAX)), None);
+    }
+
+    /// Halves, their neighbours, and doubles that have no fraction left: the mathematics library rounds all of them to the same numbers.
+    #[test]
+    fn products_are_rounded_to_the_nearest() {
+        let powers = (0..60).map(|bits| (1_u64 << bits) as f64).filter(|power| *power <= Duration::LONGEST.0 as f64);
+        for value in powers.flat_map(|power| [power - 0.5, power, power + 0.5, power * 1.3]) {
+            for ps in [value.next_down(), value, value.next_up()] {
+                assert_eq!(Duration::from_ps(1).scale(ps).as_ps(), ps.round() as u64, "{ps}");
+            }
+        }
+        assert_eq!(Duration::from_ps(5).scale(0.5), Duration::from_ps(3));
     }
 
     #[test]

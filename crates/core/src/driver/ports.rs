@@ -72,7 +72,7 @@ struct EgressPort<P, L, B> {
 
 impl<P, L, B> EgressPort<P, L, B> {
     /// Carries out a discipline's decision.
-    #[inline]
+    #[inline(always)]
     fn carry_out<H, K>(&mut self, link: LinkId, choice: Dequeue, link_layer: &mut K)
     where
         P: Discipline<H>,
@@ -303,7 +303,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn serve_or_schedule(&mut self, link: LinkId) {
         let (now, busy_until) = (self.link_layer.now(), self.link_layer.busy_until(link));
         let ready_at = self.egress_ports[link.index()].discipline.ready_at(busy_until.max(now));
@@ -321,6 +321,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     }
 
     /// Takes the next packet from a free port and sends it over the link.
+    #[inline(never)] // a call that only schedules service need not save its registers
     fn serve(&mut self, link: LinkId) {
         let egress = &mut self.egress_ports[link.index()];
         debug_assert!(self.link_layer.busy_until(link) <= self.link_layer.now());

@@ -197,8 +197,9 @@ impl<F> Crediting<F> {
     /// are all lost would otherwise keep its rate.
     fn count_silence<S: Scheme>(&mut self, now: Time, rules: &Rules<S>) {
         let waiting = self.next.wrapping_sub(self.unknown);
-        let since = self.answered.max(self.updated);
-        if waiting > 0 && now.saturating_since(since) >= self.rtt.scale(rules.silence_rtts) {
+        let silent = now.saturating_since(self.answered.max(self.updated));
+        // `silence_rtts` is at least 1, so most calls need not multiply.
+        if waiting > 0 && silent >= self.rtt && silent >= self.rtt.scale(rules.silence_rtts) {
             self.known += waiting;
             self.lost += waiting;
             self.unknown = self.next;

@@ -8,16 +8,20 @@ use super::sorted::Sorted;
 use super::two_pass::TwoPass;
 use crate::disciplines::{Bucket, CreditLayout, CreditPort, Limit};
 
-/// The port of a switch or of a host. The hypothetical switch is a [`CreditPort`]. In the others, tokens have a stage of their own in front of
-/// it.
-#[allow(clippy::large_enum_variant)] // the large one is the common one
-pub enum Port {
-    /// The hypothetical switch, and hosts but for the ideal switch's.
-    Queues(CreditPort),
-    /// The ideal switch and its hosts.
-    Sorted(Box<Staged<Sorted>>),
-    /// The remedy's switch.
-    TwoPass(Box<Staged<TwoPass>>),
+/// The port of a switch or of a host. That of the hypothetical switch is only a [`CreditPort`].
+pub struct Port {
+    /// Signals and data, and tokens if they have no stage of their own.
+    queues: CreditPort,
+    stage: Option<Box<Stage>>,
+}
+
+/// What orders a port's tokens and limits their rate, in place of its queues.
+#[allow(clippy::large_enum_variant)] // ports box it as a whole
+enum Stage {
+    /// That of the ideal switch and its hosts.
+    Sorted(Sorted),
+    /// That of the remedy's switch.
+    TwoPass(TwoPass),
 }
 
 impl Port {
@@ -37,76 +41,84 @@ impl Port {
             data: &data[..if config.unscheduled > 0 { 2 } else { 1 }],
             memory: site.memory.bytes(),
         };
-        let port = CreditPort::new(&layout, link.rate, wire);
-        match config.switch {
+        let queues = CreditPort::new(&layout, link.rate, wire);
+        let stage = match config.switch {
             SwitchForm::Ideal => {
                 let bucket = Bucket::new(link.rate, wire.control, layout.slot, layout.burst);
-                let stage = Sorted::new(config.ideal_queue as usize, lifetime, bucket, wire.control.get() as u32);
-                Port::Sorted(Box::new(Staged { stage, rest: port }))
+                let token = wire.control.get() as u32;
+                Some(Stage::Sorted(Sorted::new(config.ideal_queue as usize, lifetime, bucket, token)))
             }
             SwitchForm::Remedy if !is_host => {
                 let (way, transmission) = config.detour(link.rate, wire.control);
-                let stage = TwoPass::new(port.clone(), way, transmission);
-                Port::TwoPass(Box::new(Staged { stage, rest: port }))
+                Some(Stage::TwoPass(TwoPass::new(queues.clone(), way, transmission)))
             }
-            _ => Port::Queues(port),
-        }
+            SwitchForm::Remedy | SwitchForm::Hypothetical => None,
+        };
+        Port { queues, stage: stage.map(Box::new) }
     }
 }
 
-/// What orders a port's tokens and limits their rate.
-pub trait Stage: Send {
+impl Stage {
     /// Queues a token, or drops it or others.
-    fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, token: PacketId);
+    fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, token: PacketId) {
+        match self {
+            Stage::Sorted(tokens) => tokens.enqueue(call, token),
+            Stage::TwoPass(tokens) => tokens.enqueue(call, token),
+        }
+    }
+
     /// The token that may leave now.
-    fn take(&mut self, call: &mut PortCall<'_, Header, ()>) -> Option<PacketId>;
-    /// The earliest time at which one may leave, unless others come; [`Time::MAX`] if there is none. After a call of [`Stage::take`] without a
-    /// token, it is in the future.
-    fn ready_at(&self) -> Time;
+    fn take(&mut self, call: &mut PortCall<'_, Header, ()>) -> Option<PacketId> {
+        match self {
+            Stage::Sorted(tokens) => tokens.take(call),
+            Stage::TwoPass(tokens) => tokens.take(call),
+        }
+    }
+
+    /// The earliest time at which a token may leave, unless others come; [`Time::MAX`] if there is none. After a call of [`Stage::take`]
+    /// that returned none, it is in the future.
+    fn ready_at(&self) -> Time {
+        match self {
+            Stage::Sorted(tokens) => tokens.ready_at(),
+            Stage::TwoPass(tokens) => tokens.ready_at(),
+        }
+    }
 }
 
-/// A port whose tokens have a stage of their own. Signals leave before them, data after them. Its calls are not inlined, so that those of the
-/// hypothetical switch's port are.
-pub struct Staged<S> {
-    stage: S,
-    rest: CreditPort,
-}
-
-impl<S: Stage> Discipline<Header> for Staged<S> {
-    type Shared = ();
-    const PASSES_WAITING: bool = true;
-
+/// The calls of a port whose tokens have a stage of their own. Signals leave before them, data after them. They are not inlined, so that those of
+/// the hypothetical switch's port are.
+impl Stage {
     #[inline(never)]
-    fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) {
-        if self.rest.holds_credits(call.pool[packet].class) {
-            self.stage.enqueue(call, packet);
+    fn enqueue_beside(&mut self, queues: &mut CreditPort, mut call: PortCall<'_, Header, ()>, packet: PacketId) {
+        if queues.holds_credits(call.pool[packet].class) {
+            self.enqueue(&mut call, packet);
         } else {
-            self.rest.enqueue(call, packet);
+            queues.enqueue(&mut call, packet);
         }
     }
 
     #[inline(never)]
-    fn pass(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) -> bool {
-        let is_token = self.rest.holds_credits(call.pool[packet].class);
-        !is_token && self.stage.ready_at() > call.now && self.rest.pass(call, packet)
+    fn pass_beside(&self, queues: &mut CreditPort, mut call: PortCall<'_, Header, ()>, packet: PacketId) -> bool {
+        let is_token = queues.holds_credits(call.pool[packet].class);
+        !is_token && self.ready_at() > call.now && queues.pass(&mut call, packet)
     }
 
     #[inline(never)]
-    fn dequeue(&mut self, call: &mut PortCall<'_, Header, ()>) -> Dequeue {
-        if !self.rest.has_signals()
-            && self.stage.ready_at() <= call.now
-            && let Some(token) = self.stage.take(call)
+    fn dequeue_beside(&mut self, queues: &mut CreditPort, mut call: PortCall<'_, Header, ()>) -> Dequeue {
+        if !queues.has_signals()
+            && self.ready_at() <= call.now
+            && let Some(token) = self.take(&mut call)
         {
             return Dequeue::Packet(token);
         }
-        match self.rest.dequeue(call) {
-            Dequeue::Idle if self.stage.ready_at() < Time::MAX => Dequeue::NotBefore(self.stage.ready_at()),
+        match queues.dequeue(&mut call) {
+            Dequeue::Idle if self.ready_at() < Time::MAX => Dequeue::NotBefore(self.ready_at()),
             other => other,
         }
     }
 
-    fn ready_at(&self, free_at: Time) -> Time {
-        if self.rest.is_empty() { free_at.max(self.stage.ready_at()) } else { free_at }
+    fn ready_beside(&self, queues: &CreditPort, free_at: Time) -> Time {
+        if queues.is_empty() { free_at.max(self.ready_at()) } else { free_at }
     }
 }
 
@@ -114,39 +126,35 @@ impl Discipline<Header> for Port {
     type Shared = ();
     const PASSES_WAITING: bool = true;
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) {
-        match self {
-            Port::Queues(port) => port.enqueue(call, packet),
-            Port::Sorted(port) => port.enqueue(call, packet),
-            Port::TwoPass(port) => port.enqueue(call, packet),
+        match &mut self.stage {
+            None => self.queues.enqueue(call, packet),
+            Some(stage) => stage.enqueue_beside(&mut self.queues, call.reborrow(), packet),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pass(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) -> bool {
-        match self {
-            Port::Queues(port) => port.pass(call, packet),
-            Port::Sorted(port) => port.pass(call, packet),
-            Port::TwoPass(port) => port.pass(call, packet),
+        match &self.stage {
+            None => self.queues.pass(call, packet),
+            Some(stage) => stage.pass_beside(&mut self.queues, call.reborrow(), packet),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, call: &mut PortCall<'_, Header, ()>) -> Dequeue {
-        match self {
-            Port::Queues(port) => port.dequeue(call),
-            Port::Sorted(port) => port.dequeue(call),
-            Port::TwoPass(port) => port.dequeue(call),
+        match &mut self.stage {
+            None => self.queues.dequeue(call),
+            Some(stage) => stage.dequeue_beside(&mut self.queues, call.reborrow()),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn ready_at(&self, free_at: Time) -> Time {
-        match self {
-            Port::Queues(port) => Discipline::<Header>::ready_at(port, free_at),
-            Port::Sorted(port) => port.ready_at(free_at),
-            Port::TwoPass(port) => port.ready_at(free_at),
+        match &self.stage {
+            None => Discipline::<Header>::ready_at(&self.queues, free_at),
+            Some(stage) => stage.ready_beside(&self.queues, free_at),
         }
     }
 }

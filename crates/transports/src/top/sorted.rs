@@ -3,7 +3,6 @@
 use flowloom_core::{DropReason, Duration, PacketId, PortCall, Time};
 
 use super::header::Header;
-use super::port::Stage;
 use crate::disciplines::Bucket;
 
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +48,9 @@ impl Sorted {
         let expired = self.tokens.first().map(|oldest| oldest.came + self.lifetime + Duration::from_ps(1));
         self.ready_at = expired.map_or(Time::MAX, |expired| expired.min(self.bucket.ready_at(self.size)));
     }
-}
 
-impl Stage for Sorted {
-    fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) {
+    /// Queues a token, or drops it or others.
+    pub(super) fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) {
         self.expire(call);
         self.tokens.push(Token { key: call.pool[packet].header.key(), came: call.now, packet });
         if self.tokens.len() > self.most {
@@ -64,7 +62,8 @@ impl Stage for Sorted {
         self.plan();
     }
 
-    fn take(&mut self, call: &mut PortCall<'_, Header, ()>) -> Option<PacketId> {
+    /// The token that may leave now.
+    pub(super) fn take(&mut self, call: &mut PortCall<'_, Header, ()>) -> Option<PacketId> {
         self.expire(call);
         let best = self.best().filter(|_| self.bucket.take(call.now, self.size));
         let taken = best.map(|best| self.tokens.remove(best).packet);
@@ -72,7 +71,8 @@ impl Stage for Sorted {
         taken
     }
 
-    fn ready_at(&self) -> Time {
+    /// When a token may leave, or something else is to be done; [`Time::MAX`] if there is none.
+    pub(super) fn ready_at(&self) -> Time {
         self.ready_at
     }
 }

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use flowloom_core::{Dequeue, Discipline, Duration, PacketId, PortCall, Time};
 
 use super::header::Header;
-use super::port::Stage;
 use crate::disciplines::CreditPort;
 
 /// Tokens first go to a sub-port that is slower than the port by the number of sub-ports. Its queues have priorities, and its rate limiter
@@ -37,15 +36,7 @@ impl TwoPass {
     /// Computes what the sub-port has sent by now.
     fn advance(&mut self, call: &mut PortCall<'_, Header, ()>) {
         while !self.first.is_empty() && self.ask_at <= call.now {
-            let mut then = PortCall {
-                now: self.ask_at,
-                pool: call.pool,
-                shared: call.shared,
-                number: call.number,
-                ingress: call.ingress,
-                rate: call.rate,
-                effects: call.effects,
-            };
+            let mut then = PortCall { now: self.ask_at, ..call.reborrow() };
             match self.first.dequeue(&mut then) {
                 Dequeue::Packet(token) => {
                     self.returning.push_back((self.ask_at + self.way, token));
@@ -57,24 +48,25 @@ impl TwoPass {
             }
         }
     }
-}
 
-impl Stage for TwoPass {
-    fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, token: PacketId) {
+    /// Queues a token, or drops it or others.
+    pub(super) fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, token: PacketId) {
         self.advance(call);
         self.first.enqueue(call, token);
         self.ask_at = self.free_at.max(call.now);
         self.advance(call);
     }
 
-    fn take(&mut self, call: &mut PortCall<'_, Header, ()>) -> Option<PacketId> {
+    /// The token that may leave now.
+    pub(super) fn take(&mut self, call: &mut PortCall<'_, Header, ()>) -> Option<PacketId> {
         self.advance(call);
         let (_, token) = self.returning.front().copied().filter(|(at, _)| *at <= call.now)?;
         self.returning.pop_front();
         Some(token)
     }
 
-    fn ready_at(&self) -> Time {
+    /// When a token may leave, or something else is to be done; [`Time::MAX`] if there is none.
+    pub(super) fn ready_at(&self) -> Time {
         match self.returning.front() {
             Some((at, _)) => *at,
             None if self.first.is_empty() => Time::MAX,

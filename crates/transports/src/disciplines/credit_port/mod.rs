@@ -156,13 +156,11 @@ impl CreditPort {
     #[inline]
     fn fits(&self, class: usize, size: u32) -> bool {
         let queue = &self.queues[class];
-        size <= self.memory.saturating_sub(self.used)
-            && size <= queue.limit.bytes.saturating_sub(queue.bytes)
-            && queue.count < queue.limit.packets
+        self.used + size <= self.memory && queue.bytes + size <= queue.limit.bytes && queue.count < queue.limit.packets
     }
 
     /// Removes the oldest packet of a queue that holds packets.
-    #[inline]
+    #[inline(always)]
     fn pop<H>(&mut self, class: usize, pool: &Pool<H>) -> PacketId {
         let queue = &mut self.queues[class];
         let packet = queue.packets.pop(pool).expect("an occupied queue");
@@ -219,7 +217,7 @@ impl CreditPort {
     }
 
     /// Takes the first credit, if it may leave now.
-    #[inline]
+    #[inline(always)]
     fn take_credit<H>(&mut self, call: &mut PortCall<'_, H, ()>) -> Option<PacketId> {
         if self.credits_at > call.now {
             return None;
@@ -241,7 +239,7 @@ impl<H> Discipline<H> for CreditPort {
     /// Credits that wait for the bucket do not hold up data.
     const PASSES_WAITING: bool = true;
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) {
         let (class, size) = (self.class_of(call.pool[packet].class), call.pool[packet].size_bytes);
         let credit = self.is_credit(class);
@@ -270,7 +268,7 @@ impl<H> Discipline<H> for CreditPort {
         self.occupied |= 1 << class;
     }
 
-    #[inline]
+    #[inline(always)]
     fn pass(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) -> bool {
         let (class, size) = (self.class_of(call.pool[packet].class), call.pool[packet].size_bytes);
         let before = self.occupied & up_to(class);
@@ -288,7 +286,7 @@ impl<H> Discipline<H> for CreditPort {
         leaves
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
         if self.occupied >> SIGNALS & 1 == 1 {
             return Dequeue::Packet(self.pop(SIGNALS, call.pool));
