@@ -6,7 +6,6 @@
 
 pub mod calendar;
 mod counted;
-mod data_queues;
 mod fault;
 mod followers;
 mod observer;
@@ -19,7 +18,6 @@ pub mod seed;
 mod sim;
 mod sources;
 
-pub use data_queues::{Beyond, DataQueue, DataQueues};
 pub use fault::{Aim, AimedFault, Fate, Fault, Faulty, Injector, LinkFaults, PacketKind};
 pub use flowloom_core::Routing;
 pub use followers::Successor;

@@ -374,6 +374,11 @@ where
         &self.hosts[index]
     }
 
+    /// The disciplines of all ports, by link.
+    pub fn ports(&self) -> impl Iterator<Item = &P> {
+        self.plane.ports.disciplines()
+    }
+
     /// The control endpoint on a node, if there is one.
     pub fn control(&self, node: NodeId) -> Option<&T::Control> {
         match self.roles[node.index()] {

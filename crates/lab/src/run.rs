@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
 use flowloom_core::{Discipline, Flow, Paths, Pool, PoolFull, Time, Transport};
-use flowloom_fabric::{DataQueues, Faulty, Report, Sim};
+use flowloom_fabric::{Faulty, Report, Sim};
+use flowloom_transports::disciplines::{DataQueue, WatchesData};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
 
@@ -16,6 +17,7 @@ use crate::plan::Plan;
 use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording, Series};
 use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
+use crate::zero_loss::DataLimits;
 use crate::{ScenarioError, catalogue, solo, zero_loss};
 
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
@@ -148,9 +150,9 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulate
     for_each_pausable_transport!(over_pfc_by_name);
     macro_rules! under_credits_by_name {
         ($($transport:ty),* $(,)?) => {
-            match (zero_loss::watch(plan), plan.transport.name) {
-                $((Some(watch), <$transport as Transport>::NAME) => {
-                    return simulate_under_credits::<$transport>(plan, watch, progress);
+            match (zero_loss::limits(plan), plan.transport.name) {
+                $((Some(limits), <$transport as Transport>::NAME) => {
+                    return simulate_under_credits::<$transport>(plan, &limits, progress);
                 })*
                 _ => {}
             }
@@ -178,14 +180,19 @@ fn simulate_transport<T: Transport>(plan: &Plan, progress: &mut Progress<'_>) ->
 where
     T::Config: Config,
 {
-    let Plan { network, wire, flows, metrics, .. } = plan;
-    let (config, pending) = (parameters(plan), pending(plan));
-    if metrics.gaps {
-        let recording = Recording { pending, at_each_hop: Gaps::new(network, wire, flows) };
-        simulate_network::<T, _>(plan, config, recording, progress)
+    if plan.metrics.gaps {
+        simulate_network::<T, _>(plan, parameters(plan), recording(plan, gaps(plan)), progress)
     } else {
-        simulate_network::<T, _>(plan, config, Recording { pending, at_each_hop: () }, progress)
+        simulate_network::<T, _>(plan, parameters(plan), recording(plan, ()), progress)
     }
+}
+
+fn recording<G>(plan: &Plan, at_each_hop: G) -> Recording<G> {
+    Recording { pending: pending(plan), at_each_hop }
+}
+
+fn gaps(plan: &Plan) -> Gaps {
+    Gaps::new(&plan.network, &plan.wire, &plan.flows)
 }
 
 fn pending(plan: &Plan) -> Option<Pending> {
@@ -197,32 +204,51 @@ fn simulate_over_pfc<T: PausableTransport>(plan: &Plan, pfc: &Pfc, progress: &mu
 where
     T::Config: Config,
 {
-    let Plan { network, wire, flows, metrics, memory, storms, .. } = plan;
+    let Plan { network, metrics, memory, storms, .. } = plan;
     let transport = parameters::<T::Config>(plan).clone();
     let setting = Setting { transport, pfc: pfc.clone(), memory: *memory, storms: storms.clone() };
     let classes = T::classes(&setting.transport);
     let pauses = Pauses::new(network, pfc.reaction, classes);
     // Gaps are an option here instead of a type, so that each transport is compiled once.
-    let gaps = metrics.gaps.then(|| Gaps::new(network, wire, flows));
-    let recording = Recording { pending: pending(plan), at_each_hop: (pauses, gaps) };
-    simulate_network::<OverPfc<T>, _>(plan, &setting, recording, progress)
+    let gaps = metrics.gaps.then(|| gaps(plan));
+    simulate_network::<OverPfc<T>, _>(plan, &setting, recording(plan, (pauses, gaps)), progress)
 }
 
-/// Runs a transport whose data is scheduled by credits, and compares the queues of data with their bounds.
-fn simulate_under_credits<T: Transport>(
+/// Runs a transport whose data is scheduled by credits. Its ports compare their queues of data with these limits.
+fn simulate_under_credits<T: Transport<Port: WatchesData>>(
     plan: &Plan,
-    watch: DataQueues,
+    limits: &DataLimits,
     progress: &mut Progress<'_>,
 ) -> Result<Simulated, RunError>
 where
     T::Config: Config,
 {
-    let Plan { network, wire, flows, metrics, .. } = plan;
-    let gaps = metrics.gaps.then(|| Gaps::new(network, wire, flows));
-    let recording = Recording { pending: pending(plan), at_each_hop: (watch, gaps) };
-    let sim = Sim::<T, T::Port, _>::new(parameters(plan), plan.setup(), flows.clone(), recording);
-    let simulated = drive(sim, plan, progress)?;
-    zero_loss::check(plan, simulated.recorded.data_queues.as_deref().unwrap_or_default()).map_err(RunError::Failed)?;
+    if plan.metrics.gaps {
+        simulate_within::<T, _>(plan, limits, recording(plan, gaps(plan)), progress)
+    } else {
+        simulate_within::<T, _>(plan, limits, recording(plan, ()), progress)
+    }
+}
+
+fn simulate_within<T: Transport<Port: WatchesData>, G: AtEachHop<T::Header>>(
+    plan: &Plan,
+    limits: &DataLimits,
+    recording: Recording<G>,
+    progress: &mut Progress<'_>,
+) -> Result<Simulated, RunError>
+where
+    T::Config: Config,
+{
+    let (config, flows, setup) = (parameters(plan), plan.flows.clone(), plan.setup());
+    let sim = Sim::<T, T::Port, _>::with_ports(config, setup, flows, recording, |mut port, site| {
+        limits.apply(&mut port, site.link);
+        port
+    });
+    let (sim, stall) = drive(sim, plan, progress)?;
+    let data_queues: Vec<_> = sim.ports().map(|port| port.data_queue().clone()).collect();
+    let mut simulated = conclude(sim, plan, stall)?;
+    zero_loss::check(plan, data_queues.iter().map(DataQueue::beyond)).map_err(RunError::Failed)?;
+    simulated.recorded.data_queues = Some(data_queues);
     Ok(simulated)
 }
 
@@ -238,17 +264,31 @@ where
 {
     let (flows, setup) = (plan.flows.clone(), plan.setup());
     if plan.faults.iter().all(Vec::is_empty) {
-        return drive(Sim::<T, T::Port, _>::new(config, setup, flows, recording), plan, progress);
+        return drive_to_end(Sim::<T, T::Port, _>::new(config, setup, flows, recording), plan, progress);
     }
     let sim = Sim::<T, Faulty<T::Port>, _>::with_ports(config, setup, flows, recording, |port, site| {
         // A control host's link comes after those that the scenario knows.
         let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
         Faulty::new(port, site, faults, plan.seed)
     });
-    drive(sim, plan, progress)
+    drive_to_end(sim, plan, progress)
 }
 
-fn drive<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+fn drive_to_end<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+where
+    T: Transport,
+    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
+    G: AtEachHop<T::Header>,
+{
+    let (sim, stall) = drive(sim, plan, progress)?;
+    conclude(sim, plan, stall)
+}
+
+/// A simulation that has ended, and why, if it made no progress.
+type Driven<T, P, G> = (Sim<T, P, Recording<G>>, Option<Stall>);
+
+/// Runs a new simulation to its end, or until it makes no progress.
+fn drive<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Driven<T, P, G>, RunError>
 where
     T: Transport,
     P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
@@ -271,6 +311,15 @@ where
             Look::Stop(stall) => break Some(stall),
         }
     };
+    Ok((sim, stall))
+}
+
+fn conclude<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, stall: Option<Stall>) -> Result<Simulated, RunError>
+where
+    T: Transport,
+    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
+    G: AtEachHop<T::Header>,
+{
     let (report, recording) = sim.finish().map_err(RunError::Failed)?;
     let recorded = recording.into_recorded::<T::Header>(report.end);
     match stall {

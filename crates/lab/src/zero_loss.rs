@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flowloom_core::{Bytes, LinkId, Paths};
-use flowloom_fabric::{Beyond, DataQueue, DataQueues};
-use flowloom_transports::disciplines::{CreditSchedule, data_queue_bounds};
+use flowloom_transports::disciplines::{Beyond, CreditSchedule, WatchesData, data_queue_bounds};
 
 use crate::plan::Plan;
 
@@ -39,21 +38,36 @@ pub fn deviation(plan: &Plan) -> f64 {
     plan.parameters.credit_schedule(&plan.wire).map_or(0.0, |schedule| DEVIATIONS * schedule.deviation(&plan.wire))
 }
 
-/// A recorder that compares queues with the bounds. `None` if there are no bounds, or if something goes wrong in the network: times of answers are
-/// then longer than the bounds assume.
-pub(crate) fn watch(plan: &Plan) -> Option<DataQueues> {
-    let calm = plan.faults.iter().all(Vec::is_empty) && plan.outages.is_empty();
-    let (_, bounds) = calm.then(|| bounds(plan)).flatten()?;
-    Some(DataQueues::new(bounds.into_iter().map(Bytes::get), deviation(plan)))
+/// The limits with which ports compare their queues of data.
+pub(crate) struct DataLimits {
+    /// By link.
+    bounds: Vec<Bytes>,
+    deviation: f64,
 }
 
-/// Compares the queues of a run with the bounds.
+impl DataLimits {
+    /// Gives the port of a link its limit. A control host's link has none, because no data passes it.
+    pub(crate) fn apply(&self, port: &mut impl WatchesData, link: LinkId) {
+        if let Some(bound) = self.bounds.get(link.index()) {
+            port.limit_data(bound.get(), self.deviation);
+        }
+    }
+}
+
+/// The limits that follow from the bounds. `None` if there are no bounds, or if something goes wrong in the network: times of answers are then
+/// longer than the bounds assume.
+pub(crate) fn limits(plan: &Plan) -> Option<DataLimits> {
+    let calm = plan.faults.iter().all(Vec::is_empty) && plan.outages.is_empty();
+    let (_, bounds) = calm.then(|| bounds(plan)).flatten()?;
+    Some(DataLimits { bounds, deviation: deviation(plan) })
+}
+
+/// Judges the queues of a run, by link: how far each exceeded its limit.
 ///
 /// # Errors
 /// If a queue was longer, with the port that exceeded its bound the most.
-pub(crate) fn check(plan: &Plan, queues: &[DataQueue]) -> Result<(), String> {
-    let beyond = |(link, queue): (LinkId, &DataQueue)| Some((link, queue.beyond?));
-    let all = (0..).map(LinkId).zip(queues).filter_map(beyond);
+pub(crate) fn check(plan: &Plan, queues: impl Iterator<Item = Option<Beyond>>) -> Result<(), String> {
+    let all = (0..).map(LinkId).zip(queues).filter_map(|(link, beyond)| Some((link, beyond?)));
     let Some((link, Beyond { at, bytes, allowed })) = all.max_by_key(|(_, beyond)| beyond.bytes - beyond.allowed) else {
         return Ok(());
     };
@@ -114,21 +128,21 @@ name = "expresspass"
         let plan = plan(&["fabric.buffer=1538B", "workload={ kind = \"burst\", flows = 30, sizes = { fixed = \"60kB\" } }"]);
         let simulated = crate::simulate(&plan, &mut |_, _, _| true).unwrap_or_else(|error| panic!("{error}"));
         let lost: u64 = simulated.report.ports.iter().map(|port| port.dropped_data_packets).sum();
-        let peaks = simulated.recorded.data_queues.expect("they were compared").into_iter().map(|queue| queue.peak);
+        let peaks = simulated.recorded.data_queues.expect("they were compared").into_iter().map(|queue| queue.peak());
         assert!(lost > 0 && peaks.max().is_some_and(|peak| peak <= 2 * 1538), "{lost}");
     }
 
     /// Faults delay answers, so runs with them are not compared.
     #[test]
     fn a_queue_beyond_its_bound_is_told_with_its_port() {
-        assert!(watch(&plan(&["fault=[{ kind = \"loss\", where = \"all\", probability = 0.1 }]"])).is_none());
+        assert!(limits(&plan(&["fault=[{ kind = \"loss\", where = \"all\", probability = 0.1 }]"])).is_none());
         let plan = plan(&[]);
-        let mut queues = watch(&plan).expect("ExpressPass has bounds").queues;
-        assert_eq!(check(&plan, &queues), Ok(()));
+        let mut queues = vec![None; limits(&plan).expect("ExpressPass has bounds").bounds.len()];
+        assert_eq!(check(&plan, queues.iter().copied()), Ok(()));
         let (at, allowed) = (Time::from_ps(3_000_000), 5000);
-        queues[1].beyond = Some(Beyond { at, bytes: 6001, allowed });
-        queues[4].beyond = Some(Beyond { at, bytes: 6000, allowed });
-        let told = check(&plan, &queues).unwrap_err();
+        queues[1] = Some(Beyond { at, bytes: 6001, allowed });
+        queues[4] = Some(Beyond { at, bytes: 6000, allowed });
+        let told = check(&plan, queues.into_iter()).unwrap_err();
         assert!(
             told.starts_with("zero loss is not proved: at 3us, 6.001kB of data were queued at s0-h0 (switch-host) beside"),
             "{told}"

@@ -198,6 +198,11 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.egress_ports.push(EgressPort { serve_at, queued_packets, number, blocked, line, discipline, rate, books });
     }
 
+    /// The disciplines of all ports, by link.
+    pub fn disciplines(&self) -> impl Iterator<Item = &P> {
+        self.egress_ports.iter().map(|egress| &egress.discipline)
+    }
+
     /// The time of the port's pending service, [`Time::MAX`] if there is none.
     #[inline]
     pub fn serve_at(&self, link: LinkId) -> Time {

@@ -2,18 +2,20 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod observed;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, Paths, Time, Transport, WireProfile, topology};
-use flowloom_fabric::{Beyond, DataQueues, Routing, SimSetup};
+use flowloom_fabric::{Routing, Sim, SimSetup};
 use flowloom_transports::Checked;
-use flowloom_transports::disciplines::data_queue_bounds;
+use flowloom_transports::disciplines::{Beyond, DataQueue, WatchesData, data_queue_bounds};
 use flowloom_transports::expresspass::{Config, ExpressPass, Feedback};
 use flowloom_transports::top::{self, Priority, SwitchForm, Top};
 
-use crate::common::networks::{CUT, Dice, STORE, flow, gbps, in_order, setup, watch};
+use crate::common::networks::{CUT, Dice, STORE, flow, gbps, in_order, setup};
+use crate::observed::DataQueues;
 
 const WIRE: WireProfile = WireProfile::ETHERNET_1538;
 
@@ -27,7 +29,33 @@ struct Found {
     beyond: Option<(String, Beyond)>,
 }
 
-fn measure<T: Transport<Config: Checked + Debug>>(
+/// Runs flows to their end. The queues of data that the ports have found, by link. They are those that an observer has found.
+fn watched<T: Transport<Port: WatchesData>>(
+    config: &T::Config,
+    network: &Network,
+    flows: Vec<Flow>,
+    memory: u64,
+    limits: &[u64],
+    deviation: f64,
+) -> Vec<DataQueue> {
+    let memory = Memory::PerPort(Bytes::new(memory));
+    let setup = SimSetup { wire: WIRE, routing: Routing::EcmpSymmetric, memory, ..setup(network.clone()) };
+    let observer = DataQueues::new(limits.iter().copied(), deviation);
+    let mut sim = Sim::<T, T::Port, DataQueues>::with_ports(config, setup, flows, observer, |mut port, site| {
+        port.limit_data(limits[site.link.index()], deviation);
+        port
+    });
+    while sim.step(1 << 20) {}
+    let found: Vec<DataQueue> = sim.ports().map(|port| port.data_queue().clone()).collect();
+    let (report, observed) = sim.finish().expect("conservation");
+    assert!(report.records.iter().all(|record| record.acknowledged < Time::MAX));
+    for (port, observed) in found.iter().zip(observed.queues) {
+        assert_eq!((port.peak(), port.beyond()), (observed.peak, observed.beyond));
+    }
+    found
+}
+
+fn measure<T: Transport<Config: Checked + Debug, Port: WatchesData>>(
     config: &T::Config,
     deviations: f64,
     network: &Network,
@@ -36,15 +64,11 @@ fn measure<T: Transport<Config: Checked + Debug>>(
     let paths = Paths::new(Arc::new(network.clone()), Routing::EcmpSymmetric, 1);
     let schedule = config.credit_schedule(&WIRE).expect("the transport has credits");
     let bounds = data_queue_bounds(&paths, &WIRE, &schedule).expect("there is no cycle");
-    let watcher = DataQueues::new(bounds.iter().map(|bound| bound.get()), deviations * schedule.deviation(&WIRE));
-    let memory = Memory::PerPort(Bytes::new(100_000_000));
-    let setup = SimSetup { wire: WIRE, routing: Routing::EcmpSymmetric, memory, ..setup(network.clone()) };
-    let (report, watched) = watch::<T, DataQueues>(config, setup, flows, watcher);
-    assert!(report.records.iter().all(|record| record.acknowledged < Time::MAX));
-    let beyond =
-        watched.queues.iter().zip(0..).filter_map(|(queue, link)| Some((network.link_name(LinkId(link)), queue.beyond?)));
+    let limits: Vec<u64> = bounds.iter().map(|bound| bound.get()).collect();
+    let queues = watched::<T>(config, network, flows, 100_000_000, &limits, deviations * schedule.deviation(&WIRE));
+    let beyond = queues.iter().zip(0..).filter_map(|(queue, link)| Some((network.link_name(LinkId(link)), queue.beyond()?)));
     Found {
-        peak: watched.queues.iter().map(|queue| queue.peak).max().unwrap_or_default(),
+        peak: queues.iter().map(DataQueue::peak).max().unwrap_or_default(),
         beyond: beyond.max_by_key(|(_, beyond)| beyond.bytes - beyond.allowed),
     }
 }
@@ -70,7 +94,11 @@ fn top_configs() -> impl Iterator<Item = top::Config> {
 }
 
 /// The longest queue of data, which is within the bounds.
-fn within<T: Transport<Config: Checked + Debug>>(config: &T::Config, network: &Network, flows: &[Flow]) -> u64 {
+fn within<T: Transport<Config: Checked + Debug, Port: WatchesData>>(
+    config: &T::Config,
+    network: &Network,
+    flows: &[Flow],
+) -> u64 {
     let found = measure::<T>(config, DEVIATIONS, network, flows.to_vec());
     assert!(found.beyond.is_none(), "{config:?}: {:?}", found.beyond);
     found.peak
@@ -155,19 +183,7 @@ fn a_leaf_spine() {
 fn a_bound_that_is_too_low_is_noticed() {
     let network = topology::single_switch(9, gbps(10), us(1), STORE);
     let flows: Vec<Flow> = (0..8).map(|id| flow(id, id, 8, 300 * 1460, Time::ZERO)).collect();
-    let setup = SimSetup {
-        wire: WIRE,
-        routing: Routing::EcmpSymmetric,
-        memory: Memory::PerPort(Bytes::new(1_000_000)),
-        ..setup(network.clone())
-    };
-    let (_, watched) = watch::<ExpressPass, DataQueues>(
-        &Config::default(),
-        setup,
-        flows,
-        DataQueues::new(vec![1537; network.links().len()], 0.0),
-    );
-    assert!(
-        watched.queues.iter().any(|queue| queue.beyond.is_some_and(|beyond| beyond.allowed == 1537 && beyond.bytes >= 1538))
-    );
+    let limits = vec![1537; network.links().len()];
+    let queues = watched::<ExpressPass>(&Config::default(), &network, flows, 1_000_000, &limits, 0.0);
+    assert!(queues.iter().filter_map(DataQueue::beyond).any(|beyond| beyond.allowed == 1537 && beyond.bytes >= 1538));
 }

@@ -5,7 +5,8 @@ mod pauses;
 mod pending;
 
 use flowloom_core::{DropReason, Event, Flow, LinkId, NodeId, Packet, Time};
-use flowloom_fabric::{DataQueue, DataQueues, Observer};
+use flowloom_fabric::Observer;
+use flowloom_transports::disciplines::DataQueue;
 
 pub use gaps::{GapTotals, Gaps};
 pub use pauses::{LinkPauses, Pauses};
@@ -77,12 +78,6 @@ impl<H> Observer<H> for Gaps {
 impl<H> AtEachHop<H> for Gaps {
     fn add_to(self, recorded: &mut Recorded, end: Time) {
         recorded.gaps = Some(self.into_totals(end));
-    }
-}
-
-impl<H> AtEachHop<H> for DataQueues {
-    fn add_to(self, recorded: &mut Recorded, _: Time) {
-        recorded.data_queues = Some(self.queues);
     }
 }
 

@@ -6,7 +6,7 @@ use super::config::{Config, SwitchForm};
 use super::header::Header;
 use super::sorted::Sorted;
 use super::two_pass::TwoPass;
-use crate::disciplines::{Bucket, CreditLayout, CreditPort, Limit};
+use crate::disciplines::{Bucket, CreditLayout, CreditPort, DataQueue, Limit, WatchesData};
 
 /// The port of a switch or of a host. That of the hypothetical switch is only a [`CreditPort`].
 pub struct Port {
@@ -119,6 +119,15 @@ impl Stage {
 
     fn ready_beside(&self, queues: &CreditPort, free_at: Time) -> Time {
         if queues.is_empty() { free_at.max(self.ready_at()) } else { free_at }
+    }
+}
+
+impl WatchesData for Port {
+    fn limit_data(&mut self, limit: u64, deviation: f64) {
+        self.queues.limit_data(limit, deviation);
+    }
+    fn data_queue(&self) -> &DataQueue {
+        self.queues.data_queue()
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Bucket {
     capacity: u64,
     /// Picoseconds in which an empty bucket becomes full.
     filled_in: u64,
-    /// The most that the full bucket can hold, in bytes.
+    /// See [`Bucket::holds`].
     holds: u32,
     /// Units by which the bucket was not full at `at`.
     missing: u64,
@@ -51,13 +51,12 @@ impl Bucket {
         Bucket { byte, inflow, capacity, filled_in: capacity.div_ceil(inflow), holds, missing: 0, at: Time::ZERO }
     }
 
-    /// Whether a packet of `size` bytes fits into the full bucket. One that does not can never leave.
-    #[inline]
-    pub fn can_hold(&self, size: u32) -> bool {
-        size <= self.holds
+    /// The most that the full bucket can hold, in bytes. A larger packet can never leave.
+    pub fn holds(&self) -> u32 {
+        self.holds
     }
 
-    /// Takes out `size` bytes, which the full bucket [can hold](Bucket::can_hold), if there are as many.
+    /// Takes out `size` bytes, at most what the full bucket [holds](Bucket::holds), if there are as many.
     #[inline(always)]
     pub fn take(&mut self, now: Time, size: u32) -> bool {
         let elapsed = now.saturating_since(self.at).as_ps();

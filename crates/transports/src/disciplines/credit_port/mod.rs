@@ -3,6 +3,7 @@
 mod bucket;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::collections::VecDeque;
 
@@ -12,6 +13,7 @@ use flowloom_core::{
 
 use super::classes::{MOST_CLASSES, limit};
 pub(crate) use bucket::Bucket;
+pub use watch::{Beyond, DataQueue, WatchesData};
 
 /// The most that a queue holds. A packet that would exceed it is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +86,10 @@ pub struct CreditPort {
     bucket: Bucket,
     /// No queued credit may leave earlier, unless a credit of a better class comes. [`Time::ZERO`] if that is not known.
     credits_at: Time,
+    /// By class, the largest packet that an empty port takes. A credit must also fit into the bucket.
+    alone: [u32; MOST_CLASSES],
     queues: [Queue; MOST_CLASSES],
+    data: DataQueue,
     lifetime: Duration,
     /// When each queued credit came, by queue; empty if credits do not expire.
     arrivals: Vec<VecDeque<Time>>,
@@ -105,15 +110,26 @@ impl CreditPort {
         let (credits, data) = limits[FIRST_CREDITS..queues].split_at_mut(credit_queues);
         credits.fill(layout.credit_limit);
         data.copy_from_slice(layout.data);
+        let memory = limit(layout.memory);
+        let bucket = Bucket::new(rate, wire.control, layout.slot, layout.burst);
+        let holds = bucket.holds();
+        let alone = |class: usize| {
+            let Limit { packets, bytes } = limits[class];
+            let is_credit = (FIRST_CREDITS..FIRST_CREDITS + credit_queues).contains(&class);
+            let most = if is_credit { holds } else { u32::MAX };
+            if packets == 0 { 0 } else { memory.min(bytes).min(most) }
+        };
         CreditPort {
             occupied: 0,
             credits: ((1_u16 << (FIRST_CREDITS + credit_queues)) - (1 << FIRST_CREDITS)) as u8,
             last: (queues - 1) as u8,
             used: 0,
-            memory: limit(layout.memory),
-            bucket: Bucket::new(rate, wire.control, layout.slot, layout.burst),
+            memory,
+            bucket,
             credits_at: Time::ZERO,
+            alone: std::array::from_fn(alone),
             queues: limits.map(empty),
+            data: DataQueue::new(u64::MAX, 0.0),
             lifetime: layout.lifetime.unwrap_or(Duration::MAX),
             arrivals: vec![VecDeque::new(); if layout.lifetime.is_some() { credit_queues } else { 0 }],
         }
@@ -145,6 +161,11 @@ impl CreditPort {
     #[inline]
     fn class_of(&self, class: u8) -> usize {
         usize::from(class.min(self.last)) % MOST_CLASSES
+    }
+
+    #[inline]
+    fn is_data(&self, class: usize) -> bool {
+        !self.is_credit(class) && class != SIGNALS
     }
 
     #[inline]
@@ -210,10 +231,15 @@ impl CreditPort {
         self.credits_at = Time::ZERO;
         if let Some(class) = self.best_credits() {
             let first = self.queues[class].packets.first().expect("an occupied queue");
-            let expired = |since: Time| since + self.lifetime + Duration::from_ps(1);
-            let end = self.oldest(class).map_or(Time::MAX, expired);
-            self.credits_at = self.bucket.ready_at(pool[first].size_bytes).min(end);
+            self.credits_at = self.leaves_at(class, pool[first].size_bytes);
         }
+    }
+
+    /// When the oldest credit of a queue, of `size` bytes, may leave or will have expired, if it is the first of all credits.
+    #[inline(always)]
+    fn leaves_at(&self, class: usize, size: u32) -> Time {
+        let expired = |since: Time| since + self.lifetime + Duration::from_ps(1);
+        self.bucket.ready_at(size).min(self.oldest(class).map_or(Time::MAX, expired))
     }
 
     /// Takes the first credit, if it may leave now.
@@ -234,6 +260,15 @@ impl CreditPort {
     }
 }
 
+impl WatchesData for CreditPort {
+    fn limit_data(&mut self, limit: u64, deviation: f64) {
+        self.data = DataQueue::new(limit, deviation);
+    }
+    fn data_queue(&self) -> &DataQueue {
+        &self.data
+    }
+}
+
 impl<H> Discipline<H> for CreditPort {
     type Shared = ();
     /// Credits that wait for the bucket do not hold up data.
@@ -247,17 +282,24 @@ impl<H> Discipline<H> for CreditPort {
             // Credits that will never leave take no room from others.
             self.expire(class, call);
         }
-        if !self.fits(class, size) || credit && !self.bucket.can_hold(size) {
+        let data = self.is_data(class);
+        if data {
+            self.data.arrive(call.now, size);
+        }
+        if size > self.alone[class] || !self.fits(class, size) {
+            if data {
+                self.data.leave(size);
+            }
             call.drop(packet, DropReason::Overflow);
             return;
         }
         if credit {
-            if self.occupied & self.credits & up_to(class) == 0 {
-                // It is the first one now.
-                self.credits_at = Time::ZERO;
-            }
             if self.expires() {
                 self.arrivals[class - FIRST_CREDITS].push_back(call.now);
+            }
+            if self.occupied & self.credits & up_to(class) == 0 {
+                // It is the first one now.
+                self.credits_at = self.leaves_at(class, size);
             }
         }
         let queue = &mut self.queues[class];
@@ -271,15 +313,32 @@ impl<H> Discipline<H> for CreditPort {
     #[inline(always)]
     fn pass(&mut self, call: &mut PortCall<'_, H, ()>, packet: PacketId) -> bool {
         let (class, size) = (self.class_of(call.pool[packet].class), call.pool[packet].size_bytes);
+        if self.occupied == 0 {
+            if size > self.alone[class] {
+                return false;
+            }
+            if self.is_credit(class) {
+                return self.bucket.take(call.now, size);
+            }
+            if class != SIGNALS {
+                self.data.pass(call.now, size);
+            }
+            return true;
+        }
         let before = self.occupied & up_to(class);
         // Of the better packets, only credits may be left behind, and only if it is known that they must wait.
         if before & !self.credits != 0 || before != 0 && self.credits_at <= call.now || !self.fits(class, size) {
             return false;
         }
-        if !self.is_credit(class) {
+        if class == SIGNALS {
+            self.data.signal(size);
             return true;
         }
-        let leaves = before == 0 && self.bucket.can_hold(size) && self.bucket.take(call.now, size);
+        if !self.is_credit(class) {
+            self.data.pass(call.now, size);
+            return true;
+        }
+        let leaves = before == 0 && size <= self.alone[class] && self.bucket.take(call.now, size);
         if leaves && self.occupied & self.credits != 0 {
             self.plan_credits(call.pool);
         }
@@ -289,14 +348,18 @@ impl<H> Discipline<H> for CreditPort {
     #[inline(always)]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
         if self.occupied >> SIGNALS & 1 == 1 {
-            return Dequeue::Packet(self.pop(SIGNALS, call.pool));
+            let signal = self.pop(SIGNALS, call.pool);
+            self.data.signal(call.pool[signal].size_bytes);
+            return Dequeue::Packet(signal);
         }
         if let Some(credit) = self.take_credit(call) {
             return Dequeue::Packet(credit);
         }
         let data = self.occupied & !self.credits;
         if data != 0 {
-            return Dequeue::Packet(self.pop(data.trailing_zeros() as usize, call.pool));
+            let packet = self.pop(data.trailing_zeros() as usize, call.pool);
+            self.data.leave(call.pool[packet].size_bytes);
+            return Dequeue::Packet(packet);
         }
         if self.occupied == 0 { Dequeue::Idle } else { Dequeue::NotBefore(self.credits_at) }
     }

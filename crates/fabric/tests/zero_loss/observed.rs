@@ -1,8 +1,8 @@
-//! An observer of the data that queues at ports.
+//! An observer of the data that queues at ports: independent of what ports find themselves.
 
 use flowloom_core::{DropReason, LinkId, Packet, Time};
-
-use crate::observer::Observer;
+use flowloom_fabric::Observer;
+use flowloom_transports::disciplines::Beyond;
 
 /// The queue of data at one port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -19,17 +19,6 @@ pub struct DataQueue {
     signals: u64,
     /// Data packets that have arrived since the queue was last empty.
     packets: u64,
-}
-
-/// A queue that exceeded its limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Beyond {
-    /// When.
-    pub at: Time,
-    /// Bytes of data, less those of the signals that the data waited for.
-    pub bytes: u64,
-    /// What was allowed.
-    pub allowed: u64,
 }
 
 /// Compares the queues of data at all ports with limits. Signals are packets of class 0 without payload; data that waits for them does not count.
