@@ -43,8 +43,6 @@ pub(crate) struct Line {
 /// The accounts of an egress port.
 pub(crate) struct Books {
     queued_bytes: u64,
-    /// When the queue's length last changed.
-    since: Time,
     counters: PortCounters,
 }
 
@@ -147,15 +145,14 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         self.observer.packet_queued(self.now, link, packet, books.queued_bytes + u64::from(packet.size_bytes));
     }
 
-    /// Changes the queue's length and updates its integrals over time.
+    /// Changes the queue's length and its integrals over time. A change by d at time t adds d × (T - t) to the integral up to time T: it takes
+    /// away d × t here, and [`Plane::counters`] adds the last length times T.
     #[inline]
-    fn queue_changes(&mut self, books: &mut Books, queued: u32, _: i32, bytes: i64) {
-        if queued > 0 {
-            let span = (self.now - books.since).as_ps();
-            books.counters.byte_time += u128::from(books.queued_bytes) * u128::from(span);
-            books.counters.packet_time += u128::from(queued) * u128::from(span);
-        }
-        books.since = self.now;
+    fn queue_changes(&mut self, books: &mut Books, packets: i32, bytes: i64) {
+        let now = i128::from(self.now.as_ps());
+        let counters = &mut books.counters;
+        counters.byte_time = counters.byte_time.wrapping_sub((i128::from(bytes) * now) as u128);
+        counters.packet_time = counters.packet_time.wrapping_sub((i128::from(packets) * now) as u128);
         books.queued_bytes = books.queued_bytes.wrapping_add_signed(bytes);
     }
 
@@ -242,7 +239,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let mut ports = Ports::new(links, shared);
         for (index, (line, discipline)) in lines.into_iter().zip(disciplines).enumerate() {
             let link = ports.link_layer.network.links()[index];
-            let books = Books { queued_bytes: 0, since: Time::ZERO, counters: PortCounters::default() };
+            let books = Books { queued_bytes: 0, counters: PortCounters::default() };
             ports.push(discipline, link.from_port, link.rate, line, books);
         }
         Plane {
@@ -456,8 +453,13 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     }
 
     /// The counters of all ports, with integrals up to the current time.
-    pub fn counters(&mut self) -> Vec<PortCounters> {
-        self.ports.close_books(|books| books.counters)
+    pub fn counters(&self) -> Vec<PortCounters> {
+        let now = u128::from(self.ports.link_layer.now.as_ps());
+        self.ports.accounts(|books, queued_packets| PortCounters {
+            byte_time: books.counters.byte_time.wrapping_add(u128::from(books.queued_bytes) * now),
+            packet_time: books.counters.packet_time.wrapping_add(u128::from(queued_packets) * now),
+            ..books.counters
+        })
     }
 }
 

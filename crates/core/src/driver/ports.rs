@@ -31,9 +31,9 @@ pub trait LinkLayer<H> {
     fn arrived(&mut self, link: LinkId, books: &Self::Books, id: PacketId) {
         let _ = (link, books, id);
     }
-    /// A queue of `queued` packets changes by this many packets and bytes.
-    fn queue_changes(&mut self, books: &mut Self::Books, queued: u32, packets: i32, bytes: i64) {
-        let _ = (books, queued, packets, bytes);
+    /// A queue changes by this many packets and bytes.
+    fn queue_changes(&mut self, books: &mut Self::Books, packets: i32, bytes: i64) {
+        let _ = (books, packets, bytes);
     }
     /// A packet was queued, and what it pushed out has left the queue.
     fn queued(&mut self, books: &mut Self::Books) {
@@ -142,7 +142,7 @@ impl<P, L, B> EgressPort<P, L, B> {
 
     #[inline]
     fn queue_changes<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, packets: i32, bytes: i64, link_layer: &mut K) {
-        link_layer.queue_changes(&mut self.books, self.queued_packets, packets, bytes);
+        link_layer.queue_changes(&mut self.books, packets, bytes);
         self.queued_packets = self.queued_packets.wrapping_add_signed(packets);
     }
 }
@@ -287,13 +287,20 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         egress.queue_changes(1, bytes, &mut self.link_layer);
         egress.discipline.enqueue(&mut port_call!(self, egress, ingress), id);
         if self.effects.any {
-            self.apply_effects(link);
+            return self.enqueue_with_effects(link);
         }
+        self.link_layer.queued(&mut egress.books);
+        self.serve_or_schedule(link);
+    }
+
+    /// The slow path of queueing: the discipline had side effects.
+    #[cold]
+    #[inline(never)]
+    fn enqueue_with_effects(&mut self, link: LinkId) {
+        self.apply_effects(link);
         self.link_layer.queued(&mut self.egress_ports[link.index()].books);
         self.serve_or_schedule(link);
-        if !self.errands.is_empty() {
-            self.run_errands();
-        }
+        self.run_errands();
     }
 
     /// Serves the ports that disciplines woke, and gives them the packets that were handed over. It is called after the event that caused
@@ -320,9 +327,18 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     }
 
     /// Schedules service of the port at `at`, unless an earlier service is pending.
-    #[inline(never)] // one small function, which most calls enter last
+    #[inline(always)]
     fn serve_by(&mut self, link: LinkId, at: Time) {
-        self.egress_ports[link.index()].serve_by(link, at, &mut self.link_layer);
+        let egress = &mut self.egress_ports[link.index()];
+        if at < egress.serve_at {
+            egress.serve_at = at;
+            self.schedule_service(link, at);
+        }
+    }
+
+    #[inline(never)] // one small function, which most calls enter last
+    fn schedule_service(&mut self, link: LinkId, at: Time) {
+        self.link_layer.schedule_service(link, at);
     }
 
     /// Takes the next packet from a free port and sends it over the link.
@@ -394,13 +410,8 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.link_layer.drop_packet(link, &mut self.egress_ports[link.index()].books, id, why);
     }
 
-    /// Updates the accounts of all ports to the current time and returns them.
-    pub fn close_books<R>(&mut self, report: impl Fn(&K::Books) -> R) -> Vec<R> {
-        let link_layer = &mut self.link_layer;
-        let close = |egress: &mut EgressPort<P, K::Line, K::Books>| {
-            egress.queue_changes(0, 0, link_layer);
-            report(&egress.books)
-        };
-        self.egress_ports.iter_mut().map(close).collect()
+    /// What `report` says of the accounts of each port and the number of packets queued there, by link.
+    pub fn accounts<R>(&self, report: impl Fn(&K::Books, u32) -> R) -> Vec<R> {
+        self.egress_ports.iter().map(|egress| report(&egress.books, egress.queued_packets)).collect()
     }
 }

@@ -287,7 +287,7 @@ mod ports {
         fn schedule_service(&mut self, link: LinkId, at: Time) {
             self.services.push((link.0, at));
         }
-        fn queue_changes(&mut self, (): &mut (), _: u32, packets: i32, _: i64) {
+        fn queue_changes(&mut self, (): &mut (), packets: i32, _: i64) {
             self.queued += packets;
         }
         fn marked(&mut self, (): &mut (), packets: u64) {

@@ -71,7 +71,7 @@ struct Bounds<'a> {
     network: &'a Network,
     wire: &'a WireProfile,
     schedule: &'a CreditSchedule,
-    feeders: &'a BTreeMap<LinkId, BTreeSet<LinkId>>,
+    feeders: &'a [Option<BTreeSet<LinkId>>],
     /// `None` while it is being worked out.
     answers: BTreeMap<LinkId, Option<Answer>>,
 }
@@ -130,7 +130,7 @@ impl Bounds<'_> {
         if let Some(known) = self.answers.get(&link) {
             return known.map(Some);
         }
-        let Some(feeders) = self.feeders.get(&link) else { return Some(None) };
+        let Some(feeders) = &self.feeders[link.index()] else { return Some(None) };
         self.answers.insert(link, None);
         let (back, WireProfile { control, .. }) = (link.reverse(), *self.wire);
         let largest = self.schedule.largest(self.wire);
@@ -158,31 +158,32 @@ impl Bounds<'_> {
     }
 }
 
-/// For each link that data passes, the links over which it comes to that link. Links of hosts that send have none.
-fn feeders(paths: &Paths) -> BTreeMap<LinkId, BTreeSet<LinkId>> {
+/// For each link, by its index, the links over which data comes to it, or `None` if no data passes it. Links of hosts that send have none.
+fn feeders(paths: &Paths) -> Vec<Option<BTreeSet<LinkId>>> {
     let network = paths.network();
-    let mut feeders: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
-    let uplink = |host: NodeId| network.ports(host)[0];
+    let mut feeders: Vec<Option<BTreeSet<LinkId>>> = vec![None; network.links().len()];
+    // The last destination for which data was followed over each link.
+    let mut followed_for = vec![None; network.links().len()];
     for dst in (0..network.hosts() as u32).map(NodeId) {
-        let mut seen = BTreeSet::new();
-        let mut open: Vec<LinkId> = (0..network.hosts() as u32).map(NodeId).filter(|src| *src != dst).map(uplink).collect();
+        let sources = (0..network.hosts() as u32).map(NodeId).filter(|src| *src != dst);
+        let mut open: Vec<LinkId> = sources.map(|src| network.ports(src)[0]).collect();
         for link in &open {
-            feeders.entry(*link).or_default();
+            feeders[link.index()].get_or_insert_default();
         }
         while let Some(link) = open.pop() {
             let at = network.link(link).to;
             if at == dst {
                 continue;
             }
-            let next: Vec<LinkId> = match paths.way(at, dst) {
-                Way::Only(next) => vec![next],
-                Way::OneOf(group) => (0..group.count()).map(|index| paths.member(group, index)).collect(),
-            };
-            for next in next {
-                feeders.entry(next).or_default().insert(link);
-                if seen.insert(next) {
+            let mut follow = |next: LinkId| {
+                feeders[next.index()].get_or_insert_default().insert(link);
+                if followed_for[next.index()].replace(dst) != Some(dst) {
                     open.push(next);
                 }
+            };
+            match paths.way(at, dst) {
+                Way::Only(next) => follow(next),
+                Way::OneOf(group) => (0..group.count()).for_each(|index| follow(paths.member(group, index))),
             }
         }
     }
