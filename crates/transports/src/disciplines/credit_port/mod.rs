@@ -59,9 +59,8 @@ pub struct CreditLayout<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     packets: Fifo,
-    count: u32,
-    bytes: u32,
-    limit: Limit,
+    /// What it can still take.
+    room: Limit,
 }
 
 const SIGNALS: usize = 0;
@@ -81,8 +80,9 @@ pub struct CreditPort {
     /// Bit i is set where queue i holds credits.
     credits: u8,
     last: u8,
-    used: u32,
     memory: u32,
+    /// What is left of the memory, in bytes.
+    room: u32,
     bucket: Bucket,
     /// No queued credit may leave earlier, unless a credit of a better class comes. [`Time::ZERO`] if that is not known.
     credits_at: Time,
@@ -105,7 +105,7 @@ impl CreditPort {
         let queues = FIRST_CREDITS + credit_queues + layout.data.len();
         assert!(credit_queues > 0 && !layout.data.is_empty(), "a port has queues for credits and for data");
         assert!(queues <= MOST_CLASSES, "{queues} queues, but a port has at most {MOST_CLASSES}");
-        let empty = |limit| Queue { packets: Fifo::default(), count: 0, bytes: 0, limit };
+        let empty = |room| Queue { packets: Fifo::default(), room };
         let mut limits = [Limit::NONE; MOST_CLASSES];
         let (credits, data) = limits[FIRST_CREDITS..queues].split_at_mut(credit_queues);
         credits.fill(layout.credit_limit);
@@ -123,8 +123,8 @@ impl CreditPort {
             occupied: 0,
             credits: ((1_u16 << (FIRST_CREDITS + credit_queues)) - (1 << FIRST_CREDITS)) as u8,
             last: (queues - 1) as u8,
-            used: 0,
             memory,
+            room: memory,
             bucket,
             credits_at: Time::ZERO,
             alone: std::array::from_fn(alone),
@@ -137,7 +137,7 @@ impl CreditPort {
 
     /// Bytes queued.
     pub fn used(&self) -> Bytes {
-        Bytes::new(u64::from(self.used))
+        Bytes::new(u64::from(self.memory - self.room))
     }
 
     /// Whether nothing is queued.
@@ -164,11 +164,6 @@ impl CreditPort {
     }
 
     #[inline]
-    fn is_data(&self, class: usize) -> bool {
-        !self.is_credit(class) && class != SIGNALS
-    }
-
-    #[inline]
     fn is_credit(&self, class: usize) -> bool {
         self.credits >> class & 1 == 1
     }
@@ -176,8 +171,8 @@ impl CreditPort {
     /// Whether the queue and the memory have room for a packet of `size` bytes.
     #[inline]
     fn fits(&self, class: usize, size: u32) -> bool {
-        let queue = &self.queues[class];
-        self.used + size <= self.memory && queue.bytes + size <= queue.limit.bytes && queue.count < queue.limit.packets
+        let Limit { packets, bytes } = self.queues[class].room;
+        size <= self.room && size <= bytes && packets > 0
     }
 
     /// Removes the oldest packet of a queue that holds packets.
@@ -186,9 +181,9 @@ impl CreditPort {
         let queue = &mut self.queues[class];
         let packet = queue.packets.pop(pool).expect("an occupied queue");
         let size = pool[packet].size_bytes;
-        queue.count -= 1;
-        queue.bytes -= size;
-        self.used -= size;
+        queue.room.packets += 1;
+        queue.room.bytes += size;
+        self.room += size;
         self.occupied &= !(u8::from(queue.packets.is_empty()) << class);
         if self.expires() && self.is_credit(class) {
             self.arrivals[class - FIRST_CREDITS].pop_front();
@@ -281,13 +276,11 @@ impl<H> Discipline<H> for CreditPort {
         if credit {
             // Credits that will never leave take no room from others.
             self.expire(class, call);
-        }
-        let data = self.is_data(class);
-        if data {
+        } else if class != SIGNALS {
             self.data.arrive(call.now, size);
         }
-        if size > self.alone[class] || !self.fits(class, size) {
-            if data {
+        if !self.fits(class, size) || credit && size > self.alone[class] {
+            if !credit && class != SIGNALS {
                 self.data.leave(size);
             }
             call.drop(packet, DropReason::Overflow);
@@ -304,9 +297,9 @@ impl<H> Discipline<H> for CreditPort {
         }
         let queue = &mut self.queues[class];
         queue.packets.push(packet, call.pool);
-        queue.count += 1;
-        queue.bytes += size;
-        self.used += size;
+        queue.room.packets -= 1;
+        queue.room.bytes -= size;
+        self.room -= size;
         self.occupied |= 1 << class;
     }
 
