@@ -190,7 +190,7 @@ macro_rules! for_each_pausable_transport {
 }
 
 /// Lists the transports whose data is scheduled by credits: calls the macro `$apply` with their types. Each has a [`Checked::credit_schedule`], and the
-/// lab compares their queues of data with the bounds that follow. A transport that is not listed costs nothing to compile.
+/// lab gives their ports ([`disciplines::WatchesData`]) the bounds on their queues of data that follow. A transport that is not listed costs nothing to compile.
 #[macro_export]
 macro_rules! for_each_credit_transport {
     ($apply:ident) => {

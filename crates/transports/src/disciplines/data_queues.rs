@@ -5,7 +5,7 @@
 //! argument for zero loss). The time varies with the length of the paths behind the port, and with the waits of credits and of
 //! data at the ports of these paths.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use flowloom_core::{Bytes, Duration, LinkId, Network, NodeId, NodeKind, PathNeed, Paths, Rate, Way, WireProfile};
 
@@ -71,7 +71,7 @@ struct Bounds<'a> {
     network: &'a Network,
     wire: &'a WireProfile,
     schedule: &'a CreditSchedule,
-    feeders: &'a [Option<BTreeSet<LinkId>>],
+    feeders: &'a [Option<Vec<LinkId>>],
     /// `None` while it is being worked out.
     answers: BTreeMap<LinkId, Option<Answer>>,
 }
@@ -159,9 +159,11 @@ impl Bounds<'_> {
 }
 
 /// For each link, by its index, the links over which data comes to it, or `None` if no data passes it. Links of hosts that send have none.
-fn feeders(paths: &Paths) -> Vec<Option<BTreeSet<LinkId>>> {
+fn feeders(paths: &Paths) -> Vec<Option<Vec<LinkId>>> {
     let network = paths.network();
-    let mut feeders: Vec<Option<BTreeSet<LinkId>>> = vec![None; network.links().len()];
+    let mut feeders: Vec<Option<Vec<LinkId>>> = vec![None; network.links().len()];
+    // By link and by port of the node that it leads to: whether data is known to take this way.
+    let mut taken: Vec<Vec<bool>> = network.links().iter().map(|link| vec![false; network.ports(link.to).len()]).collect();
     // The last destination for which data was followed over each link.
     let mut followed_for = vec![None; network.links().len()];
     for dst in (0..network.hosts() as u32).map(NodeId) {
@@ -176,7 +178,10 @@ fn feeders(paths: &Paths) -> Vec<Option<BTreeSet<LinkId>>> {
                 continue;
             }
             let mut follow = |next: LinkId| {
-                feeders[next.index()].get_or_insert_default().insert(link);
+                let port = usize::from(network.link(next).from_port.0);
+                if !std::mem::replace(&mut taken[link.index()][port], true) {
+                    feeders[next.index()].get_or_insert_default().push(link);
+                }
                 if followed_for[next.index()].replace(dst) != Some(dst) {
                     open.push(next);
                 }

@@ -159,6 +159,7 @@ impl Sending {
     }
 
     /// What the flow asks of an arbitrator now. The rest of its path grants `elsewhere`.
+    #[inline(always)] // it is computed for each packet and each acknowledgement
     pub fn request(&self, now: Time, rule: Demand, elsewhere: [Option<Share>; 2]) -> Request {
         let Fixed { size, packets, payload, packet_rate, deadline, .. } = self.fixed;
         let left = u64::from(packets - self.board.acked());
@@ -212,6 +213,7 @@ impl Sending {
     }
 
     /// What guides the window now. A flow that gets all that it demands is limited by its NIC alone.
+    #[inline]
     pub fn guide(&self, config: &Config) -> Guide {
         if self.alone || self.fixed.background || !config.reference_rate {
             return Guide::Nothing;

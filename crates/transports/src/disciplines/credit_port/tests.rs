@@ -297,3 +297,72 @@ fn the_share_is_that_of_the_wire_profile() {
     // 1540 B at 10 Gb/s.
     assert_eq!(rig.serve().unwrap_err(), Time::from_ps(1_232_000));
 }
+
+/// The bucket holds two credits of 84 B, and fills with one per 1622 B of the link: 1297.6 ns. The port need not be asked in vain to know that.
+#[test]
+fn a_queued_credit_leaves_at_a_known_time() {
+    let mut rig: Rig<(), CreditPort> = Rig::new(port(None));
+    let ready_at = |rig: &Rig<(), CreditPort>| Discipline::<()>::ready_at(rig.port(), rig.now);
+    assert!(rig.pass(packet(0, CREDITS[1], 84)) && rig.pass(packet(1, CREDITS[1], 84)));
+    assert!(!rig.pass(packet(2, CREDITS[1], 84)));
+    rig.enqueue(packet(2, CREDITS[1], 84));
+    let at = Time::from_ps(1_297_600);
+    assert_eq!(ready_at(&rig), at);
+    // A smaller one of a better class may leave earlier: 42 of 84 B.
+    rig.enqueue(packet(3, CREDITS[0], 42));
+    assert_eq!(ready_at(&rig), Time::from_ps(648_800));
+    rig.now = Time::from_ps(648_800);
+    assert_eq!(rig.serve().map(|credit| credit.flow.0), Ok(3));
+    // The bucket is empty again.
+    assert_eq!(ready_at(&rig), Time::from_ps(648_800 + 1_297_600));
+}
+
+/// Data waits for a signal of 84 B, which does not count: 1538 + 500 B are 1954 B then, and 100 B more are too many for a limit of 2000 B.
+#[test]
+fn a_queue_of_data_by_hand() {
+    let mut limited = port(None);
+    limited.limit_data(2000, 0.0);
+    let mut rig: Rig<(), CreditPort> = Rig::new(limited);
+    assert!(rig.pass(packet(0, DATA[0], 1538)));
+    assert_eq!((rig.port().data_queue().peak(), rig.port().data_queue().beyond()), (1538, None));
+    rig.now = Time::from_ps(5);
+    rig.enqueue(packet(1, DATA[0], 1538));
+    rig.enqueue(packet(2, SIGNAL, 84));
+    assert_eq!(rig.serve().map(|signal| signal.flow.0), Ok(2));
+    rig.enqueue(packet(3, DATA[0], 500));
+    assert_eq!(rig.port().data_queue().beyond(), None);
+    rig.enqueue(packet(4, DATA[1], 100));
+    let beyond = Some(Beyond { at: rig.now, bytes: 2054, allowed: 2000 });
+    assert_eq!((rig.port().data_queue().peak(), rig.port().data_queue().beyond()), (2138, beyond));
+    assert_eq!(rig.drain(), [1, 3, 4]);
+    // The signal is forgotten with the data that waited for it. The largest excess is told, not the last.
+    rig.now = Time::from_ps(9);
+    rig.enqueue(packet(5, DATA[0], 1538));
+    rig.enqueue(packet(6, DATA[0], 463));
+    assert_eq!(rig.port().data_queue().beyond(), beyond);
+    rig.enqueue(packet(7, DATA[0], 54));
+    let beyond = Some(Beyond { at: rig.now, bytes: 2055, allowed: 2000 });
+    assert_eq!(rig.port().data_queue().beyond(), beyond);
+}
+
+/// The limit grows by 10 B times the square root of the number of packets: 2020 B at the fourth packet. A packet that passes counts, too, and
+/// one that is dropped does not stay.
+#[test]
+fn a_limit_grows_with_the_packets() {
+    let mut limited = port(None);
+    limited.limit_data(2000, 10.0);
+    let mut rig: Rig<(), CreditPort> = Rig::new(limited);
+    for flow in 0..2 {
+        rig.enqueue(packet(flow, DATA[1], 960)); // the second one finds a full queue
+    }
+    assert_eq!(rig.dropped(), [(1, DropReason::Overflow)]);
+    assert!(rig.pass(packet(2, DATA[0], 960)), "it is better than what waits");
+    rig.enqueue(packet(3, DATA[0], 1060)); // 2020 B
+    assert_eq!((rig.port().data_queue().peak(), rig.port().data_queue().beyond()), (2020, None));
+    assert!(rig.port().used() == Bytes::new(2020));
+    rig.drain();
+    for flow in [4, 5] {
+        rig.enqueue(packet(flow, DATA[0], 1010)); // 2020 B in two packets
+    }
+    assert_eq!(rig.port().data_queue().beyond(), Some(Beyond { at: rig.now, bytes: 2020, allowed: 2014 }));
+}
