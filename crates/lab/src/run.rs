@@ -230,6 +230,7 @@ where
     }
 }
 
+/// As [`simulate_under_credits`], with one type of recording.
 fn simulate_within<T: Transport<Port: WatchesData>, G: AtEachHop<T::Header>>(
     plan: &Plan,
     limits: &DataLimits,
@@ -274,6 +275,7 @@ where
     drive_to_end(sim, plan, progress)
 }
 
+/// Runs a new simulation and returns its results.
 fn drive_to_end<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
 where
     T: Transport,
@@ -314,6 +316,7 @@ where
     Ok((sim, stall))
 }
 
+/// The results of a simulation that has ended.
 fn conclude<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, stall: Option<Stall>) -> Result<Simulated, RunError>
 where
     T: Transport,

@@ -10,9 +10,9 @@ pub struct DataQueue {
     /// The most bytes of data ever, including an arriving packet, even if it leaves at once.
     peak: u64,
     limit: u64,
-    /// Bytes of signals that were sent since no data was queued.
+    /// Bytes of signals that were sent since the queue was last empty.
     signals: u64,
-    /// Data packets that have arrived since no data was queued.
+    /// Data packets that have arrived since the queue was last empty.
     packets: u64,
     deviation: f64,
     beyond: Option<Beyond>,
@@ -32,7 +32,7 @@ pub struct Beyond {
 /// A port that compares its queue of data with a limit.
 pub trait WatchesData {
     /// Sets the limit, which is `limit` bytes, and more while data queues without a break: by `deviation` bytes times the square root of the number of
-    /// packets since the queue was last empty. Until then there is none.
+    /// packets since the queue was last empty. Before this call, there is no limit.
     fn limit_data(&mut self, limit: u64, deviation: f64);
     /// The queue and what happened to it.
     fn data_queue(&self) -> &DataQueue;
@@ -77,7 +77,7 @@ impl DataQueue {
     /// A data packet arrives and leaves at once.
     #[inline(always)]
     pub(super) fn pass(&mut self, now: Time, size: u32) {
-        // Alone, it can only exceed what it has not exceeded before if it is larger than all before it.
+        // A packet that finds no data queued needs no check, unless it is larger than the peak: a packet of its size was checked before.
         if self.bytes > 0 || u64::from(size) > self.peak {
             self.arrive(now, size);
             self.leave(size);
