@@ -5,7 +5,7 @@ use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 use super::config::{Config, PullOrder, Spans};
 use super::header::{Header, Part};
 use super::receiver::Receiver;
-use super::sender::Sender;
+use super::sender::{Pulls, Sender};
 use crate::toolkit::{Framing, Outbox, earliest};
 
 /// The configuration in the units of one node.
@@ -54,16 +54,15 @@ impl Endpoint for Host {
                 self.receiver.data(now, packet, number, packets, part == Part::Whole, rules, &mut self.out);
             }
             Header::Ack { number, cumulative, pulls, queued } => {
-                sender.pulled(now, packet.flow, pulls, queued, rules);
-                if sender.acknowledged(packet.flow, number, cumulative) {
+                let pulls = Pulls { sent: pulls, queued };
+                if sender.acknowledged(now, packet.flow, number, cumulative, pulls, rules) {
                     self.out.events.push_back(Event::Acknowledged { flow: packet.flow });
                 }
             }
             Header::Nack { number, pulls, queued } => {
-                sender.pulled(now, packet.flow, pulls, queued, rules);
-                sender.refused(packet.flow, number);
+                sender.refused(now, packet.flow, number, Pulls { sent: pulls, queued }, rules);
             }
-            Header::Pull { pulls } => sender.pulled(now, packet.flow, pulls, pulls, rules),
+            Header::Pull { pulls } => sender.pulled(now, packet.flow, Pulls { sent: pulls, queued: pulls }, rules),
         }
     }
 

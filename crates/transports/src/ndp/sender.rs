@@ -5,11 +5,20 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use flowloom_core::{Bytes, Event, Flow, FlowId, NodeId, Packet, Paths, Site, Time};
 
-use super::config::Spans;
+use super::config::{DOUBLINGS_MAX, Spans};
 use super::header::{Header, Part};
 use super::host::Rules;
 use super::paths::PathDeck;
 use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RandomStream, RangeSet};
+
+/// The receiver's counts of a flow's pulls.
+#[derive(Clone, Copy)]
+pub(super) struct Pulls {
+    /// Those that it has sent.
+    pub sent: u32,
+    /// Those that it has sent, and those that wait.
+    pub queued: u32,
+}
 
 /// A flow that this node sends.
 struct Sending {
@@ -27,13 +36,14 @@ struct Sending {
     /// How many packets may be sent now. A pull that finds nothing to send is kept: on another path, it may have overtaken the NACK that
     /// it belongs to.
     allowance: u32,
-    /// The largest numbers that the receiver has reported: of pulls sent, and of pulls sent or waiting.
-    pulls: u32,
-    queued: u32,
+    /// The largest counts that the receiver has reported.
+    pulls: Pulls,
     /// Timeouts in a row without any sign of the receiver. Packets that are sent together and time out together count once.
     timeouts: u32,
     /// When the last of them was counted.
     counted: Time,
+    /// When the receiver's last answer or pull came.
+    last_heard: Time,
     paths: PathDeck,
 }
 
@@ -62,16 +72,27 @@ impl Sending {
         place.and_then(|place| self.unanswered.remove(place)).is_some()
     }
 
-    /// When the first unanswered packet times out; [`Time::MAX`] if there is none.
-    fn due(&self) -> Time {
-        self.unanswered.front().map_or(Time::MAX, |(due, _)| *due)
+    /// When the flow times out: with its first unanswered packet. If there is none, it waits for a pull, and does so for the longest timeout
+    /// after the receiver's last sign. Pulls may wait for long at the receiver, but a receiver that has completed the flow with another copy
+    /// of a refused packet has forgotten them. [`Time::MAX`] if a packet can be sent and none is unanswered.
+    fn due(&self, spans: &Spans) -> Time {
+        match self.unanswered.front() {
+            Some((due, _)) => *due,
+            None if self.may_send() => Time::MAX,
+            None => self.last_heard + spans.timeout(DOUBLINGS_MAX),
+        }
     }
 
-    /// Removes the next packet that is due, to send it again. Counts a timeout if the packet was sent since the last one.
+    /// If the flow is due, lets the packet that timed out be sent again, or any packet if no pull came. Counts a timeout if the packet was
+    /// sent since the last one.
     fn time_out(&mut self, now: Time, spans: &Spans) -> bool {
-        let Some((due, number)) = self.unanswered.front().copied().filter(|(due, _)| *due <= now) else { return false };
-        self.unanswered.pop_front();
-        self.refused.push(Reverse(number));
+        let due = self.due(spans);
+        if due > now {
+            return false;
+        }
+        if let Some((_, number)) = self.unanswered.pop_front() {
+            self.refused.push(Reverse(number));
+        }
         self.allowance = self.allowance.saturating_add(1);
         if self.timeouts == 0 || due >= self.counted + spans.timeout(self.timeouts) {
             self.timeouts = self.timeouts.saturating_add(1);
@@ -121,10 +142,10 @@ impl Sender {
                 refused: BinaryHeap::new(),
                 unanswered: VecDeque::new(),
                 allowance: rules.initial_window.min(packets),
-                pulls: 0,
-                queued: 0,
+                pulls: Pulls { sent: 0, queued: 0 },
                 timeouts: 0,
                 counted: Time::ZERO,
+                last_heard: Time::ZERO,
                 paths: PathDeck::new(labels.unwrap_or(0)),
             },
         );
@@ -142,39 +163,51 @@ impl Sender {
     /// The flow's receiver is alive: its timeouts are short again.
     fn heard(&mut self, now: Time, slot: u32, rules: &Rules) {
         let flow = &mut self.flows[slot];
+        flow.last_heard = now;
         if std::mem::take(&mut flow.timeouts) == 0 || flow.unanswered.is_empty() {
             return;
         }
         let latest = now + rules.spans.timeout(0);
         flow.unanswered.iter_mut().for_each(|(due, _)| *due = latest.min(*due));
-        let due = flow.due();
+        let due = flow.due(&rules.spans);
         self.timers.set(slot, due);
     }
 
-    /// After packets were answered: enlists the flow, and removes its timer if it needs none.
-    fn settle(&mut self, slot: u32) {
-        if self.flows[slot].unanswered.is_empty() {
-            self.timers.remove(slot);
+    /// After packets were answered or pulled: enlists the flow, and sets or removes its timer if no packet is unanswered.
+    fn settle(&mut self, slot: u32, rules: &Rules) {
+        let flow = &self.flows[slot];
+        if flow.unanswered.is_empty() {
+            if flow.may_send() {
+                self.timers.remove(slot);
+            } else {
+                self.timers.set(slot, flow.due(&rules.spans));
+            }
         }
         self.enlist(slot);
     }
 
-    /// Handles the receiver's counts of pulls. They only grow, so a lost pull is replaced by the next.
-    pub fn pulled(&mut self, now: Time, flow: FlowId, pulls: u32, queued: u32, rules: &Rules) {
-        let Some(slot) = self.flows.slot_of(flow) else { return };
+    /// Takes over the receiver's counts of pulls. They only grow, so a lost pull is replaced by the next.
+    fn count(&mut self, now: Time, slot: u32, pulls: Pulls, rules: &Rules) {
         self.heard(now, slot, rules);
         let flow = &mut self.flows[slot];
-        flow.queued = flow.queued.max(queued);
-        if pulls > flow.pulls {
-            flow.allowance = flow.allowance.saturating_add(pulls - flow.pulls);
-            flow.pulls = pulls;
-            self.enlist(slot);
+        flow.pulls.queued = flow.pulls.queued.max(pulls.queued);
+        if pulls.sent > flow.pulls.sent {
+            flow.allowance = flow.allowance.saturating_add(pulls.sent - flow.pulls.sent);
+            flow.pulls.sent = pulls.sent;
         }
     }
 
+    /// Handles a pull.
+    pub fn pulled(&mut self, now: Time, flow: FlowId, pulls: Pulls, rules: &Rules) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        self.count(now, slot, pulls, rules);
+        self.settle(slot, rules);
+    }
+
     /// Handles an ACK. Returns whether the flow is complete now.
-    pub fn acknowledged(&mut self, flow: FlowId, number: u32, cumulative: u32) -> bool {
+    pub fn acknowledged(&mut self, now: Time, flow: FlowId, number: u32, cumulative: u32, pulls: Pulls, rules: &Rules) -> bool {
         let Some(slot) = self.flows.slot_of(flow) else { return false };
+        self.count(now, slot, pulls, rules);
         let state = &mut self.flows[slot];
         if number < state.next {
             state.answered(number);
@@ -187,7 +220,7 @@ impl Sender {
             state.unanswered.retain(|(_, number)| *number >= cumulative);
         }
         if !state.acked.is_complete(state.packets) {
-            self.settle(slot);
+            self.settle(slot, rules);
             return false;
         }
         self.flows.remove(slot);
@@ -197,13 +230,14 @@ impl Sender {
     }
 
     /// Handles a NACK: the packet is sent again when a pull comes.
-    pub fn refused(&mut self, flow: FlowId, number: u32) {
+    pub fn refused(&mut self, now: Time, flow: FlowId, number: u32, pulls: Pulls, rules: &Rules) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
+        self.count(now, slot, pulls, rules);
         let state = &mut self.flows[slot];
         if state.answered(number) {
             state.refused.push(Reverse(number));
-            self.settle(slot);
         }
+        self.settle(slot, rules);
     }
 
     /// Handles a header that a switch has returned (§3.2). Its packet waits for a pull like one that was refused. Only if no pull is on its
@@ -214,10 +248,10 @@ impl Sender {
         let state = &mut self.flows[slot];
         if state.answered(number) {
             state.refused.push(Reverse(number));
-            if state.unanswered.is_empty() && state.queued <= state.pulls {
+            if state.unanswered.is_empty() && state.pulls.queued <= state.pulls.sent {
                 state.allowance = state.allowance.saturating_add(1);
             }
-            self.settle(slot);
+            self.settle(slot, rules);
         }
     }
 
@@ -241,7 +275,7 @@ impl Sender {
             flow.allowance -= 1;
             flow.unanswered.push_back((now + rules.spans.timeout(flow.timeouts), number));
             if flow.unanswered.len() == 1 {
-                let due = flow.due();
+                let due = flow.due(&rules.spans);
                 self.timers.set(slot, due);
             }
             self.enlist(slot);
@@ -254,18 +288,18 @@ impl Sender {
         self.timers.peek().map(|(at, _)| at)
     }
 
-    /// Sends packets again that were not answered in time, without waiting for pulls.
+    /// Sends packets again that were not answered in time, and a packet of each flow whose pulls do not come.
     pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
-        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due()) {
+        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due(&rules.spans)) {
             let flow = &mut self.flows[slot];
             let before = flow.timeouts;
             while flow.time_out(now, &rules.spans) {}
-            let (in_a_row, due) = (flow.timeouts, flow.due());
+            let (in_a_row, due) = (flow.timeouts, flow.due(&rules.spans));
             self.timers.set(slot, due);
             if in_a_row > before {
                 out.events.push_back(Event::TimedOut { flow: self.flows.flow_of(slot), in_a_row });
             }
-            self.settle(slot);
+            self.settle(slot, rules);
         }
     }
 }

@@ -184,6 +184,32 @@ fn without_nacks_the_timeout_remains() {
     assert!(timeouts(&pair) > 0);
 }
 
+/// Three packets arrive together, and one is trimmed. Its copy comes before its pull and completes the flow, and the ACK is lost. So the
+/// receiver has forgotten the flow's pulls, and the sender, whose only packet was refused, would wait for one without end. It sends the
+/// packet again once it has heard nothing for the longest timeout.
+#[test]
+fn a_sender_whose_pull_never_comes_sends_after_the_longest_timeout() {
+    let mut pair = pair(&Config { data_queue: 1, pull_in_answer: false, ..Config::default() }, 4);
+    let copied = Time::ZERO + Duration::from_us(1000);
+    pair.on_packet(move |sent| match sent.packet.header {
+        Header::Data { .. } if sent.at == Time::ZERO => {
+            Fate::Duplicate(Duration::from_us(100 * u64::from(sent.packet.flow.0) + 100))
+        }
+        Header::Ack { .. } if sent.at < copied => Fate::Drop,
+        Header::Pull { .. } => Fate::Drop,
+        _ => Fate::Pass,
+    });
+    for src in 0..3 {
+        pair.open(src, 3, PAYLOAD);
+    }
+    pair.run_to_end(SECOND);
+    let nack = pair.sent().iter().find(|sent| is_nack(sent)).expect("a NACK");
+    let (refused, heard) = (nack.packet.flow, nack.at + CONTROL + DELAY);
+    assert_eq!(left(&pair, refused), [Time::ZERO, heard + Duration::from_ms(5 * 64)]);
+    // The other two, whose ACKs were lost too, were not refused: they time out.
+    assert_eq!((count(&pair, is_data), count(&pair, is_nack), timeouts(&pair)), (6, 1, 3));
+}
+
 /// Two hundred senders of 5 packets each: the queues at the receiver's port hold 8 packets and 300 headers, so most headers return. No
 /// timer expires, and each packet that left was acknowledged, refused or returned.
 #[test]
