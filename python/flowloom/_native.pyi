@@ -23,8 +23,8 @@ class Run(TypedDict):
 _Progress = Callable[[float, float, int], None]
 """`progress(done, sim_s, packet_hops)` is called about ten times a second, with zeros before the run, and may raise to stop."""
 
-def check(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> str:
-    """Return the resolved scenario: TOML with every default filled in."""
+def check(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> tuple[str, list[str]]:
+    """Return the resolved scenario, which is TOML with every default filled in, and what in it does not suit the network."""
 
 def data_queue_bounds(text: str, path: str, overrides: Sequence[str]) -> str:
     """Return the bounds of queues of data under credits as JSON: `by_hop` and `per_root_of_packets`, or null."""

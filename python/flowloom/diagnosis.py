@@ -82,7 +82,7 @@ def of_scenario(path: Path) -> list[Finding]:
 def of_result(result: Results) -> list[Finding]:
     """Examine a result."""
     spec = tomllib.loads(result.scenario)
-    found = [*_merged(_foreseen(spec), _observed(result, spec))]
+    found = [*_merged(_foreseen(spec, result.summary.get("misfits", [])), _observed(result, spec))]
     if sum(result.summary["sent_by_class"]):
         found.append(Finding("ok", f"packets by priority: {_shares(result.summary)}"))
     return found if found else [Finding("ok", "all flows finished, and the network kept up")]
@@ -93,12 +93,13 @@ def warnings(result: Results) -> list[Finding]:
     if "transport" not in result.summary:
         return []
     spec = tomllib.loads(result.scenario)
-    return [finding for finding in _merged(_foreseen(spec), _observed(result, spec)) if finding.flag]
+    foreseen = _foreseen(spec, result.summary.get("misfits", []))
+    return [finding for finding in _merged(foreseen, _observed(result, spec)) if finding.flag]
 
 
-def foreseen(resolved: str) -> list[Finding]:
-    """Return the warnings that follow from a resolved scenario alone, before it runs."""
-    return list(_foreseen(tomllib.loads(resolved)))
+def foreseen(resolved: str, misfits: Sequence[str]) -> list[Finding]:
+    """Return the warnings that follow from a scenario alone, before it runs: what `Scenario.examine` returns of it."""
+    return list(_foreseen(tomllib.loads(resolved), misfits))
 
 
 def grouped(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[str]:
@@ -138,7 +139,10 @@ def _merged(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding
 NO_MARKS = "no marks"
 
 
-def _foreseen(spec: Mapping[str, Any]) -> Iterator[Finding]:
+def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Finding]:
+    for misfit in misfits:
+        key = misfit.split(":")[0]
+        yield Finding("problem", misfit, f"unfit {key.split('.')[-1]}")
     port = _marking_port(spec)
     if port and not _over_newreno(spec) and (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
         yield Finding(

@@ -85,6 +85,14 @@ class Scenario:
         Raises:
             ScenarioError: The scenario is not valid; the message can be printed as it is.
         """
+        return self.examine(progress)[0]
+
+    def examine(self, progress: Progress | None = None) -> tuple[str, list[str]]:
+        """Return what `resolve` returns, and a sentence for each parameter of the transport that does not suit the network.
+
+        Raises:
+            ScenarioError: The scenario is not valid.
+        """
         return _native.check(self.text, self.path, list(self.overrides), progress)
 
     def data_queue_bounds(self) -> dict[str, Any] | None:

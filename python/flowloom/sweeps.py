@@ -124,8 +124,8 @@ def sweep(
     for point in _grid(axes):
         reporter.prepare(f"checking the scenarios before the first run, now {label(point, None)}")
         # Resolving every point finds mistakes before anything runs. It also gives the scenario's own seed.
-        resolved = base.set(point).resolve()
-        foreseen.append((label(point, None), diagnosis.foreseen(resolved)))
+        resolved, misfits = base.set(point).examine()
+        foreseen.append((label(point, None), diagnosis.foreseen(resolved, misfits)))
         first = seed_of(tomllib.loads(resolved)) or 0
         for seed in range(first, first + seeds):
             job = Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed}))

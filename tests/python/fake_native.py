@@ -68,11 +68,11 @@ def check(text, path, overrides, progress=None):
         raise ScenarioError(f'{path}: transport.name: unknown transport "{resolved["transport"]["name"]}"')
     if not 0 < resolved["workload"].get("load", 0.5) < 1:
         raise ScenarioError("--set workload.load: must lie between 0 and 1")
-    return toml.document(resolved)
+    return toml.document(resolved), []
 
 
 def run(text, path, overrides, progress):
-    resolved = check(text, path, overrides)
+    resolved, _ = check(text, path, overrides)
     spec = tomllib.loads(resolved)
     workload, name = spec["workload"], spec["transport"]["name"]
     if workload["kind"] == "fails":

@@ -90,7 +90,7 @@ def test_the_threshold_that_is_foreseen_to_be_out_of_reach_is(settings, reach):
         results = flowloom.run(
             INCAST, settings | {"transport.dctcp.port.mark_above": f"{round(above)}B", "transport.dctcp.nic.ecn": "off"}
         )
-        foreseen = [found.flag for found in diagnosis.foreseen(results.scenario)] == ["no marks"]
+        foreseen = [found.flag for found in diagnosis.foreseen(results.scenario, [])] == ["no marks"]
         assert flags(results) == (["no marks"] if results.summary["marks"] == 0 else [])
         return results.summary["marks"], foreseen
 
@@ -261,3 +261,15 @@ def test_tokens_for_more_data_than_a_link_carries_lose_data_with_their_own_warni
     assert (
         results.summary["drops"]["data"] > 0 and "token_share = 0.2 lets tokens ask for more data than a link carries" in told
     )
+
+
+def test_a_timeout_below_a_round_trip_is_told_before_the_run_and_with_its_results(scenario, tmp_path):
+    distant = ["--set", "topology.delay=50us", "--set", "workload.flows=60", "--set", "transport.pfabric.max_window=300"]
+    made = call("compare", scenario, "--transports", "pfabric,phost,tcp", *distant, "--out", tmp_path / "c")
+    assert row(made.stdout, "Warnings")[1:3] == ["unfit rto", "unfit downgrade_threshold, unfit reissue_slots"]
+    (told,) = re.findall(r"warning: unfit rto \(pfabric\): .*", made.stderr)
+    assert told.startswith("warning: unfit rto (pfabric): transport.pfabric.rto: 45us is less than a round trip, which takes ")
+    assert made.stderr.index(told) < made.stderr.index("runs to simulate") and told in made.stdout
+    # On the network of its paper, the default suits.
+    results = flowloom.run(scenario, transport__name="pfabric", workload__flows=60)
+    assert results.summary["misfits"] == [] and results.warnings == []

@@ -25,6 +25,7 @@ trait AnyConfig: Any + Debug + Send + Sync {
     fn check(&self) -> Result<(), String>;
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String>;
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration;
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String>;
     fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule>;
     fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Parameters>;
     fn to_table(&self) -> toml::Table;
@@ -40,6 +41,9 @@ impl<C: Config> AnyConfig for C {
     }
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         Checked::longest_pause(self, conditions)
+    }
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        Checked::misfits(self, conditions)
     }
     fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
         Checked::credit_schedule(self, wire)
@@ -120,6 +124,11 @@ impl Parameters {
     pub fn longest_pause(&self, conditions: &Conditions<'_>) -> Result<Duration, BadParameter> {
         self.0.check_under(conditions)?;
         Ok(self.0.longest_pause(conditions))
+    }
+
+    /// What does not suit a network like this, although a run is possible: sentences that start with the key's name.
+    pub fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        self.0.misfits(conditions)
     }
 }
 

@@ -92,6 +92,12 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The transport's parameters that do not suit the network: sentences that start with the whole key.
+    pub fn misfits(&self) -> Vec<String> {
+        let misfits = self.parameters.misfits(&limits::conditions(self));
+        misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", self.transport.name)).collect()
+    }
+
     /// What the simulator needs besides a transport and the flows.
     pub fn setup(&self) -> SimSetup {
         SimSetup {

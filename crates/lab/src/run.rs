@@ -102,6 +102,7 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         gaps,
         wire: plan.wire,
         coflow_workloads: &plan.coflow_workloads,
+        misfits: &plan.misfits(),
         lossless: pauses.map(|links| Lossless::of(&report, &links, &paths(&plan, &report))),
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, series, scenario: scenario.spec.to_toml() })

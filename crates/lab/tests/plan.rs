@@ -192,3 +192,58 @@ fn a_custom_network_is_what_its_file_says() {
     assert_eq!(path, expected);
     assert!(hops(&network).contains("rack-rack"));
 }
+
+/// A round trip takes 42.464 us: twice 1.2 us for a full packet, 32 ns for an acknowledgement and 10 us for each link. In this time, a host
+/// sends 35.4 full packets.
+#[test]
+fn timeouts_and_windows_are_compared_with_the_round_trip() {
+    let misfits = |transport: &str, parameters: &str| -> Vec<String> {
+        let network = "kind = \"single_switch\", hosts = 2, host_rate = \"10Gb/s\", delay = \"10us\"";
+        let more = format!("fabric = {{ switching = \"store_and_forward\" }}\ntransport.{transport} = {{ {parameters} }}");
+        let text = format!("topology = {{ {network} }}\n{more}\ntransport.name = \"{transport}\"\n[workload]\n{PERMUTATION}\n");
+        load(Path::new(""), &text).misfits()
+    };
+    for (transport, fits, early, small) in [
+        ("pfabric", "rto = \"43us\", max_window = 35", "rto", "max_window"),
+        ("las", "rto = \"43us\", initial_window = 35, max_window = 35", "rto", "max_window"),
+        ("ndp", "rto = \"43us\", initial_window = 35", "rto", "initial_window"),
+        ("homa", "resend_timeout = \"43us\"", "resend_timeout", ""),
+        ("tcp", "rto_min = \"1us\", rto_initial = \"43us\", initial_window = 10, max_window = 35", "rto_initial", "max_window"),
+        ("dctcp", "rto_rule = \"fixed\", rto_min = \"43us\", initial_window = 10, max_window = 35", "rto_min", "max_window"),
+        ("pase", "initial_window = 10, max_window = 35", "", "max_window"),
+        ("phost", "reissue_slots = 18.0, downgrade_threshold = 18", "", ""),
+    ] {
+        assert_eq!(misfits(transport, fits), [""; 0]);
+        let found = misfits(transport, &fits.replace("43us", "42us").replace("= 35", "= 34"));
+        let mut expected = Vec::new();
+        if !early.is_empty() {
+            expected.push(format!("transport.{transport}.{early}: 42us is less than a round trip, which takes 42.464us"));
+        }
+        if !small.is_empty() {
+            expected.push(format!(
+                "transport.{transport}.{small}: 34 packets are less than a bandwidth-delay product, which is 35"
+            ));
+        }
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        assert!(found.iter().zip(&expected).all(|(found, start)| found.starts_with(start)), "{found:?}");
+    }
+    let inside = misfits("pias", "tcp = { rto_min = \"1us\", rto_initial = \"42us\" }");
+    assert!(inside[0].starts_with("transport.pias.tcp.rto_initial: 42us is less"), "{inside:?}");
+    // Half of a round trip is 17.7 slots.
+    let found = misfits("phost", "reissue_slots = 17.5, downgrade_threshold = 17");
+    for (found, start) in found.iter().zip(["downgrade_threshold: 17 slots", "reissue_slots: 17.5 slots"]) {
+        assert!(found.starts_with(&format!("transport.phost.{start} are less than half of a round trip, which takes 35 here")));
+    }
+    assert_eq!(found.len(), 2);
+}
+
+/// The parameters that the papers give for their own networks suit these.
+#[test]
+fn the_papers_own_parameters_suit_their_networks() {
+    for paper in ["phost", "pias", "pase", "top"] {
+        let path = format!("{}/../../papers/{paper}/default.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let plan = Scenario::load(&text, &path, &[]).and_then(|scenario| Plan::new(&scenario.validate()?)).unwrap();
+        assert_eq!(plan.misfits(), [""; 0], "{paper}");
+    }
+}

@@ -32,15 +32,23 @@ fn load(text: &str, path: &str, overrides: &[String]) -> PyResult<Scenario> {
     Scenario::load(text, path, overrides).map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
-/// The resolved scenario: TOML with every default filled in. Everything but the run itself is checked.
+/// The resolved scenario, which is TOML with every default filled in, and what in it does not suit the network. Everything but the run itself is
+/// checked.
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides, progress=None))]
-fn check(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+fn check(
+    py: Python<'_>,
+    text: &str,
+    path: &str,
+    overrides: Vec<String>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(String, Vec<String>)> {
     let scenario = load(text, path, &overrides)?;
     let resolved = scenario.spec.to_toml();
-    let planned = supervised(py, progress.as_ref(), move |_| flowloom_lab::Plan::new(&scenario.validate()?).map(drop))?;
-    planned.map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    Ok(resolved)
+    let planned =
+        supervised(py, progress.as_ref(), move |_| flowloom_lab::Plan::new(&scenario.validate()?).map(|plan| plan.misfits()))?;
+    let misfits = planned.map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    Ok((resolved, misfits))
 }
 
 /// The most bytes of data that queue at a port of each kind of hop, and what credits of random sizes add, as JSON; `null` if no credits schedule the

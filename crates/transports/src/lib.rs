@@ -53,6 +53,30 @@ impl Conditions<'_> {
         [rates().min(), rates().max()].map(Option::unwrap_or_default)
     }
 
+    /// What is wrong with a fixed timeout that expires on an idle network before an answer can come, if this one does.
+    fn early_timeout(&self, key: &str, timeout: Duration) -> Option<String> {
+        let round_trip = self.network.base_rtt(&self.wire);
+        (timeout < round_trip).then(|| {
+            format!(
+                "{key}: {timeout} is less than a round trip, which takes {round_trip} in the idle network, so packets are sent again \
+                 although none is lost; raise it above a round trip through full queues"
+            )
+        })
+    }
+
+    /// What is wrong with a window that does not fill the link of the fastest host, if this one does not.
+    fn small_window(&self, key: &str, packets: u32) -> Option<String> {
+        let [_, fastest] = self.host_rates();
+        let round_trip = self.network.base_rtt(&self.wire);
+        let product = fastest.bytes_in(round_trip).get() / self.wire.full.get();
+        (u64::from(packets) < product).then(|| {
+            format!(
+                "{key}: {packets} packets are less than a bandwidth-delay product, which is {product} full packets here, so a flow \
+                 alone cannot fill its link; raise it to at least {product}"
+            )
+        })
+    }
+
     /// Checks something at both of these rates.
     fn check_at_host_rates<T>(&self, check: impl FnMut(Rate) -> Result<T, String>) -> Result<(), String> {
         self.host_rates().into_iter().map(check).try_for_each(|checked| checked.map(drop))
@@ -94,6 +118,13 @@ pub trait Checked {
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         let _ = conditions;
         Duration::ZERO
+    }
+    /// Values with which the transport runs, but not as it was designed, because they do not suit the network: a timeout that is shorter
+    /// than a round trip, or a window that is less than a bandwidth-delay product. Most transports' defaults suit the network of their
+    /// paper. Each is a sentence that starts with the key's name, and says what follows from the value and what would be right.
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        let _ = conditions;
+        Vec::new()
     }
     /// How ports limit the credits that schedule all data of this transport, if it has such credits. The lab then shows how long queues of data can
     /// become ([`disciplines::data_queue_bounds`]), and checks it after each run. Signals, which nobody schedules, are packets of class 0

@@ -60,8 +60,8 @@ def run(
         def tell(done: float, sim_s: float, packet_hops: int) -> None:
             reporter.progress("run", name, done, sim_s, packet_hops)
 
-        resolved = wanted.resolve(tell)
-        for finding in diagnosis.foreseen(resolved):
+        resolved, misfits = wanted.examine(tell)
+        for finding in diagnosis.foreseen(resolved, misfits):
             reporter.warn(f"{finding.flag}: {finding.text}")
         key = wanted.key_of(resolved)
         with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:

@@ -22,8 +22,8 @@ _RUN = (
     "drops.total", "drops.rate", "queueing_us_mean", "sim_s", "packet_hops", "wall_s",
 )  # fmt: skip
 _COMPARISON = (
-    "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "drops.rate",
-    "queueing_us_mean", "wall_s",
+    "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps",
+    "deadlines_met", "drops.rate", "queueing_us_mean", "wall_s",
 )  # fmt: skip
 _SWEEP = ("slowdown.mean", "slowdown.p99", "fct_us.mean", "nfct", "goodput_gbps", "drops.rate")
 
@@ -81,7 +81,9 @@ def _flags(*results: Results) -> str:
 def print_comparison(results: Mapping[str, Seeds]) -> None:
     """Print a table with a column per transport: the numbers, then slowdown by flow size."""
     head = ["", *(transport_label(name) for name in results)]
-    rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in _COMPARISON]
+    deadlines = any(run.summary["deadlines_met"] is not None for seeds in results.values() for run in seeds)
+    wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
+    rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
     finished = ["Flows finished", *(_finished(seeds) for seeds in results.values())]
     title = _averaged(len(next(iter(results.values()))))
     warned = ["Warnings", *(_flags(*seeds) for seeds in results.values())]

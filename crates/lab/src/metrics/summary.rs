@@ -32,6 +32,8 @@ pub struct RunInfo<'a> {
     pub wire: WireProfile,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: &'a [CoflowWorkload],
+    /// What [`Plan::misfits`](crate::Plan::misfits) says.
+    pub misfits: &'a [String],
 }
 
 /// Statistics over all finished flows, and over those of each size bin.
@@ -220,6 +222,8 @@ pub struct Summary {
     pub requests: Option<Requests>,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: Vec<CoflowWorkload>,
+    /// The transport's parameters that do not suit the network.
+    pub misfits: Vec<String>,
     /// The results of each tenant, by its number.
     pub tenants: BTreeMap<u16, Tenant>,
     /// When the last event was handled, in seconds.
@@ -281,6 +285,7 @@ impl Summary {
             packet_hops: report.packet_hops,
             requests: judge.requests(&all),
             coflow_workloads: run.coflow_workloads.to_vec(),
+            misfits: run.misfits.to_vec(),
             tenants: tenants(rows, size_bins, report.end, hosts, &judge),
             sim_s: report.end.as_secs_f64(),
             wall_s: run.wall_s,

@@ -124,6 +124,10 @@ impl Checked for Config {
         Spans::new(self).map_or(Duration::LONGEST, |spans| spans.timeout * (2 << DOUBLINGS_MAX))
     }
 
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        conditions.early_timeout("resend_timeout", self.resend_timeout).into_iter().collect()
+    }
+
     /// The unscheduled levels and their cutoffs that suit the workload, where they are not given.
     fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Config> {
         if !self.cutoffs.is_empty() {

@@ -73,4 +73,7 @@ impl Checked for Config {
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         self.pfabric().longest_pause(conditions)
     }
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        self.pfabric().misfits(conditions)
+    }
 }

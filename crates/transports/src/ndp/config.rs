@@ -101,6 +101,11 @@ impl Checked for Config {
     fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
         self.rto * (1 << DOUBLINGS_MAX)
     }
+
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        let window = conditions.small_window("initial_window", self.initial_window);
+        conditions.early_timeout("rto", self.rto).into_iter().chain(window).collect()
+    }
 }
 
 /// Timeouts double at most this many times.

@@ -299,6 +299,10 @@ impl Checked for Config {
             Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.answer_timeout);
         self.rto_max.max(answer)
     }
+
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        conditions.small_window("max_window", self.max_window).into_iter().collect()
+    }
 }
 
 /// The configuration's times and rates on one network.

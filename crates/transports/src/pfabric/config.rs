@@ -112,6 +112,11 @@ impl Checked for Config {
     fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
         self.rto
     }
+
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        let window = conditions.small_window("max_window", self.max_window);
+        conditions.early_timeout("rto", self.rto).into_iter().chain(window).collect()
+    }
 }
 
 #[cfg(test)]

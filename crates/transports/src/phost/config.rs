@@ -144,6 +144,24 @@ impl Checked for Config {
         let [slowest, _] = conditions.host_rates();
         Spans::new(self, slowest, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.longest_pause())
     }
+
+    /// Spans that stand for a bandwidth-delay product. The authors' values are three quarters of the round trip of their network, so only
+    /// less than half of it counts.
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        let [_, fastest] = conditions.host_rates();
+        let slot = fastest.transmit_time(conditions.wire.full).as_ps() as f64;
+        let round_trip = conditions.network.base_rtt(&conditions.wire).as_ps() as f64 / slot;
+        [
+            ("downgrade_threshold", f64::from(self.downgrade_threshold), "flows are downgraded while their data is on its way"),
+            ("reissue_slots", self.reissue_slots, "packets get another token while they are on their way"),
+        ]
+        .into_iter()
+        .filter(|(_, slots, _)| slots * 2.0 < round_trip)
+        .map(|(key, slots, effect)| {
+            format!("{key}: {slots} slots are less than half of a round trip, which takes {round_trip:.0} here, so {effect}; raise it to about {round_trip:.0}")
+        })
+        .collect()
+    }
 }
 
 /// Request intervals double at most this many times.

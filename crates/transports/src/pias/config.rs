@@ -108,6 +108,10 @@ impl Checked for Config {
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         self.tcp.longest_pause(conditions)
     }
+
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        self.tcp.misfits(conditions).into_iter().map(|misfit| format!("tcp.{misfit}")).collect()
+    }
 }
 
 #[cfg(test)]

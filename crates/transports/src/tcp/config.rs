@@ -243,6 +243,15 @@ impl Checked for Config {
     fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
         self.rto_max.max(self.rto_min).max(self.ack_delay)
     }
+
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        let (key, timeout) = match self.rto_rule {
+            RtoRule::Fixed => ("rto_min", self.rto_min),
+            RtoRule::Rfc6298 | RtoRule::Linux => ("rto_initial", self.rto_initial),
+        };
+        let window = conditions.small_window("max_window", self.max_window);
+        conditions.early_timeout(key, timeout).into_iter().chain(window).collect()
+    }
 }
 
 impl Config {

@@ -119,6 +119,8 @@ fn the_summary_is_in_the_dictionary() {
         let with_coflows = Summary::of(&report(vec![]), &[], &[], &RunInfo { coflow_workloads: &[workload], ..RUN });
         types("", &serde_json::to_value(with_coflows).unwrap(), &mut seen);
     }
+    let with_misfits = Summary::of(&report(vec![]), &[], &[], &RunInfo { misfits: &["rto: short".to_owned()], ..RUN });
+    types("", &serde_json::to_value(with_misfits).unwrap(), &mut seen);
     for victims in [None, Some(1)] {
         let with_pfc = Summary::of(&report(vec![]), &[], &[], &RunInfo { lossless: Some(lossless(victims)), ..RUN });
         types("", &serde_json::to_value(with_pfc).unwrap(), &mut seen);

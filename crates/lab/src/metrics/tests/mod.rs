@@ -21,6 +21,7 @@ pub(super) const RUN: RunInfo<'static> = RunInfo {
     lossless: None,
     wire: WIRE,
     coflow_workloads: &[],
+    misfits: &[],
 };
 
 pub(super) fn us(us: u64) -> Time {
