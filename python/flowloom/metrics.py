@@ -308,6 +308,10 @@ METRICS = {
         "How each workload of kind coflow_trace or coflow_synthetic was made: hosts, divisors of sizes and times, load, and "
         "the flows that were left out because both of their ends are one host.",
     ),
+    "misfits": Metric(
+        "Misfits",
+        "Keys of the transport that do not suit the network, what follows from their values, and what would be right.",
+    ),
     "background": Metric(
         "Background flows", "Flows in the background, which no other number about flows counts. None if there are none."
     ),
@@ -409,9 +413,6 @@ _MEMBERS = {
     "by_link.stops": Metric("Stops of a link", "How often a class of the link was stopped."),
     "by_link.paused_us": Metric("Time paused (µs)", "How long each class was paused, by class from 0."),
     "by_link.share": Metric("Share paused", "Share of the run for which the class was paused that was paused the longest."),
-    "misfits": Metric(
-        "Misfits", "Keys of the transport that do not suit the network, what follows from their values, and what would be right."
-    ),
     "coflow_workloads.tenant": Metric("Tenant", "The tenant of its flows: in a mix the number of its part, otherwise 0."),
     "coflow_workloads.coflows": Metric("Coflows made", "How many coflows were read or drawn."),
     "coflow_workloads.hosts": Metric("Hosts", "How many hosts racks were mapped to, or hosts were drawn from."),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import flowloom
 from conftest import SMALL
 from flowloom import RunError, ScenarioError, _native
+from flowloom.cli import threshold_tables
 from flowloom.demotion import model, published, search, solver
 from flowloom.demotion.sizes import Sizes
 from flowloom.demotion.snippet import quantities
@@ -527,6 +528,12 @@ def test_the_command_searches_by_simulation(bowl, tmp_path, monkeypatch):
     found = json.loads(call(*words, "--json").stdout)
     assert found["runs"] <= 150
     assert found["compared"][0]["name"] == "found"
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threshold_tables, "print_found", interrupted)
+    assert "interrupted; finished runs are kept in" in call(*words, code=130).stderr
 
 
 def test_the_worked_example_is_what_the_command_prints():

@@ -119,28 +119,30 @@ def thresholds(
         raise ScenarioError(f'unknown objective "{objective}": {suggestion(objective, ("analytic", "simulated"))}')
     loads = _loads(load, robust)
     asked = (sizes, flows, histogram, dialect, loads, over, queues, reading, objective, scenario, set_, metric, budget)
-    with outputs.claim(out, outputs.THRESHOLDS, _key(asked), force=force) if out else contextlib.nullcontext() as output:
-        found: Solution | Found
-        if objective == "simulated":
-            if flows or histogram:
-                raise ScenarioError(
-                    "--flows and --histogram are for --objective analytic; convert the file with `flowloom import`, and give "
-                    "the table with --sizes FILE"
-                )
-            base = _scenario(scenario, set_, sizes, dialect)
-            found = _simulated(base, queues, metric, loads, over, reading, budget, runs, jobs)
-        else:
-            if scenario or set_:
-                raise ScenarioError("--scenario and --set are for --objective simulated; leave them out")
-            found = _analytic([(sizes, dialect), (flows, "flows"), (histogram, "histogram")], loads, queues, over, reading)
-        pictures = _save(found, output) if output else []
-    if json:
-        common.print_json(found.as_json())
-        return
-    tables.print_found(found)
-    typer.echo(found.snippet)
-    for picture in pictures[:1]:
-        typer.echo(f"picture: {picture}")
+    # From the search to the last line of the output, an interrupt loses no finished run.
+    with common.resumable(runs) if objective == "simulated" else contextlib.nullcontext():
+        with outputs.claim(out, outputs.THRESHOLDS, _key(asked), force=force) if out else contextlib.nullcontext() as output:
+            found: Solution | Found
+            if objective == "simulated":
+                if flows or histogram:
+                    raise ScenarioError(
+                        "--flows and --histogram are for --objective analytic; convert the file with `flowloom import`, and "
+                        "give the table with --sizes FILE"
+                    )
+                base = _scenario(scenario, set_, sizes, dialect)
+                found = _simulated(base, queues, metric, loads, over, reading, budget, runs, jobs)
+            else:
+                if scenario or set_:
+                    raise ScenarioError("--scenario and --set are for --objective simulated; leave them out")
+                found = _analytic([(sizes, dialect), (flows, "flows"), (histogram, "histogram")], loads, queues, over, reading)
+            pictures = _save(found, output) if output else []
+        if json:
+            common.print_json(found.as_json())
+            return
+        tables.print_found(found)
+        typer.echo(found.snippet)
+        for picture in pictures[:1]:
+            typer.echo(f"picture: {picture}")
 
 
 def _loads(load: float | None, robust: str | None) -> list[float] | None:
@@ -206,7 +208,7 @@ def _simulated(
     from flowloom import progress
     from flowloom.demotion.simulated import search_thresholds
 
-    with common.resumable(runs), progress.reporter() as reporter:
+    with progress.reporter() as reporter:
         return search_thresholds(
             base, queues, metric=metric, loads=loads, over=over, reading=reading, budget=budget, workers=jobs, runs=runs,
             reporter=reporter,
