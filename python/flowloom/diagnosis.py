@@ -82,7 +82,7 @@ def of_scenario(path: Path) -> list[Finding]:
 def of_result(result: Results) -> list[Finding]:
     """Examine a result."""
     spec = tomllib.loads(result.scenario)
-    found = [*_merged(_foreseen(spec, result.summary.get("misfits", [])), _observed(result, spec))]
+    found = _findings(result, spec)
     if sum(result.summary["sent_by_class"]):
         found.append(Finding("ok", f"packets by priority: {_shares(result.summary)}"))
     return found if found else [Finding("ok", "all flows finished, and the network kept up")]
@@ -93,8 +93,11 @@ def warnings(result: Results) -> list[Finding]:
     if "transport" not in result.summary:
         return []
     spec = tomllib.loads(result.scenario)
-    foreseen = _foreseen(spec, result.summary.get("misfits", []))
-    return [finding for finding in _merged(foreseen, _observed(result, spec)) if finding.flag]
+    return [finding for finding in _findings(result, spec) if finding.flag]
+
+
+def _findings(result: Results, spec: Mapping[str, Any]) -> list[Finding]:
+    return _merged(_foreseen(spec, result.summary.get("misfits", [])), _observed(result, spec))
 
 
 def foreseen(resolved: str, misfits: Sequence[str]) -> list[Finding]:
