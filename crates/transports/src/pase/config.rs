@@ -34,16 +34,26 @@ pub enum Criterion {
     Task,
 }
 
-/// The most that a flow says it can send.
+/// What a flow claims of a link: the demand that arbitrators count before less critical flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Demand {
-    /// What is left in one round trip, at most the rate of the NIC.
+    /// What is left, sent within [`Config::demand_rtts`], at most the rate of the NIC.
     Remaining,
     /// Always the rate of the NIC.
     Line,
     /// As `remaining`, but one packet per round trip if the rest of the path does not grant the top queue.
     Granted,
+}
+
+/// How often marks cut a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// At most once per round trip (RFC 8257, DCTCP).
+    PerRtt,
+    /// With every acknowledgement that carries a mark (equation 2 and Algorithm 2 as printed).
+    PerMark,
 }
 
 /// When a flow sends a probe, which is a packet without payload, instead of a data packet.
@@ -78,10 +88,17 @@ pub struct Config {
     /// What makes a flow more critical: fewer bytes left (`remaining`), fewer in all (`size`), an earlier deadline (`deadline`) or an earlier
     /// coflow (`task`). Flows without a deadline or coflow come last (A5).
     pub criterion: Criterion,
-    /// What a flow says it can send: what is left within one round trip (`remaining`), the rate of its NIC (`line`), or what is left but only
-    /// one packet per round trip while another link keeps it from the top queue (`granted`: our addition). With the first two, a flow that
-    /// waits elsewhere keeps others from the top queue of a link that it cannot use (A3).
+    /// What a flow claims of each link, which arbitrators count before less critical flows: the rate that sends what is left within
+    /// `demand_rtts` (`remaining`), the rate of its NIC (`line`), or as `remaining` but only one packet per round trip while another link
+    /// keeps it from the top queue (`granted`: our addition). With the first two, a flow that waits elsewhere keeps others from the top
+    /// queue of a link that it cannot use (A3).
     pub demand: Demand,
+    /// The horizon of `demand`, in round trips of the flow's idle path. A flow that has less left than its NIC sends in this time leaves the
+    /// rest of its links to others. By default, it is the longest time from the end of a flow until its successor sends in its place, which
+    /// follows from the path, `arbitration`, `period_rtts`, `processing_delay` and `promotion_guard` (A3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.01, max = 1_000_000))]
+    pub demand_rtts: Option<f64>,
     /// With `criterion = "deadline"`: whether flows that have missed their deadline come after those that can still meet it. The paper does
     /// not say. If not, the flows that are late the longest come first, and delay the others until these are late, too.
     pub late_last: bool,
@@ -126,6 +143,9 @@ pub struct Config {
     /// The round-trip time in the window of a flow in the top queue, which is its reference rate times this: that of the idle path (`base`) or
     /// the smoothed measured one (`measured`), with which windows grow as queues do (A22).
     pub window_rtt: WindowRtt,
+    /// How often marks cut the window of an arbitrated flow: at most once per round trip (`per_rtt`: DCTCP, on which PASE builds), or with every
+    /// marked acknowledgement (`per_mark`: equation 2 and Algorithm 2 as printed). Flows without a guide follow DCTCP (A23).
+    pub cut: Cut,
     /// Whether a window that a mark has cut in the top queue stays cut for a round trip. If not, the next acknowledgement without a mark
     /// sets it to the reference rate again (Algorithm 2 as printed; A23).
     pub hold_cut: bool,
@@ -190,6 +210,7 @@ impl Default for Config {
             arbitration: Arbitration::EndToEnd,
             criterion: Criterion::Remaining,
             demand: Demand::Remaining,
+            demand_rtts: None,
             late_last: true,
             queues: 8,
             rounding: Rounding::Floor,
@@ -204,6 +225,7 @@ impl Default for Config {
             message_size: Bytes::new(64),
             reference_rate: true,
             window_rtt: WindowRtt::Base,
+            cut: Cut::PerRtt,
             hold_cut: false,
             slow_start: false,
             initial_window: 10,
@@ -257,6 +279,7 @@ impl Checked for Config {
             ("answer_timeout_periods", self.answer_timeout_periods),
             ("delegation_rtts", self.delegation_rtts),
             ("delegation_floor", self.delegation_floor),
+            ("demand_rtts", self.demand_rtts.unwrap_or(1.0)),
         ] {
             if !found.is_finite() || found <= 0.0 {
                 return Err(format!("{key}: found {found}; it must be a positive number"));
@@ -288,6 +311,9 @@ impl Checked for Config {
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
         Spans::new(self, conditions.network, &conditions.wire)?;
+        if let Some(rtts) = self.demand_rtts {
+            span_of("demand_rtts", conditions.network.base_rtt(&conditions.wire).checked_scale(rtts))?;
+        }
         if self.criterion == Criterion::Deadline {
             check_deadline("criterion", conditions.last_deadline)?;
         }
@@ -318,6 +344,8 @@ pub(super) struct Spans {
     pub delegation: Duration,
     /// One full packet per round trip (A4).
     pub base_rate: Rate,
+    /// For the answer of one switch.
+    processing: Duration,
 }
 
 impl Spans {
@@ -332,7 +360,29 @@ impl Spans {
             answer_timeout: span_of("answer_timeout_periods", period.checked_scale(config.answer_timeout_periods))?,
             delegation: span_of("delegation_rtts", rtt.checked_scale(config.delegation_rtts))?,
             base_rate: rate_of(wire.full, rtt),
+            processing: config.processing_delay,
         })
+    }
+
+    /// The longest time from the last packet of a flow to the first packet that its successor sends in its place, from the top queue. Both have
+    /// a path with this idle round trip, and `switches` of each half of it arbitrate.
+    ///
+    /// * The source's half: the successor asks within a period, the answer crosses half the path and comes back, and the window opens with
+    ///   the next acknowledgement, within a round trip.
+    /// * The destination's half: the last packet takes half a round trip to show that the flow is over. The next packet of the successor
+    ///   comes within another round trip, and an acknowledgement brings the share back in half a one. If switches arbitrate there, the
+    ///   packet has to come after the end of a period, because it makes the destination ask them, and their answer waits for one more packet.
+    ///   Then the guard waits for what was sent before.
+    pub fn reaction(&self, config: &Config, rtt: Duration, switches: u64) -> Duration {
+        let answer =
+            if switches > 0 { Duration::from_ps(rtt.as_ps() / 2) + self.processing * switches } else { Duration::ZERO };
+        let source = self.period + answer + rtt;
+        let share = match config.arbitration {
+            Arbitration::EndToEnd if switches > 0 => self.period.max(rtt) + answer.max(rtt),
+            _ => rtt,
+        };
+        let guard = if config.promotion_guard { rtt } else { Duration::ZERO };
+        source.max(rtt + share + guard)
     }
 
     /// What all arbitrators have in common.
@@ -371,6 +421,7 @@ mod tests {
             ("queues = 9", "queues"),
             ("pruning_depth = 0", "pruning_depth"),
             ("period_rtts = 0", "period_rtts"),
+            ("demand_rtts = 0", "demand_rtts"),
             ("expiry_periods = -1", "expiry_periods"),
             ("answer_timeout_periods = 0", "answer_timeout_periods"),
             ("delegation_floor = 0", "delegation_floor"),

@@ -96,6 +96,11 @@ impl Course {
         above.map(|step| step.arbitrator)
     }
 
+    /// How many switches arbitrate links of this half, unless they delegate them.
+    pub fn switches(self, paths: &Paths) -> u64 {
+        self.steps(paths).skip(1).count() as u64
+    }
+
     /// The next arbitrator below `at`, `None` if `at` is not above one.
     pub fn child(self, paths: &Paths, at: NodeId) -> Option<NodeId> {
         self.steps(paths).find(|step| step.up == at).map(|step| step.arbitrator)

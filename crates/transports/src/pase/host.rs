@@ -1,5 +1,7 @@
 //! A PASE host.
 
+#[cfg(test)]
+use flowloom_core::FlowId;
 use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
 
 use super::config::Spans;
@@ -38,6 +40,18 @@ impl Host {
     /// How many flows the arbitrators of its uplink and its downlink know at `now`.
     pub fn known_flows(&mut self, now: Time) -> [usize; 2] {
         [self.sender.known_flows(), self.receiver.known_flows(now)]
+    }
+}
+
+#[cfg(test)]
+impl Host {
+    /// The window of a flow that it sends, in packets.
+    pub(super) fn window(&self, flow: FlowId) -> u32 {
+        self.sender.window(flow)
+    }
+    /// Of a flow that it sends: the queue of the source's half, that of the destination's half, the one that it is assigned, and its class.
+    pub(super) fn queues(&self, flow: FlowId) -> Option<[u8; 4]> {
+        self.sender.queues(flow)
     }
 }
 

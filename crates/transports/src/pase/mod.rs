@@ -21,7 +21,7 @@ mod window;
 use flowloom_core::{Flow, Nic, PathNeed, Paths, Placement, PortSite, Site, Transport};
 
 pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
-pub use config::{Arbitration, Config, Criterion, Demand, Probing, WindowRtt};
+pub use config::{Arbitration, Config, Criterion, Cut, Demand, Probing, WindowRtt};
 pub use control::Control;
 pub use course::{Course, Half};
 pub use header::{Acked, Asking, Header, Kbps};

@@ -3,12 +3,13 @@
 use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Paths, Rate, Site, Time, WireProfile};
 
 use super::arbiter::{Arbiter, Share};
-use super::config::{Arbitration, Criterion, Probing, Spans};
+use super::config::{Arbitration, Criterion, Cut, Probing, Spans};
 use super::course::{Course, Half};
 use super::header::{Acked, Header};
 use super::messages::Messages;
 use super::sending::{Asked, Fixed, Sending, fixed_key, packet_rate};
 use super::stamp::Stamp;
+use super::window::Guide;
 use super::{Config, Outbox};
 use crate::tcp::Blocks;
 use crate::toolkit::{FlowTable, Framing, IndexedHeap};
@@ -70,11 +71,21 @@ impl Sender {
         there + network.packet_time(&path(flow.dst, flow.src), self.wire.control)
     }
 
+    /// The time within which what is left of a flow counts as its demand.
+    fn horizon(&self, course: Course, rtt: Duration, asks: bool) -> Duration {
+        let switches = if asks { course.switches(&self.paths) } else { 0 };
+        match self.config.demand_rtts {
+            Some(rtts) => rtt.scale(rtts),
+            None => self.spans.reaction(&self.config, rtt, switches),
+        }
+    }
+
     pub fn open(&mut self, now: Time, flow: &Flow) {
         let course = Course { flow: flow.id, src: self.node, dst: flow.dst, half: Half::Source };
         let background = super::is_background(flow);
         let asks = self.config.arbitration != Arbitration::Local && !background;
         let by_deadline = self.config.criterion == Criterion::Deadline;
+        let rtt = self.rtt(flow);
         let fixed = Fixed {
             flow: flow.id,
             dst: flow.dst,
@@ -87,7 +98,8 @@ impl Sender {
             deadline: if by_deadline && self.config.late_last { flow.deadline.unwrap_or(Time::MAX) } else { Time::MAX },
             payload: self.framing.full_payload(),
             full: self.wire.full,
-            packet_rate: packet_rate(self.wire.full, self.rtt(flow)),
+            packet_rate: packet_rate(self.wire.full, rtt),
+            demand_rate: packet_rate(self.wire.full, self.horizon(course, rtt, asks)),
             line: self.line,
         };
         let state = Sending::new(now, fixed, &self.config);
@@ -256,7 +268,8 @@ impl Sender {
             return;
         }
         if ack.echo {
-            if state.may_cut() {
+            let guided = state.guide(&self.config) != Guide::Nothing;
+            if state.may_cut() || guided && self.config.cut == Cut::PerMark {
                 state.window.cut(state.alpha.get());
                 state.note_cut();
             }
@@ -366,6 +379,19 @@ impl Sender {
         self.flows.remove(slot);
         self.timers.remove(slot);
         out.events.push_back(Event::Acknowledged { flow });
+    }
+
+    #[cfg(test)]
+    pub fn window(&self, flow: FlowId) -> u32 {
+        self.flows[self.flows.slot_of(flow).expect("a flow under way")].window.packets()
+    }
+
+    #[cfg(test)]
+    pub fn queues(&self, flow: FlowId) -> Option<[u8; 4]> {
+        let state = &self.flows[self.flows.slot_of(flow)?];
+        let queue = |share: Option<Share>| share.unwrap_or(Share::FREE).queue;
+        let queues = [queue(state.here).max(queue(state.upper)), queue(state.beyond), state.share.queue, state.class];
+        state.started.then_some(queues)
     }
 
     pub fn next_timeout(&self) -> Option<Time> {

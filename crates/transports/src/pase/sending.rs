@@ -48,6 +48,8 @@ pub(super) struct Fixed {
     pub full: Bytes,
     /// The rate that sends one full packet per round trip on the idle path.
     pub packet_rate: u64,
+    /// The rate that sends one full packet within the horizon of demands.
+    pub demand_rate: u64,
     /// The rate of the NIC.
     pub line: Rate,
 }
@@ -166,7 +168,6 @@ impl Sending {
         let key = self.fixed.key.unwrap_or_else(|| u32::try_from(size.get().min(left * payload)).unwrap_or(u32::MAX));
         let key = if now > deadline { key | LATE } else { key };
         let demand = self.demand(rule);
-        // The queue on the rest of the path counts, and not the rate, which this demand limits in turn.
         let waits = rule == Demand::Granted && elsewhere.into_iter().flatten().any(|share| share.queue > 0);
         let demand = if waits { demand.min(Rate::from_bps(packet_rate)) } else { demand };
         Request { key, demand }
@@ -200,14 +201,14 @@ impl Sending {
         self.board.unsent(self.fixed.packets)
     }
 
-    /// The most that the flow can send: what is left to send, in one round trip. Packets in flight are not counted, or the next flow would
+    /// The most that the flow can send: what is left to send, within the horizon. Packets in flight are not counted, or the next flow would
     /// have to wait for the last acknowledgement. It is above 0, which would mean that the flow is not arbitrated.
     fn demand(&self, rule: Demand) -> Rate {
-        let Fixed { packet_rate, line, .. } = self.fixed;
+        let Fixed { demand_rate, line, .. } = self.fixed;
         match rule {
             Demand::Line => line,
             Demand::Remaining | Demand::Granted => {
-                line.min(Rate::from_bps(packet_rate.saturating_mul(u64::from(self.unsent())).max(1)))
+                line.min(Rate::from_bps(demand_rate.saturating_mul(u64::from(self.unsent())).max(1)))
             }
         }
     }
@@ -218,8 +219,9 @@ impl Sending {
         if self.alone || self.fixed.background || !config.reference_rate {
             return Guide::Nothing;
         }
-        let limited = self.share.rate < self.demand(config.demand);
-        let rate = if limited { self.share.rate } else { self.fixed.line };
+        let demand = self.demand(config.demand);
+        let reference = self.share.reference(demand);
+        let rate = if reference < demand { reference } else { self.fixed.line };
         let packet_rate = match config.window_rtt {
             WindowRtt::Measured if self.rtt.smoothed() > Duration::ZERO => packet_rate(self.fixed.full, self.rtt.smoothed()),
             _ => self.fixed.packet_rate,
@@ -331,9 +333,10 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::super::course::Half;
+    use super::super::{Arbiter, Rounding, Rules};
     use super::*;
 
-    /// A flow of 100 packets of 1000 B over a path of 200 us, at 1 Gb/s: 25 packets per round trip.
+    /// A flow of 100 packets of 1000 B over a path of 200 us, at 1 Gb/s: 25 packets per round trip. The horizon is three round trips.
     fn flow(config: &Config) -> Sending {
         let (flow, dst) = (FlowId(0), NodeId(1));
         let fixed = Fixed {
@@ -349,6 +352,7 @@ mod tests {
             payload: 960,
             full: Bytes::new(1000),
             packet_rate: packet_rate(Bytes::new(1000), Duration::from_us(200)),
+            demand_rate: packet_rate(Bytes::new(1000), Duration::from_us(600)),
             line: Rate::from_gbps(1),
         };
         Sending { started: true, ..Sending::new(Time::ZERO, fixed, config) }
@@ -375,6 +379,34 @@ mod tests {
         // The latest deadline that a key can tell, and the key of a flow without one.
         assert_eq!(microseconds(Time::MAX), LATE - 1);
         assert_eq!(LATE | microseconds(Time::MAX), u32::MAX);
+    }
+
+    /// By hand: 25 packets per round trip and a horizon of three. With 25, 50, 75 or 100 packets left, the flow claims 1/3, 2/3, all and all of its NIC's rate.
+    #[test]
+    fn a_flow_claims_what_is_left_within_the_horizon() {
+        let config = Config::default();
+        for (sent, thirds) in [(0, 3), (25, 3), (50, 2), (75, 1)] {
+            let mut state = flow(&config);
+            send(&mut state, sent);
+            let claim = state.request(Time::ZERO, Demand::Remaining, [None; 2]).demand.as_bps();
+            assert!(claim.abs_diff(thirds * 1_000_000_000 / 3) < 100_000, "{sent} sent: {claim}");
+        }
+    }
+
+    /// A flow that waits for its destination claims a packet per round trip of its uplink, which is idle. As soon as the destination grants
+    /// the top queue, its window is that of the idle link, and not the packet that it has claimed.
+    #[test]
+    fn what_a_flow_may_use_is_not_limited_by_what_it_claimed() {
+        let config = Config { demand: Demand::Granted, ..Config::default() };
+        let mut state = flow(&config);
+        let waits = Share { queue: 1, rate: Rate::from_bps(state.fixed.packet_rate) };
+        let request = state.request(Time::ZERO, config.demand, [None, Some(waits)]);
+        assert_eq!(request.demand, waits.rate);
+        let rules = Rules { queues: 7, base_rate: waits.rate, rounding: Rounding::Floor, lifetime: Duration::from_us(600) };
+        let mut uplink = Arbiter::<()>::new(Rate::from_gbps(1), rules);
+        let place = uplink.update(Time::ZERO, state.fixed.flow, request);
+        state.share = uplink.share_at(place).and(Share::FREE);
+        assert_eq!(state.guide(&config), Guide::Reference(Place::Top, 25));
     }
 
     /// Three packets are out in the second queue when the flow is promoted. Without the guard, it uses the first queue at once.

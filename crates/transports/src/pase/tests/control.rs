@@ -177,7 +177,7 @@ fn requests_climb_both_halves_and_answers_descend() {
     fleet.ask(up(1, 0, 7), 5, 1);
     fleet.run(us(500));
     assert_eq!(told(&fleet), [(0, 0, 8, "ask"), (30, 8, 12, "ask"), (60, 12, 8, "share"), (90, 8, 0, "share")]);
-    assert_eq!(fleet.answers[&up(1, 0, 7)].1, share(0, 1));
+    assert_eq!(fleet.answers[&up(1, 0, 7)].1, share(0, 10));
     fleet.log.clear();
     fleet.ask(down(1, 0, 7), 5, 1);
     fleet.run(us(1000));
@@ -190,7 +190,7 @@ fn requests_climb_both_halves_and_answers_descend() {
     assert_eq!(told(&fleet), [(1000, 0, 8, "ask"), (1030, 8, 0, "share")]);
 }
 
-/// The answer is the least rate and the lowest queue of all links. The link of the first rack has 10 Gb/s; four flows of the second rack have
+/// The answer is the least rest and the lowest queue of all links. The link of the first rack has 10 Gb/s; four flows of the second rack have
 /// taken 8 Gb/s of the link to the core.
 #[test]
 fn the_answer_combines_all_links() {
@@ -254,8 +254,8 @@ fn a_delegated_link_is_answered_for_at_once() {
     fleet.run(us(100));
     assert!(told(&fleet).iter().all(|(_, from, to, _)| *from.max(to) <= 8), "{:?}", told(&fleet));
     let shares: Vec<Share> = (0..4).map(|flow| fleet.answers[&up(flow, flow % 2, 7)].1).collect();
-    // 5 Gb/s: 2, 2, 1, and nothing is left.
-    assert_eq!(shares[..3], [share(0, 2), share(0, 2), share(0, 1)]);
+    // Of 5 Gb/s, each flow claims 2.
+    assert_eq!(shares[..3], [share(0, 5), share(0, 3), share(0, 1)]);
     assert_eq!(shares[3].queue, 1);
     // A flow that stays below the aggregation switch does not use that link.
     fleet.ask(up(9, 0, 2), 99, 2);
@@ -286,7 +286,7 @@ fn shares_of_a_delegated_link_follow_the_demands() {
     });
     assert_eq!(rates.collect::<Vec<_>>(), [(8, true, Kbps(8_000_000)), (9, true, Kbps(2_000_000))]);
     let shares: Vec<Share> = flows.iter().map(|course| fleet.answers[course].1).collect();
-    assert_eq!(shares, [share(0, 2); 5]);
+    assert_eq!(shares, [8, 6, 4, 2, 2].map(|rest| share(0, rest)));
     flows.iter().for_each(|course| fleet.leave(*course));
     fleet.log.clear();
     fleet.run(us(9000));
