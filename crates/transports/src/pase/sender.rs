@@ -381,11 +381,13 @@ impl Sender {
         out.events.push_back(Event::Acknowledged { flow });
     }
 
+    /// See [`super::Host`].
     #[cfg(test)]
     pub fn window(&self, flow: FlowId) -> u32 {
         self.flows[self.flows.slot_of(flow).expect("a flow under way")].window.packets()
     }
 
+    /// See [`super::Host`].
     #[cfg(test)]
     pub fn queues(&self, flow: FlowId) -> Option<[u8; 4]> {
         let state = &self.flows[self.flows.slot_of(flow)?];
