@@ -1,0 +1,61 @@
+"""The warning of a growing backlog, against queues whose stability is known."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from flowloom.backlog import growth
+
+
+def fifo(load, sizes, rng):
+    """Flows of a link of 1 B/s that serves them in the order of arrival, with Poisson arrivals."""
+    start = np.cumsum(rng.exponential(sizes.mean() / load, len(sizes)))
+    # Lindley's recursion: the work ahead of each flow.
+    ahead = np.concatenate([[0], np.cumsum(sizes[:-1] - np.diff(start))])
+    waiting = ahead - np.minimum.accumulate(np.minimum(ahead, 0))
+    return pa.table({"start": start, "finish": start + waiting + sizes, "bytes": sizes})
+
+
+def exponential(rng, flows):
+    return rng.exponential(1, flows)
+
+
+def heavy_tailed(rng, flows):
+    return np.minimum(rng.pareto(1.3, flows) + 0.1, 1000)
+
+
+@pytest.mark.parametrize("sizes", [exponential, heavy_tailed])
+@pytest.mark.parametrize("load", [0.3, 0.6, 0.8, 0.95])
+def test_a_queue_that_keeps_up_gives_no_warning(sizes, load):
+    rng = np.random.default_rng(1)
+    found = [growth(fifo(load, sizes(rng, flows), rng)) for flows in (50, 500, 5000, 50_000) for _ in range(50)]
+    # Of 200 runs, at most one, by a chance of one in a thousand each.
+    assert sum(each.is_certain for each in found) <= 1
+
+
+@pytest.mark.parametrize(("load", "flows"), [(2.0, 100), (1.2, 2000), (1.05, 30_000)])
+def test_an_overloaded_queue_is_known(load, flows):
+    rng = np.random.default_rng(2)
+    assert all(growth(fifo(load, exponential(rng, flows), rng)).is_certain for _ in range(20))
+
+
+def test_what_is_left_of_flows_is_counted():
+    # A flow of 100 B from 0 to 10 s, one of 60 B from 4 to 16 s, and a last one at 8 s that never finishes.
+    found = growth(pa.table({"start": [0.0, 4.0, 8.0], "finish": [10.0, 16.0, None], "bytes": [100, 60, 7]}))
+    # At 0 s: 100 B. At 4 s: 60 + 60 B. At 8 s: 20 + 40 + 7 B. The last one alone comes in the second half.
+    assert found == pytest.approx((7, 20, -53, 7))
+    assert not found.is_certain and found.longer == np.inf
+
+
+def test_flows_that_start_together_say_nothing():
+    together = pa.table({"start": [0.0, 0.0, 0.0, 1.0], "finish": [1.0, 2.0, 3.0, 4.0], "bytes": [1, 1, 1, 1]})
+    assert growth(together) is None and growth(together[:1]) is None
+
+
+def test_a_longer_run_decides():
+    """A load of 1.02 shows in four times `longer` flows, and not in a tenth of them."""
+    rng = np.random.default_rng(3)
+    found = growth(fifo(1.02, exponential(rng, 20_000), rng))
+    flows = 20_000 * found.longer
+    assert 0 < flows < np.inf
+    assert growth(fifo(1.02, exponential(rng, int(4 * max(flows, 40_000))), rng)).is_certain
+    assert not growth(fifo(1.02, exponential(rng, 1000), rng)).is_certain
