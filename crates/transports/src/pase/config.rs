@@ -209,7 +209,7 @@ impl Default for Config {
         Config {
             arbitration: Arbitration::EndToEnd,
             criterion: Criterion::Remaining,
-            demand: Demand::Remaining,
+            demand: Demand::Granted,
             demand_rtts: None,
             late_last: true,
             queues: 8,
