@@ -99,7 +99,8 @@ def test_a_ratio_of_sums_is_paired_by_seed():
     made = Made({"load": [0.5, 0.6], "transport": ["a", "b"]}, values)
     found = checks.ratio_of_sums(made, metric="m", of={"transport": ["a"]}, to={"transport": ["b"]}, at_most=1)
     assert found.decisive == Span(0.5, 0.5, 0.5)
-    # With 6 + 6 below in the second seed, its ratio is 10 / 12; the mean is 2 / 3, and t = 12.7062 times half the distance is the half-width.
+    # With 6 + 6 below in the second seed, its ratio is 10 / 12. The mean of 1 / 2 and 5 / 6 is 2 / 3, and half the width is
+    # t = 12.7062 times half their distance.
     values[0.5, "b"][1] = values[0.6, "b"][1] = 6.0
     found = checks.ratio_of_sums(made, metric="m", of={"transport": ["a"]}, to={"transport": ["b"]}, at_most=1)
     assert found.decisive == pytest.approx((2 / 3, 2 / 3 - 12.7062 / 6, 2 / 3 + 12.7062 / 6), rel=1e-5)

@@ -118,7 +118,8 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ("values = [0.3, 0.6]", 'values = [0.3]\nreading = "x"', r"reading: axis load has one value; readings .* at least two"),
         (
             'values = ["phost", "pfabric", "ideal"]',
-            'values = ["phost", "pfabric", "ideal"]\nreading = "x"\n[[axis]]\nname = "b"\nvalues = [1, 2]\nkey = "run.seed"\nreading = "x"',
+            'values = ["phost", "pfabric", "ideal"]\nreading = "x"\n'
+            '[[axis]]\nname = "b"\nvalues = [1, 2]\nkey = "run.seed"\nreading = "x"',
             r"at most one axis of readings, not transport and b",
         ),
         ("values = [0.3, 0.6]", "values = [0.3", r"fig1\.toml: .*line"),

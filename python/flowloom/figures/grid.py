@@ -246,7 +246,7 @@ class Grid:
         return name(self.figure.axes, point)
 
     def readings(self) -> dict[str, Reading]:
-        """Return the runs under each reading of the paper's set-up, by its label; the first is the one that claims are judged by."""
+        """Return the runs under each reading of the paper's set-up, by its label. Claims are judged by the first."""
         axis = self.figure.readings
         if axis is None:
             return {"": Reading(self, {})}
