@@ -8,12 +8,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 _SIGMAS = 3.0
-"""How many standard deviations of what arrives the backlog must grow by. A network that keeps up passes this with a chance of about one in a thousand."""
+"""By how many standard deviations of what arrives the backlog must grow. By chance, that happens in about 1 of 1000 runs."""
 _LEVELS_OFF = 0.5
 """If the backlog grows by less than this share of what it grew by in the first half, it levels off."""
 _BURST = 0.5
@@ -39,16 +36,17 @@ class Growth(NamedTuple):
 
     @property
     def longer(self) -> float:
-        """How many times as many flows would decide whether this growth is chance. The growth is proportional to their number, and chance to its root."""
+        """How many times as many flows would decide: a true growth is proportional to their number, and chance to its root."""
         return (_SIGMAS * self.noise / self.second) ** 2 if self.second > 0 else np.inf
 
 
 def growth(flows: pa.Table) -> Growth | None:
     """Measure how the backlog grows.
 
-    What is left of a flow is taken to shrink evenly from its start to its finish. The backlog of a network that keeps up follows the randomness of arrivals:
-    in the second half, it grows by no more than this half's arrivals exceed their mean. The variance of what arrives is the sum of the squared
-    sizes (a compound Poisson process). If flows share no bottleneck, their excesses do not add up, and the test is on the safe side.
+    A flow counts with all its bytes while it is open. The backlog of a network that keeps up follows the random arrivals:
+    in the second half, it grows by no more than this half's arrivals exceed their mean. The variance of what arrives is the sum
+    of the squared sizes (a compound Poisson process). If flows share no bottleneck, their excesses do not add up, and the test
+    is on the safe side.
 
     Args:
         flows: A flow table, with at least the columns `start`, `finish` (in seconds) and `bytes`.
@@ -62,13 +60,5 @@ def growth(flows: pa.Table) -> Growth | None:
     first, last = start.min(), start.max()
     middle = (first + last) / 2
     late = start > middle
-    begin, half, end = (_open(start, finish, size, at) for at in (first, middle, last))
+    begin, half, end = (float(size[(start <= at) & ~(finish <= at)].sum()) for at in (first, middle, last))
     return Growth(float(size[late].sum()), half - begin, end - half, float(np.sqrt((size[late] ** 2).sum())))
-
-
-def _open(start: Array, finish: Array, size: Array, at: float) -> float:
-    """Return the bytes that are left of all flows at a time. Nothing is known of what is left of an unfinished flow, so all of it counts."""
-    is_open = (start <= at) & ~(finish <= at)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        left = np.where(np.isfinite(finish), (finish - at) / (finish - start), 1.0)
-    return float((size * left)[is_open].sum())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom import _native, metrics
+from flowloom.backlog import growth
 from flowloom.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -249,20 +250,29 @@ def _losses(summary: Mapping[str, Any]) -> str:
 
 
 def _stable(result: Results) -> Iterator[Finding]:
-    from flowloom.claims.checks import mean_within
-
-    if "pending" not in result.series:
+    found = growth(result.flows)
+    if found is None or found.second <= 0:
         return
-    table = result.series["pending"]
-    x, y = (table[name].to_pylist() for name in table.column_names[:2])
-    early, late = mean_within(x, y, (0.3, 0.5)), mean_within(x, y, (0.8, 1.0))
-    if early > 0.002 and late > 1.5 * early:
+    share = f"{found.second / found.arrived:.1%} of what arrived in the second half of the time in which flows arrive"
+    if found.is_certain:
         yield Finding(
             "problem",
-            f"the backlog at the sources grew from {early:.1%} to {late:.1%} of all bytes while flows arrived: the network "
-            "does not keep up with the load (or the run is too short to tell), so slowdowns depend on the length of the run",
+            f"the bytes of open flows grew by {share}, which is more than chance explains, and they do not level off: the "
+            "network does not keep up with the load, so slowdowns depend on the length of the run; lower the load",
             "backlog grows",
         )
+    elif found.second > _GROWTH_NOTED * found.arrived and found.longer < _LONGER_MAX:
+        flows = metrics.significant(result.summary["flows"] * found.longer, 2)
+        yield Finding(
+            "note",
+            f"the bytes of open flows grew by {share}, which may be chance; a run of {flows} flows would tell",
+        )
+
+
+_GROWTH_NOTED = 0.05
+"""Below this share, a growth is not worth a longer run."""
+_LONGER_MAX = 100
+"""A run that had to be longer than this many times is not suggested."""
 
 
 def _enough(summary: Mapping[str, Any]) -> Iterator[Finding]:
