@@ -77,6 +77,36 @@ def test_mean_ratio():
     assert not holds("mean_ratio", unknown, metric="m", of=PHOST, to=FASTPASS, at_most=0.5)
 
 
+def test_ratio_of_sums():
+    # 1.1 + 1.2 + 1.3 = 3.6, over 2 + 3 + 4 = 9: 0.4. The mean of the ratios would be 0.425.
+    assert holds("ratio_of_sums", metric="m", of=PHOST, to=FASTPASS, at_most=0.401)
+    assert not holds("ratio_of_sums", metric="m", of=PHOST, to=FASTPASS, at_most=0.399)
+    assert not holds("ratio_of_sums", metric="m", of=PHOST, to=FASTPASS, at_least=0.401)
+    # Without the last load: 2.3 over 5.
+    two = {"where": {"load": [0.5, 0.6]}}
+    assert holds("ratio_of_sums", metric="m", of=PHOST, to=FASTPASS, at_least=0.459, at_most=0.461, **two)
+    unknown = grid([1.1, math.nan, 1.3], [1.0, 1.2, 1.4], [2.0, 3.0, 4.0])
+    assert not holds("ratio_of_sums", unknown, metric="m", of=PHOST, to=FASTPASS, at_most=0.5)
+    nothing = grid([1.0, 1.0, 1.0], [1.0, 1.2, 1.4], [0.0, 0.0, 0.0])
+    assert not holds("ratio_of_sums", nothing, metric="m", of=PHOST, to=FASTPASS, at_most=9e9)
+    with pytest.raises(ScenarioError, match="selects no point"):
+        holds("ratio_of_sums", metric="m", of=PHOST, to=FASTPASS, where={"load": [0.9]}, at_most=1)
+
+
+def test_a_ratio_of_sums_is_paired_by_seed():
+    # Seed by seed, the sums are 1 + 3 over 2 + 6 and 4 + 6 over 10 + 10, so both ratios are 0.5, and the interval has no width.
+    values = {(0.5, "a"): [1.0, 4.0], (0.6, "a"): [3.0, 6.0], (0.5, "b"): [2.0, 10.0], (0.6, "b"): [6.0, 10.0]}
+    made = Made({"load": [0.5, 0.6], "transport": ["a", "b"]}, values)
+    found = checks.ratio_of_sums(made, metric="m", of={"transport": ["a"]}, to={"transport": ["b"]}, at_most=1)
+    assert found.decisive == Span(0.5, 0.5, 0.5)
+    # With 6 + 6 below in the second seed, its ratio is 10 / 12. The mean of 1 / 2 and 5 / 6 is 2 / 3, and half the width is
+    # t = 12.7062 times half their distance.
+    values[0.5, "b"][1] = values[0.6, "b"][1] = 6.0
+    found = checks.ratio_of_sums(made, metric="m", of={"transport": ["a"]}, to={"transport": ["b"]}, at_most=1)
+    assert found.decisive == pytest.approx((2 / 3, 2 / 3 - 12.7062 / 6, 2 / 3 + 12.7062 / 6), rel=1e-5)
+    assert found.verdict == intervals.UNDECIDED
+
+
 def test_best_ratio():
     # phost / fastpass is 0.55, 0.4 and 0.325.
     assert holds("best_ratio", metric="m", of=PHOST, to=FASTPASS, at_most=0.326)

@@ -115,6 +115,13 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ),
         ('to = { transport = "ideal" }', 'to = { transport = ["ideal", "phost"] }', r"to: must select one value of transport"),
         ("values = [0.3, 0.6]", "values = []", r"axis load has 0 values"),
+        ("values = [0.3, 0.6]", 'values = [0.3]\nreading = "x"', r"reading: axis load has one value; readings .* at least two"),
+        (
+            'values = ["phost", "pfabric", "ideal"]',
+            'values = ["phost", "pfabric", "ideal"]\nreading = "x"\n'
+            '[[axis]]\nname = "b"\nvalues = [1, 2]\nkey = "run.seed"\nreading = "x"',
+            r"at most one axis of readings, not transport and b",
+        ),
         ("values = [0.3, 0.6]", "values = [0.3", r"fig1\.toml: .*line"),
     ],
 )

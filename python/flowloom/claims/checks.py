@@ -196,6 +196,34 @@ def mean_ratio(
     return _judge_one(mean, _spans(grid, ratios), Band(at_least, at_most), f"mean {metric} of {_named(of)} / {_named(to)}")
 
 
+def ratio_of_sums(
+    grid: Measured,
+    *,
+    metric: str,
+    of: Where,
+    to: Where,
+    where: Where | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> Outcome:
+    """Check that the sum of the metric over all points of `of`, divided by that of `to`, lies in the band.
+
+    With means over equally many flows, this is the ratio of the means over the flows of all points.
+    """
+    other = {axis: values[0] for axis, values in to.items()}
+    places = grid.points({**(where or {}), **of})
+    above = _sums([grid.samples(metric, point) for point in places])
+    below = _sums([grid.samples(metric, {**point, **other}) for point in places])
+    each = _spans(grid, _ratios(grid, metric, of, to, where))
+    what = f"sum of {metric} of {_named(of)} / {_named(to)}"
+    return _judge_one(Span.of(paired_ratios(above, below)), each, Band(at_least, at_most), what)
+
+
+def _sums(points: Sequence[Sequence[float]]) -> list[float]:
+    """Return the sum over points for each seed."""
+    return [math.fsum(of_seed) for of_seed in zip(*points, strict=True)]
+
+
 def peak(grid: Measured, *, metric: str, of: Where, to: Where, at: Where, where: Where | None = None) -> Outcome:
     """Check that the ratio of `of` to `to` is larger at the point `at` than at all others."""
     ratios = _ratios(grid, metric, of, to, where)
@@ -426,6 +454,7 @@ KINDS: dict[str, Callable[..., Outcome]] = {
         ratio,
         best_ratio,
         mean_ratio,
+        ratio_of_sums,
         peak,
         spread,
         order,

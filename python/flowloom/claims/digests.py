@@ -185,7 +185,10 @@ def _ends(values: Sequence[Any], last_only: bool) -> Sequence[Any]:
 
 
 def _checks(figure: Figure) -> list[Any]:
-    return [[claim.id, c.kind, bool(c.given), c.parameters] for claim in figure.claims for c in claim.checks]
+    found: list[Any] = [[claim.id, c.kind, not c.counts, c.parameters] for claim in figure.claims for c in claim.checks]
+    axis = figure.readings
+    # The first reading decides verdicts.
+    return found + ([["reading", axis.name, axis.values[0]]] if axis else [])
 
 
 def _files(figure: Figure, tables: Sequence[Table]) -> list[list[str]]:

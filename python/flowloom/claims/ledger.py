@@ -17,9 +17,10 @@ from typing import Any
 from flowloom import storage
 from flowloom._native import ScenarioError
 from flowloom.claims import digests
-from flowloom.claims.checks import KINDS, Measured
+from flowloom.claims.checks import KINDS, Outcome
 from flowloom.claims.digests import Digests
 from flowloom.claims.intervals import DIFFERS, HOLDS, UNDECIDED, worst
+from flowloom.figures.grid import Grid
 from flowloom.figures.schema import Claim, Figure
 from flowloom.locks import locked
 
@@ -31,11 +32,17 @@ _LEDGER, _CAUSES = "claims.json", "causes.toml"
 Today = Callable[[Sequence[tuple[Figure, str]]], Mapping[tuple[str, str], Digests | str]]
 
 
-def evaluate(claim: Claim, grid: Measured) -> dict[str, Any]:
-    """Compare a claim with a figure's runs. The worst verdict of its checks is the claim's verdict."""
+def evaluate(claim: Claim, grid: Grid) -> dict[str, Any]:
+    """Compare a claim with a figure's runs. The worst verdict of its checks is the claim's verdict.
+
+    If the figure has several readings of the paper's set-up, the first decides. What the checks give under the others is
+    recorded beside it.
+    """
+    _, *others = readings = grid.readings()
     found = []
     for check in claim.checks:
-        outcome = KINDS[check.kind](grid, **check.parameters)
+        outcomes = {label: KINDS[check.kind](runs, **check.parameters) for label, runs in readings.items()}
+        outcome = next(iter(outcomes.values()))
         value, low, high = (x if math.isfinite(x) else None for x in outcome.decisive)
         found.append(
             {
@@ -46,13 +53,19 @@ def evaluate(claim: Claim, grid: Measured) -> dict[str, Any]:
                 "value": value,
                 "interval": [low, high] if low != high else None,
                 **({"given": check.given} if check.given else {}),
+                **({"beside": check.beside} if check.beside else {}),
+                **({"readings": {name: _briefly(outcomes[name]) for name in others}} if others else {}),
             }
         )
     return {"verdict": _verdict(claim, found), "checks": found}
 
 
+def _briefly(outcome: Outcome) -> dict[str, str]:
+    return {"verdict": outcome.verdict, "measured": outcome.measured}
+
+
 def _verdict(claim: Claim, checks: Sequence[Mapping[str, Any]]) -> str:
-    verdict = worst(check["verdict"] for check in checks if "given" not in check)
+    verdict = worst(check["verdict"] for check in checks if not check.keys() & {"given", "beside"})
     return CALIBRATED if verdict == HOLDS and claim.calibrated else verdict
 
 

@@ -85,6 +85,8 @@ def print_figure(figure: Figure) -> None:
         typer.echo(f"{figure.about}\n")
     for axis in figure.axes:
         typer.echo(f"  {axis.name} ({axis.key or 'set by rules'}): {', '.join(axis.labels)}")
+        if axis.reading:
+            typer.echo(f"    claims are judged by the first: {axis.reading}")
     for tune in figure.tunes:
         where = f" for {toml.value(tune.when)}" if tune.when else ""
         once = f" once at {toml.value(tune.at)}" if tune.at else ""
@@ -98,7 +100,9 @@ def print_figure(figure: Figure) -> None:
             typer.echo(f"    calibrated: {claim.calibrated}")
         for check in claim.checks:
             words = ", ".join(f"{k} {v}" for k, v in check.parameters.items())
-            typer.echo(f"    {check.kind}: {words}" + (f" (tests nothing: {check.given})" if check.given else ""))
+            without = {"tests nothing": check.given, "does not count": check.beside}
+            notes = "".join(f" ({why}: {text})" for why, text in without.items() if text)
+            typer.echo(f"    {check.kind}: {words}{notes}")
     if figure.notes:
         typer.echo(f"\n{figure.notes}")
 
@@ -237,8 +241,12 @@ def _print_outcome(figure: Figure, outcome: Outcome) -> None:
 def _print_check(check: dict[str, Any]) -> None:
     if "given" in check:
         typer.echo(f"  tests nothing: {check['measured']}   [{check['band']}]  {check['given']}")
+    elif "beside" in check:
+        typer.echo(f"  does not count ({check['verdict']}): {check['measured']}   [{check['band']}]  {check['beside']}")
     else:
         typer.echo(f"  {check['verdict']}: {check['measured']}   [{check['band']}]")
+    for reading, found in check.get("readings", {}).items():
+        typer.echo(f"    {reading}: {found['verdict']}, {found['measured']}")
 
 
 def _seeds(count: int) -> str:

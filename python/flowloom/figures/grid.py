@@ -245,6 +245,13 @@ class Grid:
         """Return a point's name for messages."""
         return name(self.figure.axes, point)
 
+    def readings(self) -> dict[str, Reading]:
+        """Return the runs under each reading of the paper's set-up, by its label. Claims are judged by the first."""
+        axis = self.figure.readings
+        if axis is None:
+            return {"": Reading(self, {})}
+        return {axis.label(value): Reading(self, {axis.name: [value]}) for value in axis.values}
+
     def samples(self, metric: str, point: Mapping[str, Any]) -> list[float]:
         """Return a metric for each seed, in the order of seeds."""
         return [metrics.evaluate(metric, self.made[run.job.key].summary) for run in self._chosen[self._place(point)]]
@@ -343,6 +350,24 @@ class Grid:
             for step, value in enumerate(found.values.tolist()):
                 rows.append(about | {"share": step / distributions.STEPS, "value": value})
         return rows
+
+
+class Reading:
+    """A figure's runs under one reading of the paper's set-up, for checks: the points of other readings do not exist."""
+
+    def __init__(self, grid: Grid, at: Where) -> None:
+        """Limit a grid to the points at `at`."""
+        self.grid, self.at = grid, at
+        self.values_of, self.samples = grid.values_of, grid.samples
+        self.quantiles, self.course = grid.quantiles, grid.course
+
+    def points(self, where: Where) -> list[dict[str, Any]]:
+        """Return the points in a selection, in the order of the axes. A selection that names the reading keeps its own."""
+        return self.grid.points({**self.at, **where})
+
+    def name(self, point: Mapping[str, Any]) -> str:
+        """Return a point's name for messages, without the reading."""
+        return self.grid.name({axis: value for axis, value in point.items() if axis not in self.at})
 
 
 def _cells(point: Mapping[str, Any]) -> dict[str, Any]:

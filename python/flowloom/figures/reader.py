@@ -40,7 +40,7 @@ _PANEL_KINDS = {
     "cdf": ("sizes", "x_min", "x_max"),
 }
 """The kinds of panels, with the keys that only some of them have."""
-_OF_EVERY_CHECK = ("kind", "paper", "given")
+_OF_EVERY_CHECK = ("kind", "paper", "given", "beside")
 
 
 def read(path: Path) -> Figure:
@@ -124,6 +124,8 @@ class _Reader:
         self.axes = [self.axis(entry) for entry in self.tables("axis")]
         if not self.axes:
             raise self.fail("axis", "a figure needs at least one [[axis]]")
+        if len(of_readings := [axis.name for axis in self.axes if axis.reading]) > 1:
+            raise self.fail("reading", f"a figure has at most one axis of readings, not {' and '.join(of_readings)}")
         scales = self.optional(self.table, "scale", dict, {})
         if "quick" not in scales:
             raise self.fail("scale", "a figure needs [scale.quick]")
@@ -174,7 +176,7 @@ class _Reader:
         return found
 
     def axis(self, entry: dict[str, Any]) -> Axis:
-        self.known(entry, ("name", "key", "values", "labels", "title"), "[[axis]]")
+        self.known(entry, ("name", "key", "values", "labels", "title", "reading"), "[[axis]]")
         name = self.take(entry, "name", str, "[[axis]]")
         values = self.take(entry, "values", list, "[[axis]]")
         labels = self.optional(entry, "labels", list, [v if isinstance(v, str) else toml.value(v) for v in values])
@@ -182,7 +184,10 @@ class _Reader:
             raise self.fail("labels", f"axis {name} has {len(values)} values and {len(labels)} labels")
         title = self.optional(entry, "title", str, name.replace("_", " ").capitalize())
         key = self.typed(entry["key"], str, "key") if "key" in entry else None
-        return Axis(name, key, values, labels, title)
+        reading = self.optional(entry, "reading", str, "").strip()
+        if reading and len(values) < 2:
+            raise self.fail("reading", f"axis {name} has one value; readings of a set-up are at least two")
+        return Axis(name, key, values, labels, title, reading)
 
     def where(self, entry: Mapping[str, Any], key: str) -> Where:
         conditions = self.optional(entry, key, dict, {})
@@ -338,8 +343,8 @@ class _Reader:
     def claim(self, entry: dict[str, Any]) -> Claim:
         self.known(entry, ("id", "says", "calibrated", "check"), "[[claim]]")
         tests = [self.check(self.typed(c, dict, "check")) for c in self.take(entry, "check", list, "[[claim]]")]
-        if all(check.given for check in tests):
-            raise self.fail("check", "a claim needs at least one check that can fail: one without `given`")
+        if not any(check.counts for check in tests):
+            raise self.fail("check", "a claim needs at least one check that counts: one without `given` and `beside`")
         return Claim(
             id=self.take(entry, "id", str, "[[claim]]"),
             says=self.take(entry, "says", str, "[[claim]]"),
@@ -369,4 +374,5 @@ class _Reader:
         for name in ("across", "along"):
             if name in given:
                 self.axis_name(given, name, None, False)
-        return Check(kind, self.optional(entry, "paper", str, ""), self.optional(entry, "given", str, ""), given)
+        paper, cannot_fail, beside = (self.optional(entry, key, str, "") for key in ("paper", "given", "beside"))
+        return Check(kind, paper, cannot_fail, beside, given)

@@ -27,6 +27,8 @@ class Axis:
     values: list[Any]
     labels: list[str]
     title: str
+    reading: str
+    """Why the first value is the paper's set-up, if the values are readings of what the paper leaves open; empty otherwise."""
 
     def label(self, value: Any) -> str:
         """Return the label of a value in plots."""
@@ -118,7 +120,14 @@ class Check:
     paper: str
     given: str
     """Why the check cannot fail, if it cannot. Such a check is shown, but does not count."""
+    beside: str
+    """Why the claim is not judged by this check, which is only shown beside the others; empty if the check counts."""
     parameters: dict[str, Any]
+
+    @property
+    def counts(self) -> bool:
+        """Whether the check has a part in the claim's verdict."""
+        return not (self.given or self.beside)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,6 +160,11 @@ class Figure:
     panels: list[Panel]
     claims: list[Claim]
     notes: str
+
+    @property
+    def readings(self) -> Axis | None:
+        """The axis whose values are readings of the paper's set-up, if there is one."""
+        return next((axis for axis in self.axes if axis.reading), None)
 
     def axis(self, name: str) -> Axis:
         """Return the axis of this name."""
