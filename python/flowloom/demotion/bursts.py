@@ -1,7 +1,8 @@
 """The model of bursts: all packets of a flow arrive at the link together, and a queue serves them first come, first served.
 
-It is Kleinrock's multilevel queue (Queueing Systems II, section 4.7). A flow of x bytes that ends in the queue from a to b waits
-for what is left of all flows' first b bytes, and sends its own bytes. The first a bytes of flows that arrive meanwhile go first:
+It is Kleinrock's multilevel queue (Queueing Systems II, section 4.7). A flow of x bytes that ends in the queue from a to b
+waits for what is left of all flows' first b bytes, and sends its own bytes. The first a bytes of flows that arrive meanwhile
+go first:
 
     T(x) = (W(b) + x) / (1 - rho(a)),    W(b) = lambda E[min(X, b)^2] / 2 / (1 - rho(b)),    rho(y) = lambda E[min(X, y)].
 

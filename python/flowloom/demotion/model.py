@@ -3,8 +3,8 @@
 The link serves one packet per packet time (mu = 1), and packets arrive at the rate `load`. The paper's mu_i is the product of
 the shares of time in which the higher queues are idle. It simplifies to 1 minus the arrivals in the higher queues, so T_i is
 1 / (1 - arrivals in queues 1 to i). The paper leaves open how much arrives in a queue, and which delays add up to a flow's.
-Three of the readings below are feasible answers. The fourth is another model (`bursts`): packets of real flows do not arrive one by
-one, and so they wait for longer than the paper's model says.
+Three of the readings below are feasible answers. The fourth is another model (`bursts`): packets of real flows do not arrive
+one by one, and so they wait for longer than the paper's model says.
 """
 
 from __future__ import annotations
