@@ -1,8 +1,9 @@
 //! TOP on networks: exact times of single flows, no lost data, and what priorities give short flows.
 
-use flowloom_core::{Bytes, DropReason, Duration, Flow, Memory, Network, NodeId, Rate, Time, Transport, WireProfile, topology};
+use flowloom_core::{Bytes, Coflow, DropReason, Duration, Flow, Memory, Network, NodeId, Rate, Time, Transport, WireProfile, topology};
 use flowloom_fabric::{PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::expresspass::{self, ExpressPass};
+use flowloom_transports::{Checked, Conditions, SizeShare};
 use flowloom_transports::top::{Config, Priority, SwitchForm, Top};
 
 use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, poisson, run, setup, shapes};
@@ -183,4 +184,104 @@ fn unscheduled_packets_save_a_round_trip_of_short_flows() {
     let rtt = network.packet_time(&network.path(NodeId(4), NodeId(0)), WIRE.control)
         + network.packet_time(&network.path(NodeId(0), NodeId(4)), WIRE.control);
     assert!(times[0] >= times[1] + rtt.scale(0.9), "{times:?}, {rtt}");
+}
+
+/// The configuration with which the lab runs these flows: its thresholds follow from their sizes.
+fn fitted(config: Config, network: &Network, flows: &[Flow]) -> Config {
+    let conditions = Conditions {
+        network,
+        wire: WIRE,
+        buffer: Bytes::new(1_000_000),
+        last_deadline: None,
+        largest_flow: Bytes::ZERO,
+        largest_coflow: flows.iter().map(Flow::coflow_size).max().expect("flows"),
+    };
+    let sizes = || flows.iter().map(|flow| SizeShare { low: flow.size, high: flow.size, share: 1.0 }).collect();
+    config.fitted(&conditions, &sizes).unwrap_or(config)
+}
+
+/// The completion times of flows under a form of TOP's defaults, in their order. No data is lost.
+fn times(switch: SwitchForm, network: &Network, flows: &[Flow]) -> Vec<Duration> {
+    let config = fitted(form(switch), network, flows);
+    completion::<Top>(&config, network, flows)
+}
+
+fn completion<T: Transport>(config: &T::Config, network: &Network, flows: &[Flow]) -> Vec<Duration> {
+    let report = run::<T>(config, wired(network.clone()), flows.to_vec());
+    assert_eq!(data_drops(&report), 0);
+    report.flows.iter().zip(&report.records).map(|(flow, record)| record.received - flow.start).collect()
+}
+
+/// A token and a full packet at 10 Gb/s.
+const SLOT: Duration = Duration::from_ps(1_297_600);
+
+/// Flows of these packets from hosts of their own to the last host of a switch, all at once. A handshake and the last packet take 3.5 us.
+fn at_once(packets: &[u64]) -> (Network, Vec<Flow>) {
+    let network = topology::single_switch(packets.len() + 1, gbps(10), us(1), STORE);
+    let to = packets.len() as u32;
+    let flows = (0..).zip(packets).map(|(id, packets)| flow(id, id, to, packets * 1460, Time::ZERO)).collect();
+    (network, flows)
+}
+
+#[test]
+fn zz_print() {
+    for switch in FORMS {
+        let (network, flows) = at_once(&[100, 1000]);
+        println!("{switch:?} two {:?}", times(switch, &network, &flows));
+        let (network, flows) = at_once(&[16, 64, 256, 1024, 4096]);
+        println!("{switch:?} five {:?}", times(switch, &network, &flows));
+        for one_to_one in [false, true] {
+            let (network, flows) = elephant_and_mice();
+            let config = Config { one_to_one, ..form(switch) };
+            let all = completion::<Top>(&fitted(config, &network, &flows), &network, &flows);
+            println!("{switch:?} {one_to_one} elephant {:?} mice {:?} {:?}", all[0], all[1..].iter().fold(Duration::ZERO, |a, b| a + *b) / 100, all[1..].iter().max());
+        }
+    }
+    let (network, flows) = elephant_and_mice();
+    let all = completion::<ExpressPass>(&expresspass::Config::default(), &network, &flows);
+    println!("XP elephant {:?} mice {:?} {:?}", all[0], all[1..].iter().fold(Duration::ZERO, |a, b| a + *b) / 100, all[1..].iter().max());
+}
+
+fn elephant_and_mice() -> (Network, Vec<Flow>) {
+    let network = topology::single_switch(3, gbps(10), us(1), STORE);
+    let mice = (1..=100).map(|id| flow(id, 1, 2, 10 * 1460, Time::ZERO + us(100) * u64::from(id)));
+    let flows = std::iter::once(flow(0, 0, 2, 20_000 * 1460, Time::ZERO)).chain(mice).collect();
+    (network, flows)
+}
+
+/// Two flows of one class over the same links, at 10 Gb/s everywhere: one of 20,000 packets, and from time to time one of a single packet between
+/// other hosts. The completion times of the latter, in order.
+fn one_packet_flows_beside_a_long_one<T: Transport>(config: &T::Config) -> Vec<Duration> {
+    let network = topology::dumbbell(2, gbps(10), gbps(10), us(3), STORE);
+    let packets = |id, src, dst, packets: u64, start| {
+        // Coflows of one size have one priority, in classes and as a key.
+        let coflow = Some(Coflow { number: id, size: Bytes::new(20_000 * 1460), start });
+        Flow { coflow, ..flow(id, src, dst, packets * 1460, start) }
+    };
+    let short = (1..=40).map(|id| packets(id, 1, 3, 1, Time::ZERO + us(1500 + 500 * u64::from(id))));
+    let flows: Vec<Flow> = std::iter::once(packets(0, 0, 2, 20_000, Time::ZERO)).chain(short).collect();
+    let report = run::<T>(config, wired(network), flows);
+    assert_eq!(data_drops(&report), 0);
+    let mut times: Vec<Duration> =
+        report.flows.iter().zip(&report.records).skip(1).map(|(flow, record)| record.received - flow.start).collect();
+    times.sort();
+    times
+}
+
+/// A full queue of tokens locks no flow out, in any form: of 40 flows of one packet, 36 are complete after a handshake, a full queue of tokens on
+/// each of two links, the packet, and two packets that were before it.
+#[test]
+fn a_long_flow_does_not_lock_out_short_ones_of_its_class() {
+    for switch in FORMS {
+        let config = Config { priority: Priority::Coflow, ..form(switch) };
+        let times = one_packet_flows_beside_a_long_one::<Top>(&config);
+        let network = topology::dumbbell(2, gbps(10), gbps(10), us(3), STORE);
+        let (path, back) = (network.path(NodeId(1), NodeId(3)), network.path(NodeId(3), NodeId(1)));
+        let handshake = network.packet_time(&path, WIRE.control) + network.packet_time(&back, WIRE.control);
+        let slot = gbps(10).transmit_time(WIRE.full + WIRE.control);
+        let detours = if switch == SwitchForm::Remedy { detour(gbps(10)) * 2 } else { Duration::ZERO };
+        let bound = handshake + detours + slot * 16 + network.packet_time(&path, WIRE.full) + gbps(10).transmit_time(WIRE.full) * 2;
+        println!("{switch:?}: {bound}, {} {} {}", times[19], times[35], times[39]);
+        assert!(times[35] <= bound, "{switch:?}: {bound}, {times:?}");
+    }
 }

@@ -35,6 +35,8 @@ impl Port {
         let layout = CreditLayout {
             credit_queues: config.token_classes(),
             credit_limit: Limit::packets(config.credits.credit_queue),
+            credit_drop: config.credits.credit_drop,
+            seed: site.seed,
             lifetime: (config.switch == SwitchForm::Hypothetical).then_some(lifetime),
             burst: wire.control * u64::from(config.credits.credit_burst),
             slot: config.slot(wire),

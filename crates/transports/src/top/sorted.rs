@@ -19,8 +19,7 @@ pub struct Sorted {
     most: usize,
     lifetime: Duration,
     bucket: Bucket,
-    /// What each token counts in the bucket. Where tokens expire while they wait for the bucket, a limit in bytes lets more of the small ones through
-    /// than of the large ones, and the remaining ones ask for more data than the link can carry beside them.
+    /// What each token takes out of the bucket.
     size: u32,
     /// No queued token may leave earlier.
     ready_at: Time,
