@@ -1,10 +1,12 @@
 //! TOP on networks: exact times of single flows, no lost data, and what priorities give short flows.
 
-use flowloom_core::{Bytes, Coflow, DropReason, Duration, Flow, Memory, Network, NodeId, Rate, Time, Transport, WireProfile, topology};
+use flowloom_core::{
+    Bytes, Coflow, DropReason, Duration, Flow, Memory, Network, NodeId, Rate, Time, Transport, WireProfile, topology,
+};
 use flowloom_fabric::{PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::expresspass::{self, ExpressPass};
-use flowloom_transports::{Checked, Conditions, SizeShare};
 use flowloom_transports::top::{Config, Priority, SwitchForm, Top};
+use flowloom_transports::{Checked, Conditions, SizeShare};
 
 use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, poisson, run, setup, shapes};
 use crate::common::tandem::{Tandem, sizes_on_wire};
@@ -225,21 +227,29 @@ fn at_once(packets: &[u64]) -> (Network, Vec<Flow>) {
 
 #[test]
 fn zz_print() {
+    use flowloom_transports::disciplines::CreditDrop;
+    use flowloom_transports::top::Thresholds;
+    for (seed, middle) in [(9, 20), (10, 20), (9, 10)] {
+    let network = topology::dumbbell(10, gbps(10), gbps(middle), Duration::from_ns(500), STORE);
+    let flows = poisson(&network, 0.014 * middle as f64, 3000, seed);
+    let tell = |name: &str, times: Vec<Duration>| {
+        let us = times.iter().map(|t| t.as_us_f64()).sum::<f64>() / 3000.0;
+        let slow = flows.iter().zip(&times).map(|(flow, time)| time.as_us_f64() / network.flow_time(&network.path(flow.src, flow.dst), flow.size, &WIRE).as_us_f64()).sum::<f64>() / 3000.0;
+        println!("{seed} {middle} {name} {us} {slow}");
+    };
     for switch in FORMS {
-        let (network, flows) = at_once(&[100, 1000]);
-        println!("{switch:?} two {:?}", times(switch, &network, &flows));
-        let (network, flows) = at_once(&[16, 64, 256, 1024, 4096]);
-        println!("{switch:?} five {:?}", times(switch, &network, &flows));
-        for one_to_one in [false, true] {
-            let (network, flows) = elephant_and_mice();
-            let config = Config { one_to_one, ..form(switch) };
-            let all = completion::<Top>(&fitted(config, &network, &flows), &network, &flows);
-            println!("{switch:?} {one_to_one} elephant {:?} mice {:?} {:?}", all[0], all[1..].iter().fold(Duration::ZERO, |a, b| a + *b) / 100, all[1..].iter().max());
+        for thresholds in [Thresholds::EqualBytes, Thresholds::HeavyTail] {
+            for one_to_one in [false, true] {
+            for drop in [CreditDrop::Random, CreditDrop::Newest] {
+                let mut config = Config { one_to_one, thresholds, ..form(switch) };
+                config.credits.credit_drop = drop;
+                let config = fitted(config, &network, &flows);
+                tell(&format!("{switch:?} {thresholds:?} {drop:?} {one_to_one}"), completion::<Top>(&config, &network, &flows));
+            }}
         }
     }
-    let (network, flows) = elephant_and_mice();
-    let all = completion::<ExpressPass>(&expresspass::Config::default(), &network, &flows);
-    println!("XP elephant {:?} mice {:?} {:?}", all[0], all[1..].iter().fold(Duration::ZERO, |a, b| a + *b) / 100, all[1..].iter().max());
+    tell("xp", completion::<ExpressPass>(&expresspass::Config::default(), &network, &flows));
+    }
 }
 
 fn elephant_and_mice() -> (Network, Vec<Flow>) {
@@ -280,7 +290,8 @@ fn a_long_flow_does_not_lock_out_short_ones_of_its_class() {
         let handshake = network.packet_time(&path, WIRE.control) + network.packet_time(&back, WIRE.control);
         let slot = gbps(10).transmit_time(WIRE.full + WIRE.control);
         let detours = if switch == SwitchForm::Remedy { detour(gbps(10)) * 2 } else { Duration::ZERO };
-        let bound = handshake + detours + slot * 16 + network.packet_time(&path, WIRE.full) + gbps(10).transmit_time(WIRE.full) * 2;
+        let bound =
+            handshake + detours + slot * 16 + network.packet_time(&path, WIRE.full) + gbps(10).transmit_time(WIRE.full) * 2;
         println!("{switch:?}: {bound}, {} {} {}", times[19], times[35], times[39]);
         assert!(times[35] <= bound, "{switch:?}: {bound}, {times:?}");
     }

@@ -100,14 +100,15 @@ pub struct Config {
     /// `switch = "remedy"`, the sender does, and it must be at least `credits.credit_queue`.
     #[schemars(range(min = 0.5, max = 10_000))]
     pub lifetime: f64,
-    /// `switch = "ideal"`: how many tokens a port holds. A full port drops the least urgent one. The default is the room of six queues of 8.
+    /// `switch = "ideal"`: how many tokens a port holds in all, of which `credits.credit_queue` may have the same priority. A full port drops the least
+    /// urgent one. The default is the room of six queues of 8.
     #[schemars(range(min = 1, max = 10_000))]
     pub ideal_queue: u32,
     /// Flows of at most this many packets are sent at once, with the lowest priority (m of §4.4). 0 turns this off. It costs a queue of tokens.
     #[schemars(range(min = 0, max = 1000))]
     pub unscheduled: u32,
-    /// Whether a receiver that knows the size sends no token while as many are under way as packets are missing; one more follows after a round trip.
-    /// If not, it sends tokens until the flow is complete, as ExpressPass does.
+    /// Whether a receiver that knows the size sends no token while as many are under way as packets are missing (§3.1, §4.4: each token has a packet). If
+    /// none is answered for a round trip, one more follows. If not, it sends tokens until the flow is complete, as ExpressPass does.
     pub one_to_one: bool,
     /// A packet counts as lost when a packet that is more than this many further has arrived (§4.4, "much larger"). 0 means 3, or the
     /// bandwidth-delay product where packets are sprayed over several paths.
@@ -175,7 +176,7 @@ impl Default for Config {
             lifetime: 8.0,
             ideal_queue: 48,
             unscheduled: 0,
-            one_to_one: false,
+            one_to_one: true,
             reorder_window: 0,
             token_age: Duration::ZERO,
             clock_error: Duration::from_ns(100),

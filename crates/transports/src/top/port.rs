@@ -48,7 +48,7 @@ impl Port {
             SwitchForm::Ideal => {
                 let bucket = Bucket::new(link.rate, wire.control, layout.slot, layout.burst);
                 let token = wire.control.get() as u32;
-                Some(Stage::Sorted(Sorted::new(config.ideal_queue as usize, lifetime, bucket, token)))
+                Some(Stage::Sorted(Sorted::new(config, lifetime, bucket, token, site.seed)))
             }
             SwitchForm::Remedy if !is_host => {
                 let (way, transmission) = config.detour(link.rate, wire.control);

@@ -102,7 +102,9 @@ fn threshold(config: &Config, wire: &WireProfile, index: usize, levels: usize) -
     let packets =
         |given: Bytes, default: u64| wire.packets(if given == Bytes::ZERO { Bytes::new(default) } else { given }) as f64;
     let scaled = match config.thresholds {
-        Thresholds::EqualBytes | Thresholds::HeavyTail => libm::pow(packets(config.largest, 1_000_000_000).max(2.0), index as f64 / levels as f64),
+        Thresholds::EqualBytes | Thresholds::HeavyTail => {
+            libm::pow(packets(config.largest, 1_000_000_000).max(2.0), index as f64 / levels as f64)
+        }
         Thresholds::LightTail => exponential(packets(config.mean, 1_000_000), index, levels),
     };
     let least = (scaled - config.b) / config.a;

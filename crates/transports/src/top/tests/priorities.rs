@@ -154,9 +154,8 @@ fn fitted(config: Config, sizes: &[(u64, u64, f64)]) -> Option<Config> {
     let (buffer, largest_flow) = (Bytes::new(100_000), Bytes::ZERO);
     let largest_coflow = Bytes::new(9000);
     let conditions = Conditions { network: &network, wire: WIRE, buffer, last_deadline: None, largest_flow, largest_coflow };
-    let share = |&(low, high, share): &(u64, u64, f64)| {
-        SizeShare { low: Bytes::new(low * 1460), high: Bytes::new(high * 1460), share }
-    };
+    let share =
+        |&(low, high, share): &(u64, u64, f64)| SizeShare { low: Bytes::new(low * 1460), high: Bytes::new(high * 1460), share };
     let fitted = config.fitted(&conditions, &|| sizes.iter().map(share).collect());
     assert!(fitted.as_ref().is_none_or(|config| config.check().is_ok() && config.check_under(&conditions).is_ok()));
     fitted
@@ -166,7 +165,8 @@ fn fitted(config: Config, sizes: &[(u64, u64, f64)]) -> Option<Config> {
 #[test]
 fn the_workload_tells_the_largest_and_the_mean_flow() {
     let found = |config: Config| {
-        fitted(config, &[(1, 3, 3.0), (3, 5, 1.0)]).map(|config| (config.largest.get(), config.mean.get(), config.cutoffs.len()))
+        fitted(config, &[(1, 3, 3.0), (3, 5, 1.0)])
+            .map(|config| (config.largest.get(), config.mean.get(), config.cutoffs.len()))
     };
     let heavy = Config { thresholds: Thresholds::HeavyTail, ..Config::default() };
     let light = Config { thresholds: Thresholds::LightTail, ..Config::default() };
