@@ -319,20 +319,22 @@ fn one_packet_flows_beside_a_long_one<T: Transport>(config: &T::Config) -> Vec<D
     times
 }
 
-/// A full queue of tokens locks no flow out, in any form: of 40 flows of one packet, 36 are complete after a handshake, a full queue of tokens on
-/// each of two links, the packet, and two packets that were before it.
+/// A full queue of tokens locks no flow out, in any form. If receivers send tokens until a flow is complete, 36 of 40 flows of one packet are complete after a
+/// handshake, a full queue of tokens on each of two links, the packet, and two packets that were before it. If each packet has one token, a full queue
+/// drops it in one of nine cases, and the next one leaves a round trip later.
 #[test]
 fn a_long_flow_does_not_lock_out_short_ones_of_its_class() {
+    let network = topology::dumbbell(2, gbps(10), gbps(10), us(3), STORE);
+    let (path, back) = (network.path(NodeId(1), NodeId(3)), network.path(NodeId(3), NodeId(1)));
+    let handshake = network.packet_time(&path, WIRE.control) + network.packet_time(&back, WIRE.control);
+    let packets = network.packet_time(&path, WIRE.full) + gbps(10).transmit_time(WIRE.full) * 2;
     for switch in FORMS {
-        let config = Config { priority: Priority::Coflow, ..form(switch) };
-        let times = one_packet_flows_beside_a_long_one::<Top>(&config);
-        let network = topology::dumbbell(2, gbps(10), gbps(10), us(3), STORE);
-        let (path, back) = (network.path(NodeId(1), NodeId(3)), network.path(NodeId(3), NodeId(1)));
-        let handshake = network.packet_time(&path, WIRE.control) + network.packet_time(&back, WIRE.control);
-        let slot = gbps(10).transmit_time(WIRE.full + WIRE.control);
         let detours = if switch == SwitchForm::Remedy { detour(gbps(10)) * 2 } else { Duration::ZERO };
-        let bound =
-            handshake + detours + slot * 16 + network.packet_time(&path, WIRE.full) + gbps(10).transmit_time(WIRE.full) * 2;
-        assert!(times[35] <= bound, "{switch:?}: {bound}, {times:?}");
+        let bound = handshake + detours + SLOT * 16 + packets;
+        for (one_to_one, late) in [(false, Duration::ZERO), (true, network.base_rtt(&WIRE))] {
+            let config = Config { priority: Priority::Coflow, one_to_one, ..form(switch) };
+            let times = one_packet_flows_beside_a_long_one::<Top>(&config);
+            assert!(times[19] <= bound && times[35] <= bound + late, "{switch:?}, {one_to_one}: {bound}, {late}, {times:?}");
+        }
     }
 }

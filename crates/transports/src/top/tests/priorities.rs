@@ -208,7 +208,7 @@ fn a_flow_that_passes_through_priorities_leaves_bytes_in_each() {
         assert_eq!(split(2, priority, &[(0, 1000, 1.0)]), [293]);
         // Of the one size of 90 packets, a third each.
         assert_eq!(split(3, priority, &[(90, 90, 1.0)]), [30, 60]);
-        assert_eq!(split(2, priority, &[(10, 10, 9.0), (90, 90, 1.0)]), [10]);
+        assert_eq!(split(2, priority, &[(10, 10, 9.0), (90, 90, 1.0)]), [9]);
     }
 }
 
