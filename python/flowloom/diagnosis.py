@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom import _native, metrics
-from flowloom.backlog import growth
+from flowloom.backlog import Growth
 from flowloom.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -167,8 +167,8 @@ def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Findi
 
 def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _finished(result.summary)
-    if result.summary["flows"] >= _ARRIVALS_MIN and _arrives_over_time(spec["workload"]):
-        yield from _stable(result)
+    if "backlog" in result.summary and result.summary["flows"] >= _ARRIVALS_MIN and _arrives_over_time(spec["workload"]):
+        yield from _stable(result.summary)
     yield from _enough(result.summary)
     yield from _mechanisms(result.summary, spec)
     if pfc := result.summary.get("pfc"):
@@ -249,9 +249,9 @@ def _losses(summary: Mapping[str, Any]) -> str:
     return f"; {drops['total']} packets were dropped, most of them at {hop}, and most as {reason}"
 
 
-def _stable(result: Results) -> Iterator[Finding]:
-    found = growth(result.flows)
-    if found is None or found.second <= 0:
+def _stable(summary: Mapping[str, Any]) -> Iterator[Finding]:
+    found = Growth(**summary["backlog"])
+    if found.second <= 0:
         return
     share = f"{found.second / found.arrived:.1%} of what arrived in the second half of the time in which flows arrive"
     if found.is_certain:
@@ -262,7 +262,7 @@ def _stable(result: Results) -> Iterator[Finding]:
             "backlog grows",
         )
     elif found.second > _GROWTH_NOTED * found.arrived and found.longer < _LONGER_MAX:
-        flows = metrics.significant(result.summary["flows"] * found.longer, 2)
+        flows = metrics.significant(summary["flows"] * found.longer, 2)
         yield Finding(
             "note",
             f"the bytes of open flows grew by {share}, which may be chance; a run of {flows} flows would tell",

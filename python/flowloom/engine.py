@@ -6,17 +6,26 @@ import contextlib
 import json
 import time
 import tomllib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowloom import _native, columns, provenance
+from flowloom.backlog import growth
 from flowloom.results import Results, seed_of
 from flowloom.scenario import Progress, Scenario
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def catalogue() -> dict[str, Any]:
     """Return lists of what the simulator provides, under the keys `transports`, `workloads`, `topologies` and `wires`."""
     entries: dict[str, Any] = json.loads(_native.catalogue())
     return entries
+
+
+def _backlog(flows: pa.Table) -> dict[str, Any]:
+    found = growth(flows)
+    return {} if found is None else {"backlog": found._asdict()}
 
 
 def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
@@ -35,10 +44,11 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
     record = provenance.record(seed, summary.get("wall_s", wall_s), summary.get("peak_rss_mb"))
     with contextlib.suppress(OSError):  # a file that the scenario refers to was deleted during the run
         record["key"] = scenario.key_of(resolved)
+    flows = columns.flow_table(outcome["flows"])
     return Results(
-        summary,
+        summary | _backlog(flows),
         resolved,
         record,
-        _flows=columns.flow_table(outcome["flows"]),
+        _flows=flows,
         _series={name: columns.series_table(arrays) for name, arrays in outcome["series"].items()},
     )

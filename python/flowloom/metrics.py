@@ -249,6 +249,11 @@ METRICS = {
     "queueing_us_mean": Metric(
         "Mean queueing (µs)", "The mean time that a packet waits in all queues on its path, by Little's law."
     ),
+    "backlog": Metric(
+        "Growth of the backlog (B)",
+        "How the bytes of open flows grow in the `first` and the `second` half of the time in which flows arrive, what has `arrived` "
+        "in the second half, and the standard deviation of that (`noise`).",
+    ),
     "queue_peak_bytes": Metric("Peak queue (B)", "The most bytes ever queued at one port of a switch.", "d"),
     "queue": Metric(
         "Queues by hop",

@@ -95,6 +95,15 @@ class Scenario:
         """
         return _native.check(self.text, self.path, list(self.overrides), progress)
 
+    def fitted_parameters(self) -> dict[str, Any]:
+        """Return the transport's parameters that follow from the network and the workload, with the values that a run has.
+
+        Raises:
+            ScenarioError: The scenario is not valid.
+        """
+        fitted: dict[str, Any] = json.loads(_native.fitted_parameters(self.text, self.path, list(self.overrides)))
+        return fitted
+
     def data_queue_bounds(self) -> dict[str, Any] | None:
         """Return how many bytes of data can queue at a port where credits schedule all data; None if there is no such bound.
 

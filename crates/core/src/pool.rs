@@ -180,6 +180,28 @@ impl Fifo {
         self.head = pool.slots[id.0 as usize].next;
         Some(id)
     }
+    /// Removes and returns the packet before which `older` others came. It walks the list up to there, so it is for push-out only.
+    pub fn remove<H>(&mut self, older: u32, pool: &mut Pool<H>) -> Option<PacketId> {
+        let mut before = PacketId::NONE;
+        let mut id = self.head;
+        for _ in 0..older {
+            if id.is_none() {
+                return None;
+            }
+            (before, id) = (id, pool.slots[id.0 as usize].next);
+        }
+        if before.is_none() {
+            return self.pop(pool);
+        }
+        if id.is_none() {
+            return None;
+        }
+        pool.slots[before.0 as usize].next = pool.slots[id.0 as usize].next;
+        if self.tail == id {
+            self.tail = before;
+        }
+        Some(id)
+    }
     /// Removes and returns the newest packet. It walks the whole list, so it is for push-out only.
     pub fn pop_newest<H>(&mut self, pool: &mut Pool<H>) -> Option<PacketId> {
         let newest = self.tail;
@@ -264,5 +286,24 @@ mod tests {
         assert_eq!(fifo.pop_newest(&mut pool), Some(ids[3]));
         assert_eq!(fifo.pop_newest(&mut pool), Some(ids[2]));
         assert_eq!((fifo.first(), fifo.pop(&pool)), (None, None));
+    }
+    /// Whichever of three is removed, the others stay in order, and the next one comes behind them.
+    #[test]
+    fn fifo_gives_up_any_packet() {
+        for older in 0..4 {
+            let mut pool = Pool::default();
+            let mut fifo = Fifo::default();
+            let mut ids: Vec<_> = (0..3).map(|flow| pool.insert(packet(flow))).collect();
+            for id in &ids {
+                fifo.push(*id, &mut pool);
+            }
+            let expected = (older < 3).then(|| ids.remove(older));
+            assert_eq!(fifo.remove(older as u32, &mut pool), expected);
+            ids.push(pool.insert(packet(3)));
+            fifo.push(ids[ids.len() - 1], &mut pool);
+            let left: Vec<_> = std::iter::from_fn(|| fifo.pop(&pool)).collect();
+            assert_eq!(left, ids, "{older}");
+            assert_eq!(fifo.remove(0, &mut pool), None);
+        }
     }
 }

@@ -31,7 +31,7 @@ pub enum Dequeue {
 pub enum DropReason {
     /// The queue was full when it arrived.
     Overflow,
-    /// It was queued, and was dropped to make room for a packet of higher priority.
+    /// It was queued, and was dropped to make room for another packet.
     PushedOut,
     /// It waited for longer than its lifetime (TOP's tokens).
     Expired,

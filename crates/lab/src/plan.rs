@@ -92,6 +92,14 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The transport's parameters that follow from the network and the workload, with the values that a run has.
+    pub fn fitted(&self, spec: &ValidSpec<'_>) -> toml::Table {
+        let given = spec.parameters.to_table();
+        let mut used = self.parameters.to_table();
+        used.retain(|key, value| given.get(key) != Some(value));
+        used
+    }
+
     /// The transport's parameters that do not suit the network or the flows: sentences that start with the whole key.
     pub fn misfits(&self) -> Vec<String> {
         let sizes = || workload::shares_of_flows(&self.flows);

@@ -51,6 +51,18 @@ fn check(
     Ok((resolved, misfits))
 }
 
+/// The parameters of the scenario's transport that follow from the network and the workload, with the values that a run has, as a JSON object.
+#[pyfunction]
+fn fitted_parameters(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
+    let scenario = load(text, path, &overrides)?;
+    let fitted = supervised(py, None, move |_| {
+        let spec = scenario.validate()?;
+        Ok(flowloom_lab::Plan::new(&spec)?.fitted(&spec))
+    })?;
+    let fitted = fitted.map_err(|error: flowloom_lab::ScenarioError| ScenarioError::new_err(error.to_string()))?;
+    Ok(serde_json::to_string(&fitted).expect("parameters are written as JSON"))
+}
+
 /// The most bytes of data that queue at a port of each kind of hop, and what credits of random sizes add, as JSON; `null` if no credits schedule the
 /// data of the scenario's transport, or if there is no bound.
 #[pyfunction]
@@ -186,6 +198,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DEBUG_ASSERTIONS", cfg!(debug_assertions))?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(data_queue_bounds, module)?)?;
+    module.add_function(wrap_pyfunction!(fitted_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)

@@ -107,9 +107,19 @@ def show(
 
         scenario = Scenario.of(Path(name))
         typer.echo(scenario.resolve().rstrip())
+        _show_fitted(scenario)
         _show_data_queues(scenario)
     else:
         raise ScenarioError(f'unknown name "{shown(name)}": {suggestion(name, found)}; `flowloom list` prints all names')
+
+
+def _show_fitted(scenario: Scenario) -> None:
+    """Print the parameters that follow from the network and the workload, as comments below the scenario."""
+    if not (fitted := scenario.fitted_parameters()):
+        return
+    typer.echo("\n# Parameters of the transport that follow from the network and the workload:")
+    for key, value in fitted.items():
+        typer.echo(f"#   {key} = {_toml_value(value)}")
 
 
 def _show_data_queues(scenario: Scenario) -> None:

@@ -1,9 +1,12 @@
 //! TOP on networks: exact times of single flows, no lost data, and what priorities give short flows.
 
-use flowloom_core::{Bytes, DropReason, Duration, Flow, Memory, Network, NodeId, Rate, Time, Transport, WireProfile, topology};
+use flowloom_core::{
+    Bytes, Coflow, DropReason, Duration, Flow, Memory, Network, NodeId, Rate, Time, Transport, WireProfile, topology,
+};
 use flowloom_fabric::{PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::expresspass::{self, ExpressPass};
 use flowloom_transports::top::{Config, Priority, SwitchForm, Top};
+use flowloom_transports::{Checked, Conditions, SizeShare};
 
 use crate::common::networks::{CUT, STORE, apart, flow, gbps, pairs, poisson, run, setup, shapes};
 use crate::common::tandem::{Tandem, sizes_on_wire};
@@ -133,42 +136,60 @@ fn an_incast_takes_the_time_of_its_packets() {
 /// Two tokens of burst, and the last packet's token.
 const SLACK: Duration = Duration::from_us(4);
 
-/// The mean slowdown of Poisson flows on a dumbbell of 10 Gb/s hosts with a middle of 20 Gb/s, that of flows of at most 8 packets, and how many
-/// tokens expired in ports.
-fn mean_slowdowns<T: Transport>(config: &T::Config) -> (f64, f64, u64) {
-    let network = topology::dumbbell(10, gbps(10), gbps(20), Duration::from_ns(500), STORE);
-    // Of 28 Gb/s of each side, ten of nineteen parts go to the other side, and fill three quarters of the middle.
-    let flows = poisson(&network, 0.28, 3000, 9);
-    let report = run::<T>(config, wired(network), flows);
+/// The means of a transport on a loaded dumbbell.
+#[derive(Clone, Copy, Debug)]
+struct Means {
+    /// Completion time, us.
+    time: f64,
+    slowdown: f64,
+    /// Slowdown of flows of at most 8 packets.
+    short: f64,
+    /// Tokens that expired in ports.
+    expired: u64,
+}
+
+/// The means of Poisson flows on a dumbbell of ten hosts on each side, with links of 10 Gb/s everywhere, under a configuration that may follow from the flows.
+fn loaded<T: Transport>(config: impl Fn(&Network, &[Flow]) -> T::Config) -> Means {
+    let network = topology::dumbbell(10, gbps(10), gbps(10), Duration::from_ns(500), STORE);
+    // Of 14 Gb/s of each side, ten of nineteen parts go to the other side, and fill three quarters of the middle.
+    let flows = poisson(&network, 0.14, 3000, 9);
+    let report = run::<T>(&config(&network, &flows), wired(network), flows);
     assert_eq!(data_drops(&report), 0);
     let of = |flow: &Flow, received: Time| {
         let path = report.network.path(flow.src, flow.dst);
-        (received - flow.start).as_us_f64() / report.network.flow_time(&path, flow.size, &WIRE).as_us_f64()
+        let [time, best] = [received - flow.start, report.network.flow_time(&path, flow.size, &WIRE)].map(Duration::as_us_f64);
+        (flow.size, time, time / best)
     };
-    let all: Vec<(Bytes, f64)> =
-        report.flows.iter().zip(&report.records).map(|(flow, record)| (flow.size, of(flow, record.received))).collect();
-    let mean = |most: u64| {
-        let some: Vec<f64> = all.iter().filter(|(size, _)| size.get() <= most).map(|(_, slowdown)| *slowdown).collect();
-        some.iter().sum::<f64>() / some.len() as f64
-    };
+    let all: Vec<_> = report.flows.iter().zip(&report.records).map(|(flow, record)| of(flow, record.received)).collect();
+    let mean = |some: Vec<f64>| some.iter().sum::<f64>() / some.len() as f64;
     let expired = |port: &PortCounters| port.dropped_packets[DropReason::Expired as usize];
-    (mean(u64::MAX), mean(8 * 1460), report.ports.iter().map(expired).sum())
+    Means {
+        time: mean(all.iter().map(|(_, time, _)| *time).collect()),
+        slowdown: mean(all.iter().map(|(.., slowdown)| *slowdown).collect()),
+        short: mean(all.iter().filter(|(size, ..)| size.get() <= 8 * 1460).map(|(.., slowdown)| *slowdown).collect()),
+        expired: report.ports.iter().map(expired).sum(),
+    }
 }
 
-/// With priorities, short flows wait less, so the mean slowdown is less than ExpressPass's. The other switches have nearly the same. Where
-/// sizes are unknown, short flows wait less, too; the long flows here, which differ little in size, share what is left and all end late.
+/// As in the paper, six queues are nearly as good as one for each flow (§3.3: 3.5 % and 9.7 % above it), the remedy is not far from that (§5.2: 15 % and
+/// 14 %, and here it has detours of 1 us), and all are better than ExpressPass by the mean completion time and by the mean slowdown. Where sizes are unknown,
+/// short flows wait less than in ExpressPass, too.
 #[test]
-fn priorities_lower_the_mean_slowdown() {
-    let (without, short, _) = mean_slowdowns::<ExpressPass>(&expresspass::Config::default());
-    let largest = Bytes::new(400 * 1460);
-    let found = FORMS.map(|switch| mean_slowdowns::<Top>(&Config { largest, ..form(switch) }));
-    let [(hypothetical, _, expired), (ideal, ..), (remedy, _, none)] = found;
-    assert!(expired > 0 && none == 0, "{expired} and {none} tokens expired");
-    assert!(hypothetical < without && ideal < without, "{without}: {found:?}");
-    assert!(ideal < hypothetical * 1.05 && hypothetical < ideal * 1.2, "{found:?}");
-    assert!(remedy < without * 1.2, "{without}: {found:?}");
-    let (_, attained, _) = mean_slowdowns::<Top>(&Config { priority: Priority::Attained, largest, ..Config::default() });
-    assert!(attained < short, "{attained}, {short}");
+fn priorities_lower_the_mean_completion_time_and_the_mean_slowdown() {
+    let without = loaded::<ExpressPass>(|_, _| expresspass::Config::default());
+    let [hypothetical, ideal, remedy] = [SwitchForm::Hypothetical, SwitchForm::Ideal, SwitchForm::Remedy]
+        .map(|switch| loaded::<Top>(|network, flows| fitted(form(switch), network, flows)));
+    let what = format!("{hypothetical:?}, {ideal:?}, {remedy:?}, {without:?}");
+    assert!(hypothetical.expired > 0 && remedy.expired == 0, "{what}");
+    let within = |one: Means, time: f64, slowdown: f64, other: Means| {
+        one.time <= time * other.time && one.slowdown <= slowdown * other.slowdown
+    };
+    assert!(within(hypothetical, 1.05, 1.1, ideal), "{what}");
+    assert!(within(remedy, 1.2, 1.2, ideal), "{what}");
+    assert!([hypothetical, ideal, remedy].into_iter().all(|top| within(top, 0.8, 0.8, without)), "{what}");
+    let unknown = Config { priority: Priority::Attained, ..Config::default() };
+    let attained = loaded::<Top>(|network, flows| fitted(unknown.clone(), network, flows));
+    assert!(attained.short < without.short, "{attained:?}, {what}");
 }
 
 /// A flow of four packets to another rack, with and without tokens.
@@ -183,4 +204,137 @@ fn unscheduled_packets_save_a_round_trip_of_short_flows() {
     let rtt = network.packet_time(&network.path(NodeId(4), NodeId(0)), WIRE.control)
         + network.packet_time(&network.path(NodeId(0), NodeId(4)), WIRE.control);
     assert!(times[0] >= times[1] + rtt.scale(0.9), "{times:?}, {rtt}");
+}
+
+/// The configuration with which the lab runs these flows: its thresholds follow from their sizes.
+fn fitted(config: Config, network: &Network, flows: &[Flow]) -> Config {
+    let conditions = Conditions {
+        network,
+        wire: WIRE,
+        buffer: Bytes::new(1_000_000),
+        last_deadline: None,
+        largest_flow: Bytes::ZERO,
+        largest_coflow: flows.iter().map(Flow::coflow_size).max().expect("flows"),
+    };
+    let sizes = || flows.iter().map(|flow| SizeShare { low: flow.size, high: flow.size, share: 1.0 }).collect();
+    config.fitted(&conditions, &sizes).unwrap_or(config)
+}
+
+/// The completion times of flows under a form of TOP's defaults, in their order. No data is lost.
+fn times(switch: SwitchForm, network: &Network, flows: &[Flow]) -> Vec<Duration> {
+    let config = fitted(form(switch), network, flows);
+    completion::<Top>(&config, network, flows)
+}
+
+fn completion<T: Transport>(config: &T::Config, network: &Network, flows: &[Flow]) -> Vec<Duration> {
+    let report = run::<T>(config, wired(network.clone()), flows.to_vec());
+    assert_eq!(data_drops(&report), 0);
+    report.flows.iter().zip(&report.records).map(|(flow, record)| record.received - flow.start).collect()
+}
+
+/// A token and a full packet at 10 Gb/s.
+const SLOT: Duration = Duration::from_ps(1_297_600);
+
+/// Flows of these packets from hosts of their own to the last host of a switch, all at once. A handshake and the last packet take 3.5 us.
+fn at_once(packets: &[u64]) -> (Network, Vec<Flow>) {
+    let network = topology::single_switch(packets.len() + 1, gbps(10), us(1), STORE);
+    let to = packets.len() as u32;
+    let flows = (0..).zip(packets).map(|(id, packets)| flow(id, id, to, packets * 1460, Time::ZERO)).collect();
+    (network, flows)
+}
+
+/// A flow of 100 packets loses at most an eighth of its speed to one of 1000 packets to the same host, which needs at most 6 % more than the slots of both.
+#[test]
+fn of_two_flows_at_once_the_short_one_hardly_notices_the_long_one() {
+    for switch in FORMS {
+        let (network, flows) = at_once(&[100, 1000]);
+        let alone = times(switch, &network, &flows[..1])[0];
+        let [short, long] = times(switch, &network, &flows)[..] else { panic!("two flows") };
+        let both = us(4) + SLOT * 1100 + if switch == SwitchForm::Remedy { detour(gbps(10)) } else { Duration::ZERO };
+        assert!(short <= alone.scale(1.125) && long <= both.scale(1.06), "{switch:?}: {short} of {alone}, {long} of {both}");
+    }
+}
+
+/// Shortest job first: flows of 16 to 4096 packets to one host need the slots of those that are not longer, and at most 20 slots and a fifth more.
+/// ExpressPass, which shares the link, takes longer for all but the longest flow.
+#[test]
+fn of_five_flows_at_once_shorter_ones_are_complete_first() {
+    let packets = [16, 64, 256, 1024, 4096];
+    let (network, flows) = at_once(&packets);
+    let bound = |index: usize| (us(4) + SLOT * packets[..=index].iter().sum::<u64>()).scale(1.2) + SLOT * 20;
+    for switch in FORMS {
+        let found = times(switch, &network, &flows);
+        assert!((0..5).all(|index| found[index] <= bound(index)), "{switch:?}: {found:?}");
+    }
+    let shared = completion::<ExpressPass>(&expresspass::Config::default(), &network, &flows);
+    assert!((0..3).all(|index| shared[index] > bound(index)), "{shared:?}");
+}
+
+/// A long flow, and a hundred of 10 packets to the same host.
+fn elephant_and_mice() -> (Network, Vec<Flow>) {
+    let network = topology::single_switch(3, gbps(10), us(1), STORE);
+    let mice = (1..=100).map(|id| flow(id, 1, 2, 10 * 1460, Time::ZERO + us(100) * u64::from(id)));
+    let flows = std::iter::once(flow(0, 0, 2, 20_000 * 1460, Time::ZERO)).chain(mice).collect();
+    (network, flows)
+}
+
+/// A flow of 10 packets takes ten slots from a long flow, and one while its SYNC and its first token are under way. This is so where the long flow's control
+/// ignores losses. With TOP's own control, it loses a few more until its rate has risen again. If tokens are sent until a flow is complete,
+/// those of a round trip are wasted, at a high priority.
+#[test]
+fn a_short_flow_takes_as_many_slots_as_it_has_packets() {
+    let (network, flows) = elephant_and_mice();
+    let lost = |switch, one_to_one, target_loss| {
+        let mut config = Config { one_to_one, ..form(switch) };
+        config.credits.target_loss = target_loss;
+        let times = completion::<Top>(&fitted(config, &network, &flows), &network, &flows);
+        let detour = if switch == SwitchForm::Remedy { detour(gbps(10)) } else { Duration::ZERO };
+        let alone = us(2) + gbps(10).transmit_time(WIRE.control) * 2 + detour + SLOT * 20_000 + us(2);
+        (times[0] - alone).as_us_f64() / SLOT.as_us_f64() / 100.0
+    };
+    for switch in FORMS {
+        let [needed, found, wasteful] = [(true, 0.9), (true, 0.1), (false, 0.9)].map(|(one, target)| lost(switch, one, target));
+        assert!((10.0..=11.5).contains(&needed), "{switch:?}: {needed}");
+        assert!((needed..=20.0).contains(&found), "{switch:?}: {found}");
+        assert!(wasteful >= 20.0, "{switch:?}: {wasteful}");
+    }
+}
+
+/// Two flows of one class over the same links, at 10 Gb/s everywhere: one of 20,000 packets, and from time to time one of a single packet between
+/// other hosts. The completion times of the latter, in order.
+fn one_packet_flows_beside_a_long_one<T: Transport>(config: &T::Config) -> Vec<Duration> {
+    let network = topology::dumbbell(2, gbps(10), gbps(10), us(3), STORE);
+    let packets = |id, src, dst, packets: u64, start| {
+        // Coflows of one size have one priority, in classes and as a key.
+        let coflow = Some(Coflow { number: id, size: Bytes::new(20_000 * 1460), start });
+        Flow { coflow, ..flow(id, src, dst, packets * 1460, start) }
+    };
+    let short = (1..=40).map(|id| packets(id, 1, 3, 1, Time::ZERO + us(1500 + 500 * u64::from(id))));
+    let flows: Vec<Flow> = std::iter::once(packets(0, 0, 2, 20_000, Time::ZERO)).chain(short).collect();
+    let report = run::<T>(config, wired(network), flows);
+    assert_eq!(data_drops(&report), 0);
+    let mut times: Vec<Duration> =
+        report.flows.iter().zip(&report.records).skip(1).map(|(flow, record)| record.received - flow.start).collect();
+    times.sort();
+    times
+}
+
+/// A full queue of tokens locks no flow out, in any form. If receivers send tokens until a flow is complete, 36 of 40 flows of one packet are complete after a
+/// handshake, a full queue of tokens on each of two links, the packet, and two packets that were before it. If each packet has one token, a full queue
+/// drops it in one of nine cases, and the next one leaves a round trip later.
+#[test]
+fn a_long_flow_does_not_lock_out_short_ones_of_its_class() {
+    let network = topology::dumbbell(2, gbps(10), gbps(10), us(3), STORE);
+    let (path, back) = (network.path(NodeId(1), NodeId(3)), network.path(NodeId(3), NodeId(1)));
+    let handshake = network.packet_time(&path, WIRE.control) + network.packet_time(&back, WIRE.control);
+    let packets = network.packet_time(&path, WIRE.full) + gbps(10).transmit_time(WIRE.full) * 2;
+    for switch in FORMS {
+        let detours = if switch == SwitchForm::Remedy { detour(gbps(10)) * 2 } else { Duration::ZERO };
+        let bound = handshake + detours + SLOT * 16 + packets;
+        for (one_to_one, late) in [(false, Duration::ZERO), (true, network.base_rtt(&WIRE))] {
+            let config = Config { priority: Priority::Coflow, one_to_one, ..form(switch) };
+            let times = one_packet_flows_beside_a_long_one::<Top>(&config);
+            assert!(times[19] <= bound && times[35] <= bound + late, "{switch:?}, {one_to_one}: {bound}, {late}, {times:?}");
+        }
+    }
 }

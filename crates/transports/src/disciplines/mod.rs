@@ -13,7 +13,7 @@ mod telemetry;
 
 pub use classes::{ClassSet, MOST_CLASSES};
 pub(crate) use credit_port::Bucket;
-pub use credit_port::{Beyond, CreditLayout, CreditPort, DataQueue, Limit, WatchesData};
+pub use credit_port::{Beyond, CreditDrop, CreditLayout, CreditPort, DataQueue, Limit, WatchesData};
 pub use data_queues::{CreditSchedule, data_queue_bounds};
 pub use drop_tail::DropTail;
 pub use ecn_priority::{EcnConfig, EcnPriority, MarkAt, Marking, SharedMemory, Split};

@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration, Network, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::disciplines::CreditSchedule;
+use crate::disciplines::{CreditDrop, CreditSchedule};
 use crate::{Checked, Conditions, quantity, span_of};
 
 /// How a receiver adapts a flow's credit rate to the credits that are lost.
@@ -63,6 +63,9 @@ pub struct Config {
     /// How many credits a port queues. The default is that of the authors' fat tree.
     #[schemars(range(min = 1, max = 100_000))]
     pub credit_queue: u32,
+    /// What a port drops when its queue of credits is full. With `"newest"` and credits of one size (`credit_spread = "0B"`), a flow may get no
+    /// credits until another one ends.
+    pub credit_drop: CreditDrop,
     /// How many credits of mean size may leave a port in a burst.
     #[schemars(range(min = 1, max = 1000))]
     pub credit_burst: u32,
@@ -98,6 +101,7 @@ impl Default for Config {
             jitter: 0.1,
             credit_spread: Bytes::new(8),
             credit_queue: 8,
+            credit_drop: CreditDrop::Newest,
             credit_burst: 2,
             early_stop: false,
             silence_rtts: 3.0,

@@ -25,6 +25,10 @@ pub(crate) struct Crediting<F> {
     next: u32,
     /// The oldest credit whose fate is not known.
     unknown: u32,
+    /// When the last credit left.
+    sent: Time,
+    /// Whether the next credit waits because those under way may suffice.
+    holds: bool,
     /// Credits whose fate became known since the last update, and how many of them were lost.
     known: u32,
     lost: u32,
@@ -96,6 +100,8 @@ impl<S: Scheme> Credits<S> {
                 is_measured: false,
                 next: 0,
                 unknown: 0,
+                sent: first,
+                holds: false,
                 known: 0,
                 lost: 0,
                 updated: first,
@@ -122,6 +128,7 @@ impl<S: Scheme> Credits<S> {
         credit.class = class;
         out.packets.push_back(credit);
         state.next = state.next.wrapping_add(1);
+        (state.sent, state.holds) = (now, false);
         let gap = rules.spans.slot.scale((1.0 + rules.jitter * self.random.around_zero()) / state.control.rate());
         self.departures.set(slot, now + gap.max(Duration::from_ps(1)));
     }
@@ -143,9 +150,25 @@ impl<S: Scheme> Credits<S> {
                 continue;
             }
             state.count_silence(now, rules);
+            // A credit under way may be lost without a sign, so one more leaves after a round trip.
+            let again = state.sent + state.rtt;
+            if state.suffices(rules) && now < again {
+                state.holds = true;
+                self.departures.set(slot, again);
+                continue;
+            }
             return Some(slot);
         }
         None
+    }
+
+    /// Sends a credit that was held back, if those under way no longer suffice. Each answer may tell of others that were lost.
+    #[inline]
+    pub fn resume(&mut self, now: Time, slot: u32, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
+        let state = &self.flows[slot];
+        if state.holds && !state.suffices(rules) {
+            self.send(now, slot, rules, out);
+        }
     }
 
     /// Sends no more credits to a flow.
@@ -159,6 +182,12 @@ impl<F> Crediting<F> {
     /// The round-trip time.
     pub fn rtt(&self) -> Duration {
         self.rtt
+    }
+
+    /// Whether as many credits are under way as packets are missing, as far as the receiver may know.
+    #[inline]
+    fn suffices<S: Scheme<Inbound = F>>(&self, rules: &Rules<S>) -> bool {
+        S::missing(rules, &self.more).is_some_and(|missing| self.next.wrapping_sub(self.unknown) >= missing)
     }
 
     /// The sender has sent something.

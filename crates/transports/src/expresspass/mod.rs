@@ -51,6 +51,8 @@ impl Transport for ExpressPass {
             // A limit in bytes would drop more of the large credits than of the small ones, and the remaining ones would ask for more data
             // than the link can carry beside them: 96.4 % instead of 94.8 % where most credits are dropped.
             credit_limit: Limit::packets(config.credit_queue),
+            credit_drop: config.credit_drop,
+            seed: site.seed,
             lifetime: None,
             burst: site.wire.control * u64::from(config.credit_burst),
             slot: site.wire.control + site.wire.full,

@@ -28,6 +28,12 @@ pub(crate) trait Scheme: Sized + 'static {
     fn data(flow: &Self::Outbound, number: u32, credit: u32, sent: Time) -> Self::Header;
     /// The credit with this number, and its class.
     fn credit(rules: &Rules<Self>, flow: &Self::Inbound, now: Time, credit: u32) -> (Self::Header, u8);
+    /// How many packets the receiver misses, if it sends no more credits than that.
+    #[inline(always)]
+    fn missing(rules: &Rules<Self>, flow: &Self::Inbound) -> Option<u32> {
+        let _ = (rules, flow);
+        None
+    }
     /// Whether the sender may answer a credit that was sent at `sent`.
     #[inline(always)]
     fn is_valid(rules: &Rules<Self>, flow: &Self::Outbound, now: Time, sent: Time) -> bool {

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::disciplines::CreditSchedule;
+use super::thresholds::Split;
+use crate::disciplines::{CreditDrop, CreditSchedule};
 use crate::{Checked, Conditions, SizeShare, expresspass, quantity, span_of};
 
 /// How switches order tokens and limit their rate.
@@ -36,14 +37,17 @@ pub enum Priority {
     Coflow,
 }
 
-/// The shape of the distribution of flow sizes.
+/// How the sizes that separate priorities follow from the workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Tail {
-    /// An inverse proportional density: thresholds are powers of the largest size (§3.2).
-    Heavy,
-    /// An exponential density, which follows from the mean size (§3.2, "in a similar way").
-    Light,
+pub enum Thresholds {
+    /// Each priority has equally many of the workload's bytes (§3.2: "their total size are equally split to queues"). For coflows, and where sizes are not
+    /// known in advance, this is `"heavy_tail"`.
+    EqualBytes,
+    /// The paper's formula for an inverse proportional density of sizes: powers of the largest size (§3.2). Each priority has equally many flows then.
+    HeavyTail,
+    /// The same for an exponential density, which follows from the mean size (§3.2, "in a similar way").
+    LightTail,
 }
 
 /// Parameters of TOP.
@@ -59,23 +63,23 @@ pub struct Config {
     #[schemars(range(min = 0, max = 8))]
     pub levels: u8,
     /// Sizes that separate the priorities, ascending. A flow has the first priority whose cutoff it does not exceed. An empty list means that
-    /// they follow from `a`, `b` and the workload.
+    /// they follow from `thresholds`.
     #[serde(with = "quantity::bytes::list")]
     #[schemars(schema_with = "quantity::cutoffs_schema", length(max = 7))]
     pub cutoffs: Vec<Bytes>,
-    /// A flow of x packets counts as one of ax + b (§3.2, without values).
+    /// How `cutoffs` follow from the workload if they are not given.
+    pub thresholds: Thresholds,
+    /// With the thresholds of a formula, a flow of x packets counts as one of ax + b (§3.2, without values).
     #[schemars(range(min = 0.0001, max = 10_000))]
     pub a: f64,
     /// The summand beside `a`.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub b: f64,
-    /// The shape of the distribution of flow sizes, from which cutoffs follow.
-    pub tail: Tail,
-    /// The largest flow (p of §3.2), or the largest coflow with `priority = "coflow"`. 0 means that of the workload, or 1 GB on real hosts.
+    /// `thresholds = "heavy_tail"`: the largest flow (p of §3.2), or the largest coflow with `priority = "coflow"`. 0 means that of the workload, or 1 GB on real hosts.
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "0B", "x-max" = "1000TB"))]
     pub largest: Bytes,
-    /// `tail = "light"`: the mean flow size. 0 means that of the workload, or 1 MB on real hosts.
+    /// `thresholds = "light_tail"`: the mean flow size. 0 means that of the workload, or 1 MB on real hosts.
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "0B", "x-max" = "1000TB"))]
     pub mean: Bytes,
@@ -96,12 +100,16 @@ pub struct Config {
     /// `switch = "remedy"`, the sender does, and it must be at least `credits.credit_queue`.
     #[schemars(range(min = 0.5, max = 10_000))]
     pub lifetime: f64,
-    /// `switch = "ideal"`: how many tokens a port holds. A full port drops the least urgent one. The default is the room of six queues of 8.
+    /// `switch = "ideal"`: how many tokens a port holds in all, of which `credits.credit_queue` may have the same priority. A full port drops the least
+    /// urgent one. The default is the room of six queues of 8.
     #[schemars(range(min = 1, max = 10_000))]
     pub ideal_queue: u32,
     /// Flows of at most this many packets are sent at once, with the lowest priority (m of §4.4). 0 turns this off. It costs a queue of tokens.
     #[schemars(range(min = 0, max = 1000))]
     pub unscheduled: u32,
+    /// Whether a receiver that knows the size sends no token while as many are under way as packets are missing (§3.1, §4.4: each token has a packet). If
+    /// none is answered for a round trip, one more follows. If not, it sends tokens until the flow is complete, as ExpressPass does.
+    pub one_to_one: bool,
     /// A packet counts as lost when a packet that is more than this many further has arrived (§4.4, "much larger"). 0 means 3, or the
     /// bandwidth-delay product where packets are sprayed over several paths.
     #[schemars(range(min = 0, max = 1_000_000))]
@@ -124,17 +132,22 @@ pub struct Config {
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "0s", "x-max" = "1s"))]
     pub detour: Duration,
     /// The feedback control of each flow's tokens, and their queues in ports: ExpressPass's parameters, where tokens are called credits. Their
-    /// defaults are ExpressPass's but for two: `feedback` is `"paper"`, whose target loss of 10 % is also TOP's (§3.1), and `credit_spread` is 0,
-    /// because TOP's tokens are all of one size.
+    /// defaults are ExpressPass's but for three: `feedback` is `"paper"`, whose target loss of 10 % is also TOP's (§3.1), `credit_spread` is 0 and no other
+    /// value is possible, because TOP's tokens are all of one size, and `credit_drop` is `"random"`.
     #[serde(deserialize_with = "credits")]
     pub credits: expresspass::Config,
 }
 
-/// TOP's defaults of ExpressPass's parameters. All tokens have the size of the smallest frame (§3.1). With random sizes, queues of data would be random
-/// walks where links are full in both directions, and no data may be lost.
+/// TOP's defaults of ExpressPass's parameters. All tokens have the size of the smallest frame (§3.1), so what keeps flows apart that would meet a full queue
+/// in step is not the size, but the lot.
 fn default_credits() -> expresspass::Config {
     let feedback = expresspass::Feedback::Paper;
-    expresspass::Config { feedback, credit_spread: Bytes::ZERO, ..expresspass::Config::default() }
+    expresspass::Config {
+        feedback,
+        credit_spread: Bytes::ZERO,
+        credit_drop: CreditDrop::Random,
+        ..expresspass::Config::default()
+    }
 }
 
 /// Reads a table whose missing keys have [`default_credits`]. Without this, they would have ExpressPass's defaults.
@@ -152,9 +165,9 @@ impl Default for Config {
             priority: Priority::Size,
             levels: 0,
             cutoffs: Vec::new(),
+            thresholds: Thresholds::EqualBytes,
             a: 1.0,
             b: 0.0,
-            tail: Tail::Heavy,
             largest: Bytes::ZERO,
             mean: Bytes::ZERO,
             deadline_mean: Duration::from_ms(1),
@@ -163,6 +176,7 @@ impl Default for Config {
             lifetime: 8.0,
             ideal_queue: 48,
             unscheduled: 0,
+            one_to_one: true,
             reorder_window: 0,
             token_age: Duration::ZERO,
             clock_error: Duration::from_ns(100),
@@ -265,6 +279,13 @@ impl Checked for Config {
         if self.cutoffs.contains(&Bytes::ZERO) || !self.cutoffs.is_sorted() {
             return Err("cutoffs: they must be above 0 and ascend, such as [\"10kB\", \"1MB\"]".to_owned());
         }
+        if self.credits.credit_spread > Bytes::ZERO {
+            let found = self.credits.credit_spread;
+            return Err(format!(
+                "credits.credit_spread: found {found}; it must be 0B, because a limiter in bytes lets more of the small tokens through before the others \
+                 expire, and each asks for a full packet"
+            ));
+        }
         self.credits.check().map_err(|why| format!("credits.{why}"))
     }
 
@@ -274,7 +295,7 @@ impl Checked for Config {
         self.credits.check_spans(self.slot(&conditions.wire), conditions).map_err(credits)?;
         let (links, hops) = (conditions.network.links(), conditions.network.len() as u64);
         let slowest = links.iter().map(|link| link.rate).min().unwrap_or_default();
-        let token = conditions.wire.control + self.credits.credit_spread;
+        let token = conditions.wire.control;
         span_of("lifetime", self.lifetime(slowest, &conditions.wire).and_then(|span| span.checked_mul(hops)))?;
         if self.switch == SwitchForm::Remedy {
             span_of(
@@ -294,7 +315,7 @@ impl Checked for Config {
         (self.switch != SwitchForm::Remedy).then(|| CreditSchedule {
             slot,
             burst: wire.control * u64::from(self.credits.credit_burst),
-            spread: self.credits.credit_spread,
+            spread: Bytes::ZERO,
             credit_wait: Bytes::new((slot.get() as f64 * self.lifetime).ceil() as u64),
             // A host's packets of one flow, and the one that has begun to leave.
             unscheduled: if self.unscheduled == 0 { Bytes::ZERO } else { wire.full * u64::from(self.unscheduled + 1) },
@@ -310,20 +331,32 @@ impl Checked for Config {
         self.credits.pause_with(slot, conditions).max(unscheduled)
     }
 
-    /// The largest and the mean size of the workload's flows, or its largest coflow, where priorities follow from them and they are not given.
+    /// What separates priorities, if it follows from the workload's flows or coflows and is not given.
     fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Config> {
-        let given = if self.tail == Tail::Heavy { self.largest } else { self.mean };
-        if self.priority == Priority::Deadline || !self.cutoffs.is_empty() || given > Bytes::ZERO {
+        if self.priority == Priority::Deadline || !self.cutoffs.is_empty() {
             return None;
         }
+        let nothing = |given: Bytes| given == Bytes::ZERO;
         if self.priority == Priority::Coflow {
-            return Some(Config { largest: conditions.largest_coflow, ..self.clone() });
+            let largest = conditions.largest_coflow;
+            return nothing(self.largest).then(|| Config { largest, ..self.clone() });
         }
-        let sizes = sizes();
-        let largest = sizes.iter().map(|size| size.high).max()?;
-        let middle = |size: &SizeShare| (size.low + size.high).get() as f64 / 2.0;
-        let all: f64 = sizes.iter().map(|size| size.share).sum();
-        let mean = sizes.iter().map(|size| size.share * middle(size)).sum::<f64>() / all;
-        Some(Config { largest, mean: Bytes::new((mean.round() as u64).max(1)), ..self.clone() })
+        match self.thresholds {
+            Thresholds::EqualBytes => {
+                let cutoffs = Split::new(&sizes(), &conditions.wire, self.priority).cutoffs(self.levels());
+                Some(Config { cutoffs, ..self.clone() })
+            }
+            Thresholds::HeavyTail if nothing(self.largest) => {
+                Some(Config { largest: sizes().iter().map(|size| size.high).max()?, ..self.clone() })
+            }
+            Thresholds::LightTail if nothing(self.mean) => {
+                let sizes = sizes();
+                let all: f64 = sizes.iter().map(|size| size.share).sum();
+                let sum: f64 = sizes.iter().map(|size| size.share * (size.low + size.high).get() as f64 / 2.0).sum();
+                let mean = Bytes::new(((sum / all).round() as u64).max(1));
+                (!sizes.is_empty()).then(|| Config { mean, ..self.clone() })
+            }
+            _ => None,
+        }
     }
 }

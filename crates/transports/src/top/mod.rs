@@ -10,11 +10,12 @@ mod scheme;
 mod sorted;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 mod two_pass;
 
 use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
 
-pub use config::{Config, Priority, SwitchForm, Tail};
+pub use config::{Config, Priority, SwitchForm, Thresholds};
 pub use header::Header;
 pub use host::Host;
 pub use port::Port;

@@ -35,6 +35,8 @@ impl Port {
         let layout = CreditLayout {
             credit_queues: config.token_classes(),
             credit_limit: Limit::packets(config.credits.credit_queue),
+            credit_drop: config.credits.credit_drop,
+            seed: site.seed,
             lifetime: (config.switch == SwitchForm::Hypothetical).then_some(lifetime),
             burst: wire.control * u64::from(config.credits.credit_burst),
             slot: config.slot(wire),
@@ -46,7 +48,7 @@ impl Port {
             SwitchForm::Ideal => {
                 let bucket = Bucket::new(link.rate, wire.control, layout.slot, layout.burst);
                 let token = wire.control.get() as u32;
-                Some(Stage::Sorted(Sorted::new(config.ideal_queue as usize, lifetime, bucket, token)))
+                Some(Stage::Sorted(Sorted::new(config, lifetime, bucket, token, site.seed)))
             }
             SwitchForm::Remedy if !is_host => {
                 let (way, transmission) = config.detour(link.rate, wire.control);

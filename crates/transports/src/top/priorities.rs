@@ -2,7 +2,7 @@
 
 use flowloom_core::{Bytes, Flow, Time, WireProfile};
 
-use super::config::{Config, Priority, SwitchForm, Tail};
+use super::config::{Config, Priority, SwitchForm, Thresholds};
 
 /// The most priorities that a configuration can name.
 const MOST: usize = 8;
@@ -101,9 +101,11 @@ fn exponential(mean: f64, index: usize, levels: usize) -> f64 {
 fn threshold(config: &Config, wire: &WireProfile, index: usize, levels: usize) -> u64 {
     let packets =
         |given: Bytes, default: u64| wire.packets(if given == Bytes::ZERO { Bytes::new(default) } else { given }) as f64;
-    let scaled = match config.tail {
-        Tail::Heavy => libm::pow(packets(config.largest, 1_000_000_000).max(2.0), index as f64 / levels as f64),
-        Tail::Light => exponential(packets(config.mean, 1_000_000), index, levels),
+    let scaled = match config.thresholds {
+        Thresholds::EqualBytes | Thresholds::HeavyTail => {
+            libm::pow(packets(config.largest, 1_000_000_000).max(2.0), index as f64 / levels as f64)
+        }
+        Thresholds::LightTail => exponential(packets(config.mean, 1_000_000), index, levels),
     };
     let least = (scaled - config.b) / config.a;
     // The power of a whole number may miss a whole number by the last bit.

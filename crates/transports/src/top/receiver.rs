@@ -116,6 +116,8 @@ impl Receiver {
         state.count_answer(now, Echo { sent: rules.node.when(echo.sent), ..echo }, rules);
         state.more.standing.received = arrived.len();
         let newest = arrived.end() - 1;
+        self.tokens.resume(now, slot, rules, out);
+        let state = self.tokens.flow_mut(slot);
         let lost_to = newest.saturating_sub(rules.node.reorder_window);
         if lost_to <= arrival.cumulative {
             return;

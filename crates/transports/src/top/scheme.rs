@@ -84,6 +84,8 @@ pub struct Node {
     pub(super) priorities: Priorities,
     /// The most packets of a flow that is sent without tokens.
     pub(super) unscheduled: u32,
+    /// Whether receivers send no more tokens than packets are missing.
+    pub(super) one_to_one: bool,
     /// A packet that is more than this many behind the newest is lost.
     pub(super) reorder_window: u32,
     /// The class of data.
@@ -120,6 +122,7 @@ impl Node {
         Node {
             priorities: Priorities::new(config, &site.wire),
             unscheduled: config.unscheduled,
+            one_to_one: config.one_to_one,
             reorder_window: window,
             data: FIRST_TOKENS + config.token_classes(),
             // Only differences of clocks matter. A clock that is never behind has no times before zero.
@@ -162,7 +165,7 @@ impl Ages {
         if config.token_age > Duration::ZERO {
             return Ages::Fixed(config.token_age);
         }
-        let (token, slot) = (site.wire.control + config.credits.credit_spread, config.slot(&site.wire));
+        let (token, slot) = (site.wire.control, config.slot(&site.wire));
         if let Some(paths) = site.paths {
             return Ages::ByPath { paths: paths.clone(), config: Box::new(config.clone()), token, slot };
         }
@@ -208,6 +211,10 @@ impl Scheme for Top {
         let rank = rules.node.priorities.rank(&flow.standing, now);
         let class = (FIRST_TOKENS + rank.level).min(rules.node.data - 1);
         (Header::Token { token, sent: rules.node.clock(now), key: rank.key }, class)
+    }
+    #[inline]
+    fn missing(rules: &Rules<Top>, flow: &Inbound) -> Option<u32> {
+        rules.node.one_to_one.then(|| flow.standing.packets.saturating_sub(flow.standing.received))
     }
     #[inline]
     fn is_valid(rules: &Rules<Top>, flow: &Pending, now: Time, sent: Time) -> bool {

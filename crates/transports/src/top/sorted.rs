@@ -2,8 +2,10 @@
 
 use flowloom_core::{DropReason, Duration, PacketId, PortCall, Time};
 
+use super::config::Config;
 use super::header::Header;
-use crate::disciplines::Bucket;
+use crate::disciplines::{Bucket, CreditDrop};
+use crate::toolkit::RandomStream;
 
 #[derive(Clone, Copy, Debug)]
 struct Token {
@@ -14,22 +16,37 @@ struct Token {
 
 /// Tokens in the order in which they came, so that those that are too old come first. The one with the smallest key leaves first, the oldest
 /// among equal ones. A plain scan finds it among some dozen tokens.
+///
+/// Tokens of one key are a queue of their own, with the limit of a queue. Without this limit, they would wait until they expire: tokens of a flow
+/// that come at the pace at which others leave would then leave just in time, and those of another flow, at another phase, never.
 pub struct Sorted {
     tokens: Vec<Token>,
     most: usize,
+    most_per_key: u32,
+    drop: CreditDrop,
+    random: RandomStream,
     lifetime: Duration,
     bucket: Bucket,
-    /// What each token counts in the bucket. Where tokens expire while they wait for the bucket, a limit in bytes lets more of the small ones through
-    /// than of the large ones, and the remaining ones ask for more data than the link can carry beside them.
+    /// What each token takes out of the bucket.
     size: u32,
     /// No queued token may leave earlier.
     ready_at: Time,
 }
 
 impl Sorted {
-    /// At most `most` tokens, for at most `lifetime`, at the rate of the bucket, which holds at least one token of `size`.
-    pub(super) fn new(most: usize, lifetime: Duration, bucket: Bucket, size: u32) -> Sorted {
-        Sorted { tokens: Vec::new(), most, lifetime, bucket, size, ready_at: Time::MAX }
+    /// A port with this bucket, whose tokens all have the size of a token.
+    pub(super) fn new(config: &Config, lifetime: Duration, bucket: Bucket, token: u32, seed: u64) -> Sorted {
+        Sorted {
+            tokens: Vec::new(),
+            most: config.ideal_queue as usize,
+            most_per_key: config.credits.credit_queue,
+            drop: config.credits.credit_drop,
+            random: RandomStream::new(seed),
+            lifetime,
+            bucket,
+            size: token,
+            ready_at: Time::MAX,
+        }
     }
 
     fn expire(&mut self, call: &mut PortCall<'_, Header, ()>) {
@@ -49,14 +66,28 @@ impl Sorted {
         self.ready_at = expired.map_or(Time::MAX, |expired| expired.min(self.bucket.ready_at(self.size)));
     }
 
+    /// The token to drop because there are too many with the key of the newest, or in all.
+    fn surplus(&mut self) -> Option<usize> {
+        let newest = self.tokens.len() - 1;
+        let key = self.tokens[newest].key;
+        let mut equal = (0..=newest).filter(|index| self.tokens[*index].key == key);
+        let number = equal.clone().count() as u32;
+        if number > self.most_per_key {
+            return match self.drop {
+                CreditDrop::Newest => Some(newest),
+                CreditDrop::Random => equal.nth(self.random.below(number) as usize),
+            };
+        }
+        // The newest among equal ones.
+        if newest < self.most { None } else { (0..=newest).max_by_key(|index| self.tokens[*index].key) }
+    }
+
     /// Queues a token, or drops it or others.
     pub(super) fn enqueue(&mut self, call: &mut PortCall<'_, Header, ()>, packet: PacketId) {
         self.expire(call);
         self.tokens.push(Token { key: call.pool[packet].header.key(), came: call.now, packet });
-        if self.tokens.len() > self.most {
-            // The newest among equal ones. It may be the arrival itself.
-            let worst = (0..self.tokens.len()).max_by_key(|index| self.tokens[*index].key).expect("a full port holds tokens");
-            let victim = self.tokens.remove(worst).packet;
+        if let Some(surplus) = self.surplus() {
+            let victim = self.tokens.remove(surplus).packet;
             call.drop(victim, if victim == packet { DropReason::Overflow } else { DropReason::PushedOut });
         }
         self.plan();

@@ -10,10 +10,14 @@ use std::collections::VecDeque;
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Duration, Fifo, PacketId, Pool, PortCall, Rate, Time, WireProfile,
 };
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::classes::{MOST_CLASSES, limit};
 pub(crate) use bucket::Bucket;
 pub use watch::{Beyond, DataQueue, WatchesData};
+
+use crate::toolkit::RandomStream;
 
 /// The most that a queue holds. A packet that would exceed it is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +41,16 @@ impl Limit {
     }
 }
 
+/// Which credit a full queue drops when another one comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CreditDrop {
+    /// The arrival (drop-tail).
+    Newest,
+    /// Any of those that are queued and the arrival, with equal probability.
+    Random,
+}
+
 /// The queues of a [`CreditPort`]. Class 0 are signals, the next classes credits, and the rest data. There are at most eight classes.
 #[derive(Clone, Debug)]
 pub struct CreditLayout<'a> {
@@ -44,6 +58,10 @@ pub struct CreditLayout<'a> {
     pub credit_queues: u8,
     /// The limit of each of them.
     pub credit_limit: Limit,
+    /// What each of them drops when it holds as many credits as it may.
+    pub credit_drop: CreditDrop,
+    /// The seed of random drops.
+    pub seed: u64,
     /// A credit that has waited for longer is dropped ([`DropReason::Expired`]).
     pub lifetime: Option<Duration>,
     /// What the credits' bucket holds. A larger credit cannot pass the port.
@@ -91,6 +109,10 @@ pub struct CreditPort {
     queues: [Queue; MOST_CLASSES],
     data: DataQueue,
     lifetime: Duration,
+    drop: CreditDrop,
+    /// What a queue of credits holds.
+    credits_most: u32,
+    random: RandomStream,
     /// When each queued credit came, by queue; empty if credits do not expire.
     arrivals: Vec<VecDeque<Time>>,
 }
@@ -131,6 +153,9 @@ impl CreditPort {
             queues: limits.map(empty),
             data: DataQueue::new(u64::MAX, 0.0),
             lifetime: layout.lifetime.unwrap_or(Duration::MAX),
+            drop: layout.credit_drop,
+            credits_most: layout.credit_limit.packets,
+            random: RandomStream::new(layout.seed),
             arrivals: vec![VecDeque::new(); if layout.lifetime.is_some() { credit_queues } else { 0 }],
         }
     }
@@ -175,16 +200,21 @@ impl CreditPort {
         size <= self.room && size <= bytes && packets > 0
     }
 
-    /// Removes the oldest packet of a queue that holds packets.
+    /// A packet of `size` bytes is no longer in its queue.
     #[inline(always)]
-    fn pop<H>(&mut self, class: usize, pool: &Pool<H>) -> PacketId {
+    fn release(&mut self, class: usize, size: u32) {
         let queue = &mut self.queues[class];
-        let packet = queue.packets.pop(pool).expect("an occupied queue");
-        let size = pool[packet].size_bytes;
         queue.room.packets += 1;
         queue.room.bytes += size;
         self.room += size;
         self.occupied &= !(u8::from(queue.packets.is_empty()) << class);
+    }
+
+    /// Removes the oldest packet of a queue that holds packets.
+    #[inline(always)]
+    fn pop<H>(&mut self, class: usize, pool: &Pool<H>) -> PacketId {
+        let packet = self.queues[class].packets.pop(pool).expect("an occupied queue");
+        self.release(class, pool[packet].size_bytes);
         if self.expires() && self.is_credit(class) {
             self.arrivals[class - FIRST_CREDITS].pop_front();
         }
@@ -211,6 +241,30 @@ impl CreditPort {
             call.drop(packet, DropReason::Expired);
             self.credits_at = Time::ZERO;
         }
+    }
+
+    /// Drops one of the credits of a full queue to make room for an arrival of `size` bytes, or none if the lot falls on the arrival itself.
+    /// Returns whether there is room now.
+    ///
+    /// With drop-tail, credits of one flow that come at the pace at which others leave fill each place as soon as it is free. Those of another flow, which
+    /// come at another phase, find no place until the first flow ends (lock-out). We do not drop the oldest instead, because this prefers some phases, too:
+    /// a flow may push out none but its own credits.
+    #[cold]
+    #[inline(never)]
+    fn push_out<H>(&mut self, class: usize, size: u32, call: &mut PortCall<'_, H, ()>) -> bool {
+        let Limit { packets, bytes } = self.queues[class].room;
+        if self.drop == CreditDrop::Newest || packets > 0 || size > bytes || size > self.alone[class] || size > self.room {
+            return false;
+        }
+        let lot = self.random.below(self.credits_most + 1);
+        let Some(packet) = self.queues[class].packets.remove(lot, call.pool) else { return false };
+        self.release(class, call.pool[packet].size_bytes);
+        if self.expires() {
+            self.arrivals[class - FIRST_CREDITS].remove(lot as usize);
+        }
+        call.drop(packet, DropReason::PushedOut);
+        self.plan_credits(call.pool);
+        true
     }
 
     /// The best queue with credits.
@@ -279,7 +333,8 @@ impl<H> Discipline<H> for CreditPort {
         } else if class != SIGNALS {
             self.data.arrive(call.now, size);
         }
-        if !self.fits(class, size) || credit && size > self.alone[class] {
+        let fits = self.fits(class, size) && !(credit && size > self.alone[class]);
+        if !fits && !(credit && self.push_out(class, size, call)) {
             if !credit && class != SIGNALS {
                 self.data.leave(size);
             }

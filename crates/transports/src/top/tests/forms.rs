@@ -56,7 +56,8 @@ fn of_two_flows_the_short_one_is_served_first() {
         let busy = FULL * 5 - (SLOT - before);
         assert_eq!(pair.flow(short).fct(), (CONTROL + DELAY) * 2 + way + busy + DELAY, "{switch:?}");
         let tokens = |flow: FlowId| pair.sent().iter().filter(|sent| is_token(sent) && sent.packet.flow == flow).count() as u64;
-        assert!((5..8).contains(&tokens(short)), "{}", tokens(short));
+        // One more leaves where the last packet comes later than a round trip after its token, because it waits for the long flow's.
+        assert!((3..=4).contains(&tokens(short)), "{switch:?}: {}", tokens(short));
         let lost = SLOT * (tokens(short) - 1);
         assert_eq!(pair.flow(long).fct(), alone(200 * 1460) + way + lost, "{switch:?}");
         assert_eq!(pair.dropped(), [], "{switch:?}");
@@ -93,9 +94,9 @@ fn tokens_of_a_flow_that_shrinks_become_more_urgent() {
         classes
     };
     // A packet arrives 67.2 + 1000 + 1230.4 + 1000 ns after its token was sent: between the second and the third token after it. So when token
-    // k is sent, counted from 0, k - 2 packets have arrived, and two tokens come too late.
-    assert_eq!(classes(Priority::Size), [(3, 152)]);
-    assert_eq!(classes(Priority::Remaining), [(3, 52), (2, 90), (1, 10)]);
+    // k is sent, counted from 0, k - 2 packets have arrived. Where the size is unknown, two tokens are too many.
+    assert_eq!(classes(Priority::Size), [(3, 150)]);
+    assert_eq!(classes(Priority::Remaining), [(3, 52), (2, 90), (1, 8)]);
     assert_eq!(classes(Priority::Attained), [(1, 12), (2, 90), (3, 50)]);
 }
 

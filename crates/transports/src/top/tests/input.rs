@@ -2,19 +2,20 @@
 
 use proptest::prelude::*;
 
-use super::super::Tail;
+use super::super::Thresholds;
 use super::*;
 use crate::toolkit::Reassembly;
 use crate::trial::{assail, attacks, flow, read_is_written, trials, written_is_read};
 
 fn any_config() -> impl Strategy<Value = Config> {
     let by = [Priority::Size, Priority::Remaining, Priority::Attained, Priority::Deadline, Priority::Coflow];
-    let form = (prop::sample::select(FORMS.to_vec()), prop::sample::select(by.to_vec()), any::<bool>());
+    let form = (prop::sample::select(FORMS.to_vec()), prop::sample::select(by.to_vec()), any::<[bool; 2]>());
     (form, 1_u8..=5, 0_u32..8, 1_u32..10, 0.5..20.0, 0.0..0.5).prop_map(
-        |((switch, priority, light), levels, unscheduled, queue, lifetime, jitter)| Config {
+        |((switch, priority, [light, one_to_one]), levels, unscheduled, queue, lifetime, jitter)| Config {
             switch,
             priority,
-            tail: if light { Tail::Light } else { Tail::Heavy },
+            thresholds: if light { Thresholds::LightTail } else { Thresholds::HeavyTail },
+            one_to_one,
             levels,
             unscheduled: if priority == Priority::Attained { 0 } else { unscheduled },
             ideal_queue: queue,

@@ -38,9 +38,9 @@ fn constant() -> Config {
     Config { credits, clock_error: Duration::ZERO, ..Config::default() }
 }
 
-/// Four hosts around a switch. Tokens may be shorter than control packets.
+/// Four hosts around a switch.
 fn setup() -> PairSetup {
-    PairSetup { hosts: 4, wire: WIRE, shortest: Some(Bytes::new(76)), ..PairSetup::default() }
+    PairSetup { hosts: 4, wire: WIRE, ..PairSetup::default() }
 }
 
 fn pair(config: &Config) -> Pair<Top> {

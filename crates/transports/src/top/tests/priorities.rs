@@ -1,8 +1,8 @@
 //! Which priority a flow has, by hand.
 
-use flowloom_core::{Coflow, Flow};
+use flowloom_core::{Coflow, Flow, Switching, topology};
 
-use super::super::Tail;
+use super::super::Thresholds;
 use super::super::priorities::{Priorities, Standing};
 use super::*;
 use crate::trial::{default_text, flow, refused};
@@ -36,7 +36,7 @@ fn thresholds_are_powers_of_the_largest_flow() {
         // Whole powers are thresholds themselves: 2, 4, 8, 16, 32 of 64.
         (64, [2, 4, 8, 16, 32]),
     ] {
-        let config = Config { largest: Bytes::new(largest * 1460), ..Config::default() };
+        let config = Config { thresholds: Thresholds::HeavyTail, largest: Bytes::new(largest * 1460), ..Config::default() };
         let found = thresholds(&config);
         let near = |(found, expected): (&u32, &u32)| found.abs_diff(*expected) <= 1 && (largest != 64 || found == expected);
         assert!(found.iter().zip(&expected).all(near), "{largest}: {found:?}");
@@ -53,7 +53,7 @@ fn a_and_b_shift_the_thresholds() {
 /// With a mean of 100 packets, a third of all flows has at most 100 ln 1.5 = 40.5, and two thirds 100 ln 3 = 109.9.
 #[test]
 fn a_light_tail_follows_the_mean() {
-    let config = Config { tail: Tail::Light, levels: 3, mean: Bytes::new(146_000), ..Config::default() };
+    let config = Config { thresholds: Thresholds::LightTail, levels: 3, mean: Bytes::new(146_000), ..Config::default() };
     assert_eq!(thresholds(&config), [41, 110]);
 }
 
@@ -135,6 +135,7 @@ fn the_default_reads_back_and_what_could_not_run_is_refused_by_name() {
         ("levels = 2\ncutoffs = [\"1kB\", \"2kB\"]", "cutoffs"),
         ("cutoffs = [\"2kB\", \"1kB\"]", "cutoffs"),
         ("[credits]\nalpha = 0.0", "credits.alpha"),
+        ("[credits]\ncredit_spread = \"8B\"", "credits.credit_spread"),
     ] {
         assert_eq!(refused::<Config>(text), Err(key.to_owned()), "{text}");
     }
@@ -147,22 +148,81 @@ fn the_default_reads_back_and_what_could_not_run_is_refused_by_name() {
     assert_eq!(refused::<Config>("levels = 8\nswitch = \"ideal\""), Ok(()));
 }
 
-/// The mean of 1 kB to 3 kB and 3 kB to 5 kB, of which the first are three of four flows, is 2.5 kB.
-#[test]
-fn the_workload_tells_the_largest_and_the_mean_flow() {
-    use flowloom_core::{Switching, topology};
+/// What a configuration becomes with a workload of these sizes, in packets, and shares.
+fn fitted(config: Config, sizes: &[(u64, u64, f64)]) -> Option<Config> {
     let network = topology::single_switch(2, Rate::from_gbps(10), DELAY, Switching::StoreAndForward);
     let (buffer, largest_flow) = (Bytes::new(100_000), Bytes::ZERO);
     let largest_coflow = Bytes::new(9000);
     let conditions = Conditions { network: &network, wire: WIRE, buffer, last_deadline: None, largest_flow, largest_coflow };
-    let share = |low, high, share| SizeShare { low: Bytes::new(low), high: Bytes::new(high), share };
-    let sizes = || vec![share(1000, 3000, 3.0), share(3000, 5000, 1.0)];
-    let fitted = |config: Config| config.fitted(&conditions, &sizes).map(|config| (config.largest.get(), config.mean.get()));
-    assert_eq!(fitted(Config::default()), Some((5000, 2500)));
-    assert_eq!(fitted(Config { largest: Bytes::new(1), ..Config::default() }), None);
-    assert_eq!(fitted(Config { priority: Priority::Coflow, ..Config::default() }), Some((9000, 0)));
-    assert_eq!(fitted(Config { priority: Priority::Deadline, ..Config::default() }), None);
-    assert_eq!(fitted(Config { cutoffs: vec![Bytes::new(1)], ..Config::default() }), None);
-    assert_eq!(Config::default().fitted(&conditions, &Vec::new), None);
-    assert_eq!(Config::default().check_under(&conditions), Ok(()));
+    let share =
+        |&(low, high, share): &(u64, u64, f64)| SizeShare { low: Bytes::new(low * 1460), high: Bytes::new(high * 1460), share };
+    let fitted = config.fitted(&conditions, &|| sizes.iter().map(share).collect());
+    assert!(fitted.as_ref().is_none_or(|config| config.check().is_ok() && config.check_under(&conditions).is_ok()));
+    fitted
+}
+
+/// The mean of 1 to 3 packets and 3 to 5 packets, of which the first are three of four flows, is 2.5 packets.
+#[test]
+fn the_workload_tells_the_largest_and_the_mean_flow() {
+    let found = |config: Config| {
+        fitted(config, &[(1, 3, 3.0), (3, 5, 1.0)])
+            .map(|config| (config.largest.get(), config.mean.get(), config.cutoffs.len()))
+    };
+    let heavy = Config { thresholds: Thresholds::HeavyTail, ..Config::default() };
+    let light = Config { thresholds: Thresholds::LightTail, ..Config::default() };
+    assert_eq!([found(heavy.clone()), found(light.clone())], [Some((7300, 0, 0)), Some((0, 3650, 0))]);
+    assert_eq!(found(Config { largest: Bytes::new(1), ..heavy.clone() }), None);
+    assert_eq!(found(Config { mean: Bytes::new(1), ..light.clone() }), None);
+    assert_eq!(found(Config { priority: Priority::Coflow, ..Config::default() }), Some((9000, 0, 0)));
+    assert_eq!(found(Config { priority: Priority::Deadline, ..Config::default() }), None);
+    assert_eq!(found(Config { cutoffs: vec![Bytes::new(1)], ..Config::default() }), None);
+    assert!([heavy, light].into_iter().all(|config| fitted(config, &[]).is_none()));
+}
+
+/// The cutoffs, in packets, that split these sizes.
+fn split(levels: u8, priority: Priority, sizes: &[(u64, u64, f64)]) -> Vec<u64> {
+    let config = fitted(Config { levels, priority, ..Config::default() }, sizes).expect("thresholds follow from the workload");
+    config.cutoffs.iter().map(|cutoff| cutoff.get() / 1460).collect()
+}
+
+/// Of flows of 10 and 90 packets, 9 to 1, both sizes have half of the bytes. The formula has 90^(1/2) = 9.5 packets, so both sizes have one priority.
+#[test]
+fn thresholds_split_the_bytes_equally() {
+    let two = [(10, 10, 9.0), (90, 90, 1.0)];
+    let cutoff = split(2, Priority::Size, &two)[0];
+    assert!((10..90).contains(&cutoff), "{cutoff}");
+    let formula = fitted(Config { thresholds: Thresholds::HeavyTail, levels: 2, ..Config::default() }, &two).unwrap();
+    assert_eq!([10, 90].map(|packets| level(&formula, packets, 0)), [1, 1]);
+    // Sizes up to x have x² / 1000² of the bytes of sizes that are uniform from 0 to 1000: 500, 707 and 866 are a quarter, a half and three quarters.
+    assert_eq!(split(4, Priority::Size, &[(0, 1000, 1.0)]), [500, 707, 866]);
+    // Two uniform parts with 50 and 150 packets of 200: the half is at 150² - 100² = (50 / 150) 12,500 × ... of the second one.
+    let second = f64::sqrt(1e4 + 1.0 / 3.0 * 3e4);
+    assert_eq!(split(2, Priority::Size, &[(0, 100, 1.0), (100, 200, 1.0)]), [second.round() as u64]);
+}
+
+/// A flow of x packets has min(x, t) of them while at most t have arrived, and as many while at most t are missing. Of sizes uniform from 0 to 1000, the mean of
+/// this is t - t² / 2000, which is half of 500 at 293.
+#[test]
+fn a_flow_that_passes_through_priorities_leaves_bytes_in_each() {
+    for priority in [Priority::Attained, Priority::Remaining] {
+        assert_eq!(split(2, priority, &[(0, 1000, 1.0)]), [293]);
+        // Of the one size of 90 packets, a third each.
+        assert_eq!(split(3, priority, &[(90, 90, 1.0)]), [30, 60]);
+        assert_eq!(split(2, priority, &[(10, 10, 9.0), (90, 90, 1.0)]), [9]);
+    }
+}
+
+/// No more sizes than queues: each has its own, however few bytes it has. If there are more, some queues may be without bytes: 1000 packets are more than
+/// half of all, and the three other sizes are nearer to nothing than to a third.
+#[test]
+fn few_sizes_have_a_queue_each_or_leave_some_empty() {
+    let sizes = [(1, 1, 1.0), (10, 10, 1.0), (1000, 1000, 1.0)];
+    assert_eq!(split(6, Priority::Size, &sizes), [1, 10]);
+    assert_eq!(split(3, Priority::Size, &sizes), [1, 10]);
+    assert_eq!(split(3, Priority::Size, &[(1, 1, 1.0), (2, 2, 1.0), (3, 3, 1.0), (1000, 1000, 1.0)]), [999, 1000]);
+    assert_eq!(split(6, Priority::Size, &[(5, 5, 1.0)]), [0_u64; 0]);
+    // Without flows, and on real hosts, the formula is left, with its largest flow of 1 GB.
+    assert_eq!(split(6, Priority::Size, &[]), [0_u64; 0]);
+    let formula = Config { thresholds: Thresholds::HeavyTail, ..Config::default() };
+    assert_eq!(thresholds(&Config::default()), thresholds(&formula));
 }
