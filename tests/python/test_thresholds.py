@@ -59,7 +59,7 @@ def test_delay_per_packet_by_hand():
 
 
 def test_bursts_by_hand():
-    # Half of the flows have 1 packet and half have 10. At load 0.55, flows arrive at rate 0.1, and first packets take a tenth of
+    # Half of the flows have 1 packet, half have 10. At load 0.55, flows arrive at rate 0.1, and first packets take a tenth of
     # the link. With one queue, a flow waits for 0.1 * 50.5 / 2 / 0.45 packets. With two, a short flow waits for 0.1 / 2 / 0.9,
     # and a long one for as much as with one queue; this and its 10 packets are slowed down by first packets.
     idle, wait = 3.0, 0.1 * 50.5 / 2 / 0.45
