@@ -251,8 +251,8 @@ METRICS = {
     ),
     "backlog": Metric(
         "Growth of the backlog (B)",
-        "How the bytes of open flows grow in the `first` and the `second` half of the time in which flows arrive, what has `arrived` "
-        "in the second half, and the standard deviation of that (`noise`).",
+        "How the bytes of open flows grow in the `first` and the `second` half of the time in which flows arrive, what has "
+        "`arrived` in the second half, and the standard deviation of that (`noise`).",
     ),
     "queue_peak_bytes": Metric("Peak queue (B)", "The most bytes ever queued at one port of a switch.", "d"),
     "queue": Metric(
