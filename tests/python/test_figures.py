@@ -354,7 +354,7 @@ name = "queues"
 key = "queues"
 values = [1, 2]
 [[set]]
-keys = { sizes = "web_search", load = 0.8, reading = "exact" }
+keys = { sizes = "web_search", load = 0.8 }
 [scale.quick]
 [[panel]]
 kind = "bars"
