@@ -2,7 +2,6 @@
 
 mod config;
 mod controller;
-mod fit;
 mod header;
 mod host;
 mod optimum;
@@ -13,11 +12,11 @@ mod tests;
 
 use flowloom_core::{Duration, Nic, Placement, PortSite, Site, Transport};
 
-pub use config::{Config, MOST_THRESHOLDS, Rule, Thresholds, Update};
+pub use config::{Config, MOST_THRESHOLDS, Update};
 pub use controller::Controller;
 pub use header::Header;
 pub use host::Host;
-pub use optimum::{Objective, Reading, slowdown, thresholds};
+pub use optimum::{Reading, thresholds};
 pub use sizes::{BINS, Sizes};
 pub use tagger::Tagger;
 
