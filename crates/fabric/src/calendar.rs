@@ -172,7 +172,7 @@ impl Calendar {
     }
 
     /// Takes out the earliest event, unless it is after `limit`.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, limit: Time) -> Option<(Time, EventSource, Payload)> {
         if self.remaining == 0 && !self.advance() {
             return None;
@@ -228,7 +228,7 @@ impl Calendar {
             self.collect_outside();
         } else {
             sort_latest_first(&mut self.current[..self.remaining]);
-            if has_ties(&self.current[..self.remaining]) {
+            if self.current[..self.remaining].windows(2).any(|pair| is_tie(pair[0], pair[1])) {
                 self.break_ties();
             }
         }
@@ -265,6 +265,7 @@ impl Calendar {
     #[cold]
     #[inline(never)]
     fn collect_outside(&mut self) {
+        let sorted = self.following.len();
         self.following.extend_from_slice(&self.current[..self.remaining.min(BUCKET_CAPACITY)]);
         if self.remaining > BUCKET_CAPACITY {
             self.following.extend(self.overflow.remove(&self.cursor).expect("the bucket has overflowed"));
@@ -275,8 +276,10 @@ impl Calendar {
             self.beyond_ring.pop();
             self.following.push(self.pack(time, source, payload));
         }
-        let order = self.order();
-        self.following.sort_unstable_by(|one, other| order.compare(*other, *one));
+        if self.following.len() > sorted {
+            let order = self.order();
+            self.following.sort_unstable_by(|one, other| order.compare(*other, *one));
+        }
         self.refill_current();
     }
 
@@ -310,14 +313,18 @@ struct Order {
 
 impl Order {
     fn compare(self, one: Packed, other: Packed) -> Ordering {
-        let by_time_and_class = (one >> TIE_SHIFT).cmp(&(other >> TIE_SHIFT));
-        by_time_and_class.then_with(|| self.place_in_tie(one).cmp(&self.place_in_tie(other)))
+        // Most tied events are void ones of the same timer.
+        let same_source = (one ^ other) >> PAYLOAD_BITS == 0;
+        if same_source || !is_tie(one, other) {
+            return one.cmp(&other);
+        }
+        self.place_in_tie(one).cmp(&self.place_in_tie(other))
     }
 
-    /// No two sources have the same hash at one time, because [`mix`] is a bijection. So payloads decide only between events of one source.
-    fn place_in_tie(self, event: Packed) -> (u64, Packed) {
+    /// No two sources have the same hash at one time, because [`mix`] is a bijection.
+    fn place_in_tie(self, event: Packed) -> u64 {
         let time_ps = self.bucket_start_ps | (event >> (SOURCE_BITS + PAYLOAD_BITS));
-        (mix(mix(self.tie_seed ^ time_ps) ^ u64::from(source_of(event))), event)
+        mix(mix(self.tie_seed ^ time_ps) ^ u64::from(source_of(event)))
     }
 }
 
@@ -326,10 +333,10 @@ fn source_of(event: Packed) -> EventSource {
     (event >> PAYLOAD_BITS) as EventSource & ((1 << SOURCE_BITS) - 1)
 }
 
-/// Whether sorted events are tied.
+/// Whether two events have the same time, and sources of the same class.
 #[inline]
-fn has_ties(events: &[Packed]) -> bool {
-    events.windows(2).any(|pair| (pair[0] ^ pair[1]) >> TIE_SHIFT == 0)
+fn is_tie(one: Packed, other: Packed) -> bool {
+    (one ^ other) >> TIE_SHIFT == 0
 }
 
 /// Insertion sort for a handful of events; the library's sort takes twice the instructions.
