@@ -254,6 +254,8 @@ fn demotion_thresholds_follow_from_the_workload() {
     assert_eq!(fitted.misfits(), [""; 0]);
     let given = plan("pias = { thresholds = [\"1.32714MB\", \"3.62664MB\"] }");
     assert_eq!(thresholds(&given), [1_327_140, 3_626_640].map(Bytes::new));
+    assert_eq!(thresholds(&plan("pias = { thresholds = \"fitted\" }")), thresholds(&fitted));
+    assert_eq!(thresholds(&plan("pias = { thresholds = [] }")), []);
     let [found] = &given.misfits()[..] else { panic!("{:?}", given.misfits()) };
     assert!(found.starts_with("transport.pias.thresholds: they do not fit the sizes"), "{found}");
 }

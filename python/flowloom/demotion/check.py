@@ -22,19 +22,19 @@ from flowloom.stats import estimate
 METRIC = "slowdown.mean"
 SEEDS = 5
 _BYTES = 6e8
-"""About what a run carries in bytes, which takes the simulator a second or less."""
-_FLOWS = (300, 20_000)
+"""About what a run carries in bytes, which takes the simulator about a second."""
+_FLOWS = (150, 20_000)
 """The minimum and maximum number of flows of a run."""
 FABRIC = {
     "topology": {
-        "kind": "leaf_spine", "racks": 4, "hosts_per_rack": 8, "spines": 2, "host_rate": "25Gb/s", "spine_rate": "100Gb/s",
+        "kind": "leaf_spine", "racks": 2, "hosts_per_rack": 4, "spines": 2, "host_rate": "25Gb/s", "spine_rate": "100Gb/s",
     },
     "fabric": {"buffer": "1MB"},
     "workload": {"kind": "poisson", "sizes": "web_search", "load": 0.8, "flows": 20_000},
     "transport": {"name": "pias"},
 }  # fmt: skip
-"""The default: 32 hosts, with so much memory in each port that losses do not decide."""
-DEFAULT = "the default fabric (32 hosts, 25 Gb/s, 1 MB per port)"
+"""The default. The hosts are so few that each sends many flows, and the memory is so large that losses do not decide."""
+DEFAULT = "the default fabric (8 hosts, 25 Gb/s, 1 MB per port)"
 
 
 def check_thresholds(
