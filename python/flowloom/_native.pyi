@@ -27,7 +27,7 @@ def check(text: str, path: str, overrides: Sequence[str], progress: _Progress | 
     """Return the resolved scenario, which is TOML with every default filled in, and what in it does not suit the network."""
 
 def fitted_parameters(text: str, path: str, overrides: Sequence[str]) -> str:
-    """Return the parameters of the transport that follow from the network and the workload, with the values that a run has, as JSON."""
+    """Return the transport's parameters that follow from the network and the workload, with the values of a run, as JSON."""
 
 def data_queue_bounds(text: str, path: str, overrides: Sequence[str]) -> str:
     """Return the bounds of queues of data under credits as JSON: `by_hop` and `per_root_of_packets`, or null."""
