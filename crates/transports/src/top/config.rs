@@ -107,8 +107,8 @@ pub struct Config {
     /// Flows of at most this many packets are sent at once, with the lowest priority (m of §4.4). 0 turns this off. It costs a queue of tokens.
     #[schemars(range(min = 0, max = 1000))]
     pub unscheduled: u32,
-    /// Whether a receiver that knows the size sends no token while as many are under way as packets are missing (§3.1, §4.4: each token has a packet). If
-    /// none is answered for a round trip, one more follows. If not, it sends tokens until the flow is complete, as ExpressPass does.
+    /// Whether a receiver that knows the size sends no token while as many are under way as packets are missing (§3.1, §4.4: each token has a packet). One
+    /// more follows a round trip after the last one. If not, it sends tokens until the flow is complete, as ExpressPass does.
     pub one_to_one: bool,
     /// A packet counts as lost when a packet that is more than this many further has arrived (§4.4, "much larger"). 0 means 3, or the
     /// bandwidth-delay product where packets are sprayed over several paths.

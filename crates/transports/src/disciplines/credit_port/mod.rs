@@ -334,7 +334,7 @@ impl<H> Discipline<H> for CreditPort {
             self.data.arrive(call.now, size);
         }
         let fits = self.fits(class, size) && !(credit && size > self.alone[class]);
-        if !fits && !(credit && self.push_out(class, size, call)) {
+        if !(fits || credit && self.push_out(class, size, call)) {
             if !credit && class != SIGNALS {
                 self.data.leave(size);
             }
