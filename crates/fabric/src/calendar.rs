@@ -212,7 +212,7 @@ impl Calendar {
     }
 
     /// Refills `current` with the next events, of this bucket or a later one. Returns false if there are none.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self) -> bool {
         let next = self.next_in_ring().min(self.next_outside);
         if next == NEVER {
@@ -227,7 +227,7 @@ impl Calendar {
         if self.remaining > BUCKET_CAPACITY || next == self.next_outside {
             self.collect_outside();
         } else {
-            sort_latest_first(&mut self.current[..self.remaining]);
+            sort_latest_first(&mut self.current[..self.remaining], |one, other| one < other);
             if self.current[..self.remaining].windows(2).any(|pair| is_tie(pair[0], pair[1])) {
                 self.break_ties();
             }
@@ -239,7 +239,7 @@ impl Calendar {
     #[inline(never)]
     fn break_ties(&mut self) {
         let order = self.order();
-        self.current[..self.remaining].sort_unstable_by(|one, other| order.compare(*other, *one));
+        sort_latest_first(&mut self.current[..self.remaining], |one, other| order.compare(one, other).is_lt());
     }
 
     /// The order of the events of bucket `cursor`.
@@ -324,7 +324,7 @@ impl Order {
     /// No two sources have the same hash at one time, because [`mix`] is a bijection.
     fn place_in_tie(self, event: Packed) -> u64 {
         let time_ps = self.bucket_start_ps | (event >> (SOURCE_BITS + PAYLOAD_BITS));
-        mix(mix(self.tie_seed ^ time_ps) ^ u64::from(source_of(event)))
+        mix(self.tie_seed ^ time_ps ^ u64::from(source_of(event)) << (u64::BITS - SOURCE_BITS))
     }
 }
 
@@ -341,11 +341,11 @@ fn is_tie(one: Packed, other: Packed) -> bool {
 
 /// Insertion sort for a handful of events; the library's sort takes twice the instructions.
 #[inline]
-fn sort_latest_first(events: &mut [Packed]) {
+fn sort_latest_first(events: &mut [Packed], is_earlier: impl Fn(Packed, Packed) -> bool) {
     for end in 1..events.len() {
         let event = events[end];
         let mut index = end;
-        while index > 0 && events[index - 1] < event {
+        while index > 0 && is_earlier(events[index - 1], event) {
             events[index] = events[index - 1];
             index -= 1;
         }
@@ -362,7 +362,7 @@ mod tests {
 
     /// The key by which events are ordered.
     fn key(time: Time, source: EventSource, payload: Payload) -> (Time, u32, u64, EventSource, Payload) {
-        (time, source >> CLASS_SHIFT, mix(mix(SEED ^ time.as_ps()) ^ u64::from(source)), source, payload)
+        (time, source >> CLASS_SHIFT, mix(SEED ^ time.as_ps() ^ u64::from(source) << 40), source, payload)
     }
 
     /// Sources of three classes.
