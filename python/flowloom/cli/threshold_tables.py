@@ -99,8 +99,14 @@ def _print_check(check: Check) -> None:
         rows.append(["these thresholds" if each.name == "found" else each.name, *numbers])
     head = ["set", "queues", metrics.label(check.metric), "to the equal split's"]
     print_table(head, rows, right=(1, 2, 3), title=title)
-    what = "these thresholds" if check.best.name == "found" else f"the {check.best.name}, with less than these thresholds"
-    typer.echo(f"Differences are paired by seed, with 95 % intervals. Recommended: {what}.\n")
+    typer.echo(f"Differences are paired by seed, with 95 % intervals. Recommended: {_recommended(check)}.\n")
+
+
+def _recommended(check: Check) -> str:
+    found, best = check.sets[0], check.best
+    if best is found:
+        return "these thresholds"
+    return f"the {best.name}, whose mean is less by {significant(found.value.mean - best.value.mean, 2)}"
 
 
 def _difference(difference: Estimate) -> str:
