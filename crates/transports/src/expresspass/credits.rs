@@ -150,12 +150,14 @@ impl<S: Scheme> Credits<S> {
                 continue;
             }
             state.count_silence(now, rules);
-            // A credit under way may be lost without a sign, so one more leaves after a round trip.
-            let again = state.sent + state.rtt;
-            if state.suffices(rules) && now < again {
-                state.holds = true;
-                self.departures.set(slot, again);
-                continue;
+            if state.suffices(rules) {
+                // A credit under way may be lost without a sign, so one more leaves after a round trip.
+                let again = state.sent + state.rtt;
+                if now < again {
+                    state.holds = true;
+                    self.departures.set(slot, again);
+                    continue;
+                }
             }
             return Some(slot);
         }
@@ -163,10 +165,8 @@ impl<S: Scheme> Credits<S> {
     }
 
     /// Sends a credit that was held back, if those under way no longer suffice. Each answer may tell of others that were lost.
-    #[inline]
     pub fn resume(&mut self, now: Time, slot: u32, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
-        let state = &self.flows[slot];
-        if state.holds && !state.suffices(rules) {
+        if !self.flows[slot].suffices(rules) {
             self.send(now, slot, rules, out);
         }
     }
@@ -182,6 +182,12 @@ impl<F> Crediting<F> {
     /// The round-trip time.
     pub fn rtt(&self) -> Duration {
         self.rtt
+    }
+
+    /// Whether the next credit waits because those under way may suffice.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.holds
     }
 
     /// Whether as many credits are under way as packets are missing, as far as the receiver may know.

@@ -116,21 +116,21 @@ impl Receiver {
         state.count_answer(now, Echo { sent: rules.node.when(echo.sent), ..echo }, rules);
         state.more.standing.received = arrived.len();
         let newest = arrived.end() - 1;
-        self.tokens.resume(now, slot, rules, out);
-        let state = self.tokens.flow_mut(slot);
         let lost_to = newest.saturating_sub(rules.node.reorder_window);
-        if lost_to <= arrival.cumulative {
-            return;
+        if lost_to > arrival.cumulative {
+            // The answer to an earlier request takes a round trip.
+            let (more, patience) = (&state.more, state.rtt() * 2);
+            let (waiting, again) = (more.reported > arrival.cumulative, now - more.reported_at > patience);
+            let from = if again { 0 } else { more.reported };
+            let reported = ask(&arrival, from, lost_to, |number| {
+                out.packets.push_back(rules.framing.control(flow, packet.src, Header::Nack { number }));
+            });
+            let more = &mut state.more;
+            (more.reported, more.reported_at) = (reported, if waiting && !again { more.reported_at } else { now });
         }
-        // The answer to an earlier request takes a round trip.
-        let (more, patience) = (&state.more, state.rtt() * 2);
-        let (waiting, again) = (more.reported > arrival.cumulative, now - more.reported_at > patience);
-        let from = if again { 0 } else { more.reported };
-        let reported = ask(&arrival, from, lost_to, |number| {
-            out.packets.push_back(rules.framing.control(flow, packet.src, Header::Nack { number }));
-        });
-        let more = &mut state.more;
-        (more.reported, more.reported_at) = (reported, if waiting && !again { more.reported_at } else { now });
+        if state.holds() {
+            self.tokens.resume(now, slot, rules, out);
+        }
     }
 
     fn complete(&mut self, packet: &Packet<Header>, slot: Option<u32>, rules: &Rules<Top>, out: &mut Outbox<Header>) {
