@@ -233,17 +233,22 @@ def test_a_claim_on_inferred_values_is_calibrated_where_it_would_hold(papers):
     assert noisy["verdict"] == "undecided"
 
 
-def test_a_check_that_cannot_fail_does_not_count(papers):
-    more = """
+def with_one_more_check(papers, key):
+    """Evaluate a claim that holds, with a second check that would differ and has one more key."""
+    more = f"""
     [[claim.check]]
     kind = "level"
     metric = "slowdown.mean"
     at_most = 0.1
-    given = "the configuration sets it"
+    {key}
     """
     rewrite(papers / "fig1.toml", "at_least = 1.0\n", f"at_least = 1.0\n{more}")
     figure = reader.read(papers / "fig1.toml")
-    found = ledger.evaluate(figure.claims[0], made(figure, "quick", 2, lambda *_: 2.0))
+    return ledger.evaluate(figure.claims[0], made(figure, "quick", 2, lambda *_: 2.0))
+
+
+def test_a_check_that_cannot_fail_does_not_count(papers):
+    found = with_one_more_check(papers, 'given = "the configuration sets it"')
     assert found["verdict"] == "holds"
     assert [c.get("given") for c in found["checks"]] == [None, "the configuration sets it"]
     rewrite(papers / "fig1.toml", "at_most = 0.5 }", 'at_most = 0.5, given = "always" }')
@@ -252,16 +257,7 @@ def test_a_check_that_cannot_fail_does_not_count(papers):
 
 
 def test_a_check_beside_the_others_is_shown_but_does_not_count(papers):
-    more = """
-    [[claim.check]]
-    kind = "level"
-    metric = "slowdown.mean"
-    at_most = 0.1
-    beside = "another variant"
-    """
-    rewrite(papers / "fig1.toml", "at_least = 1.0\n", f"at_least = 1.0\n{more}")
-    figure = reader.read(papers / "fig1.toml")
-    found = ledger.evaluate(figure.claims[0], made(figure, "quick", 2, lambda *_: 2.0))
+    found = with_one_more_check(papers, 'beside = "another variant"')
     assert found["verdict"] == "holds"
     assert [(c["verdict"], c.get("beside")) for c in found["checks"]] == [("holds", None), ("differs", "another variant")]
     rewrite(papers / "fig1.toml", "at_most = 0.5 }", 'at_most = 0.5, beside = "always" }')

@@ -130,14 +130,23 @@ def level(
     return _judge(values, Band(at_least, at_most), metric + (" in every run" if every_run else ""))
 
 
-def _ratios(grid: Measured, metric: str, of: Where, to: Where, where: Where | None) -> list[tuple[dict[str, Any], list[float]]]:
-    """Return the ratio for each seed and point. A point has the axes of `of` only if `of` selects several values of them."""
-    found = []
+def _compared(
+    grid: Measured, metric: str, of: Where, to: Where, where: Where | None
+) -> list[tuple[dict[str, Any], Sequence[float], Sequence[float]]]:
+    """Return each point with its samples at `of` and at `to`.
+
+    A point has the axes of `of` only if `of` selects several values of them.
+    """
     other = {axis: values[0] for axis, values in to.items()}
-    for point in grid.points({**(where or {}), **of}):
-        ratios = paired_ratios(grid.samples(metric, point), grid.samples(metric, {**point, **other}))
-        found.append((_apart_from(point, of), ratios))
-    return found
+    return [
+        (_apart_from(point, of), grid.samples(metric, point), grid.samples(metric, {**point, **other}))
+        for point in grid.points({**(where or {}), **of})
+    ]
+
+
+def _ratios(grid: Measured, metric: str, of: Where, to: Where, where: Where | None) -> list[tuple[dict[str, Any], list[float]]]:
+    """Return the ratio for each seed and point."""
+    return [(point, paired_ratios(above, below)) for point, above, below in _compared(grid, metric, of, to, where)]
 
 
 def _apart_from(point: Point, of: Where) -> dict[str, Any]:
@@ -210,11 +219,10 @@ def ratio_of_sums(
 
     With means over equally many flows, this is the ratio of the means over the flows of all points.
     """
-    other = {axis: values[0] for axis, values in to.items()}
-    places = grid.points({**(where or {}), **of})
-    above = _sums([grid.samples(metric, point) for point in places])
-    below = _sums([grid.samples(metric, {**point, **other}) for point in places])
-    each = _spans(grid, _ratios(grid, metric, of, to, where))
+    compared = _compared(grid, metric, of, to, where)
+    above = _sums([samples for _, samples, _ in compared])
+    below = _sums([samples for _, _, samples in compared])
+    each = _spans(grid, [(point, paired_ratios(one, other)) for point, one, other in compared])
     what = f"sum of {metric} of {_named(of)} / {_named(to)}"
     return _judge_one(Span.of(paired_ratios(above, below)), each, Band(at_least, at_most), what)
 
