@@ -93,7 +93,7 @@ pub enum Header {
         echo: bool,
         /// The queue on the destination's half of the path.
         queue: u8,
-        /// The reference rate there.
+        /// What more critical flows leave there: [`Share::rate`](super::Share::rate).
         rate: Kbps,
         /// All packets below this one have arrived.
         cumulative: u32,
@@ -114,7 +114,7 @@ pub enum Header {
         asking: Asking,
         /// The queue so far.
         queue: u8,
-        /// The reference rate so far.
+        /// What more critical flows leave so far.
         rate: Kbps,
     },
     /// Down again: the share on this half of the path.
@@ -129,7 +129,7 @@ pub enum Header {
         stamp: Stamp,
         /// The queue.
         queue: u8,
-        /// The reference rate.
+        /// What more critical flows leave.
         rate: Kbps,
     },
     /// To an arbitrator: the flow is over, or is pruned below.

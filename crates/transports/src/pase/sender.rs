@@ -73,11 +73,11 @@ impl Sender {
 
     /// The time within which what is left of a flow counts as its demand.
     fn horizon(&self, course: Course, rtt: Duration, asks: bool) -> Duration {
-        let switches = if asks { course.switches(&self.paths) } else { 0 };
-        match self.config.demand_rtts {
-            Some(rtts) => rtt.scale(rtts),
-            None => self.spans.reaction(&self.config, rtt, switches),
+        if let Some(rtts) = self.config.demand_rtts {
+            return rtt.scale(rtts);
         }
+        let switches = if asks { course.switches(&self.paths) } else { 0 };
+        self.spans.reaction(&self.config, rtt, switches)
     }
 
     pub fn open(&mut self, now: Time, flow: &Flow) {
@@ -268,8 +268,8 @@ impl Sender {
             return;
         }
         if ack.echo {
-            let guided = state.guide(&self.config) != Guide::Nothing;
-            if state.may_cut() || guided && self.config.cut == Cut::PerMark {
+            let each = self.config.cut == Cut::PerMark && state.guide(&self.config) != Guide::Nothing;
+            if each || state.may_cut() {
                 state.window.cut(state.alpha.get());
                 state.note_cut();
             }
