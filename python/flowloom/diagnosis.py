@@ -261,7 +261,7 @@ def _stable(summary: Mapping[str, Any]) -> Iterator[Finding]:
             "network does not keep up with the load, so slowdowns depend on the length of the run; lower the load",
             "backlog grows",
         )
-    elif found.second > _GROWTH_NOTED * found.arrived and found.longer < _LONGER_MAX:
+    elif found.second > _GROWTH_NOTED * found.arrived and 1 < found.longer < _LONGER_MAX:
         flows = metrics.significant(summary["flows"] * found.longer, 2)
         yield Finding(
             "note",
