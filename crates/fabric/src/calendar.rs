@@ -1,11 +1,12 @@
 //! The event queue: a ring of short time buckets, and a heap for events beyond the ring. Only the bucket being emptied is sorted.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
-use flowloom_core::{Duration, Pool, Time};
+use flowloom_core::{Duration, Pool, Time, mix};
 
-/// The link, port, node timer or flow list that an event belongs to. Events at the same time are handled in the order of their sources.
+/// The link, port, node timer or flow list that an event belongs to. The bits from [`CLASS_SHIFT`] on are the source's class. Events at the
+/// same time are handled in the order of their classes, and within a class in a random order that depends on the time.
 pub type EventSource = u32;
 /// The data of an event: the id of a packet or of a flow, depending on the kind of its source.
 pub type Payload = u32;
@@ -25,6 +26,10 @@ const NEVER: u64 = u64::MAX;
 type Packed = u64;
 const PAYLOAD_BITS: u32 = 24;
 const SOURCE_BITS: u32 = 24;
+/// The number of bits that distinguish the sources of a class.
+pub const CLASS_SHIFT: u32 = 21;
+/// Events that are equal in the bits from here on are tied: they have the same time, and sources of the same class.
+const TIE_SHIFT: u32 = PAYLOAD_BITS + CLASS_SHIFT;
 const _: () = assert!(Pool::<()>::PACKETS_MAX == 1 << PAYLOAD_BITS, "a packet id fits into a payload");
 /// The number of possible sources.
 pub const SOURCES_MAX: usize = 1 << SOURCE_BITS;
@@ -40,7 +45,13 @@ struct Bucket {
     events: [Packed; BUCKET_CAPACITY],
 }
 
-/// Pending events in the order (time, source, payload).
+/// Pending events in the order (time, class of the source, hash of the time and the source, payload).
+///
+/// The hash treats equal sources equally. If hosts are as fast as their bottleneck, packets of several hosts reach it at the same time again
+/// and again. With a fixed order of links, the same flow would always find the queue one packet shorter: two DCTCP flows then shared a link
+/// 2 : 1 for ever, and drop-tail starved one of two flows. An exclusive or of link numbers with a hash of the time is fair between two links
+/// only: of the links 0, 1 and 2, link 2 is the last one half of the time. Here every order of tied sources is equally likely. The hash is
+/// computed only where events are tied, which costs less than a hash in every event.
 ///
 /// Alternatives that were slower: a vector per bucket (it needs a second cache line for each event, and fewer, longer buckets, whose
 /// sorting mispredicts branches), linked lists in an arena (10 % more instructions per packet-hop), and a 4-ary heap (twice the
@@ -50,6 +61,8 @@ pub struct Calendar {
     width_bits: u32,
     /// The mask for a time's offset within its bucket.
     offset_mask: u64,
+    /// Selects the order of tied events.
+    tie_seed: u64,
     /// One less than the number of buckets in use, which is a power of two and so large that a bucket holds an event or two. Long links
     /// need more buckets, because more packets are in flight.
     ring_mask: u64,
@@ -71,14 +84,15 @@ pub struct Calendar {
 
 impl Calendar {
     /// An empty calendar. Most events should be scheduled less than `horizon` ahead; later ones cost more. `pending` is the expected number
-    /// of events in the queue of a busy network.
-    pub fn new(horizon: Duration, pending: usize) -> Calendar {
+    /// of events in the queue of a busy network. `tie_seed` selects the order of tied events.
+    pub fn new(horizon: Duration, pending: usize, tie_seed: u64) -> Calendar {
         let buckets = pending.next_power_of_two().clamp(BUCKETS_MIN, BUCKETS) as u64;
         let width_bits =
             horizon.as_ps().div_ceil(buckets).next_power_of_two().ilog2().min(u64::BITS - SOURCE_BITS - PAYLOAD_BITS);
         Calendar {
             width_bits,
             offset_mask: (1 << width_bits) - 1,
+            tie_seed,
             ring_mask: buckets - 1,
             ring: Box::new([Bucket { len: 0, events: [0; BUCKET_CAPACITY] }; BUCKETS]),
             occupied: [0; WORDS],
@@ -146,7 +160,9 @@ impl Calendar {
             self.following.extend_from_slice(&self.current[..self.remaining]);
             let event = self.pack(time, source, payload);
             // A new event is mostly the latest of its bucket, so the search starts at the latest ones.
-            let index = self.following.iter().position(|pending| *pending < event).unwrap_or(self.following.len());
+            let order = self.order();
+            let is_earlier = |pending: &Packed| order.compare(*pending, event).is_lt();
+            let index = self.following.iter().position(is_earlier).unwrap_or(self.following.len());
             self.following.insert(index, event);
             self.refill_current();
         } else {
@@ -156,7 +172,7 @@ impl Calendar {
     }
 
     /// Takes out the earliest event, unless it is after `limit`.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, limit: Time) -> Option<(Time, EventSource, Payload)> {
         if self.remaining == 0 && !self.advance() {
             return None;
@@ -167,8 +183,7 @@ impl Calendar {
             return None;
         }
         self.remaining -= 1;
-        let source = (event >> PAYLOAD_BITS) as EventSource & ((1 << SOURCE_BITS) - 1);
-        Some((time, source, event as Payload & ((1 << PAYLOAD_BITS) - 1)))
+        Some((time, source_of(event), event as Payload & ((1 << PAYLOAD_BITS) - 1)))
     }
 
     /// The event that [`Calendar::pop`] would take out.
@@ -197,7 +212,7 @@ impl Calendar {
     }
 
     /// Refills `current` with the next events, of this bucket or a later one. Returns false if there are none.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self) -> bool {
         let next = self.next_in_ring().min(self.next_outside);
         if next == NEVER {
@@ -212,9 +227,24 @@ impl Calendar {
         if self.remaining > BUCKET_CAPACITY || next == self.next_outside {
             self.collect_outside();
         } else {
-            sort_latest_first(&mut self.current[..self.remaining]);
+            sort_latest_first(&mut self.current[..self.remaining], |one, other| one < other);
+            if self.current[..self.remaining].windows(2).any(|pair| is_tie(pair[0], pair[1])) {
+                self.break_ties();
+            }
         }
         true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn break_ties(&mut self) {
+        let order = self.order();
+        sort_latest_first(&mut self.current[..self.remaining], |one, other| order.compare(one, other).is_lt());
+    }
+
+    /// The order of the events of bucket `cursor`.
+    fn order(&self) -> Order {
+        Order { tie_seed: self.tie_seed, bucket_start_ps: self.cursor << self.width_bits }
     }
 
     /// Moves the earliest events of `following` into `current`.
@@ -235,6 +265,7 @@ impl Calendar {
     #[cold]
     #[inline(never)]
     fn collect_outside(&mut self) {
+        let sorted = self.following.len();
         self.following.extend_from_slice(&self.current[..self.remaining.min(BUCKET_CAPACITY)]);
         if self.remaining > BUCKET_CAPACITY {
             self.following.extend(self.overflow.remove(&self.cursor).expect("the bucket has overflowed"));
@@ -245,7 +276,10 @@ impl Calendar {
             self.beyond_ring.pop();
             self.following.push(self.pack(time, source, payload));
         }
-        self.following.sort_unstable_by_key(|event| Reverse(*event));
+        if self.following.len() > sorted {
+            let order = self.order();
+            self.following.sort_unstable_by(|one, other| order.compare(*other, *one));
+        }
         self.refill_current();
     }
 
@@ -270,13 +304,48 @@ impl Calendar {
     }
 }
 
+/// The order of events within a bucket.
+#[derive(Clone, Copy)]
+struct Order {
+    tie_seed: u64,
+    bucket_start_ps: u64,
+}
+
+impl Order {
+    fn compare(self, one: Packed, other: Packed) -> Ordering {
+        // Most tied events are void ones of the same timer.
+        let same_source = (one ^ other) >> PAYLOAD_BITS == 0;
+        if same_source || !is_tie(one, other) {
+            return one.cmp(&other);
+        }
+        self.place_in_tie(one).cmp(&self.place_in_tie(other))
+    }
+
+    /// No two sources have the same hash at one time, because [`mix`] is a bijection.
+    fn place_in_tie(self, event: Packed) -> u64 {
+        let time_ps = self.bucket_start_ps | (event >> (SOURCE_BITS + PAYLOAD_BITS));
+        mix(self.tie_seed ^ time_ps ^ u64::from(source_of(event)) << (u64::BITS - SOURCE_BITS))
+    }
+}
+
+#[inline]
+fn source_of(event: Packed) -> EventSource {
+    (event >> PAYLOAD_BITS) as EventSource & ((1 << SOURCE_BITS) - 1)
+}
+
+/// Whether two events have the same time, and sources of the same class.
+#[inline]
+fn is_tie(one: Packed, other: Packed) -> bool {
+    (one ^ other) >> TIE_SHIFT == 0
+}
+
 /// Insertion sort for a handful of events; the library's sort takes twice the instructions.
 #[inline]
-fn sort_latest_first(events: &mut [Packed]) {
+fn sort_latest_first(events: &mut [Packed], is_earlier: impl Fn(Packed, Packed) -> bool) {
     for end in 1..events.len() {
         let event = events[end];
         let mut index = end;
-        while index > 0 && events[index - 1] < event {
+        while index > 0 && is_earlier(events[index - 1], event) {
             events[index] = events[index - 1];
             index -= 1;
         }
@@ -289,26 +358,38 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const SEED: u64 = 7;
+
+    /// The key by which events are ordered.
+    fn key(time: Time, source: EventSource, payload: Payload) -> (Time, u32, u64, EventSource, Payload) {
+        (time, source >> CLASS_SHIFT, mix(SEED ^ time.as_ps() ^ u64::from(source) << 40), source, payload)
+    }
+
+    /// Sources of three classes.
+    fn source() -> impl Strategy<Value = EventSource> {
+        (0u32..3, 0u32..16).prop_map(|(class, index)| class << CLASS_SHIFT | index)
+    }
+
     proptest! {
-        /// Compared with a sorted set: any mix of near, far and equal times comes out in the order (time, source, payload).
+        /// Compared with a sorted set: any mix of near, far and equal times comes out in the order of the keys.
         #[test]
-        fn same_order_as_a_sorted_set(steps in prop::collection::vec((prop_oneof![0u64..40_000, 0u64..1 << 22, 0u64..1 << 30], 0u32..50, 0u32..3, any::<bool>()), 1..400), pending in prop::sample::select(vec![0_usize, 5000])) {
-            let mut calendar = Calendar::new(Duration::from_us(16), pending);
+        fn same_order_as_a_sorted_set(steps in prop::collection::vec((prop_oneof![0u64..40_000, 0u64..1 << 22, 0u64..1 << 30, Just(0)], source(), 0u32..3, any::<bool>()), 1..400), pending in prop::sample::select(vec![0_usize, 5000])) {
+            let mut calendar = Calendar::new(Duration::from_us(16), pending, SEED);
             let mut reference = std::collections::BTreeSet::new();
             let mut now = 0;
             for (ahead, source, payload, take) in steps {
                 let time = Time::from_ps(now + ahead);
-                if reference.insert((time, source, payload)) {
+                if reference.insert(key(time, source, payload)) {
                     calendar.schedule(time, source, payload);
                 }
                 if take {
-                    let expected = reference.pop_first();
-                    prop_assert_eq!(calendar.pop(Time::MAX), expected);
-                    now = expected.expect("just inserted").0.as_ps();
+                    let (time, _, _, source, payload) = reference.pop_first().expect("just inserted");
+                    prop_assert_eq!(calendar.pop(Time::MAX), Some((time, source, payload)));
+                    now = time.as_ps();
                 }
             }
-            while let Some(expected) = reference.pop_first() {
-                prop_assert_eq!(calendar.pop(Time::MAX), Some(expected));
+            while let Some((time, _, _, source, payload)) = reference.pop_first() {
+                prop_assert_eq!(calendar.pop(Time::MAX), Some((time, source, payload)));
             }
             prop_assert_eq!(calendar.pop(Time::MAX), None);
         }
@@ -317,19 +398,19 @@ mod tests {
     proptest! {
         /// A calendar that has looked ahead takes earlier events after a rewind, and loses none.
         #[test]
-        fn rewound_calendars_keep_the_order(events in prop::collection::vec((0u64..1 << 30, 0u32..50), 1..200), cut in 0u64..1 << 30) {
-            let mut calendar = Calendar::new(Duration::from_us(16), 100);
+        fn rewound_calendars_keep_the_order(events in prop::collection::vec((0u64..1 << 30, source()), 1..200), cut in 0u64..1 << 30) {
+            let mut calendar = Calendar::new(Duration::from_us(16), 100, SEED);
             let (early, late): (Vec<_>, Vec<_>) = events.into_iter().partition(|(time, _)| *time < cut);
             for (time, source) in &late {
                 calendar.schedule(Time::from_ps(*time), *source, 0);
             }
-            prop_assert_eq!(calendar.peek(Time::ZERO), late.iter().filter(|(time, _)| *time == 0).min().map(|e| (Time::ZERO, e.1, 0)));
+            prop_assert_eq!(calendar.peek(Time::ZERO), late.iter().filter(|(time, _)| *time == 0).min_by_key(|e| key(Time::ZERO, e.1, 0)).map(|e| (Time::ZERO, e.1, 0)));
             calendar.rewind(Time::ZERO);
             for (time, source) in &early {
                 calendar.schedule(Time::from_ps(*time), *source, 0);
             }
             let mut all = [early, late].concat();
-            all.sort_unstable();
+            all.sort_unstable_by_key(|(time, source)| key(Time::from_ps(*time), *source, 0));
             let found: Vec<_> = std::iter::from_fn(|| calendar.pop(Time::MAX)).map(|(time, source, _)| (time.as_ps(), source)).collect();
             prop_assert_eq!(found, all);
         }
@@ -337,11 +418,59 @@ mod tests {
 
     #[test]
     fn nothing_after_the_limit() {
-        let mut calendar = Calendar::new(Duration::from_us(16), 100);
+        let mut calendar = Calendar::new(Duration::from_us(16), 100, SEED);
         calendar.schedule(Time::from_ps(10), 1, 7);
         assert_eq!(calendar.pop(Time::from_ps(9)), None);
         assert!(!calendar.is_empty());
         assert_eq!(calendar.pop(Time::from_ps(10)), Some((Time::from_ps(10), 1, 7)));
         assert!(calendar.is_empty());
+    }
+
+    /// Packets of `count` links arrive at the same time, again and again. Returns the order of the links at each time.
+    fn orders(first: EventSource, count: u32, times: impl Iterator<Item = Time>) -> Vec<Vec<EventSource>> {
+        let mut calendar = Calendar::new(Duration::from_us(16), 100, SEED);
+        let order = |time| {
+            (first..first + count).for_each(|link| calendar.schedule(time, link, 0));
+            std::iter::from_fn(|| calendar.pop(time)).map(|(_, link, _)| link - first).collect()
+        };
+        times.map(order).collect()
+    }
+
+    /// Each of N links has each place equally often, and each place is independent of the last one. The probability that one of the 3,400 counts
+    /// of a fair order is further than five standard deviations from its mean is below 1 %; small counts contribute most of it.
+    #[test]
+    fn each_of_many_tied_sources_has_each_place_equally_often() {
+        let ties = 10_000;
+        // Full packets that follow one another at 1 Gb/s, and times of no order.
+        let slots = || (1..=ties).map(|slot| Time::from_ps(slot * 12_320_000));
+        let mut now = Time::ZERO;
+        let scattered: Vec<Time> = (0..ties)
+            .map(|tie| {
+                now += Duration::from_ps(1 + mix(tie) % 20_000_000);
+                now
+            })
+            .collect();
+        let is_fair = |count: usize, cases: u32| {
+            let share = 1.0 / f64::from(cases);
+            let deviation = (ties as f64 * share * (1.0 - share)).sqrt();
+            (count as f64 - ties as f64 * share).abs() < 5.0 * deviation
+        };
+        for (first, count) in [(0, 2), (7, 2), (0, 3), (1, 3), (14, 5), (0, 16), (9, 16), (1023, 17)] {
+            for orders in [orders(first, count, slots()), orders(first, count, scattered.iter().copied())] {
+                for (place, link) in (0..count as usize).flat_map(|place| (0..count).map(move |link| (place, link))) {
+                    let there = orders.iter().filter(|order| order[place] == link).count();
+                    assert!(is_fair(there, count), "link {link} of {count} from {first} has place {place} {there} times");
+                    let again = orders.windows(2).filter(|pair| pair[0][place] == link && pair[1][place] == link).count();
+                    assert!(
+                        is_fair(again, count * count),
+                        "link {link} of {count} from {first} has place {place} twice {again} times"
+                    );
+                }
+            }
+        }
+        let orders = orders(5, 3, slots());
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            assert!(is_fair(orders.iter().filter(|found| **found == order).count(), 6), "{order:?}");
+        }
     }
 }

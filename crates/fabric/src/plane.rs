@@ -126,7 +126,7 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         let due = now + hold + line.delay;
         let class = usize::from(packet.class).min(CLASSES - 1);
         self.observer.packet_sent(now, link, packet);
-        self.calendar.schedule(due, Kind::Arrival(link).source(due), id.index());
+        self.calendar.schedule(due, Kind::Arrival(link).source(), id.index());
         let sent = &mut books.counters.sent[class];
         sent.packets += 1;
         sent.bytes += u64::from(size_bytes);
@@ -136,7 +136,7 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
 
     #[inline(always)]
     fn schedule_service(&mut self, link: LinkId, at: Time) {
-        self.calendar.schedule(at, Kind::Service(link).source(at), 0);
+        self.calendar.schedule(at, Kind::Service(link).source(), 0);
     }
 
     #[inline]
@@ -352,7 +352,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         if wanted < *pending {
             debug_assert!(wanted > self.ports.link_layer.now, "a timer with zero delay at {node:?}");
             *pending = wanted;
-            self.ports.link_layer.calendar.schedule(wanted, Kind::Timer(node).source(wanted), 0);
+            self.ports.link_layer.calendar.schedule(wanted, Kind::Timer(node).source(), 0);
         }
     }
 
@@ -448,7 +448,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     fn schedule_successor(&mut self, flow: FlowId) {
         if let Some(next) = self.followers.successor_of(flow) {
             let at = self.ports.link_layer.now + next.think;
-            self.ports.link_layer.calendar.schedule(at, Kind::Follow.source(at), self.followers.payload(next.flow));
+            self.ports.link_layer.calendar.schedule(at, Kind::Follow.source(), self.followers.payload(next.flow));
         }
     }
 

@@ -28,6 +28,8 @@ pub enum Purpose {
     Background = 10,
     /// A port's own choices, by link.
     Port = 11,
+    /// The order of events at the same time.
+    Ties = 12,
 }
 
 /// The seed of the stream for `purpose` at `place`, the number of a node, link or part.

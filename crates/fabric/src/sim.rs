@@ -154,7 +154,7 @@ where
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         assert!(network.links().len().max(network.len()) <= INDICES_MAX, "a network has at most 2 million links");
-        let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire));
+        let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire), stream_seed(seed, Purpose::Ties, 0));
         let plane = Plane::new(network, routes, ports, shared, &flows, calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
         let time_limit = time_limit.min(Time::LAST);
@@ -220,7 +220,7 @@ where
         self.awaited += usize::from(!flow.background);
         self.plane.add_flow(&flow);
         self.plane.ports.link_layer.calendar.rewind(self.plane.ports.link_layer.now);
-        self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Follow.source(flow.start), payload);
+        self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Follow.source(), payload);
     }
 
     /// Makes nodes go down for a while. Packets for a node that is down are dropped, and its timers are void; when it comes up, it has a new
@@ -241,7 +241,7 @@ where
             assert!(from < to, "{outage:?} has no duration");
             assert!(has_endpoint, "{outage:?}: there is no endpoint");
             for (at, what) in [(from, Outage::DOWN), (to, Outage::UP)] {
-                self.plane.ports.link_layer.calendar.schedule(at, Kind::Outage(node).source(at), what);
+                self.plane.ports.link_layer.calendar.schedule(at, Kind::Outage(node).source(), what);
             }
         }
         self
@@ -290,7 +290,7 @@ where
             };
             self.plane.ports.link_layer.now = now;
             left -= 1;
-            match Kind::of(source, now) {
+            match Kind::of(source) {
                 Kind::Arrival(link) => {
                     if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(payload)) {
                         self.deliver(link, node, id);
@@ -336,7 +336,7 @@ where
     #[cold]
     pub(crate) fn skip_void_events(&mut self, limit: Time) {
         while let Some((at, source, _)) = self.plane.ports.link_layer.calendar.peek(limit) {
-            let void = match Kind::of(source, at) {
+            let void = match Kind::of(source) {
                 Kind::Service(link) => self.plane.is_stale_service(link, at),
                 Kind::Timer(node) => self.plane.is_stale_timer(node, at) || self.poll_timeout(node).is_none(),
                 Kind::Arrival(_) | Kind::Outage(_) | Kind::Start | Kind::Follow => false,
@@ -345,7 +345,7 @@ where
                 break;
             }
             self.plane.ports.link_layer.calendar.pop(limit);
-            if let Kind::Timer(node) = Kind::of(source, at) {
+            if let Kind::Timer(node) = Kind::of(source) {
                 self.plane.forget_timer(node, at);
             }
         }
@@ -549,7 +549,7 @@ where
 
     fn schedule_next_flow(&mut self) {
         if let Some(flow) = self.flows[..self.arrivals].get(self.next_flow) {
-            self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Start.source(flow.start), 0);
+            self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Start.source(), 0);
         }
     }
 

@@ -1,9 +1,9 @@
-//! The sources of events. Events at the same time are handled in the order of the variants of [`Kind`]. Among arrivals at the same time,
-//! a hash of the time breaks ties, so no link always wins.
+//! The sources of events. Events at the same time are handled in the order of the variants of [`Kind`], and those of the same kind in a
+//! random order (see [`Calendar`](crate::calendar::Calendar)).
 
-use flowloom_core::{LinkId, NodeId, Time};
+use flowloom_core::{LinkId, NodeId};
 
-use crate::calendar::{EventSource, SOURCES_MAX};
+use crate::calendar::{CLASS_SHIFT, EventSource, SOURCES_MAX};
 
 /// The kind of an event, with the link or node that it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,17 +22,17 @@ pub(crate) enum Kind {
     Outage(NodeId),
 }
 
-const INDEX_BITS: u32 = 21;
+const INDEX_BITS: u32 = CLASS_SHIFT;
 /// The largest number of links, and also of nodes.
 pub(crate) const INDICES_MAX: usize = 1 << INDEX_BITS;
 const _: () = assert!(6 << INDEX_BITS <= SOURCES_MAX, "six kinds of sources");
 
 impl Kind {
-    /// The source number of an event of this kind at time `at`.
+    /// The source number of an event of this kind.
     #[inline]
-    pub fn source(self, at: Time) -> EventSource {
+    pub fn source(self) -> EventSource {
         match self {
-            Kind::Arrival(link) => link.0 ^ tie_break(at),
+            Kind::Arrival(link) => link.0,
             Kind::Service(link) => 1 << INDEX_BITS | link.0,
             Kind::Timer(node) => 2 << INDEX_BITS | node.0,
             Kind::Start => 3 << INDEX_BITS,
@@ -43,10 +43,10 @@ impl Kind {
 
     /// The inverse of [`Kind::source`].
     #[inline]
-    pub fn of(source: EventSource, at: Time) -> Kind {
+    pub fn of(source: EventSource) -> Kind {
         let index = source & (INDICES_MAX as EventSource - 1);
         if source < 1 << INDEX_BITS {
-            Kind::Arrival(LinkId(source ^ tie_break(at)))
+            Kind::Arrival(LinkId(source))
         } else if source < 2 << INDEX_BITS {
             Kind::Service(LinkId(index))
         } else if source < 3 << INDEX_BITS {
@@ -61,48 +61,24 @@ impl Kind {
     }
 }
 
-/// Permutes the order of links, differently at each time. If hosts are as fast as their bottleneck, they are all clocked by
-/// acknowledgements, and packets of several hosts reach the bottleneck at the same time again and again. With a fixed order of links,
-/// the same flow would always find the queue one packet shorter: two DCTCP flows then shared a link 2 : 1 for ever, and drop-tail starved
-/// one of two flows.
-#[inline]
-fn tie_break(at: Time) -> EventSource {
-    (at.as_ps().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - INDEX_BITS)) as EventSource
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sources_at_one_time_have_distinct_numbers_in_the_order_of_their_kinds() {
+    fn kinds_are_classes_of_sources_in_their_order() {
         let indices = || [0, 1, 2, 1000, INDICES_MAX as u32 - 1].into_iter();
-        for at in [Time::ZERO, Time::from_ps(1), Time::from_ps(1 << 40), Time::MAX] {
-            let kinds = (indices().map(LinkId).map(Kind::Arrival))
-                .chain(indices().map(LinkId).map(Kind::Service))
-                .chain(indices().map(NodeId).map(Kind::Timer))
-                .chain([Kind::Start, Kind::Follow])
-                .chain(indices().map(NodeId).map(Kind::Outage));
-            let mut blocks = Vec::new();
-            for kind in kinds {
-                let source = kind.source(at);
-                assert_eq!(Kind::of(source, at), kind);
-                blocks.push(source >> INDEX_BITS);
-            }
-            assert!(blocks.is_sorted() && blocks.last() < Some(&((SOURCES_MAX >> INDEX_BITS) as u32)));
+        let kinds = (indices().map(LinkId).map(Kind::Arrival))
+            .chain(indices().map(LinkId).map(Kind::Service))
+            .chain(indices().map(NodeId).map(Kind::Timer))
+            .chain([Kind::Start, Kind::Follow])
+            .chain(indices().map(NodeId).map(Kind::Outage));
+        let mut classes = Vec::new();
+        for kind in kinds {
+            let source = kind.source();
+            assert_eq!(Kind::of(source), kind);
+            classes.push(source >> CLASS_SHIFT);
         }
-    }
-
-    #[test]
-    fn each_of_two_links_comes_first_equally_often() {
-        for (one, other) in [(0, 1), (3, 4), (17, 1200)] {
-            // Times of full-size packets that follow one another at 1 Gb/s.
-            let first = (0..10_000).filter(|slot| {
-                let at = Time::from_ps(slot * 12_320_000);
-                Kind::Arrival(LinkId(one)).source(at) < Kind::Arrival(LinkId(other)).source(at)
-            });
-            // Five standard deviations of a fair coin.
-            assert!(first.count().abs_diff(5_000) < 250);
-        }
+        assert!(classes.is_sorted() && classes.last() < Some(&((SOURCES_MAX >> CLASS_SHIFT) as u32)));
     }
 }

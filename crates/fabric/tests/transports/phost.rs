@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Packet, Time, WireProfile, topology};
 use flowloom_fabric::{PortCounters, Report, SimSetup};
-use flowloom_transports::phost::{Config, Header, PHost, Policy};
+use flowloom_transports::phost::{Config, FreeTokenRule, Header, PHost, Policy};
 
 use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, poisson, run, setup, shapes, watch};
 use crate::common::tandem::{self, Tandem};
@@ -16,6 +16,11 @@ const BUFFER: Bytes = Bytes::new(36_864);
 const UNANSWERED_MAX: usize = 8;
 /// This many slots after the last token, tokens for missing packets are issued again.
 const REISSUE_SLOTS: u64 = 9;
+
+/// Flows of more than eight packets wait for their first token, so that every slot follows from their requests.
+fn by_request() -> Config {
+    Config { free_token_rule: FreeTokenRule::ShortFlows, ..Config::default() }
+}
 
 /// Whether free tokens suffice for the whole flow.
 fn is_free(flow: &Flow, wire: &WireProfile) -> bool {
@@ -72,7 +77,7 @@ fn gets_tokens_again(network: &Network, flow: &Flow, wire: &WireProfile) -> bool
 
 fn check(name: &str, network: &Network, wire: WireProfile, flows: Vec<Flow>) {
     let report =
-        run::<PHost>(&Config::default(), SimSetup { wire, memory: Memory::PerPort(BUFFER), ..setup(network.clone()) }, flows);
+        run::<PHost>(&by_request(), SimSetup { wire, memory: Memory::PerPort(BUFFER), ..setup(network.clone()) }, flows);
     for (flow, record) in report.flows.iter().zip(&report.records) {
         let what = format!("{name}, {}, {:?}, {flow:?}", wire.name, network.switching());
         assert_eq!(record.received - flow.start, alone(network, flow, &wire), "received: {what}");
@@ -118,7 +123,7 @@ fn the_limit_of_unanswered_tokens_slows_a_flow_if_a_round_trip_exceeds_eight_slo
     let last: u64 = 103;
     for delay_ns in [200, 1500, 1784, 1785, 2084, 2085, 4000] {
         let network = topology::single_switch(2, gbps(10), Duration::from_ns(delay_ns), STORE);
-        let report = run::<PHost>(&Config::default(), setup(network), vec![flow(0, 0, 1, 1460 * (last + 1), Time::ZERO)]);
+        let report = run::<PHost>(&by_request(), setup(network), vec![flow(0, 0, 1, 1460 * (last + 1), Time::ZERO)]);
         let round_trip = 2464 + 4 * delay_ns;
         let last_token = if round_trip <= 8 * 1200 { last * 1200 } else { last / 8 * round_trip + last % 8 * 1200 };
         let request = 2 * (32 + delay_ns);
@@ -135,8 +140,7 @@ fn a_slow_middle_is_kept_busy() {
         let (name, network) = shapes(switching).remove(2);
         assert_eq!(name, "slow dumbbell");
         let flows = apart(&[(NodeId(0), NodeId(2))], &[100_000, 1_000_000], Duration::from_ms(100));
-        let report =
-            run::<PHost>(&Config::default(), SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network.clone()) }, flows);
+        let report = run::<PHost>(&by_request(), SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network.clone()) }, flows);
         for (flow, record) in report.flows.iter().zip(&report.records) {
             assert_eq!(record.received - flow.start, alone(&network, flow, &WireProfile::IP_1500), "{switching:?}, {flow:?}");
         }
@@ -166,7 +170,7 @@ fn an_incast_takes_the_transmission_time_of_its_bytes() {
     let network = topology::single_switch(21, gbps(10), HOP_DELAY, STORE);
     let flows = (0..20).map(|host| flow(host, host, 20, 146_000, Time::ZERO)).collect();
     let setup = SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network) };
-    let (report, log) = watch::<PHost, Log<_>>(&Config::default(), setup, flows, Log::default());
+    let (report, log) = watch::<PHost, Log<_>>(&by_request(), setup, flows, Log::default());
     assert_eq!(drops(&report), 0);
     let handshake = 2 * (2 * 232);
     let done_min = handshake + 1400 + 2000 * 1200 + 200;
@@ -198,7 +202,7 @@ fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
 fn the_destination_serves_the_shortest_remaining_first() {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
     let flows = (0..3).map(|host| flow(host, host, 3, 1460 * u64::from(90 - 30 * host), start(host))).collect();
-    let report = run::<PHost>(&Config::default(), setup(network), flows);
+    let report = run::<PHost>(&by_request(), setup(network), flows);
     assert_near(&slots(&report), &[180.0, 91.0, 31.0], 0.5);
 }
 
@@ -209,7 +213,7 @@ fn the_destination_serves_the_shortest_remaining_first() {
 fn the_source_serves_the_shortest_remaining_first() {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
     let flows = vec![flow(0, 0, 1, 146_000, Time::ZERO), flow(1, 0, 2, 58_400, Time::ZERO)];
-    let report = run::<PHost>(&Config::default(), setup(network), flows);
+    let report = run::<PHost>(&by_request(), setup(network), flows);
     let found = slots(&report);
     assert_near(&found[1..], &[40.0], 2.0);
     assert!((140.0..140.0 + 24.0 + 9.0).contains(&found[0]), "{found:?}");
@@ -221,7 +225,7 @@ fn the_earliest_deadline_goes_first() {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
     let deadline = |host| if host < 2 { Some(ns(500_000 + 1000 * u64::from(host))) } else { None };
     let flow = |host| Flow { deadline: deadline(host), ..flow(host, host, 3, 1460 * u64::from(90 - 30 * host), start(host)) };
-    let config = Config { policy: Policy::Edf, ..Config::default() };
+    let config = Config { policy: Policy::Edf, ..by_request() };
     let report = run::<PHost>(&config, setup(network), (0..3).map(flow).collect());
     assert_near(&slots(&report), &[90.0, 150.0, 180.0], 0.5);
 }
@@ -231,7 +235,7 @@ fn the_earliest_deadline_goes_first() {
 #[test]
 fn tenants_share_a_source_within_a_packet() {
     let network = topology::single_switch(3, gbps(10), HOP_DELAY, STORE);
-    let config = Config { policy: Policy::TenantFair, free_tokens: 0, data_priorities: false, ..Config::default() };
+    let config = Config { policy: Policy::TenantFair, free_tokens: 0, data_priorities: false, ..by_request() };
     let mut flows: Vec<Flow> = (0..10).map(|id| flow(id, 0, 1, 29_200, Time::ZERO)).collect();
     flows.push(Flow { tenant: 1, ..flow(10, 0, 2, 292_000, Time::ZERO) });
     let (_, log) = watch::<PHost, Log<_>>(&config, setup(network), flows, Log::default());
@@ -252,7 +256,7 @@ fn a_loaded_fabric_loses_little_and_no_flow_is_faster_than_alone() {
         let network = topology::leaf_spine(4, 8, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
         let flows = poisson(&network, 0.5, 3000, seed);
         let (report, log) = watch::<PHost, Log<_>>(
-            &Config::default(),
+            &by_request(),
             SimSetup { memory: Memory::PerPort(BUFFER), ..setup(network) },
             flows,
             Log::default(),

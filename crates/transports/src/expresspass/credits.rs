@@ -139,7 +139,8 @@ impl<S: Scheme> Credits<S> {
         self.departures.peek().map(|(at, _)| at)
     }
 
-    /// A flow whose next credit is due. The caller sends it, or stops the flow's credits. A flow whose sender is gone gets no more.
+    /// A flow whose next credit is due, at the rate of a control that knows all that came before. The caller sends it, or stops the flow's
+    /// credits. A flow whose sender is gone gets no more.
     pub fn due(&mut self, now: Time, rules: &Rules<S>) -> Option<u32> {
         while let Some((at, slot)) = self.departures.peek()
             && at <= now
@@ -150,6 +151,7 @@ impl<S: Scheme> Credits<S> {
                 continue;
             }
             state.count_silence(now, rules);
+            state.adapt(now, rules);
             if state.suffices(rules) {
                 // A credit under way may be lost without a sign, so one more leaves after a round trip.
                 let again = state.sent + state.rtt;
@@ -201,8 +203,7 @@ impl<F> Crediting<F> {
         self.heard = now;
     }
 
-    /// Counts the credit that a data packet answers, and those before it that were not answered as lost. Changes the rate if a round trip
-    /// has passed since the last change.
+    /// Counts the credit that a data packet answers, and those before it that were not answered as lost.
     pub fn count_answer<S: Scheme>(&mut self, now: Time, echo: Echo, rules: &Rules<S>) {
         let gap = echo.credit.wrapping_sub(self.unknown);
         // A credit of an earlier request, one that was counted as lost before, or one that was never sent.
@@ -216,9 +217,6 @@ impl<F> Crediting<F> {
         self.unknown = echo.credit.wrapping_add(1);
         self.known += gap + 1;
         self.lost += gap;
-        if now - self.updated >= self.rtt {
-            self.update(now, rules);
-        }
     }
 
     /// Where packets of one flow may overtake each other, a credit that was counted as lost may have been overtaken only.
@@ -238,6 +236,13 @@ impl<F> Crediting<F> {
             self.known += waiting;
             self.lost += waiting;
             self.unknown = self.next;
+        }
+    }
+
+    /// Changes the rate if a round trip has passed since the last change and the fate of a credit is known. As in the authors' simulator, this is
+    /// done when a credit is sent, not when data arrives.
+    fn adapt<S: Scheme>(&mut self, now: Time, rules: &Rules<S>) {
+        if self.known > 0 && now.saturating_since(self.updated) >= self.rtt {
             self.update(now, rules);
         }
     }

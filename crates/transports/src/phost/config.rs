@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checked, Conditions, span_of};
 
-/// Which flows may start without a token from their receiver (§3.2 says "8 per flow"; the authors' simulator gives them to
-/// short flows only).
+/// Which flows may start without a token from their receiver. The paper gives 8 to each flow (§3.2, §4.1), its authors' simulator to short flows
+/// only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreeTokenRule {
-    /// Flows of at most `free_tokens` packets get a token for each packet, longer flows get none.
+    /// Flows of at most `free_tokens` packets get a token for each packet, longer flows get none (the authors' simulator).
     ShortFlows,
-    /// Every flow gets tokens for its first `free_tokens` packets.
+    /// Every flow gets tokens for its first `free_tokens` packets (§4.1).
     EveryFlow,
 }
 
@@ -22,7 +22,7 @@ pub enum FreeTokenRule {
 #[serde(rename_all = "snake_case")]
 pub enum FreeTokenAccount {
     /// A new flow sets the number of token slots to skip to its own number of free tokens, as in the authors' simulator. Concurrent
-    /// short flows are under-counted, and a flow without free tokens ends the wait.
+    /// flows are under-counted, and a flow without free tokens ends the wait.
     Set,
     /// As `set`, but a flow without free tokens does not change the number.
     SetByShort,
@@ -51,7 +51,7 @@ pub struct Config {
     /// Free tokens per flow, in packets (§4.1: 8, the bandwidth-delay product).
     #[schemars(range(min = 0, max = 4096))]
     pub free_tokens: u32,
-    /// Which flows get free tokens.
+    /// Which flows get free tokens (§4.1: every flow).
     pub free_token_rule: FreeTokenRule,
     /// How receivers leave room for packets that are sent on free tokens.
     pub free_token_account: FreeTokenAccount,
@@ -99,7 +99,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             free_tokens: 8,
-            free_token_rule: FreeTokenRule::ShortFlows,
+            free_token_rule: FreeTokenRule::EveryFlow,
             free_token_account: FreeTokenAccount::Set,
             slot_with_token: false,
             token_life_slots: 1.5,

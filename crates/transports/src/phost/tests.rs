@@ -18,6 +18,11 @@ fn pair(config: &Config) -> Pair<PHost> {
     Pair::new(config, PairSetup { hosts: 4, ..PairSetup::default() })
 }
 
+/// Flows of more than eight packets wait for their first token, so that every slot follows from their requests.
+fn by_request() -> Config {
+    Config { free_token_rule: FreeTokenRule::ShortFlows, ..Config::default() }
+}
+
 fn flow(id: u32, src: u32, dst: u32, packets: u64) -> Flow {
     trial::flow(id, src, dst, 1460 * packets, Time::ZERO, None)
 }
@@ -33,11 +38,13 @@ fn is_rts(sent: &SentPacket<Header>) -> bool {
 }
 
 /// Up to eight packets: the request leaves, followed directly by all data. More: the request reaches the receiver and the first token
-/// comes back before data leaves at line rate.
+/// comes back before data leaves at line rate. It makes no difference if the first eight packets leave earlier: the receiver holds the ninth
+/// token for eight slots.
 #[test]
 fn unloaded_times_are_the_closed_form() {
-    for size in [0, 1, 1459, 1460, 1461, 8 * 1460, 8 * 1460 + 1, 100_000, 1_000_000, 100_000_000] {
-        let mut pair = Pair::<PHost>::new(&Config::default(), PairSetup { log: false, ..PairSetup::default() });
+    let sizes = [0, 1, 1459, 1460, 1461, 8 * 1460, 8 * 1460 + 1, 100_000, 1_000_000, 100_000_000];
+    for (config, size) in [by_request(), Config::default()].iter().flat_map(|config| sizes.map(|size| (config, size))) {
+        let mut pair = Pair::<PHost>::new(config, PairSetup { log: false, ..PairSetup::default() });
         let id = pair.open(0, 1, size);
         pair.run_to_end(SECOND);
         let path = pair.network().path(NodeId(0), NodeId(1));
@@ -66,11 +73,26 @@ fn control_packets_are_as_few_as_the_paper_says() {
     }
 }
 
+/// A flow of 100 packets that starts while its receiver serves a shorter one. With free tokens, its first eight packets arrive in the
+/// meantime; without, it gets none before the shorter flow has had its tokens.
+#[test]
+fn free_tokens_need_no_turn_at_the_receiver() {
+    for (config, arrived) in [(Config::default(), 8), (by_request(), 0)] {
+        let mut pair = pair(&config);
+        pair.open_flow(flow(0, 0, 2, 60));
+        let start = Time::ZERO + Duration::from_us(15);
+        pair.open_flow(Flow { start, ..flow(1, 1, 2, 100) });
+        pair.run(start + SLOT * 30);
+        let is_arrival = |event: &Event| matches!(event, Event::Delivered { flow: FlowId(1), .. });
+        assert_eq!(pair.events().iter().filter(|(_, _, event)| is_arrival(event)).count(), arrived);
+    }
+}
+
 /// Short flows' data is class 1, long flows' class 2; without data priorities all is class 1.
 #[test]
 fn data_classes_follow_the_flow_s_length() {
     for (data_priorities, packets, class) in [(true, 8, 1), (true, 9, 2), (false, 9, 1)] {
-        let mut pair = pair(&Config { data_priorities, ..Config::default() });
+        let mut pair = pair(&Config { data_priorities, ..by_request() });
         pair.open_flow(flow(0, 0, 1, packets));
         pair.run_to_end(SECOND);
         assert!(pair.sent().iter().filter(|sent| is_data(sent)).all(|sent| sent.packet.class == class));
@@ -81,7 +103,7 @@ fn data_classes_follow_the_flow_s_length() {
 /// has carried both.
 #[test]
 fn the_receiver_serves_the_shortest_first() {
-    let mut pair = pair(&Config::default());
+    let mut pair = pair(&by_request());
     pair.open_flow(flow(0, 0, 2, 100));
     pair.open_flow(flow(1, 1, 2, 40));
     pair.run_to_end(SECOND);
@@ -100,7 +122,7 @@ fn the_receiver_serves_the_shortest_first() {
 /// shorter flow; the longer flow's tokens expire, its receiver stops after a threshold of them, and comes back later.
 #[test]
 fn a_sender_that_does_not_answer_is_downgraded_and_retried() {
-    let mut pair = pair(&Config::default());
+    let mut pair = pair(&by_request());
     pair.open_flow(flow(0, 0, 1, 200));
     pair.open_flow(flow(1, 0, 2, 100));
     let threshold_time = Time::ZERO + (CONTROL + DELAY) * 2 + SLOT * 60;
@@ -127,7 +149,7 @@ fn a_sender_that_does_not_answer_is_downgraded_and_retried() {
 fn a_slot_that_leaves_tokens_no_room_wastes_some() {
     const PACKETS: u64 = 2000;
     for (slot_with_token, wasted) in [(false, 2 * PACKETS as usize * 40 / 1500), (true, 0)] {
-        let mut pair = pair(&Config { slot_with_token, ..Config::default() });
+        let mut pair = pair(&Config { slot_with_token, ..by_request() });
         pair.open_flow(flow(0, 0, 1, PACKETS));
         pair.open_flow(flow(1, 1, 0, PACKETS));
         pair.run_to_end(SECOND);
@@ -140,7 +162,7 @@ fn a_slot_that_leaves_tokens_no_room_wastes_some() {
 /// A token is valid for 1.5 slots: of several that arrive while the NIC is busy, the one for the third slot has expired.
 #[test]
 fn tokens_expire() {
-    let mut pair = pair(&Config { token_life_slots: 0.5, ..Config::default() });
+    let mut pair = pair(&Config { token_life_slots: 0.5, ..by_request() });
     pair.open_flow(flow(0, 0, 1, 60));
     pair.open_flow(flow(1, 0, 2, 60));
     pair.run_to_end(SECOND);
@@ -152,7 +174,7 @@ fn tokens_expire() {
 /// The tenth data packet is lost. When every packet has had a token and 9 slots have passed, it gets another.
 #[test]
 fn a_lost_packet_is_reissued_after_the_last_token() {
-    let mut pair = pair(&Config::default());
+    let mut pair = pair(&by_request());
     let mut seen = 0;
     pair.on_packet(move |sent| {
         seen += u32::from(is_data(sent));
@@ -170,7 +192,7 @@ fn a_lost_packet_is_reissued_after_the_last_token() {
 #[test]
 fn lost_requests_and_acknowledgements_are_repeated() {
     for kind in [is_rts as fn(&SentPacket<Header>) -> bool, |sent| sent.packet.header == Header::Ack] {
-        let mut pair = pair(&Config::default());
+        let mut pair = pair(&by_request());
         let mut seen = 0;
         pair.on_packet(move |sent| {
             seen += u32::from(kind(sent));
@@ -187,7 +209,7 @@ fn lost_requests_and_acknowledgements_are_repeated() {
 /// The earlier deadline wins over the shorter flow at both ends (§3.3).
 #[test]
 fn the_earlier_deadline_wins_over_the_shorter_flow() {
-    let mut pair = pair(&Config { policy: Policy::Edf, ..Config::default() });
+    let mut pair = pair(&Config { policy: Policy::Edf, ..by_request() });
     let urgent = Flow { deadline: Some(Time::ZERO + Duration::from_us(400)), ..flow(0, 0, 2, 100) };
     pair.open_flow(urgent);
     pair.open_flow(flow(1, 1, 2, 40));
@@ -204,7 +226,7 @@ fn the_earlier_deadline_wins_over_the_shorter_flow() {
 /// longer one goes first and takes what it takes alone, but for one token.
 #[test]
 fn the_smaller_coflow_wins_over_the_shorter_flow() {
-    let mut pair = pair(&Config { policy: Policy::SmallestCoflow, free_tokens: 0, ..Config::default() });
+    let mut pair = pair(&Config { policy: Policy::SmallestCoflow, free_tokens: 0, ..by_request() });
     let of = |number, packets: u64| Some(Coflow { number, size: Bytes::new(1460 * packets), start: Time::ZERO });
     pair.open_flow(Flow { coflow: of(7, 100), ..flow(0, 0, 2, 100) });
     pair.open_flow(Flow { coflow: of(3, 400), ..flow(1, 1, 2, 40) });
@@ -218,7 +240,7 @@ fn the_smaller_coflow_wins_over_the_shorter_flow() {
 /// Two tenants, one with many short flows: while both have flows, their packets alternate.
 #[test]
 fn tenants_share_the_receiver_evenly() {
-    let mut pair = pair(&Config { policy: Policy::TenantFair, free_tokens: 0, data_priorities: false, ..Config::default() });
+    let mut pair = pair(&Config { policy: Policy::TenantFair, free_tokens: 0, data_priorities: false, ..by_request() });
     for id in 0..10 {
         pair.open_flow(Flow { tenant: 0, ..flow(id, 0, 2, 20) });
     }
@@ -238,7 +260,7 @@ fn tenants_share_the_receiver_evenly() {
 #[test]
 fn as_many_tokens_stay_unanswered_as_the_threshold_says() {
     for threshold in [1, 8, 9] {
-        let config = Config { downgrade_threshold: threshold, downgrade_retry_tokens: threshold, ..Config::default() };
+        let config = Config { downgrade_threshold: threshold, downgrade_retry_tokens: threshold, ..by_request() };
         let mut pair = pair(&config);
         pair.on_packet(|sent| if is_data(sent) { Fate::Drop } else { Fate::Pass });
         pair.open_flow(flow(0, 0, 1, 100));
@@ -257,7 +279,7 @@ fn the_request_of_a_long_flow_ends_the_wait_for_free_tokens_if_asked_to() {
     let requested = Time::ZERO + CONTROL + SLOT + CONTROL + DELAY;
     let held = Time::ZERO + CONTROL + DELAY + SLOT * 8;
     for (account, expected) in [(Set, requested), (SetByShort, held), (Add, held)] {
-        let mut pair = pair(&Config { free_token_account: account, ..Config::default() });
+        let mut pair = pair(&Config { free_token_account: account, ..by_request() });
         pair.open_flow(flow(0, 0, 2, 8));
         pair.open_flow(Flow { start: Time::ZERO + Duration::from_ns(100), ..flow(1, 1, 2, 100) });
         pair.run_to_end(SECOND);
