@@ -1,7 +1,8 @@
 """Flowloom: data-center transports, written once, compared on the same fabric, workloads and metrics.
 
 ``run`` simulates one scenario. ``compare`` runs several transports on it, and ``sweep`` varies its keys. ``load`` reads a
-results directory. ``thresholds`` computes demotion thresholds for PIAS, and ``search_thresholds`` finds them by simulation.
+results directory. ``thresholds`` computes demotion thresholds for PIAS, ``check_thresholds`` simulates them, and
+``search_thresholds`` finds them by simulation.
 Everything is imported on first use, so that ``import flowloom`` is fast.
 """
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from flowloom._native import RunError, ScenarioError
     from flowloom.api import compare, load, run
     from flowloom.demotion.analytic import thresholds
+    from flowloom.demotion.check import check_thresholds
     from flowloom.demotion.simulated import search_thresholds
     from flowloom.results import Results
     from flowloom.scenario import Scenario
@@ -25,6 +27,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sweep",
+    "check_thresholds",
     "compare",
     "load",
     "run",
@@ -39,6 +42,7 @@ _MODULES = {
     "Scenario": "flowloom.scenario",
     "ScenarioError": "flowloom._native",
     "Sweep": "flowloom.sweeps",
+    "check_thresholds": "flowloom.demotion.check",
     "compare": "flowloom.api",
     "load": "flowloom.api",
     "run": "flowloom.api",

@@ -320,7 +320,8 @@ def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any])
     flag = "unused classes"
     used = [number for number, packets in enumerate(summary["sent_by_class"]) if packets]
     wanted = {key: value for key in ("classes", "queues", "priorities") if isinstance(value := settings.get(key), int)}
-    if thresholds := settings.get("thresholds"):
+    # How many thresholds fit a workload, a scenario does not say.
+    if isinstance(thresholds := settings.get("thresholds"), list) and thresholds:
         wanted["classes"] = len(thresholds) + 1
     for key, count in wanted.items():
         if used and len(used) < count:
@@ -368,7 +369,9 @@ def _over_newreno(spec: Mapping[str, Any]) -> bool:
 def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:
     """Return the maximum length, in bytes, of the queue that a switch port compares with its marking threshold."""
     fabric, name = spec["fabric"], spec["transport"]["name"]
-    classes = len(spec["transport"][name].get("thresholds", [])) + 1
+    thresholds = spec["transport"][name].get("thresholds", [])
+    # Fitted thresholds make up to 8 classes.
+    classes = 8 if isinstance(thresholds, str) else len(thresholds) + 1
     queues = 1 if port["ecn"] == "queue" else classes
     memory = metrics.bytes_of(fabric["buffer"])
     if "pfc" in fabric:

@@ -354,7 +354,7 @@ name = "queues"
 key = "queues"
 values = [1, 2]
 [[set]]
-keys = { sizes = "web_search", load = 0.8 }
+keys = { sizes = "web_search", load = 0.8, reading = "exact" }
 [scale.quick]
 [[panel]]
 kind = "bars"

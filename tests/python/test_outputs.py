@@ -393,7 +393,7 @@ def test_a_figure_does_not_replace_another_scale_or_another_figure(papers, tmp_p
 
 
 def test_thresholds_do_not_replace_those_for_another_question(tmp_path):
-    words = ["thresholds", "--sizes", "web_search", "--queues", 2, "--out", tmp_path / "t"]
+    words = ["thresholds", "--sizes", "web_search", "--queues", 2, "--no-check", "--out", tmp_path / "t"]
     call(*words, "--load", 0.8)
     assert "thresholds for other arguments" in call(*words, "--load", 0.7, code=2).stderr
     call(*words, "--load", 0.7, "--force")

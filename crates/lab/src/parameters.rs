@@ -25,7 +25,7 @@ trait AnyConfig: Any + Debug + Send + Sync {
     fn check(&self) -> Result<(), String>;
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String>;
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration;
-    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String>;
+    fn misfits(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Vec<String>;
     fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule>;
     fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Parameters>;
     fn to_table(&self) -> toml::Table;
@@ -42,8 +42,9 @@ impl<C: Config> AnyConfig for C {
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         Checked::longest_pause(self, conditions)
     }
-    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
-        Checked::misfits(self, conditions)
+    fn misfits(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Vec<String> {
+        let misfits = Checked::misfits(self, conditions);
+        misfits.into_iter().chain(self.misfits_of_sizes(conditions, sizes)).collect()
     }
     fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
         Checked::credit_schedule(self, wire)
@@ -126,9 +127,10 @@ impl Parameters {
         Ok(self.0.longest_pause(conditions))
     }
 
-    /// What does not suit a network like this, although a run is possible: sentences that start with the key's name.
-    pub fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
-        self.0.misfits(conditions)
+    /// What does not suit a network like this, or flows of these sizes, although a run is possible: sentences that start with the key's
+    /// name.
+    pub fn misfits(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Vec<String> {
+        self.0.misfits(conditions, sizes)
     }
 }
 

@@ -100,9 +100,10 @@ impl Plan {
         used
     }
 
-    /// The transport's parameters that do not suit the network: sentences that start with the whole key.
+    /// The transport's parameters that do not suit the network or the flows: sentences that start with the whole key.
     pub fn misfits(&self) -> Vec<String> {
-        let misfits = self.parameters.misfits(&limits::conditions(self));
+        let sizes = || workload::shares_of_flows(&self.flows);
+        let misfits = self.parameters.misfits(&limits::conditions(self), &sizes);
         misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", self.transport.name)).collect()
     }
 

@@ -7,6 +7,7 @@ use flowloom_core::{Bytes, Duration, Link, LinkId, Memory, Network, NodeId, Rate
 use flowloom_fabric::Fault;
 use flowloom_lab::spec::{Scenario, WirePreset};
 use flowloom_lab::{Plan, simulate};
+use flowloom_transports::pias;
 
 fn load(folder: &Path, text: &str) -> Plan {
     let path = folder.join("scenario.toml").display().to_string();
@@ -235,6 +236,28 @@ fn timeouts_and_windows_are_compared_with_the_round_trip() {
         assert!(found.starts_with(&format!("transport.phost.{start} are less than half of a round trip, which takes 35 here")));
     }
     assert_eq!(found.len(), 2);
+}
+
+/// Nine of ten flows have three packets and one has 700. PIAS divides them after the third packet (4380 B; 4635 B is the edge of a bin), and
+/// thresholds for Web Search divide nothing.
+#[test]
+fn demotion_thresholds_follow_from_the_workload() {
+    let plan = |given: &str| {
+        let topology = "kind = \"single_switch\", hosts = 4, host_rate = \"10Gb/s\", delay = \"1us\"";
+        let workload =
+            "kind = \"poisson\"\nload = 0.5\nflows = 200\nsizes = { bimodal = [\"4380B\", \"1022000B\"], first_share = 0.9 }";
+        load(Path::new(""), &(scenario(topology, "", workload, "pias") + given))
+    };
+    let thresholds = |plan: &Plan| plan.parameters.get::<pias::Config>().expect("they are PIAS's").thresholds.list().to_vec();
+    let fitted = plan("");
+    assert_eq!(thresholds(&fitted), [Bytes::new(4635)]);
+    assert_eq!(fitted.misfits(), [""; 0]);
+    let given = plan("pias = { thresholds = [\"1.32714MB\", \"3.62664MB\"] }");
+    assert_eq!(thresholds(&given), [1_327_140, 3_626_640].map(Bytes::new));
+    assert_eq!(thresholds(&plan("pias = { thresholds = \"fitted\" }")), thresholds(&fitted));
+    assert_eq!(thresholds(&plan("pias = { thresholds = [] }")), []);
+    let [found] = &given.misfits()[..] else { panic!("{:?}", given.misfits()) };
+    assert!(found.starts_with("transport.pias.thresholds: they do not fit the sizes"), "{found}");
 }
 
 /// The parameters that the papers give for their own networks suit these.

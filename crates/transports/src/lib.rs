@@ -126,6 +126,12 @@ pub trait Checked {
         let _ = conditions;
         Vec::new()
     }
+    /// The same for values that do not suit the sizes of the workload's flows. `sizes` takes time, so only configurations that need the
+    /// sizes call it. It returns nothing if the workload has no flows.
+    fn misfits_of_sizes(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Vec<String> {
+        let _ = (conditions, sizes);
+        Vec::new()
+    }
     /// How ports limit the credits that schedule all data of this transport, if it has such credits. The lab then shows how long queues of data can
     /// become ([`disciplines::data_queue_bounds`]), and checks it after each run. Signals, which nobody schedules, are packets of class 0
     /// without payload.

@@ -9,7 +9,7 @@ import typer
 
 from flowloom import metrics
 from flowloom.cli.common import print_table
-from flowloom.demotion.analytic import Rival, Solution
+from flowloom.demotion.analytic import Check, Rival, Solution
 from flowloom.demotion.model import READINGS
 from flowloom.demotion.published import Published
 from flowloom.demotion.simulated import Found
@@ -44,12 +44,14 @@ def _print_queues(sizes: Sizes, thresholds: tuple[int, ...]) -> None:
 
 def _print_analytic(solution: Solution) -> None:
     reading = READINGS[solution.reading]
-    typer.echo(f"Mean delay in {reading.unit}, reading {solution.reading}: {reading.about}.")
+    typer.echo(f"{reading.quantity}, reading {solution.reading}: {reading.about}.")
     if len(solution.loads) == 1:
         _print_one_load(solution)
     else:
         _print_ratios(solution)
     typer.echo(f"found in {solution.seconds:.2f} s\n")
+    if solution.check:
+        _print_check(solution.check)
 
 
 def _print_one_load(solution: Solution) -> None:
@@ -86,6 +88,25 @@ def _print_simulated(found: Found) -> None:
     title = f"Means of {seeds} seeds that the search did not use; differences are paired by seed, with 95 % intervals"
     print_table(head, rows, right=range(1, len(head)), title=title)
     typer.echo(f"{_verdict(found.compared[0].difference)}\n{found.runs} runs, {found.rounds} rounds, {found.seconds:.0f} s\n")
+
+
+def _print_check(check: Check) -> None:
+    """Print the simulation of the model's set and its rivals, and which one is recommended."""
+    title = f"Simulated at load {check.load:g} on {check.fabric}: {check.flows:,} flows, {check.sets[0].value.n} seeds"
+    rows = []
+    for each in check.sets:
+        numbers = [str(len(each.thresholds) + 1), significant(each.value.mean, 4), _difference(each.difference)]
+        rows.append(["these thresholds" if each.name == "found" else each.name, *numbers])
+    head = ["set", "queues", metrics.label(check.metric), "to the equal split's"]
+    print_table(head, rows, right=(1, 2, 3), title=title)
+    typer.echo(f"Differences are paired by seed, with 95 % intervals. Recommended: {_recommended(check)}.\n")
+
+
+def _recommended(check: Check) -> str:
+    found, best = check.sets[0], check.best
+    if best is found:
+        return "these thresholds"
+    return f"the {best.name}, whose mean is less by {significant(found.value.mean - best.value.mean, 2)}"
 
 
 def _difference(difference: Estimate) -> str:

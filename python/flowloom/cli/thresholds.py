@@ -44,9 +44,10 @@ _Queues = Annotated[int, typer.Option(metavar="N", help="Maximum number of prior
 _Reading = Annotated[
     str,
     typer.Option(
-        metavar="exact|bound|per_packet",
-        help="The reading of the paper's objective: the exact number of packets in each queue, the paper's upper bound on it, "
-        "or a delay for each packet instead of each flow.",
+        metavar="bursts|exact|bound|per_packet",
+        help="What is minimised: the mean slowdown if a flow's packets arrive together, or a reading of the paper's objective: "
+        "the exact number of packets in each queue, the paper's upper bound on it, or a delay for each packet instead of each "
+        "flow.",
     ),
 ]
 _Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Write a picture, a TOML snippet and JSON here.")]
@@ -62,9 +63,20 @@ _Objective = Annotated[
 ]
 _Scenario = Annotated[
     str | None,
-    typer.Option(metavar="FILE.toml", help=f"With simulated: the scenario; by default papers/{_PIAS}. Its transport is pias."),
+    typer.Option(
+        metavar="FILE.toml",
+        help=f"The scenario to simulate on, under pias; by default a small fabric, and with simulated papers/{_PIAS}.",
+    ),
 ]
-_Metric = Annotated[str, typer.Option(metavar="METRIC", help="With simulated: the metric to minimise; see `flowloom explain`.")]
+_Metric = Annotated[
+    str, typer.Option(metavar="METRIC", help="The metric of simulations that decides, less is better; see `flowloom explain`.")
+]
+_Check = Annotated[
+    bool,
+    typer.Option(
+        "--check/--no-check", help="Simulate the thresholds, the equal split and the published set, and recommend the best."
+    ),
+]
 _Budget = Annotated[int, typer.Option(metavar="RUNS", help="With simulated: the maximum number of runs.", min=1)]
 _Runs = Annotated[
     Path, typer.Option(metavar="DIR", help="With simulated: a directory for finished runs, which are used again.")
@@ -88,12 +100,13 @@ def thresholds(
     robust: _Robust = None,
     over: _Over = "worst",
     queues: _Queues = 8,
-    reading: _Reading = "exact",
+    reading: _Reading = "bursts",
     published: _Published = False,
     objective: _Objective = "analytic",
     scenario: _Scenario = None,
     set_: Set = None,
-    metric: _Metric = "fct_us.mean",
+    check: _Check = True,
+    metric: _Metric = "slowdown.mean",
     budget: _Budget = 120,
     runs: _Runs = Path("results/runs"),
     jobs: Jobs = None,
@@ -118,7 +131,7 @@ def thresholds(
     if objective not in ("analytic", "simulated"):
         raise ScenarioError(f'unknown objective "{objective}": {suggestion(objective, ("analytic", "simulated"))}')
     loads = _loads(load, robust)
-    asked = (sizes, flows, histogram, dialect, loads, over, queues, reading, objective, scenario, set_, metric, budget)
+    asked = (sizes, flows, histogram, dialect, loads, over, queues, reading, objective, scenario, set_, check, metric, budget)
     # From the search to the last line of the output, an interrupt loses no finished run.
     with common.resumable(runs) if objective == "simulated" else contextlib.nullcontext():
         with outputs.claim(out, outputs.THRESHOLDS, _key(asked), force=force) if out else contextlib.nullcontext() as output:
@@ -132,9 +145,11 @@ def thresholds(
                 base = _scenario(scenario, set_, sizes, dialect)
                 found = _simulated(base, queues, metric, loads, over, reading, budget, runs, jobs)
             else:
-                if scenario or set_:
-                    raise ScenarioError("--scenario and --set are for --objective simulated; leave them out")
                 found = _analytic([(sizes, dialect), (flows, "flows"), (histogram, "histogram")], loads, queues, over, reading)
+                if check:
+                    found = _checked(found, scenario, set_, metric, jobs)
+                elif scenario or set_:
+                    raise ScenarioError("--scenario and --set are for simulations; leave out --no-check, or them")
             pictures = _save(found, output) if output else []
         if json:
             common.print_json(found.as_json())
@@ -143,6 +158,21 @@ def thresholds(
         typer.echo(found.snippet)
         for picture in pictures[:1]:
             typer.echo(f"picture: {picture}")
+
+
+def _checked(solution: Solution, scenario: str | None, pairs: list[str] | None, metric: str, jobs: int | None) -> Solution:
+    """Simulate a solution and its rivals."""
+    import dataclasses
+
+    from flowloom import progress
+    from flowloom.demotion import check
+    from flowloom.scenario import Scenario
+
+    base = Scenario.of(Path(scenario) if scenario else check.FABRIC)
+    base = dataclasses.replace(base, overrides=common.overrides(pairs, None))
+    with progress.reporter() as reporter:
+        made = check.check_thresholds(solution, base, metric=metric, workers=jobs, reporter=reporter)
+    return dataclasses.replace(solution, check=made)
 
 
 def _loads(load: float | None, robust: str | None) -> list[float] | None:

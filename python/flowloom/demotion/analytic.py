@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from flowloom import metrics
 from flowloom._native import ScenarioError
 from flowloom.demotion import model, published
 from flowloom.demotion.sizes import PACKET_BYTES, Floats, Sizes
 from flowloom.demotion.snippet import snippet
 from flowloom.demotion.solver import minimise
 from flowloom.metrics import significant
+from flowloom.stats import Estimate
 from flowloom.words import suggestion
 
 
@@ -35,7 +37,7 @@ class AtLoad:
 
     load: float
     objective: float
-    """Their objective at this load, in packet times."""
+    """Their objective at this load, in packet times, or of `bursts` the mean slowdown."""
     best: Rival
     """The best thresholds for this load alone."""
     searched: float
@@ -47,6 +49,50 @@ class AtLoad:
     def ratio(self) -> float:
         """The objective divided by that of the best thresholds for this load."""
         return self.objective / self.best.objective
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """A set of thresholds in a check."""
+
+    name: str
+    thresholds: tuple[int, ...]
+    """Bytes, ascending."""
+    value: Estimate
+    """The metric's mean over the seeds."""
+    difference: Estimate
+    """The difference to the equal split's, paired by seed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """The simulation of the set that a model recommends, of the equal split and of the published set."""
+
+    fabric: str
+    """The scenario's file, or a description of the default fabric."""
+    load: float
+    metric: str
+    flows: int
+    """Flows of each run."""
+    sets: list[Checked]
+    """Beginning with the set that the model recommends."""
+
+    @property
+    def best(self) -> Checked:
+        """The set with the least mean; of equal ones, the first."""
+        return min(self.sets, key=lambda each: each.value.mean)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        sets = [dataclasses.asdict(s) | {"value": s.value._asdict(), "difference": s.difference._asdict()} for s in self.sets]
+        return {
+            "fabric": self.fabric,
+            "load": self.load,
+            "metric": self.metric,
+            "flows": self.flows,
+            "sets": sets,
+            "recommended": self.best.name,
+        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +109,13 @@ class Solution:
     loads: list[AtLoad]
     seconds: float
     """The duration of the search."""
+    check: Check | None = None
+    """The simulation of the thresholds and of their rivals, which may recommend one of these instead."""
+
+    @property
+    def recommended(self) -> tuple[int, ...]:
+        """The thresholds that did best in the check; without one, those of the model."""
+        return self.check.best.thresholds if self.check else self.thresholds
 
     @property
     def objective(self) -> float:
@@ -87,21 +140,28 @@ class Solution:
     @property
     def snippet(self) -> str:
         """The table of a scenario that sets these thresholds."""
-        return snippet(self.thresholds, self.about)
+        if self.check is None:
+            return snippet(self.thresholds, self.about)
+        best = self.check.best
+        name = "" if best.name == "found" else f"{best.name} for "
+        value = f"{metrics.label(self.check.metric)} {significant(best.value.mean, 4)} in simulation"
+        return snippet(best.thresholds, f"{name}{self.about}; {value}")
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything as plain values: thresholds in bytes and in packets of 1460 B, objectives in packet times."""
+        """Return everything as plain values: the recommended thresholds in bytes and packets of 1460 B, and so on."""
         return {
             "sizes": self.sizes.name,
             "mean_bytes": self.sizes.mean,
             "queues": self.queues,
-            "queues_used": len(self.thresholds) + 1,
+            "queues_used": len(self.recommended) + 1,
             "reading": self.reading,
-            "thresholds_bytes": list(self.thresholds),
-            "thresholds_packets": [t / PACKET_BYTES for t in self.thresholds],
+            "thresholds_bytes": list(self.recommended),
+            "thresholds_packets": [t / PACKET_BYTES for t in self.recommended],
+            "found_bytes": list(self.thresholds),
             "objective": self.objective,
             "over": self.over if len(self.loads) > 1 else None,
             "loads": [dataclasses.asdict(at) | {"ratio": at.ratio} for at in self.loads],
+            "check": self.check.as_json() if self.check else None,
             "seconds": round(self.seconds, 3),
             "snippet": self.snippet,
         }
@@ -112,22 +172,24 @@ def thresholds(
     load: float | Sequence[float],
     queues: int = model.QUEUES_MAX,
     *,
-    reading: str = "exact",
+    reading: str = "bursts",
     over: str = "worst",
     dialect: str | None = None,
 ) -> Solution:
-    """Find demotion thresholds that minimise the mean flow completion time of section III-C of the PIAS paper.
+    """Find demotion thresholds that minimise the delay of flows in a queueing model of one link.
 
     Args:
         sizes: The flow sizes: a table's name (`web_search`), a file, or a `Sizes`.
         load: Offered load of the bottleneck, above 0 and below 1; or several loads, for one set for all of them.
         queues: The maximum number of priority queues, 1 to 8.
-        reading: The reading of the objective: `exact`, `bound` or `per_packet` (`flowloom.demotion.model.READINGS`).
+        reading: The objective: `bursts`, or a reading of the paper's, `exact`, `bound` or `per_packet` (section III-C;
+            `flowloom.demotion.model.READINGS`).
         over: With several loads, minimise the `worst` or the `mean` ratio of the objective to the optimum of that load.
         dialect: The format of a file, as for `flowloom import`: `flows` for a log of flows, `histogram`, and so on.
 
     Returns:
-        The thresholds in bytes, the objective in packet times, and a comparison with other sets.
+        The thresholds in bytes, the objective (of `bursts` the mean slowdown, of the others in packet times), and a comparison
+        with other sets. `flowloom.check_thresholds` simulates them.
 
     Raises:
         ScenarioError: An argument is out of range, the sizes cannot be read, or they have too few different values for so

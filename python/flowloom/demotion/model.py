@@ -1,9 +1,10 @@
-"""The queueing model: the mean flow completion time of M/M/1 queues in series (PIAS, section III-C).
+"""The queueing models. The paper's is the mean flow completion time of M/M/1 queues in series (PIAS, section III-C).
 
 The link serves one packet per packet time (mu = 1), and packets arrive at the rate `load`. The paper's mu_i is the product of
 the shares of time in which the higher queues are idle. It simplifies to 1 minus the arrivals in the higher queues, so T_i is
 1 / (1 - arrivals in queues 1 to i). The paper leaves open how much arrives in a queue, and which delays add up to a flow's.
-The readings below are feasible answers.
+Three of the readings below are feasible answers. The fourth is another model (`bursts`): packets of real flows do not arrive
+one by one, and so they wait for longer than the paper's model says.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from flowloom.demotion.bursts import Bursts
 from flowloom.demotion.sizes import PACKET_BYTES, Floats, Sizes
 
 Cost: TypeAlias = Callable[[Floats], Floats]
@@ -28,25 +30,31 @@ class Reading:
     """One way to read the objective."""
 
     about: str
-    unit: str
+    quantity: str
+    """What is minimised, with its unit."""
     bounded: bool
     """Whether the arrivals in a queue have the paper's upper bound instead of their exact value."""
     per_packet: bool
     """Whether a queue's delay counts for each packet in it, instead of for each flow that reaches it."""
 
 
+_DELAY = "Mean delay in packet times"
 READINGS = {
+    "bursts": Reading(
+        "not the paper's model; the packets of a flow arrive together and wait for those of other flows",
+        "Mean slowdown", False, False,
+    ),
     "exact": Reading(
-        "the exact mean number of packets that a flow has in a queue; a queue delays a flow once", "packet times", False, False
+        "the exact mean number of packets that a flow has in a queue; a queue delays a flow once", _DELAY, False, False
     ),
     "bound": Reading(
         "the paper's upper bound on the number of packets in a queue, scaled so that all queues together have the offered "
         "load; a queue delays a flow once",
-        "packet times", True, False,
+        _DELAY, True, False,
     ),
     "per_packet": Reading(
         "the exact mean number of packets that a flow has in a queue; a queue delays each of them, one after the other",
-        "packet times", False, True,
+        _DELAY, False, True,
     ),
 }  # fmt: skip
 
@@ -60,9 +68,12 @@ def cost(sizes: Sizes, load: float, reading: str) -> Cost:
         reading: One of READINGS.
 
     Returns:
-        A function from thresholds in bytes, shape (..., K - 1), to the mean delay of a flow in packet times, shape (...).
+        A function from thresholds in bytes, shape (..., K - 1), to the mean delay of a flow in packet times (of
+        `bursts`: its mean slowdown), shape (...).
         An empty queue delays no flow, so thresholds that coincide or lie above all sizes have no effect.
     """
+    if reading == "bursts":
+        return Bursts(sizes, load)
     how = READINGS[reading]
 
     def of(thresholds: Floats) -> Floats:

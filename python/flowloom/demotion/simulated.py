@@ -108,10 +108,10 @@ def search_thresholds(
     scenario: Source,
     queues: int = model.QUEUES_MAX,
     *,
-    metric: str = "fct_us.mean",
+    metric: str = "slowdown.mean",
     loads: Sequence[float] | None = None,
     over: str = "worst",
-    reading: str = "exact",
+    reading: str = "bursts",
     budget: int = 120,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -124,7 +124,7 @@ def search_thresholds(
         scenario: A path, a dict, TOML text or a Scenario. Its `workload.sizes` must be a table's name or a CDF file. The
             search sets the transport, the thresholds, the load and the seed, and leaves the other keys as they are.
         queues: The maximum number of priority queues, 2 to 8.
-        metric: The metric to minimise: an expression over a run's summary, such as `slowdown.mean`.
+        metric: The metric to minimise: an expression over a run's summary, such as `fct_us.mean`.
         loads: Values of `workload.load`; with several, one set for all of them is found. By default the scenario's own load.
         over: With several loads, minimise the `worst` or the `mean` ratio to the set that was found for each load alone.
         reading: The reading of the objective for the analytic set, which all sets are compared with.

@@ -47,7 +47,7 @@ fn pias_without_thresholds_equals_its_controller() {
         ] {
             let tcp = Config { fast_retransmit, ..small() };
             let alone = go::<T>(&tcp, routing);
-            let pias = pias::Config { thresholds: vec![], controller, tcp, ..pias::Config::default() };
+            let pias = pias::Config { thresholds: vec![].into(), controller, tcp, ..pias::Config::default() };
             assert_exercised(&alone, controller != Kind::NewReno);
             assert_equal(T::NAME, &alone, &go::<Pias>(&pias, routing));
         }
@@ -100,7 +100,7 @@ fn dctcp_with_a_constant_estimate_of_one_equals_ecn_star() {
 /// class.
 #[test]
 fn pias_with_thresholds_that_no_flow_reaches_equals_its_controller() {
-    let thresholds = [10, 20, 30, 40, 50, 60, 70].map(|mb: u64| Bytes::new(mb * 1_000_000)).to_vec();
+    let thresholds = [10, 20, 30, 40, 50, 60, 70].map(|mb: u64| Bytes::new(mb * 1_000_000)).to_vec().into();
     let pias = pias::Config { thresholds, tcp: small(), ..pias::Config::default() };
     assert_equal("far thresholds", &go::<Dctcp>(&small(), Routing::Ecmp), &go::<Pias>(&pias, Routing::Ecmp));
 }

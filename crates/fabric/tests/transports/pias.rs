@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Memory, Network, NodeId, Packet, Time, Transport, topology};
 use flowloom_fabric::{Observer, PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::las::{self, Las};
-use flowloom_transports::pias::{Config, Header, Pias};
+use flowloom_transports::pias::{Config, Header, Pias, Thresholds};
 use flowloom_transports::tcp;
 use flowloom_transports::tcp::Dctcp;
 use flowloom_transports::tcp::controllers::Kind;
@@ -41,7 +41,7 @@ fn drops(report: &Report) -> u64 {
 fn demoting(controller: Kind, thresholds: [u64; 3]) -> Config {
     let second = Duration::from_ms(1000);
     let tcp = tcp::Config { rto_min: second, rto_initial: second, ..tcp::Config::default() };
-    Config { thresholds: thresholds.map(Bytes::new).to_vec(), controller, tcp, ..Config::default() }
+    Config { thresholds: thresholds.map(Bytes::new).to_vec().into(), controller, tcp, ..Config::default() }
 }
 
 proptest! {
@@ -103,7 +103,7 @@ fn short_flows_pass_long_ones_if_thresholds_are_right() {
     let (setup, flows) = heavy_tailed();
     let short = |report: &Report| mean_fct(report, 0..11_681);
     let pias = |thresholds: &[u64]| {
-        let thresholds = thresholds.iter().map(|bytes| Bytes::new(*bytes)).collect();
+        let thresholds = Thresholds::List(thresholds.iter().map(|bytes| Bytes::new(*bytes)).collect());
         run::<Pias>(&Config { thresholds, ..Config::default() }, setup.clone(), flows.clone())
     };
     let dctcp = run::<Dctcp>(&tcp::Config::default(), setup.clone(), flows.clone());
@@ -197,7 +197,7 @@ fn pias_equals_a_queue_with_a_class_between_each_two_thresholds() {
     let second = Duration::from_ms(10_000);
     let tcp = tcp::Config { rto_min: second, rto_initial: second, ..tcp::Config::default() };
     let config = |packets: &[u64]| Config {
-        thresholds: packets.iter().map(|packets| Bytes::new(1460 * packets - 1)).collect(),
+        thresholds: Thresholds::List(packets.iter().map(|packets| Bytes::new(1460 * packets - 1)).collect()),
         controller: Kind::NewReno,
         tcp: tcp.clone(),
         ..Config::default()
@@ -228,7 +228,7 @@ fn a_starved_flow_finishes_earlier_with_aging() {
         run::<T>(config, setup(network), flows).records[0]
     }
     let tcp = tcp::Config { rto_max: Duration::from_ms(4), ..tcp::Config::default() };
-    let config = |aging| Config { thresholds: vec![Bytes::new(20_000)], aging, tcp: tcp.clone(), ..Config::default() };
+    let config = |aging| Config { thresholds: vec![Bytes::new(20_000)].into(), aging, tcp: tcp.clone(), ..Config::default() };
     let (never, ages) = (old::<Pias>(&config(0)), old::<Pias>(&config(2)));
     assert!(never.second_timeouts > 0, "it starves: {never:?}");
     assert!(ages.received < never.received, "{} and {}", ages.received, never.received);

@@ -48,7 +48,7 @@ fn tcp_config() -> tcp::Config {
 
 /// Flows are demoted early, and promoted again if they starve.
 fn pias_config(controller: Kind) -> pias::Config {
-    let thresholds = [3_000, 20_000, 100_000].map(Bytes::new).to_vec();
+    let thresholds = [3_000, 20_000, 100_000].map(Bytes::new).to_vec().into();
     pias::Config { thresholds, controller, aging: 2, tcp: tcp_config(), ..pias::Config::default() }
 }
 

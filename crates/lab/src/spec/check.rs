@@ -148,7 +148,8 @@ impl Checker {
             let fits = |branch: &&&Schema| match type_of(branch) {
                 "string" => value.is_str(),
                 "integer" => value.is_integer(),
-                _ => false,
+                "array" => value.is_array(),
+                _ => value.is_str() && words(branch).is_some(),
             };
             return match branches.iter().find(fits) {
                 Some(branch) => self.value(key, branch, value),

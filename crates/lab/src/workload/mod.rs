@@ -45,7 +45,7 @@ pub use coflows::CoflowWorkload;
 pub(crate) use coflows::numbered;
 pub(crate) use coflows::{LONG_BYTES, NARROW_FLOWS, complete};
 pub use sizes::distribution;
-pub(crate) use sizes::size_shares;
+pub(crate) use sizes::{shares_of_flows, size_shares};
 
 /// The flows of a run.
 #[derive(Clone, PartialEq, Debug)]

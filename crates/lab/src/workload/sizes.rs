@@ -57,7 +57,8 @@ fn only_sizes(table: &WorkloadTable) -> Option<&Sizes> {
     }
 }
 
-fn shares_of_flows(flows: &[Flow]) -> Vec<SizeShare> {
+/// The sizes of the flows that the run waits for.
+pub(crate) fn shares_of_flows(flows: &[Flow]) -> Vec<SizeShare> {
     let mut numbers: BTreeMap<Bytes, u32> = BTreeMap::new();
     for flow in flows.iter().filter(|flow| !flow.background) {
         *numbers.entry(flow.size).or_default() += 1;

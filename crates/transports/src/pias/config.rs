@@ -4,24 +4,63 @@ use flowloom_core::{Bytes, Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use super::fit;
 use super::optimum::Reading;
 use crate::tcp::controllers::Kind;
-use crate::{Checked, Conditions, quantity, tcp};
+use crate::{Checked, Conditions, SizeShare, quantity, tcp};
 
 /// The shortest period. Each period costs a packet from every host and a search for thresholds.
 const PERIOD_MIN: Duration = Duration::from_us(10);
 /// The largest number of thresholds: one less than a port's classes.
 pub const MOST_THRESHOLDS: usize = 7;
 
-/// Parameters of PIAS. The defaults are those of the paper's simulations, §V-C, on Web Search at load 0.8.
+/// Where a flow is demoted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Thresholds {
+    /// A rule computes them.
+    Rule(Rule),
+    /// They are given.
+    List(
+        #[serde(with = "quantity::bytes::list")]
+        #[schemars(schema_with = "thresholds_schema", length(max = 7))]
+        Vec<Bytes>,
+    ),
+}
+
+/// Rules for thresholds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// They follow from the sizes of the workload's flows.
+    Fitted,
+}
+
+impl Thresholds {
+    /// The list; it is empty if the thresholds have not been computed.
+    pub fn list(&self) -> &[Bytes] {
+        match self {
+            Thresholds::Rule(Rule::Fitted) => &[],
+            Thresholds::List(list) => list,
+        }
+    }
+}
+
+impl From<Vec<Bytes>> for Thresholds {
+    fn from(list: Vec<Bytes>) -> Thresholds {
+        Thresholds::List(list)
+    }
+}
+
+/// Parameters of PIAS. The defaults are those of the paper's simulations, §V-C, but for the thresholds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Demotion thresholds, ascending, at most 7. A packet's class is the index of the first threshold that its offset in the flow does
-    /// not exceed, or the last class beyond all thresholds. An empty list makes one class. `flowloom thresholds` computes thresholds.
-    #[serde(with = "quantity::bytes::list")]
-    #[schemars(schema_with = "thresholds_schema", length(max = 7))]
-    pub thresholds: Vec<Bytes>,
+    /// not exceed, or the last class beyond all thresholds. An empty list makes one class. `fitted` computes the thresholds that minimise
+    /// the mean slowdown of the workload's flows in a queueing model; on real hosts, where the workload is not known, it makes one class.
+    /// `flowloom thresholds` computes thresholds, compares them in simulations, and lists those of the paper.
+    pub thresholds: Thresholds,
     /// The controller of the window: `newreno`, `dctcp` (the paper's), `d2tcp`, `l2dct` or `ecn_star`.
     pub controller: Kind,
     /// After this many consecutive timeouts a flow counts as new (§III-B3: 2; the authors' kernel module: 3; their simulator: never,
@@ -49,7 +88,7 @@ pub struct Update {
     /// The weight of the latest period against all earlier ones; with 1, only the latest counts.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub smoothing: f64,
-    /// What the new thresholds minimise: `exact` or `per_packet`. `exact` does better in simulation, see `flowloom thresholds`.
+    /// What the new thresholds minimise: `exact`, `per_packet` or `bursts`. `bursts` does best in simulation, see `flowloom thresholds`.
     pub reading: Reading,
 }
 
@@ -59,9 +98,8 @@ fn thresholds_schema(generator: &mut SchemaGenerator) -> Schema {
 
 impl Default for Config {
     fn default() -> Config {
-        let packets = [909, 1329, 1648, 1960, 2143, 2337, 2484];
         Config {
-            thresholds: packets.map(|packets| Bytes::new(packets * 1460)).to_vec(),
+            thresholds: Thresholds::Rule(Rule::Fitted),
             controller: Kind::Dctcp,
             aging: 0,
             tcp: tcp::Config::default(),
@@ -79,19 +117,20 @@ impl Default for Update {
 impl Config {
     /// The number of classes that the thresholds make.
     pub fn classes(&self) -> u8 {
-        if self.update.period == Duration::ZERO { self.thresholds.len() as u8 + 1 } else { MOST_THRESHOLDS as u8 + 1 }
+        if self.update.period == Duration::ZERO { self.thresholds.list().len() as u8 + 1 } else { MOST_THRESHOLDS as u8 + 1 }
     }
 }
 
 impl Checked for Config {
     fn check(&self) -> Result<(), String> {
-        let count = self.thresholds.len();
+        let thresholds = self.thresholds.list();
+        let count = thresholds.len();
         if count > MOST_THRESHOLDS {
             return Err(format!(
                 "thresholds: found {count}; ports have eight classes, so there may be up to {MOST_THRESHOLDS} thresholds"
             ));
         }
-        if self.thresholds.contains(&Bytes::ZERO) || !self.thresholds.is_sorted() {
+        if thresholds.contains(&Bytes::ZERO) || !thresholds.is_sorted() {
             let right = "such as [\"100kB\", \"1MB\"]";
             return Err(format!("thresholds: they must be above 0 and ascend, {right}"));
         }
@@ -112,6 +151,15 @@ impl Checked for Config {
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
         self.tcp.misfits(conditions).into_iter().map(|misfit| format!("tcp.{misfit}")).collect()
     }
+
+    fn misfits_of_sizes(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Vec<String> {
+        fit::misfit(self.thresholds.list(), conditions, sizes).into_iter().collect()
+    }
+
+    fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Config> {
+        (self.thresholds == Thresholds::Rule(Rule::Fitted))
+            .then(|| Config { thresholds: fit::thresholds(conditions, &sizes()).into(), ..self.clone() })
+    }
 }
 
 #[cfg(test)]
@@ -122,7 +170,11 @@ mod tests {
     #[test]
     fn the_default_is_written_with_units_and_reads_back() {
         let text = default_text::<Config>();
-        assert!(text.contains("1.32714MB") && text.contains("[update]"), "{text}");
+        assert!(text.contains("thresholds = \"fitted\"") && text.contains("[update]"), "{text}");
+        let given: Config = toml::from_str("thresholds = [\"100kB\", \"1MB\"]").unwrap();
+        assert_eq!(given.thresholds.list(), [100_000, 1_000_000].map(Bytes::new));
+        assert_eq!(toml::from_str::<Config>(&toml::to_string(&given).unwrap()), Ok(given));
+        assert!(toml::from_str::<Config>("thresholds = \"fited\"").is_err());
         assert!(toml::from_str::<Config>("treshold = []").is_err());
     }
 

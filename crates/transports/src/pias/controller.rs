@@ -3,7 +3,8 @@
 use flowloom_core::{Endpoint, Event, Flow, FlowId, NodeId, Packet, Site, Time};
 
 use super::config::{MOST_THRESHOLDS, Update};
-use super::optimum::thresholds;
+use super::fit::idle_bytes;
+use super::optimum::{Objective, thresholds};
 use super::sizes::{BINS, Sizes};
 use super::{Config, Header};
 use crate::toolkit::{Framing, Outbox};
@@ -20,6 +21,8 @@ pub struct Controller {
     hosts: u32,
     /// What all hosts can send in a period, in bytes.
     capacity: f64,
+    /// [`Objective::idle`].
+    idle: f64,
     next: Time,
     /// The reports of this period.
     reported: Sizes,
@@ -43,6 +46,7 @@ impl Controller {
             update,
             hosts,
             capacity,
+            idle: idle_bytes(site.network, &site.wire),
             reported: Sizes::default(),
             traffic: Sizes::default(),
             begun: false,
@@ -60,7 +64,8 @@ impl Controller {
             return;
         }
         let load = (self.traffic.bytes() / self.capacity).min(LOAD_MAX);
-        let found = thresholds(&self.traffic, load, MOST_THRESHOLDS + 1, self.update.reading);
+        let objective = Objective { reading: self.update.reading, load, idle: self.idle };
+        let found = thresholds(&self.traffic, MOST_THRESHOLDS + 1, objective);
         let mut bins = [0; MOST_THRESHOLDS];
         bins[..found.len()].copy_from_slice(&found);
         let header = Header::Update { count: found.len() as u8, bins };

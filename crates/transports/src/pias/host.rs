@@ -21,7 +21,7 @@ impl Host {
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         Host {
             tcp: tcp::Host::new(&config.tcp, config.controller, site),
-            tagger: Tagger::new(&config.thresholds, config.aging),
+            tagger: Tagger::new(config.thresholds.list(), config.aging),
             reporter: site.network.control_host().map(|controller| Reporter::new(config, controller, site)),
         }
     }

@@ -2,6 +2,7 @@
 
 mod config;
 mod controller;
+mod fit;
 mod header;
 mod host;
 mod optimum;
@@ -12,11 +13,11 @@ mod tests;
 
 use flowloom_core::{Duration, Nic, Placement, PortSite, Site, Transport};
 
-pub use config::{Config, MOST_THRESHOLDS, Update};
+pub use config::{Config, MOST_THRESHOLDS, Rule, Thresholds, Update};
 pub use controller::Controller;
 pub use header::Header;
 pub use host::Host;
-pub use optimum::{Reading, thresholds};
+pub use optimum::{Objective, Reading, slowdown, thresholds};
 pub use sizes::{BINS, Sizes};
 pub use tagger::Tagger;
 

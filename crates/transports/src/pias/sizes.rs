@@ -1,4 +1,6 @@
-//! Histograms of flow sizes, as hosts report them.
+//! Histograms of flow sizes, as hosts report them or as a workload has them.
+
+use crate::SizeShare;
 
 /// Bins of a histogram of sizes.
 pub const BINS: usize = 240;
@@ -28,6 +30,23 @@ impl Default for Sizes {
 }
 
 impl Sizes {
+    /// The sizes of a workload. Those between two bounds are spread evenly over the bins between them.
+    pub fn of(shares: &[SizeShare]) -> Sizes {
+        let mut sizes = Sizes::default();
+        for share in shares {
+            let (low, high) = (share.low.get(), share.high.get());
+            let (first, last) = (sizes.bin(low), sizes.bin(high));
+            let mut from = low;
+            for bin in first..=last {
+                // The last bin has no upper edge.
+                let to = if bin == last { high } else { sizes.edges[bin] };
+                let part = if low == high { 1.0 } else { (to - from) as f64 / (high - low) as f64 };
+                sizes.add(bin, share.share * part);
+                from = to;
+            }
+        }
+        sizes
+    }
     /// The bin of a size in bytes.
     pub fn bin(&self, size: u64) -> usize {
         self.edges.partition_point(|edge| *edge < size).min(BINS - 1)
@@ -58,6 +77,8 @@ impl Sizes {
 
 #[cfg(test)]
 mod tests {
+    use flowloom_core::Bytes;
+
     use super::*;
 
     #[test]
@@ -68,6 +89,20 @@ mod tests {
         }
         assert!(sizes.edges.is_sorted_by(|a, b| a < b));
         assert_eq!(edge(BINS - 1), 1_444_996_969);
+    }
+
+    /// From 1000 B to 3000 B, 23 % are at most 1460 B, 73 % lie above, up to 2920 B, and 4 % in the bin after that.
+    #[test]
+    fn a_workload_is_spread_over_the_bins() {
+        let share = |low, high, share| SizeShare { low: Bytes::new(low), high: Bytes::new(high), share };
+        let sizes = Sizes::of(&[share(1000, 3000, 2.0), share(5000, 5000, 1.0), share(1 << 40, 1 << 41, 0.5)]);
+        let counts: Vec<_> = sizes.counts().collect();
+        assert_eq!(counts[0], (0, 0.46));
+        let sum = |bins: std::ops::Range<usize>| -> f64 {
+            counts.iter().filter(|(bin, _)| bins.contains(bin)).map(|(_, count)| count).sum()
+        };
+        assert!((sum(1..13) - 1.46).abs() < 1e-12 && (sum(13..14) - 0.08).abs() < 1e-12, "{counts:?}");
+        assert_eq!(counts[14..], [(sizes.bin(5000), 1.0), (BINS - 1, 0.5)]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn is_data(sent: &SentPacket<Header>) -> bool {
 
 #[test]
 fn packets_sink_with_the_bytes_of_their_own_message_and_acknowledgements_stay_on_top() {
-    let config = Config { thresholds: [5_000, 20_000].map(Bytes::new).to_vec(), ..Config::default() };
+    let config = Config { thresholds: [5_000, 20_000].map(Bytes::new).to_vec().into(), ..Config::default() };
     let mut pair = Pair::<Pias>::new(&config, roomy(2));
     for _ in 0..2 {
         // The second one uses the same connection, and starts again in the highest class.
@@ -43,7 +43,7 @@ fn packets_sink_with_the_bytes_of_their_own_message_and_acknowledgements_stay_on
 /// A short flow passes a long one at the switch, except for the packet that is on the line. It takes its own time and that packet's.
 #[test]
 fn a_young_flow_passes_an_old_one() {
-    let config = Config { thresholds: vec![Bytes::new(20_000)], ..Config::default() };
+    let config = Config { thresholds: vec![Bytes::new(20_000)].into(), ..Config::default() };
     let mut pair = Pair::<Pias>::new(&config, roomy(3));
     pair.open(0, 2, 10_000_000);
     pair.run(Time::ZERO + Duration::from_us(1000));
@@ -59,7 +59,7 @@ fn a_young_flow_passes_an_old_one() {
 fn thresholds_follow_what_hosts_report() {
     let (period, delay) = (Duration::from_ms(1), Duration::from_us(100));
     let update = Update { period, delay, smoothing: 1.0, reading: Reading::Exact };
-    let config = Config { thresholds: vec![], update, ..Config::default() };
+    let config = Config { thresholds: vec![].into(), update, ..Config::default() };
     let mut pair = Pair::<Pias>::new(&config, roomy(3));
     for _ in 0..40 {
         pair.open(0, 1, 4_000);
@@ -85,7 +85,7 @@ fn thresholds_follow_what_hosts_report() {
 fn periods_go_on_after_an_outage() {
     let (period, delay) = (Duration::from_ms(1), Duration::from_us(100));
     let update = Update { period, delay, smoothing: 1.0, reading: Reading::Exact };
-    let config = Config { thresholds: vec![], update, ..Config::default() };
+    let config = Config { thresholds: vec![].into(), update, ..Config::default() };
     let at_us = |us| Time::ZERO + Duration::from_us(us);
     let outages = [4, 2].map(|node| Outage { node: NodeId(node), from: at_us(500), to: at_us(5_250) }).to_vec();
     let mut pair = Pair::<Pias>::new(&config, PairSetup { outages, ..roomy(3) });
@@ -135,7 +135,7 @@ proptest! {
     ) {
         let update = Update { period: Duration::from_us(update_us), delay: Duration::from_us(100), ..Update::default() };
         let tcp = tcp::Config { rto_max: Duration::from_ms(50), ..tcp::Config::default() };
-        let thresholds = [3_000, 10_000, 50_000].map(Bytes::new).to_vec();
+        let thresholds = [3_000, 10_000, 50_000].map(Bytes::new).to_vec().into();
         let config = Config { aging, controller, update, tcp, thresholds };
         trial.survive::<Pias>(&config);
     }
