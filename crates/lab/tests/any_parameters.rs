@@ -72,6 +72,10 @@ impl Random {
         if let Some(words) = schema["enum"].as_array() {
             return format!("\"{}\"", words[self.below(words.len())].as_str().expect("a word"));
         }
+        if let Some(branches) = schema["anyOf"].as_array() {
+            let branch = self.below(branches.len());
+            return self.value(&branches[branch]);
+        }
         let bound = |name: &str| schema[name].as_f64();
         let kind = schema["type"].as_str().unwrap_or_else(|| schema["type"][0].as_str().expect("a type"));
         match kind {

@@ -4,7 +4,7 @@ use flowloom_lab::metrics::Gaps;
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Outcome, run};
 
-/// Ten hosts send 100 kB each to one host at the same time.
+/// Ten hosts send 100 kB each to one host. Each starts a microsecond after the one before it, so the most critical flow under PDQ is the first.
 const INCAST: &str = r#"
 [topology]
 kind = "single_switch"
@@ -17,12 +17,8 @@ buffer = "225kB"
 routing = "ecmp_symmetric"
 switching = "store_and_forward"
 [workload]
-kind = "incast"
-senders = 10
-receiver = 0
-requests = 1
-period = "1s"
-bytes = "1MB"                   # 100 kB for each sender
+kind = "trace"
+file = "gaps.csv"
 [transport]
 name = "pdq"
 [metrics]
@@ -31,7 +27,11 @@ gaps = true
 
 fn outcome(overrides: &[&str]) -> Outcome {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    let scenario = Scenario::load(INCAST, "scenario.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let flows: String = (1..=10).map(|host| format!("{host}e-6,{host},0,100000\n")).collect();
+    std::fs::write(format!("{folder}/gaps.csv"), format!("start_s,src,dst,bytes\n{flows}")).expect("a file");
+    let scenario =
+        Scenario::load(INCAST, &format!("{folder}/scenario.toml"), &overrides).unwrap_or_else(|error| panic!("{error}"));
     run(&scenario, &mut |_, _, _| true).unwrap_or_else(|error| panic!("{overrides:?}: {error:?}"))
 }
 fn gaps(overrides: &[&str]) -> Option<Gaps> {

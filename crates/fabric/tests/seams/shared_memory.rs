@@ -44,10 +44,12 @@ fn the_queues_of_overflowing_ports_follow_the_closed_form() {
             let (setup, flows) = two_to_each(receivers, alpha);
             let report = run::<Blast<Commodity>>(&EcnConfig::default(), setup, flows);
             let expected = alpha * MEMORY as f64 / (1.0 + receivers.len() as f64 * alpha);
+            // Of packets that arrive at the same time, those of one port may be counted before those of the other. A packet moves the threshold
+            // by alpha packets. So the longer of two queues grows on as long as the other is less than half of this below the expected length.
+            let chance = 2.0 + if receivers.len() > 1 { alpha / 2.0 } else { 0.0 };
             for host in receivers {
                 let found = peak(&report, *host) as f64;
-                // Of packets that arrive at the same time, those of one port may be counted before those of the other.
-                assert!((found - expected).abs() <= 2.0 * 1500.0, "alpha {alpha}, {receivers:?}: {found}, not {expected}");
+                assert!((found - expected).abs() <= chance * 1500.0, "alpha {alpha}, {receivers:?}: {found}, not {expected}");
             }
         }
     }

@@ -256,16 +256,16 @@ fn round_trips_to_a_fair_share(config: &Config, seed: u64) -> u64 {
     reached.unwrap_or(100)
 }
 
-/// With a weight and an initial rate of 1/2, the median of 15 runs is the paper's 2 to 5 round trips in the released form, and twice that in the
+/// With a weight and an initial rate of 1/2, the median of 45 runs is the paper's 2 to 5 round trips in the released form, and twice that in the
 /// paper's; with 1/16, they are more. In single runs, chance decides.
 #[test]
 fn a_new_flow_gets_its_share_in_a_few_round_trips() {
     for (feedback, expected) in [(Feedback::Released, [2..=5, 15..=25]), (Feedback::Paper, [6..=15, 25..=60])] {
         for (w, expected) in [0.5, 1.0 / 16.0].into_iter().zip(expected) {
             let config = Config { feedback, alpha: w, w_init: w, ..Config::default() };
-            let mut found: Vec<u64> = (1..=15).map(|seed| round_trips_to_a_fair_share(&config, seed)).collect();
+            let mut found: Vec<u64> = (1..=45).map(|seed| round_trips_to_a_fair_share(&config, seed)).collect();
             found.sort_unstable();
-            assert!(expected.contains(&found[7]), "{feedback:?}, {w}: {found:?}");
+            assert!(expected.contains(&found[22]), "{feedback:?}, {w}: {found:?}");
         }
     }
 }

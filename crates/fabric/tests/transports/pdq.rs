@@ -60,11 +60,13 @@ fn last_port(report: &Report, host: u32) -> &PortCounters {
     &report.ports[report.network.ports(NodeId(host))[0].reverse().index()]
 }
 
-/// Five flows of 1 MB, one after the other: queues build up only where one flow follows another.
+/// Five flows of 1 MB, one after the other: queues build up only where one flow follows another. Each flow starts when the one before it has
+/// its answer. If all start at once, one that asks before a more critical one sends beside it until it knows that it is paused.
 #[test]
 fn the_queue_is_short_but_for_the_changes_from_one_flow_to_the_next() {
     let network = topology::single_switch(6, gbps(1), Duration::from_us(35), STORE);
-    let flows: Vec<Flow> = (0..5).map(|host| flow(host, host, 5, 1_000_000, Time::ZERO)).collect();
+    let flows: Vec<Flow> =
+        (0..5).map(|host| flow(host, host, 5, 1_000_000, Time::ZERO + Duration::from_us(300) * host.into())).collect();
     let report = go(&Config::default(), network, flows);
     let port = last_port(&report, 5);
     assert!(port.peak_bytes <= 36 * 1500, "{} B at most", port.peak_bytes);

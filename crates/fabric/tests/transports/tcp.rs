@@ -296,7 +296,7 @@ fn two_equal_flows_share_drop_tail_equally() {
 fn two_equal_flows_share_drop_tail_equally_on_average_where_ties_decide() {
     let rto = Duration::from_ms(2);
     let config = Config { rto_min: rto, rto_initial: rto, ..config(K) };
-    let ratios: Vec<f64> = (0..12)
+    let ratios: Vec<f64> = (0..24)
         .map(|run_number| {
             let network = funnel_of(2, 10, Duration::from_us(4));
             let setup = SimSetup { memory: Memory::PerPort(Bytes::new(24 * 1500)), time_limit: ms(500), ..setup(network) };

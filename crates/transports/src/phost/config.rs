@@ -21,12 +21,12 @@ pub enum FreeTokenRule {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreeTokenAccount {
-    /// A new flow sets the number of token slots to skip to its own number of free tokens, as in the authors' simulator. Concurrent
-    /// flows are under-counted, and a flow without free tokens ends the wait.
+    /// A new flow sets the number of token slots to skip to its own number of free tokens, as in the later version of the authors'
+    /// simulator. Concurrent flows are under-counted, and a flow without free tokens ends the wait.
     Set,
     /// As `set`, but a flow without free tokens does not change the number.
     SetByShort,
-    /// A new flow adds its free tokens to the slots to skip.
+    /// A new flow adds its free tokens to the slots to skip, as in the earlier version.
     Add,
 }
 
@@ -68,7 +68,7 @@ pub struct Config {
     /// A downgraded flow may get tokens again this many slots after its last one (§4.1: 24, three round trips).
     #[schemars(range(min = 0.001, max = 1_000_000))]
     pub downgrade_slots: f64,
-    /// How many tokens it may then get before it is downgraded again.
+    /// How many tokens it may then get before it is downgraded again (1 in the authors' simulator; the paper is silent).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub downgrade_retry_tokens: u32,
     /// When every packet has had a token, the missing packets get another one this many slots after the last token (§3.4 "or timeout";
@@ -100,12 +100,12 @@ impl Default for Config {
         Config {
             free_tokens: 8,
             free_token_rule: FreeTokenRule::EveryFlow,
-            free_token_account: FreeTokenAccount::Set,
+            free_token_account: FreeTokenAccount::Add,
             slot_with_token: false,
             token_life_slots: 1.5,
             downgrade_threshold: 8,
             downgrade_slots: 24.0,
-            downgrade_retry_tokens: 8,
+            downgrade_retry_tokens: 1,
             reissue_slots: 9.0,
             free_reissue_slots: 2.0,
             short_flow_packets: 8,
