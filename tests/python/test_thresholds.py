@@ -349,20 +349,16 @@ def test_the_command_prints_what_can_be_pasted(tmp_path):
 
 
 def test_what_is_pasted_is_what_the_transport_has():
-    exact = {"kB": 1000, "MB": 10**6, "GB": 10**9, "B": 1}
-
     def resolved(text):
         pasted = SMALL.replace('"phost"', '"pias"') + text
         found = tomllib.loads(flowloom.Scenario.of(pasted).resolve())["transport"]["pias"]
-        rest = {key: value for key, value in found.items() if key != "thresholds"}
-        return [
-            round(float(n) * exact[unit]) for n, unit in (re.match(r"([\d.]+)(.*)", t).groups() for t in found["thresholds"])
-        ], rest
+        return found.pop("thresholds"), found
 
-    _, untouched = resolved("")
+    default, untouched = resolved("")
+    assert default == "fitted"
     for solution in (flowloom.thresholds("web_search", 0.8, reading="per_packet"), flowloom.thresholds(TWO, 0.5, 2)):
         thresholds, rest = resolved("\n" + solution.snippet)
-        assert tuple(thresholds) == solution.thresholds
+        assert tuple(map(metrics.bytes_of, thresholds)) == solution.thresholds
         assert rest == untouched
 
 
