@@ -61,8 +61,10 @@ def test_its_commands_are_right(name):
 
 def test_incast_overflows_pfabrics_port_and_not_phosts():
     drops = {name: run("incast.toml", transport__name=name).summary["drops"]["rate"] for name in ("phost", "pfabric")}
-    assert drops["phost"] == 0
     assert 0.25 < drops["pfabric"] < 0.45
+    # Of the eight packets that each of 40 hosts sends without a token, the port holds 24. A flow of 250 kB has 172 packets.
+    assert 0 < drops["phost"] < (40 * 8 - 24) / (40 * 172)
+    assert run("incast.toml", transport__phost__free_tokens=0).summary["drops"]["total"] == 0
 
 
 def test_pdq_finishes_the_flows_of_the_aggregation_one_by_one():
@@ -99,7 +101,7 @@ def test_spraying_fills_the_slow_uplink_of_the_own_topology():
 
 def test_reservations_and_shares_by_deadline_meet_more_of_them_than_equal_shares():
     late = {name: 1 - run("fan_in.toml", transport__name=name).summary["deadlines_met"] for name in ("dctcp", "d2tcp", "d3")}
-    assert late["dctcp"] > 0.2
+    assert late["dctcp"] > 0.15
     assert late["d2tcp"] < 0.7 * late["dctcp"]
     assert late["d3"] < 0.2 * late["d2tcp"]
     short = {
