@@ -104,7 +104,7 @@ class Results:
         with output.replace(self.provenance) as folder:
             reproducible = {k: v for k, v in self.summary.items() if k not in MACHINE_KEYS}
             storage.write_json(folder / "summary.json", reproducible)
-            (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
+            storage.write_text(folder / "scenario.toml", self.scenario)
             if flows:
                 columns.write(self.flows, folder / "flows.parquet")
                 if csv:

@@ -19,7 +19,19 @@ def elided(text: str, limit: int) -> str:
 
 def shown(value: object, limit: int = VALUE_MAX) -> str:
     """Format a value for a message, on one line."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in elided(str(value), limit))
+    return printable(elided(str(value), limit), keep="")
+
+
+def printable(text: str, keep: str = "\n\t") -> str:
+    """Replace characters that a terminal would obey, or that reorder text, by their escapes (`\\x1b`, `\\u202e`).
+
+    Args:
+        text: Any text, such as a message with names from files.
+        keep: Characters that stay although they are not printable.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
 def suggestion(word: str, valid: Collection[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from flowloom.cli import terminal
 from flowloom.signals import Ended
 
 P = ParamSpec("P")
@@ -46,17 +47,17 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         try:
             from flowloom._native import RunError, ScenarioError
         except ImportError as error:
-            raise _end(f"error: the simulator is not built ({error}); run `make build` or `pip install .`", FAILED) from None
+            raise ended(f"error: the simulator is not built ({error}); run `make build` or `pip install .`", FAILED) from None
         try:
             return command(*args, **kwargs)
         except ScenarioError as error:
-            raise _end(f"error: {error}", BAD_INPUT) from None
+            raise ended(f"error: {error}", BAD_INPUT) from None
         except RunError as error:
-            raise _end(f"error: {error}", FAILED) from None
+            raise ended(f"error: {error}", FAILED) from None
         except BrokenPipeError:
             raise  # the reader of stdout has closed it
         except OSError as error:
-            raise _end(_about(error), FAILED) from None
+            raise ended(about(error), FAILED) from None
         except (KeyboardInterrupt, Ended) as stop:
             raise _interrupted(stop) from None
 
@@ -76,19 +77,24 @@ def _interrupted(stop: KeyboardInterrupt | Ended, more: str = "") -> typer.Exit:
     """Return the exit code that shells use for a signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
     number = stop.number if isinstance(stop, Ended) else signal.SIGINT
     by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
-    return _end(f"interrupted{by}{more}", 128 + number)
+    return ended(f"interrupted{by}{more}", 128 + number)
 
 
-def _end(message: str, code: int) -> typer.Exit:
-    from flowloom.words import elided
+def ended(message: str, code: int) -> typer.Exit:
+    """Print a message on stderr; return the exception that ends the command with this exit code."""
+    from flowloom.words import elided, printable
 
-    typer.echo(elided(message, MESSAGE_MAX), err=True)
+    typer.echo(printable(elided(message, MESSAGE_MAX)), err=True)
     return typer.Exit(code)
 
 
-def _about(error: OSError) -> str:
+def about(error: OSError) -> str:
+    """Return the message for an error of the system."""
+    why = error.strerror or error
+    if error.filename == terminal.STDOUT:
+        return f"error: cannot write to {terminal.STDOUT}: {why}"
     place = f" {error.filename}" if error.filename else ""
-    return f"error: cannot read or write{place}: {error.strerror or error}. No incomplete file was left behind."
+    return f"error: cannot read or write{place}: {why}. No incomplete file was left behind."
 
 
 def overrides(pairs: Sequence[str] | None, seed: int | None) -> tuple[str, ...]:

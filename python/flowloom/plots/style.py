@@ -185,10 +185,17 @@ def save(drawing: Canvas, stem: Any) -> list[Any]:
     """Write a PNG and an SVG file; their bytes do not depend on the date."""
     from pathlib import Path
 
+    from flowloom import storage
+
     fit(drawing)
     pictures = [Path(f"{stem}{suffix}") for suffix in PICTURES]
-    drawing.savefig(pictures[0], dpi=150, metadata={"Software": "Flowloom"})
-    drawing.savefig(pictures[1], metadata={"Date": None, "Creator": "Flowloom"})
+    options: list[dict[str, Any]] = [
+        {"dpi": 150, "metadata": {"Software": "Flowloom"}},
+        {"metadata": {"Date": None, "Creator": "Flowloom"}},
+    ]
+    for picture, how in zip(pictures, options, strict=True):
+        with storage.whole_file(picture) as fresh:
+            drawing.savefig(fresh, **how)
     return pictures
 
 
