@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flowloom import _native, metrics
 from flowloom.backlog import Growth
 from flowloom.scenario import Scenario
+from flowloom.words import listed
 
 if TYPE_CHECKING:
     from flowloom.results import Results
@@ -120,18 +121,13 @@ def grouped(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[str]:
     lines: list[str] = []
     for flag in dict.fromkeys(flag for flag, _ in labels):
         alike = [(text, names) for (other, text), names in labels.items() if other == flag]
-        lines += [f"{flag} ({_some(names)}): {text}" for text, names in alike[:_ALIKE_MAX]]
+        lines += [f"{flag} ({listed(names)}): {text}" for text, names in alike[:_ALIKE_MAX]]
         if rest := sum(len(names) for _, names in alike[_ALIKE_MAX:]):
             lines.append(f"{flag}: the same warning for {rest} more")
     return lines
 
 
-_ALIKE_MAX, _NAMES_MAX = 3, 6
-
-
-def _some(names: Sequence[str]) -> str:
-    left_out = len(names) - _NAMES_MAX
-    return "; ".join(names[:_NAMES_MAX]) + (f" and {left_out} more" if left_out > 0 else "")
+_ALIKE_MAX = 3
 
 
 def _merged(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:
@@ -179,7 +175,7 @@ def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding
     """Find links that were paused for long, and head-of-line victims."""
     for storm in pfc.get("storms", []):
         behind = storm["behind"]
-        rest = f"; the pauses of {len(behind)} other links come from there ({_some(behind)})" if behind else ""
+        rest = f"; the pauses of {len(behind)} other links come from there ({listed(behind)})" if behind else ""
         yield Finding(
             "problem",
             f"{storm['node']} sent {storm['frames']} pause frames although it was not out of memory, as a broken NIC does: "
@@ -193,7 +189,7 @@ def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding
         yield Finding(
             "problem",
             f"{len(shares)} links were paused for more than {limit:.4g} of the run (fabric.pfc.storm_share), which is a pause "
-            f"storm: {_some([f'{name} {shares[name]:.1%}' for name in worst])}",
+            f"storm: {listed([f'{name} {shares[name]:.1%}' for name in worst])}",
             "pause storm",
         )
     if pfc["victims"]:
@@ -201,7 +197,7 @@ def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding
         yield Finding(
             "note",
             f"{pfc['victims']} flows were head-of-line victims: they waited at paused ports for congested ports that they do "
-            f"not cross ({_some(named)})",
+            f"not cross ({listed(named)})",
             "victims",
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 VALUE_MAX = 80
 """The maximum number of characters of a value, a key or a line in a message."""
@@ -23,7 +23,7 @@ def shown(value: object, limit: int = VALUE_MAX) -> str:
 
 
 def printable(text: str, keep: str = "\n\t") -> str:
-    """Replace characters that a terminal would obey, or that reorder text, by their escapes (`\\x1b`, `\\u202e`).
+    """Replace characters that a terminal would obey, or that reorder text, by their escapes, as in Python.
 
     Args:
         text: Any text, such as a message with names from files.
@@ -32,6 +32,12 @@ def printable(text: str, keep: str = "\n\t") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Return the first names of a list, and how many more there are."""
+    left_out = len(names) - most
+    return "; ".join(names[:most]) + (f" and {left_out} more" if left_out > 0 else "")
 
 
 def suggestion(word: str, valid: Collection[str]) -> str:

@@ -8,12 +8,16 @@ import json
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
 from flowloom.cli import terminal
 from flowloom.signals import Ended
+from flowloom.words import elided, listed, printable, shown
+
+if TYPE_CHECKING:
+    from flowloom.sweeps import IncompleteSweep, Sweep
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,6 +77,32 @@ def resumable(runs: Path) -> Iterator[None]:
         raise _interrupted(stop, f"; finished runs are kept in {runs}; repeat the same command to continue") from None
 
 
+def swept(sweep: Callable[[], Sweep]) -> tuple[Sweep, IncompleteSweep | None]:
+    """Make a sweep. Return the runs that finished, and the error if some did not."""
+    from flowloom.sweeps import IncompleteSweep
+
+    try:
+        return sweep(), None
+    except IncompleteSweep as error:
+        return error.sweep, error
+
+
+def end_incomplete(failed: IncompleteSweep | None) -> None:
+    """Name the runs that failed, with their reasons, and end the command, if there are any."""
+    if failed is None:
+        return
+    head, *_ = str(failed).splitlines()
+    typer.echo(f"error: {head}", err=True)
+    for label, reason in failed.failures[:_FAILURES_MAX]:
+        typer.echo(printable(f"{label}: {elided(reason, _REASON_MAX)}"), err=True)
+    if left_out := failed.failures[_FAILURES_MAX:]:
+        typer.echo(printable(f"failed too: {listed([label for label, _ in left_out], 100)}"), err=True)
+    raise typer.Exit(FAILED)
+
+
+_FAILURES_MAX, _REASON_MAX = 5, 500
+
+
 def _interrupted(stop: KeyboardInterrupt | Ended, more: str = "") -> typer.Exit:
     """Return the exit code that shells use for a signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
     number = stop.number if isinstance(stop, Ended) else signal.SIGINT
@@ -82,8 +112,6 @@ def _interrupted(stop: KeyboardInterrupt | Ended, more: str = "") -> typer.Exit:
 
 def ended(message: str, code: int) -> typer.Exit:
     """Print a message on stderr; return the exception that ends the command with this exit code."""
-    from flowloom.words import elided, printable
-
     typer.echo(printable(elided(message, MESSAGE_MAX)), err=True)
     return typer.Exit(code)
 
@@ -100,7 +128,6 @@ def about(error: OSError) -> str:
 def overrides(pairs: Sequence[str] | None, seed: int | None) -> tuple[str, ...]:
     """Check the form of --set; the simulator checks keys and values."""
     from flowloom._native import ScenarioError
-    from flowloom.words import shown
 
     for pair in pairs or ():
         key, equals, _ = pair.partition("=")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import typer
@@ -53,8 +54,14 @@ def _finished(seeds: Seeds) -> str:
     return f"{finished:,} of {flows:,}" + (f" ({aborted:,} aborted)" if aborted else "")
 
 
-def _averaged(seeds: int) -> str:
-    return f"Means of {seeds} seeds with 95 % confidence intervals (Student's t)" if seeds > 1 else ""
+def _averaged(rows: Collection[Seeds]) -> str:
+    """Return the title of a table of means. A run that failed leaves its transport or point with fewer seeds."""
+    least, most = min(map(len, rows)), max(map(len, rows))
+    if most == 1:
+        return ""
+    count = f"{most}" if least == most else f"{least} to {most}"
+    fewer = "" if least == most else "; means over different seeds are not of the same flows"
+    return f"Means of {count} seeds with 95 % confidence intervals (Student's t){fewer}"
 
 
 def print_run(results: Results) -> None:
@@ -85,18 +92,27 @@ def print_comparison(results: Mapping[str, Seeds]) -> None:
     wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
     finished = ["Flows finished", *(_finished(seeds) for seeds in results.values())]
-    title = _averaged(len(next(iter(results.values()))))
+    title = _averaged(results.values())
     warned = ["Warnings", *(_flags(*seeds) for seeds in results.values())]
     print_table(head, [finished, *rows, *([warned] if any(warned[1:]) else [])], right=range(1, len(head)), title=title)
     print_sizes(results)
 
 
 def ranking(rounds: Mapping[Any, Mapping[str, Seeds]]) -> list[str]:
-    """Order transports by the geometric mean of their mean slowdowns over the rounds, the best first."""
+    """Order transports by the geometric mean of their mean slowdowns over the rounds, the best first.
+
+    Transports that lack a round, because it failed or no flow finished, come last: their means are over other rounds.
+    """
     from statistics import geometric_mean
 
-    names = list(next(iter(rounds.values())))
-    return sorted(names, key=lambda name: geometric_mean(_estimate("slowdown.mean", r[name]).mean for r in rounds.values()))
+    names = list(dict.fromkeys(name for results in rounds.values() for name in results))
+
+    def key(name: str) -> tuple[int, float]:
+        means = [_estimate("slowdown.mean", results[name]).mean for results in rounds.values() if name in results]
+        known = [mean for mean in means if not math.isnan(mean)]  # a run in which no flow finished has no mean
+        return len(rounds) - len(known), geometric_mean(known) if known else math.inf
+
+    return sorted(names, key=key)
 
 
 def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
@@ -105,8 +121,8 @@ def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
     rows = [
         [
             transport_label(name),
-            *(_shown(m, results[name]) for results in rounds.values() for m in _ROUND),
-            _flags(*(run for results in rounds.values() for run in results[name])),
+            *(_shown(m, results[name]) if name in results else "failed" for results in rounds.values() for m in _ROUND),
+            _flags(*(run for results in rounds.values() for run in results.get(name, ()))),
         ]
         for name in ranking(rounds)
     ]
@@ -150,4 +166,4 @@ def print_sweep(sweep: Sweep) -> None:
         [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP), _flags(*seeds)]
         for point, seeds in points
     ]
-    print_table(head, body, right=range(len(keys), len(head) - 1), title=_averaged(len(points[0][1])))
+    print_table(head, body, right=range(len(keys), len(head) - 1), title=_averaged([seeds for _, seeds in points]))

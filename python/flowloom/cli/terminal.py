@@ -1,7 +1,7 @@
 """The standard streams of the command line: what they let through, and what happens when they cannot be written to.
 
 What is printed may contain names from files: of nodes, keys, scenarios. A terminal would obey control sequences in them, so
-the streams replace every character that is not printable by its escape (`\\x1b`).
+the streams write characters that are not printable as escapes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Out(io.FileIO):
 
     _broken = False
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any, /) -> int:
         if self._broken:
             return memoryview(data).nbytes
         try:
@@ -39,7 +39,7 @@ class _Out(io.FileIO):
 class _Diagnostics(io.FileIO):
     """Standard error. A run does not end because nobody can read its messages."""
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except OSError:

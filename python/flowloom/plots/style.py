@@ -170,6 +170,7 @@ def logarithmic(axis: Any) -> None:
 def from_one(axis: Any, top: float) -> None:
     """Start an axis of slowdowns at 1, and make it logarithmic if it exceeds `LINEAR_MAX`."""
     limits = axis.axes.set_ylim if axis.axis_name == "y" else axis.axes.set_xlim
+    top = max(top, 1.1)  # without flows, or if none waits, there is nothing above 1
     if top <= LINEAR_MAX:
         limits(1 - 0.03 * (top - 1), top)
         return
