@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -110,14 +111,20 @@ def foreseen(resolved: str, misfits: Sequence[str]) -> list[Finding]:
 def grouped(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[str]:
     """Summarise the warnings of many runs in a few lines, each with the labels of the runs that it applies to.
 
-    Runs with the same warning share a line. Warnings with the same flag and different numbers get at most three lines.
+    Runs with the same warning share a line, and so do runs that differ in their seed alone, which their labels have at the end.
+    Warnings of other runs with the same flag and different numbers get at most three lines.
     """
-    labels: dict[tuple[str, str], list[str]] = {}
+    by_run: dict[tuple[str, str], dict[int | None, str]] = {}
     for label, findings in runs:
+        name, seed = _without_seed(label)
         for finding in findings:
-            known = labels.setdefault((finding.flag, finding.text), [])
-            if label not in known:
-                known.append(label)
+            by_run.setdefault((finding.flag, name), {}).setdefault(seed, finding.text)
+    labels: dict[tuple[str, str], list[str]] = {}
+    for (flag, name), texts in by_run.items():
+        (first, text), *_ = texts.items()
+        if len(set(texts.values())) > 1:
+            text += f" (these are the numbers of seed {first})"
+        labels.setdefault((flag, text), []).append(", ".join(filter(None, (name, seeds(texts)))))
     lines: list[str] = []
     for flag in dict.fromkeys(flag for flag, _ in labels):
         alike = [(text, names) for (other, text), names in labels.items() if other == flag]
@@ -128,6 +135,24 @@ def grouped(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[str]:
 
 
 _ALIKE_MAX = 3
+_SEED = re.compile(r"(?:^|, )seed (\d+)$")
+
+
+def _without_seed(label: str) -> tuple[str, int | None]:
+    found = _SEED.search(label)
+    return (label[: found.start()], int(found[1])) if found else (label, None)
+
+
+def seeds(numbers: Iterable[int | None]) -> str:
+    """Name seeds: `seed 3`, `seeds 1, 2 and 7`, `seeds 1 to 10`. Without a number, there is nothing to name."""
+    known = sorted(number for number in numbers if number is not None)
+    if not known:
+        return ""
+    if len(known) == 1:
+        return f"seed {known[0]}"
+    if known[-1] - known[0] == len(known) - 1 > 1:
+        return f"seeds {known[0]} to {known[-1]}"
+    return f"seeds {', '.join(map(str, known[:-1]))} and {known[-1]}"
 
 
 def _merged(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:

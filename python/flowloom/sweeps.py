@@ -45,11 +45,8 @@ class Run:
     results: Results
     key: str
     """The name of the run's folder in `runs`."""
-
-    @property
-    def label(self) -> str:
-        """The run's name for tables and messages, without the seed."""
-        return label(self.point, None)
+    label: str
+    """The run's name for tables and messages, with the seed if there are several."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +127,7 @@ def sweep(
     """
     base = Scenario.of(scenario)
     seeds = _check_grid(axes, seeds)
+    workers = None if workers is None else whole_number("workers", workers, "processes")
     reporter = reporter or Silent()
     plan, foreseen = [], []
     for point in _grid(axes):
@@ -150,7 +148,8 @@ def sweep(
             made = run_jobs(jobs, executor=executor, workers=workers, store=store, reporter=reporter)
         except FailedRuns as error:
             made, failed = error.done, error
-        return Sweep([Run(point, seed, made[job.key], job.key) for point, seed, job in plan if job.key in made]), failed
+        finished = [(point, seed, job) for point, seed, job in plan if job.key in made]
+        return Sweep([Run(point, seed, made[job.key], job.key, job.label) for point, seed, job in finished]), failed
 
     if out is None:
         return _complete(*run(None))

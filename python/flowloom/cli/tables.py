@@ -81,8 +81,14 @@ def print_warnings(sweep: Sweep, *, err: bool = False) -> None:
         typer.echo(f"warning: {line}", err=err)
 
 
-def _flags(*results: Results) -> str:
-    return ", ".join(dict.fromkeys(found.flag for result in results for found in result.warnings))
+def _flags(runs: Seeds) -> str:
+    """Return each flag of some runs once, with the seeds if not all of them have it."""
+    having: dict[str, set[int]] = {}
+    for run in runs:
+        for found in run.warnings:
+            having.setdefault(found.flag, set()).add(run.summary["seed"])
+    every = {run.summary["seed"] for run in runs}
+    return ", ".join(flag if of == every else f"{flag} ({diagnosis.seeds(of)})" for flag, of in having.items())
 
 
 def print_comparison(results: Mapping[str, Seeds]) -> None:
@@ -93,7 +99,7 @@ def print_comparison(results: Mapping[str, Seeds]) -> None:
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
     finished = ["Flows finished", *(_finished(seeds) for seeds in results.values())]
     title = _averaged(results.values())
-    warned = ["Warnings", *(_flags(*seeds) for seeds in results.values())]
+    warned = ["Warnings", *(_flags(seeds) for seeds in results.values())]
     print_table(head, [finished, *rows, *([warned] if any(warned[1:]) else [])], right=range(1, len(head)), title=title)
     print_sizes(results)
 
@@ -122,7 +128,7 @@ def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
         [
             transport_label(name),
             *(_shown(m, results[name]) if name in results else "failed" for results in rounds.values() for m in _ROUND),
-            _flags(*(run for results in rounds.values() for run in results.get(name, ()))),
+            _flags([run for results in rounds.values() for run in results.get(name, ())]),
         ]
         for name in ranking(rounds)
     ]
@@ -163,7 +169,7 @@ def print_sweep(sweep: Sweep) -> None:
     keys = list(points[0][0])
     head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in _SWEEP), "warnings"]
     body = [
-        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP), _flags(*seeds)]
+        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP), _flags(seeds)]
         for point, seeds in points
     ]
     print_table(head, body, right=range(len(keys), len(head) - 1), title=_averaged([seeds for _, seeds in points]))
