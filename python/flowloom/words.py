@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 VALUE_MAX = 80
 """The maximum number of characters of a value, a key or a line in a message."""
@@ -22,16 +22,21 @@ def shown(value: object, limit: int = VALUE_MAX) -> str:
     return printable(elided(str(value), limit), keep="")
 
 
-def printable(text: str, keep: str = "\n\t") -> str:
-    """Replace characters that a terminal would obey, or that reorder text, by their escapes, as in Python.
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def printable(text: str, keep: str = "\n\t", escape: Callable[[str], str] = _escape) -> str:
+    """Replace characters that a terminal would obey, or that reorder text, by their escapes.
 
     Args:
         text: Any text, such as a message with names from files.
         keep: Characters that stay although they are not printable.
+        escape: Returns the escape of a character, by default that of Python.
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() or c in keep else escape(c) for c in text)
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:

@@ -50,8 +50,7 @@ def test_an_interrupt_after_the_last_run_says_that_the_runs_are_kept(scenario, t
 def test_run_prints_exactly_one_object_with_what_was_promised(scenario):
     summary = json.loads(call("run", scenario, "--json").stdout)
     promised = (
-        "transport seed flows finished slowdown fct_us nfct goodput_gbps deadlines_met drops queueing_us_mean packet_hops "
-        "sim_s"
+        "transport seed flows finished slowdown fct_us nfct goodput_gbps deadlines_met drops queueing_us_mean packet_hops sim_s"
     )
     assert set(promised.split()) <= summary.keys()
     for spread in ("slowdown", "fct_us"):

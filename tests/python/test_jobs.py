@@ -164,5 +164,5 @@ def test_numbers_of_seeds_and_workers_may_be_of_any_integer_type(fake, kind):
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, None, np.int64(0), np.float64(2)])
 def test_a_number_that_is_none_is_refused_by_its_name(value):
-    with pytest.raises(ScenarioError, match="^workers: found .*; give a whole number of processes, at least 1$"):
+    with pytest.raises(ScenarioError, match=r"^workers: found .*; give a whole number of processes, at least 1$"):
         whole_number("workers", value, "processes")

@@ -166,12 +166,14 @@ def parse_value(text: str) -> Any:
 
 def print_json(value: Any) -> None:
     """Print one JSON value."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    # What is not printable is inside texts, where JSON has escapes for it.
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo(printable(text, escape=lambda character: json.dumps(character)[1:-1]))
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = (), title: str = "") -> None:
     """Print a table whose columns in `right` are aligned to the right. Cells are never cut off."""
-    lines = [list(head), *map(list, rows)]
+    lines = [[printable(cell) for cell in line] for line in (head, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
 
     def text(line: Sequence[str]) -> str:
@@ -179,7 +181,7 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Se
         return "  ".join(cells).rstrip()
 
     if title:
-        typer.echo(title)
+        typer.echo(printable(title))
     if any(head):
         typer.echo(text(head))
     typer.echo("-" * (sum(widths) + 2 * (len(widths) - 1)))
