@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flowloom import _native, metrics
+from flowloom import _native, metrics, toml
 from flowloom.backlog import Growth
 from flowloom.scenario import Scenario
+from flowloom.transports import transport
 from flowloom.words import listed
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Findi
         key = misfit.split(":")[0]
         yield Finding("problem", misfit, f"unfit {key.split('.')[-1]}")
     port = _marking_port(spec)
-    if port and not _over_newreno(spec) and (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
+    if port and not _unmarked(spec) and (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
         yield Finding(
             "problem",
             f"switches mark above {port['mark_above']}, but no queue can be longer than {reach / 1000:.4g}kB "
@@ -325,15 +326,15 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
 def _credited(summary: Mapping[str, Any], spec: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[Finding]:
     """Find data that was lost although credits or tokens schedule all of it, so that queues of data alone never fill a port."""
     name, lost = summary["transport"], summary["drops"]["data"]
-    if not lost or name not in ("expresspass", "top") or settings.get("unscheduled") or spec.get("fault"):
+    retry = transport(name).retry
+    if not lost or not retry or settings.get("unscheduled") or spec.get("fault"):
         return
-    retry = "transport.expresspass.retry" if name == "expresspass" else "transport.top.credits.retry"
     why = (
         f"ports have less memory than the queues of data need (`flowloom show` of the scenario prints the bounds), or the "
-        f"requests of many flows filled it; raise fabric.buffer or {retry}"
+        f"requests of many flows filled it; raise fabric.buffer or transport.{name}.{retry}"
     )
     if share := settings.get("token_share"):
-        why += f". Or transport.top.token_share = {share:g} lets tokens ask for more data than a link carries; 0 does not"
+        why += f". Or transport.{name}.token_share = {share:g} lets tokens ask for more data than a link carries; 0 does not"
     yield Finding("problem", f"{lost} data packets were lost, although {name} schedules all data: {why}", "data lost")
 
 
@@ -356,9 +357,10 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
     port = _marking_port(spec)
     if summary["marks"] or port is None:
         return
-    if _over_newreno(spec):
+    if setting := _unmarked(spec):
         yield Finding(
-            "note", f"{summary['transport']} runs over newreno, whose packets are not ECN-capable, so none was marked"
+            "note",
+            f"packets of {summary['transport']} are not ECN-capable with {setting}, so none was marked",
         )
         return
     longest = max((hop["peak_bytes"] for hop in summary["queue"].values()), default=0)
@@ -376,15 +378,15 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
 def _marking_port(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the settings of switch ports; None if ports do not mark for the transport that runs."""
     name = spec["transport"]["name"]
-    settings = spec["transport"].get(name, {})
-    # PIAS has TCP's settings in a table of their own.
-    port: Mapping[str, Any] = settings.get("tcp", settings).get("port", {})
-    # The packets of `tcp` are not ECN-capable, whatever the ports do.
-    return None if name == "tcp" or port.get("ecn", "off") == "off" else port
+    port: Mapping[str, Any] = toml.lookup(spec["transport"].get(name, {}), transport(name).ports) or {}
+    return None if transport(name).unmarked == "always" or port.get("ecn", "off") == "off" else port
 
 
-def _over_newreno(spec: Mapping[str, Any]) -> bool:
-    return bool(spec["transport"][spec["transport"]["name"]].get("controller") == "newreno")
+def _unmarked(spec: Mapping[str, Any]) -> str:
+    """Return the setting under which the transport's packets are not ECN-capable; empty if they are."""
+    name = spec["transport"]["name"]
+    key, _, value = transport(name).unmarked.partition(" = ")
+    return f"transport.{name}.{key} = {value}" if value and spec["transport"][name].get(key) == value else ""
 
 
 def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:

@@ -205,6 +205,7 @@ def _transports(text: str, ideal: bool, scenario: Scenario) -> list[str]:
     """Parse --transports; `all` stands for every transport that can run the scenario, without the bound `ideal`."""
     from flowloom._native import ScenarioError
     from flowloom.engine import catalogue
+    from flowloom.transports import BOUND, transport
     from flowloom.words import shown, suggestion
 
     known = ["all", *(transport["name"] for transport in catalogue()["transports"])]
@@ -214,11 +215,11 @@ def _transports(text: str, ideal: bool, scenario: Scenario) -> list[str]:
     for name in chosen:
         if name not in known:
             raise ScenarioError(f'--transports {shown(text)}: unknown transport "{shown(name)}"; {suggestion(name, known)}')
-    every = [name for name in known if name not in ("all", "ideal")]
+    every = [name for name in known if name != "all" and not transport(name).bound]
     if "all" in chosen:
         every = _able(every, scenario)
     names = [each for name in chosen for each in (every if name == "all" else [name])]
-    return list(dict.fromkeys(names + (["ideal"] if ideal else [])))
+    return list(dict.fromkeys(names + ([BOUND] if ideal else [])))
 
 
 def _able(names: list[str], scenario: Scenario) -> list[str]:

@@ -10,10 +10,10 @@ import typer
 
 from flowloom import diagnosis, metrics
 from flowloom.cli.common import print_table
-from flowloom.plots.style import transport_label
 from flowloom.results import Results
 from flowloom.stats import Estimate, estimate
 from flowloom.sweeps import Sweep
+from flowloom.transports import transport
 
 Seeds: TypeAlias = Sequence[Results]
 """Runs that differ only in their seed; tables show their mean."""
@@ -38,6 +38,10 @@ _BESIDE = {
 """Additional content of a run's table, if there is any."""
 
 _ROUND = ("slowdown.mean", "slowdown.p99", "fct_us.mean")
+
+
+def _label(name: str) -> str:
+    return transport(name).label
 
 
 def _estimate(metric: str, seeds: Seeds) -> Estimate:
@@ -66,7 +70,7 @@ def _averaged(rows: Collection[Seeds]) -> str:
 
 def print_run(results: Results) -> None:
     """Print a run's summary: the numbers, then slowdown by flow size."""
-    name, seed = transport_label(results.summary["transport"]), results.summary["seed"]
+    name, seed = _label(results.summary["transport"]), results.summary["seed"]
     title = f"{name}, seed {seed}: {_finished([results])} flows finished"
     beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
     print_table(["", ""], [(metrics.label(m), _shown(m, [results])) for m in (*_RUN, *beside)], right=(1,), title=title)
@@ -93,7 +97,7 @@ def _flags(runs: Seeds) -> str:
 
 def print_comparison(results: Mapping[str, Seeds]) -> None:
     """Print a table with a column per transport: the numbers, then slowdown by flow size."""
-    head = ["", *(transport_label(name) for name in results)]
+    head = ["", *(_label(name) for name in results)]
     deadlines = any(run.summary["deadlines_met"] is not None for seeds in results.values() for run in seeds)
     wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
@@ -126,7 +130,7 @@ def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
     head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
     rows = [
         [
-            transport_label(name),
+            _label(name),
             *(_shown(m, results[name]) if name in results else "failed" for results in rounds.values() for m in _ROUND),
             _flags([run for results in rounds.values() for run in results.get(name, ())]),
         ]
@@ -147,7 +151,7 @@ def print_sizes(results: Mapping[str, Seeds]) -> None:
     if not first:
         return
     head = ["Slowdown by flow size", "Flows"]
-    head += [f"{transport_label(name)} {word}" for name in results for word in ("mean", "p99")]
+    head += [f"{_label(name)} {word}" for name in results for word in ("mean", "p99")]
     rows = []
     for number, entry in enumerate(first):
         numbers = [
