@@ -67,10 +67,8 @@ def _command(command: str, old: str, part: str, run: Callable[[str], str]) -> st
 def selected(output: str, part: str) -> str:
     """Return the lines that are shown of an output, with a mark where others are left out."""
     lines = output.splitlines()
-    if part in ("all", "none"):
-        kept = range(len(lines)) if part == "all" else range(0)
-    else:
-        kept = [number for word in part.split(",") for number in _numbers(word.strip(), len(lines))]
+    words = {"all": [f"1..{len(lines)}"] if lines else [], "none": []}.get(part, part.split(","))
+    kept = [number for word in words for number in _numbers(word.strip(), len(lines))]
     shown: list[str] = []
     after = -1
     for number in kept:
