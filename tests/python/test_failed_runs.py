@@ -61,7 +61,7 @@ def test_a_comparison_has_the_transports_that_finished(scenario, tmp_path):
     as_json = call(*words, "--json", code=1)
     assert [run["transport"] for run in json.loads(as_json.stdout)] == ["ideal"]
     assert f"phost: {REASON}" in as_json.stderr
-    # The finished run is used again, and a mended scenario takes the place of the table.
+    # The finished run is used again.
     assert "1 runs to simulate, 1 finished before" in as_json.stderr
 
 
