@@ -28,7 +28,7 @@ help:
 	@echo 'make test   every test: cargo test, then pytest'
 	@echo 'make lint   rustfmt, clippy, ruff, mypy'
 	@echo 'make bench  how fast the simulator is here, and ns-3 beside it; make bench-memory: what flows take'
-	@echo 'make docs   the API documentation in target/doc, and the reference of scenarios'
+	@echo 'make docs   the API documentation in target/doc, the reference of scenarios, and the outputs in docs/first-run.md'
 	@echo 'The command line itself is $(BIN)/flowloom once one of them has run.'
 
 # A list of requirements instead of `pip install .`: the native module has rules, and profiles, of its own.
@@ -111,6 +111,7 @@ bench-memory: $(RELEASE)
 
 docs: $(RELEASE)
 	@$(BIN)/python -m flowloom.reference docs/scenario.md
+	@$(BIN)/python -m flowloom.sessions docs/first-run.md
 	@RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 	@echo "guides: docs/    API: $${CARGO_TARGET_DIR:-target}/doc"
 

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from flowloom.demotion.simulated import search_thresholds
     from flowloom.results import Results
     from flowloom.scenario import Scenario
-    from flowloom.sweeps import Sweep, sweep
+    from flowloom.sweeps import IncompleteSweep, Sweep, sweep
 
 __all__ = [
+    "IncompleteSweep",
     "Results",
     "RunError",
     "Scenario",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "IncompleteSweep": "flowloom.sweeps",
     "Results": "flowloom.results",
     "RunError": "flowloom._native",
     "Scenario": "flowloom.scenario",

@@ -59,6 +59,11 @@ def compare(
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> dict[str, Results]:
-    """Run several transports on the same scenario, and so on the same flows; return the results by transport. See `sweep`."""
+    """Run several transports on the same scenario, and so on the same flows; return the results by transport. See `sweep`.
+
+    Raises:
+        ScenarioError: As in `sweep`.
+        IncompleteSweep: Some transports failed; its attribute `sweep` has the results of the others.
+    """
     runs = sweep(scenario, {"transport.name": list(transports)}, executor=executor, workers=workers, out=out, force=force)
     return {run.point["transport.name"]: run.results for run in runs}

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from flowloom import storage
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -86,11 +88,13 @@ def write(table: pa.Table, path: Path) -> None:
     """Write a Parquet file with checksums; its bytes depend on the table's content alone."""
     import pyarrow.parquet as pq
 
-    pq.write_table(table, path, compression="zstd", version="2.6", write_statistics=True, write_page_checksum=True)
+    with storage.naming(path):
+        pq.write_table(table, path, compression="zstd", version="2.6", write_statistics=True, write_page_checksum=True)
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
     """Write CSV with a header line; nulls are empty."""
     from pyarrow import csv
 
-    csv.write_csv(table, path)
+    with storage.naming(path):
+        csv.write_csv(table, path)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import platform
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flowloom import _native, metrics
+from flowloom import _native, metrics, toml
 from flowloom.backlog import Growth
 from flowloom.scenario import Scenario
+from flowloom.transports import transport
+from flowloom.words import listed
 
 if TYPE_CHECKING:
     from flowloom.results import Results
@@ -109,29 +112,48 @@ def foreseen(resolved: str, misfits: Sequence[str]) -> list[Finding]:
 def grouped(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[str]:
     """Summarise the warnings of many runs in a few lines, each with the labels of the runs that it applies to.
 
-    Runs with the same warning share a line. Warnings with the same flag and different numbers get at most three lines.
+    Runs with the same warning share a line, and so do runs that differ in their seed alone, which their labels have at the end.
+    Warnings of other runs with the same flag and different numbers get at most three lines.
     """
-    labels: dict[tuple[str, str], list[str]] = {}
+    by_run: dict[tuple[str, str], dict[int | None, str]] = {}
     for label, findings in runs:
+        name, seed = _without_seed(label)
         for finding in findings:
-            known = labels.setdefault((finding.flag, finding.text), [])
-            if label not in known:
-                known.append(label)
+            by_run.setdefault((finding.flag, name), {}).setdefault(seed, finding.text)
+    labels: dict[tuple[str, str], list[str]] = {}
+    for (flag, name), texts in by_run.items():
+        (first, text), *_ = texts.items()
+        if len(set(texts.values())) > 1:
+            text += f" (these are the numbers of seed {first})"
+        labels.setdefault((flag, text), []).append(", ".join(filter(None, (name, seeds(texts)))))
     lines: list[str] = []
     for flag in dict.fromkeys(flag for flag, _ in labels):
         alike = [(text, names) for (other, text), names in labels.items() if other == flag]
-        lines += [f"{flag} ({_some(names)}): {text}" for text, names in alike[:_ALIKE_MAX]]
+        lines += [f"{flag} ({listed(names)}): {text}" for text, names in alike[:_ALIKE_MAX]]
         if rest := sum(len(names) for _, names in alike[_ALIKE_MAX:]):
             lines.append(f"{flag}: the same warning for {rest} more")
     return lines
 
 
-_ALIKE_MAX, _NAMES_MAX = 3, 6
+_ALIKE_MAX = 3
+_SEED = re.compile(r"(?:^|, )seed (\d+)$")
 
 
-def _some(names: Sequence[str]) -> str:
-    left_out = len(names) - _NAMES_MAX
-    return "; ".join(names[:_NAMES_MAX]) + (f" and {left_out} more" if left_out > 0 else "")
+def _without_seed(label: str) -> tuple[str, int | None]:
+    found = _SEED.search(label)
+    return (label[: found.start()], int(found[1])) if found else (label, None)
+
+
+def seeds(numbers: Iterable[int | None]) -> str:
+    """Name seeds: `seed 3`, `seeds 1, 2 and 7`, `seeds 1 to 10`. Without a number, there is nothing to name."""
+    known = sorted(number for number in numbers if number is not None)
+    if not known:
+        return ""
+    if len(known) == 1:
+        return f"seed {known[0]}"
+    if known[-1] - known[0] == len(known) - 1 > 1:
+        return f"seeds {known[0]} to {known[-1]}"
+    return f"seeds {', '.join(map(str, known[:-1]))} and {known[-1]}"
 
 
 def _merged(before: Iterable[Finding], after: Iterable[Finding]) -> list[Finding]:
@@ -148,7 +170,7 @@ def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Findi
         key = misfit.split(":")[0]
         yield Finding("problem", misfit, f"unfit {key.split('.')[-1]}")
     port = _marking_port(spec)
-    if port and not _over_newreno(spec) and (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
+    if port and not _unmarked(spec) and (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
         yield Finding(
             "problem",
             f"switches mark above {port['mark_above']}, but no queue can be longer than {reach / 1000:.4g}kB "
@@ -179,7 +201,7 @@ def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding
     """Find links that were paused for long, and head-of-line victims."""
     for storm in pfc.get("storms", []):
         behind = storm["behind"]
-        rest = f"; the pauses of {len(behind)} other links come from there ({_some(behind)})" if behind else ""
+        rest = f"; the pauses of {len(behind)} other links come from there ({listed(behind)})" if behind else ""
         yield Finding(
             "problem",
             f"{storm['node']} sent {storm['frames']} pause frames although it was not out of memory, as a broken NIC does: "
@@ -193,7 +215,7 @@ def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding
         yield Finding(
             "problem",
             f"{len(shares)} links were paused for more than {limit:.4g} of the run (fabric.pfc.storm_share), which is a pause "
-            f"storm: {_some([f'{name} {shares[name]:.1%}' for name in worst])}",
+            f"storm: {listed([f'{name} {shares[name]:.1%}' for name in worst])}",
             "pause storm",
         )
     if pfc["victims"]:
@@ -201,7 +223,7 @@ def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding
         yield Finding(
             "note",
             f"{pfc['victims']} flows were head-of-line victims: they waited at paused ports for congested ports that they do "
-            f"not cross ({_some(named)})",
+            f"not cross ({listed(named)})",
             "victims",
         )
 
@@ -304,15 +326,15 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
 def _credited(summary: Mapping[str, Any], spec: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[Finding]:
     """Find data that was lost although credits or tokens schedule all of it, so that queues of data alone never fill a port."""
     name, lost = summary["transport"], summary["drops"]["data"]
-    if not lost or name not in ("expresspass", "top") or settings.get("unscheduled") or spec.get("fault"):
+    retry = transport(name).retry
+    if not lost or not retry or settings.get("unscheduled") or spec.get("fault"):
         return
-    retry = "transport.expresspass.retry" if name == "expresspass" else "transport.top.credits.retry"
     why = (
         f"ports have less memory than the queues of data need (`flowloom show` of the scenario prints the bounds), or the "
-        f"requests of many flows filled it; raise fabric.buffer or {retry}"
+        f"requests of many flows filled it; raise fabric.buffer or transport.{name}.{retry}"
     )
     if share := settings.get("token_share"):
-        why += f". Or transport.top.token_share = {share:g} lets tokens ask for more data than a link carries; 0 does not"
+        why += f". Or transport.{name}.token_share = {share:g} lets tokens ask for more data than a link carries; 0 does not"
     yield Finding("problem", f"{lost} data packets were lost, although {name} schedules all data: {why}", "data lost")
 
 
@@ -335,9 +357,10 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
     port = _marking_port(spec)
     if summary["marks"] or port is None:
         return
-    if _over_newreno(spec):
+    if setting := _unmarked(spec):
         yield Finding(
-            "note", f"{summary['transport']} runs over newreno, whose packets are not ECN-capable, so none was marked"
+            "note",
+            f"packets of {summary['transport']} are not ECN-capable with {setting}, so none was marked",
         )
         return
     longest = max((hop["peak_bytes"] for hop in summary["queue"].values()), default=0)
@@ -355,15 +378,15 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
 def _marking_port(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the settings of switch ports; None if ports do not mark for the transport that runs."""
     name = spec["transport"]["name"]
-    settings = spec["transport"].get(name, {})
-    # PIAS has TCP's settings in a table of their own.
-    port: Mapping[str, Any] = settings.get("tcp", settings).get("port", {})
-    # The packets of `tcp` are not ECN-capable, whatever the ports do.
-    return None if name == "tcp" or port.get("ecn", "off") == "off" else port
+    port: Mapping[str, Any] = toml.lookup(spec["transport"].get(name, {}), transport(name).ports) or {}
+    return None if transport(name).unmarked == "always" or port.get("ecn", "off") == "off" else port
 
 
-def _over_newreno(spec: Mapping[str, Any]) -> bool:
-    return bool(spec["transport"][spec["transport"]["name"]].get("controller") == "newreno")
+def _unmarked(spec: Mapping[str, Any]) -> str:
+    """Return the setting under which the transport's packets are not ECN-capable; empty if they are."""
+    name = spec["transport"]["name"]
+    key, _, value = transport(name).unmarked.partition(" = ")
+    return f"transport.{name}.{key} = {value}" if value and spec["transport"][name].get(key) == value else ""
 
 
 def _reach(spec: Mapping[str, Any], port: Mapping[str, Any]) -> float:

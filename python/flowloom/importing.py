@@ -95,8 +95,8 @@ def _check_out(out: Path, table: Path, force: bool) -> None:
     """Raise ScenarioError unless `out` is a new file, or one that was imported from the same table."""
     if not os.path.lexists(out):
         return
-    if out.is_dir():
-        raise outputs.refusal(out, "it is a directory", "give a file")
+    if not out.is_file() and out.exists():
+        raise outputs.refusal(out, "it is a directory" if out.is_dir() else "it is not a regular file", "give a file")
     if not out.exists():
         raise outputs.refusal(out, f"it is a link to {out.readlink()}, which does not exist", "give another file")
     if table.exists() and out.samefile(table):
@@ -117,7 +117,7 @@ def write(out: Path, points: list[tuple[float, float]], source: str) -> None:
     """Write a distribution in the form that scenarios read."""
     with storage.whole_file(out) as fresh:
         lines = [f"{_SOURCE}{source}", "bytes,cumulative_probability"]
-        fresh.write_text("\n".join([*lines, *(f"{size:.10g},{share:.10g}" for size, share in points)]) + "\n", encoding="utf-8")
+        storage.write_text(fresh, "\n".join([*lines, *(f"{size:.10g},{share:.10g}" for size, share in points)]) + "\n")
 
 
 def read(table: Path, dialect: str | None) -> Table:
@@ -134,6 +134,8 @@ def read(table: Path, dialect: str | None) -> Table:
     """
     if dialect not in (None, FLOWS, HISTOGRAM, *DIALECTS):
         raise ScenarioError(f'unknown dialect "{shown(dialect)}": {suggestion(str(dialect), [*DIALECTS, FLOWS, HISTOGRAM])}')
+    if storage.is_endless(table):
+        raise ScenarioError(f"cannot read {table}: it is not a regular file")
     if dialect == FLOWS:
         return Table(_steps(table, _logged_sizes(table)), FLOWS)
     text = _text(table)
@@ -144,8 +146,6 @@ def read(table: Path, dialect: str | None) -> Table:
 
 def _text(table: Path) -> str:
     try:
-        if table.exists() and not (table.is_file() or table.is_dir()):  # reading a device or a pipe may never end
-            raise ScenarioError(f"cannot read {table}: it is not a regular file")
         return table.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ScenarioError(f"cannot read {table}: {error.strerror}") from error

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns
+from flowloom import columns, storage
 from flowloom._native import ScenarioError
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def read_text(path: Path) -> str:
     Raises:
         ScenarioError: The file cannot be read.
     """
+    if storage.is_endless(path):
+        raise damaged(path, "it is not a regular file")
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import dataclasses
 import multiprocessing
+import operator
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from flowloom._native import RunError, ScenarioError
 from flowloom.engine import simulate
 from flowloom.progress import Reporter, Silent
 from flowloom.results import Results
+from flowloom.words import listed, shown
 
 
 class Question(Protocol):
@@ -49,6 +51,20 @@ class Job:
     def of(cls, label: str, scenario: Question, run: Callable[..., Results] = simulate) -> Job:
         """Create a job and check its scenario."""
         return cls(label, scenario, scenario.key(), run)
+
+
+class FailedRuns(RunError):  # noqa: N818, the name says what it has
+    """Some runs failed. All others finished, and were saved if there is a store."""
+
+    def __init__(self, failures: Sequence[tuple[str, str]], runs: int, done: dict[str, Results]) -> None:
+        """Store the labels of the failed runs with their reasons, and the results of the others by key."""
+        alike: dict[str, list[str]] = {}
+        for label, reason in failures:
+            alike.setdefault(reason, []).append(label)
+        reasons = (f"{listed(labels)}: {reason}" for reason, labels in alike.items())
+        super().__init__("\n".join([f"{len(failures)} of {runs} runs failed:", *reasons]))
+        self.failures = list(failures)
+        self.done = done
 
 
 class Store:
@@ -110,8 +126,11 @@ def run_jobs(
         Results by key.
 
     Raises:
-        RunError: Some runs failed; all others finished and were saved.
+        ScenarioError: The number of workers is not valid.
+        FailedRuns: Some runs failed.
     """
+    if workers is not None:
+        workers = whole_number("workers", workers, "processes")
     reporter = reporter or Silent()
     missing: dict[str, Job] = {}
     done: dict[str, Results] = {}
@@ -122,7 +141,7 @@ def run_jobs(
         elif job.key not in done:
             missing.setdefault(job.key, job)
     reporter.begin(len(missing), kept=len(done))
-    failures: list[str] = []
+    failures: list[tuple[str, str]] = []
     # Signals are held back, so that a finished run is saved before an interrupt takes effect.
     with (
         signals.held() as step,
@@ -133,11 +152,26 @@ def run_jobs(
                 done[job.key] = store.keep(job.key, outcome) if store else outcome
                 reporter.finished(job.key, job.label)
             else:
-                failures.append(f"{job.label}: {outcome}")
+                failures.append((job.label, outcome))
                 reporter.failed(job.key, job.label)
     if failures:
-        raise RunError(f"{len(failures)} of {len(jobs)} runs failed:\n" + "\n".join(failures))
+        raise FailedRuns(failures, len(jobs), done)
     return done
+
+
+def whole_number(name: str, value: Any, of: str) -> int:
+    """Return an argument that must be a whole number of at least 1, of any type that is one, such as NumPy's.
+
+    Raises:
+        ScenarioError: It is not.
+    """
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = 0
+    if isinstance(value, bool) or found < 1:
+        raise ScenarioError(f"{name}: found {shown(repr(value))}; give a whole number of {of}, at least 1")
+    return found
 
 
 def _find(store: Store, job: Job, reporter: Reporter) -> Results | None:
@@ -167,18 +201,23 @@ def _collect(futures: dict[Future[Results], Job], step: Callable[[], None]) -> I
                 job = futures.pop(future)
                 try:
                     yield job, future.result()
-                except BrokenProcessPool as error:
+                except BrokenProcessPool:
                     step()  # the signal that killed the worker may have been sent to this process too
-                    raise RunError(
-                        "a worker process died, perhaps for lack of memory; finished runs are kept; "
-                        "repeat the command with fewer workers (--jobs 1)"
-                    ) from error
-                except RunError as error:
+                    yield job, _WORKER_DIED
+                except (RunError, ScenarioError) as error:
                     yield job, str(error)
+                except MemoryError:
+                    yield job, "there is too little memory"
                 step()
     finally:
         for future in futures:
             future.cancel()
+
+
+_WORKER_DIED = (
+    "a worker process died, perhaps for lack of memory; finished runs are kept; "
+    "repeat the command with fewer workers (--jobs 1)"
+)
 
 
 def cores() -> int:

@@ -279,10 +279,20 @@ class Output:
 
     @contextlib.contextmanager
     def _staging(self) -> Iterator[Path]:
-        """Create a folder for unfinished work, with an empty folder `new` in it. `recover` undoes work that was cut short."""
+        """Create a folder for unfinished work, with an empty folder `new` in it. `recover` undoes work that was cut short.
+
+        Errors name the file by its place in the directory, or the directory itself.
+        """
         staging = Path(tempfile.mkdtemp(prefix=f"{_OURS}-", dir=self.path))
-        (staging / "new").mkdir()
-        yield staging
+        try:
+            (staging / "new").mkdir()
+            yield staging
+        except OSError as error:
+            name = Path(error.filename or self.path)
+            for folder in (staging / "new", staging / "old", self.path):
+                if name.is_relative_to(folder):
+                    raise storage.at(error, self.shown / name.relative_to(folder)) from None
+            raise
         shutil.rmtree(staging, ignore_errors=True)
 
     def _staged(self, staging: Path) -> list[str]:
@@ -364,7 +374,7 @@ def _read(marker: Path) -> Mapping[str, Any] | None:
 def _write(marker: Path, value: Mapping[str, Any]) -> None:
     # A file that is not yet in place has the suffix of its final name.
     if marker.suffix == ".toml":
-        marker.write_text(toml.document(value), encoding="utf-8")
+        storage.write_text(marker, toml.document(value))
     else:
         storage.write_json(marker, value)
 

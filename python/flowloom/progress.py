@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Protocol, Self
 
 from flowloom.metrics import significant
+from flowloom.words import printable, shown
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -164,7 +165,7 @@ class Plain:
         self._print(f"warning: {text}")
 
     def _print(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
         return self
@@ -184,7 +185,8 @@ class Bars:
             BarColumn(bar_width=28),
             TextColumn("{task.percentage:>4.0f} %"),
             TextColumn("{task.fields[note]}", style="dim"),
-            console=Console(stderr=True),
+            # The command line's stderr lets no control sequences through, but for those of these bars.
+            console=Console(file=getattr(sys.stderr, "bare", sys.stderr)),
             transient=True,
         )
         self._tally = _Tally()
@@ -203,7 +205,7 @@ class Bars:
         with self._tally.lock:
             if self._preparing is None:
                 self._preparing = self._bars.add_task("", total=None, note="")
-            self._bars.update(self._preparing, description=text)
+            self._bars.update(self._preparing, description=_plain(text))
 
     def begin(self, runs: int, *, kept: int) -> None:
         if self._preparing is not None:
@@ -223,7 +225,7 @@ class Bars:
             if not tally.note(key, done, packet_hops):
                 return
             if key not in self._tasks:
-                self._tasks[key] = self._bars.add_task(label, total=1.0, note="")
+                self._tasks[key] = self._bars.add_task(_plain(label), total=1.0, note="")
             whole = f"{si(tally.hops_per_s)}packet-hops/s, {clock(tally.seconds_left)} left"
             note = f"{significant(sim_s * 1e3, 4)} ms simulated"
             if self._total is None:
@@ -240,7 +242,7 @@ class Bars:
         self._end(key)
 
     def warn(self, text: str) -> None:
-        self._bars.console.print(f"warning: {text}", markup=False, highlight=False)
+        self._bars.console.print(f"warning: {printable(text)}", markup=False, highlight=False)
 
     def _end(self, key: str) -> None:
         with self._tally.lock:
@@ -253,6 +255,16 @@ class Bars:
         if self._total is not None:
             runs = f"{self._tally.ended} of {self._tally.runs} done, {note}"
             self._bars.update(self._total, completed=self._tally.share, note=runs)
+
+
+def _plain(text: str) -> str:
+    """Return a label that rich shows as it is: names from files may contain brackets or control characters."""
+    from rich.markup import escape
+
+    return escape(shown(text, _LABEL_MAX))
+
+
+_LABEL_MAX = 200
 
 
 def reporter(quiet: bool = False) -> Silent | Plain | Bars:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MARKER = outputs.RESULT.marker
 """The file that marks a directory as a results directory."""
 
-# Keys that differ from run to run. They are saved apart from the reproducible ones.
 MACHINE_KEYS = ("wall_s", "peak_rss_mb")
+"""Keys of a summary that differ from run to run. They are saved apart from the reproducible ones, and not in JSON."""
 
 
 @dataclasses.dataclass
@@ -29,7 +29,7 @@ class Results:
     """The results of a run. Tables of a saved run are read on first use."""
 
     summary: dict[str, Any]
-    """The numbers that `flowloom run --json` prints, without the warnings."""
+    """The numbers that `flowloom run --json` prints, without the warnings, and MACHINE_KEYS."""
     scenario: str
     """The resolved scenario, as TOML."""
     provenance: dict[str, Any]
@@ -75,8 +75,11 @@ class Results:
         return diagnosis.warnings(self)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the summary with its `warnings`, as `flowloom run --json` prints it."""
-        return self.summary | {"warnings": [{"flag": found.flag, "text": found.text} for found in self.warnings]}
+        """Return the reproducible summary with its `warnings`, as `flowloom run --json` prints it."""
+        return self._reproducible() | {"warnings": [{"flag": found.flag, "text": found.text} for found in self.warnings]}
+
+    def _reproducible(self) -> dict[str, Any]:
+        return {key: value for key, value in self.summary.items() if key not in MACHINE_KEYS}
 
     def _saved(self, name: str) -> Path:
         if self.directory is None:
@@ -102,9 +105,8 @@ class Results:
     def write(self, output: Output, *, flows: bool = True, csv: bool = False) -> Path:
         """Save into a directory that `outputs.claim` has locked; see `save`."""
         with output.replace(self.provenance) as folder:
-            reproducible = {k: v for k, v in self.summary.items() if k not in MACHINE_KEYS}
-            storage.write_json(folder / "summary.json", reproducible)
-            (folder / "scenario.toml").write_text(self.scenario, encoding="utf-8")
+            storage.write_json(folder / "summary.json", self._reproducible())
+            storage.write_text(folder / "scenario.toml", self.scenario)
             if flows:
                 columns.write(self.flows, folder / "flows.parquet")
                 if csv:

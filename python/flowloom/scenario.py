@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from flowloom import _native, toml
+from flowloom import _native, storage, toml
 from flowloom.words import shown
 
 Progress: TypeAlias = Callable[[float, float, int], None]
@@ -62,15 +62,17 @@ class Scenario:
             return cls(source)
         path = Path(source)
         try:
+            if storage.is_endless(path):
+                raise _native.ScenarioError(f"cannot read the scenario {shown(path, 200)}: it is not a regular file")
             with path.open("rb") as file:
                 read = file.read(SIZE_MAX + 1)
             if len(read) > SIZE_MAX:
-                raise _native.ScenarioError(f"{path} is not a scenario: it has more than {SIZE_MAX / 1e6:g} MB")
+                raise _native.ScenarioError(f"{shown(path, 200)} is not a scenario: it has more than {SIZE_MAX / 1e6:g} MB")
             return cls(read.decode(), str(path))
         except OSError as error:
             raise _native.ScenarioError(f"cannot read the scenario {shown(path, 200)}: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise _native.ScenarioError(f"{path} is not a scenario: it is not UTF-8 text") from error
+            raise _native.ScenarioError(f"{shown(path, 200)} is not a scenario: it is not UTF-8 text") from error
         except ValueError as error:  # a NUL in the name
             raise _native.ScenarioError(f"cannot read the scenario {shown(path, 200)}: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Writes files so that each is complete on the disk or absent."""
+"""Reads and writes files. What is written is complete on the disk or absent, and errors name the file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,41 @@ from typing import Any
 
 def write_json(path: Path, value: Any) -> None:
     """Write a value as indented JSON."""
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text in UTF-8."""
+    with naming(path):
+        path.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Add the name of a file to errors that lack it: the system gives it when a file is opened, but not when it is written."""
+    try:
+        yield
+    except OSError as error:
+        raise error if error.filename else at(error, path) from None
+
+
+def at(error: OSError, path: Path) -> OSError:
+    """Return an error with another file name."""
+    # Libraries put their own words where the system's belong.
+    return OSError(error.errno, os.strerror(error.errno) if error.errno else str(error), str(path))
+
+
+_INHERITED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""The names of files that are open already: of standard input, and of what a shell has opened for `<(command)`."""
+
+
+def is_endless(path: Path) -> bool:
+    """Return whether reading a path may never end: a named pipe waits for a writer, and a device may have no end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (stat.S_ISFIFO(mode) and str(path).startswith(_INHERITED)))
 
 
 @contextlib.contextmanager
@@ -23,7 +58,7 @@ def whole_file(target: Path) -> Iterator[Path]:
     Raises:
         OSError: The disk is full or cannot be written to.
     """
-    target = Path(os.path.realpath(target))
+    shown, target = target, Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     # The suffix stays the same, because plotting libraries choose the format by it.
     fresh = target.with_name(f".partial-{secrets.token_hex(4)}{target.suffix}")
@@ -32,8 +67,10 @@ def whole_file(target: Path) -> Iterator[Path]:
         sync(fresh)
         fresh.replace(target)
         sync(target.parent)
-    except BaseException:
+    except BaseException as error:
         fresh.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(fresh)):
+            raise at(error, shown) from None
         raise
 
 
@@ -41,7 +78,8 @@ def sync(path: Path) -> None:
     """Wait until a file, or a folder's list of files, is on the disk. A rename could otherwise reach the disk first."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with naming(path):
+            os.fsync(handle)
     finally:
         os.close(handle)
 

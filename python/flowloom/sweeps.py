@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flowloom import columns, diagnosis, metrics, outputs, toml
-from flowloom._native import ScenarioError
-from flowloom.jobs import Job, Store, run_jobs
+from flowloom._native import RunError, ScenarioError
+from flowloom.jobs import FailedRuns, Job, Store, run_jobs, whole_number
 from flowloom.outputs import Output
 from flowloom.progress import Reporter, Silent
 from flowloom.results import Results, seed_of
@@ -45,11 +45,8 @@ class Run:
     results: Results
     key: str
     """The name of the run's folder in `runs`."""
-
-    @property
-    def label(self) -> str:
-        """The run's name for tables and messages, without the seed."""
-        return label(self.point, None)
+    label: str
+    """The run's name for tables and messages, with the seed if there are several."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +83,16 @@ class Sweep:
         return pa.Table.from_pylist(rows)
 
 
+class IncompleteSweep(RunError):  # noqa: N818, the name says what it is
+    """Some runs of a sweep failed. `sweep` has those that finished, and `failures` the labels and reasons of the others."""
+
+    def __init__(self, sweep: Sweep, failed: FailedRuns) -> None:
+        """Store the runs that finished, and why the others did not."""
+        super().__init__(str(failed))
+        self.sweep = sweep
+        self.failures = failed.failures
+
+
 def sweep(
     scenario: Source,
     axes: Mapping[str, Sequence[Any]],
@@ -115,10 +122,12 @@ def sweep(
 
     Raises:
         ScenarioError: A point is not valid, an axis has no values, or `out` holds something else. Nothing was run.
-        RunError: Some runs failed; all others finished and were saved.
+        IncompleteSweep: Some runs failed. This is a RunError. All others finished, and `out` has their table, unless an earlier
+            table has runs that it would lack.
     """
     base = Scenario.of(scenario)
-    _check_grid(axes, seeds)
+    seeds = _check_grid(axes, seeds)
+    workers = None if workers is None else whole_number("workers", workers, "processes")
     reporter = reporter or Silent()
     plan, foreseen = [], []
     for point in _grid(axes):
@@ -133,22 +142,39 @@ def sweep(
     for line in diagnosis.grouped(foreseen):
         reporter.warn(line)
 
-    def run(store: Store | None) -> Sweep:
-        made = run_jobs([job for _, _, job in plan], executor=executor, workers=workers, store=store, reporter=reporter)
-        return Sweep([Run(point, seed, made[job.key], job.key) for point, seed, job in plan])
+    def run(store: Store | None) -> tuple[Sweep, FailedRuns | None]:
+        jobs, failed = [job for _, _, job in plan], None
+        try:
+            made = run_jobs(jobs, executor=executor, workers=workers, store=store, reporter=reporter)
+        except FailedRuns as error:
+            made, failed = error.done, error
+        finished = [(point, seed, job) for point, seed, job in plan if job.key in made]
+        return Sweep([Run(point, seed, made[job.key], job.key, job.label) for point, seed, job in finished]), failed
 
     if out is None:
-        return run(None)
+        return _complete(*run(None))
     with outputs.claim(out, outputs.SWEEP, force=force) as output:
         about = _describe(base, axes, seeds)
-        if not force:
-            _check_table(output, about, {job.key for _, _, job in plan})
+        if not force and _lost(output, about, {job.key for _, _, job in plan}):
+            raise outputs.refusal(
+                output.shown,
+                "it holds the table of another sweep, or a table from another build of the simulator",
+                "give another directory, or --force to replace the table (its runs are kept in any case)",
+            )
         output.mark(about)
-        done = run(Store(output.shown / _RUNS, flows=flows))
-        with output.add() as folder:
-            table = done.table()
-            columns.write(table, folder / _TABLE)
-            columns.write_csv(table, folder / "sweep.csv")
+        done, failed = run(Store(output.shown / _RUNS, flows=flows))
+        # A run that failed this time, and not before, takes no row away from an earlier table.
+        if done.runs and not (failed and not force and _lost(output, about, {run.key for run in done})):
+            with output.add() as folder:
+                table = done.table()
+                columns.write(table, folder / _TABLE)
+                columns.write_csv(table, folder / "sweep.csv")
+    return _complete(done, failed)
+
+
+def _complete(done: Sweep, failed: FailedRuns | None) -> Sweep:
+    if failed:
+        raise IncompleteSweep(done, failed) from failed
     return done
 
 
@@ -162,26 +188,20 @@ def added(out: Path) -> Iterator[Path]:
         yield folder
 
 
-def _check_table(output: Output, about: Mapping[str, Any], keys: set[str]) -> None:
-    """Raise ScenarioError if the directory has a table with runs that the new table would lack."""
+def _lost(output: Output, about: Mapping[str, Any], keys: set[str]) -> bool:
+    """Return whether the directory has a table with runs that the new table would lack."""
     path = output.path / _TABLE
     if not path.exists():
-        return
+        return False
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        lost = set(pq.read_table(path, columns=["run"], partitioning=None)["run"].to_pylist()) - keys
+        return not keys.issuperset(pq.read_table(path, columns=["run"], partitioning=None)["run"].to_pylist())
     except (OSError, ValueError, KeyError, pa.ArrowException):
         # The table is damaged. The same sweep may write it again.
         found = output.marker() or {}
-        lost = {key for key, value in about.items() if found.get(key) != value}
-    if lost:
-        raise outputs.refusal(
-            output.shown,
-            "it holds the table of another sweep, or a table from another build of the simulator",
-            "give another directory, or --force to replace the table (its runs are kept in any case)",
-        )
+        return any(found.get(key) != value for key, value in about.items())
 
 
 def label(point: Mapping[str, Any], seed: int | None) -> str:
@@ -195,18 +215,21 @@ def _grid(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(axes, values, strict=True))
 
 
-def _check_grid(axes: Mapping[str, Sequence[Any]], seeds: int) -> None:
+def _check_grid(axes: Mapping[str, Sequence[Any]], wanted: Any) -> int:
+    """Return the number of seeds as a Python integer. Raise ScenarioError if the grid is not valid."""
     for key, values in axes.items():
+        if not key.strip():
+            raise ScenarioError("the key of an axis is empty; give a key of the scenario, such as workload.load")
         if isinstance(values, str) or not len(values):
             found = f'the text "{shown(values)}"' if isinstance(values, str) else "no values"
             raise ScenarioError(f"{shown(key)}: found {found}; an axis needs a list of values, such as [0.5, 0.8]")
-    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-        raise ScenarioError(f"seeds: found {shown(repr(seeds))}; give a whole number of runs for each point, at least 1")
+    seeds = whole_number("seeds", wanted, "runs for each point")
     if seeds > 1 and "run.seed" in axes:
         raise ScenarioError("the axis run.seed gives the seeds already; leave seeds at 1")
     runs = seeds * math.prod(len(values) for values in axes.values())
     if runs > RUNS_MAX:
         raise ScenarioError(f"the sweep has {runs} runs; the limit is {RUNS_MAX}")
+    return seeds
 
 
 def _describe(base: Scenario, axes: Mapping[str, Sequence[Any]], seeds: int) -> dict[str, Any]:

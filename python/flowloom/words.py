@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 
 VALUE_MAX = 80
 """The maximum number of characters of a value, a key or a line in a message."""
@@ -19,7 +19,30 @@ def elided(text: str, limit: int) -> str:
 
 def shown(value: object, limit: int = VALUE_MAX) -> str:
     """Format a value for a message, on one line."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in elided(str(value), limit))
+    return printable(elided(str(value), limit), keep="")
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def printable(text: str, keep: str = "\n\t", escape: Callable[[str], str] = _escape) -> str:
+    """Replace characters that a terminal would obey, or that reorder text, by their escapes.
+
+    Args:
+        text: Any text, such as a message with names from files.
+        keep: Characters that stay although they are not printable.
+        escape: Returns the escape of a character, by default that of Python.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else escape(c) for c in text)
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Return the first names of a list, and how many more there are."""
+    left_out = len(names) - most
+    return "; ".join(names[:most]) + (f" and {left_out} more" if left_out > 0 else "")
 
 
 def suggestion(word: str, valid: Collection[str]) -> str:

@@ -209,6 +209,9 @@ def test_python(small):
         count.call(sweep, small, axes)
     for seeds in ([], 0, -1, 1.5, "3", True, None, 10**9):
         count.call(sweep, small, {"workload.load": [0.2]}, seeds=seeds)
+    for workers in ([], 0, -1, 1.5, "3", True):
+        count.call(sweep, small, {"workload.load": [0.2]}, workers=workers)
+        count.call(flowloom.compare, small, ["phost"], workers=workers)
     deep: list[object] = []
     for _ in range(5000):
         deep = [deep]

@@ -8,11 +8,13 @@ import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import flowloom
 from conftest import SMALL
 from flowloom import RunError, ScenarioError
+from flowloom.jobs import whole_number
 
 LOADS = {"workload.load": [0.2, 0.4, 0.6]}
 
@@ -150,3 +152,17 @@ def test_ctrl_c_keeps_what_is_finished_and_the_next_start_goes_on(scenario, tmp_
     flowloom.sweep(scenario, {"workload.flows": [100, 200]}, executor=executor, out=out)
     assert executor.submitted == 1
     assert kept.items() <= parquets(out).items()
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint8])
+def test_numbers_of_seeds_and_workers_may_be_of_any_integer_type(fake, kind):
+    with ThreadPoolExecutor(1) as executor:
+        made = flowloom.sweep(SMALL, {"workload.load": [0.5]}, seeds=kind(2), workers=kind(1), executor=executor)
+    assert [run.seed for run in made] == [1, 2]
+    assert type(whole_number("workers", kind(2), "processes")) is int
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, None, np.int64(0), np.float64(2)])
+def test_a_number_that_is_none_is_refused_by_its_name(value):
+    with pytest.raises(ScenarioError, match=r"^workers: found .*; give a whole number of processes, at least 1$"):
+        whole_number("workers", value, "processes")

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import zlib
 from pathlib import Path
 
@@ -22,10 +23,11 @@ from flowloom.figures import catalogue, reader
 from flowloom.figures.grid import Grid
 from flowloom.plots import bars, comparison, figure, sizes, style, tables, thresholds
 from flowloom.results import Results
+from flowloom.transports import TRANSPORTS
 
 ROOT = Path(__file__).parents[2]
 FIGURES = sorted(path for path in (ROOT / "papers").glob("*/*.toml") if "[[panel]]" in path.read_text(encoding="utf-8"))
-NAMES = [name for name in style._TRANSPORTS if name != "ideal"]
+NAMES = [name for name in TRANSPORTS if name != "ideal"]
 
 
 @pytest.fixture
@@ -145,7 +147,7 @@ def test_a_tournament_has_all_transports_in_all_rounds(drawings, tmp_path, worst
     (drawing,) = drawings
     sound(drawing)
     assert drawing.axes[0].get_yscale() == scale
-    assert [text.get_text() for text in drawing.legends[0].get_texts()] == [style.transport_label(name) for name in names]
+    assert [text.get_text() for text in drawing.legends[0].get_texts()] == [style.transport(name).label for name in names]
 
 
 PANELS = """
@@ -369,11 +371,23 @@ def test_no_two_transports_look_alike():
 def test_every_transport_there_is_and_is_planned_has_its_look():
     there = {entry["name"] for entry in json.loads(_native.catalogue())["transports"]}
     planned = {"pase", "pdq", "d3", "expresspass", "ndp", "homa", "hpcc", "top"}
-    assert there | planned <= style._TRANSPORTS.keys()
+    assert there | planned <= TRANSPORTS.keys()
     assert catalogue.papers()  # the axes of their figures name transports too
+    assert TRANSPORTS.keys() <= there | planned
     # A transport that a user adds always has the same look, which no other transport has.
     assert style.transport("my_own") == style.transport("my_own")
-    assert style.transport("my_own").color not in {look.color for look in style._TRANSPORTS.values()}
+    assert style.transport("my_own").color not in {each.color for each in TRANSPORTS.values()}
+
+
+@pytest.mark.parametrize("name", [
+    "diagnosis", "explanations", "backlog", "cli/tables", "cli/running", "cli/inspect", "plots/style", "plots/figure",
+    "plots/bars", "plots/comparison", "plots/sizes", "plots/tables",
+])  # fmt: skip
+def test_only_the_list_of_transports_knows_them_by_name(name):
+    code = (ROOT / "python" / "flowloom" / f"{name}.py").read_text(encoding="utf-8")
+    # A name alone, or with a parameter, in quotes. Examples in help texts have several names in one text.
+    named = [each for each in TRANSPORTS if re.search(rf"""(['"]{each}['"]|\btransport\.{each}\.)""", code)]
+    assert not named
 
 
 def test_a_table_has_the_best_row_on_top_and_the_best_of_each_column_in_bold():

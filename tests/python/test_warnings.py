@@ -11,6 +11,7 @@ import pytest
 import flowloom
 from conftest import SMALL
 from flowloom import diagnosis
+from flowloom.cli import tables
 from flowloom.diagnosis import Finding
 from test_cli import call
 
@@ -163,7 +164,7 @@ def test_a_figure_warns_and_its_data_say_of_which_runs(papers, tmp_path):
         figure.read_text().replace('["phost", "pfabric", "ideal"]', '["phost", "dctcp", "ideal"]').replace("pfabric", "dctcp")
     )
     text = call("paper", "run", "tiny/fig1", "--jobs", 2).stdout
-    assert "warning: no marks (load 0.3, dctcp, seed 1; " in text
+    assert "warning: no marks (load 0.3, dctcp, seeds 1 to 4; " in text
     with (tmp_path / "results/tiny/fig1/data.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {r["transport"] for r in rows if "no marks" in r["warnings"]} == {"dctcp"}
@@ -180,6 +181,40 @@ def test_warnings_of_many_runs_are_few_lines():
         "unfinished: the same warning for 6 more",
         "no marks (run 0; run 1; run 2; run 3; run 4; run 5 and 3 more): none came",
     ]
+
+
+def test_a_warning_of_several_seeds_is_one_line_with_the_seeds():
+    def unfinished(number):
+        return [Finding("problem", f"{number} flows", "unfinished")]
+
+    none = [Finding("note", "none came", "no marks")]
+    runs = [(f"phost, seed {seed}", unfinished(seed)) for seed in (1, 2, 5)]
+    runs += [(f"load 0.5, dctcp, seed {seed}", none) for seed in (1, 2, 3)] + [("load 0.7, dctcp, seed 2", none)]
+    assert diagnosis.grouped(runs) == [
+        "unfinished (phost, seeds 1, 2 and 5): 1 flows (these are the numbers of seed 1)",
+        "no marks (load 0.5, dctcp, seeds 1 to 3; load 0.7, dctcp, seed 2): none came",
+    ]
+    assert diagnosis.grouped([("seed 3", none), ("seed 4", none)]) == ["no marks (seeds 3 and 4): none came"]
+
+
+def test_a_table_of_several_seeds_warns_once(scenario, tmp_path):
+    # All flows that start within 300 µs finish with seed 2, and one of 11 and three of 7 do not with seeds 1 and 3.
+    words = ["--seeds", 3, "--set", "run.time_limit=300us", "--vary", "transport.name=phost", "--jobs", 1]
+    made = call("sweep", scenario, *words, "--out", tmp_path / "s")
+    assert re.search(r"^phost .*unfinished \(seeds 1 and 3\)", made.stdout, re.M)
+    (told,) = re.findall(r"^warning: unfinished (.*)$", made.stdout, re.M)
+    assert told.startswith("(phost, seeds 1 and 3): 1 of 11 flows did not finish; ")
+    assert told.endswith("(these are the numbers of seed 1)")
+
+
+def test_the_flag_in_a_row_names_the_seeds_if_only_some_have_it():
+    class Run:
+        def __init__(self, seed, *found):
+            self.summary, self.warnings = {"seed": seed}, [Finding("note", "", flag) for flag in found]
+
+    runs = [Run(1, "unfinished", "no marks"), Run(2, "no marks"), Run(3, "unfinished", "no marks")]
+    assert tables._flags(runs) == "unfinished (seeds 1 and 3), no marks"
+    assert tables._flags(runs[:1]) == "unfinished, no marks"
 
 
 DUMBBELL = """\

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from flowloom import signals
-from flowloom.cli import inspect, paper, running, thresholds
+from flowloom.cli import common, inspect, paper, running, terminal, thresholds
 from flowloom.words import shown
 
 
@@ -83,9 +83,12 @@ def _top(
 
 def main() -> None:
     """Run the command line."""
+    terminal.guard()
     try:
         signals.raise_ended()
         app(prog_name="flowloom")  # the name for `python -m flowloom` too
+    except OSError as error:  # help and errors of usage are printed outside of all commands
+        sys.exit(common.ended(common.about(error), common.FAILED).exit_code)
     except signals.Ended as stop:  # the signal came before a command began, or after it ended
         signals.command_ended = True
         sys.exit(128 + stop.number)

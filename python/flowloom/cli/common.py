@@ -8,11 +8,16 @@ import json
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from flowloom.cli import terminal
 from flowloom.signals import Ended
+from flowloom.words import elided, listed, printable, shown
+
+if TYPE_CHECKING:
+    from flowloom.sweeps import IncompleteSweep, Sweep
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,17 +51,17 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         try:
             from flowloom._native import RunError, ScenarioError
         except ImportError as error:
-            raise _end(f"error: the simulator is not built ({error}); run `make build` or `pip install .`", FAILED) from None
+            raise ended(f"error: the simulator is not built ({error}); run `make build` or `pip install .`", FAILED) from None
         try:
             return command(*args, **kwargs)
         except ScenarioError as error:
-            raise _end(f"error: {error}", BAD_INPUT) from None
+            raise ended(f"error: {error}", BAD_INPUT) from None
         except RunError as error:
-            raise _end(f"error: {error}", FAILED) from None
+            raise ended(f"error: {error}", FAILED) from None
         except BrokenPipeError:
             raise  # the reader of stdout has closed it
         except OSError as error:
-            raise _end(_about(error), FAILED) from None
+            raise ended(about(error), FAILED) from None
         except (KeyboardInterrupt, Ended) as stop:
             raise _interrupted(stop) from None
 
@@ -72,29 +77,57 @@ def resumable(runs: Path) -> Iterator[None]:
         raise _interrupted(stop, f"; finished runs are kept in {runs}; repeat the same command to continue") from None
 
 
+def swept(sweep: Callable[[], Sweep]) -> tuple[Sweep, IncompleteSweep | None]:
+    """Make a sweep. Return the runs that finished, and the error if some did not."""
+    from flowloom.sweeps import IncompleteSweep
+
+    try:
+        return sweep(), None
+    except IncompleteSweep as error:
+        return error.sweep, error
+
+
+def end_incomplete(failed: IncompleteSweep | None) -> None:
+    """Name the runs that failed, with their reasons, and end the command, if there are any."""
+    if failed is None:
+        return
+    head, *_ = str(failed).splitlines()
+    typer.echo(f"error: {head}", err=True)
+    for label, reason in failed.failures[:_FAILURES_MAX]:
+        typer.echo(printable(f"{label}: {elided(reason, _REASON_MAX)}"), err=True)
+    if left_out := failed.failures[_FAILURES_MAX:]:
+        typer.echo(printable(f"failed too: {listed([label for label, _ in left_out], 100)}"), err=True)
+    raise typer.Exit(FAILED)
+
+
+_FAILURES_MAX, _REASON_MAX = 5, 500
+
+
 def _interrupted(stop: KeyboardInterrupt | Ended, more: str = "") -> typer.Exit:
     """Return the exit code that shells use for a signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
     number = stop.number if isinstance(stop, Ended) else signal.SIGINT
     by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
-    return _end(f"interrupted{by}{more}", 128 + number)
+    return ended(f"interrupted{by}{more}", 128 + number)
 
 
-def _end(message: str, code: int) -> typer.Exit:
-    from flowloom.words import elided
-
-    typer.echo(elided(message, MESSAGE_MAX), err=True)
+def ended(message: str, code: int) -> typer.Exit:
+    """Print a message on stderr; return the exception that ends the command with this exit code."""
+    typer.echo(printable(elided(message, MESSAGE_MAX)), err=True)
     return typer.Exit(code)
 
 
-def _about(error: OSError) -> str:
+def about(error: OSError) -> str:
+    """Return the message for an error of the system."""
+    why = error.strerror or error
+    if error.filename == terminal.STDOUT:
+        return f"error: cannot write to {terminal.STDOUT}: {why}"
     place = f" {error.filename}" if error.filename else ""
-    return f"error: cannot read or write{place}: {error.strerror or error}. No incomplete file was left behind."
+    return f"error: cannot read or write{place}: {why}. No incomplete file was left behind."
 
 
 def overrides(pairs: Sequence[str] | None, seed: int | None) -> tuple[str, ...]:
     """Check the form of --set; the simulator checks keys and values."""
     from flowloom._native import ScenarioError
-    from flowloom.words import shown
 
     for pair in pairs or ():
         key, equals, _ = pair.partition("=")
@@ -133,12 +166,14 @@ def parse_value(text: str) -> Any:
 
 def print_json(value: Any) -> None:
     """Print one JSON value."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    # What is not printable is inside texts, where JSON has escapes for it.
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo(printable(text, escape=lambda character: json.dumps(character)[1:-1]))
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = (), title: str = "") -> None:
     """Print a table whose columns in `right` are aligned to the right. Cells are never cut off."""
-    lines = [list(head), *map(list, rows)]
+    lines = [[printable(cell) for cell in line] for line in (head, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
 
     def text(line: Sequence[str]) -> str:
@@ -146,7 +181,7 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Se
         return "  ".join(cells).rstrip()
 
     if title:
-        typer.echo(title)
+        typer.echo(printable(title))
     if any(head):
         typer.echo(text(head))
     typer.echo("-" * (sum(widths) + 2 * (len(widths) - 1)))

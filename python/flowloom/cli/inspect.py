@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowloom.cli import common
+from flowloom.words import printable
 
 if TYPE_CHECKING:
     from flowloom.scenario import Scenario
@@ -106,7 +107,8 @@ def show(
         from flowloom.scenario import Scenario
 
         scenario = Scenario.of(Path(name))
-        typer.echo(scenario.resolve().rstrip())
+        # What is not printable is inside texts, where TOML has escapes for it.
+        typer.echo(printable(scenario.resolve().rstrip(), escape=lambda character: f"\\U{ord(character):08x}"))
         _show_fitted(scenario)
         _show_data_queues(scenario)
     else:

@@ -16,6 +16,7 @@ from flowloom.cli.common import Force, Jobs, Json, ScenarioFile, Seed, Seeds, Se
 if TYPE_CHECKING:
     from flowloom.results import Results
     from flowloom.scenario import Scenario
+    from flowloom.sweeps import Sweep
 
 
 def register(app: typer.Typer) -> None:
@@ -100,11 +101,9 @@ def compare(
 
     The output is a table, a picture in --out and, with --over, a ranking over all values of the key.
     """
-    from flowloom import progress, toml
+    from flowloom import progress
     from flowloom._native import ScenarioError
     from flowloom.cli import tables
-    from flowloom.plots.comparison import draw, draw_tournament
-    from flowloom.sweeps import added
     from flowloom.sweeps import sweep as run_sweep
     from flowloom.words import shown
 
@@ -117,32 +116,43 @@ def compare(
     with common.resumable(out / "runs"):
         with progress.reporter() as reporter:
             begin = time.monotonic()
-            done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, force=force, reporter=reporter)
+            done, failed = common.swept(
+                lambda: run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, force=force, reporter=reporter)
+            )
             took = time.monotonic() - begin
         if json:
             common.print_json([run.results.as_json() for run in done])
             tables.print_warnings(done, err=True)
-            return
-        rounds: dict[str, dict[str, list[Results]]] = {}
-        for point, results in done.points():
-            round_ = toml.value(point[key]).strip('"') if over else ""
-            rounds.setdefault(round_, {})[point["transport.name"]] = results
-        pictures = []
-        with added(out) as folder:
-            for round_, results_of in rounds.items():
-                stem = re.sub(r"[^\w.=+-]+", "-", f"compare-{round_}").strip("-")
-                title = Path(scenario).stem + (f", {round_}" if over else "")
-                pictures.append(draw(results_of, folder / stem, title)[0])
-                if not over:
-                    tables.print_comparison(results_of)
-            if over:
-                tables.print_tournament(rounds)
-                pictures.append(draw_tournament(rounds, tables.ranking(rounds), folder / "tournament", Path(scenario).stem)[0])
-        tables.print_warnings(done)
-        typer.echo(f"{len(done)} runs in {took:.0f} s")
-        typer.echo(
-            f"picture: {', '.join(str(out / picture.name) for picture in pictures)}\nruns and their flows: {out / 'runs'}"
-        )
+        elif done.runs:
+            pictures = _print_compared(done, key, Path(scenario).stem, out)
+            tables.print_warnings(done)
+            typer.echo(f"{len(done)} runs in {took:.0f} s\npicture: {', '.join(map(str, pictures))}")
+            typer.echo(f"runs and their flows: {out / 'runs'}")
+        common.end_incomplete(failed)
+
+
+def _print_compared(done: Sweep, over: str, title: str, out: Path) -> list[Path]:
+    """Print the table of a comparison, or that of a tournament over the values of a key, and draw its pictures."""
+    from flowloom import toml
+    from flowloom.cli import tables
+    from flowloom.plots.comparison import draw, draw_tournament
+    from flowloom.sweeps import added
+
+    rounds: dict[str, dict[str, list[Results]]] = {}
+    for point, results in done.points():
+        round_ = toml.value(point[over]).strip('"') if over else ""
+        rounds.setdefault(round_, {})[point["transport.name"]] = results
+    pictures = []
+    with added(out) as folder:
+        for round_, results_of in rounds.items():
+            stem = re.sub(r"[^\w.=+-]+", "-", f"compare-{round_}").strip("-")
+            pictures.append(draw(results_of, folder / stem, title + (f", {round_}" if over else ""))[0])
+            if not over:
+                tables.print_comparison(results_of)
+        if over:
+            tables.print_tournament(rounds)
+            pictures.append(draw_tournament(rounds, tables.ranking(rounds), folder / "tournament", title)[0])
+    return [out / picture.name for picture in pictures]
 
 
 def sweep(
@@ -178,20 +188,24 @@ def sweep(
     base = _scenario(scenario, set_, seed)
     with common.resumable(out / "runs"):
         with progress.reporter() as reporter:
-            done = run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, force=force, reporter=reporter)
+            done, failed = common.swept(
+                lambda: run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, force=force, reporter=reporter)
+            )
         if json:
             common.print_json(done.table().to_pylist())
             tables.print_warnings(done, err=True)
-            return
-        tables.print_sweep(done)
-        tables.print_warnings(done)
-        typer.echo(f"table: {out / 'sweep.csv'}\nruns: {out / 'runs'}")
+        elif done.runs:
+            tables.print_sweep(done)
+            tables.print_warnings(done)
+            typer.echo(f"table: {out / 'sweep.csv'}\nruns: {out / 'runs'}")
+        common.end_incomplete(failed)
 
 
 def _transports(text: str, ideal: bool, scenario: Scenario) -> list[str]:
     """Parse --transports; `all` stands for every transport that can run the scenario, without the bound `ideal`."""
     from flowloom._native import ScenarioError
     from flowloom.engine import catalogue
+    from flowloom.transports import BOUND, transport
     from flowloom.words import shown, suggestion
 
     known = ["all", *(transport["name"] for transport in catalogue()["transports"])]
@@ -201,11 +215,11 @@ def _transports(text: str, ideal: bool, scenario: Scenario) -> list[str]:
     for name in chosen:
         if name not in known:
             raise ScenarioError(f'--transports {shown(text)}: unknown transport "{shown(name)}"; {suggestion(name, known)}')
-    every = [name for name in known if name not in ("all", "ideal")]
+    every = [name for name in known if name != "all" and not transport(name).bound]
     if "all" in chosen:
         every = _able(every, scenario)
     names = [each for name in chosen for each in (every if name == "all" else [name])]
-    return list(dict.fromkeys(names + (["ideal"] if ideal else [])))
+    return list(dict.fromkeys(names + ([BOUND] if ideal else [])))
 
 
 def _able(names: list[str], scenario: Scenario) -> list[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import typer
 
 from flowloom import diagnosis, metrics
 from flowloom.cli.common import print_table
-from flowloom.plots.style import transport_label
 from flowloom.results import Results
 from flowloom.stats import Estimate, estimate
 from flowloom.sweeps import Sweep
+from flowloom.transports import transport
 
 Seeds: TypeAlias = Sequence[Results]
 """Runs that differ only in their seed; tables show their mean."""
@@ -39,6 +40,10 @@ _BESIDE = {
 _ROUND = ("slowdown.mean", "slowdown.p99", "fct_us.mean")
 
 
+def _label(name: str) -> str:
+    return transport(name).label
+
+
 def _estimate(metric: str, seeds: Seeds) -> Estimate:
     return estimate([metrics.evaluate(metric, run.summary) for run in seeds])
 
@@ -53,13 +58,19 @@ def _finished(seeds: Seeds) -> str:
     return f"{finished:,} of {flows:,}" + (f" ({aborted:,} aborted)" if aborted else "")
 
 
-def _averaged(seeds: int) -> str:
-    return f"Means of {seeds} seeds with 95 % confidence intervals (Student's t)" if seeds > 1 else ""
+def _averaged(rows: Collection[Seeds]) -> str:
+    """Return the title of a table of means. A run that failed leaves its transport or point with fewer seeds."""
+    least, most = min(map(len, rows)), max(map(len, rows))
+    if most == 1:
+        return ""
+    count = f"{most}" if least == most else f"{least} to {most}"
+    fewer = "" if least == most else "; means over different seeds are not of the same flows"
+    return f"Means of {count} seeds with 95 % confidence intervals (Student's t){fewer}"
 
 
 def print_run(results: Results) -> None:
     """Print a run's summary: the numbers, then slowdown by flow size."""
-    name, seed = transport_label(results.summary["transport"]), results.summary["seed"]
+    name, seed = _label(results.summary["transport"]), results.summary["seed"]
     title = f"{name}, seed {seed}: {_finished([results])} flows finished"
     beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
     print_table(["", ""], [(metrics.label(m), _shown(m, [results])) for m in (*_RUN, *beside)], right=(1,), title=title)
@@ -74,29 +85,44 @@ def print_warnings(sweep: Sweep, *, err: bool = False) -> None:
         typer.echo(f"warning: {line}", err=err)
 
 
-def _flags(*results: Results) -> str:
-    return ", ".join(dict.fromkeys(found.flag for result in results for found in result.warnings))
+def _flags(runs: Seeds) -> str:
+    """Return each flag of some runs once, with the seeds if not all of them have it."""
+    having: dict[str, set[int]] = {}
+    for run in runs:
+        for found in run.warnings:
+            having.setdefault(found.flag, set()).add(run.summary["seed"])
+    every = {run.summary["seed"] for run in runs}
+    return ", ".join(flag if of == every else f"{flag} ({diagnosis.seeds(of)})" for flag, of in having.items())
 
 
 def print_comparison(results: Mapping[str, Seeds]) -> None:
     """Print a table with a column per transport: the numbers, then slowdown by flow size."""
-    head = ["", *(transport_label(name) for name in results)]
+    head = ["", *(_label(name) for name in results)]
     deadlines = any(run.summary["deadlines_met"] is not None for seeds in results.values() for run in seeds)
     wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
     finished = ["Flows finished", *(_finished(seeds) for seeds in results.values())]
-    title = _averaged(len(next(iter(results.values()))))
-    warned = ["Warnings", *(_flags(*seeds) for seeds in results.values())]
+    title = _averaged(results.values())
+    warned = ["Warnings", *(_flags(seeds) for seeds in results.values())]
     print_table(head, [finished, *rows, *([warned] if any(warned[1:]) else [])], right=range(1, len(head)), title=title)
     print_sizes(results)
 
 
 def ranking(rounds: Mapping[Any, Mapping[str, Seeds]]) -> list[str]:
-    """Order transports by the geometric mean of their mean slowdowns over the rounds, the best first."""
+    """Order transports by the geometric mean of their mean slowdowns over the rounds, the best first.
+
+    Transports that lack a round, because it failed or no flow finished, come last: their means are over other rounds.
+    """
     from statistics import geometric_mean
 
-    names = list(next(iter(rounds.values())))
-    return sorted(names, key=lambda name: geometric_mean(_estimate("slowdown.mean", r[name]).mean for r in rounds.values()))
+    names = list(dict.fromkeys(name for results in rounds.values() for name in results))
+
+    def key(name: str) -> tuple[int, float]:
+        means = [_estimate("slowdown.mean", results[name]).mean for results in rounds.values() if name in results]
+        known = [mean for mean in means if not math.isnan(mean)]  # a run in which no flow finished has no mean
+        return len(rounds) - len(known), geometric_mean(known) if known else math.inf
+
+    return sorted(names, key=key)
 
 
 def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
@@ -104,9 +130,9 @@ def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
     head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
     rows = [
         [
-            transport_label(name),
-            *(_shown(m, results[name]) for results in rounds.values() for m in _ROUND),
-            _flags(*(run for results in rounds.values() for run in results[name])),
+            _label(name),
+            *(_shown(m, results[name]) if name in results else "failed" for results in rounds.values() for m in _ROUND),
+            _flags([run for results in rounds.values() for run in results.get(name, ())]),
         ]
         for name in ranking(rounds)
     ]
@@ -125,7 +151,7 @@ def print_sizes(results: Mapping[str, Seeds]) -> None:
     if not first:
         return
     head = ["Slowdown by flow size", "Flows"]
-    head += [f"{transport_label(name)} {word}" for name in results for word in ("mean", "p99")]
+    head += [f"{_label(name)} {word}" for name in results for word in ("mean", "p99")]
     rows = []
     for number, entry in enumerate(first):
         numbers = [
@@ -147,7 +173,7 @@ def print_sweep(sweep: Sweep) -> None:
     keys = list(points[0][0])
     head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in _SWEEP), "warnings"]
     body = [
-        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP), _flags(*seeds)]
+        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP), _flags(seeds)]
         for point, seeds in points
     ]
-    print_table(head, body, right=range(len(keys), len(head) - 1), title=_averaged(len(points[0][1])))
+    print_table(head, body, right=range(len(keys), len(head) - 1), title=_averaged([seeds for _, seeds in points]))

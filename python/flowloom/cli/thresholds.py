@@ -264,7 +264,7 @@ def _save(found: Solution | Found, output: Output) -> list[Path]:
 
     with output.replace({}) as folder:
         storage.write_json(folder / "thresholds.json", found.as_json())
-        (folder / "thresholds.toml").write_text(found.snippet, encoding="utf-8")
+        storage.write_text(folder / "thresholds.toml", found.snippet)
         drawn = draw(found.sizes, found.sets, folder / "thresholds", found.about)
     return [output.shown / picture.name for picture in drawn]
 

@@ -162,7 +162,6 @@ class Solution:
             "over": self.over if len(self.loads) > 1 else None,
             "loads": [dataclasses.asdict(at) | {"ratio": at.ratio} for at in self.loads],
             "check": self.check.as_json() if self.check else None,
-            "seconds": round(self.seconds, 3),
             "snippet": self.snippet,
         }
 

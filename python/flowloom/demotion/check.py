@@ -14,6 +14,7 @@ from flowloom._native import ScenarioError
 from flowloom.demotion.analytic import Check, Checked, Solution
 from flowloom.demotion.search import Evaluator, Objective, Set
 from flowloom.demotion.sizes import Sizes
+from flowloom.jobs import whole_number
 from flowloom.progress import Reporter
 from flowloom.results import seed_of
 from flowloom.scenario import Scenario, Source
@@ -68,6 +69,7 @@ def check_thresholds(
         ScenarioError: The scenario or an argument is not valid.
         RunError: A run failed, or ended with flows unfinished.
     """
+    seeds = whole_number("seeds", seeds, "runs of each set")
     if seeds < 2:
         raise ScenarioError(f"{seeds} seed(s): an interval needs 2 or more")
     base = Scenario.of(FABRIC if scenario is None else scenario)

@@ -99,7 +99,6 @@ class Found:
             ],
             "runs": self.runs,
             "rounds": self.rounds,
-            "seconds": round(self.seconds, 3),
             "snippet": self.snippet,
         }
 

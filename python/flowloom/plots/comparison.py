@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flowloom import metrics
 from flowloom.plots import bars, style
 from flowloom.results import Results
 from flowloom.stats import estimate
@@ -55,9 +57,12 @@ def draw_tournament(
     for spot, word, text in zip(drawing.subplots(1, 2), ("mean", "p99"), ("Mean", "99th percentile"), strict=True):
         members = []
         for name in names:
-            found = [estimate([run.summary["slowdown"][word] for run in seeds[name]]) for seeds in rounds.values()]
+            # A round that failed has no value.
+            runs = [seeds.get(name, ()) for seeds in rounds.values()]
+            found = [estimate([metrics.evaluate(f"slowdown.{word}", run.summary) for run in each]) for each in runs]
             members.append(bars.Member(style.transport(name), [e.mean for e in found], [e.half_width or 0 for e in found]))
-        top = 1.05 * max(h + w for m in members for h, w in zip(m.heights, m.half_widths, strict=True))
+        tops = [h + w for m in members for h, w in zip(m.heights, m.half_widths, strict=True)]
+        top = 1.05 * max((each for each in tops if not math.isnan(each)), default=1.1)
         log = top > style.LINEAR_MAX
         for label, handle in bars.draw(spot, members, list(rounds), log=log, base=1.0).items():
             # If one side has bars and the other dots, the legend shows both.

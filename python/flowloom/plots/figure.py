@@ -86,7 +86,7 @@ def _label(grid: Grid, frame: _Frame, name: str, value: Any) -> str:
 
 
 def _name(axis: Axis, value: Any) -> str:
-    return style.transport_label(value) if axis.name == "transport" else axis.label(value)
+    return style.transport(value).label if axis.name == "transport" else axis.label(value)
 
 
 def _looks(grid: Grid, frame: _Frame) -> list[tuple[Any, style.Look]]:

@@ -8,10 +8,11 @@ distances between colours.
 
 from __future__ import annotations
 
-import colorsys
 import itertools
-import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flowloom import transports
+from flowloom.transports import MARKERS, Family
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 BLACK, GREEN, BLUE, VERMILLION, PURPLE = "#000000", "#009E73", "#0072B2", "#D55E00", "#CC79A7"
 LINEAR_MAX = 5
 """The axis of slowdowns is linear up to this value, and logarithmic if there are larger ones."""
-_MARKERS = "os^Dv<>pPX"
 
 
 class Look(NamedTuple):
@@ -40,44 +40,20 @@ class Look(NamedTuple):
         return not self.marker
 
 
-# Solid: the papers' own schemes, and schemes that know flow sizes. Dotted: the TCP family. Broken: all others.
-_SOLID, _DOTTED, _BROKEN = ("-", ""), ((0, (1, 1)), "///"), ((0, (5, 1, 1, 1)), "...")
-_TRANSPORTS = {
-    "ideal": Look("ideal", BLACK, "", (0, (4, 2)), ""),
-    "phost": Look("pHost", BLUE, "o", *_SOLID),
-    "pfabric": Look("pFabric", VERMILLION, "s", *_SOLID),
-    "fastpass": Look("Fastpass", GREEN, "^", *_SOLID),
-    "pias": Look("PIAS", "#E69F00", "D", *_SOLID),
-    "pase": Look("PASE", PURPLE, "v", *_SOLID),
-    "top": Look("TOP", "#56B4E9", "P", *_SOLID),
-    "ndp": Look("NDP", "#1F394C", "X", *_SOLID),
-    "tcp": Look("TCP", "#005629", "+", *_DOTTED),
-    "dctcp": Look("DCTCP", "#2385F8", "x", *_DOTTED),
-    "d2tcp": Look("D2TCP", "#00C34D", ">", *_DOTTED),
-    "l2dct": Look("L2DCT", "#2BCFB2", "<", *_DOTTED),
-    "ecn_star": Look("ECN*", "#D49AEB", "*", *_DOTTED),
-    "las": Look("LAS", "#C04ECB", "p", *_BROKEN),
-    "pdq": Look("PDQ", "#8D0500", "1", *_BROKEN),
-    "d3": Look("D3", "#5242A3", "2", *_BROKEN),
-    "homa": Look("Homa", "#680045", "h", *_BROKEN),
-    "expresspass": Look("ExpressPass", "#6E7023", "d", *_BROKEN),
-    "hpcc": Look("HPCC", "#CCAD9B", "3", *_BROKEN),
+_DASHES: dict[Family, tuple[Any, str]] = {
+    Family.BOUND: ((0, (4, 2)), ""),
+    Family.PAPERS: ("-", ""),
+    Family.TCP: ((0, (1, 1)), "///"),
+    Family.OTHER: ((0, (5, 1, 1, 1)), "..."),
+    Family.UNKNOWN: ((0, (3, 1)), "xx"),
 }
+"""The dash of lines and the hatch of bars."""
 
 
 def transport(name: str) -> Look:
-    """Return a transport's look. The look of an unknown transport is derived from its name."""
-    if name in _TRANSPORTS:
-        return _TRANSPORTS[name]
-    number = zlib.crc32(name.encode())
-    red, green, blue = colorsys.hsv_to_rgb(number % 360 / 360, 0.75, 0.7)
-    color = f"#{round(red * 255):02X}{round(green * 255):02X}{round(blue * 255):02X}"
-    return Look(name, color, _MARKERS[number // 360 % len(_MARKERS)], (0, (3, 1)), "xx")
-
-
-def transport_label(name: str) -> str:
-    """Return a transport's name in its authors' spelling."""
-    return transport(name).label
+    """Return a transport's look."""
+    found = transports.transport(name)
+    return Look(found.label, found.color, found.marker, *_DASHES[found.family])
 
 
 def numbered(number: int, count: int, label: str) -> Look:
@@ -86,7 +62,7 @@ def numbered(number: int, count: int, label: str) -> Look:
     from matplotlib.colors import to_hex
 
     shade = mpl.colormaps["cividis"](0.05 + 0.85 * number / max(count - 1, 1))
-    return Look(label, to_hex(shade), _MARKERS[number % len(_MARKERS)], "-", "")
+    return Look(label, to_hex(shade), MARKERS[number % len(MARKERS)], "-", "")
 
 
 def canvas(width: float, height: float) -> Canvas:
@@ -170,6 +146,7 @@ def logarithmic(axis: Any) -> None:
 def from_one(axis: Any, top: float) -> None:
     """Start an axis of slowdowns at 1, and make it logarithmic if it exceeds `LINEAR_MAX`."""
     limits = axis.axes.set_ylim if axis.axis_name == "y" else axis.axes.set_xlim
+    top = max(top, 1.1)  # without flows, or if none waits, there is nothing above 1
     if top <= LINEAR_MAX:
         limits(1 - 0.03 * (top - 1), top)
         return
@@ -185,10 +162,17 @@ def save(drawing: Canvas, stem: Any) -> list[Any]:
     """Write a PNG and an SVG file; their bytes do not depend on the date."""
     from pathlib import Path
 
+    from flowloom import storage
+
     fit(drawing)
     pictures = [Path(f"{stem}{suffix}") for suffix in PICTURES]
-    drawing.savefig(pictures[0], dpi=150, metadata={"Software": "Flowloom"})
-    drawing.savefig(pictures[1], metadata={"Date": None, "Creator": "Flowloom"})
+    options: list[dict[str, Any]] = [
+        {"dpi": 150, "metadata": {"Software": "Flowloom"}},
+        {"metadata": {"Date": None, "Creator": "Flowloom"}},
+    ]
+    for picture, how in zip(pictures, options, strict=True):
+        with storage.whole_file(picture) as fresh:
+            drawing.savefig(fresh, **how)
     return pictures
 
 
