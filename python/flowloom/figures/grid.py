@@ -149,8 +149,8 @@ def question(figure: Figure) -> tuple[Any, Callable[..., Results]]:
     """Return the object in which a figure sets its keys, and the function that computes results from it."""
     if figure.tool is None:
         return Scenario.of(figure.scenario), simulate
-    empty, answer = TOOLS[figure.tool]
-    return empty(), answer
+    tool = TOOLS[figure.tool]
+    return tool.question(), tool.answer
 
 
 def _tunings(figure: Figure, point: Mapping[str, Any], chosen: Chosen | None) -> Iterator[tuple[dict[str, Any], str, bool]]:
@@ -368,6 +368,39 @@ class Reading:
     def name(self, point: Mapping[str, Any]) -> str:
         """Return a point's name for messages, without the reading."""
         return self.grid.name({axis: value for axis, value in point.items() if axis not in self.at})
+
+
+class Unmeasured(Grid):
+    """A figure's grid without runs: every number is 1. What a check selects can thus be checked before anything is run."""
+
+    def __init__(self, figure: Figure) -> None:
+        """Create the grid of a figure that was not run."""
+        super().__init__(figure, [], {})
+
+    def samples(self, metric: str, point: Mapping[str, Any]) -> list[float]:
+        """Return a number for one seed."""
+        return [1.0]
+
+    def quantiles(self, quantity: Quantity, point: Mapping[str, Any]) -> list[list[float]]:
+        """Return quantiles for one seed."""
+        return [[1.0] * (distributions.STEPS + 1)]
+
+    def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
+        """Return a series for one seed."""
+        return [([1.0], [1.0])]
+
+
+def untried(figure: Figure) -> str:
+    """Return the name of a point for which no trial selects parameters; empty if there is none."""
+    needed: dict[tuple[str, ...], str] = {}
+    tried = set()
+    for point in points(figure.axes):
+        tune = _tune(figure, point)
+        if tune and tune.at:
+            group = _group(figure, tune, point)
+            needed.setdefault(group, name(figure.axes, point) or "of the figure")
+            tried |= {group} if matches(point, tune.at) else set()
+    return next((point for group, point in needed.items() if group not in tried), "")
 
 
 def _cells(point: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import inspect
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowloom import provenance, toml
 from flowloom._native import ScenarioError
@@ -75,5 +75,22 @@ def _solver_id() -> str:
     return digest.hexdigest()
 
 
-TOOLS: dict[str, tuple[Callable[[], Any], Callable[..., Results]]] = {"thresholds": (ThresholdSearch, search_thresholds)}
-"""By a figure's `tool`: a class of arguments, and the function that computes the results."""
+class Tool(NamedTuple):
+    """A computation that takes the place of the simulator."""
+
+    question: Callable[[], Any]
+    """Creates a set of arguments, still empty."""
+    answer: Callable[..., Results]
+    """Computes the results for a set of arguments."""
+    metrics: tuple[str, ...]
+    """The numbers of its summary."""
+
+
+TOOLS = {
+    "thresholds": Tool(
+        ThresholdSearch,
+        search_thresholds,
+        ("found", "searched", "equal_split", "published", "queues_used", "wall_s"),
+    )
+}
+"""The tools, by a figure's `tool`."""
