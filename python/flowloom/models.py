@@ -1,21 +1,24 @@
-"""Files as typed models: a model declares what a file may say, and an error names the place, the key and what would be right."""
+"""Files as typed models: a model declares what a file may say. Errors name the place, the key and what would be right."""
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError, model_validator
 
 from flowloom import toml
+from flowloom._native import ScenarioError
 from flowloom.words import shown, suggestion
 
 Place = tuple[str | int, ...]
 """Where a value is in a file: `("claim", 0, "check", 1, "metric")`."""
 
 
-class Wrong(ValueError):
+class FieldError(ValueError):
     """A value is not valid. In the message, `{table}` stands for the name of the table that it is in."""
 
     def __init__(self, message: str, *below: str | int) -> None:
@@ -46,7 +49,7 @@ class Model(BaseModel):
             valid = cls.valid_keys(table)
             for key in table:
                 if key not in valid:
-                    raise Wrong(f"unknown key in {{table}}: {suggestion(key, valid)}", key)
+                    raise FieldError(f"unknown key in {{table}}: {suggestion(key, valid)}", key)
         return table
 
 
@@ -76,7 +79,7 @@ def problem(error: ValidationError, root: Any, name: str) -> Problem:
         table = _table(tuple(above), root, name)
         return Problem(tuple(above), _key(tuple(above), name), f"{table} needs `{key}`")
     reason = first.get("ctx", {}).get("error")
-    if isinstance(reason, Wrong):
+    if isinstance(reason, FieldError):
         place = (*place, *reason.below)
         message = str(reason).replace("{table}", _table(place[:-1], root, name))
     elif (kind := first["type"]) in _KINDS:
@@ -123,12 +126,47 @@ def _written(value: Any) -> str:
         return shown(value)  # TOML's dates, and the null of JSON
 
 
+class TomlFile:
+    """A TOML file as it was read."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        """Read a file.
+
+        Args:
+            path: The file.
+            what: What it holds, such as "figure".
+
+        Raises:
+            ScenarioError: It cannot be read, or is not TOML.
+        """
+        self.path, self._what = path, what
+        try:
+            self.text = path.read_text(encoding="utf-8")
+            self.table: dict[str, Any] = tomllib.loads(self.text)
+        except OSError as error:
+            raise ScenarioError(f"cannot read the {what} {shown(path, 200)}: {error.strerror}") from error
+        except RecursionError:
+            raise ScenarioError(f"{path}: the tables of the {what} are nested too deeply") from None
+        except ValueError as error:  # no TOML, no UTF-8, a NUL in the name, or a whole number of thousands of digits
+            raise ScenarioError(f"{shown(path, 200)}: {shown(error, 200)}") from error
+
+    def error(self, place: Place, message: str, key: str = "") -> ScenarioError:
+        """Return an error at a place; `key` names the place, if not its last key does."""
+        line = toml.line_of(self.text, place)
+        return ScenarioError(f"{self.path}{'' if line is None else f':{line}'}: {shown(key or _key(place, ''))}: {message}")
+
+    def invalid(self, error: ValidationError, content: Any) -> ScenarioError:
+        """Return the first error that the validation of the file's content found."""
+        found = problem(error, content, f"a {self._what}")
+        return self.error(found.place, found.message, found.key)
+
+
 def one_of(what: str, names: Collection[str]) -> BeforeValidator:
     """Return the check of a name that must be one of several."""
 
     def check(name: Any) -> Any:
         if isinstance(name, str) and name not in names:
-            raise Wrong(f'unknown {what} "{shown(name)}": {suggestion(name, names)}')
+            raise FieldError(f'unknown {what} "{shown(name)}": {suggestion(name, names)}')
         return name
 
     return BeforeValidator(check)
@@ -136,7 +174,7 @@ def one_of(what: str, names: Collection[str]) -> BeforeValidator:
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Wrong(f"must be a finite number, not {_written(value)}")
+        raise FieldError(f"must be a finite number, not {_written(value)}")
     return value  # a whole number stays one
 
 
@@ -153,7 +191,7 @@ def _plain(value: Any) -> Any:
             for part in value.values():
                 _plain(part)
         case _:
-            raise Wrong(f"must be a number, a string, true or false, a list or a table, not {_written(value)}")
+            raise FieldError(f"must be a number, a string, true or false, a list or a table, not {_written(value)}")
     return value
 
 

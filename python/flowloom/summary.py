@@ -1,4 +1,4 @@
-"""The shape of a run's summary: every number that a summary can have, by its path. docs/data-dictionary.md has their meaning."""
+"""The shape of a run's summary: every number that it can have, by its path. docs/data-dictionary.md has their meaning."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ SHAPE: dict[str, Any] = {
     "packet_hops": NUMBER,
     "requests": _REQUESTS,
     "misfits": [TEXT],
-    "coflow_workloads": [
-        _numbers("tenant coflows hosts size_divisor time_divisor load local_flows local_bytes local_coflows")
-    ],
+    "coflow_workloads": [_numbers("tenant coflows hosts size_divisor time_divisor load local_flows local_bytes local_coflows")],
     "tenants": {ANY: _TENANT | {"slowdown": _BY_SIZE, "fct_us": _BY_SIZE, "requests": _REQUESTS}},
     "backlog": _numbers("arrived first second noise"),
     **_numbers("sim_s wall_s peak_rss_mb"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
@@ -17,6 +16,7 @@ from conftest import FIGURE
 from flowloom import ScenarioError
 from flowloom.claims import ledger
 from flowloom.claims.digests import merged
+from flowloom.claims.entries import About, OfCheck, OfClaim
 from flowloom.figures import catalogue, reader, schema
 from flowloom.figures.grid import TRIAL_SEED, Grid, choose, expressions, plan, settings, trials
 from flowloom.figures.paper import run_figure
@@ -99,12 +99,12 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ('x = "load"', 'x = "transport"', r'series: x and series are both "transport"'),
         ('x = "load"', 'log_x = "yes"', r"log_x: must be true or false|needs `x`"),
         ('kind = "ratio"', 'kind = "ration"', r'unknown check "ration": did you mean "ratio"'),
-        ('metric = "nfct"\n', "", r"a check of kind ratio needs `metric`"),
-        ("at_least", "at_lest", r'at_lest: unknown key in a check of kind ratio: did you mean "at_least"'),
+        ('metric = "nfct"\n', "", r"\[\[claim.check\]\] of kind ratio needs `metric`"),
+        ("at_least", "at_lest", r'at_lest: unknown key in \[\[claim.check\]\] of kind ratio: did you mean "at_least"'),
         ('{ transport = "ideal" }', '{ transport = "idle" }', r"axis transport has no \"idle\": it has"),
         ('{ transport = "ideal" }', '{ transpot = "ideal" }', r'transpot: unknown axis: did you mean "transport"'),
-        ('kind = "lines"', 'kind = "cdf"', r"y: unknown key in a \[\[panel\]\] of kind cdf"),
-        ('y = "slowdown.mean"', 'y = "slowdown.mean"\nsizes = { up_to = "1kB" }', r"sizes: unknown key in a .* of kind lines"),
+        ('kind = "lines"', 'kind = "cdf"', r"y: unknown key in \[\[panel\]\] of kind cdf"),
+        ('y = "slowdown.mean"', 'y = "slowdown.mean"\nsizes = { up_to = "1kB" }', r"sizes: unknown key in .* of kind lines"),
         ('y = "slowdown.mean"', 'y = "slowdown.mean"\nto = { load = [0.3, 0.6] }', r"to: must select one value of load"),
         ('y = "slowdown.mean"', 'y = "slowdown.mean"\nto = { lod = 0.3 }', r'lod: unknown axis: did you mean "load"'),
         ('y = "slowdown.mean"', 'y = "slowdown.mean"\nreduction = true', r"reduction: .* needs `to`"),
@@ -114,7 +114,7 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
             r"to: nothing is left to draw: the panel selects no other value of load",
         ),
         ('to = { transport = "ideal" }', 'to = { transport = ["ideal", "phost"] }', r"to: must select one value of transport"),
-        ("values = [0.3, 0.6]", "values = []", r"axis load has 0 values"),
+        ("values = [0.3, 0.6]", "values = []", r"fig1\.toml:6: values: is empty"),
         ("values = [0.3, 0.6]", 'values = [0.3]\nreading = "x"', r"reading: axis load has one value; readings .* at least two"),
         (
             'values = ["phost", "pfabric", "ideal"]',
@@ -513,7 +513,7 @@ def test_a_panel_may_average_over_an_axis(papers):
     grid = Grid(figure, runs, made)
     point = {"load": 0.3, "transport": "phost"}
     assert grid.drawn(figure.panels[0], "slowdown.mean", point).mean == pytest.approx(6)
-    panel = dataclasses.replace(figure.panels[0], mean="arithmetic")
+    panel = figure.panels[0].model_copy(update={"mean": "arithmetic"})
     assert grid.drawn(panel, "slowdown.mean", point).mean == pytest.approx(7.5)
     with pytest.raises(ScenarioError, match="shows axis transport, so it cannot average over it"):
         figure_with(papers, 'x = "load"', 'x = "load"\nover = ["transport"]')
@@ -526,8 +526,8 @@ def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_pa
     assert all(p.stat().st_size > 5000 for p in outcome.pictures)
     # With two seeds tiny/1 is undecided, and with four seeds it is decided.
     assert (tmp_path / "out/data.csv").read_text().count("\n") == 1 + 24
-    assert outcome.claims["tiny/1"]["verdict"] == "holds"
-    assert outcome.claims["tiny/2"]["verdict"] == "differs"
+    assert outcome.claims["tiny/1"].verdict == "holds"
+    assert outcome.claims["tiny/2"].verdict == "differs"
     data = pq.read_table(tmp_path / "out/data.parquet").to_pylist()
     measured = json.loads((papers / "claims.json").read_text())["tiny/2"]["fig1"]["quick"]
     means = [sum(r["slowdown.mean"] for r in data if (r["load"], r["transport"]) == (load, "phost")) / 4 for load in (0.3, 0.6)]
@@ -583,19 +583,18 @@ def claim_figures(papers: Path, names=("fig1", "fig2")) -> list[schema.Figure]:
     return [reader.read(papers / f"{name}.toml") for name in names]
 
 
-def outcome(verdict: str) -> dict:
-    check = {"paper": "", "verdict": verdict, "measured": "1", "band": "≤ 2"}
-    return {"tiny/1": {"verdict": verdict, "checks": [check]}}
+def outcome(verdict: str) -> dict[str, OfClaim]:
+    return {"tiny/1": OfClaim(verdict=verdict, checks=[OfCheck(paper="", verdict=verdict, measured="1", band="≤ 2")])}
 
 
-ABOUT = {"seeds": 1, "seconds": 2.0, "commit": "abc", "date": "2026-01-01"}
+ABOUT = About(seeds=1, seconds=2.0, commit="abc", date="2026-01-01")
 
 
 def test_a_claim_that_two_figures_answer_needs_both(papers):
     first, second = figures = claim_figures(papers)
 
     def verdict() -> str:
-        return ledger.entries(figures)[0]["verdict"]
+        return ledger.entries(figures)[0].verdict
 
     assert verdict() == "not yet run"
     ledger.record(first, "quick", outcome("holds"), ABOUT)
@@ -604,15 +603,15 @@ def test_a_claim_that_two_figures_answer_needs_both(papers):
     assert verdict() == "holds"
     ledger.record(first, "quick", outcome("differs"), ABOUT)
     assert verdict() == "differs"
-    assert ledger.entries(figures)[0]["seconds"] == 4.0
+    assert ledger.entries(figures)[0].content()["seconds"] == 4.0
 
 
 def test_the_ledger_shows_the_largest_scale_and_keeps_the_others(papers):
     figures = claim_figures(papers, ["fig1"])
     ledger.record(figures[0], "full", outcome("differs"), ABOUT)
     ledger.record(figures[0], "quick", outcome("holds"), ABOUT)
-    assert next((e["verdict"], e["scale"]) for e in ledger.entries(figures)) == ("differs", "full")
-    assert next((e["verdict"], e["scale"]) for e in ledger.entries(figures, "quick")) == ("holds", "quick")
+    assert next((e.verdict, e.content()["scale"]) for e in ledger.entries(figures)) == ("differs", "full")
+    assert next((e.verdict, e.content()["scale"]) for e in ledger.entries(figures, "quick")) == ("holds", "quick")
 
 
 def test_causes_are_shown_where_a_claim_differs_and_survive_every_run(papers):
@@ -620,10 +619,10 @@ def test_causes_are_shown_where_a_claim_differs_and_survive_every_run(papers):
     text = '["tiny/1"]\ncause = "because"\nexperiment = "flowloom run"\n'
     (papers / "causes.toml").write_text(text)
     ledger.record(figures[0], "quick", outcome("differs"), ABOUT)
-    assert ledger.entries(figures)[0]["cause"]["cause"] == "because"
+    assert ledger.entries(figures)[0].cause.cause == "because"
     assert (papers / "causes.toml").read_text() == text
     ledger.record(figures[0], "quick", outcome("holds"), ABOUT)
-    assert "cause" not in ledger.entries(figures)[0]
+    assert ledger.entries(figures)[0].cause is None
 
 
 def test_claims_are_in_the_order_of_their_numbers():

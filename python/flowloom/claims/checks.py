@@ -56,6 +56,8 @@ class Outcome(NamedTuple):
     """The value that decided the verdict: of the points with this verdict, the one farthest outside the band."""
     where: str = ""
     """The point of this value. Empty if no point alone decides, and if the check holds at several points."""
+    points: int = 0
+    """How many points were compared with the band."""
 
     @property
     def holds(self) -> bool:
@@ -93,7 +95,8 @@ def _judge(values: Sequence[Value], band: Band, what: str, measured: str | None 
     verdict = worst(verdicts)
     decisive = max((v for v, each in zip(values, verdicts, strict=True) if each == verdict), key=lambda v: band.beyond(v.span))
     alone = measured is None and (len(values) == 1 or verdict != HOLDS)
-    return Outcome(verdict, measured or summarise(values), f"{what} {band}", decisive.span, decisive.where if alone else "")
+    where = decisive.where if alone else ""
+    return Outcome(verdict, measured or summarise(values), f"{what} {band}", decisive.span, where, len(values))
 
 
 def _judge_one(span: Span, values: Sequence[Value], band: Band, what: str) -> Outcome:
@@ -366,7 +369,14 @@ def _smallest_step(line: Sequence[Sequence[float]]) -> Span:
 
 
 def ratio_trend(
-    grid: Measured, *, metric: Metric, of: Where, to: OnePoint, along: AxisName, where: Where | None = None, tolerance: Tolerance = 0.0
+    grid: Measured,
+    *,
+    metric: Metric,
+    of: Where,
+    to: OnePoint,
+    along: AxisName,
+    where: Where | None = None,
+    tolerance: Tolerance = 0.0,
 ) -> Outcome:
     """Check that the ratio of `of` to `to` rises from each value of an axis to the next."""
     lines: dict[str, list[list[float]]] = {}

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from flowloom import summary, toml
 from flowloom._native import ScenarioError
 from flowloom.distributions import Quantity
 from flowloom.figures.tools import TOOLS
-from flowloom.models import Number, Wrong
+from flowloom.models import FieldError, Number
 from flowloom.words import shown, suggestion
 
 _KEY = re.compile(r"[\w-]+(\.[\w-]+)*")
@@ -34,30 +34,30 @@ class Known:
 def axis_name(name: str, known: Known, *others: str, below: tuple[str, ...] = ()) -> str:
     """Check that an axis exists, or that a name is one of `others`. Errors are at the place `below`."""
     if known.axes is not None and name not in known.axes and name not in others:
-        raise Wrong(f'unknown axis "{shown(name)}": {suggestion(name, [*known.axes, *others])}', *below)
+        raise FieldError(f'unknown axis "{shown(name)}": {suggestion(name, [*known.axes, *others])}', *below)
     return name
 
 
-def _where(found: Any, info: ValidationInfo) -> Any:
+def _where(found: Any, info: ValidationInfo[Known]) -> Any:
     if not isinstance(found, dict) or info.context.axes is None:
         return found
     axes, chosen = info.context.axes, {}
     for name, wanted in found.items():
         if name not in axes:
-            raise Wrong(f"unknown axis: {suggestion(name, axes)}", name)
+            raise FieldError(f"unknown axis: {suggestion(name, axes)}", name)
         chosen[name] = wanted if isinstance(wanted, list) else [wanted]
         if not chosen[name]:
-            raise Wrong("selects no value", name)
+            raise FieldError("selects no value", name)
         for value in chosen[name]:
             if value not in axes[name]:
-                raise Wrong(f"axis {name} has no {_text(value)}: it has {_text(axes[name])}", name)
+                raise FieldError(f"axis {name} has no {_text(value)}: it has {_text(axes[name])}", name)
     return chosen
 
 
 def _one_point(found: dict[str, list[Any]]) -> dict[str, list[Any]]:
     for axis, values in found.items():
         if len(values) != 1:
-            raise Wrong(f"must select one value of {axis}, not {_text(values)}")
+            raise FieldError(f"must select one value of {axis}, not {_text(values)}")
     return found
 
 
@@ -74,18 +74,18 @@ def check_metric(expression: str, known: Known, *below: str | int) -> str:
     try:
         summary.check(expression, dict.fromkeys(tool.metrics, summary.NUMBER) if tool else summary.SHAPE)
     except ScenarioError as error:
-        raise Wrong(str(error), *below) from None
+        raise FieldError(str(error), *below) from None
     return expression
 
 
 def check_quantity(expression: str, known: Known, *below: str | int) -> str:
     """Check that flows can have a number. Errors are at the place `below`."""
     if known.tool is not None:
-        raise Wrong(f'`{shown(expression)}` is a quantity of flows, and the tool "{known.tool}" simulates none', *below)
+        raise FieldError(f'`{shown(expression)}` is a quantity of flows, and the tool "{known.tool}" simulates none', *below)
     try:
         Quantity.of(expression)
     except ScenarioError as error:
-        raise Wrong(str(error), *below) from None
+        raise FieldError(str(error), *below) from None
     return expression
 
 
@@ -93,25 +93,25 @@ def _sizes(sizes: dict[str, Any]) -> dict[str, Any]:
     try:
         Quantity.of("bytes", sizes)
     except ScenarioError as error:
-        raise Wrong(str(error)) from None
+        raise FieldError(str(error)) from None
     return sizes
 
 
 def _series(name: str) -> str:
     if name not in summary.SERIES:
-        raise Wrong(f'a run records no series "{shown(name)}": {suggestion(name, summary.SERIES)}')
+        raise FieldError(f'a run records no series "{shown(name)}": {suggestion(name, summary.SERIES)}')
     return name
 
 
 def _key(name: str) -> str:
     if not _KEY.fullmatch(name):
-        raise Wrong(f'"{shown(name)}" is not the key of a scenario, such as workload.load')
+        raise FieldError(f'"{shown(name)}" is not the key of a scenario, such as workload.load')
     return name
 
 
 def _ascending(ends: list[float]) -> list[float]:
     if len(ends) != 2 or not 0 <= ends[0] <= ends[1] <= 1:
-        raise Wrong(f"must be two shares in ascending order, such as [0.01, 0.99], not {_text(ends)}")
+        raise FieldError(f"must be two shares in ascending order, such as [0.01, 0.99], not {_text(ends)}")
     return ends
 
 
@@ -120,7 +120,7 @@ def check_unlike(what: str, items: Collection[Any], *below: str) -> None:
     seen: list[Any] = []
     for item in items:
         if item in seen:
-            raise Wrong(f"has the {what} {_text(item)} twice", *below)
+            raise FieldError(f"has the {what} {_text(item)} twice", *below)
         seen.append(item)
 
 

@@ -13,7 +13,8 @@ from flowloom import diagnosis, distributions, metrics, toml
 from flowloom._native import ScenarioError
 from flowloom.distributions import Distribution, Quantity
 from flowloom.engine import simulate
-from flowloom.figures.schema import Axis, Figure, Panel, Tune, Where
+from flowloom.figures.fields import Where
+from flowloom.figures.schema import Axis, Figure, Panel, Tune
 from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Job
 from flowloom.results import Results
@@ -394,7 +395,7 @@ def untried(figure: Figure) -> str:
     """Return the name of a point for which no trial selects parameters; empty if there is none."""
     needed: dict[tuple[str, ...], str] = {}
     tried = set()
-    for point in points(figure.axes):
+    for point in points(figure.axes) if any(tune.at for tune in figure.tunes) else ():
         tune = _tune(figure, point)
         if tune and tune.at:
             group = _group(figure, tune, point)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from flowloom import toml
 from flowloom._native import ScenarioError
 from flowloom.claims.checks import KINDS
 from flowloom.figures.fields import Known
 from flowloom.figures.grid import Unmeasured, untried
 from flowloom.figures.schema import Figure
-from flowloom.models import Place, problem
-from flowloom.words import shown
+from flowloom.models import TomlFile
 
 
 def read(path: Path) -> Figure:
@@ -41,12 +38,12 @@ def read_all(paths: Sequence[Path]) -> tuple[list[Figure], list[str]]:
 
 def _read(path: Path, extending: tuple[Path, ...]) -> Figure:
     """Read a figure, which the figures `extending` extend."""
-    file = _File(path)
+    file = TomlFile(path, "figure")
     parent = file.table.get("extends")
     inherited: dict[str, Any] = {}
     if isinstance(parent, str):
         if path.resolve() in extending:
-            raise file.error(("extends",), "extends", "the figure extends itself")
+            raise file.error(("extends",), "the figure extends itself")
         inherited = _inherited(_read(path.parent / parent, (*extending, path.resolve())), file.table)
     # Inherited parts are models already. They are not checked again, and errors are those of this file.
     merged = inherited | file.table
@@ -55,8 +52,7 @@ def _read(path: Path, extending: tuple[Path, ...]) -> Figure:
     try:
         figure = Figure.model_validate(merged, context=Known(path))
     except ValidationError as error:
-        found = problem(error, merged, "a figure")
-        raise file.error(found.place, found.key, found.message) from None
+        raise file.invalid(error, merged) from None
     _try(figure, file)
     return figure
 
@@ -79,7 +75,7 @@ def _inherited(parent: Figure, table: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in every.items() if value is not None}
 
 
-def _try(figure: Figure, file: _File) -> None:
+def _try(figure: Figure, file: TomlFile) -> None:
     """Check that each check and each tuning selects points, by trying them without numbers."""
     for reading in Unmeasured(figure).readings().values():
         for number, claim in enumerate(figure.claims):
@@ -87,26 +83,6 @@ def _try(figure: Figure, file: _File) -> None:
                 try:
                     KINDS[check.kind](reading, **check.parameters)
                 except ScenarioError as error:
-                    raise file.error(("claim", number, "check", at), "check", str(error)) from None
+                    raise file.error(("claim", number, "check", at), str(error)) from None
     if point := untried(figure):
-        raise file.error(("tune",), "tune", f"no trial selects the parameters of the point {point}; correct `when` or `at`")
-
-
-class _File:
-    """A figure file as it was read."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.text = path.read_text(encoding="utf-8")
-            self.table: dict[str, Any] = tomllib.loads(self.text)
-        except OSError as error:
-            raise ScenarioError(f"cannot read the figure {shown(path, 200)}: {error.strerror}") from error
-        except RecursionError:
-            raise ScenarioError(f"{path}: the tables of the figure are nested too deeply") from None
-        except ValueError as error:  # no TOML, no UTF-8, a NUL in the name, or a whole number of thousands of digits
-            raise ScenarioError(f"{shown(path, 200)}: {shown(error, 200)}") from error
-
-    def error(self, place: Place, key: str, message: str) -> ScenarioError:
-        line = toml.line_of(self.text, place)
-        return ScenarioError(f"{self.path}{'' if line is None else f':{line}'}: {shown(key)}: {message}")
+        raise file.error(("tune",), f"no trial selects the parameters of the point {point}; correct `when` or `at`")

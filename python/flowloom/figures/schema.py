@@ -1,4 +1,4 @@
-"""The content of a figure file. The models declare what the file may say; docs/figures.md explains it, and `reader` reads it."""
+"""The content of a figure file. Models declare what the file may say; docs/figures.md explains it, and `reader` reads it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from flowloom.figures.fields import (
 )
 from flowloom.figures.tools import TOOLS
 from flowloom.metrics import label
-from flowloom.models import Model, Number, Plain, Wrong, one_of
+from flowloom.models import FieldError, Model, Number, Plain, one_of
 from flowloom.sweeps import RUNS_MAX
 from flowloom.words import shown, suggestion
 
@@ -65,14 +65,16 @@ class Axis(Model):
     @model_validator(mode="after")
     def _consistent(self) -> Axis:
         if self.name in _RESERVED:
-            raise Wrong(f"no axis can be called {self.name}, since the data of a figure have a column of that name", "name")
+            raise FieldError(
+                f"no axis can be called {self.name}, since the data of a figure have a column of that name", "name"
+            )
         if len(self.labels) != len(self.values):
-            raise Wrong(f"axis {self.name} has {len(self.values)} values and {len(self.labels)} labels", "labels")
+            raise FieldError(f"axis {self.name} has {len(self.values)} values and {len(self.labels)} labels", "labels")
         check_unlike("value", self.values, "values")
         if self.reading and len(self.values) < 2:
-            raise Wrong(f"axis {self.name} has one value; readings of a set-up are at least two", "reading")
+            raise FieldError(f"axis {self.name} has one value; readings of a set-up are at least two", "reading")
         if self.name == "transport" and not all(isinstance(value, str) for value in self.values):
-            raise Wrong("the values of the axis transport must be names", "values")
+            raise FieldError("the values of the axis transport must be names", "values")
         return self
 
     def label(self, value: Any) -> str:
@@ -109,7 +111,7 @@ def _limited(where: Where, axes: Mapping[str, Sequence[Any]]) -> Where:
     return {name: [value for value in wanted if value in axes.get(name, ())] for name, wanted in where.items()}
 
 
-def _applicable(entries: Any, info: ValidationInfo) -> Any:
+def _applicable(entries: Any, info: ValidationInfo[Known]) -> Any:
     """Limit rules or tunings that another figure's file gave, and that are models already, to the values of the axes."""
     axes = info.context.axes
     if not isinstance(entries, list) or axes is None:
@@ -129,7 +131,7 @@ class Scale(Model):
     @model_validator(mode="after")
     def _consistent(self) -> Scale:
         if self.seeds_max < self.seeds:
-            raise Wrong(f"must be at least `seeds`, {self.seeds}", "seeds_max")
+            raise FieldError(f"must be at least `seeds`, {self.seeds}", "seeds_max")
         return self
 
 
@@ -187,18 +189,18 @@ class Panel(Model):
         return [key for key in super().valid_keys(table) if key not in _ONLY_OF or table.get("kind") in _ONLY_OF[key]]
 
     @model_validator(mode="after")
-    def _consistent(self, info: ValidationInfo) -> Panel:
-        known: Known = info.context
+    def _consistent(self, info: ValidationInfo[Known]) -> Panel:
+        known = info.context
         self._check_drawn(known)
         if self.reduction and not self.to:
-            raise Wrong("{table} needs `to`, the point that the reduction is relative to", "reduction")
+            raise FieldError("{table} needs `to`, the point that the reduction is relative to", "reduction")
         check_unlike("axis", self.over, "over")
         for name in self.over:
             if name in (self.x, self.series, self.facet):
-                raise Wrong(f"the panel shows axis {name}, so it cannot average over it", "over")
+                raise FieldError(f"the panel shows axis {name}, so it cannot average over it", "over")
         for name, values in (known.axes or {}).items():
             if not self._shown(name, values):
-                raise Wrong(f"nothing is left to draw: the panel selects no other value of {name}", "to")
+                raise FieldError(f"nothing is left to draw: the panel selects no other value of {name}", "to")
         for low, high, log in (("x_min", "x_max", self.log_x), ("y_min", "y_max", self.log_y)):
             self._check_ends(low, high, log)
         return self
@@ -208,33 +210,33 @@ class Panel(Model):
         needed = {"cdf": (), "course": ("course", "y")}.get(self.kind, ("y",))
         for key in needed:
             if not getattr(self, key):
-                raise Wrong(f"{{table}} needs `{key}`", key)
+                raise FieldError(f"{{table}} needs `{key}`", key)
         if self.kind == "cdf":
             check_quantity(self.x, known, "x")
         elif self.kind == "course":
             columns = summary.SERIES[self.course]
             for key, name in (("x", self.x), ("y", self.y[0].expression)):
                 if name not in columns:
-                    raise Wrong(f'series {self.course} has no "{shown(name)}": {suggestion(name, columns)}', key)
+                    raise FieldError(f'series {self.course} has no "{shown(name)}": {suggestion(name, columns)}', key)
         else:
             for number, measure in enumerate(self.y):
                 check_metric(measure.expression, known, "y", number, "metric")
             axis_name(self.x, known, METRIC_AXIS, below=("x",))
             if self.x == self.series:
                 hint = f'with a list as y, one can be "{METRIC_AXIS}"'
-                raise Wrong(f'x and series are both "{self.x}", but must be two axes; {hint}', "series")
+                raise FieldError(f'x and series are both "{self.x}", but must be two axes; {hint}', "series")
             if len(self.y) > 1 and METRIC_AXIS not in (self.x, self.series):
-                raise Wrong(f'has {len(self.y)} metrics, so x or series must be "{METRIC_AXIS}"', "y")
+                raise FieldError(f'has {len(self.y)} metrics, so x or series must be "{METRIC_AXIS}"', "y")
         axis_name(self.series, known, *([] if self.kind in ("cdf", "course") else [METRIC_AXIS]), below=("series",))
 
     def _check_ends(self, low: str, high: str, log: bool) -> None:
         """Check the ends of an axis of the drawing."""
         least, most = getattr(self, low), getattr(self, high)
         if least is not None and most is not None and least >= most:
-            raise Wrong(f"must be more than {low}, {least}", high)
+            raise FieldError(f"must be more than {low}, {least}", high)
         for key, end in ((low, least), (high, most)):
             if log and end is not None and end <= 0:
-                raise Wrong("must be more than 0 on a logarithmic axis", key)
+                raise FieldError("must be more than 0 on a logarithmic axis", key)
 
     @functools.cached_property
     def quantity(self) -> Quantity | None:
@@ -279,14 +281,14 @@ _CHECKS: dict[str, type[Check]] = {
 """The models of the kinds of checks. A type checker does not see their fields, which are the parameters of functions."""
 
 
-def _of_its_kind(entry: Any, info: ValidationInfo) -> Any:
+def _of_its_kind(entry: Any, info: ValidationInfo[Known]) -> Any:
     if not isinstance(entry, dict):
         return entry  # which is no check of any kind
     if "kind" not in entry:
-        raise Wrong("{table} needs `kind`", "kind")
+        raise FieldError("{table} needs `kind`", "kind")
     kind = entry["kind"]
     if not isinstance(kind, str) or kind not in _CHECKS:
-        raise Wrong(f'unknown check "{shown(kind)}": {suggestion(str(kind), _CHECKS)}', "kind")
+        raise FieldError(f'unknown check "{shown(kind)}": {suggestion(str(kind), _CHECKS)}', "kind")
     return _CHECKS[kind].model_validate(entry, context=info.context)
 
 
@@ -302,16 +304,16 @@ class Claim(Model):
     @model_validator(mode="after")
     def _consistent(self) -> Claim:
         if not any(check.counts for check in self.checks):
-            raise Wrong("a claim needs at least one check that counts: one without `given` and `beside`", "check")
+            raise FieldError("a claim needs at least one check that counts: one without `given` and `beside`", "check")
         return self
 
 
-def _note_tool(tool: str | None, info: ValidationInfo) -> str | None:
+def _note_tool(tool: str | None, info: ValidationInfo[Known]) -> str | None:
     info.context.tool = tool
     return tool
 
 
-def _note_axes(axes: list[Axis], info: ValidationInfo) -> list[Axis]:
+def _note_axes(axes: list[Axis], info: ValidationInfo[Known]) -> list[Axis]:
     info.context.axes = {axis.name: axis.values for axis in axes}
     return axes
 
@@ -349,20 +351,20 @@ class Figure(Model):
         check_unlike("key", [axis.key for axis in self.axes if axis.key], "axis")
         check_unlike("id", [claim.id for claim in self.claims], "claim")
         if len(of_readings := [axis.name for axis in self.axes if axis.reading]) > 1:
-            raise Wrong(f"a figure has at most one axis of readings, not {' and '.join(of_readings)}", "axis")
+            raise FieldError(f"a figure has at most one axis of readings, not {' and '.join(of_readings)}", "axis")
         ruled = {name for rule in self.rules for name in rule.when}
         for number, axis in enumerate(self.axes):
             if axis.key is None and axis.name not in ruled:
                 needs = "it needs `key`, or a [[set]] whose `when` names it"
-                raise Wrong(f"axis {axis.name} sets nothing: {needs}", "axis", number)
+                raise FieldError(f"axis {axis.name} sets nothing: {needs}", "axis", number)
         if "quick" not in self.scales:
-            raise Wrong("a figure needs [scale.quick]", "scale")
+            raise FieldError("a figure needs [scale.quick]", "scale")
         for name, scale in self.scales.items():
             runs = scale.seeds_max * math.prod(len(axis.values) for axis in self.axes)
             if runs > RUNS_MAX:
-                raise Wrong(f"the figure has up to {runs} runs; the limit is {RUNS_MAX}", "scale", name)
+                raise FieldError(f"the figure has up to {runs} runs; the limit is {RUNS_MAX}", "scale", name)
         if self.extends is None and (extra := {"add", "minimise"} & {*self.model_fields_set}):
-            raise Wrong("is for figures with `extends`", *extra)
+            raise FieldError("is for figures with `extends`", *extra)
         return self
 
     @property
