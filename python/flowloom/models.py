@@ -80,7 +80,7 @@ def problem(error: ValidationError, root: Any, name: str) -> Problem:
         return Problem(tuple(above), _key(tuple(above), name), f"{table} needs `{key}`")
     reason = first.get("ctx", {}).get("error")
     if isinstance(reason, FieldError):
-        place = (*place, *reason.below)
+        place = _within(root, (*place, *reason.below))
         message = str(reason).replace("{table}", _table(place[:-1], root, name))
     elif (kind := first["type"]) in _KINDS:
         message = f"must be {_KINDS[kind]}, not {_written(first['input'])}"
@@ -99,6 +99,17 @@ _KINDS = {
     "model_type": "a table",
 }
 _LIMITS = {"greater_than_equal": "must be at least {ge}", "less_than_equal": "must be at most {le}", "too_short": "is empty"}
+
+
+def _within(root: Any, place: Place) -> Place:
+    """Return a place without the part that is inside a single value, which was read as a short form of a list."""
+    for depth, part in enumerate(place):
+        if not isinstance(root, dict | list):
+            return place[:depth]
+        if part not in (root if isinstance(root, dict) else range(len(root))):
+            break  # a key that is missing
+        root = root[part]
+    return place
 
 
 def _key(place: Place, name: str) -> str:

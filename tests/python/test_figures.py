@@ -11,12 +11,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from typer.testing import CliRunner
 
 from conftest import FIGURE
 from flowloom import ScenarioError
 from flowloom.claims import ledger
 from flowloom.claims.digests import merged
 from flowloom.claims.entries import About, OfCheck, OfClaim
+from flowloom.cli import app
 from flowloom.figures import catalogue, reader, schema
 from flowloom.figures.grid import TRIAL_SEED, Grid, choose, expressions, plan, settings, trials
 from flowloom.figures.paper import run_figure
@@ -312,7 +314,7 @@ def test_a_gain_over_a_baseline_is_paired_by_seed(papers):
     found = grid.drawn(panel, "slowdown.mean", {"load": 0.3, "transport": "phost"})
     # The standard error of two values is half their difference, and Student's t for one degree of freedom is 12.706.
     assert (found.mean, found.half_width) == pytest.approx((0.15, 12.706 * 0.05), rel=1e-4)
-    to_pfabric = dataclasses.replace(panel, to={"transport": ["pfabric"]})
+    to_pfabric = panel.model_copy(update={"to": {"transport": ["pfabric"]}})
     assert math.isnan(grid.drawn(to_pfabric, "slowdown.mean", {"load": 0.3, "transport": "phost"}).mean)
 
 
@@ -544,29 +546,72 @@ def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_pa
     assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.name != "claims.json"} == before
 
 
-def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_ledger(papers, tmp_path, monkeypatch):
+def call(*words: object, code: int = 0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, (result.output, result.exc_info)
+    return result
+
+
+@pytest.fixture
+def installed(papers, tmp_path, monkeypatch):
+    """The papers of an installed package, in a working directory without papers."""
     # `pip install .` puts a folder into the package, where a checkout has a link.
-    installed = tmp_path / "site-packages/flowloom/papers"
-    shutil.copytree(papers.parent, installed)
-    monkeypatch.delenv("FLOWLOOM_PAPERS")
-    monkeypatch.setattr(catalogue, "_INSTALLED", installed)
-    (tmp_path / "elsewhere").mkdir()
+    folder = tmp_path / "site-packages/flowloom/papers"
+    shutil.copytree(papers.parent, folder)
     shutil.rmtree(papers.parent)
+    monkeypatch.delenv("FLOWLOOM_PAPERS")
+    monkeypatch.setattr(catalogue, "_INSTALLED", folder)
+    (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
+    return folder
+
+
+def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_ledger(installed, fake):
     assert catalogue.papers() == ["tiny"]
-    path = catalogue.figure_path("tiny/fig1")
-    assert path == installed / "tiny/fig1.toml"
-    run_figure(reader.read(path), "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=1)
-    assert not (path.parent / "claims.json").exists()
-    assert json.loads((tmp_path / "out/claims.json").read_text())["claims"]["tiny/1"]["verdict"] == "holds"
-    # A folder in $FLOWLOOM_PAPERS belongs to the user, and gets a ledger.
-    mine = tmp_path / "mine"
-    shutil.copytree(installed, mine)
-    monkeypatch.setenv("FLOWLOOM_PAPERS", str(mine))
-    run_figure(
-        reader.read(catalogue.figure_path("tiny/fig1")), "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=1
-    )
-    assert (mine / "tiny/claims.json").exists()
+    assert catalogue.figure_path("tiny/fig1") == installed / "tiny/fig1.toml"
+    ledger_of_package = installed / "tiny/claims.json"
+    run = ["paper", "run", "tiny/fig1", "--jobs", 1]
+    for more, why in (([], "this figure belongs to the installed package"), (["--out", "mine"], "of --out")):
+        said = call(*run, *more).stdout
+        out = Path(*more[1:] or ("results/tiny/fig1",))
+        assert f"verdicts: {out / 'claims.json'}\nledger: unchanged, because {why}; --ledger writes it" in said
+        assert json.loads((out / "claims.json").read_text())["claims"]["tiny/1"]["verdict"] == "holds"
+        assert not ledger_of_package.exists()
+    assert f"ledger: {ledger_of_package}" in call(*run, "--out", "mine", "--ledger").stdout
+    assert set(json.loads(ledger_of_package.read_text())) == {"tiny/1", "tiny/2"}
+    said = call(*run, "--ledger", "--set", "workload.flows=50", code=2).stderr
+    assert "--ledger and --set: verdicts on changed scenarios cannot go to the ledger" in said
+
+
+def test_the_ledger_of_a_users_own_figures_is_written_unless_out_is_given(papers, fake):
+    call("paper", "run", "tiny/fig1", "--jobs", 1, "--out", "mine")
+    assert not (papers / "claims.json").exists()
+    assert f"ledger: {papers / 'claims.json'}" in call("paper", "run", "tiny/fig1", "--jobs", 1).stdout
+    assert (papers / "claims.json").exists()
+
+
+def test_a_users_papers_add_to_those_of_the_package(installed, fake):
+    shutil.copytree(installed / "tiny", "papers/own")
+    assert catalogue.papers() == ["own", "tiny"]
+    done = call("paper", "list")
+    assert "own/fig1" in done.stdout and "tiny/fig1" in done.stdout
+    assert done.stderr == ""
+    # Of two figures of one name, that of the user counts, and one line says so.
+    shutil.copytree(installed / "tiny", "papers/tiny")
+    (Path("papers/tiny") / "fig1.toml").write_text(FIGURE.replace("Slowdown against load", "Mine"))
+    done = call("paper", "list", "tiny")
+    assert re.findall(r"tiny/fig1 .*", done.stdout)[0].startswith("tiny/fig1  Mine")
+    assert done.stderr == "note: your figures replace those of the package with the same names: tiny/fig1\n"
+    assert call("paper", "list", "own").stderr == ""
+    assert catalogue.figure_path("tiny/fig1") == Path.cwd() / "papers/tiny/fig1.toml"
+    assert "note: your figures replace" in call("claims").stderr
+
+
+def test_a_checkouts_own_papers_are_not_listed_twice(papers, monkeypatch):
+    monkeypatch.delenv("FLOWLOOM_PAPERS")
+    monkeypatch.chdir(ROOT)
+    assert catalogue.folders() == [ROOT / "papers"]
+    assert catalogue.hidden() == []
 
 
 def test_the_wheel_has_all_papers():

@@ -89,8 +89,6 @@ def summarise(values: Sequence[Value]) -> str:
 def _judge(values: Sequence[Value], band: Band, what: str, measured: str | None = None) -> Outcome:
     if not values:
         raise ScenarioError(f"a check of {what} selects no point of the grid; correct its `where`, `of` or `to`")
-    if not band.can_fail:
-        raise ScenarioError("a check without limits cannot fail; give `at_least`, `at_most` or both, the smaller as `at_least`")
     verdicts = [band.judge(v.span) for v in values]
     verdict = worst(verdicts)
     decisive = max((v for v, each in zip(values, verdicts, strict=True) if each == verdict), key=lambda v: band.beyond(v.span))

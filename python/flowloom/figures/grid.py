@@ -13,6 +13,7 @@ from flowloom import diagnosis, distributions, metrics, toml
 from flowloom._native import ScenarioError
 from flowloom.distributions import Distribution, Quantity
 from flowloom.engine import simulate
+from flowloom.figures.blame import blamed
 from flowloom.figures.fields import Where
 from flowloom.figures.schema import Axis, Figure, Panel, Tune
 from flowloom.figures.tools import TOOLS
@@ -91,7 +92,11 @@ def settings(
                 keys |= rule.keys
         keys |= {axis.key: point[axis.name] for axis in figure.axes if axis.key}
         for tuning, minimise, trial in _tunings(figure, point, chosen):
-            yield Setting(point, tuning, minimise, base.set({**keys, **tuning, **(changes or {})}), trial)
+            try:
+                asked = base.set({**keys, **tuning, **(changes or {})})
+            except ScenarioError as error:
+                raise blamed(error, figure, scale, name(figure.axes, point), changes or {}) from None
+            yield Setting(point, tuning, minimise, asked, trial)
 
 
 def plan(
@@ -114,7 +119,7 @@ def plan(
         ScenarioError: A scenario is not valid, or the figure has no such scale.
     """
     found = [setting for setting in settings(figure, scale, changes, chosen) if not setting.trial]
-    return _planned(figure, found, range(1, (seeds or figure.scales[scale].seeds) + 1))
+    return _planned(figure, scale, found, range(1, (seeds or figure.scales[scale].seeds) + 1), changes or {})
 
 
 def trials(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
@@ -123,7 +128,8 @@ def trials(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None)
     Raises:
         ScenarioError: A scenario is not valid, or the figure has no such scale.
     """
-    return _planned(figure, [setting for setting in settings(figure, scale, changes) if setting.trial], [TRIAL_SEED])
+    found = [setting for setting in settings(figure, scale, changes) if setting.trial]
+    return _planned(figure, scale, found, [TRIAL_SEED], changes or {})
 
 
 def choose(figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> Chosen:
@@ -136,20 +142,30 @@ def choose(figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Result
     return {group: _least(candidates, made)[0].tuning for group, candidates in groups.items()}
 
 
-def _planned(figure: Figure, found: Sequence[Setting], seeds: Sequence[int]) -> list[PlannedRun]:
+def _planned(
+    figure: Figure, scale: str, found: Sequence[Setting], seeds: Sequence[int], changes: Mapping[str, Any]
+) -> list[PlannedRun]:
     _, run = question(figure)
     runs = []
     for at, seed in itertools.product(found, seeds):
-        words = ["trial"] * at.trial + [name(figure.axes, at.point), *map(str, at.tuning.values()), f"seed {seed}"]
+        point = name(figure.axes, at.point)
+        words = ["trial"] * at.trial + [point, *map(str, at.tuning.values()), f"seed {seed}"]
         asked = at.question if figure.tool else at.question.set({"run.seed": seed})
-        runs.append(PlannedRun(at.point, seed, at.tuning, at.minimise, Job.of(", ".join(words), asked, run)))
+        try:
+            job = Job.of(", ".join(words), asked, run)
+        except ScenarioError as error:
+            raise blamed(error, figure, scale, point, changes) from None
+        runs.append(PlannedRun(at.point, seed, at.tuning, at.minimise, job))
     return runs
 
 
 def question(figure: Figure) -> tuple[Any, Callable[..., Results]]:
     """Return the object in which a figure sets its keys, and the function that computes results from it."""
     if figure.tool is None:
-        return Scenario.of(figure.scenario), simulate
+        try:
+            return Scenario.of(figure.scenario), simulate
+        except ScenarioError as error:
+            raise ScenarioError(f"{figure.path}: scenario: {error}") from error
     tool = TOOLS[figure.tool]
     return tool.question(), tool.answer
 
@@ -316,7 +332,7 @@ class Grid:
         """Return a row per run: its point, seed, key, tuning, whether the figure shows it, the metrics and the warnings."""
         rows = []
         for run in [*self.runs, *self.tried]:
-            point = _cells(run.point)
+            point = self._cells(run.point)
             extra: dict[str, Any] = {"seed": run.seed, "run": run.job.key}
             if self.figure.tunes:
                 extra |= {"tuning": toml.value(run.tuning), "shown": self.chosen(run)}
@@ -324,6 +340,10 @@ class Grid:
             warned = ", ".join(found.flag for found in self.made[run.job.key].warnings)
             rows.append(point | extra | numbers | {"warnings": warned})
         return rows
+
+    def _cells(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a point's values as the columns of a table can hold them, which have one type each."""
+        return {name: _cell(value, self.figure.axis(name).values) for name, value in point.items()}
 
     def warnings(self) -> list[str]:
         """Return the warnings of the runs that the figure shows, in a few lines."""
@@ -334,7 +354,7 @@ class Grid:
         rows = []
         for point in points(self.figure.axes):
             for seed, (xs, ys) in enumerate(self.course(series, x, y, point), 1):
-                rows += [{**_cells(point), "seed": seed, x: a, y: b} for a, b in zip(xs, ys, strict=True)]
+                rows += [{**self._cells(point), "seed": seed, x: a, y: b} for a, b in zip(xs, ys, strict=True)]
         return rows
 
     def quantile_rows(self) -> list[dict[str, Any]]:
@@ -347,7 +367,7 @@ class Grid:
         rows = []
         for (quantity, _), point in drawn.items():
             found = self.distribution(quantity, point)
-            about = _cells(point) | {"quantity": quantity.expression, "sizes": quantity.range, "flows": found.flows}
+            about = self._cells(point) | {"quantity": quantity.expression, "sizes": quantity.range, "flows": found.flows}
             for step, value in enumerate(found.values.tolist()):
                 rows.append(about | {"share": step / distributions.STEPS, "value": value})
         return rows
@@ -369,6 +389,14 @@ class Reading:
     def name(self, point: Mapping[str, Any]) -> str:
         """Return a point's name for messages, without the reading."""
         return self.grid.name({axis: value for axis, value in point.items() if axis not in self.at})
+
+
+def _cell(value: Any, values: Sequence[Any]) -> Any:
+    """Return one of an axis's values for a table: as it is if all are numbers or all are the same type, otherwise as text."""
+    kinds = {type(each) for each in values}
+    if kinds <= {int, float} or kinds in ({bool}, {str}):
+        return value
+    return value if isinstance(value, str) else toml.value(value)
 
 
 class Unmeasured(Grid):
@@ -402,11 +430,6 @@ def untried(figure: Figure) -> str:
             needed.setdefault(group, name(figure.axes, point) or "of the figure")
             tried |= {group} if matches(point, tune.at) else set()
     return next((point for group, point in needed.items() if group not in tried), "")
-
-
-def _cells(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a point's values as a table can hold them: lists and tables as texts."""
-    return {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in point.items()}
 
 
 def with_flows(figure: Figure) -> list[Where]:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 
 from flowloom import summary, toml
 from flowloom.claims import checks
+from flowloom.claims.intervals import Band
 from flowloom.distributions import Quantity
 from flowloom.figures.fields import (
     AxisName,
@@ -38,6 +39,7 @@ METRIC_AXIS = "metric"
 MEANS = ("geometric", "arithmetic")
 _RESERVED = (METRIC_AXIS, "seed", "run", "tuning", "shown", "warnings")
 """Names that no axis may have, because the data of a figure have columns of these names."""
+_PANELS = ("bars", "lines", "table", "cdf", "course")
 _ONLY_OF = {
     **dict.fromkeys(("to", "reduction", "over", "mean"), ("bars", "lines", "table")),
     **dict.fromkeys(("x_min", "x_max"), ("lines", "course", "cdf")),
@@ -153,7 +155,7 @@ def _range(said: Mapping[str, Any]) -> str:
 class Panel(Model):
     """One set of axes of the drawing, or one for each value of `facet`."""
 
-    kind: Annotated[str, one_of("panel kind", ("bars", "lines", "table", "cdf", "course"))]
+    kind: Annotated[str, one_of("panel kind", _PANELS)]
     x: str
     """An axis; in a panel of kind `cdf` a quantity of flows, and in one of kind `course` a column of the series."""
     y: Annotated[list[Measure], BeforeValidator(_measures)] = []
@@ -186,7 +188,8 @@ class Panel(Model):
     @classmethod
     def valid_keys(cls, table: Mapping[str, Any]) -> Collection[str]:
         """Return the keys that a panel of this kind may have."""
-        return [key for key in super().valid_keys(table) if key not in _ONLY_OF or table.get("kind") in _ONLY_OF[key]]
+        kind, every = table.get("kind"), super().valid_keys(table)
+        return [key for key in every if kind not in _PANELS or key not in _ONLY_OF or kind in _ONLY_OF[key]]
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo[Known]) -> Panel:
@@ -261,6 +264,15 @@ class Check(Model):
     """Why the check cannot fail, if it cannot. Such a check is shown, but does not count."""
     beside: str = ""
     """Why the claim is not judged by this check, which is only shown beside the others; empty if the check counts."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Check:
+        limits = [getattr(self, name) for name in ("at_least", "at_most") if name in type(self).model_fields]
+        if len(limits) == 2 and not Band(*limits).can_fail:
+            raise FieldError(
+                "a check without limits cannot fail: give `at_least`, `at_most`, or both in ascending order", "kind"
+            )
+        return self
 
     @property
     def parameters(self) -> dict[str, Any]:
