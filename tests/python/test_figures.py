@@ -8,6 +8,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
@@ -20,9 +21,9 @@ from flowloom.claims.digests import merged
 from flowloom.claims.entries import About, OfCheck, OfClaim
 from flowloom.cli import app
 from flowloom.figures import catalogue, reader, schema
-from flowloom.figures.grid import TRIAL_SEED, Grid, choose, expressions, plan, settings, trials
+from flowloom.figures.grid import TRIAL_SEED, Grid, PlannedRun, choose, expressions, plan, settings, trials
 from flowloom.figures.paper import run_figure
-from flowloom.jobs import Store, run_jobs
+from flowloom.jobs import Job, Store, run_jobs
 from flowloom.progress import Silent
 from flowloom.results import Results
 
@@ -125,12 +126,165 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
             r"at most one axis of readings, not transport and b",
         ),
         ("values = [0.3, 0.6]", "values = [0.3", r"fig1\.toml: .*line"),
+        # Values of another type.
+        ('where = { transport = "phost" }', 'where = "phost"', r'fig1\.toml:40: where: must be a table, not "phost"'),
+        ("values = [0.3, 0.6]", "values = [0.3, 0.6]\nlabels = [1, 2]", r"fig1\.toml:7: labels: must be a string, not 1"),
+        ("at_least = 1.0", 'at_least = "1"', r'fig1\.toml:35: at_least: must be a finite number, not "1"'),
+        ("at_least = 1.0", "at_least = nan", r"fig1\.toml:35: at_least: must be a finite number, not nan"),
+        ("at_least = 1.0", "at_least = true", r"fig1\.toml:35: at_least: must be a finite number, not true"),
+        ("values = [0.3, 0.6]", "values = [0.3, nan]", r"fig1\.toml:6: values: must be a finite number, not nan"),
+        (
+            "values = [0.3, 0.6]",
+            "values = [2020-01-01]",
+            r"fig1\.toml:6: values: must be a number, a string, .* not 2020-01-01",
+        ),
+        ("values = [0.3, 0.6]", "values = [0.3, 0.3]", r"fig1\.toml:6: values: has the value 0.3 twice"),
+        ('y = "slowdown.mean"', "y = 3", r"fig1\.toml:24: y: must be a list, not 3"),
+        ('x = "load"', 'x = "load"\nlog_y = 1', r"fig1\.toml:24: log_y: must be true or false, not 1"),
+        ('x = "load"', 'x = "load"\nx_min = 2\nx_max = 1', r"fig1\.toml:25: x_max: must be more than x_min, 2"),
+        ('x = "load"', 'x = "load"\nlog_y = true\ny_min = 0', r"fig1\.toml:25: y_min: must be more than 0 on a logarithmic"),
+        # Names that are not known.
+        ('y = "slowdown.mean"', 'y = "slowdwn.mean"', r'fig1\.toml:24: y: .* no "slowdwn" here: did you mean "slowdown"'),
+        (
+            'y = "slowdown.mean"',
+            'y = "slowdown"',
+            r"fig1\.toml:24: y: .* must be a number, but is a group of values: mean, p50",
+        ),
+        ('y = "slowdown.mean"', 'y = "transport"', r"fig1\.toml:24: y: .* its value must be a number, but is a text"),
+        (
+            'y = "slowdown.mean"',
+            "y = 'queue[\"leaf-host\"].mean'",
+            r'fig1\.toml:24: y: .* no "mean" here: there are mean_bytes, peak_bytes',
+        ),
+        ('metric = "nfct"', 'metric = "nfc"', r'fig1\.toml:32: metric: .* no "nfc" here: did you mean "nfct"'),
+        (
+            'kind = "lines"',
+            'kind = "course"\ncourse = "pendin"',
+            r'course: a run records no series "pendin": did you mean "pending"',
+        ),
+        ('key = "workload.load"', 'key = ""', r'fig1\.toml:5: key: "" is not the key of a scenario'),
+        ('key = "workload.load"', 'key = "transport.name"', r"axis: has the key \"transport.name\" twice"),
+        ('name = "load"', 'name = "seed"', r"fig1\.toml:4: name: no axis can be called seed"),
+        ('id = "tiny/2"', 'id = "tiny/1"', r'claim: has the id "tiny/1" twice'),
+        # Checks that select nothing, or cannot fail.
+        ("at_least = 1.0\n", "", r"fig1\.toml:31: kind: a check without limits cannot fail"),
+        ("at_least = 1.0", "at_least = 1.0\nat_most = 0.5", r"fig1\.toml:31: kind: a check without limits cannot fail"),
+        ('where = { transport = "phost" }', "where = { transport = [] }", r"fig1\.toml:40: transport: selects no value"),
+        (
+            'kind = "ratio"\nmetric = "nfct"',
+            'kind = "order"\nmetric = "nfct"\nacross = "load"\nrising = [0.3, 0.7]\n'
+            '[[claim.check]]\nkind = "ratio"\nmetric = "nfct"',
+            r"fig1\.toml:30: check: `rising` must list at least two different values of load, which has 0.3, 0.6",
+        ),
+        (
+            'kind = "ratio"\nmetric = "nfct"',
+            'kind = "same_order"\nmetric = "nfct"\nacross = "transport"\nalong = "load"\nat = { transport = "ideal" }\n'
+            '[[claim.check]]\nkind = "ratio"\nmetric = "nfct"',
+            r"fig1\.toml:30: check: `at` must select one of the values of load",
+        ),
+        ("[scale.quick]", "[scale.quick]\nset = 3", r"set: must be a list, not 3"),
+        ("title =", 'extends = "fig1.toml"\ntitle =', r"fig1\.toml:1: extends: the figure extends itself"),
+        ("title =", 'extends = "fig9.toml"\ntitle =', r"cannot read the figure .*fig9\.toml"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_what_would_be_right(papers, old, new, complaint):
     with pytest.raises(ScenarioError) as error:
         figure_with(papers, old, new)
     assert re.search(complaint, str(error.value)), str(error.value)
+
+
+def test_a_trial_that_selects_nothing_is_told(papers):
+    tune = TUNE.replace("minimise", 'at = { transport = "phost" }\nminimise')
+    with pytest.raises(
+        ScenarioError, match=r"fig1\.toml:14: tune: no trial selects the parameters of the point load 0.3, pfabric"
+    ):
+        figure_with(papers, "[scale.quick]", tune)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("values = [0.3, 0.6]", "values = [0.3, 6]", r"fig1\.toml:6: at load 6, phost: workload\.load: found 6, expected"),
+        ('key = "workload.load"', 'key = "workload.lod"', r"fig1\.toml:6: at load 0.3, phost: workload\.lod: unknown key"),
+        (
+            "[scale.quick]",
+            '[[set]]\nkeys = { "workload.flos" = 1 }\n[scale.quick]',
+            r"fig1\.toml:14: .*workload\.flos: unknown key",
+        ),
+        ("seeds_max = 4", 'set = [{ keys = { "run.nope" = 1 } }]', r"fig1\.toml:15: .*run\.nope: unknown key"),
+        ("title =", 'scenario = "nope.toml"\ntitle =', r"fig1\.toml: scenario: cannot read the scenario .*nope\.toml"),
+    ],
+)
+def test_an_error_in_a_scenario_names_the_place_in_the_figure_and_no_option(papers, old, new, complaint):
+    figure = figure_with(papers, old, new)
+    with pytest.raises(ScenarioError, match=complaint) as error:
+        plan(figure, "quick")
+    assert "--set" not in str(error.value)
+
+
+def test_an_option_that_was_typed_is_named_as_it_was_typed(papers):
+    with pytest.raises(ScenarioError, match=r"fig1\.toml: at load 0.3, phost: --set workload\.flows=-1: workload\.flows"):
+        plan(reader.read(papers / "fig1.toml"), "quick", changes={"workload.flows": -1})
+
+
+SPELLINGS = """
+"title" = 'Spelt otherwise'
+'axis' = [
+    { name = "load", key = "workload.load", values = [0.3, 0.6] },
+    { name = "transport", key = "transport.name", values = ["phost", "ideal"] },
+]
+scale.quick.seeds = 2
+scale . "quick" . seeds_max = 4
+"p\\u0061nel" = [{ kind = "lines", x = "load", y = "slowdown.mean" }]
+[[ "claim" ]]
+id = "tiny/1"
+says = ""
+check = [
+    { kind = "level", metric = "nfct", at_most = 2 },
+    { kind = "level", metric = "nfct", where = { transport = "phost" }, at_most = 3 },
+]
+"""
+
+
+def test_any_spelling_of_a_table_is_read_and_its_lines_are_found(papers):
+    path = papers / "fig1.toml"
+    path.write_text(SPELLINGS)
+    assert catalogue.figures() == [path]
+    figure = reader.read(path)
+    assert [axis.name for axis in figure.axes] == ["load", "transport"]
+    assert (figure.scales["quick"].seeds_max, figure.panels[0].kind, len(figure.claims[0].checks)) == (4, "lines", 2)
+    for old, new, line in (
+        ("'Spelt otherwise'", "1", 2),
+        ('key = "transport.name"', 'key = ""', 4),
+        ("seeds_max = 4", "seeds_max = 1", 8),
+        ('"lines"', '"line"', 9),
+        ('says = ""', "says = 1", 12),
+        ("at_most = 3", 'at_most = "3"', 14),  # the first line of the list with this key
+    ):
+        path.write_text(SPELLINGS.replace(old, new))
+        with pytest.raises(ScenarioError, match=rf"fig1\.toml:{line}: "):
+            reader.read(path)
+
+
+def test_an_axis_may_mix_numbers_and_texts(papers, tmp_path):
+    (papers / "fig1.toml").write_text(
+        FIGURE.replace("values = [0.3, 0.6]", 'values = [0.3, "0.6"]').replace('"workload.load"', '"mixed"')
+    )
+    figure = reader.read(papers / "fig1.toml")
+    runs = [
+        PlannedRun(at.point, seed, {}, "", Job("", None, f"{number} {seed}"))
+        for number, at in enumerate(settings(figure, "quick"))
+        for seed in (1, 2)
+    ]
+    summary = {"slowdown": {"mean": 1.0}, "nfct": 1.0, "transport": "phost"}
+    grid = Grid(figure, runs, {run.job.key: Silenced(summary, "", {}) for run in runs})
+    assert set(pa.Table.from_pylist(grid.rows(["nfct"]))["load"].to_pylist()) == {"0.3", "0.6"}
+
+
+class Silenced(Results):
+    """Made-up results, which have no warnings."""
+
+    warnings = ()
 
 
 DISTRIBUTIONS = """\
@@ -566,7 +720,7 @@ def installed(papers, tmp_path, monkeypatch):
     return folder
 
 
-def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_ledger(installed, fake):
+def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_ledger(installed):
     assert catalogue.papers() == ["tiny"]
     assert catalogue.figure_path("tiny/fig1") == installed / "tiny/fig1.toml"
     ledger_of_package = installed / "tiny/claims.json"
@@ -583,7 +737,7 @@ def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_le
     assert "--ledger and --set: verdicts on changed scenarios cannot go to the ledger" in said
 
 
-def test_the_ledger_of_a_users_own_figures_is_written_unless_out_is_given(papers, fake):
+def test_the_ledger_of_a_users_own_figures_is_written_unless_out_is_given(papers):
     call("paper", "run", "tiny/fig1", "--jobs", 1, "--out", "mine")
     assert not (papers / "claims.json").exists()
     assert f"ledger: {papers / 'claims.json'}" in call("paper", "run", "tiny/fig1", "--jobs", 1).stdout

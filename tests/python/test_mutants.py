@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = int(os.environ.get("FLOWLOOM_MUTANTS", "150"))
 SEED = int(os.environ.get("FLOWLOOM_MUTANT_SEED", random.SystemRandom().randrange(10**6)))
 MESSAGE_MAX = 1500
+FLOWS = ("bytes", "start", "finish", "optimum", "slowdown", "deadline", "tenant")
 RUNS_MAX = 3000
 """The maximum number of runs of a mutant whose runs are made up."""
 
@@ -67,7 +68,7 @@ def finish(figure, scale: str, draw_it: bool, folder: Path, random_: random.Rand
 
     shape = dict.fromkeys(TOOLS[figure.tool].metrics, NUMBER) if figure.tool else SHAPE
     series = {"pending": pa.table({"arrived_share": [0.0, 0.4, 0.9], "pending_share": [0.1, 0.2, random_.random()]})}
-    flows = pa.table({name: [1.0, 2.0, 3.0] for name in "bytes start finish optimum slowdown deadline tenant".split()})
+    flows = pa.table({name: [1.0, 2.0, 3.0] for name in FLOWS})
     made: dict[str, Results] = {}
 
     def planned(found, seeds):
@@ -160,10 +161,12 @@ def test_mutants_of_ledgers_and_causes(with_ledger, fake):
         table, what = mutants.mutant(read(good), draw_)
         text = write(table)
         if name == "claims.json" and draw_.random() < 0.2:
-            text = draw_.choice([text[: draw_.randrange(len(text))], json.dumps([table]), '{"a": 1, "a": 2}', text[1:], "3", "null"])
+            cut = draw_.randrange(len(text))
+            text = draw_.choice([text[:cut], text[cut:], json.dumps([table]), '{"a": 1, "a": 2}', "3", "null"])
         told = f"FLOWLOOM_MUTANT_SEED={SEED} FLOWLOOM_MUTANTS={number + 1}: {name}: {what}"
         path.write_text(text)
-        command = draw_.choice([["claims"], ["claims", "--json"], ["paper", "list"], ["paper", "run", "tiny", "--scale", "none"]])
+        run = ["paper", "run", "tiny", "--scale", "none"]
+        command = draw_.choice([["claims"], ["claims", "--json"], ["paper", "list"], run])
         result = CliRunner().invoke(app, command)
         path.write_text(good)
         assert result.exception is None or isinstance(result.exception, SystemExit), (told, command, result.exc_info)
