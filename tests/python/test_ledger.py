@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,8 @@ from flowloom.figures.grid import Grid, plan
 from flowloom.figures.paper import run_figure
 from flowloom.results import Results
 from flowloom.scenario import Scenario
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -407,3 +410,112 @@ def test_a_run_that_fails_leaves_the_ledger_as_it_was(papers, fake, tmp_path):
     with pytest.raises(RunError):
         run_figure(figure, "quick", **options)
     assert (papers / "claims.json").read_bytes() == before
+
+
+def written_run(papers, fake, tmp_path):
+    """Run the small figure, and return its ledger as JSON."""
+    figure = reader.read(papers / "fig1.toml")
+    run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
+    return json.loads((papers / "claims.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "complaint"),
+    [
+        ((), [], r"claims\.json is damaged: must be a table, not \[\]; restore it"),
+        (("tiny/1",), 3, r"claims\.json is damaged: tiny/1: must be a table, not 3"),
+        (("tiny/1", "fig1", "quick"), None, r"damaged: tiny/1\.fig1\.quick: must be a table, not None"),
+        (
+            ("tiny/1", "fig1", "quick", "verdict"),
+            "holdz",
+            r'tiny/1\.fig1\.quick\.verdict: unknown verdict "holdz": did you mean "holds"',
+        ),
+        (("tiny/1", "fig1", "quick", "seeds"), "2", r'tiny/1\.fig1\.quick\.seeds: must be a whole number, not "2"'),
+        (("tiny/1", "fig1", "quick", "seeds"), 0, r"tiny/1\.fig1\.quick\.seeds: must be at least 1"),
+        (
+            ("tiny/1", "fig1", "quick", "seconds"),
+            float("nan"),
+            r"tiny/1\.fig1\.quick\.seconds: must be a finite number, not nan",
+        ),
+        (("tiny/1", "fig1", "quick", "checks"), {}, r"tiny/1\.fig1\.quick\.checks: must be a list, not {}"),
+        (
+            ("tiny/1", "fig1", "quick", "checks", 0, "band"),
+            1,
+            r"tiny/1\.fig1\.quick\.checks\[0\]\.band: must be a string, not 1",
+        ),
+        (("tiny/1", "fig1", "quick", "sed"), 1, r'tiny/1\.fig1\.quick\.sed: unknown key in .*: did you mean "seeds"'),
+    ],
+)
+def test_a_ledger_of_another_shape_is_told_with_its_place_before_anything_runs(
+    papers, fake, tmp_path, monkeypatch, place, value, complaint
+):
+    content = written_run(papers, fake, tmp_path)
+    if place:
+        holder = content
+        for part in place[:-1]:
+            holder = holder[part]
+        holder[place[-1]] = value
+    (papers / "claims.json").write_text(json.dumps(content if place else value))
+    monkeypatch.setattr(_native, "run", lambda *_: pytest.fail("something was run"))
+    figures = [reader.read(papers / "fig1.toml")]
+    for use in (
+        lambda: ledger.entries(figures),
+        lambda: ledger.fresh(figures, "quick"),
+        lambda: run_figure(figures[0], "quick", out=tmp_path / "out", runs=tmp_path / "other", executor=ThreadPoolExecutor(1)),
+    ):
+        with pytest.raises(ScenarioError, match=complaint):
+            use()
+
+
+def test_a_key_that_occurs_twice_in_a_ledger_is_told(papers):
+    (papers / "claims.json").write_text('{"tiny/1": {}, "tiny/2": {}, "tiny/1": {}}')
+    with pytest.raises(ScenarioError, match=r'claims\.json is damaged: the key "tiny/1" occurs twice in one object'):
+        ledger.read(papers / "claims.json")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "papers").glob("*/claims.json")), ids=lambda path: path.parent.name)
+def test_a_ledger_is_written_as_it_was_read(path):
+    again = ledger._FILE.dump_python(ledger.read(path), exclude_unset=True)
+    # As texts, since 1 and 1.0 are equal numbers.
+    assert json.dumps(again, sort_keys=True) == json.dumps(json.loads(path.read_text()), sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('["tiny/1"]\ncauze = "x"\n', r'causes\.toml:2: cauze: unknown key in \[tiny/1\]: did you mean "cause"'),
+        ('["tiny/1"]\ncause = 1\n', r"causes\.toml:2: cause: must be a string, not 1"),
+        ('["tiny/2"]\ncause = ""\n\n["tiny/1"]\nexperiment = "x"\n', r"causes\.toml:4: tiny/1: \[tiny/1\] needs `cause`"),
+        ("tiny = 3\n", r"causes\.toml:1: tiny: must be a table, not 3"),
+        ("[", r"causes\.toml: "),
+    ],
+)
+def test_a_mistake_in_a_cause_is_told_with_its_line(papers, text, complaint):
+    (papers / "causes.toml").write_text(text)
+    with pytest.raises(ScenarioError, match=complaint):
+        ledger.entries([reader.read(papers / "fig1.toml")])
+
+
+def test_a_verdict_names_the_point_that_decides(papers):
+    figure = reader.read(papers / "fig1.toml")
+    means = {(0.3, "phost"): 0.4, (0.6, "phost"): 0.7}
+    grid = made(figure, "quick", 2, lambda point, _: means.get((point["load"], point["transport"]), 1.0))
+    (check,) = ledger.evaluate(figure.claims[1], grid).checks
+    assert (check.verdict, check.where) == ("differs", "load 0.6, phost")
+    assert check.text == "0.7 at load 0.6, phost; all points: 0.4 (load 0.3, phost) to 0.7 (load 0.6, phost)"
+    # Without a value there is none to name, but its point.
+    (check,) = ledger.evaluate(figure.claims[1], made(figure, "quick", 2, lambda *_: None)).checks
+    assert check.text == "no value at load 0.3, phost"
+
+
+def test_an_entry_of_an_earlier_version_names_its_point_if_the_check_looks_at_one(papers):
+    rewrite(papers / "fig1.toml", '{ transport = "phost" }, at_most', '{ transport = "phost", load = 0.6 }, at_most')
+    figure = reader.read(papers / "fig1.toml")
+    old = OfCheck(paper="", verdict="differs", measured="753 [752, 754]", band="≤ 0.5", value=753.0, interval=[752.0, 754.0])
+    ledger.record(
+        figure, "quick", {"tiny/2": OfClaim(verdict="differs", checks=[old])}, About(seeds=2, seconds=1.0, date="2026-01-01")
+    )
+    found = next(e for e in ledger.entries([figure]) if e.id == "tiny/2")
+    assert found.measured == found.content()["measured"] == "753 [752, 754] at load 0.6, phost"
+    # The entry itself is not changed.
+    assert "where" not in (papers / "claims.json").read_text()

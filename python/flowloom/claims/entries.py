@@ -85,7 +85,7 @@ class About(Model):
     """The digest of what the simulator did in short runs."""
 
 
-class Run(OfClaim, About):
+class Run(About, OfClaim):
     """An entry of the ledger's file: what a claim's checks gave when a figure was run at a scale."""
 
 
