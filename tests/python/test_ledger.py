@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from flowloom import RunError, ScenarioError, _native, provenance
 from flowloom.claims import digests, ledger
 from flowloom.claims.digests import Digests
 from flowloom.claims.entries import About, OfCheck, OfClaim, OfReading
+from flowloom.cli.common import parse_value, split_list
 from flowloom.figures import reader
 from flowloom.figures.grid import Grid, plan
 from flowloom.figures.paper import run_figure
@@ -519,3 +522,25 @@ def test_an_entry_of_an_earlier_version_names_its_point_if_the_check_looks_at_on
     assert found.measured == found.content()["measured"] == "753 [752, 754] at load 0.6, phost"
     # The entry itself is not changed.
     assert "where" not in (papers / "claims.json").read_text()
+
+
+COMMANDS = [
+    (f"{path.parent.name}: {claim}", cause["command"])
+    for path in sorted((ROOT / "papers").glob("*/causes.toml"))
+    for claim, cause in tomllib.loads(path.read_text()).items()
+    if "command" in cause
+]
+
+
+@pytest.mark.parametrize(("claim", "command"), COMMANDS, ids=[claim for claim, _ in COMMANDS])
+def test_the_command_of_a_cause_can_be_run(claim, command, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    program, kind, scenario, *options = shlex.split(command)
+    assert (program, kind in ("run", "sweep")) == ("flowloom", True)
+    named = dict.fromkeys(("--set", "--vary", "--seed", "--seeds", "--out"), ())
+    for name, value in zip(options[::2], options[1::2], strict=True):
+        named[name] = (*named[name], value)
+    assert named.keys() == {"--set", "--vary", "--seed", "--seeds", "--out"}
+    changes = {key: parse_value(value) for key, _, value in (pair.partition("=") for pair in named["--set"])}
+    changes |= {key: split_list(values)[0] for key, _, values in (pair.partition("=") for pair in named["--vary"])}
+    assert Scenario.of(Path(scenario)).set(changes).resolve()

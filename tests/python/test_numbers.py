@@ -145,10 +145,12 @@ def leaves(shape, place: str = ""):
 
 def test_the_shape_of_a_summary_is_that_of_the_data_dictionary():
     section = DICTIONARY.partition("\n## summary.json")[2].partition("\n## ")[0]
+    classes = re.findall(r"`(\w+)`", section.partition("`<class>` for")[2].partition(";")[0])
+    assert len(classes) == 4
     documented = {}
     for name, kind in re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", section, re.M):
         if "object" not in kind and not kind.startswith("array"):
-            every = re.findall(r"`(\w+)`", section.partition("`<class>`")[2].partition(";")[0]) if "<class>" in name else [""]
+            every = classes if "<class>" in name else [""]
             documented |= {name.replace("<class>", one): kind for one in every}
     reasons = re.findall(r"`(\w+)`", section.partition("`<reason>` for")[2].partition(";")[0])
     for reason in reasons:
