@@ -170,8 +170,19 @@ def test_the_shape_of_the_backlog_and_of_series_is_that_of_the_data_dictionary()
         assert re.findall(r"^\| `(\w+)`", table, re.M) == list(columns)
 
 
-@pytest.mark.parametrize("expression", ["slowdown.by_size[0].mean", 'tenants["1"].fct_us.p99 / 1000', "1 - deadlines_met",
-    "sent_by_class[3]", 'queue["a-b"].peak_bytes', 'pfc.by_link["h0-l0"].paused_us[1]', "backlog.second", "drops.by_reason.lost"])  # fmt: skip
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "slowdown.by_size[0].mean",
+        'tenants["1"].fct_us.p99 / 1000',
+        "1 - deadlines_met",
+        "sent_by_class[3]",
+        'queue["a-b"].peak_bytes',
+        'pfc.by_link["h0-l0"].paused_us[1]',
+        "backlog.second",
+        "drops.by_reason.lost",
+    ],
+)
 def test_a_number_that_a_summary_can_have_is_one(expression):
     summary.check(expression)
 
