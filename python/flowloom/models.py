@@ -106,9 +106,10 @@ def _within(root: Any, place: Place) -> Place:
     for depth, part in enumerate(place):
         if not isinstance(root, dict | list):
             return place[:depth]
-        if part not in (root if isinstance(root, dict) else range(len(root))):
+        inside: Mapping[Any, Any] = root if isinstance(root, dict) else dict(enumerate(root))
+        if part not in inside:
             break  # a key that is missing
-        root = root[part]
+        root = inside[part]
     return place
 
 
@@ -132,9 +133,9 @@ def _table(place: Place, root: Any, name: str) -> str:
 
 def _written(value: Any) -> str:
     try:
-        return shown(toml.value(value))
+        return "null" if value is None else shown(toml.value(value))
     except TypeError:
-        return shown(value)  # TOML's dates, and the null of JSON
+        return shown(value)  # TOML's dates
 
 
 class TomlFile:

@@ -590,6 +590,12 @@ def test_a_figure_may_extend_another_one_with_fewer_values_and_more_rules(papers
     assert [(tune.when, tune.minimise) for tune in figure.tunes] == [({"transport": ["phost"]}, "slowdown.p99")]
     asked = {setting.point["transport"]: merged(setting.question)["workload"] for setting in settings(figure, "quick")}
     assert (asked["phost"]["flows"], asked["phost"]["load"], asked["ideal"]["flows"]) == (70, 0.4, 200)
+    # A rule of an inherited scale has no effect either where this figure has no such axis.
+    scale = '[scale.quick]\nset = [{ when = { load = 0.6 }, keys = { "workload.flows" = 1 } }]'
+    (papers / "fig1.toml").write_text(FIGURE.replace("[scale.quick]", rules.replace("[scale.quick]", scale)))
+    assert [setting.question for setting in settings(reader.read(papers / "fig2.toml"), "quick")] == [
+        setting.question for setting in settings(figure, "quick")
+    ]
     # A rule of the figure's own may not name a value that no axis has.
     (papers / "fig2.toml").write_text(more.replace('when = { transport = "phost" }', 'when = { transport = "pfabric" }'))
     with pytest.raises(ScenarioError, match="axis transport has no"):

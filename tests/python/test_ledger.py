@@ -427,7 +427,7 @@ def written_run(papers, fake, tmp_path):
     [
         ((), [], r"claims\.json is damaged: must be a table, not \[\]; restore it"),
         (("tiny/1",), 3, r"claims\.json is damaged: tiny/1: must be a table, not 3"),
-        (("tiny/1", "fig1", "quick"), None, r"damaged: tiny/1\.fig1\.quick: must be a table, not None"),
+        (("tiny/1", "fig1", "quick"), None, r"damaged: tiny/1\.fig1\.quick: must be a table, not null"),
         (
             ("tiny/1", "fig1", "quick", "verdict"),
             "holdz",
@@ -470,9 +470,19 @@ def test_a_ledger_of_another_shape_is_told_with_its_place_before_anything_runs(
             use()
 
 
-def test_a_key_that_occurs_twice_in_a_ledger_is_told(papers):
-    (papers / "claims.json").write_text('{"tiny/1": {}, "tiny/2": {}, "tiny/1": {}}')
-    with pytest.raises(ScenarioError, match=r'claims\.json is damaged: the key "tiny/1" occurs twice in one object'):
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"tiny/1": {}, "tiny/2": {}, "tiny/1": {}}', "tiny/1"),
+        (
+            '{"tiny/1": {"fig1": {"quick": {"checks": [{}, {"band": "", "band": "x"}]}}}}',
+            r"tiny/1\.fig1\.quick\.checks\[1\]\.band",
+        ),
+    ],
+)
+def test_a_key_that_occurs_twice_in_a_ledger_is_told(papers, text, place):
+    (papers / "claims.json").write_text(text)
+    with pytest.raises(ScenarioError, match=rf"claims\.json is damaged: {place} occurs twice; restore it"):
         ledger.read(papers / "claims.json")
 
 

@@ -35,7 +35,7 @@ MUTANTS = int(os.environ.get("FLOWLOOM_MUTANTS", "150"))
 SEED = int(os.environ.get("FLOWLOOM_MUTANT_SEED", random.SystemRandom().randrange(10**6)))
 MESSAGE_MAX = 1500
 FLOWS = ("bytes", "start", "finish", "optimum", "slowdown", "deadline", "tenant")
-RUNS_MAX = 3000
+RUNS_MAX = 600
 """The maximum number of runs of a mutant whose runs are made up."""
 
 

@@ -126,7 +126,9 @@ def read(path: Path) -> Ledger:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        found = json.loads(text, object_pairs_hook=_unlike)
+        found = json.loads(text, object_pairs_hook=_Object)
+        if twice := _twice(found, ()):
+            raise ValueError(f"{_dotted(twice)} occurs twice")
         return _FILE.validate_python(found)
     except FileNotFoundError:
         return {}
@@ -140,13 +142,21 @@ def read(path: Path) -> Ledger:
     raise ScenarioError(f"{path} is damaged: {how}; restore it from version control, or delete it")
 
 
-def _unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f'the key "{key}" occurs twice in one object, beside {", ".join(name for name, _ in pairs[:3])}')
-        found[key] = value
-    return found
+class _Object(dict[str, Any]):
+    """A JSON object that knows a key which its text has twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        keys = [key for key, _ in pairs]
+        self.twice = next((key for key in self if keys.count(key) > 1), None) if len(self) < len(keys) else None
+
+
+def _twice(found: Any, place: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return the place of a key that an object of a JSON value has twice; empty if there is none."""
+    if isinstance(found, _Object) and found.twice is not None:
+        return (*place, found.twice)
+    entries = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+    return next((wrong for key, value in entries if (wrong := _twice(value, (*place, key)))), ())
 
 
 def _dotted(place: Sequence[str | int]) -> str:

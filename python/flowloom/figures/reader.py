@@ -44,7 +44,10 @@ def _read(path: Path, extending: tuple[Path, ...]) -> Figure:
     if isinstance(parent, str):
         if path.resolve() in extending:
             raise file.error(("extends",), "the figure extends itself")
-        inherited = _inherited(_read(path.parent / parent, (*extending, path.resolve())), file.table)
+        try:
+            inherited = _inherited(_read(path.parent / parent, (*extending, path.resolve())), file.table)
+        except ScenarioError as error:
+            raise file.error(("extends",), str(error)) from None
     # Inherited parts are models already. They are not checked again, and errors are those of this file.
     merged = inherited | file.table
     if isinstance(scales := file.table.get("scale"), dict):

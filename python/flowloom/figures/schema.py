@@ -114,9 +114,13 @@ def _limited(where: Where, axes: Mapping[str, Sequence[Any]]) -> Where:
 
 
 def _applicable(entries: Any, info: ValidationInfo[Known]) -> Any:
-    """Limit rules or tunings that another figure's file gave, and that are models already, to the values of the axes."""
+    """Limit what another figure's file gave, and what is a model already, to the values of the axes."""
     axes = info.context.axes
-    if not isinstance(entries, list) or axes is None:
+    if axes is None:
+        return entries
+    if isinstance(entries, dict):
+        return {name: each.limited(axes) if isinstance(each, Scale) else each for name, each in entries.items()}
+    if not isinstance(entries, list):
         return entries
     limited = [each.limited(axes) if isinstance(each, Rule | Tune) else each for each in entries]
     return [each for each in limited if not isinstance(each, Rule | Tune) or all(each.when.values())]
@@ -135,6 +139,11 @@ class Scale(Model):
         if self.seeds_max < self.seeds:
             raise FieldError(f"must be at least `seeds`, {self.seeds}", "seeds_max")
         return self
+
+    def limited(self, axes: Mapping[str, Sequence[Any]]) -> Scale:
+        """Return the scale for a figure whose axes may lack some of the values."""
+        rules = [rule.limited(axes) for rule in self.rules]
+        return self.model_copy(update={"rules": [rule for rule in rules if all(rule.when.values())]})
 
 
 class Measure(Model):
@@ -347,7 +356,7 @@ class Figure(Model):
     minimise: Metric | None = None
     """The metric of all inherited tunings, if it is not theirs."""
     tunes: Annotated[list[Tune], BeforeValidator(_applicable)] = Field([], alias="tune")
-    scales: dict[str, Scale] = Field(alias="scale")
+    scales: Annotated[dict[str, Scale], BeforeValidator(_applicable)] = Field(alias="scale")
     panels: list[Panel] = Field([], alias="panel")
     claims: list[Claim] = Field([], alias="claim")
     notes: Stripped = ""
