@@ -1,5 +1,7 @@
 //! The gaps at receivers, from a scenario's text to the summary.
 
+use std::sync::Once;
+
 use flowloom_lab::metrics::Gaps;
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Outcome, run};
@@ -28,8 +30,12 @@ gaps = true
 fn outcome(overrides: &[&str]) -> Outcome {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let folder = env!("CARGO_TARGET_TMPDIR");
-    let flows: String = (1..=10).map(|host| format!("{host}e-6,{host},0,100000\n")).collect();
-    std::fs::write(format!("{folder}/gaps.csv"), format!("start_s,src,dst,bytes\n{flows}")).expect("a file");
+    // The tests run at the same time: one that wrote the trace anew would empty it while another reads it.
+    static TRACE: Once = Once::new();
+    TRACE.call_once(|| {
+        let flows: String = (1..=10).map(|host| format!("{host}e-6,{host},0,100000\n")).collect();
+        std::fs::write(format!("{folder}/gaps.csv"), format!("start_s,src,dst,bytes\n{flows}")).expect("a file");
+    });
     let scenario =
         Scenario::load(INCAST, &format!("{folder}/scenario.toml"), &overrides).unwrap_or_else(|error| panic!("{error}"));
     run(&scenario, &mut |_, _, _| true).unwrap_or_else(|error| panic!("{overrides:?}: {error:?}"))
