@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -68,10 +70,49 @@ def lookup(table: Mapping[str, Any], dotted: str) -> Any:
     return found
 
 
-def line_of(text: str, name: str) -> int | None:
-    """Return the number of the first line (from 1) that sets a key or opens a table of this name, for error messages."""
-    pattern = re.compile(rf'^\s*(\[+[^\]]*\b{re.escape(name)}\b|"?{re.escape(name)}"?\s*=)|[{{,]\s*"?{re.escape(name)}"?\s*=')
-    for number, line in enumerate(text.splitlines(), 1):
-        if pattern.search(line):
-            return number
-    return None
+def line_of(text: str, place: Sequence[str | int]) -> int | None:
+    """Return the number of the line (from 1) that sets a value of a TOML document, None if no line does.
+
+    `tomllib` gives no lines. But the first lines of a document are a document too, unless they end within a value. The fewest
+    first lines that have the value end with the lines that set it, however its tables and keys are spelt.
+
+    Args:
+        text: The document, which must be valid.
+        place: Where the value is, such as `("panel", 1, "y")`. Of a place that the document does not have, the part counts
+            that it has.
+    """
+    lines = text.splitlines(keepends=True)
+    firsts = functools.cache(lambda count: _parsed("".join(lines[:count])))
+    while place and not _has(firsts(len(lines)), place):
+        place = place[:-1]
+    if not place:
+        return None
+    low, high = 0, len(lines)
+    while True:
+        middle = (low + high) // 2
+        at = next((n for n in (*range(middle, high), *range(middle - 1, low, -1)) if n > low and firsts(n) is not None), None)
+        if at is None:
+            break
+        low, high = (low, at) if _has(firsts(at), place) else (at, high)
+    # A value may have several lines, each with values of its own.
+    name = next(part for part in reversed(place) if isinstance(part, str))
+    pattern = re.compile(rf"[\"']?\b{re.escape(name)}[\"']?\s*[.=\]]")
+    return next((n for n in range(low, high) if pattern.search(lines[n])), low) + 1
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except ValueError:
+        return None
+
+
+def _has(table: Any, place: Sequence[str | int]) -> bool:
+    for part in place:
+        if isinstance(part, int):
+            if not isinstance(table, list) or part >= len(table):
+                return False
+        elif not isinstance(table, dict) or part not in table:
+            return False
+        table = table[part]
+    return True

@@ -250,8 +250,11 @@ def test_a_check_of_nothing_is_a_mistake(kind, parameters):
 
 
 def test_parameters_are_the_functions_own():
-    assert checks.parameters("spread") == (["metric", "across", "at_most"], ["where", "difference"])
-    assert checks.parameters("level") == (["metric"], ["where", "at_least", "at_most", "every_run"])
+    def defaults(kind):
+        return {name: default for name, (_, default) in checks.parameters(kind).items()}
+
+    assert defaults("spread") == {"metric": ..., "across": ..., "at_most": ..., "where": None, "difference": False}
+    assert defaults("level") == {"metric": ..., "where": None, "at_least": None, "at_most": None, "every_run": False}
 
 
 def seeds(**rows):
@@ -305,8 +308,10 @@ def test_the_worst_point_decides():
     middle = seeds(a=[0.1, 0.1], b=[0.9, 1.1], c=[1.1, 1.1])
     outcome = checks.level(middle, metric="m", at_most=1.1)
     assert outcome.verdict == "undecided"
-    assert "undecided at 1 [" in outcome.measured
-    assert "(b)" in outcome.measured
+    assert (outcome.where, outcome.decisive.value, outcome.points) == ("b", pytest.approx(1.0), 3)
+    # Where a check holds at several points, no point alone decides; where there is one point, it does.
+    assert checks.level(middle, metric="m", at_most=3.0).where == ""
+    assert checks.level(seeds(a=[1.0, 1.0]), metric="m", at_most=2.0).where == "a"
 
 
 def test_the_best_of_several_ratios_is_as_uncertain_as_they_are():

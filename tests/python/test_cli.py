@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -497,14 +498,41 @@ def test_several_figures_run_and_one_that_fails_stops_no_other(papers):
 
 def test_a_broken_figure_disables_only_itself(papers):
     (papers / "fig2.toml").write_text((papers / "fig1.toml").read_text().replace("title", "titel"))
-    for command in (["paper", "list"], ["claims"], ["claims", "--json"], ["list"]):
-        done = call(*command)
+    for command, code in ((["paper", "list"], 1), (["claims"], 1), (["claims", "--json"], 1), (["list"], 0)):
+        done = call(*command, code=code)
         assert "tiny" in done.stdout
         assert "fig2.toml:1: titel: unknown key" in done.stderr
-    assert "tiny/fig1" in call("paper", "list").stdout
+    assert "tiny/fig1" in call("paper", "list", code=1).stdout
     assert "titel: unknown key" in call("paper", "run", "tiny/fig2", code=2).stderr
     assert "titel: unknown key" in call("paper", "show", "tiny/fig2", code=2).stderr
     assert "tiny/2" in call("paper", "show", "tiny/fig1").stdout
+
+
+def test_a_damaged_ledger_disables_only_its_paper(papers):
+    shutil.copytree(papers, papers.with_name("other"))
+    (papers / "claims.json").write_text('{"tiny/1": 3}')
+    for command in (["paper", "list"], ["claims"]):
+        done = call(*command, code=1)
+        assert "tiny/claims.json is damaged: tiny/1: must be a table, not 3" in done.stderr
+        assert "fig1" in done.stdout
+    assert "other/fig1" in call("paper", "list", code=1).stdout
+
+
+def test_claims_say_why_a_check_cannot_fail_and_give_the_experiment_as_a_command_to_copy(papers):
+    more = 'check = [{ kind = "level", metric = "nfct", at_most = 9, given = "the load sets it" }, { kind = "level",'
+    text = (papers / "fig1.toml").read_text()
+    (papers / "fig1.toml").write_text(text.replace('check = [{ kind = "level",', more))
+    command = (
+        "flowloom run papers/tiny/default.toml --set transport.name=pfabric --set workload.flows=1000 --set workload.load=0.25"
+    )
+    (papers / "causes.toml").write_text(f'["tiny/2"]\ncause = "because"\nexperiment = "it gave 7"\ncommand = "{command}"\n')
+    said = call("paper", "run", "tiny/fig1", "--jobs", 1).stdout
+    assert "  cannot fail, because the load sets it: " in said
+    assert re.search(r"  differs: [\d.]+ \[.*\] at load 0.6, phost; all points: ", said)
+    said = call("claims").stdout
+    assert "  cannot fail, because the load sets it: " in said
+    assert f"  experiment: it gave 7\n  to repeat it:\n    {command}\n" in said
+    assert "cannot fail, because the load sets it" in call("paper", "show", "tiny/fig1").stdout
 
 
 def test_a_figure_tried_with_other_keys_is_not_in_the_ledger(papers, tmp_path):
@@ -525,7 +553,7 @@ def test_paper_run_wants_to_know_what(papers):
 
 def test_how_long_figures_take_is_told_from_what_they_took(papers):
     assert re.search(r"tiny/fig1 .* unknown +unknown\n", call("paper", "list").stdout)
-    run = {"verdict": "holds", "checks": [], "seeds": 4, "seconds": 1200.0 * cores()}
+    run = {"verdict": "holds", "checks": [], "seeds": 4, "seconds": 1200.0 * cores(), "date": "2026-01-01"}
     (papers / "claims.json").write_text(json.dumps({"tiny/1": {"fig1": {"quick": run}}}))
     # Scale full has half the seeds and, with 300 flows instead of 200, runs that take 1.5 times as long.
     assert re.search(r"tiny/fig1 .* 20 min +15 min\n", call("paper", "list").stdout)

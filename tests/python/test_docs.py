@@ -131,7 +131,7 @@ def test_the_python_of_the_first_run_runs(clone, capsys):
 def test_the_readme_counts_the_verdicts_of_the_ledger(paper):
     figures, errors = reader.read_all(catalogue.figures(paper))
     assert not errors
-    verdicts = Counter(entry["verdict"] for entry in ledger.entries(figures, today=lambda wanted: {}))
+    verdicts = Counter(entry.verdict for entry in ledger.entries(figures, today=lambda wanted: {}))
     counts = [verdicts.pop(verdict, 0) for verdict in ("holds", "calibrated", "undecided", "differs", "not yet run")]
     assert not verdicts
     row = next(line for line in PAGES[0].read_text(encoding="utf-8").splitlines() if f"(papers/{paper})" in line)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
@@ -9,18 +8,22 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from typer.testing import CliRunner
 
 from conftest import FIGURE
 from flowloom import ScenarioError
 from flowloom.claims import ledger
 from flowloom.claims.digests import merged
+from flowloom.claims.entries import About, OfCheck, OfClaim
+from flowloom.cli import app
 from flowloom.figures import catalogue, reader, schema
-from flowloom.figures.grid import TRIAL_SEED, Grid, choose, expressions, plan, settings, trials
+from flowloom.figures.grid import TRIAL_SEED, Grid, PlannedRun, choose, expressions, plan, settings, trials
 from flowloom.figures.paper import run_figure
-from flowloom.jobs import Store, run_jobs
+from flowloom.jobs import Job, Store, run_jobs
 from flowloom.progress import Silent
 from flowloom.results import Results
 
@@ -99,12 +102,12 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ('x = "load"', 'x = "transport"', r'series: x and series are both "transport"'),
         ('x = "load"', 'log_x = "yes"', r"log_x: must be true or false|needs `x`"),
         ('kind = "ratio"', 'kind = "ration"', r'unknown check "ration": did you mean "ratio"'),
-        ('metric = "nfct"\n', "", r"a check of kind ratio needs `metric`"),
-        ("at_least", "at_lest", r'at_lest: unknown key in a check of kind ratio: did you mean "at_least"'),
+        ('metric = "nfct"\n', "", r"\[\[claim.check\]\] of kind ratio needs `metric`"),
+        ("at_least", "at_lest", r'at_lest: unknown key in \[\[claim.check\]\] of kind ratio: did you mean "at_least"'),
         ('{ transport = "ideal" }', '{ transport = "idle" }', r"axis transport has no \"idle\": it has"),
         ('{ transport = "ideal" }', '{ transpot = "ideal" }', r'transpot: unknown axis: did you mean "transport"'),
-        ('kind = "lines"', 'kind = "cdf"', r"y: unknown key in a \[\[panel\]\] of kind cdf"),
-        ('y = "slowdown.mean"', 'y = "slowdown.mean"\nsizes = { up_to = "1kB" }', r"sizes: unknown key in a .* of kind lines"),
+        ('kind = "lines"', 'kind = "cdf"', r"y: unknown key in \[\[panel\]\] of kind cdf"),
+        ('y = "slowdown.mean"', 'y = "slowdown.mean"\nsizes = { up_to = "1kB" }', r"sizes: unknown key in .* of kind lines"),
         ('y = "slowdown.mean"', 'y = "slowdown.mean"\nto = { load = [0.3, 0.6] }', r"to: must select one value of load"),
         ('y = "slowdown.mean"', 'y = "slowdown.mean"\nto = { lod = 0.3 }', r'lod: unknown axis: did you mean "load"'),
         ('y = "slowdown.mean"', 'y = "slowdown.mean"\nreduction = true', r"reduction: .* needs `to`"),
@@ -114,7 +117,7 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
             r"to: nothing is left to draw: the panel selects no other value of load",
         ),
         ('to = { transport = "ideal" }', 'to = { transport = ["ideal", "phost"] }', r"to: must select one value of transport"),
-        ("values = [0.3, 0.6]", "values = []", r"axis load has 0 values"),
+        ("values = [0.3, 0.6]", "values = []", r"fig1\.toml:6: values: is empty"),
         ("values = [0.3, 0.6]", 'values = [0.3]\nreading = "x"', r"reading: axis load has one value; readings .* at least two"),
         (
             'values = ["phost", "pfabric", "ideal"]',
@@ -123,12 +126,165 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
             r"at most one axis of readings, not transport and b",
         ),
         ("values = [0.3, 0.6]", "values = [0.3", r"fig1\.toml: .*line"),
+        # Values of another type.
+        ('where = { transport = "phost" }', 'where = "phost"', r'fig1\.toml:40: where: must be a table, not "phost"'),
+        ("values = [0.3, 0.6]", "values = [0.3, 0.6]\nlabels = [1, 2]", r"fig1\.toml:7: labels: must be a string, not 1"),
+        ("at_least = 1.0", 'at_least = "1"', r'fig1\.toml:35: at_least: must be a finite number, not "1"'),
+        ("at_least = 1.0", "at_least = nan", r"fig1\.toml:35: at_least: must be a finite number, not nan"),
+        ("at_least = 1.0", "at_least = true", r"fig1\.toml:35: at_least: must be a finite number, not true"),
+        ("values = [0.3, 0.6]", "values = [0.3, nan]", r"fig1\.toml:6: values: must be a finite number, not nan"),
+        (
+            "values = [0.3, 0.6]",
+            "values = [2020-01-01]",
+            r"fig1\.toml:6: values: must be a number, a string, .* not 2020-01-01",
+        ),
+        ("values = [0.3, 0.6]", "values = [0.3, 0.3]", r"fig1\.toml:6: values: has the value 0.3 twice"),
+        ('y = "slowdown.mean"', "y = 3", r"fig1\.toml:24: y: must be a list, not 3"),
+        ('x = "load"', 'x = "load"\nlog_y = 1', r"fig1\.toml:24: log_y: must be true or false, not 1"),
+        ('x = "load"', 'x = "load"\nx_min = 2\nx_max = 1', r"fig1\.toml:25: x_max: must be more than x_min, 2"),
+        ('x = "load"', 'x = "load"\nlog_y = true\ny_min = 0', r"fig1\.toml:25: y_min: must be more than 0 on a logarithmic"),
+        # Names that are not known.
+        ('y = "slowdown.mean"', 'y = "slowdwn.mean"', r'fig1\.toml:24: y: .* no "slowdwn" here: did you mean "slowdown"'),
+        (
+            'y = "slowdown.mean"',
+            'y = "slowdown"',
+            r"fig1\.toml:24: y: .* must be a number, but is a group of values: mean, p50",
+        ),
+        ('y = "slowdown.mean"', 'y = "transport"', r"fig1\.toml:24: y: .* its value must be a number, but is a text"),
+        (
+            'y = "slowdown.mean"',
+            "y = 'queue[\"leaf-host\"].mean'",
+            r'fig1\.toml:24: y: .* no "mean" here: there are mean_bytes, peak_bytes',
+        ),
+        ('metric = "nfct"', 'metric = "nfc"', r'fig1\.toml:32: metric: .* no "nfc" here: did you mean "nfct"'),
+        (
+            'kind = "lines"',
+            'kind = "course"\ncourse = "pendin"',
+            r'course: a run records no series "pendin": did you mean "pending"',
+        ),
+        ('key = "workload.load"', 'key = ""', r'fig1\.toml:5: key: "" is not the key of a scenario'),
+        ('key = "workload.load"', 'key = "transport.name"', r"axis: has the key \"transport.name\" twice"),
+        ('name = "load"', 'name = "seed"', r"fig1\.toml:4: name: no axis can be called seed"),
+        ('id = "tiny/2"', 'id = "tiny/1"', r'claim: has the id "tiny/1" twice'),
+        # Checks that select nothing, or cannot fail.
+        ("at_least = 1.0\n", "", r"fig1\.toml:31: kind: a check without limits cannot fail"),
+        ("at_least = 1.0", "at_least = 1.0\nat_most = 0.5", r"fig1\.toml:31: kind: a check without limits cannot fail"),
+        ('where = { transport = "phost" }', "where = { transport = [] }", r"fig1\.toml:40: transport: selects no value"),
+        (
+            'kind = "ratio"\nmetric = "nfct"',
+            'kind = "order"\nmetric = "nfct"\nacross = "load"\nrising = [0.3, 0.7]\n'
+            '[[claim.check]]\nkind = "ratio"\nmetric = "nfct"',
+            r"fig1\.toml:30: check: `rising` must list at least two different values of load, which has 0.3, 0.6",
+        ),
+        (
+            'kind = "ratio"\nmetric = "nfct"',
+            'kind = "same_order"\nmetric = "nfct"\nacross = "transport"\nalong = "load"\nat = { transport = "ideal" }\n'
+            '[[claim.check]]\nkind = "ratio"\nmetric = "nfct"',
+            r"fig1\.toml:30: check: `at` must select one of the values of load",
+        ),
+        ("[scale.quick]", "[scale.quick]\nset = 3", r"set: must be a list, not 3"),
+        ("title =", 'extends = "fig1.toml"\ntitle =', r"fig1\.toml:1: extends: the figure extends itself"),
+        ("title =", 'extends = "fig9.toml"\ntitle =', r"cannot read the figure .*fig9\.toml"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_what_would_be_right(papers, old, new, complaint):
     with pytest.raises(ScenarioError) as error:
         figure_with(papers, old, new)
     assert re.search(complaint, str(error.value)), str(error.value)
+
+
+def test_a_trial_that_selects_nothing_is_told(papers):
+    tune = TUNE.replace("minimise", 'at = { transport = "phost" }\nminimise')
+    with pytest.raises(
+        ScenarioError, match=r"fig1\.toml:14: tune: no trial selects the parameters of the point load 0.3, pfabric"
+    ):
+        figure_with(papers, "[scale.quick]", tune)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("values = [0.3, 0.6]", "values = [0.3, 6]", r"fig1\.toml:6: at load 6, phost: workload\.load: found 6, expected"),
+        ('key = "workload.load"', 'key = "workload.lod"', r"fig1\.toml:6: at load 0.3, phost: workload\.lod: unknown key"),
+        (
+            "[scale.quick]",
+            '[[set]]\nkeys = { "workload.flos" = 1 }\n[scale.quick]',
+            r"fig1\.toml:14: .*workload\.flos: unknown key",
+        ),
+        ("seeds_max = 4", 'set = [{ keys = { "run.nope" = 1 } }]', r"fig1\.toml:15: .*run\.nope: unknown key"),
+        ("title =", 'scenario = "nope.toml"\ntitle =', r"fig1\.toml: scenario: cannot read the scenario .*nope\.toml"),
+    ],
+)
+def test_an_error_in_a_scenario_names_the_place_in_the_figure_and_no_option(papers, old, new, complaint):
+    figure = figure_with(papers, old, new)
+    with pytest.raises(ScenarioError, match=complaint) as error:
+        plan(figure, "quick")
+    assert "--set" not in str(error.value)
+
+
+def test_an_option_that_was_typed_is_named_as_it_was_typed(papers):
+    with pytest.raises(ScenarioError, match=r"fig1\.toml: at load 0.3, phost: --set workload\.flows=-1: workload\.flows"):
+        plan(reader.read(papers / "fig1.toml"), "quick", changes={"workload.flows": -1})
+
+
+SPELLINGS = """
+"title" = 'Spelt otherwise'
+'axis' = [
+    { name = "load", key = "workload.load", values = [0.3, 0.6] },
+    { name = "transport", key = "transport.name", values = ["phost", "ideal"] },
+]
+scale.quick.seeds = 2
+scale . "quick" . seeds_max = 4
+"p\\u0061nel" = [{ kind = "lines", x = "load", y = "slowdown.mean" }]
+[[ "claim" ]]
+id = "tiny/1"
+says = ""
+check = [
+    { kind = "level", metric = "nfct", at_most = 2 },
+    { kind = "level", metric = "nfct", where = { transport = "phost" }, at_most = 3 },
+]
+"""
+
+
+def test_any_spelling_of_a_table_is_read_and_its_lines_are_found(papers):
+    path = papers / "fig1.toml"
+    path.write_text(SPELLINGS)
+    assert catalogue.figures() == [path]
+    figure = reader.read(path)
+    assert [axis.name for axis in figure.axes] == ["load", "transport"]
+    assert (figure.scales["quick"].seeds_max, figure.panels[0].kind, len(figure.claims[0].checks)) == (4, "lines", 2)
+    for old, new, line in (
+        ("'Spelt otherwise'", "1", 2),
+        ('key = "transport.name"', 'key = ""', 4),
+        ("seeds_max = 4", "seeds_max = 1", 8),
+        ('"lines"', '"line"', 9),
+        ('says = ""', "says = 1", 12),
+        ("at_most = 3", 'at_most = "3"', 14),  # the first line of the list with this key
+    ):
+        path.write_text(SPELLINGS.replace(old, new))
+        with pytest.raises(ScenarioError, match=rf"fig1\.toml:{line}: "):
+            reader.read(path)
+
+
+def test_an_axis_may_mix_numbers_and_texts(papers, tmp_path):
+    (papers / "fig1.toml").write_text(
+        FIGURE.replace("values = [0.3, 0.6]", 'values = [0.3, "0.6"]').replace('"workload.load"', '"mixed"')
+    )
+    figure = reader.read(papers / "fig1.toml")
+    runs = [
+        PlannedRun(at.point, seed, {}, "", Job("", None, f"{number} {seed}"))
+        for number, at in enumerate(settings(figure, "quick"))
+        for seed in (1, 2)
+    ]
+    summary = {"slowdown": {"mean": 1.0}, "nfct": 1.0, "transport": "phost"}
+    grid = Grid(figure, runs, {run.job.key: Silenced(summary, "", {}) for run in runs})
+    assert set(pa.Table.from_pylist(grid.rows(["nfct"]))["load"].to_pylist()) == {"0.3", "0.6"}
+
+
+class Silenced(Results):
+    """Made-up results, which have no warnings."""
+
+    warnings = ()
 
 
 DISTRIBUTIONS = """\
@@ -312,7 +468,7 @@ def test_a_gain_over_a_baseline_is_paired_by_seed(papers):
     found = grid.drawn(panel, "slowdown.mean", {"load": 0.3, "transport": "phost"})
     # The standard error of two values is half their difference, and Student's t for one degree of freedom is 12.706.
     assert (found.mean, found.half_width) == pytest.approx((0.15, 12.706 * 0.05), rel=1e-4)
-    to_pfabric = dataclasses.replace(panel, to={"transport": ["pfabric"]})
+    to_pfabric = panel.model_copy(update={"to": {"transport": ["pfabric"]}})
     assert math.isnan(grid.drawn(to_pfabric, "slowdown.mean", {"load": 0.3, "transport": "phost"}).mean)
 
 
@@ -434,6 +590,12 @@ def test_a_figure_may_extend_another_one_with_fewer_values_and_more_rules(papers
     assert [(tune.when, tune.minimise) for tune in figure.tunes] == [({"transport": ["phost"]}, "slowdown.p99")]
     asked = {setting.point["transport"]: merged(setting.question)["workload"] for setting in settings(figure, "quick")}
     assert (asked["phost"]["flows"], asked["phost"]["load"], asked["ideal"]["flows"]) == (70, 0.4, 200)
+    # A rule of an inherited scale has no effect either where this figure has no such axis.
+    scale = '[scale.quick]\nset = [{ when = { load = 0.6 }, keys = { "workload.flows" = 1 } }]'
+    (papers / "fig1.toml").write_text(FIGURE.replace("[scale.quick]", rules.replace("[scale.quick]", scale)))
+    assert [setting.question for setting in settings(reader.read(papers / "fig2.toml"), "quick")] == [
+        setting.question for setting in settings(figure, "quick")
+    ]
     # A rule of the figure's own may not name a value that no axis has.
     (papers / "fig2.toml").write_text(more.replace('when = { transport = "phost" }', 'when = { transport = "pfabric" }'))
     with pytest.raises(ScenarioError, match="axis transport has no"):
@@ -513,7 +675,7 @@ def test_a_panel_may_average_over_an_axis(papers):
     grid = Grid(figure, runs, made)
     point = {"load": 0.3, "transport": "phost"}
     assert grid.drawn(figure.panels[0], "slowdown.mean", point).mean == pytest.approx(6)
-    panel = dataclasses.replace(figure.panels[0], mean="arithmetic")
+    panel = figure.panels[0].model_copy(update={"mean": "arithmetic"})
     assert grid.drawn(panel, "slowdown.mean", point).mean == pytest.approx(7.5)
     with pytest.raises(ScenarioError, match="shows axis transport, so it cannot average over it"):
         figure_with(papers, 'x = "load"', 'x = "load"\nover = ["transport"]')
@@ -526,8 +688,8 @@ def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_pa
     assert all(p.stat().st_size > 5000 for p in outcome.pictures)
     # With two seeds tiny/1 is undecided, and with four seeds it is decided.
     assert (tmp_path / "out/data.csv").read_text().count("\n") == 1 + 24
-    assert outcome.claims["tiny/1"]["verdict"] == "holds"
-    assert outcome.claims["tiny/2"]["verdict"] == "differs"
+    assert outcome.claims["tiny/1"].verdict == "holds"
+    assert outcome.claims["tiny/2"].verdict == "differs"
     data = pq.read_table(tmp_path / "out/data.parquet").to_pylist()
     measured = json.loads((papers / "claims.json").read_text())["tiny/2"]["fig1"]["quick"]
     means = [sum(r["slowdown.mean"] for r in data if (r["load"], r["transport"]) == (load, "phost")) / 4 for load in (0.3, 0.6)]
@@ -544,29 +706,72 @@ def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_pa
     assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.name != "claims.json"} == before
 
 
-def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_ledger(papers, tmp_path, monkeypatch):
+def call(*words: object, code: int = 0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, (result.output, result.exc_info)
+    return result
+
+
+@pytest.fixture
+def installed(papers, tmp_path, monkeypatch):
+    """The papers of an installed package, in a working directory without papers."""
     # `pip install .` puts a folder into the package, where a checkout has a link.
-    installed = tmp_path / "site-packages/flowloom/papers"
-    shutil.copytree(papers.parent, installed)
-    monkeypatch.delenv("FLOWLOOM_PAPERS")
-    monkeypatch.setattr(catalogue, "_INSTALLED", installed)
-    (tmp_path / "elsewhere").mkdir()
+    folder = tmp_path / "site-packages/flowloom/papers"
+    shutil.copytree(papers.parent, folder)
     shutil.rmtree(papers.parent)
+    monkeypatch.delenv("FLOWLOOM_PAPERS")
+    monkeypatch.setattr(catalogue, "_INSTALLED", folder)
+    (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
+    return folder
+
+
+def test_figures_that_came_with_the_package_are_found_anywhere_and_keep_their_ledger(installed):
     assert catalogue.papers() == ["tiny"]
-    path = catalogue.figure_path("tiny/fig1")
-    assert path == installed / "tiny/fig1.toml"
-    run_figure(reader.read(path), "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=1)
-    assert not (path.parent / "claims.json").exists()
-    assert json.loads((tmp_path / "out/claims.json").read_text())["claims"]["tiny/1"]["verdict"] == "holds"
-    # A folder in $FLOWLOOM_PAPERS belongs to the user, and gets a ledger.
-    mine = tmp_path / "mine"
-    shutil.copytree(installed, mine)
-    monkeypatch.setenv("FLOWLOOM_PAPERS", str(mine))
-    run_figure(
-        reader.read(catalogue.figure_path("tiny/fig1")), "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=1
-    )
-    assert (mine / "tiny/claims.json").exists()
+    assert catalogue.figure_path("tiny/fig1") == installed / "tiny/fig1.toml"
+    ledger_of_package = installed / "tiny/claims.json"
+    run = ["paper", "run", "tiny/fig1", "--jobs", 1]
+    for more, why in (([], "this figure belongs to the installed package"), (["--out", "mine"], "of --out")):
+        said = call(*run, *more).stdout
+        out = Path(*more[1:] or ("results/tiny/fig1",))
+        assert f"verdicts: {out / 'claims.json'}\nledger: unchanged, because {why}; --ledger writes it" in said
+        assert json.loads((out / "claims.json").read_text())["claims"]["tiny/1"]["verdict"] == "holds"
+        assert not ledger_of_package.exists()
+    assert f"ledger: {ledger_of_package}" in call(*run, "--out", "mine", "--ledger").stdout
+    assert set(json.loads(ledger_of_package.read_text())) == {"tiny/1", "tiny/2"}
+    said = call(*run, "--ledger", "--set", "workload.flows=50", code=2).stderr
+    assert "--ledger and --set: verdicts on changed scenarios cannot go to the ledger" in said
+
+
+def test_the_ledger_of_a_users_own_figures_is_written_unless_out_is_given(papers):
+    call("paper", "run", "tiny/fig1", "--jobs", 1, "--out", "mine")
+    assert not (papers / "claims.json").exists()
+    assert f"ledger: {papers / 'claims.json'}" in call("paper", "run", "tiny/fig1", "--jobs", 1).stdout
+    assert (papers / "claims.json").exists()
+
+
+def test_a_users_papers_add_to_those_of_the_package(installed, fake):
+    shutil.copytree(installed / "tiny", "papers/own")
+    assert catalogue.papers() == ["own", "tiny"]
+    done = call("paper", "list")
+    assert "own/fig1" in done.stdout and "tiny/fig1" in done.stdout
+    assert done.stderr == ""
+    # Of two figures of one name, that of the user counts, and one line says so.
+    shutil.copytree(installed / "tiny", "papers/tiny")
+    (Path("papers/tiny") / "fig1.toml").write_text(FIGURE.replace("Slowdown against load", "Mine"))
+    done = call("paper", "list", "tiny")
+    assert re.findall(r"tiny/fig1 .*", done.stdout)[0].startswith("tiny/fig1  Mine")
+    assert done.stderr == "note: your figures replace those of the package with the same names: tiny/fig1\n"
+    assert call("paper", "list", "own").stderr == ""
+    assert catalogue.figure_path("tiny/fig1") == Path.cwd() / "papers/tiny/fig1.toml"
+    assert "note: your figures replace" in call("claims").stderr
+
+
+def test_a_checkouts_own_papers_are_not_listed_twice(papers, monkeypatch):
+    monkeypatch.delenv("FLOWLOOM_PAPERS")
+    monkeypatch.chdir(ROOT)
+    assert catalogue.folders() == [ROOT / "papers"]
+    assert catalogue.hidden() == []
 
 
 def test_the_wheel_has_all_papers():
@@ -583,19 +788,18 @@ def claim_figures(papers: Path, names=("fig1", "fig2")) -> list[schema.Figure]:
     return [reader.read(papers / f"{name}.toml") for name in names]
 
 
-def outcome(verdict: str) -> dict:
-    check = {"paper": "", "verdict": verdict, "measured": "1", "band": "≤ 2"}
-    return {"tiny/1": {"verdict": verdict, "checks": [check]}}
+def outcome(verdict: str) -> dict[str, OfClaim]:
+    return {"tiny/1": OfClaim(verdict=verdict, checks=[OfCheck(paper="", verdict=verdict, measured="1", band="≤ 2")])}
 
 
-ABOUT = {"seeds": 1, "seconds": 2.0, "commit": "abc", "date": "2026-01-01"}
+ABOUT = About(seeds=1, seconds=2.0, commit="abc", date="2026-01-01")
 
 
 def test_a_claim_that_two_figures_answer_needs_both(papers):
     first, second = figures = claim_figures(papers)
 
     def verdict() -> str:
-        return ledger.entries(figures)[0]["verdict"]
+        return ledger.entries(figures)[0].verdict
 
     assert verdict() == "not yet run"
     ledger.record(first, "quick", outcome("holds"), ABOUT)
@@ -604,15 +808,15 @@ def test_a_claim_that_two_figures_answer_needs_both(papers):
     assert verdict() == "holds"
     ledger.record(first, "quick", outcome("differs"), ABOUT)
     assert verdict() == "differs"
-    assert ledger.entries(figures)[0]["seconds"] == 4.0
+    assert ledger.entries(figures)[0].content()["seconds"] == 4.0
 
 
 def test_the_ledger_shows_the_largest_scale_and_keeps_the_others(papers):
     figures = claim_figures(papers, ["fig1"])
     ledger.record(figures[0], "full", outcome("differs"), ABOUT)
     ledger.record(figures[0], "quick", outcome("holds"), ABOUT)
-    assert next((e["verdict"], e["scale"]) for e in ledger.entries(figures)) == ("differs", "full")
-    assert next((e["verdict"], e["scale"]) for e in ledger.entries(figures, "quick")) == ("holds", "quick")
+    assert next((e.verdict, e.content()["scale"]) for e in ledger.entries(figures)) == ("differs", "full")
+    assert next((e.verdict, e.content()["scale"]) for e in ledger.entries(figures, "quick")) == ("holds", "quick")
 
 
 def test_causes_are_shown_where_a_claim_differs_and_survive_every_run(papers):
@@ -620,10 +824,10 @@ def test_causes_are_shown_where_a_claim_differs_and_survive_every_run(papers):
     text = '["tiny/1"]\ncause = "because"\nexperiment = "flowloom run"\n'
     (papers / "causes.toml").write_text(text)
     ledger.record(figures[0], "quick", outcome("differs"), ABOUT)
-    assert ledger.entries(figures)[0]["cause"]["cause"] == "because"
+    assert ledger.entries(figures)[0].cause.cause == "because"
     assert (papers / "causes.toml").read_text() == text
     ledger.record(figures[0], "quick", outcome("holds"), ABOUT)
-    assert "cause" not in ledger.entries(figures)[0]
+    assert ledger.entries(figures)[0].cause is None
 
 
 def test_claims_are_in_the_order_of_their_numbers():

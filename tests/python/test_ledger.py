@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +15,15 @@ from conftest import FIGURE, SMALL
 from flowloom import RunError, ScenarioError, _native, provenance
 from flowloom.claims import digests, ledger
 from flowloom.claims.digests import Digests
+from flowloom.claims.entries import About, OfCheck, OfClaim, OfReading
+from flowloom.cli.common import parse_value, split_list
 from flowloom.figures import reader
 from flowloom.figures.grid import Grid, plan
 from flowloom.figures.paper import run_figure
 from flowloom.results import Results
 from flowloom.scenario import Scenario
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -139,22 +146,22 @@ def test_an_override_without_a_place_is_told(text, changes):
 
 
 def entry(papers):
-    (found,) = [e for e in ledger.entries([reader.read(papers / "fig1.toml")]) if e["id"] == "tiny/1"]
+    (found,) = [e for e in ledger.entries([reader.read(papers / "fig1.toml")]) if e.id == "tiny/1"]
     return found
 
 
 def test_an_entry_is_stale_once_its_figure_or_the_simulator_has_changed(papers, fake, monkeypatch, tmp_path):
     figure = reader.read(papers / "fig1.toml")
     run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
-    assert not entry(papers)["stale"]
+    assert not entry(papers).stale
     assert ledger.fresh([figure], "quick") == {"tiny/fig1"}
     rewrite(papers / "fig1.toml", "at_most = 0.5", "at_most = 0.6")
-    assert "checks have changed" in entry(papers)["parts"][0]["stale_because"]
+    assert "checks have changed" in entry(papers).parts[0].stale_because
     rewrite(papers / "fig1.toml", "at_most = 0.6", "at_most = 0.5")
-    assert not entry(papers)["stale"]
+    assert not entry(papers).stale
     monkeypatch.setitem(fake.PACE, "ideal", 0.91)
     monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "another"))
-    assert "the simulator's behaviour has changed" in entry(papers)["parts"][0]["stale_because"]
+    assert "the simulator's behaviour has changed" in entry(papers).parts[0].stale_because
     assert ledger.fresh([figure], "quick") == set()
 
 
@@ -163,21 +170,21 @@ def test_what_cannot_be_compared_is_stale_and_says_why(papers, fake, monkeypatch
     run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
     written = json.loads((papers / "claims.json").read_text())
     rewrite(papers / "default.toml", 'kind = "poisson"', 'kind = "fails"')
-    assert "no progress" in entry(papers)["parts"][0]["stale_because"]
+    assert "no progress" in entry(papers).parts[0].stale_because
     rewrite(papers / "default.toml", "[workload]", "[worklaod]")
-    assert "worklaod" in entry(papers)["parts"][0]["stale_because"]
+    assert "worklaod" in entry(papers).parts[0].stale_because
     (papers / "default.toml").write_text("[")
-    assert "default.toml" in entry(papers)["parts"][0]["stale_because"]
+    assert "default.toml" in entry(papers).parts[0].stale_because
     (papers / "default.toml").unlink()
-    assert "cannot read the scenario" in entry(papers)["parts"][0]["stale_because"]
+    assert "cannot read the scenario" in entry(papers).parts[0].stale_because
     (papers / "default.toml").write_text(SMALL)
     monkeypatch.setattr(_native, "run", lambda *_: 1 / 0)
     monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "another"))
-    assert "division by zero" in entry(papers)["parts"][0]["stale_because"]
+    assert "division by zero" in entry(papers).parts[0].stale_because
     for key in ("inputs", "behaviour"):
         del written["tiny/1"]["fig1"]["quick"][key]
     (papers / "claims.json").write_text(json.dumps(written))
-    assert "no digest" in entry(papers)["parts"][0]["stale_because"]
+    assert "no digest" in entry(papers).parts[0].stale_because
 
 
 def test_an_entry_says_what_was_run(papers, fake, monkeypatch, tmp_path):
@@ -185,9 +192,9 @@ def test_an_entry_says_what_was_run(papers, fake, monkeypatch, tmp_path):
     figure = reader.read(papers / "fig1.toml")
     run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
     found = entry(papers)
-    assert found["commit"] == "abc123+"
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
-    assert (found["seeds"], found["scale"], found["stale"]) == (2, "quick", False)
+    assert found.parts[0].commit == "abc123+"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found.content()["date"])
+    assert (found.content()["seeds"], found.content()["scale"], found.stale) == (2, "quick", False)
 
 
 def test_a_ledger_that_runs_write_leaves_the_tree_clean(tmp_path, monkeypatch):
@@ -228,9 +235,9 @@ def test_a_claim_on_inferred_values_is_calibrated_where_it_would_hold(papers):
     claim = figure.claims[1]
     for mean, verdict in ((0.4, "calibrated"), (0.6, "differs")):
         found = ledger.evaluate(claim, made(figure, "quick", 2, lambda _, seed, mean=mean: mean + seed / 1e4))
-        assert found["verdict"] == verdict
+        assert found.verdict == verdict
     noisy = ledger.evaluate(claim, made(figure, "quick", 2, lambda _, seed: 0.4 + seed / 50))
-    assert noisy["verdict"] == "undecided"
+    assert noisy.verdict == "undecided"
 
 
 def with_one_more_check(papers, key):
@@ -249,8 +256,8 @@ def with_one_more_check(papers, key):
 
 def test_a_check_that_cannot_fail_does_not_count(papers):
     found = with_one_more_check(papers, 'given = "the configuration sets it"')
-    assert found["verdict"] == "holds"
-    assert [c.get("given") for c in found["checks"]] == [None, "the configuration sets it"]
+    assert found.verdict == "holds"
+    assert [c.given for c in found.checks] == ["", "the configuration sets it"]
     rewrite(papers / "fig1.toml", "at_most = 0.5 }", 'at_most = 0.5, given = "always" }')
     with pytest.raises(ScenarioError, match="at least one check that counts"):
         reader.read(papers / "fig1.toml")
@@ -258,8 +265,8 @@ def test_a_check_that_cannot_fail_does_not_count(papers):
 
 def test_a_check_beside_the_others_is_shown_but_does_not_count(papers):
     found = with_one_more_check(papers, 'beside = "another variant"')
-    assert found["verdict"] == "holds"
-    assert [(c["verdict"], c.get("beside")) for c in found["checks"]] == [("holds", None), ("differs", "another variant")]
+    assert found.verdict == "holds"
+    assert [(c.verdict, c.beside) for c in found.checks] == [("holds", ""), ("differs", "another variant")]
     rewrite(papers / "fig1.toml", "at_most = 0.5 }", 'at_most = 0.5, beside = "always" }')
     with pytest.raises(ScenarioError, match="at least one check that counts"):
         reader.read(papers / "fig1.toml")
@@ -281,16 +288,16 @@ def test_the_first_reading_of_a_set_up_decides_and_the_others_stand_beside_it(tw
         means = {0.3: first, 0.6: second}
         found = ledger.evaluate(claim, made(figure, "quick", 2, lambda point, _, means=means: means[point["load"]]))
         verdicts = {0.4: "holds", 0.6: "differs"}
-        (check,) = found["checks"]
-        assert (found["verdict"], check["measured"]) == (verdicts[first], str(first))
-        assert check["readings"] == {"core": {"verdict": verdicts[second], "measured": str(second)}}
+        (check,) = found.checks
+        assert (found.verdict, check.measured) == (verdicts[first], str(first))
+        assert check.readings == {"core": OfReading(verdict=verdicts[second], measured=str(second))}
 
 
 def test_a_check_may_be_about_a_reading_of_its_own(two_readings):
     rewrite(two_readings, '{ transport = "phost" }, at_most', '{ transport = "phost", load = 0.6 }, at_most')
     figure = reader.read(two_readings)
     found = ledger.evaluate(figure.claims[1], made(figure, "quick", 2, lambda point, _: point["load"]))
-    assert [check["measured"] for check in found["checks"]] == ["0.6"]
+    assert [check.measured for check in found.checks] == ["0.6"]
 
 
 def test_which_reading_is_the_first_is_an_input(two_readings, papers):
@@ -302,12 +309,12 @@ def test_which_reading_is_the_first_is_an_input(two_readings, papers):
 def test_without_readings_a_check_has_none(papers):
     figure = reader.read(papers / "fig1.toml")
     found = ledger.evaluate(figure.claims[0], made(figure, "quick", 2, lambda *_: 2.0))
-    assert all("readings" not in check for check in found["checks"])
+    assert not any(check.readings for check in found.checks)
 
 
-def outcome(verdict: str) -> dict:
-    check = {"paper": "", "verdict": verdict if verdict != "calibrated" else "holds", "measured": "1", "band": "≤ 2"}
-    return {"tiny/1": {"verdict": verdict, "checks": [check]}}
+def outcome(verdict: str) -> dict[str, OfClaim]:
+    check = OfCheck(paper="", verdict=verdict if verdict != "calibrated" else "holds", measured="1", band="≤ 2")
+    return {"tiny/1": OfClaim(verdict=verdict, checks=[check])}
 
 
 @pytest.mark.parametrize(
@@ -332,20 +339,21 @@ def test_the_worst_of_several_figures_counts(papers, verdicts, together):
         figures.append(reader.read(path))
         about = {"seeds": 2 + number, "seconds": 1.0, "commit": f"c{number}", "clean": True, "date": f"2026-01-0{2 - number}"}
         if verdict:
-            ledger.record(figures[-1], "quick", outcome(verdict), about | same)
+            ledger.record(figures[-1], "quick", outcome(verdict), About(**about, **same))
     found = ledger.entries(figures, today=lambda wanted: {(f.name, s): Digests(**same) for f, s in wanted})[0]
-    assert found["verdict"] == together
-    assert not found["stale"]
+    assert found.verdict == together
+    assert not found.stale
     if None not in verdicts:
-        assert (found["seeds"], found["commit"], found["date"]) == (2, "c0, c1", "2026-01-01")
+        said = found.content()
+        assert (said["seeds"], said["commit"], said["date"]) == (2, "c0, c1", "2026-01-01")
     other = ledger.entries(
         figures, today=lambda wanted: {(f.name, s): Digests("i", "b" if "0" in f.name else "x") for f, s in wanted}
     )
-    assert other[0]["stale"] == (None not in verdicts)
+    assert other[0].stale == (None not in verdicts)
 
 
 def test_a_figure_without_claims_writes_no_ledger(papers):
-    ledger.record(reader.read(papers / "fig1.toml"), "quick", {}, {})
+    ledger.record(reader.read(papers / "fig1.toml"), "quick", {}, About(seeds=1, seconds=1.0, date="2026-01-01"))
     assert not (papers / "claims.json").exists()
 
 
@@ -356,7 +364,7 @@ def test_a_figure_whose_claim_is_undecided_is_run_again_while_seeds_are_left(pap
 
     def fresh(verdict, seeds):
         for claim in ("tiny/1", "tiny/2"):
-            ledger.record(figure, "quick", {claim: outcome(verdict)["tiny/1"]}, about | {"seeds": seeds})
+            ledger.record(figure, "quick", {claim: outcome(verdict)["tiny/1"]}, About(**about, seeds=seeds))
         return bool(ledger.fresh([figure], "quick", lambda wanted: {(f.name, s): Digests(**same) for f, s in wanted}))
 
     assert fresh("differs", 2)
@@ -371,7 +379,7 @@ def test_seeds_are_doubled_until_a_claim_is_decided_or_the_limit_is_reached(pape
 
     def evaluate(claim, grid):
         looks.append(len(grid.samples("nfct", grid.points({})[0])))
-        return {"verdict": "undecided" if claim.id == "tiny/1" and looks[-1] < enough else "holds", "checks": []}
+        return OfClaim(verdict="undecided" if claim.id == "tiny/1" and looks[-1] < enough else "holds", checks=[])
 
     monkeypatch.setattr(ledger, "evaluate", evaluate)
     for enough, seeds in ((1, [2]), (3, [2, 4]), (100, [2, 4, 7])):  # noqa: B007, `evaluate` reads it
@@ -405,3 +413,144 @@ def test_a_run_that_fails_leaves_the_ledger_as_it_was(papers, fake, tmp_path):
     with pytest.raises(RunError):
         run_figure(figure, "quick", **options)
     assert (papers / "claims.json").read_bytes() == before
+
+
+def written_run(papers, fake, tmp_path):
+    """Run the small figure, and return its ledger as JSON."""
+    figure = reader.read(papers / "fig1.toml")
+    run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", executor=ThreadPoolExecutor(1))
+    return json.loads((papers / "claims.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "complaint"),
+    [
+        ((), [], r"claims\.json is damaged: must be a table, not \[\]; restore it"),
+        (("tiny/1",), 3, r"claims\.json is damaged: tiny/1: must be a table, not 3"),
+        (("tiny/1", "fig1", "quick"), None, r"damaged: tiny/1\.fig1\.quick: must be a table, not null"),
+        (
+            ("tiny/1", "fig1", "quick", "verdict"),
+            "holdz",
+            r'tiny/1\.fig1\.quick\.verdict: unknown verdict "holdz": did you mean "holds"',
+        ),
+        (("tiny/1", "fig1", "quick", "seeds"), "2", r'tiny/1\.fig1\.quick\.seeds: must be a whole number, not "2"'),
+        (("tiny/1", "fig1", "quick", "seeds"), 0, r"tiny/1\.fig1\.quick\.seeds: must be at least 1"),
+        (
+            ("tiny/1", "fig1", "quick", "seconds"),
+            float("nan"),
+            r"tiny/1\.fig1\.quick\.seconds: must be a finite number, not nan",
+        ),
+        (("tiny/1", "fig1", "quick", "checks"), {}, r"tiny/1\.fig1\.quick\.checks: must be a list, not {}"),
+        (
+            ("tiny/1", "fig1", "quick", "checks", 0, "band"),
+            1,
+            r"tiny/1\.fig1\.quick\.checks\[0\]\.band: must be a string, not 1",
+        ),
+        (("tiny/1", "fig1", "quick", "sed"), 1, r'tiny/1\.fig1\.quick\.sed: unknown key in .*: did you mean "seeds"'),
+    ],
+)
+def test_a_ledger_of_another_shape_is_told_with_its_place_before_anything_runs(
+    papers, fake, tmp_path, monkeypatch, place, value, complaint
+):
+    content = written_run(papers, fake, tmp_path)
+    if place:
+        holder = content
+        for part in place[:-1]:
+            holder = holder[part]
+        holder[place[-1]] = value
+    (papers / "claims.json").write_text(json.dumps(content if place else value))
+    monkeypatch.setattr(_native, "run", lambda *_: pytest.fail("something was run"))
+    figures = [reader.read(papers / "fig1.toml")]
+    for use in (
+        lambda: ledger.entries(figures),
+        lambda: ledger.fresh(figures, "quick"),
+        lambda: run_figure(figures[0], "quick", out=tmp_path / "out", runs=tmp_path / "other", executor=ThreadPoolExecutor(1)),
+    ):
+        with pytest.raises(ScenarioError, match=complaint):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"tiny/1": {}, "tiny/2": {}, "tiny/1": {}}', "tiny/1"),
+        (
+            '{"tiny/1": {"fig1": {"quick": {"checks": [{}, {"band": "", "band": "x"}]}}}}',
+            r"tiny/1\.fig1\.quick\.checks\[1\]\.band",
+        ),
+    ],
+)
+def test_a_key_that_occurs_twice_in_a_ledger_is_told(papers, text, place):
+    (papers / "claims.json").write_text(text)
+    with pytest.raises(ScenarioError, match=rf"claims\.json is damaged: {place} occurs twice; restore it"):
+        ledger.read(papers / "claims.json")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "papers").glob("*/claims.json")), ids=lambda path: path.parent.name)
+def test_a_ledger_is_written_as_it_was_read(path):
+    again = ledger._FILE.dump_python(ledger.read(path), exclude_unset=True)
+    # As texts, since 1 and 1.0 are equal numbers.
+    assert json.dumps(again, sort_keys=True) == json.dumps(json.loads(path.read_text()), sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('["tiny/1"]\ncauze = "x"\n', r'causes\.toml:2: cauze: unknown key in \[tiny/1\]: did you mean "cause"'),
+        ('["tiny/1"]\ncause = 1\n', r"causes\.toml:2: cause: must be a string, not 1"),
+        ('["tiny/2"]\ncause = ""\n\n["tiny/1"]\nexperiment = "x"\n', r"causes\.toml:4: tiny/1: \[tiny/1\] needs `cause`"),
+        ("tiny = 3\n", r"causes\.toml:1: tiny: must be a table, not 3"),
+        ("[", r"causes\.toml: "),
+    ],
+)
+def test_a_mistake_in_a_cause_is_told_with_its_line(papers, text, complaint):
+    (papers / "causes.toml").write_text(text)
+    with pytest.raises(ScenarioError, match=complaint):
+        ledger.entries([reader.read(papers / "fig1.toml")])
+
+
+def test_a_verdict_names_the_point_that_decides(papers):
+    figure = reader.read(papers / "fig1.toml")
+    means = {(0.3, "phost"): 0.4, (0.6, "phost"): 0.7}
+    grid = made(figure, "quick", 2, lambda point, _: means.get((point["load"], point["transport"]), 1.0))
+    (check,) = ledger.evaluate(figure.claims[1], grid).checks
+    assert (check.verdict, check.where) == ("differs", "load 0.6, phost")
+    assert check.text == "0.7 at load 0.6, phost; all points: 0.4 (load 0.3, phost) to 0.7 (load 0.6, phost)"
+    # Without a value there is none to name, but its point.
+    (check,) = ledger.evaluate(figure.claims[1], made(figure, "quick", 2, lambda *_: None)).checks
+    assert check.text == "no value at load 0.3, phost"
+
+
+def test_an_entry_of_an_earlier_version_names_its_point_if_the_check_looks_at_one(papers):
+    rewrite(papers / "fig1.toml", '{ transport = "phost" }, at_most', '{ transport = "phost", load = 0.6 }, at_most')
+    figure = reader.read(papers / "fig1.toml")
+    old = OfCheck(paper="", verdict="differs", measured="753 [752, 754]", band="≤ 0.5", value=753.0, interval=[752.0, 754.0])
+    ledger.record(
+        figure, "quick", {"tiny/2": OfClaim(verdict="differs", checks=[old])}, About(seeds=2, seconds=1.0, date="2026-01-01")
+    )
+    found = next(e for e in ledger.entries([figure]) if e.id == "tiny/2")
+    assert found.measured == found.content()["measured"] == "753 [752, 754] at load 0.6, phost"
+    # The entry itself is not changed.
+    assert "where" not in (papers / "claims.json").read_text()
+
+
+COMMANDS = [
+    (f"{path.parent.name}: {claim}", cause["command"])
+    for path in sorted((ROOT / "papers").glob("*/causes.toml"))
+    for claim, cause in tomllib.loads(path.read_text()).items()
+    if "command" in cause
+]
+
+
+@pytest.mark.parametrize(("claim", "command"), COMMANDS, ids=[claim for claim, _ in COMMANDS])
+def test_the_command_of_a_cause_can_be_run(claim, command, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    program, kind, scenario, *options = shlex.split(command)
+    assert (program, kind in ("run", "sweep")) == ("flowloom", True)
+    named = dict.fromkeys(("--set", "--vary", "--seed", "--seeds", "--out"), ())
+    for name, value in zip(options[::2], options[1::2], strict=True):
+        named[name] = (*named[name], value)
+    assert named.keys() == {"--set", "--vary", "--seed", "--seeds", "--out"}
+    changes = {key: parse_value(value) for key, _, value in (pair.partition("=") for pair in named["--set"])}
+    changes |= {key: split_list(values)[0] for key, _, values in (pair.partition("=") for pair in named["--vary"])}
+    assert Scenario.of(Path(scenario)).set(changes).resolve()

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from flowloom import ScenarioError
+from flowloom import ScenarioError, summary
 from flowloom.metrics import METRICS, bin_label, evaluate, show, show_estimate, significant, size
 from flowloom.stats import Estimate, estimate
 
@@ -127,3 +129,79 @@ def test_the_explained_numbers_are_those_that_a_run_has():
             place = place[part]
             if place is None:  # this run has no requests
                 break
+
+
+DICTIONARY = (Path(__file__).parents[2] / "docs/data-dictionary.md").read_text(encoding="utf-8")
+
+
+def leaves(shape, place: str = ""):
+    """Return the paths of a shape's numbers and texts, as the data dictionary writes them."""
+    if isinstance(shape, list):
+        return leaves(shape[0], f"{place}[]")
+    if isinstance(shape, dict):
+        return {leaf for name, part in shape.items() for leaf in leaves(part, f"{place}.{name}".removeprefix("."))}
+    return {(place, shape)}
+
+
+def test_the_shape_of_a_summary_is_that_of_the_data_dictionary():
+    section = DICTIONARY.partition("\n## summary.json")[2].partition("\n## ")[0]
+    classes = re.findall(r"`(\w+)`", section.partition("`<class>` for")[2].partition(";")[0])
+    assert len(classes) == 4
+    documented = {}
+    for name, kind in re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", section, re.M):
+        if "object" not in kind and not kind.startswith("array"):
+            every = classes if "<class>" in name else [""]
+            documented |= {name.replace("<class>", one): kind for one in every}
+    reasons = re.findall(r"`(\w+)`", section.partition("`<reason>` for")[2].partition(";")[0])
+    for reason in reasons:
+        documented[f"drops.by_reason.{reason}"] = documented["drops.by_reason.<reason>"]
+    del documented["drops.by_reason.<reason>"]
+    documented = {re.sub(r"<\w+>", summary.ANY, name): kind for name, kind in documented.items()}
+    found = {place: shape for place, shape in leaves(summary.SHAPE) if not place.startswith("backlog.")}
+    assert documented.keys() == found.keys()
+    assert {name for name, kind in documented.items() if "string" in kind} == {p for p, s in found.items() if s == summary.TEXT}
+
+
+def test_the_shape_of_the_backlog_and_of_series_is_that_of_the_data_dictionary():
+    said = DICTIONARY.partition("add the object `backlog`")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", said)) == set(summary.SHAPE["backlog"])
+    for name, columns in summary.SERIES.items():
+        table = DICTIONARY.partition(f"## series/{name}.parquet")[2].partition("\n## ")[0]
+        assert re.findall(r"^\| `(\w+)`", table, re.M) == list(columns)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "slowdown.by_size[0].mean",
+        'tenants["1"].fct_us.p99 / 1000',
+        "1 - deadlines_met",
+        "sent_by_class[3]",
+        'queue["a-b"].peak_bytes',
+        'pfc.by_link["h0-l0"].paused_us[1]',
+        "backlog.second",
+        "drops.by_reason.lost",
+    ],
+)
+def test_a_number_that_a_summary_can_have_is_one(expression):
+    summary.check(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "complaint"),
+    [
+        ("slowdwn.mean", 'a summary has no "slowdwn" here: did you mean "slowdown"'),
+        ("fct_us.slowdown.mean", 'a summary has no "slowdown" here'),
+        ("slowdown.by_size.mean", '"mean" must be the number of an entry of a list'),
+        ("slowdown.mean.p99", '"p99" cannot be looked up in a number'),
+        ("drops.by_reason.lots", 'no "lots" here: did you mean "lost"'),
+        ("tenants[1].slowdown.mean", 'a summary has no "1" here'),
+        ("queue", "must be a number, but is a group of values"),
+        ("sent_by_class", "must be a number, but is a list"),
+        ("misfits[0]", "must be a number, but is a text"),
+        ("3 * 4", "names no number of the summary"),
+    ],
+)
+def test_a_number_that_no_summary_has_is_told(expression, complaint):
+    with pytest.raises(ScenarioError, match=re.escape(complaint)):
+        summary.check(expression)

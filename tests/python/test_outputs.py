@@ -617,14 +617,16 @@ def test_a_whole_file_is_written_through_links_and_its_temporary_name_is_its_own
 
 def test_figures_that_are_run_at_the_same_time_keep_each_others_claims(papers):
     from flowloom.claims import ledger
+    from flowloom.claims.entries import About, OfClaim
     from flowloom.figures import catalogue, reader
 
     figure = reader.read(catalogue.figure_path("tiny/fig1"))
+    about = About(seeds=1, seconds=1.0, date="2026-01-01")
     start = threading.Barrier(8)
 
     def record(number):
         start.wait()
-        ledger.record(figure, "quick", {f"tiny/{number}": {"verdict": "holds"}}, {})
+        ledger.record(figure, "quick", {f"tiny/{number}": OfClaim(verdict="holds", checks=[])}, about)
 
     threads = [threading.Thread(target=record, args=(number,)) for number in range(8)]
     for thread in threads:

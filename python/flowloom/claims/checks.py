@@ -12,14 +12,15 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, get_type_hints
 
 from flowloom._native import ScenarioError
 from flowloom.claims.intervals import DIFFERS, HOLDS, UNDECIDED, Band, Span, largest, smallest, worst
 from flowloom.distributions import STEPS, Quantity
+from flowloom.figures.fields import AxisName, FlowQuantity, Metric, OnePoint, SeriesName, Shares, Sizes, Tolerance, Where
+from flowloom.models import Number
 from flowloom.stats import paired_ratios
 
-Where = Mapping[str, Sequence[Any]]
 Point = Mapping[str, Any]
 
 
@@ -53,6 +54,10 @@ class Outcome(NamedTuple):
     band: str
     decisive: Span
     """The value that decided the verdict: of the points with this verdict, the one farthest outside the band."""
+    where: str = ""
+    """The point of this value. Empty if no point alone decides, and if the check holds at several points."""
+    points: int = 0
+    """How many points were compared with the band."""
 
     @property
     def holds(self) -> bool:
@@ -87,11 +92,9 @@ def _judge(values: Sequence[Value], band: Band, what: str, measured: str | None 
     verdicts = [band.judge(v.span) for v in values]
     verdict = worst(verdicts)
     decisive = max((v for v, each in zip(values, verdicts, strict=True) if each == verdict), key=lambda v: band.beyond(v.span))
-    if measured is None:
-        measured = summarise(values)
-        if len(values) > 1 and verdict != HOLDS and decisive.span.known and str(decisive) not in measured:
-            measured += f"; {verdict} at {decisive}"
-    return Outcome(verdict, measured, f"{what} {band}", decisive.span)
+    alone = measured is None and (len(values) == 1 or verdict != HOLDS)
+    where = decisive.where if alone else ""
+    return Outcome(verdict, measured or summarise(values), f"{what} {band}", decisive.span, where, len(values))
 
 
 def _judge_one(span: Span, values: Sequence[Value], band: Band, what: str) -> Outcome:
@@ -115,10 +118,10 @@ def _step(a: Sequence[float], b: Sequence[float]) -> Span:
 def level(
     grid: Measured,
     *,
-    metric: str,
+    metric: Metric,
     where: Where | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
+    at_least: Number | None = None,
+    at_most: Number | None = None,
     every_run: bool = False,
 ) -> Outcome:
     """Check that the metric lies in the band at every point; with `every_run`, that it lies there in every run."""
@@ -161,12 +164,12 @@ def _spans(grid: Measured, ratios: Sequence[tuple[dict[str, Any], list[float]]])
 def ratio(
     grid: Measured,
     *,
-    metric: str,
+    metric: Metric,
     of: Where,
-    to: Where,
+    to: OnePoint,
     where: Where | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
+    at_least: Number | None = None,
+    at_most: Number | None = None,
 ) -> Outcome:
     """Check that the metric at `of`, divided by the metric at `to`, lies in the band at all values of the other axes."""
     values = _spans(grid, _ratios(grid, metric, of, to, where))
@@ -176,12 +179,12 @@ def ratio(
 def best_ratio(
     grid: Measured,
     *,
-    metric: str,
+    metric: Metric,
     of: Where,
-    to: Where,
+    to: OnePoint,
     where: Where | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
+    at_least: Number | None = None,
+    at_most: Number | None = None,
 ) -> Outcome:
     """Check that the smallest of the ratios of `of` to `to` lies in the band, for claims such as "up to 20 % less"."""
     values = _spans(grid, _ratios(grid, metric, of, to, where))
@@ -192,12 +195,12 @@ def best_ratio(
 def mean_ratio(
     grid: Measured,
     *,
-    metric: str,
+    metric: Metric,
     of: Where,
-    to: Where,
+    to: OnePoint,
     where: Where | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
+    at_least: Number | None = None,
+    at_most: Number | None = None,
 ) -> Outcome:
     """Check that the mean of the ratios of `of` to `to` over all points lies in the band: "20 % less on average"."""
     ratios = _ratios(grid, metric, of, to, where)
@@ -208,12 +211,12 @@ def mean_ratio(
 def ratio_of_sums(
     grid: Measured,
     *,
-    metric: str,
+    metric: Metric,
     of: Where,
-    to: Where,
+    to: OnePoint,
     where: Where | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
+    at_least: Number | None = None,
+    at_most: Number | None = None,
 ) -> Outcome:
     """Check that the sum of the metric over all points of `of`, divided by that of `to`, lies in the band.
 
@@ -232,7 +235,7 @@ def _sums(points: Sequence[Sequence[float]]) -> list[float]:
     return [math.fsum(of_seed) for of_seed in zip(*points, strict=True)]
 
 
-def peak(grid: Measured, *, metric: str, of: Where, to: Where, at: Where, where: Where | None = None) -> Outcome:
+def peak(grid: Measured, *, metric: Metric, of: Where, to: OnePoint, at: Where, where: Where | None = None) -> Outcome:
     """Check that the ratio of `of` to `to` is larger at the point `at` than at all others."""
     ratios = _ratios(grid, metric, of, to, where)
     band = f"{metric} of {_named(of)} / {_named(to)} largest at {_named(at)}"
@@ -248,10 +251,10 @@ def peak(grid: Measured, *, metric: str, of: Where, to: Where, at: Where, where:
 def spread(
     grid: Measured,
     *,
-    metric: str,
-    across: str,
+    metric: Metric,
+    across: AxisName,
     where: Where | None = None,
-    at_most: float,
+    at_most: Number,
     difference: bool = False,
 ) -> Outcome:
     """Check that the largest value along an axis exceeds the smallest by at most a share (or with `difference`, an amount)."""
@@ -271,17 +274,21 @@ def spread(
 def order(
     grid: Measured,
     *,
-    metric: str,
-    across: str,
-    rising: Sequence[Any],
+    metric: Metric,
+    across: AxisName,
+    rising: list[Any],
     where: Where | None = None,
-    tolerance: float = 0.0,
+    tolerance: Tolerance = 0.0,
 ) -> Outcome:
     """Check that the metric rises in the given order along an axis at every point. It may fall by a share of `tolerance`."""
+    known = grid.values_of(across)
+    if len(rising) < 2 or any(value not in known or rising.count(value) > 1 for value in rising):
+        raise ScenarioError(f"`rising` must list at least two different values of {across}, which has {_listed(known)}")
     values = []
-    for rest, along in _groups(grid, across, {**(where or {}), across: list(rising)}):
-        by_value = {p[across]: grid.samples(metric, p) for p in along}
-        steps = [_step(by_value[a], by_value[b]) for a, b in itertools.pairwise(rising)]
+    for rest, along in _groups(grid, across, {**(where or {}), across: rising}):
+        # The values of an axis may be lists, which cannot be keys.
+        samples = [next(grid.samples(metric, p) for p in along if p[across] == value) for value in rising]
+        steps = [_step(a, b) for a, b in itertools.pairwise(samples)]
         values.append(Value(smallest(steps), grid.name(rest)))
     what = f"{metric} rising {' → '.join(map(str, rising))}: smallest step, as a share,"
     return _judge(values, Band(-tolerance, None), what)
@@ -290,27 +297,28 @@ def order(
 def same_order(
     grid: Measured,
     *,
-    metric: str,
-    across: str,
-    along: str,
-    at: Where,
+    metric: Metric,
+    across: AxisName,
+    along: AxisName,
+    at: OnePoint,
     where: Where | None = None,
-    tolerance: float = 0.0,
+    tolerance: Tolerance = 0.0,
 ) -> Outcome:
     """Check that the values of `across` have the same order at each point of another axis as at the point `at`.
 
     Pairs that differ by at most `tolerance` at `at` have no order and are not checked.
     """
-    reference = at[along][0]
     compared = list((where or {}).get(across, grid.values_of(across)))
+    if list(at) != [along] or across == along or at[along][0] not in (where or {}).get(along, at[along]):
+        raise ScenarioError(f"`at` must select one of the values of {along} that are compared, and `across` another axis")
     values, unordered = [], 0
     for rest, line in _groups(grid, along, {**(where or {}), across: compared[:1]}):
         place = {k: v for k, v in rest.items() if k != across}
         for a, b in itertools.combinations(compared, 2):
-            steps = {
-                p[along]: _step(grid.samples(metric, {**p, across: a}), grid.samples(metric, {**p, across: b})) for p in line
-            }
-            before = steps.pop(reference)
+            steps = [
+                (p[along], _step(grid.samples(metric, {**p, across: a}), grid.samples(metric, {**p, across: b}))) for p in line
+            ]
+            before = next(step for value, step in steps if value == at[along][0])
             if abs(before.value) <= tolerance:
                 unordered += 1
                 continue
@@ -320,7 +328,8 @@ def same_order(
                     largest([smallest([before, -after]), smallest([-before, after])]),
                     f"{a} against {b} at {grid.name({**place, along: v})}",
                 )
-                for v, after in steps.items()
+                for v, after in steps
+                if v != at[along][0]
             ]
     band = Band(None, tolerance)
     flips, perhaps = ([v.where for v in values if band.judge(v.span) == verdict] for verdict in (DIFFERS, UNDECIDED))
@@ -338,11 +347,11 @@ def same_order(
 def trend(
     grid: Measured,
     *,
-    metric: str,
-    along: str,
+    metric: Metric,
+    along: AxisName,
     where: Where | None = None,
     falling: bool = False,
-    tolerance: float = 0.0,
+    tolerance: Tolerance = 0.0,
 ) -> Outcome:
     """Check that the metric rises (or falls) from each value of an axis to the next, except for a share of `tolerance`."""
     values = []
@@ -358,7 +367,14 @@ def _smallest_step(line: Sequence[Sequence[float]]) -> Span:
 
 
 def ratio_trend(
-    grid: Measured, *, metric: str, of: Where, to: Where, along: str, where: Where | None = None, tolerance: float = 0.0
+    grid: Measured,
+    *,
+    metric: Metric,
+    of: Where,
+    to: OnePoint,
+    along: AxisName,
+    where: Where | None = None,
+    tolerance: Tolerance = 0.0,
 ) -> Outcome:
     """Check that the ratio of `of` to `to` rises from each value of an axis to the next."""
     lines: dict[str, list[list[float]]] = {}
@@ -372,14 +388,14 @@ def ratio_trend(
 def quantiles_below(
     grid: Measured,
     *,
-    quantity: str,
+    quantity: FlowQuantity,
     of: Where,
-    to: Where,
+    to: OnePoint,
     where: Where | None = None,
-    sizes: Mapping[str, str] | None = None,
-    between: Sequence[float] = (0.01, 0.99),
-    at_least: float | None = None,
-    at_most: float | None = None,
+    sizes: Sizes | None = None,
+    between: Shares = [0.01, 0.99],  # noqa: B006, nothing changes it
+    at_least: Number | None = None,
+    at_most: Number | None = None,
 ) -> Outcome:
     """Check that the share of quantiles at which the distribution of `of` is below that of `to` lies in the band.
 
@@ -418,14 +434,14 @@ def _share_below(differences: Sequence[Span]) -> Span:
 def growth(
     grid: Measured,
     *,
-    course: str,
+    course: SeriesName,
     x: str,
     y: str,
     where: Where | None = None,
-    early: Sequence[float] = (0.3, 0.5),
-    late: Sequence[float] = (0.8, 1.0),
-    at_least: float | None = None,
-    at_most: float | None = None,
+    early: Shares = [0.3, 0.5],  # noqa: B006
+    late: Shares = [0.8, 1.0],  # noqa: B006
+    at_least: Number | None = None,
+    at_most: Number | None = None,
 ) -> Outcome:
     """Check that the mean of y late in a run, divided by its mean early in the run, lies in the band."""
     values = []
@@ -455,6 +471,10 @@ def _named(where: Where) -> str:
     return ", ".join("/".join(map(str, values)) for values in where.values())
 
 
+def _listed(values: Sequence[Any]) -> str:
+    return ", ".join(map(str, values))
+
+
 KINDS: dict[str, Callable[..., Outcome]] = {
     f.__name__: f
     for f in (
@@ -475,8 +495,12 @@ KINDS: dict[str, Callable[..., Outcome]] = {
 }
 
 
-def parameters(kind: str) -> tuple[list[str], list[str]]:
-    """Return the names of a check's parameters: the required ones, and the optional ones."""
-    wanted = [p for p in inspect.signature(KINDS[kind]).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    required = [p.name for p in wanted if p.default is inspect.Parameter.empty]
-    return required, [p.name for p in wanted if p.name not in required]
+def parameters(kind: str) -> dict[str, tuple[Any, Any]]:
+    """Return the parameters of a kind of check by name: the type of each, and its default (`...` if it has none).
+
+    A figure file gives a check's parameters, and the function's signature declares what it may give.
+    """
+    function = KINDS[kind]
+    types = get_type_hints(function, include_extras=True)
+    wanted = [p for p in inspect.signature(function).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    return {p.name: (types[p.name], ... if p.default is inspect.Parameter.empty else p.default) for p in wanted}

@@ -78,7 +78,8 @@ def today(wanted: Sequence[tuple[Figure, str]], progress: Progress | None = None
             else:
                 asked.prepare()
                 missing.append(asked)
-        except (ScenarioError, RunError, OSError) as error:
+        except (ScenarioError, RunError, OSError, ValueError, TypeError) as error:
+            # A scenario that is not valid may have a value of any type in any place, such as a date.
             found[figure.name, scale] = str(error)
     answers = _answers({p.key: p for asked in missing for p in asked.probes}, progress)
     for asked in missing:
@@ -175,6 +176,8 @@ class _Asked:
 def _of_its_transport(table: Table) -> Table:
     """Return a scenario without the parameters of transports that it does not run."""
     transports = table.get("transport", {})
+    if not isinstance(transports, Mapping):
+        return table
     name = transports.get("name")
     return table | {"transport": {k: v for k, v in transports.items() if k in ("name", name)}}
 
@@ -260,7 +263,10 @@ def amounts(part: Any, path: str = "") -> Iterator[tuple[str, int]]:
 def _smaller(table: Table) -> Table:
     """Return a scenario with a small fabric."""
     topology = table.get("topology", {})
-    return table | {"topology": {k: min(v, _SMALL[k]) if k in _SMALL else v for k, v in topology.items()}}
+    if not isinstance(topology, Mapping):
+        return table
+    small = {k: min(v, _SMALL[k]) if k in _SMALL and isinstance(v, int) else v for k, v in topology.items()}
+    return table | {"topology": small}
 
 
 def _observe(scenario: Scenario) -> _Answer:

@@ -64,6 +64,13 @@ class Band(NamedTuple):
     at_least: float | None
     at_most: float | None
 
+    @property
+    def can_fail(self) -> bool:
+        """Whether some values lie outside the band, and some inside."""
+        low = -math.inf if self.at_least is None else self.at_least
+        high = math.inf if self.at_most is None else self.at_most
+        return low <= high and (low, high) != (-math.inf, math.inf)
+
     def judge(self, span: Span) -> str:
         """Return `holds` for an interval inside the band, `differs` for one outside or without a value, else `undecided`."""
         low = -math.inf if self.at_least is None else self.at_least

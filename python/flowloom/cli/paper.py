@@ -16,6 +16,7 @@ from flowloom.cli import common
 from flowloom.cli.common import Force, Jobs, Json, Set
 
 if TYPE_CHECKING:
+    from flowloom.claims.entries import Entry, OfCheck, Part
     from flowloom.figures.paper import Outcome
     from flowloom.figures.schema import Figure
 
@@ -33,13 +34,24 @@ def register(top: typer.Typer) -> None:
 
 
 def _figures(paper: str | None) -> tuple[list[Figure], list[str]]:
-    """Read all figures of a paper, or of all papers. Errors are printed on stderr and returned."""
+    """Read all figures of a paper, or of all papers, and their ledgers. Errors are printed on stderr and returned."""
+    from flowloom.claims import ledger
     from flowloom.figures import catalogue, reader
 
-    figures, errors = reader.read_all(catalogue.figures(paper))
-    for error in errors:
+    paths = catalogue.figures(paper)
+    if hidden := [name for name in catalogue.hidden() if paper in (None, name.partition("/")[0])]:
+        typer.echo(f"note: your figures replace those of the package with the same names: {', '.join(hidden)}", err=True)
+    figures, errors = reader.read_all(paths)
+    figures, damaged = ledger.read_all(figures)
+    for error in [*errors, *damaged]:
         typer.echo(f"error: {error} (other figures are not affected)", err=True)
-    return figures, errors
+    return figures, [*errors, *damaged]
+
+
+def _fail(errors: list[str]) -> None:
+    """Exit with status 1 if there was an error."""
+    if errors:
+        raise typer.Exit(common.FAILED)
 
 
 def list_figures(
@@ -53,12 +65,14 @@ def list_figures(
         seconds = cost.core_seconds(figure, scale)
         return "unknown" if seconds is None else _span(seconds / cores())
 
+    figures, errors = _figures(paper)
     rows = []
-    for figure in _figures(paper)[0]:
+    for figure in figures:
         asked = " ".join(c.id.partition("/")[2] for c in figure.claims)
         rows.append([figure.name, figure.title, asked, takes(figure, "quick"), takes(figure, "full")])
     common.print_table(["figure", "title", "claims", "quick", "full"], rows, right=[3, 4])
     typer.echo(f"Times are estimates for {cores()} core(s) from the runs in the ledger. Runs that figures share are made once.")
+    _fail(errors)
 
 
 def _span(seconds: float) -> str:
@@ -100,8 +114,8 @@ def print_figure(figure: Figure) -> None:
             typer.echo(f"    calibrated: {claim.calibrated}")
         for check in claim.checks:
             words = ", ".join(f"{k} {v}" for k, v in check.parameters.items())
-            without = {"tests nothing": check.given, "does not count": check.beside}
-            notes = "".join(f" ({why}: {text})" for why, text in without.items() if text)
+            without = {"cannot fail, because": check.given, "does not count:": check.beside}
+            notes = "".join(f" ({why} {text})" for why, text in without.items() if text)
             typer.echo(f"    {check.kind}: {words}{notes}")
     if figure.notes:
         typer.echo(f"\n{figure.notes}")
@@ -134,24 +148,32 @@ def run(
         Path,
         typer.Option(metavar="DIR", help="Directory for finished runs, which figures and later commands share."),
     ] = Path("results/runs"),
+    ledger: Annotated[
+        bool,
+        typer.Option("--ledger", help="Write the verdicts to the ledger beside the figure, too, also with --out."),
+    ] = False,
     force: Force = False,
 ) -> None:
     """Reproduce figures of papers: simulate, draw, and check claims.
 
-    The runs of a figure use all cores. Its data and picture go to --out, and the outcome of its claims to the ledger (see
-    `flowloom claims`). After an interrupt, the same command continues. With --all or a paper, figures whose ledger entries
+    The runs of a figure use all cores. Its data, its picture and the verdicts on its claims (claims.json) go to --out. Without
+    --out, the verdicts also go to the ledger beside the figure (see `flowloom claims`), unless the figure belongs to the
+    installed package. After an interrupt, the same command continues. With --all or a paper, figures whose ledger entries
     are up to date are left out, and a figure that fails does not stop the others. With --set, the ledger is not written.
     """
     from flowloom._native import ScenarioError
     from flowloom.figures import catalogue, reader
 
     changes = {key: common.parse_value(value) for key, _, value in (p.partition("=") for p in common.overrides(sets, None))}
-    papers = [name for name in names or [] if name in catalogue.papers()]
+    if changes and ledger:
+        raise ScenarioError("--ledger and --set: verdicts on changed scenarios cannot go to the ledger; leave out one of them")
+    known = catalogue.papers()
+    papers = [name for name in names or [] if name in known]
     if bool(names) == every:
         raise ScenarioError("give figures (phost/fig3), papers (phost), or --all alone; `flowloom paper list` prints them")
     asked = [reader.read(catalogue.figure_path(name)) for name in names or [] if name not in papers]
     swept, errors = [], []
-    for paper in catalogue.papers() if every else papers:
+    for paper in known if every else papers:
         figures, wrong = _figures(paper)
         swept += figures
         errors += wrong
@@ -162,7 +184,8 @@ def run(
     todo = list({figure.name: figure for figure in [*asked, *swept]}.values())
 
     def one(figure: Figure) -> None:
-        _run_one(figure, scale, changes, jobs, out, runs, force)
+        into_ledger = ledger or (out is None and not changes and catalogue.keeps_ledger(figure.path))
+        _run_one(figure, scale, changes, jobs, out, runs, force, into_ledger)
 
     with common.resumable(runs):
         if len(todo) == 1 and asked:
@@ -208,45 +231,62 @@ def _run_each(figures: list[Figure], scale: str, jobs: int | None, one: Callable
 
 
 def _run_one(
-    figure: Figure, scale: str, changes: dict[str, Any], jobs: int | None, out: Path | None, runs: Path, force: bool
+    figure: Figure,
+    scale: str,
+    changes: dict[str, Any],
+    jobs: int | None,
+    out: Path | None,
+    runs: Path,
+    force: bool,
+    into_ledger: bool,
 ) -> None:
     from flowloom import progress
-    from flowloom.figures import catalogue
     from flowloom.figures.paper import default_directory, run_figure
 
-    out = out or default_directory(figure, scale, changes)
+    where = out or default_directory(figure, scale, changes)
     with progress.reporter() as reporter:
-        outcome = run_figure(figure, scale, out=out, runs=runs, changes=changes, workers=jobs, force=force, reporter=reporter)
+        outcome = run_figure(
+            figure,
+            scale,
+            out=where,
+            runs=runs,
+            changes=changes,
+            workers=jobs,
+            force=force,
+            into_ledger=into_ledger,
+            reporter=reporter,
+        )
     _print_outcome(figure, outcome)
-    if changes:
-        typer.echo("ledger: unchanged, because of --set")
-    elif not catalogue.keeps_ledger(figure.path):
-        found = outcome.directory / "claims.json"
-        typer.echo(f"ledger: unchanged, because this figure belongs to the installed package; the claims are in {found}")
+    if outcome.ledger:
+        typer.echo(f"ledger: {outcome.ledger}")
+    elif figure.claims:
+        why = "of --set" if changes else "of --out" if out else "this figure belongs to the installed package"
+        typer.echo(f"ledger: unchanged, because {why}" + ("" if changes else "; --ledger writes it"))
 
 
 def _print_outcome(figure: Figure, outcome: Outcome) -> None:
     for claim in figure.claims:
         found = outcome.claims[claim.id]
-        typer.echo(f"\n{claim.id} {found['verdict']}, {_seeds(outcome.seeds)}: {claim.says}")
-        for check in found["checks"]:
+        typer.echo(f"\n{claim.id} {found.verdict}, {_seeds(outcome.seeds)}: {claim.says}")
+        for check in found.checks:
             _print_check(check)
     if outcome.warnings:
         typer.echo("")
     for line in outcome.warnings:
         typer.echo(f"warning: {line}")
     typer.echo(f"\npicture: {outcome.pictures[0]}\ndata: {outcome.directory / 'data.csv'}")
+    typer.echo(f"verdicts: {outcome.directory / 'claims.json'}")
 
 
-def _print_check(check: dict[str, Any]) -> None:
-    if "given" in check:
-        typer.echo(f"  tests nothing: {check['measured']}   [{check['band']}]  {check['given']}")
-    elif "beside" in check:
-        typer.echo(f"  does not count ({check['verdict']}): {check['measured']}   [{check['band']}]  {check['beside']}")
+def _print_check(check: OfCheck) -> None:
+    if check.given:
+        typer.echo(f"  cannot fail, because {check.given}: {check.text}   [{check.band}]")
+    elif check.beside:
+        typer.echo(f"  does not count ({check.verdict}): {check.text}   [{check.band}]  {check.beside}")
     else:
-        typer.echo(f"  {check['verdict']}: {check['measured']}   [{check['band']}]")
-    for reading, found in check.get("readings", {}).items():
-        typer.echo(f"    {reading}: {found['verdict']}, {found['measured']}")
+        typer.echo(f"  {check.verdict}: {check.text}   [{check.band}]")
+    for reading, found in check.readings.items():
+        typer.echo(f"    {reading}: {found.verdict}, {found.measured}")
 
 
 def _seeds(count: int) -> str:
@@ -283,42 +323,45 @@ def claims(
     checks or the simulator's behaviour have changed since it was run.
     """
     from flowloom.claims import ledger
+    from flowloom.claims.entries import VERDICTS
 
-    entries = ledger.entries(_figures(paper)[0], scale, _today)
+    figures, errors = _figures(paper)
+    entries = ledger.entries(figures, scale, _today)
     if json:
-        keys = (
-            "id", "verdict", "paper", "measured", "band", "scale", "seconds", "commit", "date", "seeds", "stale", "calibrated",
-            "cause", "parts",
-        )  # fmt: skip
-        common.print_json([{k: e[k] for k in keys if k in e} for e in entries])
-        return
+        common.print_json([entry.content() for entry in entries])
+        return _fail(errors)
     for entry in entries:
         _print_entry(entry)
-    verdicts = [entry["verdict"] for entry in entries]
-    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in ledger.VERDICTS if verdict in verdicts]
-    counts.append(f"{sum(entry['stale'] for entry in entries)} stale")
+    verdicts = [entry.verdict for entry in entries]
+    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
+    counts.append(f"{sum(entry.stale for entry in entries)} stale")
     typer.echo(", ".join(counts))
+    return _fail(errors)
 
 
-def _print_entry(entry: dict[str, Any]) -> None:
-    verdict = entry["verdict"] + (", stale" if entry["stale"] else "")
-    typer.echo(f"{entry['id']}  {verdict}  [{', '.join(entry['figures'])}]\n  paper: {entry['paper']}")
-    for check in entry["checks"]:
+def _print_entry(entry: Entry) -> None:
+    verdict = entry.verdict + (", stale" if entry.stale else "")
+    typer.echo(f"{entry.id}  {verdict}  [{', '.join(entry.figures)}]\n  paper: {entry.paper}")
+    for check in entry.checks:
         _print_check(check)
     width = min(shutil.get_terminal_size().columns, 120)
     wrapped = textwrap.TextWrapper(
         width, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
-    for text in dict.fromkeys(_run_of(part) for part in entry["parts"]):
+    for text in dict.fromkeys(_run_of(part) for part in entry.parts):
         typer.echo(wrapped.fill(text))
-    notes = {"calibrated": entry.get("calibrated", "")} | entry.get("cause", {})
+    notes = {"calibrated": entry.calibrated}
+    if entry.cause:
+        notes |= {"cause": entry.cause.cause, "experiment": entry.cause.experiment}
     for name, text in notes.items():
         if text:
             typer.echo(wrapped.fill(f"{name}: {' '.join(text.split())}"))
+    if entry.cause and entry.cause.command:
+        typer.echo(f"  to repeat it:\n    {entry.cause.command}")  # on one line, to be copied
     typer.echo("")
 
 
-def _run_of(part: dict[str, Any]) -> str:
+def _run_of(part: Part) -> str:
     """Describe the runs of an entry."""
-    stale = f"; stale: {part['stale_because']}" if part["stale"] else ""
-    return f"run: {part['scale']}, {_seeds(part['seeds'])}, commit {part['commit']}, {part['date']}{stale}"
+    stale = f"; stale: {part.stale_because}" if part.stale else ""
+    return f"run: {part.scale}, {_seeds(part.seeds)}, commit {part.commit}, {part.date}{stale}"

@@ -210,10 +210,10 @@ def _scenario(path: str | None, pairs: list[str] | None, sizes: str | None, dial
     import dataclasses
 
     from flowloom.engine import catalogue
-    from flowloom.figures.catalogue import papers_folder
+    from flowloom.figures import catalogue as figures
     from flowloom.scenario import Scenario
 
-    base = Scenario.of(Path(path) if path else papers_folder() / "pias" / "default.toml")
+    base = Scenario.of(Path(path) if path else figures.scenario("pias/default.toml"))
     base = dataclasses.replace(base, overrides=common.overrides(pairs, None))
     if sizes is None:
         return base

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from flowloom import toml
 from flowloom.claims import ledger
 from flowloom.claims.digests import amounts, merged
 from flowloom.figures.grid import settings
@@ -25,8 +26,7 @@ def core_seconds(figure: Figure, scale: str) -> float | None:
     if scale not in figure.scales or not known:
         return None
     at, run = (scale, known[scale]) if scale in known else next(reversed(known.items()))
-    seconds = float(run["seconds"])
-    return seconds if at == scale else seconds * figure.scales[scale].seeds / run["seeds"] * _ratio(figure, scale, at)
+    return run.seconds if at == scale else run.seconds * figure.scales[scale].seeds / run.seeds * _ratio(figure, scale, at)
 
 
 def _ratio(figure: Figure, scale: str, other: str) -> float:
@@ -43,13 +43,13 @@ def _amounts(figure: Figure, scale: str) -> Counter[str]:
     total: Counter[str] = Counter()
     for setting in settings(figure, scale) if figure.tool is None else ():
         table = merged(setting.question)
-        total.update(dict(amounts(table.get("workload", {}))))
-        total["time_limit"] += _microseconds(table.get("run", {}).get("time_limit"))
+        total.update(dict(amounts(table.get("workload"))))
+        total["time_limit"] += _microseconds(toml.lookup(table, "run.time_limit"))
     return total
 
 
 def _microseconds(text: Any) -> int:
-    found = re.fullmatch(r"([0-9.]+)([a-zµ]+)", str(text))
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([a-zµ]+)", str(text))
     return round(float(found[1]) * _MICROSECONDS.get(found[2], 0.0)) if found else 0
 
 

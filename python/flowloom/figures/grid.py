@@ -13,7 +13,9 @@ from flowloom import diagnosis, distributions, metrics, toml
 from flowloom._native import ScenarioError
 from flowloom.distributions import Distribution, Quantity
 from flowloom.engine import simulate
-from flowloom.figures.schema import Axis, Figure, Panel, Tune, Where
+from flowloom.figures.blame import blamed
+from flowloom.figures.fields import Where
+from flowloom.figures.schema import Axis, Figure, Panel, Tune
 from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Job
 from flowloom.results import Results
@@ -90,7 +92,11 @@ def settings(
                 keys |= rule.keys
         keys |= {axis.key: point[axis.name] for axis in figure.axes if axis.key}
         for tuning, minimise, trial in _tunings(figure, point, chosen):
-            yield Setting(point, tuning, minimise, base.set({**keys, **tuning, **(changes or {})}), trial)
+            try:
+                asked = base.set({**keys, **tuning, **(changes or {})})
+            except ScenarioError as error:
+                raise blamed(error, figure, scale, name(figure.axes, point), changes or {}) from None
+            yield Setting(point, tuning, minimise, asked, trial)
 
 
 def plan(
@@ -113,7 +119,7 @@ def plan(
         ScenarioError: A scenario is not valid, or the figure has no such scale.
     """
     found = [setting for setting in settings(figure, scale, changes, chosen) if not setting.trial]
-    return _planned(figure, found, range(1, (seeds or figure.scales[scale].seeds) + 1))
+    return _planned(figure, scale, found, range(1, (seeds or figure.scales[scale].seeds) + 1), changes or {})
 
 
 def trials(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
@@ -122,7 +128,8 @@ def trials(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None)
     Raises:
         ScenarioError: A scenario is not valid, or the figure has no such scale.
     """
-    return _planned(figure, [setting for setting in settings(figure, scale, changes) if setting.trial], [TRIAL_SEED])
+    found = [setting for setting in settings(figure, scale, changes) if setting.trial]
+    return _planned(figure, scale, found, [TRIAL_SEED], changes or {})
 
 
 def choose(figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> Chosen:
@@ -135,22 +142,32 @@ def choose(figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Result
     return {group: _least(candidates, made)[0].tuning for group, candidates in groups.items()}
 
 
-def _planned(figure: Figure, found: Sequence[Setting], seeds: Sequence[int]) -> list[PlannedRun]:
+def _planned(
+    figure: Figure, scale: str, found: Sequence[Setting], seeds: Sequence[int], changes: Mapping[str, Any]
+) -> list[PlannedRun]:
     _, run = question(figure)
     runs = []
     for at, seed in itertools.product(found, seeds):
-        words = ["trial"] * at.trial + [name(figure.axes, at.point), *map(str, at.tuning.values()), f"seed {seed}"]
+        point = name(figure.axes, at.point)
+        words = ["trial"] * at.trial + [point, *map(str, at.tuning.values()), f"seed {seed}"]
         asked = at.question if figure.tool else at.question.set({"run.seed": seed})
-        runs.append(PlannedRun(at.point, seed, at.tuning, at.minimise, Job.of(", ".join(words), asked, run)))
+        try:
+            job = Job.of(", ".join(words), asked, run)
+        except ScenarioError as error:
+            raise blamed(error, figure, scale, point, changes) from None
+        runs.append(PlannedRun(at.point, seed, at.tuning, at.minimise, job))
     return runs
 
 
 def question(figure: Figure) -> tuple[Any, Callable[..., Results]]:
     """Return the object in which a figure sets its keys, and the function that computes results from it."""
     if figure.tool is None:
-        return Scenario.of(figure.scenario), simulate
-    empty, answer = TOOLS[figure.tool]
-    return empty(), answer
+        try:
+            return Scenario.of(figure.scenario), simulate
+        except ScenarioError as error:
+            raise ScenarioError(f"{figure.path}: scenario: {error}") from error
+    tool = TOOLS[figure.tool]
+    return tool.question(), tool.answer
 
 
 def _tunings(figure: Figure, point: Mapping[str, Any], chosen: Chosen | None) -> Iterator[tuple[dict[str, Any], str, bool]]:
@@ -315,7 +332,7 @@ class Grid:
         """Return a row per run: its point, seed, key, tuning, whether the figure shows it, the metrics and the warnings."""
         rows = []
         for run in [*self.runs, *self.tried]:
-            point = _cells(run.point)
+            point = self._cells(run.point)
             extra: dict[str, Any] = {"seed": run.seed, "run": run.job.key}
             if self.figure.tunes:
                 extra |= {"tuning": toml.value(run.tuning), "shown": self.chosen(run)}
@@ -323,6 +340,10 @@ class Grid:
             warned = ", ".join(found.flag for found in self.made[run.job.key].warnings)
             rows.append(point | extra | numbers | {"warnings": warned})
         return rows
+
+    def _cells(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a point's values as the columns of a table can hold them, which have one type each."""
+        return {name: _cell(value, self.figure.axis(name).values) for name, value in point.items()}
 
     def warnings(self) -> list[str]:
         """Return the warnings of the runs that the figure shows, in a few lines."""
@@ -333,7 +354,7 @@ class Grid:
         rows = []
         for point in points(self.figure.axes):
             for seed, (xs, ys) in enumerate(self.course(series, x, y, point), 1):
-                rows += [{**_cells(point), "seed": seed, x: a, y: b} for a, b in zip(xs, ys, strict=True)]
+                rows += [{**self._cells(point), "seed": seed, x: a, y: b} for a, b in zip(xs, ys, strict=True)]
         return rows
 
     def quantile_rows(self) -> list[dict[str, Any]]:
@@ -346,7 +367,7 @@ class Grid:
         rows = []
         for (quantity, _), point in drawn.items():
             found = self.distribution(quantity, point)
-            about = _cells(point) | {"quantity": quantity.expression, "sizes": quantity.range, "flows": found.flows}
+            about = self._cells(point) | {"quantity": quantity.expression, "sizes": quantity.range, "flows": found.flows}
             for step, value in enumerate(found.values.tolist()):
                 rows.append(about | {"share": step / distributions.STEPS, "value": value})
         return rows
@@ -370,9 +391,45 @@ class Reading:
         return self.grid.name({axis: value for axis, value in point.items() if axis not in self.at})
 
 
-def _cells(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a point's values as a table can hold them: lists and tables as texts."""
-    return {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in point.items()}
+def _cell(value: Any, values: Sequence[Any]) -> Any:
+    """Return one of an axis's values for a table: as it is if all are numbers or all are the same type, otherwise as text."""
+    kinds = {type(each) for each in values}
+    if kinds <= {int, float} or kinds in ({bool}, {str}):
+        return value
+    return value if isinstance(value, str) else toml.value(value)
+
+
+class Unmeasured(Grid):
+    """A figure's grid without runs: every number is 1. What a check selects can thus be checked before anything is run."""
+
+    def __init__(self, figure: Figure) -> None:
+        """Create the grid of a figure that was not run."""
+        super().__init__(figure, [], {})
+
+    def samples(self, metric: str, point: Mapping[str, Any]) -> list[float]:
+        """Return a number for one seed."""
+        return [1.0]
+
+    def quantiles(self, quantity: Quantity, point: Mapping[str, Any]) -> list[list[float]]:
+        """Return quantiles for one seed."""
+        return [[1.0] * (distributions.STEPS + 1)]
+
+    def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
+        """Return a series for one seed."""
+        return [([1.0], [1.0])]
+
+
+def untried(figure: Figure) -> str:
+    """Return the name of a point for which no trial selects parameters; empty if there is none."""
+    needed: dict[tuple[str, ...], str] = {}
+    tried = set()
+    for point in points(figure.axes) if any(tune.at for tune in figure.tunes) else ():
+        tune = _tune(figure, point)
+        if tune and tune.at:
+            group = _group(figure, tune, point)
+            needed.setdefault(group, name(figure.axes, point) or "of the figure")
+            tried |= {group} if matches(point, tune.at) else set()
+    return next((point for group, point in needed.items() if group not in tried), "")
 
 
 def with_flows(figure: Figure) -> list[Where]:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from flowloom import columns, outputs, provenance, toml
 from flowloom.claims import digests, ledger
 from flowloom.claims.digests import Digests
+from flowloom.claims.entries import About, OfClaim
 from flowloom.claims.intervals import UNDECIDED
-from flowloom.figures.catalogue import keeps_ledger
 from flowloom.figures.grid import Grid, choose, expressions, matches, plan, trials, with_flows
 from flowloom.figures.schema import Figure
 from flowloom.jobs import Store, run_jobs
@@ -28,8 +28,10 @@ class Outcome(NamedTuple):
     pictures: list[Path]
     seeds: int
     """The number of seeds that were run."""
-    claims: dict[str, dict[str, Any]]
+    claims: dict[str, OfClaim]
     """The results of `ledger.evaluate`, by claim."""
+    ledger: Path | None
+    """The ledger that the results were written to, None if there is none."""
     warnings: list[str]
     """The warnings of the runs, in a few lines."""
 
@@ -49,6 +51,7 @@ def run_figure(
     executor: Executor | None = None,
     workers: int | None = None,
     force: bool = False,
+    into_ledger: bool = True,
     reporter: Reporter | None = None,
 ) -> Outcome:
     """Run a figure's grid, and write its data, its drawing and the outcomes of its claims.
@@ -64,15 +67,20 @@ def run_figure(
         executor: Where to run; by default one local process per core.
         workers: The number of local processes, instead of one per core.
         force: Replace another figure, or another scale of it, in `out`. Files that Flowloom did not write stay.
+        into_ledger: Write the outcomes to the ledger beside the figure too, and not only to claims.json in `out`.
         reporter: Receives progress and warnings.
 
     Raises:
-        ScenarioError: The figure or one of its scenarios is not valid, or `out` holds something else. Nothing was run.
+        ScenarioError: The figure or one of its scenarios is not valid, the ledger is damaged, or `out` holds something else.
+            Nothing was run.
         RunError: Some runs failed; all others finished and were saved.
     """
+    into_ledger = into_ledger and not changes
+    if into_ledger:
+        ledger.read(ledger.path_of(figure))  # a damaged one is reported now, and not after hours of simulation
     # The key has no build, so that a newer build can replace the figure. claims.json has the commit.
     with outputs.claim(out, outputs.FIGURE, f"{figure.name} {scale}", force=force) as output:
-        return _run(figure, scale, output, runs, changes or {}, executor, workers, reporter)
+        return _run(figure, scale, output, runs, changes or {}, executor, workers, into_ledger, reporter)
 
 
 def _run(
@@ -83,6 +91,7 @@ def _run(
     changes: Mapping[str, Any],
     executor: Executor | None,
     workers: int | None,
+    into_ledger: bool,
     reporter: Reporter | None,
 ) -> Outcome:
     from flowloom.plots.figure import draw
@@ -101,30 +110,31 @@ def _run(
         made |= run_jobs([run.job for run in planned], executor=executor, workers=workers, store=store, reporter=reporter)
         grid = Grid(figure, planned, made, tried)
         claims = {claim.id: ledger.evaluate(claim, grid) for claim in figure.claims}
-        if seeds >= seeds_max or all(found["verdict"] != UNDECIDED for found in claims.values()):
+        if seeds >= seeds_max or all(found.verdict != UNDECIDED for found in claims.values()):
             break
         # Seeds are doubled instead of added one by one, since every look at an interval adds a chance of a wrong verdict.
         seeds = min(2 * seeds, seeds_max)
         planned = plan(figure, scale, seeds, changes, chosen)
     tree = provenance.tree()
     today = now.get((figure.name, scale))
-    about = {
-        "seeds": seeds,
-        "runs": len(made),
+    about = About(
+        seeds=seeds,
+        runs=len(made),
         # The runs' own times, including those of runs that were reused.
-        "seconds": round(sum(result.provenance["wall_s"] for result in made.values()), 1),
-        "commit": tree[0] if tree else None,
-        "clean": tree[1] if tree else True,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        seconds=round(sum(result.provenance["wall_s"] for result in made.values()), 1),
+        commit=tree[0] if tree else None,
+        clean=tree[1] if tree else True,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         **(today._asdict() if isinstance(today, Digests) else {}),
-        **({"set": {key: toml.value(value) for key, value in changes.items()}} if changes else {}),
-    }
-    with output.replace({"figure": figure.name, "scale": scale, **about, "claims": claims}) as folder:
+    )
+    said = {key: toml.value(value) for key, value in changes.items()}
+    found: dict[str, Any] = {"figure": figure.name, "scale": scale, **ledger.content(about), **({"set": said} if said else {})}
+    with output.replace(found | {"claims": {claim: ledger.content(each) for claim, each in claims.items()}}) as folder:
         _write_data(grid, folder)
-        pictures = draw(grid, folder / figure.path.stem, _footnote(figure, scale, about))
-    if not changes and keeps_ledger(figure.path):
-        ledger.record(figure, scale, claims, about)
-    return Outcome(output.shown, [output.shown / picture.name for picture in pictures], seeds, claims, grid.warnings())
+        pictures = draw(grid, folder / figure.path.stem, _footnote(figure, scale, seeds, said))
+    written = ledger.record(figure, scale, claims, about) if into_ledger else None
+    shown = [output.shown / picture.name for picture in pictures]
+    return Outcome(output.shown, shown, seeds, claims, written, grid.warnings())
 
 
 def _write_data(grid: Grid, folder: Path) -> None:
@@ -143,13 +153,12 @@ def _write_data(grid: Grid, folder: Path) -> None:
         columns.write_csv(table, folder / "quantiles.csv")
 
 
-def _footnote(figure: Figure, scale: str, about: Mapping[str, Any]) -> str:
-    seeds = about["seeds"]
+def _footnote(figure: Figure, scale: str, seeds: int, said: Mapping[str, str]) -> str:
     pooled = [panel.kind == "cdf" for panel in figure.panels]
     if seeds == 1:
         spread = "one seed" if all(pooled) else "one seed, so no confidence interval"
     else:
         means = [] if all(pooled) else [f"mean of {seeds} seeds, bars: 95 % (Student t)"]
         spread = "; ".join(means + ([f"distributions of the flows of all {seeds} seeds"] if any(pooled) else []))
-    changes = "".join(f", {key}={value}" for key, value in about.get("set", {}).items())
+    changes = "".join(f", {key}={value}" for key, value in said.items())
     return f"{figure.name}, scale {scale}{changes}: {spread}"

@@ -5,17 +5,30 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import inspect
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
 
 from flowloom import provenance, toml
 from flowloom._native import ScenarioError
+from flowloom.models import Model, Number, problem
 from flowloom.results import Results
 from flowloom.scenario import engine_id
 from flowloom.words import suggestion
+
+
+class _Arguments(Model):
+    """The arguments of `flowloom.thresholds` that a figure can give."""
+
+    sizes: str
+    load: Number | list[Number]
+    queues: int = 8
+    reading: str = "bursts"
+    over: str = "worst"
+    dialect: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,16 +43,26 @@ class ThresholdSearch:
         Raises:
             ScenarioError: There is no such argument.
         """
-        from flowloom.demotion.analytic import thresholds
-
-        known = inspect.signature(thresholds).parameters
         for name in changes:
-            if name not in known:
-                raise ScenarioError(f"thresholds has no argument {name}: {suggestion(name, known)}")
+            if name not in _Arguments.model_fields:
+                raise ScenarioError(f"thresholds has no argument {name}: {suggestion(name, _Arguments.model_fields)}")
         return ThresholdSearch(tuple((dict(self.arguments) | dict(changes)).items()))
 
     def key(self) -> str:
-        """Return the key of the result: a hash of the arguments and of the solver."""
+        """Return the key of the result: a hash of the arguments and of the solver.
+
+        Raises:
+            ScenarioError: An argument is missing, of another type, or out of range.
+        """
+        from flowloom.demotion.analytic import check
+
+        try:
+            given = _Arguments.model_validate(dict(self.arguments))
+        except ValidationError as error:
+            found = problem(error, dict(self.arguments), "thresholds")
+            raise ScenarioError(f"thresholds: {found.key}: {found.message}") from None
+        loads = given.load if isinstance(given.load, list) else [given.load]
+        check(loads, given.queues, given.reading, given.over)
         text = f"{engine_id()}\n{_solver_id()}\n{toml.document(dict(sorted(self.arguments)))}"
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -75,5 +98,22 @@ def _solver_id() -> str:
     return digest.hexdigest()
 
 
-TOOLS: dict[str, tuple[Callable[[], Any], Callable[..., Results]]] = {"thresholds": (ThresholdSearch, search_thresholds)}
-"""By a figure's `tool`: a class of arguments, and the function that computes the results."""
+class Tool(NamedTuple):
+    """A computation that takes the place of the simulator."""
+
+    question: Callable[[], Any]
+    """Creates a set of arguments, still empty."""
+    answer: Callable[..., Results]
+    """Computes the results for a set of arguments."""
+    metrics: tuple[str, ...]
+    """The numbers of its summary."""
+
+
+TOOLS = {
+    "thresholds": Tool(
+        ThresholdSearch,
+        search_thresholds,
+        ("found", "searched", "equal_split", "published", "queues_used", "wall_s"),
+    )
+}
+"""The tools, by a figure's `tool`."""
