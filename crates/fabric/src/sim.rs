@@ -512,8 +512,8 @@ where
             if record.received != Time::MAX && again {
                 return Err(format!(
                     "conservation violated: flow {} of {} was received completely at {}, and later some of its bytes were received \
-                     again: its receiver had deleted its state when a late packet arrived. Receivers must keep the state of finished \
-                     flows for longer (time_wait)",
+                     again: all packets of its sender were lost or late for longer than its receiver remembers finished flows. Raise time_wait, \
+                     if the transport has this key, or lower the share of lost packets",
                     flow.id.0, flow.size, record.received
                 ));
             }

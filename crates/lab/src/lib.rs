@@ -14,6 +14,7 @@ mod faults;
 mod files;
 pub mod ideal;
 mod limits;
+mod memory;
 pub mod metrics;
 mod network;
 pub mod parameters;

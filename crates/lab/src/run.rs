@@ -18,7 +18,7 @@ use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording, Serie
 use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::zero_loss::DataLimits;
-use crate::{ScenarioError, catalogue, solo, zero_loss};
+use crate::{ScenarioError, catalogue, memory, solo, zero_loss};
 
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
 /// on for as long as it returns true.
@@ -98,7 +98,7 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         transport: plan.transport.name,
         seed: plan.seed,
         wall_s: begin.elapsed().as_secs_f64(),
-        peak_rss_mb: peak_rss_mb().unwrap_or(0.0),
+        peak_rss_mb: memory::peak_rss_mb().unwrap_or(0.0),
         gaps,
         wire: plan.wire,
         coflow_workloads: &plan.coflow_workloads,
@@ -111,14 +111,6 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
 /// The paths that packets took in a run.
 pub(crate) fn paths(plan: &Plan, report: &Report) -> Paths {
     Paths::new(report.network.clone(), plan.routing, plan.seed)
-}
-
-/// The largest memory that this process has held, if the system reports it.
-fn peak_rss_mb() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024.0 / 1e6)
 }
 
 /// Runs a plan's flows with the plan's transport.
@@ -188,6 +180,13 @@ where
     }
 }
 
+/// The flows that the simulation takes.
+fn flows(plan: &Plan) -> Result<Vec<Flow>, ScenarioError> {
+    let mut flows = memory::room_for(plan.flows.len() as u64)?;
+    flows.extend_from_slice(&plan.flows);
+    Ok(flows)
+}
+
 fn recording<G>(plan: &Plan, at_each_hop: G) -> Recording<G> {
     Recording { pending: pending(plan), at_each_hop }
 }
@@ -241,7 +240,7 @@ fn simulate_within<T: Transport<Port: WatchesData>, G: AtEachHop<T::Header>>(
 where
     T::Config: Config,
 {
-    let (config, flows, setup) = (parameters(plan), plan.flows.clone(), plan.setup());
+    let (config, flows, setup) = (parameters(plan), flows(plan)?, plan.setup());
     let sim = Sim::<T, T::Port, _>::with_ports(config, setup, flows, recording, |mut port, site| {
         limits.apply(&mut port, site.link);
         port
@@ -264,7 +263,7 @@ where
     T: Transport,
     G: AtEachHop<T::Header>,
 {
-    let (flows, setup) = (plan.flows.clone(), plan.setup());
+    let (flows, setup) = (flows(plan)?, plan.setup());
     if plan.faults.iter().all(Vec::is_empty) {
         return drive_to_end(Sim::<T, T::Port, _>::new(config, setup, flows, recording), plan, progress);
     }

@@ -95,7 +95,7 @@ pub(super) fn poisson(spec: &Poisson, context: &Context<'_>) -> Result<Vec<Flow>
     }
     let first = |(index, source): (usize, &mut ArrivalProcess)| Reverse((source.next_start(Time::ZERO), index));
     let mut next: BinaryHeap<Reverse<(Time, usize)>> = sources.iter_mut().enumerate().map(first).collect();
-    let mut flows = FlowList::with_capacity(spec.flows);
+    let mut flows = FlowList::with_capacity(spec.flows.into())?;
     for _ in 0..spec.flows {
         let mut earliest = next.peek_mut().expect("some host sends");
         let Reverse((start, index)) = *earliest;
@@ -126,7 +126,7 @@ fn check_alike(weights: &[f64]) -> Result<(), ScenarioError> {
 pub(super) fn permutation(spec: &Permutation, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
     let hosts = context.network.hosts() as u32;
     let cdf = distribution(&spec.sizes, context.base_dir, "workload.sizes")?;
-    let mut flows = FlowList::with_capacity(hosts);
+    let mut flows = FlowList::with_capacity(hosts.into())?;
     for (host, partner) in (0u32..).zip(partners(hosts, context.seed)) {
         let mut sizes = Stream::new(context.seed, Purpose::Sizes, u64::from(host));
         flows.push(Time::ZERO, NodeId(host), NodeId(partner), cdf.sample(sizes.unit()));
@@ -151,7 +151,7 @@ pub(super) fn burst(spec: &Burst, context: &Context<'_>) -> Result<Vec<Flow>, Sc
     let stream = |purpose| Stream::new(context.seed, purpose, NETWORK);
     let (mut arrivals, mut sizes) = (stream(Purpose::Arrivals), stream(Purpose::Sizes));
     let mut destinations = stream(Purpose::Destinations);
-    let mut flows = FlowList::with_capacity(spec.flows);
+    let mut flows = FlowList::with_capacity(spec.flows.into())?;
     for _ in 0..spec.flows {
         let chosen = arrivals.weighted(&running_weights);
         let (part, src) = (&traffic[chosen / hosts], (chosen % hosts) as u32);

@@ -23,7 +23,7 @@ pub(super) fn workload(spec: &ClosedLoop, context: &Context<'_>) -> Result<Workl
     let stream =
         |(src, number): (NodeId, u64)| (src, Stream::new(context.seed, Purpose::Sizes, number << 32 | u64::from(src.0)));
     let mut loops: Vec<(NodeId, Stream)> = places.map(stream).collect();
-    let mut flows = FlowList::with_capacity(sources.len() as u32 * spec.loops * spec.requests);
+    let mut flows = FlowList::with_capacity(sources.len() as u64 * u64::from(spec.loops) * u64::from(spec.requests))?;
     for (src, sizes) in &mut loops {
         flows.push(Time::ZERO, *src, to, cdf.sample(sizes.unit()));
     }

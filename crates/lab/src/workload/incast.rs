@@ -30,7 +30,7 @@ pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, S
     let mut clock = RequestClock::new(spec, only, sizes.mean_wire_bytes(context), context)?;
     let mut choices = Stream::new(context.seed, Purpose::Destinations, NETWORK);
     let mut others: Vec<u32> = (1..hosts as u32).collect();
-    let mut flows = FlowList::with_capacity(spec.requests * spec.senders);
+    let mut flows = FlowList::with_capacity(u64::from(spec.requests) * u64::from(spec.senders))?;
     for request in 0..spec.requests {
         let start = clock.next_start();
         let receiver = match (only, spec.receivers) {

@@ -38,7 +38,7 @@ use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
 use flowloom_fabric::Successor;
 
 use crate::spec::{self, WorkloadKind, WorkloadSpec, WorkloadTable};
-use crate::{ScenarioError, limits};
+use crate::{ScenarioError, limits, memory};
 
 pub use coflows::CoflowWorkload;
 #[cfg(test)]
@@ -70,7 +70,7 @@ impl From<Vec<Flow>> for Workload {
 ///
 /// # Errors
 /// With the key, or the file and line: a file that cannot be read, sizes from a file that are no distribution, more senders than other
-/// hosts, a load on links that carry nothing, a trace that does not fit the network.
+/// hosts, a load on links that carry nothing, a trace that does not fit the network, more flows than there is memory for.
 pub fn generate(
     table: &WorkloadTable,
     network: &Network,
@@ -86,7 +86,9 @@ pub fn generate(
         WorkloadSpec::One(kind) => (of_kind(kind, &context)?, kind.matrix()),
         WorkloadSpec::Several(spec::Mix::Mix(parts)) => (mix::workload(&parts.parts, &context)?, None),
     };
-    background::add(workload, &table.background, matrix, &context)
+    let workload = background::add(workload, &table.background, matrix, &context)?;
+    memory::check(workload.flows.len() as u64, workload.flows.len())?;
+    Ok(workload)
 }
 
 fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Workload, ScenarioError> {
@@ -123,8 +125,11 @@ struct Context<'a> {
 struct FlowList(Vec<Flow>);
 
 impl FlowList {
-    fn with_capacity(count: u32) -> FlowList {
-        FlowList(Vec::with_capacity(count as usize))
+    /// # Errors
+    /// If there is no memory for so many flows.
+    fn with_capacity(count: u64) -> Result<FlowList, ScenarioError> {
+        memory::check(count, 0)?;
+        memory::room_for(count).map(FlowList)
     }
 
     /// Appends a flow without deadline, tenant and coflow, and returns it, so that the caller can set these.

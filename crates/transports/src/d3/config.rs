@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::MOST_HOPS;
+use crate::toolkit::TimeWait;
 use crate::{Checked, Conditions, span_of};
 
 /// The queue length that reduces a port's capacity.
@@ -67,10 +68,6 @@ pub struct Config {
     /// link, and none would ever send.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub patience: u32,
-    /// How long a receiver remembers a finished flow after its last duplicate, in longest pauses between two requests, so that late
-    /// duplicates do not open the flow again.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub time_wait_requests: u32,
 }
 
 impl Default for Config {
@@ -88,7 +85,6 @@ impl Default for Config {
             hold_rtts: 8.0,
             timeout_rtts: 3.0,
             patience: 256,
-            time_wait_requests: 12,
         }
     }
 }
@@ -115,12 +111,6 @@ impl Checked for Config {
         }
         if self.patience == 0 {
             return Err("patience: found 0; it must be 1 or more".into());
-        }
-        if self.time_wait_requests == 0 {
-            return Err(
-                "time_wait_requests: found 0, and a retransmission would open a finished flow anew; it must be 1 or more"
-                    .into(),
-            );
         }
         Ok(())
     }
@@ -187,7 +177,7 @@ impl Spans {
             hold: span("hold_rtts", config.hold_rtts)?,
             timeout,
             longest_pause,
-            time_wait: span_of("time_wait_requests", longest_pause.checked_mul(u64::from(config.time_wait_requests)))?,
+            time_wait: TimeWait::span(longest_pause),
         })
     }
 }
@@ -210,7 +200,6 @@ mod tests {
             ("capacity_max = 0.5", "capacity_max"),
             ("timeout_rtts = 0.5", "timeout_rtts"),
             ("hold_rtts = 3.0", "hold_rtts"),
-            ("time_wait_requests = 0", "time_wait_requests"),
         ] {
             assert_eq!(refused::<Config>(text), Err(key.to_owned()), "{text}");
         }

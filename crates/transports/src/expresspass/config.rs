@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::disciplines::{CreditDrop, CreditSchedule};
+use crate::toolkit::TimeWait;
 use crate::{Checked, Conditions, quantity, span_of};
 
 /// How a receiver adapts a flow's credit rate to the credits that are lost.
@@ -194,8 +195,6 @@ impl Config {
 
 /// The intervals between repetitions double at most this many times.
 pub(super) const RETRY_DOUBLINGS_MAX: u32 = 8;
-/// It is assumed that this many transmissions in a row are never all lost.
-const SILENT_RETRIES: u64 = 16;
 
 /// The configuration's times on one network in which all hosts send at one rate.
 #[derive(Clone, Copy, Debug)]
@@ -232,7 +231,7 @@ impl Spans {
             rtt_max: quiet,
             retry,
             quiet,
-            time_wait: span_of("retry", quiet.checked_mul(SILENT_RETRIES))?,
+            time_wait: TimeWait::span(quiet),
             first_gap: span_of("ramp_packets", slot.checked_scale(slowest * (1.0 + config.jitter)))?,
         })
     }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::MOST_SLOTS;
+use crate::toolkit::TimeWait;
 use crate::{Checked, Conditions, check_deadline, span_of};
 
 /// Which flow the arbiter serves first.
@@ -52,10 +53,6 @@ pub struct Config {
     pub request_timeout_epochs: f64,
     /// Whether a full port drops data to make room for control packets, as in that simulator. If not, it drops the arrival.
     pub push_out: bool,
-    /// How long a receiver remembers a finished flow after its last duplicate, so that it acknowledges late duplicates, in longest
-    /// pauses between two requests. As many losses in a row do no harm.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub time_wait_requests: u32,
 }
 
 impl Default for Config {
@@ -68,7 +65,6 @@ impl Default for Config {
             ack_wait_epochs: 1.0,
             request_timeout_epochs: 10.0,
             push_out: true,
-            time_wait_requests: 12,
         }
     }
 }
@@ -87,12 +83,6 @@ impl Checked for Config {
             if !value.is_finite() || value < least {
                 return Err(format!("{name}: found {value}; it must be at least {least}"));
             }
-        }
-        if self.time_wait_requests == 0 {
-            return Err(
-                "time_wait_requests: found 0, and a retransmission would open a finished flow anew; it must be 1 or more"
-                    .into(),
-            );
         }
         Ok(())
     }
@@ -146,7 +136,7 @@ impl Spans {
             ack_wait: span_of("ack_wait_epochs", ack_wait)?,
             request_timeout,
             longest_pause,
-            time_wait: span_of("time_wait_requests", longest_pause.checked_mul(u64::from(config.time_wait_requests)))?,
+            time_wait: TimeWait::span(longest_pause),
         })
     }
 }
@@ -185,7 +175,6 @@ mod tests {
             ("epoch_slack_slots = -0.5", "epoch_slack_slots"),
             ("ack_wait_epochs = nan", "ack_wait_epochs"),
             ("request_timeout_epochs = 1.0", "request_timeout_epochs"),
-            ("time_wait_requests = 0", "time_wait_requests"),
         ] {
             assert_eq!(refused::<Config>(text), Err(key.to_owned()));
         }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cutoffs::Blind;
+use crate::toolkit::TimeWait;
 use crate::{Checked, Conditions, SizeShare, quantity, span_of};
 
 /// What decides the level of an unscheduled packet (§3.4).
@@ -144,8 +145,6 @@ impl Checked for Config {
 
 /// The intervals of a sender's questions double at most this many times.
 pub(super) const DOUBLINGS_MAX: u32 = 6;
-/// It is assumed that this many of them in a row are never all lost.
-const SILENT_QUERIES: u64 = 16;
 
 /// The configuration's times.
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +159,7 @@ impl Spans {
     /// If a span is 0 or too long for a run. The message names the key.
     pub fn new(config: &Config) -> Result<Spans, String> {
         let timeout = config.resend_timeout;
-        let time_wait = span_of("resend_timeout", timeout.checked_mul((SILENT_QUERIES * 2) << DOUBLINGS_MAX))?;
+        let time_wait = TimeWait::span(span_of("resend_timeout", timeout.checked_mul(2 << DOUBLINGS_MAX))?);
         Ok(Spans { timeout, time_wait })
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::window::Rules;
 use crate::disciplines::{LinkRates, Telemetry};
+use crate::toolkit::TimeWait;
 use crate::{Checked, Conditions, quantity, span_of};
 
 /// Parameters of HPCC. The defaults are the paper's where it gives a value, else those of its authors' simulator.
@@ -185,8 +186,6 @@ impl Config {
 
 /// Timeouts double at most this many times.
 const RTO_DOUBLINGS_MAX: u32 = 6;
-/// It is assumed that this many transmissions in a row are never all lost.
-const SILENT_TIMEOUTS: u64 = 16;
 
 /// The configuration's times on one network.
 #[derive(Clone, Copy, Debug)]
@@ -205,9 +204,11 @@ impl Spans {
         let idle = network.base_rtt(&config.wire(wire));
         let rtt = span_of("base_rtt", Some(config.base_rtt.unwrap_or(idle)))?;
         // Whatever T is configured to be, acknowledgements do not come sooner than on the idle network.
-        let rto = span_of("rto_rtts", rtt.max(idle).checked_scale(config.rto_rtts))?.max(config.rto_min);
-        let rto_max = span_of("rto_min", rto.checked_mul(1 << RTO_DOUBLINGS_MAX))?;
-        Ok(Spans { rtt, rto, time_wait: span_of("rto_min", rto_max.checked_mul(SILENT_TIMEOUTS))? })
+        let of_rtt = if rtt > idle { "base_rtt" } else { "rto_rtts" };
+        let from_rtt = span_of(of_rtt, rtt.max(idle).checked_scale(config.rto_rtts))?;
+        let rto = from_rtt.max(config.rto_min);
+        let rto_max = span_of(if rto > from_rtt { "rto_min" } else { of_rtt }, rto.checked_mul(1 << RTO_DOUBLINGS_MAX))?;
+        Ok(Spans { rtt, rto, time_wait: TimeWait::span(rto_max) })
     }
 
     /// The timeout after this many timeouts in a row.

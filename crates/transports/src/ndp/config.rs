@@ -4,6 +4,7 @@ use flowloom_core::{Bytes, Duration, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::toolkit::TimeWait;
 use crate::{Checked, Conditions, quantity, span_of};
 
 /// Which flow a receiver pulls from next (§3.2).
@@ -129,8 +130,8 @@ impl Spans {
     /// If a span is 0 or too long for a run. The message names the key.
     pub fn new(config: &Config, rate: Rate, wire: &WireProfile) -> Result<Spans, String> {
         let slot = rate.transmit_time(wire.full + wire.control).checked_scale(1.0 / config.pull_rate);
-        let time_wait = config.rto.checked_mul(u64::from(SILENT_RETRIES) << DOUBLINGS_MAX);
-        Ok(Spans { slot: span_of("pull_rate", slot)?, rto: config.rto, time_wait: span_of("rto", time_wait)? })
+        let longest_pause = span_of("rto", config.rto.checked_mul(1 << DOUBLINGS_MAX))?;
+        Ok(Spans { slot: span_of("pull_rate", slot)?, rto: config.rto, time_wait: TimeWait::span(longest_pause) })
     }
 
     /// The timeout after this many doublings.

@@ -238,7 +238,7 @@ impl Default for Config {
             rto_top: Duration::from_ms(10),
             rto_lower: Duration::from_ms(200),
             rto_max: Duration::from_ms(60_000),
-            time_wait: Duration::from_ms(1_000_000),
+            time_wait: Duration::from_ms(20_000_000),
             ecn: Marking::Queue,
             mark_above: Bytes::new(65_000),
             mark_at: MarkAt::Enqueue,

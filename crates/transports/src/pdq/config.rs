@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::Feedback;
+use crate::toolkit::TimeWait;
 use crate::{Checked, Conditions, quantity, span_of};
 
 /// Parameters of PDQ. The defaults are the paper's where it is known to give a value.
@@ -171,8 +172,6 @@ impl Checked for Config {
 
 /// Timeouts double at most this many times.
 pub(super) const RTO_DOUBLINGS_MAX: u32 = 6;
-/// It is assumed that this many transmissions in a row are never all lost.
-const SILENT_TIMEOUTS: u64 = 16;
 
 /// The configuration's times on one network.
 #[derive(Clone, Copy, Debug)]
@@ -190,14 +189,16 @@ impl Spans {
     /// If a span is 0 or too long for a run. The message names the key.
     pub fn new(config: &Config, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
         let rtt = network.base_rtt(&config.wire(wire));
-        let rto = span_of("rto_rtts", rtt.checked_scale(config.rto_rtts))?.max(config.rto_min);
-        let rto_max = span_of("rto_min", rto.checked_mul(1 << RTO_DOUBLINGS_MAX))?;
+        let from_rtt = span_of("rto_rtts", rtt.checked_scale(config.rto_rtts))?;
+        let rto = from_rtt.max(config.rto_min);
+        // The key to change is that of the part that makes the span long.
+        let at_fault = |key| if rto > from_rtt { "rto_min" } else { key };
+        let rto_max = span_of(at_fault("rto_rtts"), rto.checked_mul(1 << RTO_DOUBLINGS_MAX))?;
         let rules = config.link_rules();
-        span_of("expiry_rtts", rto_max.checked_scale(rules.expiry_rtts(rules.list_length(rules.list_min) - 1)))?;
-        span_of("dampening_rtts", rto_max.checked_scale(config.dampening_rtts.max(1.0)))?;
-        span_of("rate_control_rtts", rto_max.checked_scale(config.rate_control_rtts))?;
-        let time_wait = span_of("rto_min", rto_max.checked_mul(SILENT_TIMEOUTS))?;
-        Ok(Spans { rtt, rto_max, time_wait })
+        span_of(at_fault("expiry_rtts"), rto_max.checked_scale(rules.expiry_rtts(rules.list_length(rules.list_min) - 1)))?;
+        span_of(at_fault("dampening_rtts"), rto_max.checked_scale(config.dampening_rtts.max(1.0)))?;
+        span_of(at_fault("rate_control_rtts"), rto_max.checked_scale(config.rate_control_rtts))?;
+        Ok(Spans { rtt, rto_max, time_wait: TimeWait::span(rto_max) })
     }
 }
 

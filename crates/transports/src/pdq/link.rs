@@ -44,8 +44,8 @@ pub(super) enum Kind {
     Probe,
 }
 
-/// One direction of a link, at the node that sends on it. Data and probes pass [`Link::forward`] before they leave; their
-/// acknowledgements come back to the same node and pass [`Link::reverse`].
+/// One direction of a link, at the node that sends on it. Data and probes pass `Link::forward` before they leave; their
+/// acknowledgements come back to the same node and pass `Link::reverse`.
 ///
 /// The list is sorted, so the flows that a packet's flow must wait for are those before it. Most packets belong to the flows at the top,
 /// and find their place after a step or two.

@@ -4,6 +4,7 @@ use flowloom_core::{Bytes, Duration, Network, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::toolkit::TimeWait;
 use crate::{Checked, Conditions, span_of};
 
 /// Which flows may start without a token from their receiver. The paper gives 8 to each flow (§3.2, §4.1), its authors' simulator to short flows
@@ -166,8 +167,6 @@ impl Checked for Config {
 
 /// Request intervals double at most this many times.
 pub(super) const RETRY_DOUBLINGS_MAX: u32 = 6;
-/// It is assumed that this many requests in a row are never all lost.
-const SILENT_RETRIES: u64 = 16;
 
 /// The configuration's times on one network in which all hosts send at one rate.
 #[derive(Clone, Copy, Debug)]
@@ -181,8 +180,7 @@ pub(super) struct Spans {
     pub free_reissue: Duration,
     /// The first interval between two requests.
     pub retry: Duration,
-    /// How long after a flow's end its receiver must remember it. A sender that has not received the final ACK repeats its request, and
-    /// `SILENT_RETRIES` repetitions are not all lost. Twice the longest interval was too short at 28 % loss.
+    /// How long after a flow's end its receiver must remember it. A sender that has not received the final ACK repeats its request.
     pub time_wait: Duration,
     /// The time of all free tokens of a flow.
     free: Duration,
@@ -206,7 +204,7 @@ impl Spans {
             reissue: slots("reissue_slots", config.reissue_slots)?,
             free_reissue,
             retry,
-            time_wait: span_of("rts_retry_rtts", retry.checked_mul(SILENT_RETRIES << RETRY_DOUBLINGS_MAX))?,
+            time_wait: TimeWait::span(span_of("rts_retry_rtts", retry.checked_mul(1 << RETRY_DOUBLINGS_MAX))?),
             free: span_of("free_tokens", slot.checked_mul(free_tokens))?,
         })
     }

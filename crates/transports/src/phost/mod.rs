@@ -1,5 +1,4 @@
-//! pHost: receivers schedule every packet with tokens over commodity switches (Gao et al., CoNEXT 2015). See the README beside
-//! this file.
+#![doc = include_str!("README.md")]
 
 mod config;
 mod header;

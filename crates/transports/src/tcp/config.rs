@@ -221,7 +221,7 @@ impl Default for Config {
             young: Bytes::new(200 * 1024),
             old: Bytes::new(1024 * 1024),
             weight_on: WeightOn::GrowthAndCuts,
-            time_wait: Duration::from_ms(1_000_000),
+            time_wait: Duration::from_ms(20_000_000),
             port: EcnConfig::default(),
             nic: EcnConfig::default(),
         }
