@@ -26,7 +26,7 @@ help:
 	@echo 'make build  the simulator, optimised; the other targets build what they need'
 	@echo 'make node   flowloom-node, which runs the transports over UDP between real hosts'
 	@echo 'make test   every test: cargo test, then pytest'
-	@echo 'make lint   rustfmt, clippy, ruff, mypy'
+	@echo 'make lint   rustfmt, clippy, rustdoc, ruff, mypy'
 	@echo 'make bench  how fast the simulator is here, and ns-3 beside it; make bench-memory: what flows take'
 	@echo 'make docs   the API documentation in target/doc, the reference of scenarios, and the outputs in docs/first-run.md'
 	@echo 'The command line itself is $(BIN)/flowloom once one of them has run.'
@@ -99,6 +99,7 @@ test: $(CHECKED)
 lint: $(VENV)/.requirements
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 	$(BIN)/ruff check python tests/python
 	$(BIN)/ruff format --check python tests/python
 	$(BIN)/mypy --strict
