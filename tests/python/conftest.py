@@ -14,6 +14,8 @@ from flowloom import _native
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+HANG_S = 600.0
+"""What takes longer than this is taken to hang. A busy machine may need a minute for what takes a second."""
 SMALL = """\
 [topology]
 kind = "single_switch"

@@ -15,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 import flowloom
-from conftest import SMALL
+from conftest import HANG_S, SMALL
 from flowloom import _native, storage
 from flowloom.cli import app, tables
 from flowloom.cli.common import parse_value, split_list
@@ -338,7 +338,7 @@ def test_every_command_has_help_by_both_names(words):
 def test_shells_can_complete_commands():
     environment = os.environ | {"_FLOWLOOM_COMPLETE": "complete_bash", "COMP_WORDS": "flowloom com", "COMP_CWORD": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "flowloom"], env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-m", "flowloom"], env=environment, capture_output=True, text=True, timeout=HANG_S, check=True
     )
     assert done.stdout.split() == ["compare"]
 
@@ -449,7 +449,7 @@ def test_lists_split_outside_brackets_and_quotes():
 
 
 def python(code: str):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 def test_help_imports_nothing_that_takes_time():
@@ -469,13 +469,13 @@ print({heavy} & set(sys.modules), file=sys.stderr)
 
 def test_as_a_process_json_is_all_there_is_on_stdout(scenario):
     command = [sys.executable, "-m", "flowloom", "run", str(scenario), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
     assert json.loads(done.stdout)["transport"] == "phost"
 
 
 def test_as_a_process_bad_input_has_no_traceback():
     command = [sys.executable, "-m", "flowloom", "run", "nowhere.toml"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
 

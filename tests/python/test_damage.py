@@ -24,7 +24,7 @@ import pytest
 from typer.testing import CliRunner
 
 import flowloom
-from conftest import SMALL
+from conftest import HANG_S, SMALL
 from flowloom import ScenarioError, integrity
 from flowloom.cli import app
 from flowloom.progress import Silent
@@ -375,9 +375,9 @@ def test_signals_at_random_moments_of_a_sweep(fork_server, scenario, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("words", [["run"], ["sweep", "--vary", "workload.load=0.2,0.3"]])
 def test_setting_up_shows_progress_and_can_be_interrupted(fork_server, scenario, tmp_path, words, number):
-    # Drawing this many flows takes seconds.
+    # Drawing this many flows takes a second or more.
     command, *more = words
-    many = ["--set", "workload.flows=30000000"]
+    many = ["--set", "workload.flows=8000000"]
     child = fork_server.start(command, scenario, *more, *many, "--out", tmp_path / "out")
     if command == "run":
         assert eventually(lambda: "setting up, no packet is on its way yet" in fork_server.stderr.read_text())
@@ -423,7 +423,7 @@ def is_alive(process: int) -> bool:
 
 
 def eventually(condition) -> bool:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANG_S
     while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
     return bool(found)

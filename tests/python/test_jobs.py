@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import flowloom
-from conftest import SMALL
+from conftest import HANG_S, SMALL
 from flowloom import RunError, ScenarioError
 from flowloom.jobs import whole_number
 
@@ -122,7 +122,7 @@ def test_a_script_needs_no_main_guard(tmp_path):
         print(len(flowloom.sweep({SMALL!r}, {LOADS!r}, workers=2)))
         """)
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=HANG_S, check=True)
     assert done.stdout == "3\n"
     assert done.stderr == ""
 
@@ -130,11 +130,11 @@ def test_a_script_needs_no_main_guard(tmp_path):
 def interrupted_sweep(scenario, out, axes):
     command = [sys.executable, "-m", "flowloom", "sweep", str(scenario), "--vary", axes, "--out", str(out), "--jobs", "1"]
     child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + HANG_S
     while not parquets(out) and child.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     os.killpg(child.pid, signal.SIGINT)  # a terminal sends the signal to the workers too
-    _, stderr = child.communicate(timeout=60)
+    _, stderr = child.communicate(timeout=HANG_S)
     return child.returncode, stderr
 
 

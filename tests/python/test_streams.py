@@ -1,4 +1,4 @@
-"""The command line with streams that are closed or full, disks that are full, and files that are none."""
+"""The command line with streams that are closed or full, disks that are full, too little memory, and files that are none."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import flowloom
+from conftest import HANG_S
 from flowloom.cli import app
 from flowloom.words import printable
 
@@ -21,11 +22,10 @@ SWEEP = ["--vary", "workload.load=0.2,0.3", "--jobs", "1"]
 COMPARE = ["--transports", "phost,ideal", "--jobs", "1"]
 
 
-def shell(redirection: str, *words: object, limit_kb: int | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command line from a shell that redirects a stream, or with a limit on the size of files."""
-    limit = "" if limit_kb is None else f"ulimit -f {limit_kb}; "
-    command = ["bash", "-c", f'{limit}exec "$@" {redirection}', "bash", sys.executable, "-m", "flowloom", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+def shell(redirection: str, *words: object, limit: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command line from a shell that redirects a stream, or with a limit: `-f` is that on files, `-v` that on memory, in kB."""
+    command = ["bash", "-c", f'{limit and f"ulimit {limit}; "}exec "$@" {redirection}', "bash", sys.executable, "-m", "flowloom", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False, stdin=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
@@ -86,11 +86,20 @@ def test_a_full_disk_names_file_and_folder(scenario, tmp_path, monkeypatch, word
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path / "mpl"))
     (tmp_path / "log.csv").write_text("id,bytes\n" + "".join(f"{n},{100 * n}\n" for n in range(1, 500)))
-    done = shell("", *(scenario if word == "S" else word for word in words), limit_kb=limit_kb)
+    done = shell("", *(scenario if word == "S" else word for word in words), limit=f"-f {limit_kb}")
     wanted = rf"error: cannot read or write {named}: File too large. No incomplete file was left behind."
     assert done.returncode == 1
     assert re.fullmatch(wanted, done.stderr.splitlines()[-1])
     assert not [path for path in tmp_path.rglob("*") if path.name.startswith((".partial", ".flowloom-"))]
+
+
+@pytest.mark.parametrize("words", [["run"], ["sweep", *SWEEP], ["compare", *COMPARE]], ids=["run", "sweep", "compare"])
+def test_flows_that_need_more_memory_than_there_is(scenario, words):
+    command, *options = words
+    done = shell("", command, scenario, *options, "--set", "workload.flows=100000000", limit="-v 6000000")
+    assert done.returncode == 2
+    wanted = r"workload: 100,000,000 flows need at least \d+\.\d GB, and [1-6]\.\d GB are available; take fewer flows"
+    assert re.search(wanted, done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +123,7 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path, monkeypatch, words
 def test_a_scenario_may_come_from_standard_input_or_a_command(scenario, redirection):
     command = f"{sys.executable} -m flowloom run --set workload.flows=20 {redirection}"
     done = subprocess.run(
-        ["bash", "-c", command], env=os.environ | {"S": str(scenario)}, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", command], env=os.environ | {"S": str(scenario)}, capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert "20 of 20 flows finished" in done.stdout, done.stderr
 
