@@ -23,8 +23,9 @@ COMPARE = ["--transports", "phost,ideal", "--jobs", "1"]
 
 
 def shell(redirection: str, *words: object, limit: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command line from a shell that redirects a stream, or with a limit: `-f` is that on files, `-v` that on memory, in kB."""
-    command = ["bash", "-c", f'{limit and f"ulimit {limit}; "}exec "$@" {redirection}', "bash", sys.executable, "-m", "flowloom", *map(str, words)]
+    """Run the command line from a shell that redirects a stream, or with a limit in kB: `-f` of files, `-v` of memory."""
+    script = f'{limit and f"ulimit {limit}; "}exec "$@" {redirection}'
+    command = ["bash", "-c", script, "bash", sys.executable, "-m", "flowloom", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False, stdin=subprocess.DEVNULL)
 
 
@@ -122,9 +123,8 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path, monkeypatch, words
 @pytest.mark.parametrize("redirection", ['/dev/stdin < "$S"', '/dev/stdin < <(cat "$S")', '<(cat "$S")'])
 def test_a_scenario_may_come_from_standard_input_or_a_command(scenario, redirection):
     command = f"{sys.executable} -m flowloom run --set workload.flows=20 {redirection}"
-    done = subprocess.run(
-        ["bash", "-c", command], env=os.environ | {"S": str(scenario)}, capture_output=True, text=True, timeout=HANG_S, check=False
-    )
+    environment = os.environ | {"S": str(scenario)}
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert "20 of 20 flows finished" in done.stdout, done.stderr
 
 
