@@ -1,6 +1,6 @@
 //! A transport: its endpoints, its ports, its header, and where its control endpoints run.
 
-use crate::{Discipline, Endpoint, LinkId, Memory, Network, NodeId, PathNeed, Paths, Rate, Wire, WireProfile};
+use crate::{Discipline, Endpoint, LinkId, Memory, Network, NodeId, PathNeed, Paths, Profile, Rate, Wire, WireProfile};
 
 /// How packets get from a host's endpoint to the port of its NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,6 +69,8 @@ pub trait Transport: Sized + 'static {
     const NAME: &'static str;
     /// Its description, in one line.
     const ABOUT: &'static str;
+    /// What tables, drawings and warnings must know about it.
+    const PROFILE: Profile = Profile::PLAIN;
     /// How packets get from its endpoints to their NIC.
     const NIC: Nic;
     /// Whether its ports can share a memory ([`Memory::PerSwitch`]).

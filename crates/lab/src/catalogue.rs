@@ -1,7 +1,7 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are.
 //! [`simulate`](crate::simulate) says how a transport runs.
 
-use flowloom_core::{PathNeed, Placement, Transport, WireProfile};
+use flowloom_core::{Family, PathNeed, Placement, Profile, Transport, WireProfile};
 use flowloom_transports::pfc::PausableTransport;
 use flowloom_transports::{for_each_pausable_transport, for_each_transport};
 use schemars::generate::SchemaSettings;
@@ -19,6 +19,8 @@ pub struct TransportEntry {
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
+    /// What tables, drawings and warnings must know about it.
+    pub profile: Profile,
     /// Whether its ports can share the memory of their switch.
     pub shares_memory: bool,
     /// What it needs of the paths of packets.
@@ -80,6 +82,7 @@ impl TransportEntry {
         TransportEntry {
             name: T::NAME,
             about: T::ABOUT,
+            profile: T::PROFILE,
             shares_memory: T::SHARES_MEMORY,
             paths: T::PATHS,
             placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
@@ -92,6 +95,7 @@ impl TransportEntry {
     const ORACLE: TransportEntry = TransportEntry {
         name: IDEAL,
         about: "no transport: how soon the flows could finish if only access links were scarce (the reference line)",
+        profile: Profile::new("", "#000000", "", Family::Bound),
         shares_memory: true, // it ignores memory
         paths: PathNeed::Any,
         placement: |_| Placement::Nowhere,
@@ -120,7 +124,11 @@ pub fn catalogue() -> Value {
 fn describe_transport(entry: &TransportEntry) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = (entry.schema)(&mut SchemaGenerator::new(settings));
-    json!({ "name": entry.name, "about": entry.about, "schema": schema, "defaults": entry.defaults() })
+    let Profile { label, color, marker, family, ports, unmarked, retry } = entry.profile;
+    let profile = json!({
+        "label": label, "color": color, "marker": marker, "family": family.name(), "ports": ports, "unmarked": unmarked, "retry": retry
+    });
+    json!({ "name": entry.name, "about": entry.about, "profile": profile, "schema": schema, "defaults": entry.defaults() })
 }
 
 fn describe_table(table: &SizeTable) -> Value {

@@ -11,7 +11,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
+use flowloom_core::{Family, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, QueueSample};
 pub use header::{Answer, Header, MOST_HOPS, Path, Purpose, Request};
@@ -25,6 +25,7 @@ pub enum D3 {}
 impl Transport for D3 {
     const NAME: &'static str = "d3";
     const ABOUT: &'static str = "switches reserve rates for deadlines, first come first served (SIGCOMM 2011)";
+    const PROFILE: Profile = Profile::new("D3", "#5242A3", "2", Family::Other);
     const NIC: Nic = Nic::Pulled;
     /// A request gives back what the ports on its path hold for its flow, so all requests of a flow take one path. Answers may take another.
     const PATHS: PathNeed = PathNeed::One;

@@ -18,7 +18,7 @@ mod stamp;
 mod tests;
 mod window;
 
-use flowloom_core::{Flow, Nic, PathNeed, Paths, Placement, PortSite, Site, Transport};
+use flowloom_core::{Family, Flow, Nic, PathNeed, Paths, Placement, PortSite, Profile, Site, Transport};
 
 pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
 pub use config::{Arbitration, Config, Criterion, Cut, Demand, Probing, WindowRtt};
@@ -50,6 +50,7 @@ pub enum Pase {}
 impl Transport for Pase {
     const NAME: &'static str = "pase";
     const ABOUT: &'static str = "arbitrated priorities and rates, priority queues, self-adjusting hosts (SIGCOMM 2014)";
+    const PROFILE: Profile = Profile::new("PASE", "#CC79A7", "v", Family::Papers);
     const NIC: Nic = Nic::Queued;
     const SHARES_MEMORY: bool = true;
     const PATHS: PathNeed = PathNeed::One;

@@ -8,7 +8,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Nic, NoControl, PortSite, Site, Transport};
+use flowloom_core::{Family, Nic, NoControl, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, Priority};
 pub use header::Header;
@@ -22,6 +22,7 @@ pub enum PFabric {}
 impl Transport for PFabric {
     const NAME: &'static str = "pfabric";
     const ABOUT: &'static str = "switches send and drop by remaining flow size, hosts start at line rate (SIGCOMM 2013)";
+    const PROFILE: Profile = Profile::new("pFabric", "#D55E00", "s", Family::Papers);
     const NIC: Nic = Nic::Queued;
     type Config = Config;
     type Header = Header;

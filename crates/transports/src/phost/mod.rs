@@ -8,7 +8,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Nic, NoControl, PortSite, Site, Transport};
+use flowloom_core::{Family, Nic, NoControl, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
 pub use header::Header;
@@ -22,6 +22,7 @@ pub enum PHost {}
 impl Transport for PHost {
     const NAME: &'static str = "phost";
     const ABOUT: &'static str = "receivers schedule every packet with tokens over commodity switches (CoNEXT 2015)";
+    const PROFILE: Profile = Profile::new("pHost", "#0072B2", "o", Family::Papers);
     const NIC: Nic = Nic::Pulled;
     type Config = Config;
     type Header = Header;

@@ -11,7 +11,7 @@ mod tagger;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Duration, Nic, Placement, PortSite, Site, Transport};
+use flowloom_core::{Duration, Family, Nic, Placement, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, MOST_THRESHOLDS, Rule, Thresholds, Update};
 pub use controller::Controller;
@@ -30,6 +30,8 @@ pub enum Pias {}
 impl Transport for Pias {
     const NAME: &'static str = "pias";
     const ABOUT: &'static str = "flows fall through the switches' priorities as they send, over DCTCP (ToN 2017)";
+    const PROFILE: Profile =
+        Profile { ports: "tcp.port", unmarked: "controller = newreno", ..Profile::new("PIAS", "#E69F00", "D", Family::Papers) };
     const NIC: Nic = Nic::Queued;
     const SHARES_MEMORY: bool = true;
     type Config = Config;

@@ -12,7 +12,7 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Nic, NoControl, NodeKind, PortSite, Site, Transport};
+use flowloom_core::{Family, Nic, NoControl, NodeKind, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, FastRetransmit, MarkedGrowth, Reuse, RtoRule, TimeoutAfterCut, WeightOn};
 use controllers::Kind;
@@ -35,13 +35,14 @@ pub fn port(config: &Config, classes: u8, site: &PortSite<'_>) -> EcnPriority {
 
 /// Defines a transport: TCP's host and ports with one controller.
 macro_rules! transport {
-    ($(#[$about:meta])* $type:ident, $name:literal, $kind:expr, $what:literal) => {
+    ($(#[$about:meta])* $type:ident, $name:literal, $kind:expr, $what:literal, $profile:expr) => {
         $(#[$about])*
         pub enum $type {}
 
         impl Transport for $type {
             const NAME: &'static str = $name;
             const ABOUT: &'static str = $what;
+            const PROFILE: Profile = $profile;
             const NIC: Nic = Nic::Queued;
             const SHARES_MEMORY: bool = true;
             type Config = Config;
@@ -64,21 +65,26 @@ macro_rules! transport {
 
 transport!(
     /// TCP NewReno with selective acknowledgement.
-    Tcp, "tcp", Kind::NewReno, "NewReno with selective acknowledgement over drop-tail queues (RFC 5681, RFC 6675)"
+    Tcp, "tcp", Kind::NewReno, "NewReno with selective acknowledgement over drop-tail queues (RFC 5681, RFC 6675)",
+    Profile { unmarked: "always", ..Profile::new("TCP", "#005629", "+", Family::Tcp) }
 );
 transport!(
     /// DCTCP.
-    Dctcp, "dctcp", Kind::Dctcp, "windows cut by the share of marked packets (RFC 8257)"
+    Dctcp, "dctcp", Kind::Dctcp, "windows cut by the share of marked packets (RFC 8257)",
+    Profile::new("DCTCP", "#2385F8", "x", Family::Tcp)
 );
 transport!(
     /// D2TCP.
-    D2tcp, "d2tcp", Kind::D2tcp, "DCTCP with smaller cuts for flows with more urgent deadlines (SIGCOMM 2012)"
+    D2tcp, "d2tcp", Kind::D2tcp, "DCTCP with smaller cuts for flows with more urgent deadlines (SIGCOMM 2012)",
+    Profile::new("D2TCP", "#00C34D", ">", Family::Tcp)
 );
 transport!(
     /// L2DCT.
-    L2dct, "l2dct", Kind::L2dct, "DCTCP that favours flows that have sent little (INFOCOM 2013)"
+    L2dct, "l2dct", Kind::L2dct, "DCTCP that favours flows that have sent little (INFOCOM 2013)",
+    Profile::new("L2DCT", "#2BCFB2", "<", Family::Tcp)
 );
 transport!(
     /// ECN*.
-    EcnStar, "ecn_star", Kind::EcnStar, "windows halved by marks on the instantaneous queue (CoNEXT 2012)"
+    EcnStar, "ecn_star", Kind::EcnStar, "windows halved by marks on the instantaneous queue (CoNEXT 2012)",
+    Profile::new("ECN*", "#D49AEB", "*", Family::Tcp)
 );
