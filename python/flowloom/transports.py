@@ -63,7 +63,9 @@ def transport(name: str) -> Transport:
     return transports().get(name) or _transport(name)
 
 
-def _transport(name: str, label: str = "", color: str = "", marker: str = "", family: str = "unknown", **more: str) -> Transport:
+def _transport(
+    name: str, label: str = "", color: str = "", marker: str = "", family: str = "unknown", **more: str
+) -> Transport:
     number = zlib.crc32(name.encode())
     if not color:
         red, green, blue = colorsys.hsv_to_rgb(number % 360 / 360, 0.75, 0.7)

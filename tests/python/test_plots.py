@@ -19,7 +19,7 @@ from matplotlib.container import BarContainer
 from flowloom import _native
 from flowloom.demotion.sizes import Sizes
 from flowloom.distributions import Distribution, quantiles
-from flowloom.figures import catalogue, reader
+from flowloom.figures import reader
 from flowloom.figures.grid import Grid
 from flowloom.plots import bars, comparison, figure, sizes, style, tables, thresholds
 from flowloom.results import Results

@@ -204,11 +204,10 @@ def sweep(
 def _transports(text: str, ideal: bool, scenario: Scenario) -> list[str]:
     """Parse --transports; `all` stands for every transport that can run the scenario, without the bound `ideal`."""
     from flowloom._native import ScenarioError
-    from flowloom.engine import catalogue
-    from flowloom.transports import BOUND, transport
+    from flowloom.transports import BOUND, transport, transports
     from flowloom.words import shown, suggestion
 
-    known = ["all", *(transport["name"] for transport in catalogue()["transports"])]
+    known = ["all", *transports()]
     chosen = common.split_list(text)
     if not chosen:
         raise ScenarioError("--transports is empty; give names, such as --transports phost,pfabric, or `all`")
