@@ -9,6 +9,8 @@ use super::FlowMap;
 /// How many of a sender's repetitions in a row are taken to be never all lost. A path that loses nine packets of ten loses them all once in
 /// 10^11 times. With 16, one flow in eighty was forgotten too soon where links lost 30 %.
 const SILENT_REPEATS: u64 = 256;
+/// A packet can be late by this much: a queue starves it, or a fault holds it back.
+const LATE: Duration = Duration::from_ms(1_000_000);
 
 /// Remembers flows for a span after they finished, so that a late duplicate is answered and does not open the flow again. It needs no
 /// timer: each insertion removes the entries that are due, so memory follows the number of flows that finish per span.
@@ -23,9 +25,9 @@ pub struct TimeWait {
 
 impl TimeWait {
     /// How long a receiver must remember a flow, at most as long as a run: a sender that has not received its answer repeats itself, and pauses
-    /// for at most `longest_pause` between two repetitions.
+    /// for at most `longest_pause` between two repetitions. A remembered flow takes some 30 B, a fraction of what a run keeps of each flow anyway.
     pub fn span(longest_pause: Duration) -> Duration {
-        longest_pause.checked_mul(SILENT_REPEATS).unwrap_or(Duration::LONGEST)
+        longest_pause.checked_mul(SILENT_REPEATS).unwrap_or(Duration::LONGEST).max(LATE)
     }
 
     /// Remembers flows for `span`.
