@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flowloom import toml
+from flowloom import _native, toml
 
 __file__ = str(Path(__file__).resolve())
 
@@ -26,6 +26,8 @@ DEFAULTS = {
     "transport": {"name": "phost"},
     "metrics": {"fct_end": "receiver"},
 }
+PROFILES = {entry["name"]: entry["profile"] for entry in json.loads(_native.catalogue())["transports"]}
+"""Labels and looks are the real ones."""
 PACE = {"phost": 1.0, "pfabric": 1.02, "fastpass": 2.5, "ideal": 0.9}
 
 
@@ -150,7 +152,10 @@ def summarise(spec, flows):
 def catalogue():
     return json.dumps(
         {
-            "transports": [{"name": name, "about": "fake", "schema": {}, "defaults": {}} for name in PACE],
+            "transports": [
+                {"name": name, "about": "fake", "profile": PROFILES.get(name, {}), "schema": {}, "defaults": {}}
+                for name in PACE
+            ],
             "workloads": [],
             "topologies": [],
             "wires": [],
