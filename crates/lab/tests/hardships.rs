@@ -90,7 +90,7 @@ fn each_hop_loses_three_packets_of_ten() {
         match outcome(&scenario, name) {
             Ok(outcome) => assert_eq!(outcome.summary.finished, outcome.summary.flows, "{name}"),
             Err(error) if name == "pase" => {
-                assert!(error.to_string().ends_with("likely: lower fault.probability (0.3)"), "{error}")
+                assert!(error.to_string().ends_with("likely: lower fault.probability (0.3)"), "{error}");
             }
             Err(error) => panic!("{name}: {error}"),
         }
