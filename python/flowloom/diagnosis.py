@@ -167,7 +167,7 @@ NO_MARKS = "no marks"
 
 def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Finding]:
     for misfit in misfits:
-        key = misfit.split(":")[0]
+        key = misfit.split(":")[0].removesuffix(".name")
         yield Finding("problem", misfit, f"unfit {key.split('.')[-1]}")
     port = _marking_port(spec)
     if port and not _unmarked(spec) and (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):

@@ -315,8 +315,7 @@ METRICS = {
     ),
     "misfits": Metric(
         "Misfits",
-        "Keys of the transport that do not suit the network or the flow sizes, what follows from their values, and what would "
-        "be right.",
+        "Keys whose values do not suit the network or the flows, what follows from their values, and what would be right.",
     ),
     "background": Metric(
         "Background flows", "Flows in the background, which no other number about flows counts. None if there are none."

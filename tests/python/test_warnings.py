@@ -55,6 +55,8 @@ def test_a_comparison_without_marks_says_so_in_the_table(scenario, tmp_path):
         "tcp,dctcp,d2tcp,ecn_star",
         "--set",
         "workload.flows=60",
+        "--set",
+        "workload.deadline={ kind = 'exponential', mean = '1ms', floor = 1.25 }",  # d2tcp goes by deadlines
         "--out",
         tmp_path / "c",
     ]
@@ -215,6 +217,24 @@ def test_the_flag_in_a_row_names_the_seeds_if_only_some_have_it():
     runs = [Run(1, "unfinished", "no marks"), Run(2, "no marks"), Run(3, "unfinished", "no marks")]
     assert tables._flags(runs) == "unfinished (seeds 1 and 3), no marks"
     assert tables._flags(runs[:1]) == "unfinished, no marks"
+
+
+def test_a_policy_without_its_input_is_told_with_its_key(scenario, tmp_path):
+    words = ["compare", scenario, "--transports", "phost,d3", "--set", "transport.phost.policy=edf", "--out", tmp_path / "c"]
+    made = call(*words)
+    assert row(made.stdout, "Warnings") == ["Warnings", "unfit policy", "unfit transport"]
+    told = [
+        'warning: unfit policy (phost): transport.phost.policy: "edf" goes by deadlines, but no flow has one, so receivers serve',
+        "warning: unfit transport (d3): transport.name: d3 goes by deadlines, but no flow has one, so ports share",
+    ]
+    for text in told:
+        assert text in made.stdout
+        assert made.stderr.index(text) < made.stderr.index("runs to simulate")
+    with_deadlines = {"workload.deadline": {"kind": "exponential", "mean": "1ms", "floor": 1.25}}
+    for name in ("phost", "d3"):
+        assert flags(flowloom.run(scenario, {"transport.name": name, "transport.phost.policy": "edf"})) != []
+        calm = flowloom.run(scenario, {"transport.name": name, "transport.phost.policy": "edf", **with_deadlines})
+        assert not any(flag.startswith("unfit") for flag in flags(calm))
 
 
 DUMBBELL = """\

@@ -15,6 +15,7 @@ mod files;
 pub mod ideal;
 mod limits;
 pub mod metrics;
+mod misfits;
 mod network;
 pub mod parameters;
 mod plan;

@@ -10,7 +10,7 @@ use crate::parameters::Parameters;
 use crate::spec::Metrics;
 use crate::validate::ValidSpec;
 use crate::workload::{self, CoflowWorkload, Workload};
-use crate::{ScenarioError, limits, network};
+use crate::{ScenarioError, limits, misfits, network};
 
 /// Everything that a run needs.
 #[derive(Clone)]
@@ -100,11 +100,9 @@ impl Plan {
         used
     }
 
-    /// The transport's parameters that do not suit the network or the flows: sentences that start with the whole key.
+    /// Values that do not suit the network or the flows: sentences that start with the whole key.
     pub fn misfits(&self) -> Vec<String> {
-        let sizes = || workload::shares_of_flows(&self.flows);
-        let misfits = self.parameters.misfits(&limits::conditions(self), &sizes);
-        misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", self.transport.name)).collect()
+        misfits::of(self)
     }
 
     /// What the simulator needs besides a transport and the flows.

@@ -260,6 +260,51 @@ fn demotion_thresholds_follow_from_the_workload() {
     assert!(found.starts_with("transport.pias.thresholds: they do not fit the sizes"), "{found}");
 }
 
+/// Policies that go by something that a flow may lack, with the workloads that have it.
+#[test]
+fn a_policy_without_its_input_is_a_misfit() {
+    const POISSON: &str = "kind = \"poisson\"\nload = 0.5\nflows = 20\nsizes = \"imc10\"\n";
+    let deadlines = format!("{POISSON}deadline = {{ kind = \"exponential\", mean = \"1ms\", floor = 1.25 }}\n");
+    let tenants = format!("{POISSON}tenant = [{{ name = \"a\", share = 0.5 }}, {{ name = \"b\", share = 0.5 }}]\n");
+    let one_tenant = format!("{POISSON}tenant = [{{ name = \"a\", share = 1.0 }}]\n");
+    let coflows = "kind = \"incast\"\nsenders = 2\nbytes = \"20kB\"\nrequests = 2\nperiod = \"1ms\"\n".to_owned();
+    let misfits = |workload: &str, transport: &str, key: &str, value: &str| -> Vec<String> {
+        let topology = "kind = \"single_switch\", hosts = 4, host_rate = \"10Gb/s\"";
+        let given = if key == "name" { String::new() } else { format!("{transport}.{key} = \"{value}\"\n") };
+        let routing = "fabric.routing = \"ecmp_symmetric\"";
+        load(Path::new(""), &(scenario(topology, routing, workload, transport) + &given)).misfits()
+    };
+    for (transport, key, value, has, lacks) in [
+        ("phost", "policy", "edf", &deadlines, [POISSON, &coflows]),
+        ("phost", "policy", "tenant_fair", &tenants, [&one_tenant, &deadlines]),
+        ("phost", "policy", "smallest_coflow", &coflows, [POISSON, &tenants]),
+        ("pase", "criterion", "deadline", &deadlines, [POISSON, &coflows]),
+        ("pase", "criterion", "task", &coflows, [POISSON, &deadlines]),
+        ("pfabric", "priority", "deadline", &deadlines, [POISSON, &coflows]),
+        ("pfabric", "priority", "coflow_size", &coflows, [POISSON, &deadlines]),
+        ("top", "priority", "deadline", &deadlines, [POISSON, &coflows]),
+        ("top", "priority", "coflow", &coflows, [POISSON, &deadlines]),
+        ("fastpass", "policy", "deadline", &deadlines, [POISSON, &coflows]),
+        ("pias", "controller", "d2tcp", &deadlines, [POISSON, &coflows]),
+        ("d2tcp", "name", "d2tcp", &deadlines, [POISSON, &coflows]),
+        ("d3", "name", "d3", &deadlines, [POISSON, &coflows]),
+        ("ideal", "order", "edf", &deadlines, [POISSON, &coflows]),
+    ] {
+        assert_eq!(misfits(has, transport, key, value), [""; 0], "{transport}.{key} = {value}");
+        let whole = if key == "name" { "transport.name".to_owned() } else { format!("transport.{transport}.{key}") };
+        for lacks in lacks {
+            let [found] = &misfits(lacks, transport, key, value)[..] else { panic!("{transport}.{key} = {value}: {lacks}") };
+            assert!(found.starts_with(&format!("{whole}: ")) && found.contains(value), "{found}");
+        }
+    }
+    // What goes by sizes alone needs nothing.
+    for (transport, key, value) in
+        [("phost", "policy", "srpt"), ("pase", "criterion", "size"), ("dctcp", "rto_rule", "linux"), ("pdq", "name", "")]
+    {
+        assert_eq!(misfits(POISSON, transport, key, value), [""; 0], "{transport}");
+    }
+}
+
 /// The parameters that the papers give for their own networks suit these.
 #[test]
 fn the_papers_own_parameters_suit_their_networks() {

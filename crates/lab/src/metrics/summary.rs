@@ -222,7 +222,7 @@ pub struct Summary {
     pub requests: Option<Requests>,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: Vec<CoflowWorkload>,
-    /// The transport's parameters that do not suit the network.
+    /// The values that do not suit the network or the flows.
     pub misfits: Vec<String>,
     /// The results of each tenant, by its number.
     pub tenants: BTreeMap<u16, Tenant>,

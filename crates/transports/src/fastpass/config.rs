@@ -1,6 +1,6 @@
 //! Parameters of Fastpass.
 
-use flowloom_core::{Duration, Network, Rate, WireProfile};
+use flowloom_core::{Attribute, Duration, Need, Network, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,13 @@ pub enum Policy {
     Srpt,
     /// The flow with the earliest deadline; flows without one come last.
     Deadline,
+}
+
+impl Policy {
+    pub(super) fn need(self) -> Option<Need> {
+        let without = "the arbiter serves flows in the order of their numbers";
+        (self == Policy::Deadline).then_some(Need { key: Some("policy"), of: Attribute::Deadline, without })
+    }
 }
 
 /// When the first slot of a schedule begins.

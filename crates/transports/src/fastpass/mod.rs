@@ -9,7 +9,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Nic, Placement, PortSite, Site, Transport};
+use flowloom_core::{Need, Nic, Placement, PortSite, Site, Transport};
 
 pub use arbiter::Arbiter;
 pub use config::{Config, Policy, ScheduleStart};
@@ -34,6 +34,9 @@ impl Transport for Fastpass {
 
     fn placement(_: &Config) -> Placement {
         Placement::ExtraHost
+    }
+    fn need(config: &Config) -> Option<Need> {
+        config.policy.need()
     }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)

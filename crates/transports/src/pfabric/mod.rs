@@ -8,7 +8,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Nic, NoControl, PortSite, Site, Transport};
+use flowloom_core::{Need, Nic, NoControl, PortSite, Site, Transport};
 
 pub use config::{Config, Priority};
 pub use header::Header;
@@ -29,6 +29,9 @@ impl Transport for PFabric {
     type Port = PriorityDrop;
     type Control = NoControl<Header>;
 
+    fn need(config: &Config) -> Option<Need> {
+        config.priority.need()
+    }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)
     }

@@ -11,7 +11,7 @@ mod tagger;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Duration, Nic, Placement, PortSite, Site, Transport};
+use flowloom_core::{Duration, Need, Nic, Placement, PortSite, Site, Transport};
 
 pub use config::{Config, MOST_THRESHOLDS, Rule, Thresholds, Update};
 pub use controller::Controller;
@@ -40,6 +40,9 @@ impl Transport for Pias {
 
     fn placement(config: &Config) -> Placement {
         if config.update.period == Duration::ZERO { Placement::Nowhere } else { Placement::ExtraHost }
+    }
+    fn need(config: &Config) -> Option<Need> {
+        config.controller.need().map(|need| Need { key: Some("controller"), ..need })
     }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)

@@ -1,6 +1,6 @@
 //! Parameters of TOP, each with the section of the paper that it comes from.
 
-use flowloom_core::{Bytes, Duration, Rate, WireProfile};
+use flowloom_core::{Attribute, Bytes, Duration, Need, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -35,6 +35,17 @@ pub enum Priority {
     Deadline,
     /// The payload of the flow's coflow: the smallest first. A flow without a coflow is one of its own.
     Coflow,
+}
+
+impl Priority {
+    pub(super) fn need(self) -> Option<Need> {
+        let (of, without) = match self {
+            Priority::Size | Priority::Remaining | Priority::Attained => return None,
+            Priority::Deadline => (Attribute::Deadline, "all tokens have the lowest priority"),
+            Priority::Coflow => (Attribute::Coflow, "each flow counts as a coflow of its size"),
+        };
+        Some(Need { key: Some("priority"), of, without })
+    }
 }
 
 /// How the sizes that separate priorities follow from the workload.

@@ -13,7 +13,7 @@ mod tests;
 mod thresholds;
 mod two_pass;
 
-use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
+use flowloom_core::{Need, Nic, NoControl, PathNeed, PortSite, Site, Transport};
 
 pub use config::{Config, Priority, SwitchForm, Thresholds};
 pub use header::Header;
@@ -39,6 +39,9 @@ impl Transport for Top {
     type Port = Port;
     type Control = NoControl<Header>;
 
+    fn need(config: &Config) -> Option<Need> {
+        config.priority.need()
+    }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)
     }
