@@ -189,6 +189,7 @@ def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Findi
 
 def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _finished(result.summary)
+    yield from (Finding("problem", found["text"], found["flag"]) for found in result.summary.get("findings", []))
     if "backlog" in result.summary and result.summary["flows"] >= _ARRIVALS_MIN and _arrives_over_time(spec["workload"]):
         yield from _stable(result.summary)
     yield from _enough(result.summary)
@@ -313,7 +314,6 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     settings = spec.get("transport", {}).get(name, {})
     yield from _classes(summary, name, settings)
     yield from _marking(summary, spec)
-    yield from _credited(summary, spec, settings)
     losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down", "node_down")]
     lost = any(summary["drops"]["by_reason"].get(reason) for reason in ("lost", "corrupted", "link_down", "node_down"))
     if losing and not lost and not summary.get("aborted"):
@@ -321,21 +321,6 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     workload = spec.get("workload", {})
     if any(part.get("deadline") for part in (workload, *workload.get("part", []))) and summary["deadlines_met"] is None:
         yield Finding("note", "workload.deadline is set, but no flow had a deadline", "no deadlines")
-
-
-def _credited(summary: Mapping[str, Any], spec: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find data that was lost although credits or tokens schedule all of it, so that queues of data alone never fill a port."""
-    name, lost = summary["transport"], summary["drops"]["data"]
-    retry = transport(name).retry
-    if not lost or not retry or settings.get("unscheduled") or spec.get("fault"):
-        return
-    why = (
-        f"ports have less memory than the queues of data need (`flowloom show` of the scenario prints the bounds), or the "
-        f"requests of many flows filled it; raise fabric.buffer or transport.{name}.{retry}"
-    )
-    if share := settings.get("token_share"):
-        why += f". Or transport.{name}.token_share = {share:g} lets tokens ask for more data than a link carries; 0 does not"
-    yield Finding("problem", f"{lost} data packets were lost, although {name} schedules all data: {why}", "data lost")
 
 
 def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:

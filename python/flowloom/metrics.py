@@ -317,6 +317,11 @@ METRICS = {
         "Misfits",
         "Keys whose values do not suit the network or the flows, what follows from their values, and what would be right.",
     ),
+    "findings": Metric(
+        "Findings",
+        "What the run has shown that makes its numbers misleading, as far as the simulator can tell. Each has the flag and the text of "
+        "a warning.",
+    ),
     "background": Metric(
         "Background flows", "Flows in the background, which no other number about flows counts. None if there are none."
     ),

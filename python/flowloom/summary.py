@@ -49,6 +49,7 @@ SHAPE: dict[str, Any] = {
     "packet_hops": NUMBER,
     "requests": _REQUESTS,
     "misfits": [TEXT],
+    "findings": [{"flag": TEXT, "text": TEXT}],
     "coflow_workloads": [_numbers("tenant coflows hosts size_divisor time_divisor load local_flows local_bytes local_coflows")],
     "tenants": {ANY: _TENANT | {"slowdown": _BY_SIZE, "fct_us": _BY_SIZE, "requests": _REQUESTS}},
     "backlog": _numbers("arrived first second noise"),

@@ -44,8 +44,6 @@ class Transport:
     """The dotted key, among its parameters, of the settings of switch ports, if it has them."""
     unmarked: str = ""
     """Where its packets are not ECN-capable: `always`, or under a parameter (`controller = newreno`). Empty: nowhere."""
-    retry: str = ""
-    """If credits or tokens schedule all of its data: the key of the time after which a host asks for them again."""
 
     @property
     def bound(self) -> bool:
@@ -61,7 +59,7 @@ TRANSPORTS = {
     "fastpass": Transport("Fastpass", "#009E73", "^", _PAPERS),
     "pias": Transport("PIAS", "#E69F00", "D", _PAPERS, ports="tcp.port", unmarked="controller = newreno"),
     "pase": Transport("PASE", "#CC79A7", "v", _PAPERS),
-    "top": Transport("TOP", "#56B4E9", "P", _PAPERS, retry="credits.retry"),
+    "top": Transport("TOP", "#56B4E9", "P", _PAPERS),
     "ndp": Transport("NDP", "#1F394C", "X", _PAPERS),
     "tcp": Transport("TCP", "#005629", "+", _TCP, unmarked="always"),
     "dctcp": Transport("DCTCP", "#2385F8", "x", _TCP),
@@ -72,7 +70,7 @@ TRANSPORTS = {
     "pdq": Transport("PDQ", "#8D0500", "1", _OTHER),
     "d3": Transport("D3", "#5242A3", "2", _OTHER),
     "homa": Transport("Homa", "#680045", "h", _OTHER),
-    "expresspass": Transport("ExpressPass", "#6E7023", "d", _OTHER, retry="retry"),
+    "expresspass": Transport("ExpressPass", "#6E7023", "d", _OTHER),
     "hpcc": Transport("HPCC", "#CCAD9B", "3", _OTHER),
 }
 

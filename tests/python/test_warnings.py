@@ -57,6 +57,7 @@ def test_a_comparison_without_marks_says_so_in_the_table(scenario, tmp_path):
         "workload.flows=60",
         "--set",
         "workload.deadline={ kind = 'exponential', mean = '1ms', floor = 1.25 }",  # d2tcp goes by deadlines
+        *(word for name in ("tcp", "dctcp", "d2tcp", "ecn_star") for word in ("--set", f"transport.{name}.initial_window=20")),
         "--out",
         tmp_path / "c",
     ]
@@ -94,7 +95,7 @@ def test_the_threshold_that_is_foreseen_to_be_out_of_reach_is(settings, reach):
             INCAST, settings | {"transport.dctcp.port.mark_above": f"{round(above)}B", "transport.dctcp.nic.ecn": "off"}
         )
         foreseen = [found.flag for found in diagnosis.foreseen(results.scenario, [])] == ["no marks"]
-        assert flags(results) == (["no marks"] if results.summary["marks"] == 0 else [])
+        assert ("no marks" in flags(results)) == (results.summary["marks"] == 0)
         return results.summary["marks"], foreseen
 
     assert marks(reach) == (0, True)
@@ -119,6 +120,7 @@ def test_one_run_warns_before_and_after(scenario, tmp_path):
 def test_a_sweep_has_flags_and_the_run_of_each_row(scenario, tmp_path):
     out = tmp_path / "s"
     words = ["sweep", scenario, "--vary", "transport.name=phost,dctcp", "--set", "workload.flows=50", "--out", out]
+    words += ["--set", "transport.dctcp.initial_window=10"]
     text = call(*words).stdout
     assert re.search(r"^dctcp .* no marks$", text, re.M)
     with (out / "sweep.csv").open() as file:

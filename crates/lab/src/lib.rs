@@ -12,6 +12,7 @@ mod custom;
 mod error;
 mod faults;
 mod files;
+pub mod findings;
 pub mod ideal;
 mod limits;
 pub mod metrics;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use flowloom_core::{Attribute, Flow, Need};
+use flowloom_transports::NoLoss;
 
 use crate::plan::Plan;
 use crate::{limits, workload};
@@ -13,7 +14,18 @@ pub(crate) fn of(plan: &Plan) -> Vec<String> {
     let sizes = || workload::shares_of_flows(&plan.flows);
     let misfits = plan.parameters.misfits(&limits::conditions(plan), &sizes);
     let misfits = misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", plan.transport.name));
-    misfits.chain(unmet(plan)).collect()
+    misfits.chain(unmet(plan)).chain(small_memory(plan)).collect()
+}
+
+/// What is wrong with the memory of ports if the transport's design excludes losses and needs more for it. Under flow control, ports lose nothing.
+fn small_memory(plan: &Plan) -> Option<String> {
+    let NoLoss { how, memory, .. } = plan.parameters.no_loss(&limits::conditions(plan))?;
+    let (memory, holds) = memory.filter(|(memory, _)| *memory > plan.memory.bytes() && plan.pfc.is_none())?;
+    let (found, name) = (plan.memory.bytes(), plan.transport.name);
+    Some(format!(
+        "fabric.buffer: {found} are less than {memory}, which is {holds}, so ports will lose data, although {name} {how}; raise it to {memory} or \
+         more"
+    ))
 }
 
 /// What is wrong if the transport goes by something that no flow has.

@@ -100,6 +100,11 @@ impl Plan {
         used
     }
 
+    /// Whether nothing goes wrong in the network.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.faults.iter().all(Vec::is_empty) && self.outages.is_empty()
+    }
+
     /// Values that do not suit the network or the flows: sentences that start with the whole key.
     pub fn misfits(&self) -> Vec<String> {
         misfits::of(self)

@@ -243,3 +243,30 @@ fn background_flows_that_make_no_sense_are_refused() {
     ];
     insta::assert_snapshot!(lines.join("\n"));
 }
+
+/// A burst from all hosts to one, whose ports hold a packet or a lot. Each design that excludes losses says so when it loses; a design that accepts losses is told when
+/// it loses more than a tenth.
+#[test]
+fn lost_data_is_told() {
+    let burst = "workload={ kind = \"incast\", senders = 7, bytes = \"2MB\", requests = 1, period = \"1s\", receiver = 0 }";
+    let flags = |name: &str, buffer: &str, more: &[&str]| -> (u64, Vec<String>) {
+        let (name, buffer) = (format!("transport.name={name}"), format!("fabric.buffer={buffer}"));
+        let outcome = go("", &[&[burst, ONE_PATH, &name, &buffer], more].concat());
+        let texts = outcome.summary.findings.iter().filter(|found| found.flag == "data lost").map(|found| found.text.clone());
+        (outcome.summary.drops.data, texts.collect())
+    };
+    for name in ["hpcc", "pdq", "expresspass", "top"] {
+        assert_eq!(flags(name, "10MB", &[]), (0, vec![]), "{name}");
+        let (lost, texts) = flags(name, "1500B", &[]);
+        let start = format!("{lost} data packets were lost, although {name} ");
+        assert!(lost > 0 && texts.len() == 1 && texts[0].starts_with(&start), "{name}: {texts:?}");
+    }
+    // Faults disturb a design, and their losses are what the scenario asks for.
+    let fault = "fault=[{ kind = \"loss\", where = \"all\", probability = 0.3, packets = \"data\" }]";
+    let (lost, texts) = flags("top", "10MB", &[fault]);
+    assert!(lost > 0 && texts.is_empty(), "{texts:?}");
+    let (lost, texts) = flags("pfabric", "10MB", &[]);
+    assert!(texts.is_empty(), "{lost}");
+    let (lost, texts) = flags("pfabric", "15kB", &[]);
+    assert!(texts.len() == 1 && texts[0].starts_with(&format!("full ports lost {lost} of ")), "{lost}: {texts:?}");
+}

@@ -13,6 +13,7 @@ mod tests;
 
 use flowloom_core::{Nic, NoControl, PathNeed, PortSite, Site, Transport};
 
+pub(crate) use config::lost_to_requests;
 pub use config::{Config, Feedback};
 pub use header::Header;
 pub use host::Host;

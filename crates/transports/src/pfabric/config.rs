@@ -125,8 +125,11 @@ impl Checked for Config {
     }
 
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
-        let window = conditions.small_window("max_window", self.max_window);
-        conditions.early_timeout("rto", self.rto).into_iter().chain(window).collect()
+        let windows = [
+            conditions.small_window("max_window", self.max_window),
+            conditions.large_window("initial_window", self.initial_window, self.port_limit(conditions.buffer)),
+        ];
+        conditions.early_timeout("rto", self.rto).into_iter().chain(windows.into_iter().flatten()).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::thresholds::Split;
 use crate::disciplines::{CreditDrop, CreditSchedule};
-use crate::{Checked, Conditions, SizeShare, expresspass, quantity, span_of};
+use crate::{Checked, Conditions, NoLoss, SizeShare, expresspass, quantity, span_of};
 
 /// How switches order tokens and limit their rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -332,6 +332,20 @@ impl Checked for Config {
             unscheduled: if self.unscheduled == 0 { Bytes::ZERO } else { wire.full * u64::from(self.unscheduled + 1) },
             host_jitter: Duration::ZERO,
         })
+    }
+
+    fn no_loss(&self, _: &Conditions<'_>) -> Option<NoLoss> {
+        if self.unscheduled > 0 {
+            return None;
+        }
+        let mut advice = expresspass::lost_to_requests("transport.top.credits.retry");
+        if self.token_share > 0.0 {
+            let share = self.token_share;
+            advice += &format!(
+                ". Or transport.top.token_share = {share} lets tokens ask for more data than a link carries; 0 does not"
+            );
+        }
+        Some(NoLoss { how: "schedules all data by tokens", memory: None, advice })
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
