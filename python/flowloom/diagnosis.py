@@ -168,7 +168,8 @@ NO_MARKS = "no marks"
 def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Finding]:
     for misfit in misfits:
         key = misfit.split(":")[0].removesuffix(".name")
-        yield Finding("problem", misfit, f"unfit {key.split('.')[-1]}")
+        flag = "dead link" if key.startswith("fault.") else f"unfit {key.split('.')[-1]}"
+        yield Finding("problem", misfit, flag)
     port = _marking_port(spec)
     if port and not _unmarked(spec) and (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
         yield Finding(
@@ -324,17 +325,24 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
 
 
 def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    flag = "unused classes"
+    """Find priority classes that nothing used. It is a warning where the scenario asks for them, and not where they are the default."""
+    from flowloom.engine import defaults
+
+    def flag(key: str) -> str:
+        return "" if settings.get(key) == defaults(name).get(key) else "unused classes"
+
     used = [number for number, packets in enumerate(summary["sent_by_class"]) if packets]
-    wanted = {key: value for key in ("classes", "queues", "priorities") if isinstance(value := settings.get(key), int)}
+    wanted = {key: (value, key) for key in ("classes", "queues", "priorities") if isinstance(value := settings.get(key), int)}
     # How many thresholds fit a workload, a scenario does not say.
     if isinstance(thresholds := settings.get("thresholds"), list) and thresholds:
-        wanted["classes"] = len(thresholds) + 1
-    for key, count in wanted.items():
+        wanted["thresholds"] = (len(thresholds) + 1, "classes")
+    for key, (count, what) in wanted.items():
         if used and len(used) < count:
-            yield Finding("note", f"{name} sets up {count} {key}, but packets used {len(used)}: {_shares(summary)}", flag)
+            text = f"{name} sets up {count} {what}, but packets used {len(used)}: {_shares(summary)}"
+            yield Finding("note", f"{text} (transport.{name}.{key})", flag(key))
     if settings.get("data_priorities") and len(used) < 3:
-        yield Finding("note", f"{name} sets data_priorities, but all data used one class: {_shares(summary)}", flag)
+        text = f"{name} sets data_priorities, but all data used one class: {_shares(summary)}"
+        yield Finding("note", f"{text} (transport.{name}.data_priorities)", flag("data_priorities"))
 
 
 def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:

@@ -252,7 +252,8 @@ METRICS = {
     "backlog": Metric(
         "Growth of the backlog (B)",
         "How the bytes of open flows grow in the `first` and the `second` half of the time in which flows arrive, what has "
-        "`arrived` in the second half, and the standard deviation of that (`noise`).",
+        "`arrived` in the second half, and the standard deviation of that (`noise`). `warm_up` is the mean optimum of a byte's flow, as a share "
+        "of half of this time.",
     ),
     "queue_peak_bytes": Metric("Peak queue (B)", "The most bytes ever queued at one port of a switch.", "d"),
     "queue": Metric(

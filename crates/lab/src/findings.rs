@@ -4,8 +4,9 @@ use flowloom_core::DropReason;
 use flowloom_fabric::Report;
 use serde::Serialize;
 
-use crate::limits;
+use crate::metrics::Row;
 use crate::plan::Plan;
+use crate::{dead_links, limits};
 
 /// Where no design excludes losses, a warning comes when full ports lost more than this share of the data packets that left their sources. Transports that accept losses
 /// lose less under a load that arrives over time, if their parameters suit the network: on the fabrics of the papers and at loads of up to 0.8, pFabric loses 1 % to 2 %,
@@ -22,8 +23,9 @@ pub struct Finding {
 }
 
 /// What is to be known about the results of a plan's run.
-pub(crate) fn of(plan: &Plan, report: &Report) -> Vec<Finding> {
-    lost_data(plan, report).into_iter().collect()
+pub(crate) fn of(plan: &Plan, report: &Report, rows: &[Row]) -> Vec<Finding> {
+    let waited = dead_links::observed(plan, report, rows).into_iter().map(|text| Finding { flag: "dead link", text });
+    waited.chain(lost_data(plan, report)).collect()
 }
 
 /// Data that full ports lost although the design excludes it, or a large share of all data.

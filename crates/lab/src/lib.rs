@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod cdf;
 pub mod cdf_file;
 mod custom;
+mod dead_links;
 mod error;
 mod faults;
 mod files;

@@ -6,7 +6,7 @@ use flowloom_core::{Attribute, Flow, Need};
 use flowloom_transports::NoLoss;
 
 use crate::plan::Plan;
-use crate::{limits, workload};
+use crate::{dead_links, limits, workload};
 
 /// A sentence for each key of a plan whose value does not suit the rest of it. It starts with the whole key, and says what follows from the value and what would be
 /// right.
@@ -14,7 +14,7 @@ pub(crate) fn of(plan: &Plan) -> Vec<String> {
     let sizes = || workload::shares_of_flows(&plan.flows);
     let misfits = plan.parameters.misfits(&limits::conditions(plan), &sizes);
     let misfits = misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", plan.transport.name));
-    misfits.chain(unmet(plan)).chain(small_memory(plan)).collect()
+    misfits.chain(unmet(plan)).chain(small_memory(plan)).chain(dead_links::foreseen(plan)).collect()
 }
 
 /// What is wrong with the memory of ports if the transport's design excludes losses and needs more for it. Under flow control, ports lose nothing.

@@ -103,7 +103,7 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         wire: plan.wire,
         coflow_workloads: &plan.coflow_workloads,
         misfits: &plan.misfits(),
-        findings: &findings::of(&plan, &report),
+        findings: &findings::of(&plan, &report, &rows),
         lossless: pauses.map(|links| Lossless::of(&report, &links, &paths(&plan, &report))),
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, series, scenario: scenario.spec.to_toml() })

@@ -194,6 +194,27 @@ fn a_custom_network_is_what_its_file_says() {
     assert!(hops(&network).contains("rack-rack"));
 }
 
+/// Two links in parallel have one name together, and one each.
+#[test]
+fn a_fault_strikes_one_of_two_parallel_links() {
+    let node = |kind: &str, name: &str| format!("[[node]]\nkind = \"{kind}\"\nname = \"{name}\"\n");
+    let link = |a: &str, b: &str| format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"10Gb/s\"\n");
+    let nodes = [node("host", "x"), node("host", "y"), node("switch", "a"), node("switch", "b")].concat();
+    let links = [link("x", "a"), link("a", "b"), link("a", "b"), link("b", "y")].concat();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parallel");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("net.toml"), nodes + &links).unwrap();
+    let struck = |place: &str| -> Vec<usize> {
+        let fault = format!("fault = [{{ kind = \"loss\", where = \"{place}\", probability = 0.5 }}]");
+        let plan = load(&folder, &scenario("kind = \"custom\", file = \"net.toml\"", &fault, PERMUTATION, "phost"));
+        (0..plan.faults.len()).filter(|link| !plan.faults[*link].is_empty()).collect()
+    };
+    // Links 2 and 4 of the simulator are the two from a to b, and 3 and 5 those back.
+    for (place, links) in [("a-b", &[2, 4][..]), ("a-b:1", &[2]), ("a-b:2", &[4]), ("b-a:2", &[5]), ("x-a", &[0])] {
+        assert_eq!(struck(place), links, "{place}");
+    }
+}
+
 /// A round trip takes 42.464 us: twice 1.2 us for a full packet, 32 ns for an acknowledgement and 10 us for each link. In this time, a host
 /// sends 35.4 full packets.
 #[test]
