@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flowloom._native import RunError, ScenarioError
-    from flowloom.api import compare, load, run
+    from flowloom.api import load, run
+    from flowloom.comparisons import Comparison, compare
     from flowloom.demotion.analytic import thresholds
     from flowloom.demotion.check import check_thresholds
     from flowloom.demotion.simulated import search_thresholds
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from flowloom.sweeps import IncompleteSweep, Sweep, sweep
 
 __all__ = [
+    "Comparison",
     "IncompleteSweep",
     "Results",
     "RunError",
@@ -38,6 +40,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Comparison": "flowloom.comparisons",
     "IncompleteSweep": "flowloom.sweeps",
     "Results": "flowloom.results",
     "RunError": "flowloom._native",
@@ -45,7 +48,7 @@ _MODULES = {
     "ScenarioError": "flowloom._native",
     "Sweep": "flowloom.sweeps",
     "check_thresholds": "flowloom.demotion.check",
-    "compare": "flowloom.api",
+    "compare": "flowloom.comparisons",
     "load": "flowloom.api",
     "run": "flowloom.api",
     "search_thresholds": "flowloom.demotion.simulated",

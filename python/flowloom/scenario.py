@@ -136,6 +136,22 @@ class Scenario:
         return digest.hexdigest()[:20]
 
 
+_OVERRIDE = re.compile(r"--set ([\w.-]+)=", re.ASCII)
+
+
+def overridden(message: str) -> tuple[str, str] | None:
+    """Return the key that an error of the simulator reports as an option `--set`, and the message without the option.
+
+    Code that sets keys which the user did not type as options rewords such errors. None if the error is about no override.
+    """
+    found = _OVERRIDE.match(message)
+    if found is None:
+        return None
+    # The message repeats the key after the option.
+    root = found[1].partition(".")[0]
+    return found[1], root + message[found.end() :].partition(f": {root}")[2]
+
+
 def _written(write: Callable[[Any], str], value: Any) -> str:
     try:
         return write(value)

@@ -8,7 +8,7 @@ import itertools
 import math
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from flowloom.words import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from flowloom.comparisons import Comparison
 
 RUNS_MAX = 100_000
 """The maximum number of runs of a sweep. More would take days, and a mistyped number of seeds would fill the memory."""
@@ -84,13 +86,17 @@ class Sweep:
 
 
 class IncompleteSweep(RunError):  # noqa: N818, the name says what it is
-    """Some runs of a sweep failed. `sweep` has those that finished, and `failures` the labels and reasons of the others."""
+    """Some runs of a sweep failed. `sweep` has those that finished, and `failures` the labels and reasons of the others.
+
+    If the sweep is a comparison, `comparison` has those that finished, too.
+    """
 
     def __init__(self, sweep: Sweep, failed: FailedRuns) -> None:
         """Store the runs that finished, and why the others did not."""
         super().__init__(str(failed))
         self.sweep = sweep
         self.failures = failed.failures
+        self.comparison: Comparison | None = None
 
 
 def sweep(
@@ -104,6 +110,7 @@ def sweep(
     flows: bool = True,
     force: bool = False,
     reporter: Reporter | None = None,
+    names: Sequence[str] = TABLE_METRICS,
 ) -> Sweep:
     """Run a scenario at every combination of the axes' values.
 
@@ -119,6 +126,7 @@ def sweep(
         flows: Keep each run's flow table in `out`.
         force: Also replace the table of another sweep. Its runs, and files that Flowloom did not write, stay.
         reporter: Receives progress and warnings.
+        names: The metrics in the table that `out` gets; see `Sweep.table`.
 
     Raises:
         ScenarioError: A point is not valid, an axis has no values, or `out` holds something else. Nothing was run.
@@ -126,19 +134,74 @@ def sweep(
             table has runs that it would lack.
     """
     base = Scenario.of(scenario)
-    seeds = _check_grid(axes, seeds)
+    seeds = check_grid(axes, seeds)
+    places = [Place(point, point, label(point, None)) for point in _grid(axes)]
+    about = {"axes": {key: list(values) for key, values in axes.items()}}
+    return run_places(
+        base, places, about, seeds=seeds, executor=executor, workers=workers, out=out, flows=flows, force=force,
+        reporter=reporter, names=names,
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A point of a grid before it is run."""
+
+    point: dict[str, Any]
+    """Its values by the names of the table's columns."""
+    changes: dict[str, Any]
+    """The scenario keys that it sets."""
+    label: str
+    """Its name for tables and messages."""
+    blame: Callable[[ScenarioError], ScenarioError] = lambda error: error
+    """Rewords an error of its scenario."""
+
+
+def run_places(
+    base: Scenario,
+    places: Sequence[Place],
+    about: Mapping[str, Any],
+    *,
+    seeds: int,
+    executor: Executor | None,
+    workers: int | None,
+    out: str | os.PathLike[str] | None,
+    flows: bool,
+    force: bool,
+    reporter: Reporter | None,
+    names: Sequence[str] = TABLE_METRICS,
+) -> Sweep:
+    """Run a scenario at some points; see `sweep` for the arguments and errors.
+
+    Args:
+        base: The scenario.
+        places: The points, each different from all others.
+        about: What the marker of `out` says about the points.
+        seeds: The number of seeds, which has been checked.
+        executor: As for `sweep`, and so are the others.
+        workers: The number of local processes.
+        out: The directory.
+        flows: Keep flow tables.
+        force: Replace another table.
+        reporter: Receives progress and warnings.
+        names: The metrics of the table.
+    """
     workers = None if workers is None else whole_number("workers", workers, "processes")
     reporter = reporter or Silent()
     plan, foreseen = [], []
-    for point in _grid(axes):
-        reporter.prepare(f"checking the scenarios before the first run, now {label(point, None)}")
-        # Resolving every point finds mistakes before anything runs. It also gives the scenario's own seed.
-        resolved, misfits = base.set(point).examine()
-        foreseen.append((label(point, None), diagnosis.foreseen(resolved, misfits)))
-        first = seed_of(tomllib.loads(resolved)) or 0
-        for seed in range(first, first + seeds):
-            job = Job.of(label(point, seed if seeds > 1 else None), base.set(point | {"run.seed": seed}))
-            plan.append((point, seed, job))
+    for place in places:
+        reporter.prepare(f"checking the scenarios before the first run, now {place.label}")
+        try:
+            # Resolving every point finds mistakes before anything runs. It also gives the scenario's own seed.
+            at = base.set(place.changes)
+            resolved, misfits = at.examine()
+            foreseen.append((place.label, diagnosis.foreseen(resolved, misfits)))
+            first = seed_of(tomllib.loads(resolved)) or 0
+            for seed in range(first, first + seeds):
+                name = f"{place.label}, seed {seed}" if seeds > 1 else place.label
+                plan.append((place.point, seed, Job.of(name, at.set({"run.seed": seed}))))
+        except ScenarioError as error:
+            raise place.blame(error) from None
     for line in diagnosis.grouped(foreseen):
         reporter.warn(line)
 
@@ -154,7 +217,7 @@ def sweep(
     if out is None:
         return _complete(*run(None))
     with outputs.claim(out, outputs.SWEEP, force=force) as output:
-        about = _describe(base, axes, seeds)
+        about = _describe(base, seeds) | dict(about)
         if not force and _lost(output, about, {job.key for _, _, job in plan}):
             raise outputs.refusal(
                 output.shown,
@@ -162,12 +225,12 @@ def sweep(
                 "give another directory, or --force to replace the table (its runs are kept in any case)",
             )
         output.mark(about)
-        done, failed = run(Store(output.shown / _RUNS, flows=flows))
+        done, failed = run(Store(output.shown / RUNS, flows=flows))
         # A run that failed this time, and not before, takes no row away from an earlier table.
         if done.runs and not (failed and not force and _lost(output, about, {run.key for run in done})):
             with output.add() as folder:
-                table = done.table()
-                columns.write(table, folder / _TABLE)
+                table = done.table(names)
+                columns.write(table, folder / TABLE)
                 columns.write_csv(table, folder / "sweep.csv")
     return _complete(done, failed)
 
@@ -178,7 +241,8 @@ def _complete(done: Sweep, failed: FailedRuns | None) -> Sweep:
     return done
 
 
-_TABLE, _RUNS = "sweep.parquet", "runs"
+TABLE, RUNS = "sweep.parquet", "runs"
+"""The names of a sweep's table, and of the folder with its runs."""
 
 
 @contextlib.contextmanager
@@ -190,7 +254,7 @@ def added(out: Path) -> Iterator[Path]:
 
 def _lost(output: Output, about: Mapping[str, Any], keys: set[str]) -> bool:
     """Return whether the directory has a table with runs that the new table would lack."""
-    path = output.path / _TABLE
+    path = output.path / TABLE
     if not path.exists():
         return False
     import pyarrow as pa
@@ -215,8 +279,12 @@ def _grid(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(axes, values, strict=True))
 
 
-def _check_grid(axes: Mapping[str, Sequence[Any]], wanted: Any) -> int:
-    """Return the number of seeds as a Python integer. Raise ScenarioError if the grid is not valid."""
+def check_grid(axes: Mapping[str, Sequence[Any]], wanted: Any) -> int:
+    """Check the axes of a grid and the number of seeds. Return the latter as a Python integer.
+
+    Raises:
+        ScenarioError: An axis has no key or no list of values, or there are too many runs.
+    """
     for key, values in axes.items():
         if not key.strip():
             raise ScenarioError("the key of an axis is empty; give a key of the scenario, such as workload.load")
@@ -232,6 +300,5 @@ def _check_grid(axes: Mapping[str, Sequence[Any]], wanted: Any) -> int:
     return seeds
 
 
-def _describe(base: Scenario, axes: Mapping[str, Sequence[Any]], seeds: int) -> dict[str, Any]:
-    about = {"scenario": base.path, "overrides": list(base.overrides), "seeds": seeds, "engine": engine_id()}
-    return about | {"axes": {k: list(v) for k, v in axes.items()}}
+def _describe(base: Scenario, seeds: int) -> dict[str, Any]:
+    return {"scenario": base.path, "overrides": list(base.overrides), "seeds": seeds, "engine": engine_id()}

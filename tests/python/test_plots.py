@@ -8,6 +8,7 @@ import math
 import os
 import random
 import re
+import statistics
 import zlib
 from pathlib import Path
 
@@ -17,11 +18,13 @@ from matplotlib.colors import to_rgb
 from matplotlib.container import BarContainer
 
 from flowloom import _native
+from flowloom.axes import Axis
 from flowloom.demotion.sizes import Sizes
 from flowloom.distributions import Distribution, quantiles
 from flowloom.figures import reader
 from flowloom.figures.grid import Grid
-from flowloom.plots import bars, comparison, figure, sizes, style, tables, thresholds
+from flowloom.overlays import Points
+from flowloom.plots import bars, comparison, figure, over, sizes, style, tables, thresholds, variants
 from flowloom.results import Results
 from flowloom.transports import Family, transports
 
@@ -136,18 +139,130 @@ def test_bars_stand_on_a_line_and_no_bar_is_on_a_logarithmic_axis(drawings):
     assert (dots["pHost"].get_marker(), dots["pFabric"].get_marker()) == ("o", "s")
 
 
-@pytest.mark.parametrize(("worst", "scale"), [(2.0, "linear"), (60.0, "log")])
-def test_a_tournament_has_all_transports_in_all_rounds(drawings, tmp_path, worst, scale):
-    names = [*NAMES[:10], "ideal"]
-    rounds = {
-        size: {name: [result(name, 1 + (worst - 1) * at / 10, seed) for seed in (1, 2)] for at, name in enumerate(names)}
-        for size in ("web_search", "data_mining", "imc10")
-    }
-    comparison.draw_tournament(rounds, names, tmp_path / f"tournament-{scale}", "A tournament")
-    (drawing,) = drawings
+def look_at(drawing, name):
+    """Check a drawing that is not saved, and return it. Set GALLERY to a folder to keep the pictures."""
+    style.fit(drawing)
+    drawing.draw_without_rendering()
+    if "GALLERY" in os.environ:
+        drawing.savefig(Path(os.environ["GALLERY"]) / f"{name}.png", dpi=80)
     sound(drawing)
+    return drawing
+
+
+SIZES = Axis.of("workload.sizes", ["web_search", "data_mining", "imc10"])
+
+
+@pytest.mark.parametrize(("worst", "scale"), [(2.0, "linear"), (60.0, "log")])
+def test_a_tournament_has_all_transports_in_all_rounds(worst, scale):
+    names = [*NAMES[:10], "ideal"]
+    series = [
+        over.Series(
+            style.transport(name), [[result(name, 1 + (worst - 1) * at / 10, seed) for seed in (1, 2)] for _ in SIZES.values]
+        )
+        for at, name in enumerate(names)
+    ]
+    drawing = look_at(over.draw(SIZES, series, ("slowdown.mean", "slowdown.p99"), "A tournament"), f"tournament-{scale}")
     assert drawing.axes[0].get_yscale() == scale
+    assert drawing.axes[0].get_xlabel() == "workload.sizes"
     assert [text.get_text() for text in drawing.legends[0].get_texts()] == [style.transport(name).label for name in names]
+    assert "2 seeds with 95 % confidence intervals" in drawing.legends[0].get_title().get_text()
+
+
+BUFFERS = Axis.of("fabric.buffer", ["1MB", "36kB", "0.2MB"])
+
+
+def test_quantities_have_one_unit_and_a_place_on_a_numeric_axis():
+    assert (BUFFERS.at, BUFFERS.unit, BUFFERS.title) == ((1000, 36, 200), "kB", "fabric.buffer (kB)")
+    assert BUFFERS.log
+    assert Axis.of("topology.host_rate", ["400Mb/s", "1Gb/s"])[3:] == ((400, 1000), "Mb/s")
+    assert Axis.of("workload.load", [0.3, 0.5, 0.7, 0.9]).log is False
+    assert [Axis.of("workload.senders", values).log for values in ([5, 20, 80], [10, 20, 30], [0, 1, 100])] == [
+        True,
+        False,
+        False,
+    ]
+    for values in ([0.3], [True, False], ["a", "b"], ["1kB", "1us"], [1, "1kB"], [[1], [2]], ["1kB", "1000B"]):
+        assert Axis.of("k", values).at is None
+
+
+def test_lines_over_a_numeric_axis_go_through_the_means(drawings):
+    runs = [[result("phost", 2 + place, seed) for seed in (1, 2, 3)] for place in range(3)]
+    series = [
+        over.Series(style.transport("phost"), runs),
+        over.Series(style.transport("ideal"), [runs[0][:1], [], runs[2][:1]]),
+    ]
+    points = [(variants.overlay("paper", 0), Points([100.0, 500.0], {"slowdown.p99": [3.0, 4.0]}))]
+    drawing = look_at(over.draw(BUFFERS, series, ("slowdown.mean", "slowdown.p99"), "buffers", points), "buffers")
+    mean, tail = drawing.axes
+    (line,) = (line for line in mean.lines if line.get_marker() == "o")
+    expected = [statistics.fmean(run.summary["slowdown"]["mean"] for run in runs[place]) for place in (1, 2, 0)]
+    assert list(line.get_xdata()) == [36, 200, 1000]
+    assert list(line.get_ydata()) == pytest.approx(expected)
+    assert (mean.get_xscale(), mean.get_xlabel(), mean.get_ylabel()) == ("log", "fabric.buffer (kB)", "Mean slowdown")
+    assert [tick.get_text() for tick in mean.get_xticklabels()] == ["1000", "36", "200"]
+    # A run that failed is a gap.
+    (bound,) = (line for line in mean.lines if line.get_linestyle() == "--")
+    assert [math.isnan(y) for y in bound.get_ydata()] == [True, False, False]
+    # Other tools' points are in the panel of their metric.
+    (paper,) = (line for line in tail.lines if line.get_marker() == "$A$")
+    assert (list(paper.get_xdata()), list(paper.get_ydata())) == ([100, 500], [3, 4])
+    assert not [line for line in mean.lines if line.get_marker() == "$A$"]
+    assert [text.get_text() for text in drawing.legends[0].get_texts()] == ["pHost", "ideal", "paper"]
+    for spot in drawing.axes:
+        for each in spot.lines:
+            if each.get_marker() not in ("", "None", "_", "|"):
+                whole_marks(spot, each)
+
+
+def whole_marks(spot, line):
+    """Check that a line's marks are inside the axes, and not cut off at their edge."""
+    box = spot.get_window_extent()
+    places = spot.transData.transform(np.array(line.get_data()).T)
+    known = places[~np.isnan(places[:, 1])]
+    assert (known[:, 0] >= box.x0).all() and (known[:, 0] <= box.x1).all()
+    assert (known[:, 1] >= box.y0).all() and (known[:, 1] <= box.y1).all()
+    radius = line.get_markersize() / 2 * spot.figure.dpi / 72
+    assert not line.get_clip_on() or (known[:, 1] - radius >= box.y0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "scale", "low"),
+    [("drops.rate", lambda place: 0.01 * place, "linear", 0), ("fct_us.mean", lambda place: 10.0 ** (1 + place), "log", None)],
+)
+def test_other_metrics_have_axes_that_suit_them(name, value, scale, low):
+    group, member = name.split(".")
+    runs = [[Results({group: {member: value(place)}}, "", {})] for place in range(3)]
+    drawing = look_at(over.draw(BUFFERS, [over.Series(style.transport("phost"), runs)], [name], "x"), name)
+    (spot,) = drawing.axes
+    assert spot.get_yscale() == scale
+    assert low is None or spot.get_ylim()[0] == low
+    shown = [text for text, artist, _ in texts(drawing) if artist in spot.get_yticklabels()]
+    assert all(text.endswith(" %") for text in shown) == (name == "drops.rate")
+    assert "One seed" in drawing.legends[0].get_title().get_text()
+
+
+def test_another_tools_flows_are_drawn_as_ours_and_without_slowdowns_completion_times_are():
+    import pyarrow as pa
+
+    ours = result("phost", 2)
+    ours._flows = ours.flows.append_column("optimum", pa.array([1e-3] * 400))
+    flows = pa.table({"bytes": [1000.0, 1000.0, 10**6], "fct_us": [100.0, 300.0, None]})
+    theirs = comparison.Scheme(variants.overlay("htsim", 0), [Results({}, "", {}, _flows=flows)])
+    points = [(variants.overlay("paper", 1), Points([5000.0], {"y": [70.0]}))]
+    drawing = look_at(comparison.draw([comparison.Scheme(style.transport("phost"), [ours]), theirs], "x", points), "fct")
+    left, right = drawing.axes
+    assert (left.get_ylabel(), right.get_xlabel()) == ("Mean FCT (µs)", "FCT (µs)")
+    (by_size,) = (line for line in left.lines if line.get_marker() == "$A$")
+    assert [*by_size.get_xdata(), *by_size.get_ydata()] == pytest.approx([1000, 200])  # the third flow is not finished
+    (paper,) = (line for line in left.lines if line.get_marker() == "$B$")
+    assert (list(paper.get_xdata()), list(paper.get_ydata())) == ([5000], [70])
+    slowest = ours.flows["slowdown"].to_numpy().max() * 1e-3 * 1e6  # an optimum of 1 ms, in µs
+    assert (right.lines[0].get_xdata()[0], right.lines[0].get_ydata()[0]) == pytest.approx((slowest, 1 / 400))
+    only = comparison.Scheme(
+        variants.overlay("x", 0), [Results({}, "", {}, _flows=pa.table({"bytes": [1.0], "slowdown": [2.0]}))]
+    )
+    with pytest.raises(_native.ScenarioError, match="htsim has no slowdowns, and x has no completion times"):
+        comparison.draw([theirs, only], "x")
 
 
 PANELS = """
@@ -285,13 +400,14 @@ def test_a_gain_over_a_baseline_is_the_mean_of_the_seeds_gains(panel, drawings, 
     assert ratio.get_ylim()[0] == 0
 
 
-def test_a_comparison_is_drawn_with_the_markers_of_its_legend(drawings, tmp_path):
+def test_a_comparison_is_drawn_with_the_markers_of_its_legend():
     names = ["phost", "pfabric", "fastpass", "dctcp", "my_own", "ideal"]
     title = "a scenario whose name goes on and on, as names of scenarios do when they say all that is special about them"
-    runs = {name: [result(name, 1.5 + at, seed) for seed in (1, 2)] for at, name in enumerate(names)}
-    comparison.draw(runs, tmp_path / "compare", title)
-    (drawing,) = drawings
-    sound(drawing)
+    schemes = [
+        comparison.Scheme(style.transport(name), [result(name, 1.5 + at, seed) for seed in (1, 2)])
+        for at, name in enumerate(names)
+    ]
+    drawing = look_at(comparison.draw(schemes, title), "compare")
     assert drawing._suptitle.get_text().replace("\n", " ").startswith(title)
     shown = [(line.get_color(), line.get_marker()) for line in drawing.legends[0].get_lines()]
     assert shown == [(style.transport(name).color, style.transport(name).marker) for name in names]
@@ -368,6 +484,47 @@ def test_no_two_transports_look_alike():
             assert min(apart(one, other, vision) for vision in SEEN_BY) > 0.07, (a, b)
 
 
+def many(transport, count, first=0):
+    return [variants.Name(f"{transport} {number}", transport, first + number) for number in range(count)]
+
+
+@pytest.mark.parametrize("transport", [*NAMES, "my_own"])
+def test_variants_have_their_transports_hue_and_differ_in_black_and_white(transport):
+    plain = [variants.Name(name, name, None) for name in NAMES]
+    looks = variants.looks([*plain, *many(transport, 8), *many("pfabric" if transport != "pfabric" else "phost", 4, 8)])
+    own, found = style.transport(transport), [looks[f"{transport} {number}"] for number in range(8)]
+    # Without colour, lines differ in their dash, dots in their marker with its fill, and bars in their hatch.
+    of_transports = [looks[name] for name in NAMES]
+    of_variants = [look for look in looks.values() if look not in of_transports]
+    assert len(of_variants) == 12
+    for seen in (lambda look: str(look.dash), lambda look: (look.marker, look.fill), lambda look: look.hatch):
+        assert len({seen(look) for look in of_variants}) == 12
+        assert not {seen(look) for look in of_variants} & {seen(look) for look in of_transports}
+    shades = {look.color: oklab(look.color, "normal") for look in found}
+    for shade in shades.values():
+        assert 0.2 < shade[0] < 0.8  # no shade is lost on white, or looks black
+        hue, before = (np.arctan2(each[2], each[1]) for each in (shade, oklab(own.color, "normal")))
+        assert abs((hue - before + np.pi) % (2 * np.pi) - np.pi) < 0.35
+    for one, other in itertools.combinations([*(shade[0] for shade in shades.values()), oklab(own.color, "normal")[0]], 2):
+        assert abs(one - other) > 0.05
+
+
+def test_variants_keep_their_dash_and_hatch_across_transports():
+    names = [variants.Name("a", "phost", None), *many("phost", 2), variants.Name("b", "dctcp", None), *many("dctcp", 2)]
+    looks = variants.looks(names)
+    assert looks["a"] == style.transport("phost")._replace(label="a")
+    for number in range(2):
+        one, other = (looks[f"{name} {number}"] for name in ("phost", "dctcp"))
+        assert (one.dash, one.hatch) == (other.dash, other.hatch)
+        assert (one.marker, one.fill) != (other.marker, other.fill)
+
+
+def test_variants_of_the_bound_are_lines_too():
+    looks = variants.looks([variants.Name("ideal", "ideal", None), *many("ideal", 3)])
+    assert all(look.bound for look in looks.values())
+    assert len({str(look.dash) for look in looks.values()}) == 4
+
+
 def test_every_transport_has_a_look_of_its_own():
     assert [name for name, each in transports().items() if each.family is Family.UNKNOWN] == []
     # A transport that a user adds always has the same look, which no other transport has.
@@ -376,8 +533,9 @@ def test_every_transport_has_a_look_of_its_own():
 
 
 @pytest.mark.parametrize("name", [
-    "diagnosis", "explanations", "backlog", "cli/tables", "cli/running", "cli/inspect", "plots/style", "plots/figure",
-    "plots/bars", "plots/comparison", "plots/sizes", "plots/tables",
+    "diagnosis", "explanations", "backlog", "cli/tables", "cli/running", "cli/comparing", "cli/inspect", "plots/style",
+    "plots/figure", "plots/bars", "plots/comparison", "plots/lines", "plots/over", "plots/pictures", "plots/sizes",
+    "plots/tables", "plots/variants",
 ])  # fmt: skip
 def test_only_the_catalogue_knows_transports_by_name(name):
     code = (ROOT / "python" / "flowloom" / f"{name}.py").read_text(encoding="utf-8")

@@ -137,12 +137,15 @@ def overrides(pairs: Sequence[str] | None, seed: int | None) -> tuple[str, ...]:
 
 
 def split_list(text: str) -> list[str]:
-    """Split at commas that are not inside quotes, brackets or braces."""
-    parts, depth, quote, begin = [], 0, "", 0
+    """Split at commas that are not inside brackets, braces or quotes. As in TOML, quotes begin a value or a part of a key."""
+    parts, depth, quote, begin, before, escaped = [], 0, "", 0, ",", False
     for at, character in enumerate(text):
         if quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'":
+            # Only strings in double quotes have escapes.
+            ends = character == quote and not escaped
+            escaped = quote == '"' and character == "\\" and not escaped
+            quote = "" if ends else quote
+        elif character in "\"'" and before in ",=[{.":
             quote = character
         elif character in "[{":
             depth += 1
@@ -151,6 +154,7 @@ def split_list(text: str) -> list[str]:
         elif character == "," and depth == 0:
             parts.append(text[begin:at])
             begin = at + 1
+        before = before if character.isspace() else character
     return [part.strip() for part in (*parts, text[begin:]) if part.strip()]
 
 
@@ -158,10 +162,14 @@ def parse_value(text: str) -> Any:
     """Parse a value as TOML (`0.8`, `true`), or return it as a string if it is not TOML (`web_search`, `10Gb/s`)."""
     import tomllib
 
+    from flowloom import toml
+
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        found = tomllib.loads(f"value = {text}")
+        toml.value(found["value"])  # a scenario has no dates
+    except (tomllib.TOMLDecodeError, RecursionError, TypeError):
         return text
+    return found["value"] if len(found) == 1 else text
 
 
 def print_json(value: Any) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import typer
@@ -11,7 +10,7 @@ import typer
 from flowloom import diagnosis, metrics
 from flowloom.cli.common import print_table
 from flowloom.results import Results
-from flowloom.stats import Estimate, estimate
+from flowloom.stats import Estimate, averaged, estimate
 from flowloom.sweeps import Sweep
 from flowloom.transports import transport
 
@@ -58,14 +57,9 @@ def _finished(seeds: Seeds) -> str:
     return f"{finished:,} of {flows:,}" + (f" ({aborted:,} aborted)" if aborted else "")
 
 
-def _averaged(rows: Collection[Seeds]) -> str:
-    """Return the title of a table of means. A run that failed leaves its transport or point with fewer seeds."""
-    least, most = min(map(len, rows)), max(map(len, rows))
-    if most == 1:
-        return ""
-    count = f"{most}" if least == most else f"{least} to {most}"
-    fewer = "" if least == most else "; means over different seeds are not of the same flows"
-    return f"Means of {count} seeds with 95 % confidence intervals (Student's t){fewer}"
+def _averaged(rows: Iterable[Seeds]) -> str:
+    """Return the title of a table of means. Another tool's flows have no seeds."""
+    return averaged([len(seeds) for seeds in rows if "seed" in seeds[0].summary])
 
 
 def print_run(results: Results) -> None:
@@ -74,7 +68,7 @@ def print_run(results: Results) -> None:
     title = f"{name}, seed {seed}: {_finished([results])} flows finished"
     beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
     print_table(["", ""], [(metrics.label(m), _shown(m, [results])) for m in (*_RUN, *beside)], right=(1,), title=title)
-    print_sizes({results.summary["transport"]: [results]})
+    print_sizes({name: [results]})
     for found in results.warnings:
         typer.echo(f"warning: {found.flag}: {found.text}")
 
@@ -91,13 +85,13 @@ def _flags(runs: Seeds) -> str:
     for run in runs:
         for found in run.warnings:
             having.setdefault(found.flag, set()).add(run.summary["seed"])
-    every = {run.summary["seed"] for run in runs}
+    every = {run.summary.get("seed") for run in runs}  # another tool's flows have no seed, and no warnings
     return ", ".join(flag if of == every else f"{flag} ({diagnosis.seeds(of)})" for flag, of in having.items())
 
 
 def print_comparison(results: Mapping[str, Seeds]) -> None:
-    """Print a table with a column per transport: the numbers, then slowdown by flow size."""
-    head = ["", *(_label(name) for name in results)]
+    """Print a table with a column for each variant, by its title: the numbers, then slowdown by flow size."""
+    head = ["", *results]
     deadlines = any(run.summary["deadlines_met"] is not None for seeds in results.values() for run in seeds)
     wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
@@ -108,33 +102,16 @@ def print_comparison(results: Mapping[str, Seeds]) -> None:
     print_sizes(results)
 
 
-def ranking(rounds: Mapping[Any, Mapping[str, Seeds]]) -> list[str]:
-    """Order transports by the geometric mean of their mean slowdowns over the rounds, the best first.
-
-    Transports that lack a round, because it failed or no flow finished, come last: their means are over other rounds.
-    """
-    from statistics import geometric_mean
-
-    names = list(dict.fromkeys(name for results in rounds.values() for name in results))
-
-    def key(name: str) -> tuple[int, float]:
-        means = [_estimate("slowdown.mean", results[name]).mean for results in rounds.values() if name in results]
-        known = [mean for mean in means if not math.isnan(mean)]  # a run in which no flow finished has no mean
-        return len(rounds) - len(known), geometric_mean(known) if known else math.inf
-
-    return sorted(names, key=key)
-
-
-def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
-    """Print a row per transport, the best first, with a few numbers from each round."""
+def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]], ranking: Sequence[str]) -> None:
+    """Print a row for each variant, the best first, with a few numbers from each round."""
     head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
     rows = [
         [
-            _label(name),
+            name,
             *(_shown(m, results[name]) if name in results else "failed" for results in rounds.values() for m in _ROUND),
             _flags([run for results in rounds.values() for run in results.get(name, ())]),
         ]
-        for name in ranking(rounds)
+        for name in ranking
     ]
     print_table(
         head,
@@ -145,21 +122,21 @@ def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
 
 
 def print_sizes(results: Mapping[str, Seeds]) -> None:
-    """Print mean and 99th-percentile slowdown by flow size."""
-    bins = [[run.summary["slowdown"].get("by_size") or [] for run in seeds] for seeds in results.values()]
-    first = bins[0][0]
-    if not first:
+    """Print mean and 99th-percentile slowdown by flow size. Variants may have ranges of their own."""
+    bins = [[{metrics.bin_label(e): e for e in run.summary["slowdown"].get("by_size") or []} for run in seeds]
+            for seeds in results.values()]  # fmt: skip
+    if not (first := bins[0]):
         return
     head = ["Slowdown by flow size", "Flows"]
-    head += [f"{_label(name)} {word}" for name in results for word in ("mean", "p99")]
+    head += [f"{name} {word}" for name in results for word in ("mean", "p99")]
     rows = []
-    for number, entry in enumerate(first):
+    for range_ in first[0]:
         numbers = [
-            metrics.show_estimate("slowdown.mean", estimate([_number(run[number][word]) for run in runs]))
+            metrics.show_estimate("slowdown.mean", estimate([_number(run.get(range_, {}).get(word)) for run in runs]))
             for runs in bins
             for word in ("mean", "p99")
         ]
-        rows.append([metrics.bin_label(entry), f"{sum(run[number]['flows'] for run in bins[0]):,}", *numbers])
+        rows.append([range_, f"{sum(run[range_]['flows'] for run in first):,}", *numbers])
     print_table(head, rows, right=range(1, len(head)))
 
 

@@ -50,9 +50,7 @@ def draw(spot: Axes, members: Sequence[Member], groups: Sequence[str], *, log: b
         error: dict[str, Any] = {"elinewidth": 1, "capsize": 2}
         spread = list(member.half_widths) if any(member.half_widths) else None
         if log:
-            dots = spot.errorbar(
-                places, member.heights, spread, color=look.color, marker=look.marker, linestyle="none", ms=6, **error
-            )
+            dots = spot.errorbar(places, member.heights, spread, **look.dot, **error)
             handles[look.label] = dots[0]
         else:
             handles[look.label] = spot.bar(

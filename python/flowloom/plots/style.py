@@ -29,15 +29,37 @@ class Look(NamedTuple):
 
     label: str
     color: str
-    marker: str
-    """Empty for a bound on all schemes, which is drawn as a line without markers."""
+    marker: Any
+    """Matplotlib's marker. Empty for a bound on all schemes, which is drawn as a line without markers."""
     dash: Any
     hatch: str
+    fill: str = "full"
+    """How much of the marker is filled: matplotlib's `fillstyle`."""
 
     @property
     def bound(self) -> bool:
         """Whether this is a bound on all schemes."""
         return not self.marker
+
+    @property
+    def size(self) -> float:
+        """The size of its marker in points; a letter, a number, and what is filled in part are larger."""
+        return 7.5 if str(self.marker).startswith("$") else 5.0 if self.fill == "full" else 6.0
+
+    @property
+    def pen(self) -> dict[str, Any]:
+        """Matplotlib's arguments for a line with markers."""
+        # What is not filled is white, so that no line shows through it.
+        fill: dict[str, Any] = {"markerfacecolor": "white"} if self.fill == "none" else {"fillstyle": self.fill}
+        return {
+            "color": self.color, "linestyle": self.dash, "marker": self.marker, "ms": self.size, "markerfacecoloralt": "white",
+            **fill,
+        }  # fmt: skip
+
+    @property
+    def dot(self) -> dict[str, Any]:
+        """Matplotlib's arguments for a marker without a line."""
+        return self.pen | {"linestyle": "none", "ms": self.size + 1}
 
 
 _DASHES: dict[Family, tuple[Any, str]] = {
@@ -121,37 +143,48 @@ def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> N
 
 def line(spot: Axes, xs: Any, ys: Any, look: Look, **options: Any) -> Any:
     """Draw a line of many points with a few markers; return its handle for a legend."""
-    return spot.plot(xs, ys, color=look.color, linestyle=look.dash, marker=look.marker, ms=5, markevery=0.12, **options)[0]
+    return spot.plot(xs, ys, **look.pen, markevery=0.12, **options)[0]
 
 
 def sizes_axis(axis: Any) -> None:
     """Make an axis logarithmic, with flow sizes as labels: 1 kB, 10 kB, and so on."""
     from flowloom.metrics import size
 
-    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    logarithmic(axis)
     axis.set_major_formatter(lambda value, _: size(value))
 
 
 def logarithmic(axis: Any) -> None:
     """Make an axis logarithmic, with plain numbers as labels: 1, 2, 5, 10 if it spans few decades, else 1, 10, 100."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
     (axis.axes.set_yscale if axis.axis_name == "y" else axis.axes.set_xscale)("log")
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 2000 * low else (1,)))
+    # Less than a decade may have none of the numbers 1, 2 and 5.
+    few = MaxNLocator(5) if high < 5 * low else LogLocator(subs=(1, 2, 5) if high < 2000 * low else (1,))
+    axis.set_major_locator(few)
     axis.set_major_formatter(lambda value, _: f"{value:,.10f}".rstrip("0").rstrip("."))
     axis.set_minor_formatter(NullFormatter())
 
 
-def from_one(axis: Any, top: float) -> None:
-    """Start an axis of slowdowns at 1, and make it logarithmic if it exceeds `LINEAR_MAX`."""
+def from_one(axis: Any, top: float, least: float = 1.0) -> None:
+    """Start an axis of slowdowns at 1, or below the least value, and make it logarithmic if it exceeds `LINEAR_MAX`."""
     limits = axis.axes.set_ylim if axis.axis_name == "y" else axis.axes.set_xlim
     top = max(top, 1.1)  # without flows, or if none waits, there is nothing above 1
+    low = min(least, 1.0)
     if top <= LINEAR_MAX:
-        limits(1 - 0.03 * (top - 1), top)
+        limits(low - 0.03 * (top - low), top)
         return
-    limits(0.95, top)
+    limits(0.95 * low, top)
     logarithmic(axis)
+
+
+def percent(axis: Any, name: str) -> None:
+    """Write the numbers of a metric's axis in percent, if tables do so."""
+    from flowloom.metrics import METRICS
+
+    if name in METRICS and METRICS[name].digits.endswith("%"):
+        axis.set_major_formatter(lambda value, _: f"{100 * value:.6g} %")
 
 
 PICTURES = (".png", ".svg")
