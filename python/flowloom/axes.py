@@ -49,6 +49,11 @@ def quantity(value: Any) -> Quantity | None:
     return Quantity(number, found[2]) if math.isfinite(number) else None
 
 
+def text(value: Any) -> str:
+    """Return a value as a drawing names it: a text as it is, anything else as TOML."""
+    return value if isinstance(value, str) else toml.value(value)
+
+
 class Axis(NamedTuple):
     """An axis with the values of a scenario key."""
 
@@ -63,7 +68,7 @@ class Axis(NamedTuple):
     @classmethod
     def of(cls, key: str, values: Sequence[Any]) -> Axis:
         """Create an axis. Quantities are given in the smallest unit that one of them has."""
-        names = tuple(toml.value(value).strip('"') for value in values)
+        names = tuple(map(text, values))
         found = [quantity(value) for value in values]
         known = [each for each in found if each is not None]
         if len(known) < len(found) or len(known) < 2:

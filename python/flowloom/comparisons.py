@@ -11,20 +11,18 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from flowloom import overlays, summary
+from flowloom import columns, integrity, outputs, overlays
 from flowloom._native import ScenarioError
 from flowloom.axes import Axis
 from flowloom.overlays import Overlay
 from flowloom.progress import Reporter
 from flowloom.results import Results
 from flowloom.scenario import Scenario, Source
-from flowloom.sweeps import IncompleteSweep, Place, Sweep, check_grid, label, run_places
+from flowloom.sweeps import COLUMN, IncompleteSweep, Place, Sweep, check_grid, read_runs, run_places
 from flowloom.variants import Variant, check_unlike
 from flowloom.variants import of as variant_of
 from flowloom.words import shown
 
-COLUMN = "variant"
-"""The column of a comparison's table that has the labels of the variants."""
 METRICS = ("slowdown.mean", "slowdown.p99")
 """What is drawn over the values of a key, unless other metrics are asked for."""
 _BY_SIZE = ("slowdown.mean", "fct_us.mean")
@@ -42,10 +40,6 @@ class Comparison(Mapping[str, Results]):
     """The key whose values the variants are compared at, if there is one."""
     beside: tuple[Overlay, ...] = ()
     """Other tools' flows or points."""
-    metrics: tuple[str, ...] = METRICS
-    """What is drawn over the values of `over`."""
-    title: str = "comparison"
-    """The name of the scenario."""
 
     def __getitem__(self, label: str) -> Results:
         """Return the result of a variant.
@@ -108,6 +102,18 @@ class Comparison(Mapping[str, Results]):
 
         return sorted(names, key=key)
 
+    def beside_files(self, files: Mapping[str, str | os.PathLike[str]]) -> Comparison:
+        """Return the comparison with more flows or points of other tools beside it: by label, a file; see `compare`.
+
+        Raises:
+            ScenarioError: A file or a label is not valid.
+        """
+        drawn = (self.sweep.metrics or METRICS) if self.over else _BY_SIZE
+        found = tuple(overlays.read(path, label, self.over, drawn) for label, path in files.items())
+        beside = self.beside + found
+        check_unlike(self.variants, [other.label for other in beside])
+        return dataclasses.replace(self, beside=beside)
+
     def _others(self) -> dict[str, Results]:
         """Return other tools' flows as results."""
         like = self.sweep.runs[0].results.summary
@@ -160,8 +166,6 @@ def compare(
     if not found:
         raise ScenarioError("there is nothing to compare; give transports, variants or both")
     names = tuple(metrics or METRICS)
-    for name in names:
-        summary.check(name)
     axis = _axis(over, found)
     others = tuple(overlays.read(path, name, axis, names if axis else _BY_SIZE) for name, path in (beside or {}).items())
     check_unlike(found, [other.label for other in others])
@@ -171,17 +175,21 @@ def compare(
     places = [_place(point, variant) for point in points for variant in found]
     about = {
         "axes": {key: list(values) for key, values in axes.items()},
-        "metrics": list(names),
         "variants": [{"label": variant.label, "keys": variant.changes} for variant in found],
+        "beside": [{"label": other.label, "path": other.path} for other in others],
     }
 
+    def write(folder: Path) -> None:
+        for number, other in enumerate(others):
+            columns.write(other.table(), folder / _file(number))
+
     def compared(done: Sweep) -> Comparison:
-        return Comparison(done, tuple(found), axis, others, names, Path(base.path).stem or "comparison")
+        return Comparison(done, tuple(found), axis, others)
 
     try:
         done = run_places(
-            base, places, about, seeds=seeds, executor=executor, workers=workers, out=out, flows=True, force=force,
-            reporter=reporter,
+            base, places, about, metrics or (), seeds=seeds, executor=executor, workers=workers, out=out, flows=True,
+            force=force, reporter=reporter, write=write,
         )  # fmt: skip
     except IncompleteSweep as error:
         error.comparison = compared(error.sweep)
@@ -209,5 +217,41 @@ def _axis(over: Mapping[str, Sequence[Any]] | None, variants: Sequence[Variant])
 
 
 def _place(point: dict[str, Any], variant: Variant) -> Place:
-    words = [label(point, None)] if point else []
-    return Place(point | {COLUMN: variant.label}, point | variant.changes, ", ".join([*words, variant.label]), variant.blame)
+    return Place(point | {COLUMN: variant.label}, point | variant.changes, variant.blame)
+
+
+def is_saved(directory: Path) -> bool:
+    """Return whether the directory of a sweep has a comparison."""
+    return "variants" in integrity.read_toml(directory / outputs.SWEEP.marker)
+
+
+def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
+    """Read the runs of a comparison that was saved, with what was beside them.
+
+    Raises:
+        ScenarioError: The directory has no comparison, the comparison is not finished, or a file is damaged.
+    """
+    marker, runs = read_runs(Path(directory))
+    if "variants" not in marker:
+        raise ScenarioError(f"{directory} holds a sweep; flowloom.load_sweep reads it")
+    path = Path(directory) / outputs.SWEEP.marker
+    try:
+        found = tuple(Variant(str(each["label"]), dict(each["keys"])) for each in marker["variants"])
+        axes = [Axis.of(key, values) for key, values in marker["axes"].items()]
+        beside = [(str(each["label"]), str(each["path"])) for each in marker.get("beside", [])]
+    except (KeyError, TypeError, ValueError):
+        raise integrity.damaged(path, "its variants are not those of a comparison") from None
+    if len(axes) > 1 or any(run.point.get(COLUMN) not in {variant.label for variant in found} for run in runs):
+        raise integrity.damaged(path, "its variants are not those of the table")
+    others = tuple(
+        Overlay.of_table(label, name, integrity.read_table(Path(directory) / _file(number)))
+        for number, (label, name) in enumerate(beside)
+    )
+    title = Scenario(text="", path=str(marker.get("scenario", ""))).title
+    metrics = tuple(map(str, marker.get("metrics", ())))
+    return Comparison(Sweep(runs, metrics, title), found, axes[0] if axes else None, others)
+
+
+def _file(number: int) -> str:
+    """Return the name of the file that has what was beside a comparison."""
+    return f"beside-{number}.parquet"

@@ -60,6 +60,23 @@ class Overlay:
     """A row per flow: `bytes`, and `slowdown` and `fct_us` as far as they are known; null for an unfinished flow."""
     points: Points | None = None
 
+    def table(self) -> pa.Table:
+        """Return its content as it is saved with a comparison."""
+        import pyarrow as pa
+
+        if self.points is None:
+            return self.flows
+        columns = {"x": self.points.x} | self.points.y
+        return pa.table({name: pa.array(values, "float64") for name, values in columns.items()})
+
+    @classmethod
+    def of_table(cls, label: str, path: str, table: pa.Table) -> Overlay:
+        """Return what `table` has saved."""
+        if "x" not in table.column_names:
+            return cls(label, path, flows=table)
+        x, *ys = table.column_names
+        return cls(label, path, points=Points(table[x].to_pylist(), {name: table[name].to_pylist() for name in ys}))
+
     def results(self, like: Mapping[str, Any]) -> Results:
         """Return its flows as a result whose summary has the numbers that follow from flows alone; the others are null.
 

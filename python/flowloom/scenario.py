@@ -76,6 +76,11 @@ class Scenario:
         except ValueError as error:  # a NUL in the name
             raise _native.ScenarioError(f"cannot read the scenario {shown(path, 200)}: {error}") from error
 
+    @property
+    def title(self) -> str:
+        """Its name in pictures: that of its file."""
+        return Path(self.path).stem or "scenario"
+
     def set(self, changes: Mapping[str, Any]) -> Scenario:
         """Add overrides. Keys are dotted (`workload.load`) or joined with `__`. A dict replaces a whole table."""
         added = tuple(f"{key.replace('__', '.')}={_written(toml.value, value)}" for key, value in changes.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import math
@@ -13,7 +12,8 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, diagnosis, metrics, outputs, toml
+from flowloom import columns, diagnosis, integrity, outputs, results, summary, toml
+from flowloom import metrics as metrics_
 from flowloom._native import RunError, ScenarioError
 from flowloom.jobs import FailedRuns, Job, Store, run_jobs, whole_number
 from flowloom.outputs import Output
@@ -56,6 +56,10 @@ class Sweep:
     """All runs of a sweep, in the order of the grid."""
 
     runs: list[Run]
+    metrics: tuple[str, ...] = ()
+    """The metrics that were asked for; pictures and tables have others without them."""
+    title: str = "sweep"
+    """The name of the scenario."""
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
@@ -68,18 +72,20 @@ class Sweep:
         groups = itertools.groupby(self.runs, key=lambda run: run.point)
         return [(point, [run.results for run in runs]) for point, runs in groups]
 
-    def table(self, names: Sequence[str] = TABLE_METRICS) -> pa.Table:
+    def table(self, names: Sequence[str] | None = None) -> pa.Table:
         """Return a table with a row per run.
 
-        Its columns are the varied keys, `seed`, the metrics in `names` (see `flowloom explain`), `run` (the name of the run's
-        folder in `runs`) and `warnings` (the flags of `Results.warnings`).
+        Its columns are the varied keys, `seed`, the metrics in `names` (see `flowloom explain`; by default TABLE_METRICS and
+        those that were asked for), `run` (the name of the run's folder in `runs`) and `warnings` (the flags of
+        `Results.warnings`). A key whose values are not all numbers or all texts has TOML in the table.
         """
         import pyarrow as pa
 
+        names = tuple(dict.fromkeys((*TABLE_METRICS, *self.metrics))) if names is None else names
+        written = _written([run.point for run in self.runs])
         rows = []
-        for run in self.runs:
-            point = {k: v if isinstance(v, int | float | str) else toml.value(v) for k, v in run.point.items()}
-            numbers = {n: metrics.evaluate(n, run.results.summary) for n in names}
+        for run, point in zip(self.runs, written, strict=True):
+            numbers = {n: metrics_.evaluate(n, run.results.summary) for n in names}
             warned = ", ".join(found.flag for found in run.results.warnings)
             rows.append(point | {"seed": run.seed} | numbers | {"run": run.key, "warnings": warned})
         return pa.Table.from_pylist(rows)
@@ -110,7 +116,7 @@ def sweep(
     flows: bool = True,
     force: bool = False,
     reporter: Reporter | None = None,
-    names: Sequence[str] = TABLE_METRICS,
+    metrics: Sequence[str] = (),
 ) -> Sweep:
     """Run a scenario at every combination of the axes' values.
 
@@ -126,7 +132,7 @@ def sweep(
         flows: Keep each run's flow table in `out`.
         force: Also replace the table of another sweep. Its runs, and files that Flowloom did not write, stay.
         reporter: Receives progress and warnings.
-        names: The metrics in the table that `out` gets; see `Sweep.table`.
+        metrics: The metrics to draw, and to add to the table.
 
     Raises:
         ScenarioError: A point is not valid, an axis has no values, or `out` holds something else. Nothing was run.
@@ -135,11 +141,11 @@ def sweep(
     """
     base = Scenario.of(scenario)
     seeds = check_grid(axes, seeds)
-    places = [Place(point, point, label(point, None)) for point in _grid(axes)]
+    places = [Place(point, point) for point in _grid(axes)]
     about = {"axes": {key: list(values) for key, values in axes.items()}}
     return run_places(
-        base, places, about, seeds=seeds, executor=executor, workers=workers, out=out, flows=flows, force=force,
-        reporter=reporter, names=names,
+        base, places, about, metrics, seeds=seeds, executor=executor, workers=workers, out=out, flows=flows, force=force,
+        reporter=reporter,
     )  # fmt: skip
 
 
@@ -151,8 +157,6 @@ class Place:
     """Its values by the names of the table's columns."""
     changes: dict[str, Any]
     """The scenario keys that it sets."""
-    label: str
-    """Its name for tables and messages."""
     blame: Callable[[ScenarioError], ScenarioError] = lambda error: error
     """Rewords an error of its scenario."""
 
@@ -161,6 +165,7 @@ def run_places(
     base: Scenario,
     places: Sequence[Place],
     about: Mapping[str, Any],
+    metrics: Sequence[str],
     *,
     seeds: int,
     executor: Executor | None,
@@ -169,7 +174,7 @@ def run_places(
     flows: bool,
     force: bool,
     reporter: Reporter | None,
-    names: Sequence[str] = TABLE_METRICS,
+    write: Callable[[Path], None] = lambda folder: None,
 ) -> Sweep:
     """Run a scenario at some points; see `sweep` for the arguments and errors.
 
@@ -177,6 +182,7 @@ def run_places(
         base: The scenario.
         places: The points, each different from all others.
         about: What the marker of `out` says about the points.
+        metrics: The metrics that are asked for.
         seeds: The number of seeds, which has been checked.
         executor: As for `sweep`, and so are the others.
         workers: The number of local processes.
@@ -184,21 +190,24 @@ def run_places(
         flows: Keep flow tables.
         force: Replace another table.
         reporter: Receives progress and warnings.
-        names: The metrics of the table.
+        write: Writes more files beside the table.
     """
+    for name in metrics:
+        summary.check(name)
     workers = None if workers is None else whole_number("workers", workers, "processes")
     reporter = reporter or Silent()
     plan, foreseen = [], []
     for place in places:
-        reporter.prepare(f"checking the scenarios before the first run, now {place.label}")
+        name = label(place.point, None)
+        reporter.prepare(f"checking the scenarios before the first run, now {name}")
         try:
             # Resolving every point finds mistakes before anything runs. It also gives the scenario's own seed.
             at = base.set(place.changes)
             resolved, misfits = at.examine()
-            foreseen.append((place.label, diagnosis.foreseen(resolved, misfits)))
+            foreseen.append((name, diagnosis.foreseen(resolved, misfits)))
             first = seed_of(tomllib.loads(resolved)) or 0
             for seed in range(first, first + seeds):
-                name = f"{place.label}, seed {seed}" if seeds > 1 else place.label
+                name = label(place.point, seed if seeds > 1 else None)
                 plan.append((place.point, seed, Job.of(name, at.set({"run.seed": seed}))))
         except ScenarioError as error:
             raise place.blame(error) from None
@@ -212,12 +221,13 @@ def run_places(
         except FailedRuns as error:
             made, failed = error.done, error
         finished = [(point, seed, job) for point, seed, job in plan if job.key in made]
-        return Sweep([Run(point, seed, made[job.key], job.key, job.label) for point, seed, job in finished]), failed
+        runs = [Run(point, seed, made[job.key], job.key, job.label) for point, seed, job in finished]
+        return Sweep(runs, tuple(metrics), base.title), failed
 
     if out is None:
         return _complete(*run(None))
     with outputs.claim(out, outputs.SWEEP, force=force) as output:
-        about = _describe(base, seeds) | dict(about)
+        about = _describe(base, seeds) | ({"metrics": list(metrics)} if metrics else {}) | dict(about)
         if not force and _lost(output, about, {job.key for _, _, job in plan}):
             raise outputs.refusal(
                 output.shown,
@@ -229,10 +239,68 @@ def run_places(
         # A run that failed this time, and not before, takes no row away from an earlier table.
         if done.runs and not (failed and not force and _lost(output, about, {run.key for run in done})):
             with output.add() as folder:
-                table = done.table(names)
+                table = done.table()
                 columns.write(table, folder / TABLE)
                 columns.write_csv(table, folder / "sweep.csv")
+                write(folder)
     return _complete(done, failed)
+
+
+def _written(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return points as a table can have them: a column has numbers, or texts."""
+    texts = {key for point in points for key, value in point.items() if not isinstance(value, int | float)}
+    return [
+        {key: value if key not in texts or isinstance(value, str) else toml.value(value) for key, value in point.items()}
+        for point in points
+    ]
+
+
+def load_sweep(directory: str | os.PathLike[str]) -> Sweep:
+    """Read the runs of a sweep that was saved.
+
+    Raises:
+        ScenarioError: The directory has no sweep, the sweep is not finished, or a file is damaged.
+    """
+    marker, runs = read_runs(Path(directory))
+    if "variants" in marker:
+        raise ScenarioError(f"{directory} holds a comparison; flowloom.load_comparison reads it")
+    return Sweep(runs, tuple(marker.get("metrics", ())), Scenario(text="", path=str(marker.get("scenario", ""))).title)
+
+
+def read_runs(directory: Path) -> tuple[Mapping[str, Any], list[Run]]:
+    """Return the marker of a sweep or a comparison, and its runs; see `load_sweep`."""
+    path = directory / outputs.SWEEP.marker
+    if not path.exists():
+        what = "is not the directory of a sweep" if directory.is_dir() else "does not exist"
+        raise ScenarioError(f"{directory} {what}: it has no {path.name}")
+    marker = integrity.read_toml(path)
+    if not (directory / TABLE).exists():
+        raise ScenarioError(f"{directory} is an unfinished sweep; repeat the same command to finish it")
+    rows = integrity.read_table(directory / TABLE).to_pylist()
+    axes = marker.get("axes")
+    if not isinstance(axes, Mapping) or not all(isinstance(values, list) for values in axes.values()):
+        raise integrity.damaged(path, "it has no table axes with lists of values")
+    keys = [key for key in (*axes, COLUMN) if rows and key in rows[0]]
+    # The table has values as texts where a column cannot have them as they are.
+    values = {key: {name: value for value in found for name in _names(value)} for key, found in axes.items()}
+    seeds = len({row.get("seed") for row in rows}) > 1
+    runs = []
+    for row in rows:
+        try:
+            point = {key: values[key][_names(row[key])[0]] if key in values else row[key] for key in keys}
+            seed, run = int(row["seed"]), str(row["run"])
+        except (KeyError, TypeError, ValueError):
+            raise integrity.damaged(directory / TABLE, f"a row does not belong to the sweep in {path.name}") from None
+        found = results.read(directory / RUNS / run)
+        runs.append(Run(point, seed, found, run, label(point, seed if seeds else None)))
+    return marker, runs
+
+
+def _names(value: Any) -> list[str]:
+    """Return what a table may have for a value, as texts."""
+    if isinstance(value, str):
+        return [value]
+    return [repr(float(value)), toml.value(value)] if isinstance(value, int | float) else [toml.value(value)]
 
 
 def _complete(done: Sweep, failed: FailedRuns | None) -> Sweep:
@@ -241,15 +309,10 @@ def _complete(done: Sweep, failed: FailedRuns | None) -> Sweep:
     return done
 
 
+COLUMN = "variant"
+"""The column of a comparison's table that has the labels of the variants."""
 TABLE, RUNS = "sweep.parquet", "runs"
 """The names of a sweep's table, and of the folder with its runs."""
-
-
-@contextlib.contextmanager
-def added(out: Path) -> Iterator[Path]:
-    """Provide a folder for pictures of a sweep; they are added to `out` when the block ends without an error."""
-    with outputs.claim(out, outputs.SWEEP, force=True) as output, output.add() as folder:
-        yield folder
 
 
 def _lost(output: Output, about: Mapping[str, Any], keys: set[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -24,8 +25,9 @@ from flowloom.distributions import Distribution, quantiles
 from flowloom.figures import reader
 from flowloom.figures.grid import Grid
 from flowloom.overlays import Points
-from flowloom.plots import bars, comparison, figure, over, sizes, style, tables, thresholds, variants
+from flowloom.plots import bars, comparison, figure, flows, over, pictures, series, sizes, style, tables, thresholds, variants
 from flowloom.results import Results
+from flowloom.sweeps import Run, Sweep
 from flowloom.transports import Family, transports
 
 ROOT = Path(__file__).parents[2]
@@ -143,9 +145,10 @@ def look_at(drawing, name):
     """Check a drawing that is not saved, and return it. Set GALLERY to a folder to keep the pictures."""
     style.fit(drawing)
     drawing.draw_without_rendering()
+    sound(drawing)
     if "GALLERY" in os.environ:
         drawing.savefig(Path(os.environ["GALLERY"]) / f"{name}.png", dpi=80)
-    sound(drawing)
+        drawing.draw_without_rendering()
     return drawing
 
 
@@ -263,6 +266,196 @@ def test_another_tools_flows_are_drawn_as_ours_and_without_slowdowns_completion_
     )
     with pytest.raises(_native.ScenarioError, match="htsim has no slowdowns, and x has no completion times"):
         comparison.draw([theirs, only], "x")
+
+
+def flow(id, start, finish, optimum=1e-3, **more):
+    slowdown = None if finish is None else (finish - start) / optimum
+    row = {"id": id, "src": id + 1, "dst": 0, "bytes": 250_000, "start": start, "finish": finish, "optimum": optimum}
+    return row | {"slowdown": slowdown, "deadline": None, "aborted": None} | more
+
+
+def few(*rows, transport="phost", **summary):
+    import pyarrow as pa
+
+    nothing = pa.table({"deadline": pa.array([], "float64"), "finish": pa.array([], "float64")})
+    table = pa.Table.from_pylist(list(rows)) if rows else nothing
+    return Results({"transport": transport, "seed": 1, "sim_s": 0.01} | summary, "", {}, _flows=table)
+
+
+def test_few_flows_are_bars_from_start_to_end():
+    run = few(
+        flow(0, 0.0, 0.001),
+        flow(1, 0.002, 0.006, deadline=0.008),
+        flow(2, 0.001, None),
+        flow(3, 0.001, None, aborted="deadline"),
+    )
+    drawing = look_at(flows.chart(run, "three flows"), "chart")
+    (spot,) = drawing.axes
+    assert spot.get_xlabel() == "Time (ms)"
+    boxes = [(bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width()) for bar in spot.patches]
+    # The first part of a bar is as long as the flow takes alone. An unfinished flow is open until the run ends.
+    expected = [(0, 0, 1), (0, 1, 0), (1, 2, 1), (1, 3, 3), (2, 1, 9), (3, 1, 9)]
+    assert [value for box in boxes for value in box] == pytest.approx([value for box in expected for value in box])
+    assert [text.get_text() for text in spot.texts] == ["1.00", "4.00", "not finished", "aborted"]
+    assert [tick.get_text() for tick in spot.get_yticklabels()][:2] == ["0: 1 → 0, 250 kB", "1: 2 → 0, 250 kB"]
+    (deadline,) = (line for line in spot.lines if line.get_marker() == "|")
+    assert (list(deadline.get_xdata()), list(deadline.get_ydata())) == ([8], [1])
+    assert spot.get_ylim()[0] > spot.get_ylim()[1]  # the first flow is on top
+    legend = [text.get_text() for text in drawing.legends[0].get_texts()]
+    assert legend == ["as long as alone in the network", "waiting, losses and start-up", "deadline", "not finished"]
+    # The number after the last bar has room.
+    edge = drawing.axes[0].get_window_extent().x1
+    assert all(text.get_window_extent().x1 <= edge + 1 for text in spot.texts)
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_a_chart_has_room_for_every_flow(count):
+    run = few(*(flow(number, 1e-5 * number, 1e-5 * number + 3e-3, bytes=10 ** (number % 10)) for number in range(count)))
+    look_at(
+        flows.chart(run, "a scenario with a name that says everything about it, as long as that may become"), f"chart-{count}"
+    )
+
+
+def test_few_flows_are_compared_one_by_one():
+    def scheme(name, *factors):
+        return comparison.Scheme(
+            style.transport(name), [few(flow(0, 0.0, 0.001 * f), flow(1, 0.0, 0.002 * f), transport=name) for f in factors]
+        )
+
+    schemes = [scheme("phost", 1.0, 1.2), scheme("dctcp", 1.5, 1.5), scheme("ideal", 1.0, 1.0)]
+    groups = flows.groups(schemes)
+    assert [group.label for group in groups] == ["0: 1 → 0, 250 kB", "1: 2 → 0, 250 kB"]
+    drawing = look_at(flows.draw(schemes, groups, "two flows"), "few")
+    times, slowdowns = drawing.axes
+    assert (times.get_xlabel(), slowdowns.get_xlabel()) == ("FCT (µs)", "Slowdown")
+    # Means over the seeds: 1.1 and 1.5 ms, twice as long for the second flow.
+    assert [bar.get_width() for bar in times.patches] == pytest.approx([1100, 2200, 1500, 3000])
+    assert [bar.get_x() + bar.get_width() for bar in slowdowns.patches] == pytest.approx([1.1, 2.2, 1.5, 3.0])
+    assert "2 seeds" in drawing.legends[0].get_title().get_text()
+
+
+def test_flows_that_differ_or_are_many_are_not_compared_one_by_one():
+    phost, dctcp = (style.transport(name) for name in ("phost", "dctcp"))
+    one, other = few(flow(0, 0.0, 0.001)), few(flow(0, 0.0, 0.001, bytes=7))
+    assert flows.groups([comparison.Scheme(phost, [one]), comparison.Scheme(dctcp, [other])]) == []
+    # Other flows of another seed are groups of their own.
+    seeds = [comparison.Scheme(phost, [one, other]), comparison.Scheme(dctcp, [one, other])]
+    assert [group.label for group in flows.groups(seeds)] == ["run 1, 0: 1 → 0, 250 kB", "run 2, 0: 1 → 0, 7 B"]
+    assert flows.groups([comparison.Scheme(phost, [few(*(flow(n, 0.0, 0.001) for n in range(31)))])]) == []
+    # Of another tool's flows, only the sizes are known.
+    import pyarrow as pa
+
+    theirs = Results({}, "", {}, _flows=pa.table({"bytes": [250_000.0], "slowdown": [2.0]}))
+    both = [comparison.Scheme(phost, [one]), comparison.Scheme(variants.overlay("htsim", 0), [theirs])]
+    assert [group.label for group in flows.groups(both)] == ["0: 250 kB"]
+    drawing = look_at(flows.draw(both, flows.groups(both), "x"), "few-other")
+    assert [spot.get_xlabel() for spot in drawing.axes] == ["Slowdown"]
+
+
+def test_lines_of_long_names_are_kept_when_the_axis_is_drawn_again():
+    names = tuple(f"a value of a key with many words, number {number}" for number in range(3))
+    runs = [[result("phost", 2)] for _ in names]
+    series = [over.Series(style.transport("phost"), runs)]
+    drawing = look_at(
+        over.draw(Axis("k", names, names, None, ""), series, ["slowdown.mean", "slowdown.p99"], "x"), "long-names"
+    )
+    assert all("\n" in tick.get_text() for spot in drawing.axes for tick in spot.get_xticklabels())
+
+
+def swept(*points):
+    """Make a sweep whose runs have made-up numbers."""
+    runs = []
+    for number, (point, name, value) in enumerate(points):
+        summary = {"transport": name, "seed": 1, "slowdown": {"mean": value, "p99": 2 * value}, "drops": {"rate": value / 100}}
+        runs.append(Run(point, 1, Results(summary, "", {}), str(number), "run"))
+    return Sweep(runs, (), "made up")
+
+
+def drawn(sweep):
+    ((name, drawing),) = pictures.of_sweep(sweep)
+    return look_at(drawing, name)
+
+
+def test_a_sweep_is_drawn_over_its_numbers_with_a_line_for_each_combination_of_the_others():
+    grid = [(load, name, kb) for load in (0.7, 0.3, 0.5) for name in ("phost", "dctcp") for kb in ("12kB", "36kB")]
+    points = [
+        (
+            {"workload.load": load, "transport.name": name, "fabric.buffer": kb},
+            name,
+            1 + load + (name == "dctcp") + (kb == "12kB"),
+        )
+        for load, name, kb in grid
+    ]
+    drawing = drawn(swept(*points))
+    mean, tail = drawing.axes
+    assert (mean.get_xlabel(), mean.get_ylabel(), tail.get_ylabel()) == (
+        "workload.load", "Mean slowdown", "99th-percentile slowdown",
+    )  # fmt: skip
+    labels = ["pHost, buffer 12kB", "pHost, buffer 36kB", "DCTCP, buffer 12kB", "DCTCP, buffer 36kB"]
+    assert [text.get_text() for text in drawing.legends[0].get_texts()] == labels
+    shown = {line.get_label(): line for line in mean.lines if line.get_label() in labels}
+    for label, line in shown.items():
+        assert list(line.get_xdata()) == [0.3, 0.5, 0.7]
+        base = 1 + ("DCTCP" in label) + ("12kB" in label)
+        assert list(line.get_ydata()) == pytest.approx([base + 0.3, base + 0.5, base + 0.7])
+    assert shown[labels[0]].get_color() == style.transport("phost").color
+    assert shown[labels[2]].get_color() == style.transport("dctcp").color
+    assert len({(line.get_color(), str(line.get_linestyle()), line.get_marker()) for line in shown.values()}) == 4
+
+
+def test_one_transport_has_shades_for_the_values_of_the_other_key():
+    grid = [(load, senders) for load in (0.3, 0.5, 0.7) for senders in (4, 8)]
+    points = [({"workload.senders": s, "workload.load": load}, "phost", 1 + load * s / 8) for load, s in grid]
+    drawing = drawn(swept(*points))
+    assert [text.get_text() for text in drawing.legends[0].get_texts()] == ["senders 4", "senders 8"]
+    assert drawing.axes[0].get_xlabel() == "workload.load"
+
+
+@pytest.mark.parametrize(
+    ("points", "label", "legend"),
+    [
+        ([({"transport.name": name}, name, 1.5) for name in ("phost", "dctcp")], "", ["pHost", "DCTCP"]),
+        ([({"workload.sizes": name}, "phost", 1.5) for name in ("web_search", "imc10")], "workload.sizes", ["pHost"]),
+        ([({"workload.load": 0.5}, "phost", 1.5)], "workload.load", ["pHost"]),
+        ([({"fabric.pfc": value}, "phost", 1.5) for value in ({}, {"headroom": "1kB"})], "fabric.pfc", ["pHost"]),
+    ],
+)
+def test_a_sweep_without_numbers_has_bars(points, label, legend):
+    drawing = drawn(swept(*points))
+    spot = drawing.axes[0]
+    assert spot.get_xlabel() == label
+    assert [bar.get_height() for bar in spot.patches] == pytest.approx([0.5] * len(points))
+    assert [text.get_text() for text in drawing.legends[0].get_texts()] == legend
+
+
+def test_twelve_lines_with_long_names_and_three_panels_fit():
+    values = [f'{{ uniform = ["{n}kB", "{10 * n}kB"] }}' for n in range(1, 7)]
+    grid = [(load, name, value) for load in (0.1, 0.5, 0.9) for name in ("phost", "dctcp") for value in values]
+    points = [
+        ({"workload.load": load, "transport.name": name, "workload.sizes": value}, name, 1 + load * (1 + values.index(value)))
+        for load, name, value in grid
+    ]
+    sweep = dataclasses.replace(swept(*points), metrics=("slowdown.mean", "drops.rate", "slowdown.p99 / slowdown.mean"))
+    drawing = drawn(sweep)
+    assert [spot.get_ylabel() for spot in drawing.axes] == ["Mean slowdown", "Drop rate", "slowdown.p99 / slowdown.mean"]
+    assert len(drawing.legends[0].get_texts()) == 12
+
+
+def test_a_series_is_drawn_with_its_units_for_each_seed():
+    import pyarrow as pa
+
+    table = pa.table({"time_us": [0.0, 1.0, 2.0], "queue_bytes": [0, 1500, 3000], "busy_share": [0.0, 0.5, 1.0]})
+    runs = [Results({"transport": "phost", "seed": seed}, "", {}, _series={"queues": table}) for seed in (1, 2)]
+    drawing = look_at(series.draw([comparison.Scheme(style.transport("phost"), runs)], "queues", "x"), "series")
+    queue, busy = drawing.axes
+    assert (queue.get_xlabel(), queue.get_ylabel(), busy.get_ylabel()) == ("Time (µs)", "Queue (B)", "Busy share")
+    assert [list(line.get_ydata()) for line in queue.lines] == [[0, 1500, 3000]] * 2
+    assert any(tick.get_text().endswith(" %") for tick in busy.get_yticklabels())
+    with pytest.raises(_native.ScenarioError, match='no series "queue": did you mean "queues"'):
+        series.draw([comparison.Scheme(style.transport("phost"), runs)], "queue", "x")
+    silent = [Results({"transport": "ideal"}, "", {}, _series={})]
+    with pytest.raises(_native.ScenarioError, match="the runs have recorded none"):
+        series.draw([comparison.Scheme(style.transport("ideal"), silent)], "queues", "x")
 
 
 PANELS = """
@@ -533,9 +726,9 @@ def test_every_transport_has_a_look_of_its_own():
 
 
 @pytest.mark.parametrize("name", [
-    "diagnosis", "explanations", "backlog", "cli/tables", "cli/running", "cli/comparing", "cli/inspect", "plots/style",
-    "plots/figure", "plots/bars", "plots/comparison", "plots/lines", "plots/over", "plots/pictures", "plots/sizes",
-    "plots/tables", "plots/variants",
+    "diagnosis", "explanations", "backlog", "comparisons", "variants", "cli/tables", "cli/running", "cli/comparing",
+    "cli/inspect", "cli/plotting", "plots/style", "plots/figure", "plots/flows", "plots/series", "plots/bars",
+    "plots/comparison", "plots/lines", "plots/over", "plots/pictures", "plots/sizes", "plots/tables", "plots/variants",
 ])  # fmt: skip
 def test_only_the_catalogue_knows_transports_by_name(name):
     code = (ROOT / "python" / "flowloom" / f"{name}.py").read_text(encoding="utf-8")

@@ -17,6 +17,9 @@ from flowloom.signals import Ended
 from flowloom.words import elided, listed, printable, shown
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from flowloom.outputs import Kind
     from flowloom.sweeps import IncompleteSweep, Sweep
 
 P = ParamSpec("P")
@@ -40,6 +43,19 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Replace an earlier, different result in --out. Files that Flowloom did not write stay."),
 ]
+Metrics = Annotated[
+    str | None,
+    typer.Option(metavar="M1,M2,...", help="What to draw, a panel for each; by default slowdown.mean,slowdown.p99."),
+]
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="FILE:LABEL",
+        help="Another tool's flows (bytes, and slowdown or fct_us) or points (x, y) beside ours; may be repeated.",
+    ),
+]
+Plot = Annotated[bool, typer.Option("--plot/--no-plot", help="Draw the picture, or not.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value on stdout.")]
 
 
@@ -170,6 +186,15 @@ def parse_value(text: str) -> Any:
     except (tomllib.TOMLDecodeError, RecursionError, TypeError):
         return text
     return found["value"] if len(found) == 1 else text
+
+
+def drawn(out: Path, kind: Kind, pictures: Iterable[tuple[str, Canvas]]) -> list[Path]:
+    """Add pictures to a directory of results, each under its name; return the paths of the PNG files."""
+    from flowloom import outputs
+    from flowloom.plots import style
+
+    with outputs.claim(out, kind, force=True) as output, output.add() as folder:
+        return [out / style.save(drawing, folder / name)[0].name for name, drawing in pictures]
 
 
 def print_json(value: Any) -> None:

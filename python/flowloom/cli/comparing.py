@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Force, Jobs, Json, ScenarioFile, Seed, Seeds, Set
+from flowloom.cli.common import Force, Jobs, Json, Metrics, Plot, ScenarioFile, Seed, Seeds, Set, With
 from flowloom.cli.running import axis_of, scenario_of
 
 if TYPE_CHECKING:
@@ -43,26 +43,15 @@ def compare(
         str | None,
         typer.Option(metavar="KEY=V1,V2,...", help="Compare at each value of a scenario key, and rank the variants."),
     ] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="M1,M2,...", help="What to draw over the values of --over, by default slowdown.mean,slowdown.p99."
-        ),
-    ] = None,
-    with_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="FILE:LABEL",
-            help="Another tool's flows (bytes, and slowdown or fct_us) or points (x, y) beside ours; may be repeated.",
-        ),
-    ] = None,
+    metrics: Metrics = None,
+    with_: With = None,
     seeds: Seeds = 1,
     set_: Set = None,
     seed: Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for runs, table and picture.")] = Path("results/compare"),
     jobs: Jobs = None,
     force: Force = False,
+    plot: Plot = True,
     json: Json = False,
 ) -> None:
     """Run transports and variants side by side and compare them.
@@ -112,26 +101,26 @@ def compare(
             common.print_json(done.as_json())
             tables.print_warnings(done.sweep, err=True)
         elif done.sweep.runs:
-            pictures = _print_and_draw(done, out)
+            drawn = _print_and_draw(done, out, plot=plot)
             tables.print_warnings(done.sweep)
-            typer.echo(f"{len(done.sweep)} runs in {took:.0f} s\npicture: {', '.join(map(str, pictures))}")
+            typer.echo(f"{len(done.sweep)} runs in {took:.0f} s")
+            if drawn:
+                typer.echo(f"picture: {', '.join(map(str, drawn))}")
             typer.echo(f"runs and their flows: {out / 'runs'}")
         common.end_incomplete(failed)
 
 
-def _print_and_draw(done: Comparison, out: Path) -> list[Path]:
+def _print_and_draw(done: Comparison, out: Path, *, plot: bool) -> list[Path]:
     """Print the table of a comparison, or that of a tournament over the values of a key, and draw its pictures."""
+    from flowloom import outputs
     from flowloom.cli import tables
-    from flowloom.plots import pictures, style
-    from flowloom.sweeps import added
+    from flowloom.plots import pictures
 
     if done.over:
         tables.print_tournament(done.rounds(), done.ranking())
     else:
         tables.print_comparison(done.columns())
-    with added(out) as folder:
-        drawn = [style.save(drawing, folder / stem)[0] for stem, drawing in pictures.of_comparison(done)]
-    return [out / picture.name for picture in drawn]
+    return common.drawn(out, outputs.SWEEP, pictures.of_comparison(done)) if plot else []
 
 
 def _variant(text: str) -> tuple[str, dict[str, Any]]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Force, Jobs, Json, ScenarioFile, Seed, Seeds, Set
+from flowloom.cli.common import Force, Jobs, Json, Metrics, Plot, ScenarioFile, Seed, Seeds, Set
 
 if TYPE_CHECKING:
+    from flowloom.results import Results
     from flowloom.scenario import Scenario
 
 
@@ -38,6 +39,9 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="Save the flows, the summary, the scenario and its provenance here.")
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Also write flows.csv to --out.")] = False,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw the flows to --out, which is results/SCENARIO if it is not given.")
+    ] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -51,6 +55,8 @@ def run(
         raise ScenarioError("--csv writes flows.csv to --out; give --out DIR as well")
     wanted = scenario_of(scenario, set_, seed)
     name = Path(scenario).stem
+    if plot and not out:
+        out = Path("results") / wanted.title
     with progress.reporter() as reporter:
         reporter.begin(1, kept=0)
 
@@ -66,11 +72,21 @@ def run(
             reporter.finished("run", name)
             if output:
                 results.write(output, csv=csv)
+    pictures = _draw_run(results, wanted.title, out) if plot and out else []
     if json:
         common.print_json(results.as_json())
     else:
         tables.print_run(results)
+        for picture in pictures:
+            typer.echo(f"picture: {picture}")
         typer.echo(f"saved in {out}" if out else "not saved; give --out DIR to keep the flows")
+
+
+def _draw_run(results: Results, title: str, out: Path) -> list[Path]:
+    from flowloom import outputs
+    from flowloom.plots import pictures
+
+    return common.drawn(out, outputs.RESULT, pictures.of_run(results, title))
 
 
 def sweep(
@@ -86,15 +102,20 @@ def sweep(
     jobs: Jobs = None,
     force: Force = False,
     flows: Annotated[bool, typer.Option(help="Keep each run's table of flows, or only its summary.")] = True,
+    metrics: Metrics = None,
+    plot: Plot = True,
     json: Json = False,
 ) -> None:
     """Run a scenario with every combination of values of some keys.
 
+    The output is a table and a picture, which has a panel for each metric and, if a key has numbers, lines over them.
+
     After an interrupt, the same command continues with the runs that are missing.
     """
-    from flowloom import progress
+    from flowloom import outputs, progress
     from flowloom._native import ScenarioError
     from flowloom.cli import tables
+    from flowloom.plots import pictures
     from flowloom.sweeps import sweep as run_sweep
     from flowloom.words import shown
 
@@ -107,7 +128,17 @@ def sweep(
     with common.resumable(out / "runs"):
         with progress.reporter() as reporter:
             done, failed = common.swept(
-                lambda: run_sweep(base, axes, seeds=seeds, workers=jobs, out=out, flows=flows, force=force, reporter=reporter)
+                lambda: run_sweep(
+                    base,
+                    axes,
+                    seeds=seeds,
+                    workers=jobs,
+                    out=out,
+                    flows=flows,
+                    force=force,
+                    reporter=reporter,
+                    metrics=common.split_list(metrics or ""),
+                )
             )
         if json:
             common.print_json(done.table().to_pylist())
@@ -115,6 +146,8 @@ def sweep(
         elif done.runs:
             tables.print_sweep(done)
             tables.print_warnings(done)
+            for picture in common.drawn(out, outputs.SWEEP, pictures.of_sweep(done)) if plot else []:
+                typer.echo(f"picture: {picture}")
             typer.echo(f"table: {out / 'sweep.csv'}\nruns: {out / 'runs'}")
         common.end_incomplete(failed)
 

@@ -147,10 +147,11 @@ def _number(value: float | None) -> float:
 def print_sweep(sweep: Sweep) -> None:
     """Print a row per point: its values of the varied keys, and the means over its seeds."""
     points = sweep.points()
+    shown = sweep.metrics or _SWEEP
     keys = list(points[0][0])
-    head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in _SWEEP), "warnings"]
+    head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in shown), "warnings"]
     body = [
-        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP), _flags(seeds)]
+        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in shown), _flags(seeds)]
         for point, seeds in points
     ]
     print_table(head, body, right=range(len(keys), len(head) - 1), title=_averaged([seeds for _, seeds in points]))

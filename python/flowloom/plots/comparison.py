@@ -43,15 +43,15 @@ def draw(schemes: Sequence[Scheme], title: str, points: Sequence[tuple[style.Loo
     Raises:
         ScenarioError: Other tools' flows have neither slowdowns nor completion times that are known of all.
     """
-    measure = _measure(schemes)
+    measure = measures(schemes)[0]
     drawing = style.canvas(10, 4.4)
     left, right = drawing.subplots(1, 2)
     handles: dict[str, Any] = {}
     for look, runs in schemes:
         size, values = _finished(runs, measure)
         if len(size):
-            (handles[look.label],) = _by_size(left, size, values, look)
-            _distribution(right, values, look)
+            _by_size(left, size, values, look)
+            handles[look.label] = _distribution(right, values, look)
     for look, each in points:
         ys = each.y.get(METRICS[measure], each.y.get(Y, []))
         if len(ys):
@@ -76,40 +76,47 @@ _HEADINGS = {SLOWDOWN: "slowdown of flows; the best possible is 1", FCT: "comple
 _WORDS = {SLOWDOWN: "slowdown", FCT: "completion time"}
 
 
-def _measure(schemes: Sequence[Scheme]) -> str:
-    """Return what is known of all: slowdowns or, if another tool does not give them, completion times."""
+def measures(schemes: Sequence[Scheme]) -> list[str]:
+    """Return which of slowdowns and completion times are known of all flows.
+
+    Raises:
+        ScenarioError: Neither is. Another tool gives one of them, and a further tool the other.
+    """
     lacking = {}
     for measure in (SLOWDOWN, FCT):
-        lacks = [scheme.look.label for scheme in schemes if not all(_has(run.flows, measure) for run in scheme.runs)]
-        if not lacks:
-            return measure
-        lacking[measure] = lacks[0]
-    raise ScenarioError(
-        f"{lacking[SLOWDOWN]} has no slowdowns, and {lacking[FCT]} has no completion times; give both a column that they share"
-    )
+        lacks = [s.look.label for s in schemes if any(known(run.flows, measure) is None for run in s.runs)]
+        lacking[measure] = lacks[0] if lacks else ""
+    if all(lacking.values()):
+        raise ScenarioError(
+            f"{lacking[SLOWDOWN]} has no slowdowns, and {lacking[FCT]} has no completion times; give both a column that they "
+            "share"
+        )
+    return [measure for measure, lacks in lacking.items() if not lacks]
 
 
-def _has(flows: pa.Table, measure: str) -> bool:
-    return measure in flows.column_names or (measure == FCT and "optimum" in flows.column_names)
+def known(flows: pa.Table, measure: str) -> NDArray[np.float64] | None:
+    """Return a measure of each flow, NaN for one that is not finished; None if it is not known of these flows."""
+    import numpy as np
+
+    if measure in flows.column_names:
+        return np.asarray(flows[measure].to_numpy(), dtype=float)
+    if measure == FCT and "optimum" in flows.column_names:
+        # A flow table has no completion times, but what gives them.
+        return np.asarray(flows["slowdown"].to_numpy() * flows["optimum"].to_numpy() * 1e6, dtype=float)
+    return None
 
 
 def _finished(runs: Sequence[Results], measure: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sizes of all flows that finished, and a measure of each."""
     import numpy as np
 
-    sizes, values = [], []
-    for flows in (run.flows for run in runs):
-        if measure in flows.column_names:
-            found = flows[measure].to_numpy().astype(float)
-        else:  # a flow table has no completion times, but what gives them
-            found = flows["slowdown"].to_numpy().astype(float) * flows["optimum"].to_numpy() * 1e6
-        done = ~np.isnan(found)
-        sizes.append(flows["bytes"].to_numpy().astype(float)[done])
-        values.append(found[done])
-    return np.concatenate(sizes), np.concatenate(values)
+    size = np.concatenate([run.flows["bytes"].to_numpy().astype(float) for run in runs])
+    values = np.concatenate([found for run in runs if (found := known(run.flows, measure)) is not None])
+    done = ~np.isnan(values)
+    return size[done], values[done]
 
 
-def _by_size(spot: Axes, size: NDArray[np.float64], values: NDArray[np.float64], look: style.Look) -> list[Any]:
+def _by_size(spot: Axes, size: NDArray[np.float64], values: NDArray[np.float64], look: style.Look) -> None:
     import numpy as np
 
     # Three bins per decade show where a scheme's behaviour changes, and still average over many flows.
@@ -117,13 +124,16 @@ def _by_size(spot: Axes, size: NDArray[np.float64], values: NDArray[np.float64],
     bins = np.unique(place)
     means = [values[place == b].mean() for b in bins]
     at = [np.exp(np.log(np.maximum(size[place == b], 1)).mean()) for b in bins]
-    return list(spot.plot(at, means, **look.pen))
+    # A bound has no marker, and one point makes no line.
+    alone = {"marker": "_", "ms": 14} if look.bound and len(at) == 1 else {}
+    spot.plot(at, means, **look.pen | alone)
 
 
-def _distribution(spot: Axes, values: NDArray[np.float64], look: style.Look) -> None:
+def _distribution(spot: Axes, values: NDArray[np.float64], look: style.Look) -> Any:
+    """Draw the share of flows with a larger value; return the handle for a legend."""
     import numpy as np
 
     n = len(values)
     # A few hundred points, evenly spaced on the logarithmic axis, look the same as all points and keep the SVG small.
     worse = np.unique(np.geomspace(1, n, 400).astype(int))
-    style.line(spot, np.sort(values)[n - worse], worse / n, look)
+    return style.line(spot, np.sort(values)[n - worse], worse / n, look)

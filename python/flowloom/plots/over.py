@@ -51,11 +51,9 @@ def draw(
     handles: dict[str, Any] = {}
     for number, (spot, name) in enumerate(zip(spots.flat, names, strict=False)):
         members = [_member(each, name) for each in series]
-        beside = [_Beside(look, each.x, each.y.get(name, each.y.get(Y, []) if number == 0 else [])) for look, each in points]
-        for label, handle in _panel(spot, axis, name, members, beside).items():
-            # If one panel has bars and another dots, the legend shows both.
-            shown = handles.setdefault(label, ())
-            handles[label] = shown if type(handle) in map(type, shown) else (*shown, handle)
+        beside = [Beside(look, each.x, each.y.get(name, each.y.get(Y, []) if number == 0 else [])) for look, each in points]
+        style.join(handles, panel(spot, axis, metrics.label(name), members, beside, slowdowns=_is_slowdown(name)))
+        style.percent(spot.yaxis, name)
     for spare in list(spots.flat)[len(names):]:  # fmt: skip
         spare.remove()
     style.heading(drawing, title)
@@ -69,33 +67,11 @@ def _member(series: Series, name: str) -> bars.Member:
     return bars.Member(series.look, [e.mean for e in found], [e.half_width or 0.0 for e in found])
 
 
-def _panel(spot: Axes, axis: Axis, name: str, members: Sequence[bars.Member], beside: Sequence[_Beside]) -> dict[str, Any]:
-    """Draw a panel; return the handles for a legend."""
-    heights = [height for member in members for height in member.heights] + [y for each in beside for y in each.ys]
-    tops = [height + width for member in members for height, width in zip(member.heights, member.half_widths, strict=True)]
-    known = [height for height in heights if not math.isnan(height)]
-    least = min(known, default=math.nan)
-    top = max([*known, *(top for top in tops if not math.isnan(top))], default=math.nan)
-    slowdowns = name in metrics.METRICS and name.split(".")[0] == "slowdown"
-    log = top > style.LINEAR_MAX if slowdowns else least > 0 and top > least * 10**_DECADES
-    if axis.at is None:
-        handles = bars.draw(spot, members, axis.names, log=log, base=1.0 if slowdowns else 0.0)
-    else:
-        handles = lines.draw(spot, axis.at, members)
-        lines.numbers(spot, axis)
-    for look, xs, ys in beside:
-        if len(ys):
-            (handles[look.label],) = spot.plot(xs, ys, **look.dot, zorder=4)
-    spot.set(ylabel=metrics.label(name), xlabel=axis.title)
-    _limit(spot, least, top, slowdowns=slowdowns, log=log, hanging=axis.at is None and not log)
-    style.percent(spot.yaxis, name)
-    for line in spot.lines:
-        # Markers are whole, also at the edge; a line without markers is an interval, or the base of bars.
-        line.set_clip_on(line.get_marker() in ("", "None", "_", "|"))
-    return handles
+def _is_slowdown(name: str) -> bool:
+    return name in metrics.METRICS and name.split(".")[0] == "slowdown"
 
 
-class _Beside(NamedTuple):
+class Beside(NamedTuple):
     """Points of another tool in one panel."""
 
     look: style.Look
@@ -103,15 +79,84 @@ class _Beside(NamedTuple):
     ys: Sequence[float]
 
 
-def _limit(spot: Axes, least: float, top: float, *, slowdowns: bool, log: bool, hanging: bool) -> None:
-    """Set the limits of the y axis; `hanging` says that bars stand on the line at its base."""
+def panel(
+    spot: Axes,
+    axis: Axis,
+    label: str,
+    members: Sequence[bars.Member],
+    beside: Sequence[Beside] = (),
+    *,
+    slowdowns: bool,
+) -> dict[str, Any]:
+    """Draw a panel; return the handles for a legend.
+
+    Args:
+        spot: Where to draw.
+        axis: What is on the x axis: numbers for lines, anything else for bars.
+        label: The label of the y axis.
+        members: What is drawn.
+        beside: Other tools' points.
+        slowdowns: Whether the values are slowdowns, whose axis starts at 1.
+    """
+    least, top = _extent(members, beside)
+    log = _is_log(least, top, slowdowns=slowdowns)
+    if axis.at is None:
+        handles = bars.draw(spot, members, axis.names, log=log, base=1.0 if slowdowns else 0.0)
+        if not any(axis.names):
+            spot.set_xticks([])
+    else:
+        handles = lines.draw(spot, axis.at, members)
+        lines.numbers(spot, axis)
+    for look, xs, ys in beside:
+        if len(ys):
+            (handles[look.label],) = spot.plot(xs, ys, **look.dot, zorder=4)
+    spot.set(ylabel=label, xlabel=axis.title)
+    _limit(spot.yaxis, least, top, slowdowns=slowdowns, log=log, standing=axis.at is None)
+    _whole_markers(spot)
+    return handles
+
+
+def rows(spot: Axes, names: Sequence[str], label: str, members: Sequence[bars.Member], *, slowdowns: bool) -> dict[str, Any]:
+    """Draw groups below each other, for few groups with long names; return the handles for a legend. See `panel`."""
+    least, top = _extent(members, ())
+    log = _is_log(least, top, slowdowns=slowdowns)
+    handles = bars.draw(spot, members, names, log=log, base=1.0 if slowdowns else 0.0, lying=True)
+    spot.set_xlabel(label)
+    _limit(spot.xaxis, least, top, slowdowns=slowdowns, log=log, standing=True)
+    _whole_markers(spot)
+    return handles
+
+
+def _extent(members: Sequence[bars.Member], beside: Sequence[Beside]) -> tuple[float, float]:
+    """Return the least value, and the largest one or the top of its interval; NaN without values."""
+    heights = [height for member in members for height in member.heights] + [y for each in beside for y in each.ys]
+    tops = [height + width for member in members for height, width in zip(member.heights, member.half_widths, strict=True)]
+    known, all_ = ([value for value in values if not math.isnan(value)] for values in (heights, heights + tops))
+    return min(known, default=math.nan), max(all_, default=math.nan)
+
+
+def _is_log(least: float, top: float, *, slowdowns: bool) -> bool:
+    return top > style.LINEAR_MAX if slowdowns else least > 0 and top > least * 10**_DECADES
+
+
+def _limit(axis: Any, least: float, top: float, *, slowdowns: bool, log: bool, standing: bool) -> None:
+    """Set the limits of the axis of values; `standing` says that bars, if any, begin at its lower limit."""
     if math.isnan(top):
         return
+    limits = axis.axes.set_ylim if axis.axis_name == "y" else axis.axes.set_xlim
+    if not log:
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     if slowdowns:
-        style.from_one(spot.yaxis, 1.05 * top, least)
-        if hanging and least >= 1:
-            spot.set_ylim(bottom=1)
+        style.from_one(axis, 1.05 * top, least)
+        if standing and not log and least >= 1:
+            limits(1)
     elif log:
-        style.logarithmic(spot.yaxis)
+        style.logarithmic(axis)
     elif least >= 0:
-        spot.set_ylim(0, 1.05 * top if top > 0 else 1.0)
+        limits(0, 1.05 * top if top > 0 else 1.0)
+
+
+def _whole_markers(spot: Axes) -> None:
+    """Let no marker be cut off at the edge. A line without markers is an interval, or the base of bars."""
+    for line in spot.lines:
+        line.set_clip_on(line.get_marker() in ("", "None", "_", "|"))

@@ -9,6 +9,7 @@ distances between colours.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom import transports
@@ -141,6 +142,13 @@ def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> N
     below.get_title().set_color("#666666")
 
 
+def join(handles: dict[str, Any], more: dict[str, Any]) -> None:
+    """Add the handles of one more panel; if one panel has bars and another dots, the legend shows both."""
+    for label, handle in more.items():
+        shown = handles.setdefault(label, ())
+        handles[label] = shown if type(handle) in map(type, shown) else (*shown, handle)
+
+
 def line(spot: Axes, xs: Any, ys: Any, look: Look, **options: Any) -> Any:
     """Draw a line of many points with a few markers; return its handle for a legend."""
     return spot.plot(xs, ys, **look.pen, markevery=0.12, **options)[0]
@@ -161,8 +169,8 @@ def logarithmic(axis: Any) -> None:
     (axis.axes.set_yscale if axis.axis_name == "y" else axis.axes.set_xscale)("log")
     low, high = axis.get_view_interval()
     # Less than a decade may have none of the numbers 1, 2 and 5.
-    few = MaxNLocator(5) if high < 5 * low else LogLocator(subs=(1, 2, 5) if high < 2000 * low else (1,))
-    axis.set_major_locator(few)
+    close = high < (2000 if axis.axis_name == "y" else 300) * low  # labels side by side need more room
+    axis.set_major_locator(MaxNLocator(5) if high < 5 * low else LogLocator(subs=(1, 2, 5) if close else (1,)))
     axis.set_major_formatter(lambda value, _: f"{value:,.10f}".rstrip("0").rstrip("."))
     axis.set_minor_formatter(NullFormatter())
 
@@ -175,7 +183,7 @@ def from_one(axis: Any, top: float, least: float = 1.0) -> None:
     if top <= LINEAR_MAX:
         limits(low - 0.03 * (top - low), top)
         return
-    limits(0.95 * low, top)
+    limits(0.95 * low, 1.1 * top)
     logarithmic(axis)
 
 
@@ -184,28 +192,33 @@ def percent(axis: Any, name: str) -> None:
     from flowloom.metrics import METRICS
 
     if name in METRICS and METRICS[name].digits.endswith("%"):
-        axis.set_major_formatter(lambda value, _: f"{100 * value:.6g} %")
+        in_percent(axis)
+
+
+def in_percent(axis: Any) -> None:
+    """Write the numbers of an axis in percent."""
+    axis.set_major_formatter(lambda value, _: f"{100 * value:.6g} %")
 
 
 PICTURES = (".png", ".svg")
 """The suffixes of the files that `save` writes."""
 
 
-def save(drawing: Canvas, stem: Any) -> list[Any]:
-    """Write a PNG and an SVG file; their bytes do not depend on the date."""
+def save(drawing: Canvas, stem: Any, suffixes: Sequence[str] = PICTURES) -> list[Any]:
+    """Write a PNG and an SVG file, or one of them; their bytes do not depend on the date."""
     from pathlib import Path
 
     from flowloom import storage
 
     fit(drawing)
-    pictures = [Path(f"{stem}{suffix}") for suffix in PICTURES]
-    options: list[dict[str, Any]] = [
-        {"dpi": 150, "metadata": {"Software": "Flowloom"}},
-        {"metadata": {"Date": None, "Creator": "Flowloom"}},
-    ]
-    for picture, how in zip(pictures, options, strict=True):
+    pictures = [Path(f"{stem}{suffix}") for suffix in suffixes]
+    options: dict[str, dict[str, Any]] = {
+        ".png": {"dpi": 150, "metadata": {"Software": "Flowloom"}},
+        ".svg": {"metadata": {"Date": None, "Creator": "Flowloom"}},
+    }
+    for picture, suffix in zip(pictures, suffixes, strict=True):
         with storage.whole_file(picture) as fresh:
-            drawing.savefig(fresh, **how)
+            drawing.savefig(fresh, **options[suffix])
     return pictures
 
 
@@ -229,12 +242,17 @@ def _fit_axes(spot: Axes) -> bool:
         _break_lines(spot.xaxis.label, place.width),
         _break_lines(spot.yaxis.label, place.height),
     ]
-    labels = [label for label in spot.get_xticklabels() if label.get_text()]
+    ticks, every = spot.get_xticks(), spot.get_xticklabels()
+    labels = [label for label in every if label.get_text()]
     if _collide(labels):
-        broken += [_break_lines(label, 0.95 * place.width / len(labels)) for label in labels]
+        lines = [_break_lines(label, 0.95 * place.width / len(labels)) for label in labels]
         if _collide(labels):
             for label in labels:
                 label.set(text=" ".join(label.get_text().split()), rotation=30, ha="right", rotation_mode="anchor")
+        elif any(lines):
+            # The axis writes its labels again whenever it is asked for them.
+            spot.set_xticks(ticks, [label.get_text() for label in every])
+        broken += lines
     return any(broken)
 
 
