@@ -13,12 +13,15 @@ _SIGMAS = 3.0
 """By how many standard deviations of what arrives the backlog must grow. By chance, that happens in about 1 of 1000 runs."""
 _LEVELS_OFF = 0.5
 """If the backlog grows by less than this share of what it grew by in the first half, it levels off."""
+_WARM_UP = 0.25
+"""The second half tells nothing if a byte's flow takes more than this share of it when it is alone: the flows that came first are still on their way, and
+at a load of 3/4 they take some four times as long as alone."""
 _BURST = 0.5
 """If more than this share of the flows starts at one instant, the backlog shrinks from there on, and nothing can be said."""
 
 
 class Growth(NamedTuple):
-    """How the bytes of open flows grow while flows arrive. All numbers are bytes."""
+    """How the bytes of open flows grow while flows arrive. All numbers but the last are bytes."""
 
     arrived: float
     """What arrives in the second half of the time in which flows arrive."""
@@ -28,16 +31,21 @@ class Growth(NamedTuple):
     """By how much it grows in the second half."""
     noise: float
     """The standard deviation of what arrives in the second half, if flows arrive independently."""
+    warm_up: float = 0.0
+    """The optimum of the flow that a byte belongs to, averaged over all bytes, as a share of half of the time in which flows arrive."""
 
     @property
     def is_certain(self) -> bool:
-        """Whether the backlog grows by more than chance explains, and does not level off."""
-        return self.second > _SIGMAS * self.noise and self.second > _LEVELS_OFF * self.first
+        """Whether the backlog grows by more than chance explains, and does not level off, in a network that is not just filling up."""
+        grows = self.second > _SIGMAS * self.noise and self.second > _LEVELS_OFF * self.first
+        return grows and self.warm_up <= _WARM_UP
 
     @property
     def longer(self) -> float:
         """How many times as many flows would decide: a true growth is proportional to their number, and chance to its root."""
-        return (_SIGMAS * self.noise / self.second) ** 2 if self.second > 0 else np.inf
+        if self.second <= 0:
+            return np.inf
+        return max((_SIGMAS * self.noise / self.second) ** 2, self.warm_up / _WARM_UP)
 
 
 def growth(flows: pa.Table) -> Growth | None:
@@ -49,16 +57,18 @@ def growth(flows: pa.Table) -> Growth | None:
     is on the safe side.
 
     Args:
-        flows: A flow table, with at least the columns `start`, `finish` (in seconds) and `bytes`.
+        flows: A flow table, with at least the columns `start`, `finish`, `optimum` (in seconds) and `bytes`.
 
     Returns:
         None if flows do not arrive over time: there are fewer than two, or most start at one instant.
     """
-    start, finish, size = (flows[name].to_numpy().astype(float) for name in ("start", "finish", "bytes"))
+    start, finish, optimum, size = (flows[name].to_numpy().astype(float) for name in ("start", "finish", "optimum", "bytes"))
     if len(start) < 2 or np.unique(start, return_counts=True)[1].max() > _BURST * len(start):
         return None
     first, last = start.min(), start.max()
     middle = (first + last) / 2
     late = start > middle
     begin, half, end = (float(size[(start <= at) & ~(finish <= at)].sum()) for at in (first, middle, last))
-    return Growth(float(size[late].sum()), half - begin, end - half, float(np.sqrt((size[late] ** 2).sum())))
+    alone = float((size * optimum).sum() / max(size.sum(), 1.0))
+    noise = float(np.sqrt((size[late] ** 2).sum()))
+    return Growth(float(size[late].sum()), half - begin, end - half, noise, alone / (middle - first))

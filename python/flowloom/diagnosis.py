@@ -167,8 +167,9 @@ NO_MARKS = "no marks"
 
 def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Finding]:
     for misfit in misfits:
-        key = misfit.split(":")[0]
-        yield Finding("problem", misfit, f"unfit {key.split('.')[-1]}")
+        key = misfit.split(":")[0].removesuffix(".name")
+        flag = "dead link" if key.startswith("fault.") else f"unfit {key.split('.')[-1]}"
+        yield Finding("problem", misfit, flag)
     port = _marking_port(spec)
     if port and not _unmarked(spec) and (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
         yield Finding(
@@ -189,6 +190,7 @@ def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Findi
 
 def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _finished(result.summary)
+    yield from (Finding("problem", found["text"], found["flag"]) for found in result.summary.get("findings", []))
     if "backlog" in result.summary and result.summary["flows"] >= _ARRIVALS_MIN and _arrives_over_time(spec["workload"]):
         yield from _stable(result.summary)
     yield from _enough(result.summary)
@@ -313,7 +315,6 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     settings = spec.get("transport", {}).get(name, {})
     yield from _classes(summary, name, settings)
     yield from _marking(summary, spec)
-    yield from _credited(summary, spec, settings)
     losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down", "node_down")]
     lost = any(summary["drops"]["by_reason"].get(reason) for reason in ("lost", "corrupted", "link_down", "node_down"))
     if losing and not lost and not summary.get("aborted"):
@@ -323,33 +324,25 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
         yield Finding("note", "workload.deadline is set, but no flow had a deadline", "no deadlines")
 
 
-def _credited(summary: Mapping[str, Any], spec: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find data that was lost although credits or tokens schedule all of it, so that queues of data alone never fill a port."""
-    name, lost = summary["transport"], summary["drops"]["data"]
-    retry = transport(name).retry
-    if not lost or not retry or settings.get("unscheduled") or spec.get("fault"):
-        return
-    why = (
-        f"ports have less memory than the queues of data need (`flowloom show` of the scenario prints the bounds), or the "
-        f"requests of many flows filled it; raise fabric.buffer or transport.{name}.{retry}"
-    )
-    if share := settings.get("token_share"):
-        why += f". Or transport.{name}.token_share = {share:g} lets tokens ask for more data than a link carries; 0 does not"
-    yield Finding("problem", f"{lost} data packets were lost, although {name} schedules all data: {why}", "data lost")
-
-
 def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    flag = "unused classes"
+    """Find priority classes that nothing used. It is a warning where the scenario asks for them, and not where they are the default."""
+    from flowloom.engine import defaults
+
+    def flag(key: str) -> str:
+        return "" if settings.get(key) == defaults(name).get(key) else "unused classes"
+
     used = [number for number, packets in enumerate(summary["sent_by_class"]) if packets]
-    wanted = {key: value for key in ("classes", "queues", "priorities") if isinstance(value := settings.get(key), int)}
+    wanted = {key: (value, key) for key in ("classes", "queues", "priorities") if isinstance(value := settings.get(key), int)}
     # How many thresholds fit a workload, a scenario does not say.
     if isinstance(thresholds := settings.get("thresholds"), list) and thresholds:
-        wanted["classes"] = len(thresholds) + 1
-    for key, count in wanted.items():
+        wanted["thresholds"] = (len(thresholds) + 1, "classes")
+    for key, (count, what) in wanted.items():
         if used and len(used) < count:
-            yield Finding("note", f"{name} sets up {count} {key}, but packets used {len(used)}: {_shares(summary)}", flag)
+            text = f"{name} sets up {count} {what}, but packets used {len(used)}: {_shares(summary)}"
+            yield Finding("note", f"{text} (transport.{name}.{key})", flag(key))
     if settings.get("data_priorities") and len(used) < 3:
-        yield Finding("note", f"{name} sets data_priorities, but all data used one class: {_shares(summary)}", flag)
+        text = f"{name} sets data_priorities, but all data used one class: {_shares(summary)}"
+        yield Finding("note", f"{text} (transport.{name}.data_priorities)", flag("data_priorities"))
 
 
 def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import time
 import tomllib
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flowloom import _native, columns, provenance
@@ -21,6 +23,17 @@ def catalogue() -> dict[str, Any]:
     """Return lists of what the simulator provides, under the keys `transports`, `workloads`, `topologies` and `wires`."""
     entries: dict[str, Any] = json.loads(_native.catalogue())
     return entries
+
+
+def defaults(transport: str) -> Mapping[str, Any]:
+    """Return the parameters of a transport as they are if a scenario gives none."""
+    return _defaults(_native.catalogue).get(transport, {})
+
+
+@functools.cache
+def _defaults(described: Callable[[], str]) -> dict[str, dict[str, Any]]:
+    # The simulator takes a while to describe all transports.
+    return {entry["name"]: entry["defaults"] for entry in json.loads(described())["transports"]}
 
 
 def _backlog(flows: pa.Table) -> dict[str, Any]:

@@ -252,7 +252,8 @@ METRICS = {
     "backlog": Metric(
         "Growth of the backlog (B)",
         "How the bytes of open flows grow in the `first` and the `second` half of the time in which flows arrive, what has "
-        "`arrived` in the second half, and the standard deviation of that (`noise`).",
+        "`arrived` in the second half, and the standard deviation of that (`noise`). `warm_up` is the mean optimum of a byte's flow, as a share "
+        "of half of this time.",
     ),
     "queue_peak_bytes": Metric("Peak queue (B)", "The most bytes ever queued at one port of a switch.", "d"),
     "queue": Metric(
@@ -315,8 +316,12 @@ METRICS = {
     ),
     "misfits": Metric(
         "Misfits",
-        "Keys of the transport that do not suit the network or the flow sizes, what follows from their values, and what would "
-        "be right.",
+        "Keys whose values do not suit the network or the flows, what follows from their values, and what would be right.",
+    ),
+    "findings": Metric(
+        "Findings",
+        "What the run has shown that makes its numbers misleading, as far as the simulator can tell. Each has the flag and the text of "
+        "a warning.",
     ),
     "background": Metric(
         "Background flows", "Flows in the background, which no other number about flows counts. None if there are none."

@@ -49,9 +49,10 @@ SHAPE: dict[str, Any] = {
     "packet_hops": NUMBER,
     "requests": _REQUESTS,
     "misfits": [TEXT],
+    "findings": [{"flag": TEXT, "text": TEXT}],
     "coflow_workloads": [_numbers("tenant coflows hosts size_divisor time_divisor load local_flows local_bytes local_coflows")],
     "tenants": {ANY: _TENANT | {"slowdown": _BY_SIZE, "fct_us": _BY_SIZE, "requests": _REQUESTS}},
-    "backlog": _numbers("arrived first second noise"),
+    "backlog": _numbers("arrived first second noise warm_up"),
     **_numbers("sim_s wall_s peak_rss_mb"),
 }
 SERIES = {"pending": ("arrived_share", "pending_share")}

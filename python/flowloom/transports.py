@@ -43,8 +43,6 @@ class Transport:
     """The dotted key, among its parameters, of the settings of switch ports, if it has them."""
     unmarked: str = ""
     """Where its packets are not ECN-capable: `always`, or under a parameter (`controller = newreno`). Empty: nowhere."""
-    retry: str = ""
-    """If credits or tokens schedule all of its data: the key of the time after which a host asks for them again."""
 
     @property
     def bound(self) -> bool:

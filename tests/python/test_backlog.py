@@ -13,7 +13,7 @@ def fifo(load, sizes, rng):
     # Lindley's recursion: the work ahead of each flow.
     ahead = np.concatenate([[0], np.cumsum(sizes[:-1] - np.diff(start))])
     waiting = ahead - np.minimum.accumulate(np.minimum(ahead, 0))
-    return pa.table({"start": start, "finish": start + waiting + sizes, "bytes": sizes})
+    return pa.table({"start": start, "finish": start + waiting + sizes, "optimum": sizes, "bytes": sizes})
 
 
 def exponential(rng, flows):
@@ -41,15 +41,30 @@ def test_an_overloaded_queue_is_known(load, flows):
 
 def test_open_flows_are_counted():
     # 100 B from 0 to 10 s, 60 B from 3 to 16 s, 5 B from 6 to 7 s, and 7 B at 8 s that never finish.
-    flows = {"start": [0.0, 3.0, 6.0, 8.0], "finish": [10.0, 16.0, 7.0, None], "bytes": [100, 60, 5, 7]}
+    flows = {"start": [0.0, 3.0, 6.0, 8.0], "finish": [10.0, 16.0, 7.0, None], "bytes": [100, 60, 5, 7], "optimum": [0.1] * 4}
     found = growth(pa.table(flows))
     # 100 B are open at 0 s, 160 at 4 s, 167 at 8 s. 12 B arrive in the second half; their squares are 25 and 49.
-    assert found == pytest.approx((12, 60, 7, 74**0.5))
+    assert found == pytest.approx((12, 60, 7, 74**0.5, 0.1 / 4))
     assert not found.is_certain and found.longer == pytest.approx(9 * 74 / 49)
 
 
+def test_a_network_that_fills_up_says_nothing():
+    """A flow of 1 B arrives every 0.1 s and takes 3 s alone, so that thirty are open once the first has finished."""
+
+    def found(flows, *, stuck=False):
+        start, one = np.arange(flows) * 0.1, np.ones(flows)
+        finish = pa.nulls(flows, pa.float64()) if stuck else start + 3
+        return growth(pa.table({"start": start, "finish": finish, "optimum": 3 * one, "bytes": one}))
+
+    early = found(24)
+    assert early.second == 12 > 3 * early.noise and early.warm_up == pytest.approx(3 / 1.15)
+    assert not early.is_certain and early.longer == pytest.approx(4 * early.warm_up)
+    # Later, a network that keeps up differs from one in which no flow ever ends.
+    assert not found(300).is_certain and found(300, stuck=True).is_certain
+
+
 def test_flows_that_start_together_say_nothing():
-    together = pa.table({"start": [0.0, 0.0, 0.0, 1.0], "finish": [1.0, 2.0, 3.0, 4.0], "bytes": [1, 1, 1, 1]})
+    together = pa.table({"start": [0.0, 0.0, 0.0, 1.0], "finish": [1.0, 2.0, 3.0, 4.0], "optimum": [1.0] * 4, "bytes": [1, 1, 1, 1]})
     assert growth(together) is None and growth(together[:1]) is None
 
 

@@ -37,6 +37,6 @@ pub use pool::{Fifo, PacketId, Pool, PoolFull};
 pub use port::{Dequeue, Discipline, DropReason, Effects, Onward, PortCall, PortNumber};
 pub use profile::{Family, Profile};
 pub use quantity::QuantityError;
-pub use transport::{Nic, Placement, PortSite, Site, Transport};
+pub use transport::{Attribute, Need, Nic, Placement, PortSite, Site, Transport};
 pub use units::{Bytes, Duration, Rate, Time};
 pub use wire::{Wire, WireProfile};

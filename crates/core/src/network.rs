@@ -242,10 +242,20 @@ impl Network {
         let Link { from, to, .. } = *self.link(link);
         format!("{}-{}", self.node(from).tier, self.node(to).tier)
     }
-    /// A link's name by the nodes that it joins, in the direction of travel, such as `h0-l0`.
-    pub fn link_name(&self, link: LinkId) -> String {
+    /// The names of the nodes that a link joins, in the direction of travel, such as `h0-l0`. Parallel links have the same.
+    pub fn ends_name(&self, link: LinkId) -> String {
         let Link { from, to, .. } = *self.link(link);
         format!("{}-{}", self.node(from).name, self.node(to).name)
+    }
+    /// A link's name: that of its ends, and among parallel links also its number, from 1 on, such as `l0-s0:2`.
+    pub fn link_name(&self, link: LinkId) -> String {
+        let Link { from, to, .. } = *self.link(link);
+        let parallel = || self.ports(from).iter().filter(|other| self.link(**other).to == to);
+        let name = self.ends_name(link);
+        match parallel().nth(1) {
+            None => name,
+            Some(_) => format!("{name}:{}", 1 + parallel().take_while(|other| **other != link).count()),
+        }
     }
     /// The rate of a host's only link.
     pub fn host_rate(&self, host: NodeId) -> Rate {
@@ -411,6 +421,19 @@ mod tests {
         let b = NodeId(3);
         network.connect(NodeId(0), b, Rate::from_gbps(10), Duration::ZERO);
         assert_eq!(network.check(), Err(NetworkError::HostLinks("h0".into(), 2)));
+    }
+
+    #[test]
+    fn parallel_links_have_numbers() {
+        let mut network = line(Switching::StoreAndForward, Rate::from_gbps(40));
+        let (a, b) = (NodeId(2), NodeId(3));
+        let first = network.ports(a)[1];
+        assert_eq!((network.link_name(first), network.ends_name(first)), ("a-b".into(), "a-b".into()));
+        let second = network.connect(a, b, Rate::from_gbps(40), Duration::ZERO);
+        for (link, number) in [(first, 1), (second, 2)] {
+            assert_eq!((network.link_name(link), network.ends_name(link)), (format!("a-b:{number}"), "a-b".into()));
+            assert_eq!(network.link_name(link.reverse()), format!("b-a:{number}"));
+        }
     }
 
     #[test]

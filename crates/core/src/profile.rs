@@ -43,14 +43,12 @@ pub struct Profile {
     pub ports: &'static str,
     /// Where its packets are not ECN-capable: `always`, or under a parameter (`controller = newreno`). Empty: nowhere.
     pub unmarked: &'static str,
-    /// If credits or tokens schedule all of its data: the dotted key of the time after which a host asks for them again.
-    pub retry: &'static str,
 }
 
 impl Profile {
     /// The profile of a transport that says nothing.
     pub const PLAIN: Profile =
-        Profile { label: "", color: "", marker: "", family: Family::Unknown, ports: "port", unmarked: "", retry: "" };
+        Profile { label: "", color: "", marker: "", family: Family::Unknown, ports: "port", unmarked: "" };
 
     /// The profile of a transport with a look of its own.
     pub const fn new(label: &'static str, color: &'static str, marker: &'static str, family: Family) -> Profile {

@@ -63,6 +63,28 @@ pub struct PortSite<'a> {
     pub seed: u64,
 }
 
+/// What a flow may have beside its ends, its size and its start. See [`Flow`](crate::Flow).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attribute {
+    /// The time by which it should be complete.
+    Deadline,
+    /// The owner with whom it shares capacity. All flows have one, which tells nothing where they all have the same.
+    Tenant,
+    /// The flows that the application needs together with it.
+    Coflow,
+}
+
+/// What a policy goes by when it chooses between flows. Where no flow has it, the policy has nothing to work on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Need {
+    /// The parameter that chooses the policy; `None` if the transport has no other policy.
+    pub key: Option<&'static str>,
+    /// What the policy goes by.
+    pub of: Attribute,
+    /// What it does where no flow has it: the end of a sentence that begins with "so".
+    pub without: &'static str,
+}
+
 /// One transport scheme. See `docs/add-a-transport.md`.
 pub trait Transport: Sized + 'static {
     /// Its name in scenarios and results.
@@ -92,6 +114,11 @@ pub trait Transport: Sized + 'static {
     fn placement(config: &Self::Config) -> Placement {
         let _ = config;
         Placement::Nowhere
+    }
+    /// What the policy of this configuration goes by, if that is something that flows may lack. Users are warned if they all lack it.
+    fn need(config: &Self::Config) -> Option<Need> {
+        let _ = config;
+        None
     }
     /// Creates a host's endpoint.
     fn host(config: &Self::Config, site: &Site<'_>) -> Self::Host;

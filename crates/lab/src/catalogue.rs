@@ -1,7 +1,7 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are.
 //! [`simulate`](crate::simulate) says how a transport runs.
 
-use flowloom_core::{Family, PathNeed, Placement, Profile, Transport, WireProfile};
+use flowloom_core::{Family, Need, PathNeed, Placement, Profile, Transport, WireProfile};
 use flowloom_transports::pfc::PausableTransport;
 use flowloom_transports::{for_each_pausable_transport, for_each_transport};
 use schemars::generate::SchemaSettings;
@@ -27,6 +27,8 @@ pub struct TransportEntry {
     pub paths: PathNeed,
     /// Where its control endpoints run with these parameters.
     pub placement: fn(&Parameters) -> Placement,
+    /// What its policy goes by with these parameters, if that is something that flows may lack.
+    pub need: fn(&Parameters) -> Option<Need>,
     /// Whether it can run flows that wait for others.
     pub closed_loops: bool,
     /// The schema of its parameters.
@@ -86,6 +88,7 @@ impl TransportEntry {
             shares_memory: T::SHARES_MEMORY,
             paths: T::PATHS,
             placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
+            need: |parameters| T::need(parameters.get().expect("they are this transport's")),
             closed_loops: true,
             schema: T::Config::json_schema,
             read: Parameters::read::<T::Config>,
@@ -99,6 +102,7 @@ impl TransportEntry {
         shares_memory: true, // it ignores memory
         paths: PathNeed::Any,
         placement: |_| Placement::Nowhere,
+        need: |parameters| parameters.get::<Oracle>().expect("they are the oracle's").order.need(),
         closed_loops: false, // it needs to know all starts beforehand
         schema: Oracle::json_schema,
         read: Parameters::read::<Oracle>,
@@ -124,9 +128,9 @@ pub fn catalogue() -> Value {
 fn describe_transport(entry: &TransportEntry) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = (entry.schema)(&mut SchemaGenerator::new(settings));
-    let Profile { label, color, marker, family, ports, unmarked, retry } = entry.profile;
+    let Profile { label, color, marker, family, ports, unmarked } = entry.profile;
     let profile = json!({
-        "label": label, "color": color, "marker": marker, "family": family.name(), "ports": ports, "unmarked": unmarked, "retry": retry
+        "label": label, "color": color, "marker": marker, "family": family.name(), "ports": ports, "unmarked": unmarked
     });
     json!({ "name": entry.name, "about": entry.about, "profile": profile, "schema": schema, "defaults": entry.defaults() })
 }

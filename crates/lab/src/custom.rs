@@ -1,9 +1,10 @@
 //! A network from a file of nodes and links.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use flowloom_core::{Network, NodeId, Switching};
+use flowloom_core::{Link, LinkId, Network, NodeId, Switching};
+use flowloom_fabric::CONTROL_HOST;
 
 use crate::error::{shown, suggestion};
 use crate::spec::{NetworkFile, NodeEntry, TomlText, read};
@@ -29,6 +30,7 @@ fn build(file: &NetworkFile, switching: Switching) -> Result<Network, ScenarioEr
             NodeEntry::Host(host) => {
                 let id = next_host.next().expect("without end");
                 network.set_name(id, &host.name);
+                check_number(id, &host.name, index)?;
                 (id, &host.name)
             }
             NodeEntry::Switch(switch) => {
@@ -61,13 +63,58 @@ fn build(file: &NetworkFile, switching: Switching) -> Result<Network, ScenarioEr
         }
         network.connect(a, b, link.rate.0, link.delay.0);
     }
+    check_link_names(&network)?;
     Ok(network)
+}
+
+/// A trace names hosts by number or by name, so a name that is a number must be the host's own.
+fn check_number(host: NodeId, name: &str, node: usize) -> Result<(), ScenarioError> {
+    if name.parse::<u32>().is_ok_and(|number| number != host.0) {
+        let right = format!("a trace may name hosts by number; call it \"{}\", or give it a name that is no number", host.0);
+        let message = format!("found \"{}\", but this is host number {}, and {right}", shown(name), host.0);
+        return Err(ScenarioError::at_key(format!("node.{node}.name"), message));
+    }
+    Ok(())
+}
+
+/// Checks that what a fault or a result calls links by has one meaning: the nodes or the tiers that they join, or a number among parallel links.
+fn check_link_names(network: &Network) -> Result<(), ScenarioError> {
+    let mut links_of: BTreeMap<(String, String), Vec<LinkId>> = BTreeMap::new();
+    for link in (0..network.links().len() as u32).map(LinkId) {
+        let Link { from, to, .. } = *network.link(link);
+        let [a, b] = [from, to].map(|node| network.node(node));
+        let what = [
+            (network.hop_name(link), format!("the links from tier \"{}\" to tier \"{}\"", a.tier, b.tier)),
+            (network.ends_name(link), format!("what joins \"{}\" to \"{}\"", a.name, b.name)),
+            (network.link_name(link), format!("link {} from \"{}\" to \"{}\"", link.0 / 2, a.name, b.name)),
+        ];
+        for meaning in what {
+            links_of.entry(meaning).or_default().push(link);
+        }
+    }
+    let meanings: Vec<_> = links_of.iter().collect();
+    for pair in meanings.windows(2) {
+        let (((name, one), links), ((other_name, other), others)) = (pair[0], pair[1]);
+        if name == other_name && links != others {
+            let last = links.iter().chain(others).max().expect("a name has links");
+            let message =
+                format!("\"{}\" would mean {} and {}; rename a node or a tier", shown(name), shown(one), shown(other));
+            return Err(ScenarioError::at_key(format!("link.{}", last.0 / 2), message));
+        }
+    }
+    Ok(())
 }
 
 /// Faults and results refer to links by names and tiers, so neither may be empty.
 fn named(word: &str, node: usize, key: &str) -> Result<(), ScenarioError> {
     if word.trim().is_empty() {
         return Err(ScenarioError::at_key(format!("node.{node}.{key}"), format!("the {key} is empty; give the node one")));
+    }
+    if key == "name" && word == CONTROL_HOST {
+        let message = format!(
+            "found \"{word}\", which is the name of the control host of transports that have one; give the node another"
+        );
+        return Err(ScenarioError::at_key(format!("node.{node}.name"), message));
     }
     Ok(())
 }

@@ -148,7 +148,8 @@ pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'
     }
 }
 
-fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+/// The closest of `candidates`, if it is close.
+pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     // No valid name is longer, and the cost of the distance is the product of the lengths.
     if word.len() > VALUE_MOST {
         return None;

@@ -5,14 +5,29 @@ use flowloom_fabric::{Aim, AimedFault, CONTROL_HOST, Fault, Outage, PacketKind};
 use flowloom_transports::pfc::Storm;
 
 use crate::ScenarioError;
-use crate::error::suggestion;
+use crate::error::{nearest, shown, suggestion};
 use crate::spec::{FaultPackets, FaultSpec, LinkDown, NodeDown, PauseStorm, Random, Reorder};
 use crate::validate::ValidSpec;
+
+/// Links that a fault takes down.
+#[derive(Clone, Debug)]
+pub struct LinkOutage {
+    /// The number of the fault in the scenario.
+    pub fault: usize,
+    /// One direction of each link or both, as the scenario names them. Both are down.
+    pub links: Vec<LinkId>,
+    /// When they go down.
+    pub from: Time,
+    /// When they come up again.
+    pub to: Time,
+}
 
 /// What goes wrong in a network.
 pub(crate) struct Faults {
     /// The faults of each directed link, by its index.
     pub by_link: Vec<Vec<AimedFault>>,
+    /// The links that go down for a while.
+    pub link_outages: Vec<LinkOutage>,
     /// The nodes that go down for a while.
     pub outages: Vec<Outage>,
     /// The nodes that pause their neighbours without need.
@@ -27,10 +42,10 @@ impl Faults {
     /// not send.
     pub fn place(spec: &ValidSpec<'_>, network: &Network, flows: usize) -> Result<Faults, ScenarioError> {
         let by_link = vec![Vec::new(); network.links().len()];
-        let mut faults = Faults { by_link, outages: Vec::new(), storms: Vec::new() };
+        let mut faults = Faults { by_link, link_outages: Vec::new(), outages: Vec::new(), storms: Vec::new() };
         for (index, fault) in spec.faults.iter().enumerate() {
             faults
-                .add(fault, spec, network, flows)
+                .add(index, fault, spec, network, flows)
                 .map_err(|(key, message)| ScenarioError::at_key(format!("fault.{index}.{key}"), message))?;
         }
         Ok(faults)
@@ -39,6 +54,7 @@ impl Faults {
     /// Adds one fault. An error has the key at fault, and what would be right.
     fn add(
         &mut self,
+        index: usize,
         fault: &FaultSpec,
         spec: &ValidSpec<'_>,
         network: &Network,
@@ -58,12 +74,14 @@ impl Faults {
                 return Ok(());
             }
             FaultSpec::LinkDown(LinkDown { place, from, to }) => {
-                let mut links = links_at(place, network).map_err(|message| ("where", message))?;
+                let named = links_at(place, network).map_err(|message| ("where", message))?;
+                let (from, to) = (Time::ZERO + from.0, Time::ZERO + to.0);
                 // A broken cable affects both directions.
-                links.extend(links.clone().into_iter().map(LinkId::reverse));
+                let mut links = [&named[..], &named.iter().map(|link| link.reverse()).collect::<Vec<_>>()].concat();
                 links.sort_unstable();
                 links.dedup();
-                self.strike(&links, Fault::Down(Time::ZERO + from.0, Time::ZERO + to.0).into());
+                self.strike(&links, Fault::Down(from, to).into());
+                self.link_outages.push(LinkOutage { fault: index, links: named, from, to });
                 return Ok(());
             }
             FaultSpec::Loss(Random { place, probability, packets, flow }) => (place, packets, flow, Fault::Loss(*probability)),
@@ -113,7 +131,8 @@ impl From<FaultPackets> for PacketKind {
 /// # Errors
 /// If there are none, with what would be right.
 fn links_at(place: &str, network: &Network) -> Result<Vec<LinkId>, String> {
-    let is_meant = |link: &LinkId| place == "all" || network.hop_name(*link) == place || network.link_name(*link) == place;
+    let names = |link: LinkId| [network.hop_name(link), network.ends_name(link), network.link_name(link)];
+    let is_meant = |link: &LinkId| place == "all" || names(*link).iter().any(|name| name == place);
     let links: Vec<LinkId> = (0..network.links().len() as u32).map(LinkId).filter(is_meant).collect();
     if links.is_empty() { Err(no_such_links(place, network)) } else { Ok(links) }
 }
@@ -144,12 +163,41 @@ fn endpoint_named(name: &str, network: &Network, placement: Placement, transport
     Ok(node)
 }
 
+/// What would be right instead of a name that no link has. A name with digits is meant for one link, so that it gets no hop as a suggestion: that would be all links
+/// between two tiers.
 fn no_such_links(place: &str, network: &Network) -> String {
-    let mut hops: Vec<String> = (0..network.links().len() as u32).map(|link| network.hop_name(LinkId(link))).collect();
+    let links = || (0..network.links().len() as u32).map(LinkId);
+    let mut hops: Vec<String> = links().map(|link| network.hop_name(link)).collect();
     hops.sort_unstable();
     hops.dedup();
     hops.push("all".to_owned());
-    let suggestion = suggestion(place, hops.iter().map(String::as_str));
+    let found = format!("no link is called \"{}\"", shown(place));
+    if !place.contains(|c: char| c.is_ascii_digit()) {
+        let example = network.link_name(LinkId(0));
+        let suggestion = suggestion(place, hops.iter().map(String::as_str));
+        return format!("{found}; {suggestion} (or two nodes' names, as in \"{example}\")");
+    }
+    let like = similar_link(place, network, &hops).map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
     let example = network.link_name(LinkId(0));
-    format!("no link is called \"{place}\"; {suggestion} (or two nodes' names, as in \"{example}\")")
+    format!(
+        "{found}{like} (one link has the names of its two nodes, as in \"{example}\"; several have those of their tiers, or \"all\")"
+    )
+}
+
+/// The name of the link that is most likely meant: the one between the tiers of similar names that has the same numbers, or else the one of the most similar name.
+fn similar_link(place: &str, network: &Network, hops: &[String]) -> Option<String> {
+    const NAMES_MOST: usize = 10_000;
+    let links = || (0..network.links().len() as u32).map(LinkId);
+    let numbers = |name: &str| -> Vec<String> {
+        name.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let letters: String = place.chars().filter(|c| !c.is_ascii_digit()).collect();
+    let hops: Vec<&str> = hops.iter().map(String::as_str).collect();
+    if let Some(hop) = nearest(&letters, &hops).filter(|hop| *hop != "all") {
+        let wanted = numbers(place);
+        let of_hop = || links().filter(|link| network.hop_name(*link) == hop).map(|link| network.link_name(link));
+        return of_hop().find(|name| numbers(name) == wanted).or_else(|| of_hop().next());
+    }
+    let names: Vec<String> = links().take(NAMES_MOST).map(|link| network.link_name(link)).collect();
+    nearest(place, &names.iter().map(String::as_str).collect::<Vec<_>>()).map(str::to_owned)
 }

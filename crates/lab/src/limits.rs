@@ -116,6 +116,7 @@ pub(crate) fn conditions(plan: &Plan) -> Conditions<'_> {
         network: &plan.network,
         wire: plan.wire,
         buffer: plan.memory.bytes(),
+        pauses: plan.pfc.is_some(),
         last_deadline: plan.flows.iter().filter_map(|flow| flow.deadline).max(),
         largest_flow: plan.flows.iter().map(|flow| flow.size).max().unwrap_or_default(),
         largest_coflow: plan.flows.iter().map(Flow::coflow_size).max().unwrap_or_default(),

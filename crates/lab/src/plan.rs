@@ -5,12 +5,12 @@ use flowloom_fabric::{AimedFault, Outage, Routing, SimSetup, Successor};
 use flowloom_transports::pfc::{Pfc, Storm};
 
 use crate::catalogue::TransportEntry;
-use crate::faults::Faults;
+use crate::faults::{Faults, LinkOutage};
 use crate::parameters::Parameters;
 use crate::spec::Metrics;
 use crate::validate::ValidSpec;
 use crate::workload::{self, CoflowWorkload, Workload};
-use crate::{ScenarioError, limits, network};
+use crate::{ScenarioError, limits, misfits, network};
 
 /// Everything that a run needs.
 #[derive(Clone)]
@@ -33,6 +33,8 @@ pub struct Plan {
     pub stall_limit: Option<Duration>,
     /// The faults of each directed link, by its index.
     pub faults: Vec<Vec<AimedFault>>,
+    /// The links that go down for a while. They are in `faults`, too.
+    pub link_outages: Vec<LinkOutage>,
     /// The nodes that go down for a while.
     pub outages: Vec<Outage>,
     /// The nodes that pause their neighbours without need; none unless there is flow control.
@@ -66,7 +68,7 @@ impl Plan {
         let network = network::build(spec)?;
         network::check_paths(&network, spec.routing, spec.transport.name, spec.transport.paths)?;
         let Workload { flows, successors, coflows } = flows(spec, &network)?;
-        let Faults { by_link, outages, storms } = Faults::place(spec, &network, flows.len())?;
+        let Faults { by_link, link_outages, outages, storms } = Faults::place(spec, &network, flows.len())?;
         let mut plan = Plan {
             seed: spec.seed,
             wire: spec.wire,
@@ -76,6 +78,7 @@ impl Plan {
             time_limit: spec.time_limit,
             stall_limit: spec.stall_limit,
             faults: by_link,
+            link_outages,
             outages,
             storms,
             flows,
@@ -100,11 +103,14 @@ impl Plan {
         used
     }
 
-    /// The transport's parameters that do not suit the network or the flows: sentences that start with the whole key.
+    /// Whether nothing goes wrong in the network.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.faults.iter().all(Vec::is_empty) && self.outages.is_empty()
+    }
+
+    /// Values that do not suit the network or the flows: sentences that start with the whole key.
     pub fn misfits(&self) -> Vec<String> {
-        let sizes = || workload::shares_of_flows(&self.flows);
-        let misfits = self.parameters.misfits(&limits::conditions(self), &sizes);
-        misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", self.transport.name)).collect()
+        misfits::of(self)
     }
 
     /// What the simulator needs besides a transport and the flows.

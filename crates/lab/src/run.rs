@@ -18,7 +18,7 @@ use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording, Serie
 use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::zero_loss::DataLimits;
-use crate::{ScenarioError, catalogue, memory, solo, zero_loss};
+use crate::{ScenarioError, catalogue, findings, memory, solo, zero_loss};
 
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
 /// on for as long as it returns true.
@@ -103,6 +103,7 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         wire: plan.wire,
         coflow_workloads: &plan.coflow_workloads,
         misfits: &plan.misfits(),
+        findings: &findings::of(&plan, &report, &rows),
         lossless: pauses.map(|links| Lossless::of(&report, &links, &paths(&plan, &report))),
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, series, scenario: scenario.spec.to_toml() })

@@ -80,6 +80,7 @@ fn alone(plan: &Plan, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunErro
         flows,
         successors: Vec::new(),
         faults,
+        link_outages: Vec::new(),
         outages: Vec::new(),
         storms: Vec::new(),
         time_limit: Time::LAST,

@@ -169,7 +169,7 @@ impl Stall {
         let paused = pauses.and_then(|links| describe_pauses(plan, report, links));
         let likely = match &paused {
             Some((_, likely)) => likely.clone(),
-            None => few(&self.likely_keys(plan, &drops), String::clone),
+            None => few(&self.likely_keys(plan, report, &open, &drops), String::clone),
         };
         let mut lines = vec![
             self.headline(open.len()),
@@ -203,7 +203,7 @@ impl Stall {
     }
 
     /// The keys that are likely at fault, each with its present value.
-    fn likely_keys(&self, plan: &Plan, drops: &[Drops]) -> Vec<String> {
+    fn likely_keys(&self, plan: &Plan, report: &Report, open: &[usize], drops: &[Drops]) -> Vec<String> {
         let mut keys = Vec::new();
         match drops.first() {
             Some((link, DropReason::Lost | DropReason::Corrupted, _)) => {
@@ -228,7 +228,16 @@ impl Stall {
             ));
         }
         if keys.is_empty() {
-            keys.push(format!("look at the timeouts of transport.{}", plan.transport.name));
+            let name = plan.transport.name;
+            let expired = open.iter().any(|index| report.records[*index].timeouts > 0);
+            keys.push(if expired || !drops.is_empty() {
+                format!("look at the timeouts of transport.{name}")
+            } else {
+                format!(
+                    "nothing was lost and no timeout expired, so {name} holds the flows back itself; look at which keys of transport.{name} do \
+                     not suit the rates and delays of this network"
+                )
+            });
         }
         keys
     }
@@ -344,4 +353,36 @@ fn short_timeouts(plan: &Plan, most: Duration) -> Vec<(String, Duration)> {
     let mut found = Vec::new();
     walk(&format!("transport.{}", plan.transport.name), &plan.parameters.to_table(), most, &mut found);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Scenario;
+
+    /// What the diagnosis holds likely if a run stands still at this instant, with flows that have been open for as long.
+    fn likely(overrides: &[&str]) -> String {
+        const SCENARIO: &str = "topology = { kind = \"single_switch\", hosts = 2, delay = \"1ms\" }\n\
+             workload = { kind = \"burst\", flows = 1, sizes = { fixed = \"100kB\" } }\ntransport.name = \"dctcp\"\n";
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        let scenario = Scenario::load(SCENARIO, "", &overrides).expect("it fits the schema");
+        let plan = Plan::new(&scenario.validate().expect("its rules hold")).expect("it can be planned");
+        let report = crate::simulate(&plan, &mut |_, _, _| true).unwrap_or_else(|error| panic!("{error}")).report;
+        let stall = Stall { span: (Time::ZERO, report.end), events: 0, kind: Kind::Wait };
+        let told = stall.explain(&plan, &report, None);
+        told.lines().last().expect("it ends with what is likely").trim().to_owned()
+    }
+
+    #[test]
+    fn timeouts_are_blamed_only_if_some_expired() {
+        let roomy = "fabric.buffer=1MB";
+        let held = likely(&[roomy, "run.time_limit=1ms", "transport.dctcp.rto_min=1s", "transport.dctcp.rto_initial=1s"]);
+        assert!(
+            held.starts_with("likely: nothing was lost and no timeout expired, so dctcp holds the flows back itself"),
+            "{held}"
+        );
+        let early =
+            likely(&[roomy, "run.time_limit=1ms", "transport.dctcp.rto_min=100us", "transport.dctcp.rto_initial=100us"]);
+        assert_eq!(early, "likely: look at the timeouts of transport.dctcp");
+    }
 }

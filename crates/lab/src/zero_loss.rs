@@ -57,8 +57,7 @@ impl DataLimits {
 /// The limits that follow from the bounds. `None` if there are no bounds, or if something goes wrong in the network: times of answers are then
 /// longer than the bounds assume.
 pub(crate) fn limits(plan: &Plan) -> Option<DataLimits> {
-    let calm = plan.faults.iter().all(Vec::is_empty) && plan.outages.is_empty();
-    let (_, bounds) = calm.then(|| bounds(plan)).flatten()?;
+    let (_, bounds) = plan.is_calm().then(|| bounds(plan)).flatten()?;
     Some(DataLimits { bounds, deviation: deviation(plan) })
 }
 

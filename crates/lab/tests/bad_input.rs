@@ -406,6 +406,59 @@ fn custom_networks() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
+/// A name that could mean two things is an error, with the place where to change it.
+#[test]
+fn names_of_two_meanings() {
+    let host = |name: &str| format!("[[node]]\nkind = \"host\"\nname = \"{name}\"\n");
+    let switch = |name: &str, tier: &str| format!("[[node]]\nkind = \"switch\"\nname = \"{name}\"\ntier = \"{tier}\"\n");
+    let link = |a: &str, b: &str| format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"1Gb/s\"\n");
+    let net = |parts: &[String]| {
+        let folder = folder("names", &[("net.toml", &parts.concat())]);
+        let error = error_in(&folder, GOOD, &["topology={kind=\"custom\",file=\"net.toml\"}"]);
+        error.lines().next().unwrap().to_owned()
+    };
+    let star = |a: &str, b: &str| net(&[host(a), host(b), switch("s", "leaf"), link(a, "s"), link(b, "s")]);
+    // Hosts by number: only its own number can be a host's name.
+    assert_eq!(star("0", "1"), "no error");
+    let expected = "net.toml:6: node.1.name: found \"0\", but this is host number 1, and a trace may name hosts by number; call it \"1\", or";
+    assert!(star("a", "0").starts_with(expected), "{}", star("a", "0"));
+    assert!(star("2", "b").starts_with("net.toml:3: node.0.name: found \"2\""), "{}", star("2", "b"));
+    // The control host of Fastpass.
+    let expected = "net.toml:6: node.1.name: found \"arbiter\", which is the name of the control host";
+    assert!(star("a", "arbiter").starts_with(expected), "{}", star("a", "arbiter"));
+    // From a-b to c, and from a to b-c.
+    let nodes = [host("x"), host("y"), switch("a-b", "p"), switch("c", "q"), switch("a", "r"), switch("b-c", "s")];
+    let links = [link("x", "a-b"), link("a-b", "c"), link("c", "a"), link("a", "b-c"), link("b-c", "y")];
+    let expected =
+        "link.3: \"a-b-c\" would mean what joins \"a\" to \"b-c\" and what joins \"a-b\" to \"c\"; rename a node or a tier";
+    let found = net(&[&nodes[..], &links].concat());
+    assert!(found.starts_with("net.toml:") && found.ends_with(expected), "{found}");
+    // Nodes that are called like tiers, which have other links, too.
+    let nodes = [host("x"), host("y"), switch("leaf", "leaf"), switch("spine", "spine"), switch("t", "leaf")];
+    let links = [link("x", "leaf"), link("leaf", "spine"), link("t", "spine"), link("y", "t")];
+    let found = net(&[&nodes[..], &links].concat());
+    let expected =
+        "\"leaf-spine\" would mean the links from tier \"leaf\" to tier \"spine\" and what joins \"leaf\" to \"spine\"";
+    assert!(found.contains(expected), "{found}");
+    assert_eq!(net(&[&nodes[..4], &[link("x", "leaf"), link("leaf", "spine"), link("y", "spine")]].concat()), "no error");
+}
+
+/// A name with digits is meant for one link. A hop, which is many links, is no suggestion for it.
+#[test]
+fn links_that_do_not_exist() {
+    let at = |place: &str| {
+        let fault = format!("fault=[{{ kind = \"link_down\", where = \"{place}\", from = \"1us\", to = \"2us\" }}]");
+        first_line(GOOD, &["topology={ kind = \"leaf_spine\", racks = 3, hosts_per_rack = 2, spines = 2 }", &fault])
+    };
+    for (place, like) in [("leaf0-spine0", "l0-s0"), ("leaf2-spine1", "l2-s1"), ("spine1-leaf0", "s1-l0"), ("l1-s9", "l1-s0")] {
+        let expected = format!(
+            "no link is called \"{place}\"; did you mean \"{like}\"? (one link has the names of its two nodes, as in \"h0-l0\""
+        );
+        assert!(at(place).contains(&expected), "{}", at(place));
+    }
+    assert!(at("leafs-spine").contains("did you mean \"leaf-spine\"?"), "{}", at("leafs-spine"));
+}
+
 #[test]
 fn overrides() {
     let lines = [

@@ -194,6 +194,27 @@ fn a_custom_network_is_what_its_file_says() {
     assert!(hops(&network).contains("rack-rack"));
 }
 
+/// Two links in parallel have one name together, and one each.
+#[test]
+fn a_fault_strikes_one_of_two_parallel_links() {
+    let node = |kind: &str, name: &str| format!("[[node]]\nkind = \"{kind}\"\nname = \"{name}\"\n");
+    let link = |a: &str, b: &str| format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"10Gb/s\"\n");
+    let nodes = [node("host", "x"), node("host", "y"), node("switch", "a"), node("switch", "b")].concat();
+    let links = [link("x", "a"), link("a", "b"), link("a", "b"), link("b", "y")].concat();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parallel");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("net.toml"), nodes + &links).unwrap();
+    let struck = |place: &str| -> Vec<usize> {
+        let fault = format!("fault = [{{ kind = \"loss\", where = \"{place}\", probability = 0.5 }}]");
+        let plan = load(&folder, &scenario("kind = \"custom\", file = \"net.toml\"", &fault, PERMUTATION, "phost"));
+        (0..plan.faults.len()).filter(|link| !plan.faults[*link].is_empty()).collect()
+    };
+    // Links 2 and 4 of the simulator are the two from a to b, and 3 and 5 those back.
+    for (place, links) in [("a-b", &[2, 4][..]), ("a-b:1", &[2]), ("a-b:2", &[4]), ("b-a:2", &[5]), ("x-a", &[0])] {
+        assert_eq!(struck(place), links, "{place}");
+    }
+}
+
 /// A round trip takes 42.464 us: twice 1.2 us for a full packet, 32 ns for an acknowledgement and 10 us for each link. In this time, a host
 /// sends 35.4 full packets.
 #[test]
@@ -246,7 +267,7 @@ fn demotion_thresholds_follow_from_the_workload() {
         let topology = "kind = \"single_switch\", hosts = 4, host_rate = \"10Gb/s\", delay = \"1us\"";
         let workload =
             "kind = \"poisson\"\nload = 0.5\nflows = 200\nsizes = { bimodal = [\"4380B\", \"1022000B\"], first_share = 0.9 }";
-        load(Path::new(""), &(scenario(topology, "", workload, "pias") + given))
+        load(Path::new(""), &(scenario(topology, "fabric.buffer = \"360kB\"", workload, "pias") + given))
     };
     let thresholds = |plan: &Plan| plan.parameters.get::<pias::Config>().expect("they are PIAS's").thresholds.list().to_vec();
     let fitted = plan("");
@@ -258,6 +279,106 @@ fn demotion_thresholds_follow_from_the_workload() {
     assert_eq!(thresholds(&plan("pias = { thresholds = [] }")), []);
     let [found] = &given.misfits()[..] else { panic!("{:?}", given.misfits()) };
     assert!(found.starts_with("transport.pias.thresholds: they do not fit the sizes"), "{found}");
+}
+
+/// Ports must hold what the designs that exclude losses put into them. HPCC and PDQ need a bandwidth-delay product, of the round trip of 42.464 us above and of the room
+/// for their headers in an acknowledgement, which is 42 B or 16 B on each of two links. For Fastpass, grants come two links later to the second rack, and data crosses
+/// two or four links: four times 10 us at 10 Gb/s are 50 kB.
+#[test]
+fn the_memory_of_ports_is_compared_with_what_designs_without_loss_need() {
+    let misfits = |network: &str, transport: &str, fabric: &str| -> Vec<String> {
+        let fabric = format!("fabric = {{ switching = \"store_and_forward\", routing = \"ecmp_symmetric\", {fabric} }}");
+        plan_of(&format!("host_rate = \"10Gb/s\", delay = \"10us\", {network}"), &fabric, PERMUTATION, transport).misfits()
+    };
+    let star = "kind = \"single_switch\", hosts = 2";
+    let racks = "kind = \"leaf_spine\", racks = 2, hosts_per_rack = 2, spines = 2";
+    for (transport, network, need) in [("hpcc", star, 53_164), ("pdq", star, 53_112), ("fastpass", racks, 50_000)] {
+        assert_eq!(misfits(network, transport, &format!("buffer = \"{need}B\"")), [""; 0], "{transport}");
+        let [found] = &misfits(network, transport, &format!("buffer = \"{}B\"", need - 1))[..] else { panic!("{transport}") };
+        let (less, need) = (Bytes::new(need - 1), Bytes::new(need));
+        assert!(found.starts_with(&format!("fabric.buffer: {less} are less than {need}, which is")), "{found}");
+        assert!(found.contains(&format!("although {transport} ")), "{found}");
+    }
+    assert_eq!(misfits(star, "hpcc", "buffer = \"10kB\", pfc = { headroom = \"0B\" }"), [""; 0]);
+    // All hosts of one switch are equally far from everything, and tokens schedule all data.
+    assert_eq!(misfits(star, "fastpass", "buffer = \"10kB\""), [""; 0]);
+    assert_eq!(misfits(racks, "top", "buffer = \"10kB\""), [""; 0]);
+}
+
+/// Ten packets of 1500 B are sent at once. One of them is under way while nine wait, in 13.5 kB.
+#[test]
+fn a_first_window_beyond_the_port_of_its_own_host_is_a_misfit() {
+    for (transport, key) in [
+        ("tcp", "initial_window"),
+        ("dctcp", "initial_window"),
+        ("pias", "tcp.initial_window"),
+        ("las", "initial_window"),
+        ("pfabric", "initial_window"),
+    ] {
+        let plan = |fabric: &str, size: &str| {
+            let workload = format!("kind = \"burst\"\nflows = 1\nsizes = {{ fixed = \"{size}\" }}");
+            let text =
+                scenario("kind = \"single_switch\", hosts = 2", &format!("fabric = {{ {fabric} }}"), &workload, transport);
+            load(Path::new(""), &format!("{text}{transport}.{key} = 10\n"))
+        };
+        let lost = |plan: &Plan| {
+            let report = simulate(plan, &mut |_, _, _| true).unwrap().report;
+            report.ports.iter().map(|port| port.dropped_data_packets).sum::<u64>()
+        };
+        let fits = plan("buffer = \"13.5kB\"", "14600B");
+        assert_eq!((fits.misfits(), lost(&fits)), (vec![], 0), "{transport}");
+        let small = plan("buffer = \"13499B\"", "14600B");
+        let [found] = &small.misfits()[..] else { panic!("{transport}: {:?}", small.misfits()) };
+        assert!(found.starts_with(&format!("transport.{transport}.{key}: the first 10 packets of a flow are 15kB")), "{found}");
+        assert!(lost(&small) > 0, "{transport}");
+        // A flow of nine packets never has ten under way.
+        assert_eq!(plan("buffer = \"13499B\"", "13.1kB").misfits(), [""; 0]);
+    }
+}
+
+/// Policies that go by something that a flow may lack, with the workloads that have it.
+#[test]
+fn a_policy_without_its_input_is_a_misfit() {
+    const POISSON: &str = "kind = \"poisson\"\nload = 0.5\nflows = 20\nsizes = \"imc10\"\n";
+    let deadlines = format!("{POISSON}deadline = {{ kind = \"exponential\", mean = \"1ms\", floor = 1.25 }}\n");
+    let tenants = format!("{POISSON}tenant = [{{ name = \"a\", share = 0.5 }}, {{ name = \"b\", share = 0.5 }}]\n");
+    let one_tenant = format!("{POISSON}tenant = [{{ name = \"a\", share = 1.0 }}]\n");
+    let coflows = "kind = \"incast\"\nsenders = 2\nbytes = \"20kB\"\nrequests = 2\nperiod = \"1ms\"\n".to_owned();
+    let misfits = |workload: &str, transport: &str, key: &str, value: &str| -> Vec<String> {
+        let topology = "kind = \"single_switch\", hosts = 4, host_rate = \"10Gb/s\"";
+        let given = if key == "name" { String::new() } else { format!("{transport}.{key} = \"{value}\"\n") };
+        let fabric = "fabric = { routing = \"ecmp_symmetric\", buffer = \"360kB\" }";
+        load(Path::new(""), &(scenario(topology, fabric, workload, transport) + &given)).misfits()
+    };
+    for (transport, key, value, has, lacks) in [
+        ("phost", "policy", "edf", &deadlines, [POISSON, &coflows]),
+        ("phost", "policy", "tenant_fair", &tenants, [&one_tenant, &deadlines]),
+        ("phost", "policy", "smallest_coflow", &coflows, [POISSON, &tenants]),
+        ("pase", "criterion", "deadline", &deadlines, [POISSON, &coflows]),
+        ("pase", "criterion", "task", &coflows, [POISSON, &deadlines]),
+        ("pfabric", "priority", "deadline", &deadlines, [POISSON, &coflows]),
+        ("pfabric", "priority", "coflow_size", &coflows, [POISSON, &deadlines]),
+        ("top", "priority", "deadline", &deadlines, [POISSON, &coflows]),
+        ("top", "priority", "coflow", &coflows, [POISSON, &deadlines]),
+        ("fastpass", "policy", "deadline", &deadlines, [POISSON, &coflows]),
+        ("pias", "controller", "d2tcp", &deadlines, [POISSON, &coflows]),
+        ("d2tcp", "name", "d2tcp", &deadlines, [POISSON, &coflows]),
+        ("d3", "name", "d3", &deadlines, [POISSON, &coflows]),
+        ("ideal", "order", "edf", &deadlines, [POISSON, &coflows]),
+    ] {
+        assert_eq!(misfits(has, transport, key, value), [""; 0], "{transport}.{key} = {value}");
+        let whole = if key == "name" { "transport.name".to_owned() } else { format!("transport.{transport}.{key}") };
+        for lacks in lacks {
+            let [found] = &misfits(lacks, transport, key, value)[..] else { panic!("{transport}.{key} = {value}: {lacks}") };
+            assert!(found.starts_with(&format!("{whole}: ")) && found.contains(value), "{found}");
+        }
+    }
+    // What goes by sizes alone needs nothing.
+    for (transport, key, value) in
+        [("phost", "policy", "srpt"), ("pase", "criterion", "size"), ("dctcp", "rto_rule", "linux"), ("pdq", "name", "")]
+    {
+        assert_eq!(misfits(POISSON, transport, key, value), [""; 0], "{transport}");
+    }
 }
 
 /// The parameters that the papers give for their own networks suit these.

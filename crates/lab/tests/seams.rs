@@ -243,3 +243,70 @@ fn background_flows_that_make_no_sense_are_refused() {
     ];
     insta::assert_snapshot!(lines.join("\n"));
 }
+
+/// A burst from all hosts to one, whose ports hold a packet or a lot. Each design that excludes losses says so when it loses; a design that accepts losses is told when
+/// it loses more than a tenth.
+#[test]
+fn lost_data_is_told() {
+    let burst = "workload={ kind = \"incast\", senders = 7, bytes = \"2MB\", requests = 1, period = \"1s\", receiver = 0 }";
+    let flags = |name: &str, buffer: &str, more: &[&str]| -> (u64, Vec<String>) {
+        let (name, buffer) = (format!("transport.name={name}"), format!("fabric.buffer={buffer}"));
+        let outcome = go("", &[&[burst, ONE_PATH, &name, &buffer], more].concat());
+        let texts = outcome.summary.findings.iter().filter(|found| found.flag == "data lost").map(|found| found.text.clone());
+        (outcome.summary.drops.data, texts.collect())
+    };
+    for name in ["hpcc", "pdq", "expresspass", "top"] {
+        assert_eq!(flags(name, "10MB", &[]), (0, vec![]), "{name}");
+        let (lost, texts) = flags(name, "1500B", &[]);
+        let start = format!("{lost} data packets were lost, although {name} ");
+        assert!(lost > 0 && texts.len() == 1 && texts[0].starts_with(&start), "{name}: {texts:?}");
+    }
+    // Faults disturb a design, and their losses are what the scenario asks for.
+    let fault = "fault=[{ kind = \"loss\", where = \"all\", probability = 0.3, packets = \"data\" }]";
+    let (lost, texts) = flags("top", "10MB", &[fault]);
+    assert!(lost > 0 && texts.is_empty(), "{texts:?}");
+    let (lost, texts) = flags("pfabric", "10MB", &[]);
+    assert!(texts.is_empty(), "{lost}");
+    let (lost, texts) = flags("pfabric", "15kB", &[]);
+    assert!(texts.len() == 1 && texts[0].starts_with(&format!("full ports lost {lost} of ")), "{lost}: {texts:?}");
+}
+
+/// Flows whose packets cross a dead link end after it has come up. Others do not wait for it.
+#[test]
+fn flows_that_wait_behind_a_dead_link_are_told() {
+    let fault = |place: &str, from: &str, to: &str| {
+        format!("fault=[{{ kind = \"link_down\", where = \"{place}\", from = \"{from}\", to = \"{to}\" }}]")
+    };
+    let told = |outcome: &Outcome| -> Vec<String> {
+        outcome.summary.findings.iter().filter(|found| found.flag == "dead link").map(|found| found.text.clone()).collect()
+    };
+    for place in ["l0-s1", "s1-l0", "h2-l0", "leaf-spine"] {
+        let dead = fault(place, "0s", "200ms");
+        let outcome = go("", &[ONE_PATH, &dead]);
+        let up = Time::from_ps(200_000_000_000);
+        let late = outcome.rows.iter().filter(|row| row.finish.is_some_and(|finish| finish > up)).count();
+        assert!(late > 0 && late < 60, "{place}: {late}");
+        let [foreseen] = &plan("", &[ONE_PATH, &dead]).unwrap().misfits()[..] else { panic!("{place}") };
+        let [observed] = &told(&outcome)[..] else { panic!("{place}") };
+        let name = if place == "leaf-spine" { "l0-s0, l0-s1, l0-s2 and 5 more are" } else { &format!("{place} is") };
+        for text in [foreseen, observed] {
+            let start =
+                format!("fault.0.to: the link{} {name} down from 0ps to 200ms, ", if place == "leaf-spine" { "s" } else { "" });
+            assert!(text.starts_with(&start), "{text}");
+            assert!(text.contains(&format!(" and {late} of 60 flows ")), "{late}: {text}");
+        }
+        // Where packets are sprayed, those that take the dead link are lost, and the other paths carry them in the end.
+        assert_eq!(plan("", &[&dead]).unwrap().misfits().len(), 1, "{place}");
+    }
+    let short = fault("l0-s1", "10us", "20us");
+    assert_eq!(plan("", &[ONE_PATH, &short]).unwrap().misfits(), [""; 0]);
+    assert!(told(&go("", &[ONE_PATH, &short])).is_empty());
+    // Nobody sends to or from the last host.
+    let unused = "workload={ kind = \"incast\", senders = 2, bytes = \"20kB\", requests = 1, period = \"1s\", receiver = 0 }";
+    let unheard = go("", &[ONE_PATH, unused]);
+    let busy: Vec<u32> = unheard.rows.iter().map(|row| row.flow.src.0).collect();
+    let idle = (1..8).find(|host| !busy.contains(host)).expect("two of seven send");
+    let dead = fault(&format!("h{idle}-l{}", idle / 4), "0s", "200ms");
+    assert_eq!(plan("", &[ONE_PATH, unused, &dead]).unwrap().misfits(), [""; 0]);
+    assert!(told(&go("", &[ONE_PATH, unused, &dead])).is_empty());
+}

@@ -38,6 +38,8 @@ pub struct Conditions<'a> {
     pub wire: WireProfile,
     /// Memory of each port, or of each switch with all its ports.
     pub buffer: Bytes,
+    /// Whether ports pause their neighbours before they are full (priority flow control), so that they lose nothing.
+    pub pauses: bool,
     /// The latest deadline of any flow, if there is one.
     pub last_deadline: Option<Time>,
     /// The size of the largest flow; zero if flows are not known in advance.
@@ -66,9 +68,7 @@ impl Conditions<'_> {
 
     /// What is wrong with a window that does not fill the link of the fastest host, if this one does not.
     fn small_window(&self, key: &str, packets: u32) -> Option<String> {
-        let [_, fastest] = self.host_rates();
-        let round_trip = self.network.base_rtt(&self.wire);
-        let product = fastest.bytes_in(round_trip).get() / self.wire.full.get();
+        let product = self.bandwidth_delay_product(&self.wire).get() / self.wire.full.get();
         (u64::from(packets) < product).then(|| {
             format!(
                 "{key}: {packets} packets are less than a bandwidth-delay product, which is {product} full packets here, so a flow \
@@ -77,10 +77,42 @@ impl Conditions<'_> {
         })
     }
 
+    /// What is wrong with a first window that does not fit into the port of its own host, which holds this much, if this one does not.
+    fn large_window(&self, key: &str, packets: u32, port: Bytes) -> Option<String> {
+        let longest = if self.largest_flow == Bytes::ZERO { u64::MAX } else { self.wire.packets(self.largest_flow) };
+        let (packets, full) = (u64::from(packets).min(longest), self.wire.full);
+        // The first packet is under way while the others wait.
+        (full * packets.saturating_sub(1) > port && !self.pauses).then(|| {
+            format!(
+                "{key}: the first {packets} packets of a flow are {}, but a port holds {port}, so a flow alone loses some of them at its own host; \
+                 lower it to at most {}, or raise fabric.buffer",
+                full * packets,
+                port.get() / full.get() + 1
+            )
+        })
+    }
+
+    /// The bandwidth-delay product of the fastest host and the longest round trip, of packets of these sizes on the idle network.
+    fn bandwidth_delay_product(&self, wire: &WireProfile) -> Bytes {
+        let [_, fastest] = self.host_rates();
+        fastest.bytes_in(self.network.base_rtt(wire))
+    }
+
     /// Checks something at both of these rates.
     fn check_at_host_rates<T>(&self, check: impl FnMut(Rate) -> Result<T, String>) -> Result<(), String> {
         self.host_rates().into_iter().map(check).try_for_each(|checked| checked.map(drop))
     }
+}
+
+/// A design under which full ports lose no data, as long as they have enough memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoLoss {
+    /// How it excludes losses: the end of a sentence that begins with the transport's name.
+    pub how: &'static str,
+    /// How much memory a port needs for this, if that follows from the network, and what this memory holds: the end of a sentence that begins with "it is".
+    pub memory: Option<(Bytes, &'static str)>,
+    /// What fills ports all the same, and what helps.
+    pub advice: String,
 }
 
 /// The sizes of some of the flows of a workload.
@@ -137,6 +169,12 @@ pub trait Checked {
     /// without payload.
     fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
         let _ = wire;
+        None
+    }
+    /// How the design keeps full ports from losing data, if it does so with this configuration. Users are warned where data is lost, and where ports have less
+    /// memory than this takes. The configuration has passed [`Checked::check_under`] with these conditions.
+    fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss> {
+        let _ = conditions;
         None
     }
     /// The configuration to run with, if some keys follow from the network and from the sizes of the workload's flows. `sizes` takes time,

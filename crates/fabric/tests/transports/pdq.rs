@@ -163,3 +163,18 @@ fn a_faster_link_serves_several_flows() {
     let alone = Rate::from_gbps(10).transmit_time(wire().flow_wire_bytes(Bytes::new(1_000_000))) + Duration::from_us(80);
     assert!((0..4).all(|index| fct(&report, index) <= alone), "{:?}", report.records);
 }
+
+/// Each network has a link that is more than ten times as fast as what a flow can use: behind slow NICs, or behind a slow link. A flow alone takes its time at the
+/// slowest link, and some round trips of at most 65 us each.
+#[test]
+fn a_link_more_than_ten_times_as_fast_as_a_flow_does_not_hold_it_back() {
+    let size = Bytes::new(1_000_000);
+    for (host, middle) in
+        [(gbps(1), Rate::from_bps(10_100_000_000)), (gbps(10), gbps(400)), (gbps(10), Rate::from_bps(900_000_000))]
+    {
+        let network = topology::dumbbell(1, host, middle, Duration::from_us(5), STORE);
+        let report = go(&Config::default(), network, vec![flow(0, 0, 1, 1_000_000, Time::ZERO)]);
+        let alone = host.min(middle).transmit_time(wire().flow_wire_bytes(size)) + Duration::from_us(5 * 65);
+        assert!(fct(&report, 0) <= alone, "{host} and {middle}: {:?}", report.records);
+    }
+}

@@ -212,6 +212,7 @@ fn fitted(config: Config, network: &Network, flows: &[Flow]) -> Config {
         network,
         wire: WIRE,
         buffer: Bytes::new(1_000_000),
+        pauses: false,
         last_deadline: None,
         largest_flow: Bytes::ZERO,
         largest_coflow: flows.iter().map(Flow::coflow_size).max().expect("flows"),

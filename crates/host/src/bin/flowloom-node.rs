@@ -131,6 +131,7 @@ where
             network: &network,
             wire,
             buffer,
+            pauses: false,
             last_deadline: None,
             largest_flow: Bytes::ZERO,
             largest_coflow: Bytes::ZERO,

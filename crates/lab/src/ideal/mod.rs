@@ -12,7 +12,7 @@ mod queueing;
 mod tests;
 mod unloaded;
 
-use flowloom_core::{Flow, Network, Time, WireProfile};
+use flowloom_core::{Attribute, Flow, Need, Network, Time, WireProfile};
 use flowloom_fabric::{FlowRecord, Report};
 use flowloom_transports::Checked;
 use schemars::JsonSchema;
@@ -68,6 +68,14 @@ pub enum Order {
     /// links of one side alone, no schedule of the network meets all deadlines. The result bounds neither the number of deadlines
     /// that can be met nor the mean time.
     Edf,
+}
+
+impl Order {
+    /// What the order goes by, if that is something that flows may lack.
+    pub fn need(self) -> Option<Need> {
+        let without = "flows are served as with \"srpt\"";
+        (self == Order::Edf).then_some(Need { key: Some("order"), of: Attribute::Deadline, without })
+    }
 }
 
 /// Parameters of the oracle.

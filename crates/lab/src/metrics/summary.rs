@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::ports::Hops;
 use super::requests::{Judge, Requests};
 use super::{Drops, HopQueue, HopUtilisation, Lossless, Row, Stats, mean};
+use crate::findings::Finding;
 use crate::record::GapTotals;
 use crate::workload::CoflowWorkload;
 
@@ -34,6 +35,8 @@ pub struct RunInfo<'a> {
     pub coflow_workloads: &'a [CoflowWorkload],
     /// What [`Plan::misfits`](crate::Plan::misfits) says.
     pub misfits: &'a [String],
+    /// What the run has shown that makes its numbers misleading.
+    pub findings: &'a [Finding],
 }
 
 /// Statistics over all finished flows, and over those of each size bin.
@@ -222,8 +225,10 @@ pub struct Summary {
     pub requests: Option<Requests>,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: Vec<CoflowWorkload>,
-    /// The transport's parameters that do not suit the network.
+    /// The values that do not suit the network or the flows.
     pub misfits: Vec<String>,
+    /// What the run has shown that makes its numbers misleading, as far as the simulator can tell.
+    pub findings: Vec<Finding>,
     /// The results of each tenant, by its number.
     pub tenants: BTreeMap<u16, Tenant>,
     /// When the last event was handled, in seconds.
@@ -286,6 +291,7 @@ impl Summary {
             requests: judge.requests(&all),
             coflow_workloads: run.coflow_workloads.to_vec(),
             misfits: run.misfits.to_vec(),
+            findings: run.findings.to_vec(),
             tenants: tenants(rows, size_bins, report.end, hosts, &judge),
             sim_s: report.end.as_secs_f64(),
             wall_s: run.wall_s,

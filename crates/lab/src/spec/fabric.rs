@@ -153,7 +153,8 @@ pub enum SwitchingMode {
 /// Something that goes wrong on some links, or at a node.
 ///
 /// `where` names them: a hop by the tiers it joins in the direction of travel (`"leaf-spine"` is the way up, `"spine-leaf"` the way
-/// down), one link by its nodes (`"l0-s2"`), or `"all"`.
+/// down), one link by its nodes (`"l0-s2"`), or `"all"`. Parallel links between two nodes are numbered in the order of the file: `"l0-s2"` names all of them, and
+/// `"l0-s2:2"` the second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum FaultSpec {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::header::MOST_HOPS;
 use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, span_of};
+use crate::{Checked, Conditions, NoLoss, span_of};
 
 /// The queue length that reduces a port's capacity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -128,6 +128,16 @@ impl Checked for Config {
             ));
         }
         Ok(())
+    }
+
+    fn no_loss(&self, _: &Conditions<'_>) -> Option<NoLoss> {
+        let within_capacity = self.base_packets == 0.0 && self.limit_to_left && self.capacity_max <= 1.0;
+        within_capacity.then(|| NoLoss {
+            how: "allocates no more than the rates of links",
+            memory: None,
+            advice: "the requests of many flows filled ports, or ports had not adapted their capacity yet; raise fabric.buffer"
+                .to_owned(),
+        })
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {

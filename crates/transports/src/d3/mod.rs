@@ -11,7 +11,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{Attribute, Family, Need, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, QueueSample};
 pub use header::{Answer, Header, MOST_HOPS, Path, Purpose, Request};
@@ -35,6 +35,10 @@ impl Transport for D3 {
     type Port = Port;
     type Control = NoControl<Header>;
 
+    fn need(_: &Config) -> Option<Need> {
+        let without = "ports share what they have evenly among flows";
+        Some(Need { key: None, of: Attribute::Deadline, without })
+    }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disciplines::{CreditDrop, CreditSchedule};
 use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, quantity, span_of};
+use crate::{Checked, Conditions, NoLoss, quantity, span_of};
 
 /// How a receiver adapts a flow's credit rate to the credits that are lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -112,6 +112,14 @@ impl Default for Config {
     }
 }
 
+/// What fills ports although credits schedule all data, and what helps. A host asks for credits again after the time that `retry` gives.
+pub(crate) fn lost_to_requests(retry: &str) -> String {
+    format!(
+        "ports have less memory than the queues of data need (`flowloom show` of the scenario prints the bounds), or the requests of many flows filled \
+         it; raise fabric.buffer or {retry}"
+    )
+}
+
 impl Checked for Config {
     fn check(&self) -> Result<(), String> {
         let ranges = [
@@ -171,6 +179,14 @@ impl Checked for Config {
             credit_wait: Bytes::new((queue.get() * slot.get()).div_ceil(wire.control.get())),
             unscheduled: Bytes::ZERO,
             host_jitter: Duration::ZERO,
+        })
+    }
+
+    fn no_loss(&self, _: &Conditions<'_>) -> Option<NoLoss> {
+        Some(NoLoss {
+            how: "schedules all data by credits",
+            memory: None,
+            advice: lost_to_requests("transport.expresspass.retry"),
         })
     }
 
@@ -281,6 +297,7 @@ mod tests {
             network: &network,
             wire: WireProfile::ETHERNET_1538,
             buffer: Bytes::new(100_000),
+            pauses: false,
             last_deadline: None::<Time>,
             largest_flow: Bytes::ZERO,
             largest_coflow: Bytes::ZERO,

@@ -13,6 +13,7 @@ mod tests;
 
 use flowloom_core::{Family, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
+pub(crate) use config::lost_to_requests;
 pub use config::{Config, Feedback};
 pub use header::Header;
 pub use host::Host;
@@ -31,7 +32,7 @@ impl Transport for ExpressPass {
     const NAME: &'static str = "expresspass";
     const ABOUT: &'static str =
         "receivers send credits, which every port limits to what the data they ask for leaves (SIGCOMM 2017)";
-    const PROFILE: Profile = Profile { retry: "retry", ..Profile::new("ExpressPass", "#6E7023", "d", Family::Other) };
+    const PROFILE: Profile = Profile::new("ExpressPass", "#6E7023", "d", Family::Other);
     const NIC: Nic = Nic::Queued;
     /// A port limits the credits for the data that crosses its link in the other direction.
     const PATHS: PathNeed = PathNeed::Symmetric;

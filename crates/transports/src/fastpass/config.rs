@@ -1,12 +1,12 @@
 //! Parameters of Fastpass.
 
-use flowloom_core::{Duration, Network, Rate, WireProfile};
+use flowloom_core::{Attribute, Duration, Need, Network, NodeId, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::header::MOST_SLOTS;
 use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, check_deadline, span_of};
+use crate::{Checked, Conditions, NoLoss, check_deadline, span_of};
 
 /// Which flow the arbiter serves first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,13 @@ pub enum Policy {
     Srpt,
     /// The flow with the earliest deadline; flows without one come last.
     Deadline,
+}
+
+impl Policy {
+    pub(super) fn need(self) -> Option<Need> {
+        let without = "the arbiter serves flows in the order of their numbers";
+        (self == Policy::Deadline).then_some(Need { key: Some("policy"), of: Attribute::Deadline, without })
+    }
 }
 
 /// When the first slot of a schedule begins.
@@ -95,10 +102,42 @@ impl Checked for Config {
         Ok(())
     }
 
+    fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss> {
+        let [_, fastest] = conditions.host_rates();
+        Some(NoLoss {
+            how: "gives each packet a time slot of its own",
+            memory: Some((
+                fastest.bytes_in(spread(conditions.network)),
+                "what comes too early or too late at one host, because hosts are not equally far from the arbiter and from each other",
+            )),
+            advice: "packets of different slots met at a port, because hosts are not equally far from the arbiter and from each other, or because links \
+                     between switches carry less than hosts send, which the arbiter does not know; raise fabric.buffer or the rates of these links"
+                .to_owned(),
+        })
+    }
+
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         let [slowest, _] = conditions.host_rates();
         Spans::new(self, slowest, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.longest_pause)
     }
+}
+
+/// By how much the delays from the arbiter, by way of a source, to a destination differ. The arbiter is at the switch of the first host.
+fn spread(network: &Network) -> Duration {
+    let first = NodeId(0);
+    let distance = network.distances(first);
+    let others = || (1..network.hosts() as u32).map(NodeId);
+    let delay = |host: NodeId| -> Duration {
+        network.path(first, host).iter().map(|link| network.link(*link).delay).fold(Duration::ZERO, |sum, delay| sum + delay)
+    };
+    let Some((near, far)) =
+        others().min_by_key(|host| distance[host.index()]).zip(others().max_by_key(|host| distance[host.index()]))
+    else {
+        return Duration::ZERO;
+    };
+    let to_arbiter = network.link(network.ports(first)[0]).delay;
+    let grants = delay(far) - (to_arbiter * 2).min(delay(far));
+    grants + (delay(far) - delay(near).min(delay(far)))
 }
 
 /// How often the pause between two requests doubles. It grows so that flows that wait long for their turn do not fill the arbiter's

@@ -9,7 +9,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Nic, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Need, Nic, Placement, PortSite, Profile, Site, Transport};
 
 pub use arbiter::Arbiter;
 pub use config::{Config, Policy, ScheduleStart};
@@ -35,6 +35,9 @@ impl Transport for Fastpass {
 
     fn placement(_: &Config) -> Placement {
         Placement::ExtraHost
+    }
+    fn need(config: &Config) -> Option<Need> {
+        config.policy.need()
     }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::window::Rules;
 use crate::disciplines::{LinkRates, Telemetry};
 use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, quantity, span_of};
+use crate::{Checked, Conditions, NoLoss, quantity, span_of};
 
 /// Parameters of HPCC. The defaults are the paper's where it gives a value, else those of its authors' simulator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -161,6 +161,19 @@ impl Checked for Config {
         Ok(())
     }
 
+    /// Each flow starts with a window of a round trip at the rate of its host. Ports hear of a second flow a round trip later.
+    fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss> {
+        let [_, fastest] = conditions.host_rates();
+        let spans = Spans::new(self, conditions.network, &conditions.wire).ok()?;
+        Some(NoLoss {
+            how: "keeps the queues of ports nearly empty",
+            memory: Some((fastest.bytes_in(spans.rtt), "what each flow sends before the first answer")),
+            advice: "flows that started together filled ports before the first answers came; raise fabric.buffer, or add [fabric.pfc], which the \
+                     design assumes"
+                .to_owned(),
+        })
+    }
+
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.rto_max())
     }
@@ -257,6 +270,7 @@ mod tests {
             network,
             wire: WireProfile::IP_1500,
             buffer,
+            pauses: false,
             last_deadline: None,
             largest_flow,
             largest_coflow: Bytes::ZERO,

@@ -1,6 +1,6 @@
 //! Parameters of PASE, each with where it comes from. "A1" to "A36" are the open points of the README.
 
-use flowloom_core::{Bytes, Duration, Network, Rate, WireProfile};
+use flowloom_core::{Attribute, Bytes, Duration, Need, Network, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,17 @@ pub enum Criterion {
     Deadline,
     /// An earlier task: the flow's coflow. Flows without one come last.
     Task,
+}
+
+impl Criterion {
+    pub(super) fn need(self) -> Option<Need> {
+        let of = match self {
+            Criterion::Remaining | Criterion::Size => return None,
+            Criterion::Deadline => Attribute::Deadline,
+            Criterion::Task => Attribute::Coflow,
+        };
+        Some(Need { key: Some("criterion"), of, without: "all flows are equally critical" })
+    }
 }
 
 /// What a flow claims of a link: the demand that arbitrators count before less critical flows.

@@ -18,7 +18,7 @@ mod stamp;
 mod tests;
 mod window;
 
-use flowloom_core::{Family, Flow, Nic, PathNeed, Paths, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Flow, Need, Nic, PathNeed, Paths, Placement, PortSite, Profile, Site, Transport};
 
 pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
 pub use config::{Arbitration, Config, Criterion, Cut, Demand, Probing, WindowRtt};
@@ -65,6 +65,9 @@ impl Transport for Pase {
             Arbitration::EndToEnd | Arbitration::SourceHalf => Placement::Switches,
             Arbitration::Local => Placement::Nowhere,
         }
+    }
+    fn need(config: &Config) -> Option<Need> {
+        config.criterion.need()
     }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)

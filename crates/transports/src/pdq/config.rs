@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::header::Feedback;
 use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, quantity, span_of};
+use crate::{Checked, Conditions, NoLoss, quantity, span_of};
 
 /// Parameters of PDQ. The defaults are the paper's where it is known to give a value.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -25,8 +25,8 @@ pub struct Config {
     /// it off.
     #[schemars(range(min = 0, max = 100))]
     pub dampening_rtts: f64,
-    /// A paused flow is accepted if it gets at least this part of the link's rate. This is our addition: without it, whenever the rate
-    /// controller raises the capacity by a few per cent, the next flow would start at that rate.
+    /// A paused flow is accepted if it gets at least this part of the link's rate or, if that is less, of the rate of its NIC. This is our addition:
+    /// without it, whenever the rate controller raises the capacity by a few per cent, the next flow would start at that rate.
     #[schemars(range(min = 0, max = 0.5))]
     pub accept_min: f64,
     /// Whether a switch counts the rate that it has promised to a flow before the acknowledgement commits it. If not, it may promise the
@@ -163,6 +163,18 @@ impl Checked for Config {
             ));
         }
         Spans::new(self, conditions.network, &conditions.wire).map(drop)
+    }
+
+    /// With early start, a flow sends while the last packets of the one before it are under way.
+    fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss> {
+        let product = conditions.bandwidth_delay_product(&self.wire(&conditions.wire));
+        Some(NoLoss {
+            how: "gives flows no more than the rates of links",
+            memory: Some((product, "what a flow can have under way when the next one starts")),
+            advice: "flows overlapped by up to a round trip when one followed another, or many started in one round trip; raise fabric.buffer or \
+                     transport.pdq.dampening_rtts, or lower transport.pdq.early_start_rtts"
+                .to_owned(),
+        })
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {

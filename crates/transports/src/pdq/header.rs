@@ -1,8 +1,51 @@
 //! PDQ's packets.
 
+use std::num::NonZeroU32;
+
 use flowloom_core::{Duration, NodeId, Rate, Time, Wire};
 
 use crate::toolkit::{put_u32, take_u32};
+
+/// A node that pauses a flow. Nobody and a node together take four bytes, so that a header fits into a cache line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pauser(NonZeroU32);
+
+impl Pauser {
+    fn read(word: u32) -> Option<Pauser> {
+        NonZeroU32::new(!word).map(Pauser)
+    }
+    /// The word of nobody is that of no node.
+    fn write(pauser: Option<Pauser>) -> u32 {
+        pauser.map_or(u32::MAX, |Pauser(complement)| !complement.get())
+    }
+}
+
+impl From<NodeId> for Pauser {
+    /// # Panics
+    /// If it is [`NodeId::LINK`], which is no node.
+    fn from(node: NodeId) -> Pauser {
+        Pauser::read(node.0).expect("a node")
+    }
+}
+
+/// The rate of a NIC in 32 bits: a floating-point number of bit/s, rounded up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NicRate(u32);
+
+impl From<Rate> for NicRate {
+    fn from(rate: Rate) -> NicRate {
+        let near = rate.as_bps() as f32;
+        let is_less = (near as u64) < rate.as_bps();
+        NicRate(if is_less { near.next_up() } else { near }.to_bits())
+    }
+}
+
+impl NicRate {
+    /// In bit/s.
+    pub fn as_bps(self) -> f64 {
+        f64::from(f32::from_bits(self.0))
+    }
+}
 
 /// The scheduling header of data and probes. Switches on the way lower the rate or pause the flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,7 +53,9 @@ pub struct Request {
     /// The rate that every node so far grants; the sender starts with that of its NIC. Zero if the flow is paused.
     pub rate: Rate,
     /// The node that pauses the flow.
-    pub pauser: Option<NodeId>,
+    pub pauser: Option<Pauser>,
+    /// The rate of the sender's NIC, the most that the flow can use. No node changes it.
+    pub nic: NicRate,
     /// The flow's deadline; [`Time::MAX`] without one.
     pub deadline: Time,
     /// The time that the rest of the flow takes at the rate of the sender's NIC.
@@ -27,7 +72,7 @@ pub struct Feedback {
     /// The rate at which the flow may send.
     pub rate: Rate,
     /// The node that pauses the flow.
-    pub pauser: Option<NodeId>,
+    pub pauser: Option<Pauser>,
     /// The time between two probes of a paused flow, in thousandths of a round trip.
     pub probe_interval: u32,
     /// When the acknowledged packet was sent, on the sender's clock.
@@ -93,9 +138,6 @@ const ACK_OF_PROBE: u32 = 6;
 const TERM: u32 = 7;
 const TERM_ABORTED: u32 = 8;
 
-/// No node pauses the flow.
-const NOBODY: u32 = u32::MAX;
-
 fn halves(word: u64) -> [u32; 2] {
     [(word >> 32) as u32, word as u32]
 }
@@ -104,16 +146,8 @@ fn whole(high: u32, low: u32) -> u64 {
     (u64::from(high) << 32) | u64::from(low)
 }
 
-fn node(pauser: Option<NodeId>) -> u32 {
-    pauser.map_or(NOBODY, |node| node.0)
-}
-
-fn pauser(node: u32) -> Option<NodeId> {
-    (node != NOBODY).then_some(NodeId(node))
-}
-
 impl Request {
-    const WORDS: usize = 11;
+    const WORDS: usize = 12;
 
     fn words(&self) -> [u32; Request::WORDS] {
         let [rate_high, rate_low] = halves(self.rate.as_bps());
@@ -124,7 +158,8 @@ impl Request {
         [
             rate_high,
             rate_low,
-            node(self.pauser),
+            Pauser::write(self.pauser),
+            self.nic.0,
             deadline_high,
             deadline_low,
             transmission_high,
@@ -137,11 +172,12 @@ impl Request {
     }
 
     fn read(bytes: &[u8]) -> Option<Request> {
-        let [rate_high, rate_low, by, rest @ ..] = take_u32::<{ Request::WORDS }>(bytes)?;
+        let [rate_high, rate_low, pauser, nic, rest @ ..] = take_u32::<{ Request::WORDS }>(bytes)?;
         let [deadline_high, deadline_low, transmission_high, transmission_low, rtt_high, rtt_low, sent_high, sent_low] = rest;
         Some(Request {
             rate: Rate::from_bps(whole(rate_high, rate_low)),
-            pauser: pauser(by),
+            pauser: Pauser::read(pauser),
+            nic: NicRate(nic),
             deadline: Time::from_ps(whole(deadline_high, deadline_low)),
             transmission: Duration::from_ps(whole(transmission_high, transmission_low)),
             rtt: Duration::from_ps(whole(rtt_high, rtt_low)),
@@ -156,14 +192,14 @@ impl Feedback {
     fn words(&self) -> [u32; Feedback::WORDS] {
         let [rate_high, rate_low] = halves(self.rate.as_bps());
         let [sent_high, sent_low] = halves(self.sent.as_ps());
-        [rate_high, rate_low, node(self.pauser), self.probe_interval, sent_high, sent_low]
+        [rate_high, rate_low, Pauser::write(self.pauser), self.probe_interval, sent_high, sent_low]
     }
 
     fn read(bytes: &[u8]) -> Option<Feedback> {
-        let [rate_high, rate_low, by, probe_interval, sent_high, sent_low] = take_u32(bytes)?;
+        let [rate_high, rate_low, pauser, probe_interval, sent_high, sent_low] = take_u32(bytes)?;
         Some(Feedback {
             rate: Rate::from_bps(whole(rate_high, rate_low)),
-            pauser: pauser(by),
+            pauser: Pauser::read(pauser),
             probe_interval,
             sent: Time::from_ps(whole(sent_high, sent_low)),
         })
@@ -251,14 +287,16 @@ pub(super) mod tests {
     use super::*;
     use crate::trial::{read_is_written, written_is_read};
 
-    fn pausers() -> impl Strategy<Value = Option<NodeId>> {
-        prop::option::of((0..u32::MAX).prop_map(NodeId))
+    fn pausers() -> impl Strategy<Value = Option<Pauser>> {
+        prop::option::of((0..u32::MAX).prop_map(|node| Pauser::from(NodeId(node))))
     }
 
     fn requests() -> impl Strategy<Value = Request> {
-        (any::<[u64; 5]>(), pausers()).prop_map(|([rate, deadline, transmission, rtt, sent], pauser)| Request {
+        let parts = (any::<[u64; 5]>(), pausers(), any::<u32>());
+        parts.prop_map(|([rate, deadline, transmission, rtt, sent], pauser, nic)| Request {
             rate: Rate::from_bps(rate),
             pauser,
+            nic: NicRate(nic),
             deadline: Time::from_ps(deadline),
             transmission: Duration::from_ps(transmission),
             rtt: Duration::from_ps(rtt),
@@ -303,6 +341,22 @@ pub(super) mod tests {
         #[test]
         fn whatever_is_read_can_be_written_again(kind in 0_u32..10, bytes in prop::collection::vec(any::<u8>(), 0..70)) {
             read_is_written::<Header>(&[&kind.to_be_bytes(), &bytes[..]].concat())?;
+        }
+    }
+
+    proptest! {
+        /// It is never less, so that a NIC as fast as a link does not look slower.
+        #[test]
+        fn the_rate_of_a_nic_is_rounded_up_and_hardly_changed(bps in 1_u64..1_000_000_000_000_000) {
+            let (nic, rate) = (NicRate::from(Rate::from_bps(bps)).as_bps(), bps as f64);
+            prop_assert!(nic >= rate && nic <= rate * (1.0 + 2.0_f64.powi(-23)), "{} and {}", nic, rate);
+        }
+    }
+
+    #[test]
+    fn usual_rates_are_exact() {
+        for gbps in [1, 10, 25, 40, 100, 400] {
+            assert_eq!(NicRate::from(Rate::from_gbps(gbps)).as_bps(), gbps as f64 * 1e9);
         }
     }
 

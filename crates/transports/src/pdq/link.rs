@@ -3,7 +3,7 @@
 use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time};
 
 use super::config::LinkRules;
-use super::header::{Feedback, Request};
+use super::header::{Feedback, NicRate, Pauser, Request};
 
 /// A flow on the list.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,8 @@ pub(super) enum Kind {
 /// and find their place after a step or two.
 #[derive(Clone, Debug)]
 pub struct Link {
-    node: NodeId,
+    /// Its node, as packets name it.
+    node: Pauser,
     /// The rate of the link.
     rate: Rate,
     /// What the rate controller leaves to flows.
@@ -76,7 +77,7 @@ impl Link {
     /// A link of `node` that sends at `rate`. Its flows are assumed to have the round-trip time `rtt` until packets carry their own.
     pub fn new(node: NodeId, rate: Rate, rtt: Duration) -> Link {
         Link {
-            node,
+            node: node.into(),
             rate,
             capacity: rate,
             list: Vec::new(),
@@ -119,7 +120,7 @@ impl Link {
             return;
         };
         let mut granted = self.available(rules, now, at).min(request.rate);
-        if !self.list[at].is_sending() && !self.accepts(rules, now, flow, kind, granted) {
+        if !self.list[at].is_sending() && !self.accepts(rules, now, flow, kind, granted, request.nic) {
             granted = Rate::default();
         }
         let entry = &mut self.list[at];
@@ -131,10 +132,13 @@ impl Link {
     /// Whether a flow that has no rate here may have the rate that is left for it. Dampening concerns flows that do not send yet, so it
     /// applies to probes only. Data on its way may come when the flow has lost its place here, because a link further on has paused it for
     /// a moment. If dampening held back these packets too, or if they started it again, several busy links on one path would stand still.
-    fn accepts(&mut self, rules: &LinkRules, now: Time, flow: FlowId, kind: Kind, rate: Rate) -> bool {
+    ///
+    /// What a flow from a slow NIC can use may be little of a fast link.
+    fn accepts(&mut self, rules: &LinkRules, now: Time, flow: FlowId, kind: Kind, rate: Rate, nic: NicRate) -> bool {
         let probes = kind == Kind::Probe;
         let dampened = probes && now < self.dampened_until && self.accepted != Some(flow);
-        if dampened || rate == Rate::default() || (rate.as_bps() as f64) < self.rate.as_bps() as f64 * rules.accept_min {
+        let usable = (self.rate.as_bps() as f64).min(nic.as_bps());
+        if dampened || rate == Rate::default() || (rate.as_bps() as f64) < usable * rules.accept_min {
             return false;
         }
         if probes {

@@ -6,7 +6,7 @@ use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, NodeId, P
 
 use super::config::{LinkRules, RTO_DOUBLINGS_MAX, Spans};
 use super::link::Kind;
-use super::{Config, Feedback, Header, Link, Request};
+use super::{Config, Feedback, Header, Link, Pauser, Request};
 use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
 
 /// One flow that is being sent. Packets are numbered from 0.
@@ -28,7 +28,7 @@ struct Sending {
     searched: u32,
     /// The rate that the network grants; zero while the flow is paused.
     rate: Rate,
-    pauser: Option<NodeId>,
+    pauser: Option<Pauser>,
     /// The time between two probes.
     probe_interval: Duration,
     /// The last measured round-trip time.
@@ -300,6 +300,7 @@ impl Sender {
         let mut request = Request {
             rate: self.rate,
             pauser: state.pauser,
+            nic: self.rate.into(),
             deadline: state.deadline,
             transmission,
             rtt: state.rtt,

@@ -1,6 +1,6 @@
 //! Parameters of pFabric.
 
-use flowloom_core::{Bytes, Duration};
+use flowloom_core::{Attribute, Bytes, Duration, Need};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,17 @@ pub enum Priority {
     BytesSent,
     /// Smallest coflow first: the payload of all flows of the flow's coflow, in packets. A flow without a coflow is one of its own.
     CoflowSize,
+}
+
+impl Priority {
+    pub(super) fn need(self) -> Option<Need> {
+        let (of, without) = match self {
+            Priority::Remaining | Priority::BytesSent => return None,
+            Priority::Deadline => (Attribute::Deadline, "all data has the same priority"),
+            Priority::CoflowSize => (Attribute::Coflow, "each flow counts as a coflow of its size"),
+        };
+        Some(Need { key: Some("priority"), of, without })
+    }
 }
 
 /// Parameters of pFabric. The defaults are those of the pHost paper, §4.1.
@@ -114,8 +125,11 @@ impl Checked for Config {
     }
 
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
-        let window = conditions.small_window("max_window", self.max_window);
-        conditions.early_timeout("rto", self.rto).into_iter().chain(window).collect()
+        let windows = [
+            conditions.small_window("max_window", self.max_window),
+            conditions.large_window("initial_window", self.initial_window, self.port_limit(conditions.buffer)),
+        ];
+        conditions.early_timeout("rto", self.rto).into_iter().chain(windows.into_iter().flatten()).collect()
     }
 }
 

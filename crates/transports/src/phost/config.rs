@@ -1,6 +1,6 @@
 //! Parameters of pHost, each with where it comes from.
 
-use flowloom_core::{Bytes, Duration, Network, Rate, WireProfile};
+use flowloom_core::{Attribute, Bytes, Duration, Need, Network, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,18 @@ pub enum Policy {
     SmallestCoflow,
     /// The tenant that has been served least, and the shortest remaining flow of that tenant.
     TenantFair,
+}
+
+impl Policy {
+    pub(super) fn need(self) -> Option<Need> {
+        let (of, without) = match self {
+            Policy::Srpt => return None,
+            Policy::Edf => (Attribute::Deadline, "receivers serve flows in the order of their arrival"),
+            Policy::SmallestCoflow => (Attribute::Coflow, "each flow counts as a coflow of its size"),
+            Policy::TenantFair => (Attribute::Tenant, "flows are served as with \"srpt\""),
+        };
+        Some(Need { key: Some("policy"), of, without })
+    }
 }
 
 /// Parameters of pHost. Times are in slots. A slot is the transmission time of a full packet at the host's rate, see `slot_with_token`.

@@ -8,7 +8,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Need, Nic, NoControl, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
 pub use header::Header;
@@ -30,6 +30,9 @@ impl Transport for PHost {
     type Port = StrictPriority;
     type Control = NoControl<Header>;
 
+    fn need(config: &Config) -> Option<Need> {
+        config.policy.need()
+    }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)
     }

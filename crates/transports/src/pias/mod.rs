@@ -11,7 +11,7 @@ mod tagger;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Duration, Family, Nic, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{Duration, Family, Need, Nic, Placement, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, MOST_THRESHOLDS, Rule, Thresholds, Update};
 pub use controller::Controller;
@@ -42,6 +42,9 @@ impl Transport for Pias {
 
     fn placement(config: &Config) -> Placement {
         if config.update.period == Duration::ZERO { Placement::Nowhere } else { Placement::ExtraHost }
+    }
+    fn need(config: &Config) -> Option<Need> {
+        config.controller.need().map(|need| Need { key: Some("controller"), ..need })
     }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)

@@ -249,8 +249,11 @@ impl Checked for Config {
             RtoRule::Fixed => ("rto_min", self.rto_min),
             RtoRule::Rfc6298 | RtoRule::Linux => ("rto_initial", self.rto_initial),
         };
-        let window = conditions.small_window("max_window", self.max_window);
-        conditions.early_timeout(key, timeout).into_iter().chain(window).collect()
+        let windows = [
+            conditions.small_window("max_window", self.max_window),
+            conditions.large_window("initial_window", self.initial_window, conditions.buffer),
+        ];
+        conditions.early_timeout(key, timeout).into_iter().chain(windows.into_iter().flatten()).collect()
     }
 }
 

@@ -12,7 +12,7 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Nic, NoControl, NodeKind, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Need, Nic, NoControl, NodeKind, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, FastRetransmit, MarkedGrowth, Reuse, RtoRule, TimeoutAfterCut, WeightOn};
 use controllers::Kind;
@@ -51,6 +51,9 @@ macro_rules! transport {
             type Port = EcnPriority;
             type Control = NoControl<Header>;
 
+            fn need(_: &Config) -> Option<Need> {
+                $kind.need()
+            }
             fn host(config: &Config, site: &Site<'_>) -> Host {
                 Host::new(config, $kind, site)
             }

@@ -1,13 +1,13 @@
 //! Parameters of TOP, each with the section of the paper that it comes from.
 
-use flowloom_core::{Bytes, Duration, Rate, WireProfile};
+use flowloom_core::{Attribute, Bytes, Duration, Need, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::thresholds::Split;
 use crate::disciplines::{CreditDrop, CreditSchedule};
-use crate::{Checked, Conditions, SizeShare, expresspass, quantity, span_of};
+use crate::{Checked, Conditions, NoLoss, SizeShare, expresspass, quantity, span_of};
 
 /// How switches order tokens and limit their rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +35,17 @@ pub enum Priority {
     Deadline,
     /// The payload of the flow's coflow: the smallest first. A flow without a coflow is one of its own.
     Coflow,
+}
+
+impl Priority {
+    pub(super) fn need(self) -> Option<Need> {
+        let (of, without) = match self {
+            Priority::Size | Priority::Remaining | Priority::Attained => return None,
+            Priority::Deadline => (Attribute::Deadline, "all tokens have the lowest priority"),
+            Priority::Coflow => (Attribute::Coflow, "each flow counts as a coflow of its size"),
+        };
+        Some(Need { key: Some("priority"), of, without })
+    }
 }
 
 /// How the sizes that separate priorities follow from the workload.
@@ -321,6 +332,20 @@ impl Checked for Config {
             unscheduled: if self.unscheduled == 0 { Bytes::ZERO } else { wire.full * u64::from(self.unscheduled + 1) },
             host_jitter: Duration::ZERO,
         })
+    }
+
+    fn no_loss(&self, _: &Conditions<'_>) -> Option<NoLoss> {
+        if self.unscheduled > 0 {
+            return None;
+        }
+        let mut advice = expresspass::lost_to_requests("transport.top.credits.retry");
+        if self.token_share > 0.0 {
+            let share = self.token_share;
+            advice += &format!(
+                ". Or transport.top.token_share = {share} lets tokens ask for more data than a link carries; 0 does not"
+            );
+        }
+        Some(NoLoss { how: "schedules all data by tokens", memory: None, advice })
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {

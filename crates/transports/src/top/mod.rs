@@ -13,7 +13,7 @@ mod tests;
 mod thresholds;
 mod two_pass;
 
-use flowloom_core::{Family, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Need, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, Priority, SwitchForm, Thresholds};
 pub use header::Header;
@@ -30,7 +30,7 @@ impl Transport for Top {
     const NAME: &'static str = "top";
     const ABOUT: &'static str =
         "ExpressPass whose credits have priorities, so that flows have them before they send (TPDS 2020)";
-    const PROFILE: Profile = Profile { retry: "credits.retry", ..Profile::new("TOP", "#56B4E9", "P", Family::Papers) };
+    const PROFILE: Profile = Profile::new("TOP", "#56B4E9", "P", Family::Papers);
     const NIC: Nic = Nic::Queued;
     /// A port limits the tokens for the data that crosses its link in the other direction, or, on average, a link of the same tier.
     const PATHS: PathNeed = PathNeed::SymmetricOrSprayed;
@@ -40,6 +40,9 @@ impl Transport for Top {
     type Port = Port;
     type Control = NoControl<Header>;
 
+    fn need(config: &Config) -> Option<Need> {
+        config.priority.need()
+    }
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)
     }

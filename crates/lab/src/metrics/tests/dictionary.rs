@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::super::{Column, Lossless, PausedLink, RunInfo, StormOrigin, Summary, VictimFlow, columns};
 use super::{RUN, flow, receiver_rows, report, summary};
+use crate::findings::Finding;
 use crate::record::GapTotals;
 use crate::workload::{CoflowWorkload, numbered};
 
@@ -119,8 +120,9 @@ fn the_summary_is_in_the_dictionary() {
         let with_coflows = Summary::of(&report(vec![]), &[], &[], &RunInfo { coflow_workloads: &[workload], ..RUN });
         types("", &serde_json::to_value(with_coflows).unwrap(), &mut seen);
     }
-    let with_misfits = Summary::of(&report(vec![]), &[], &[], &RunInfo { misfits: &["rto: short".to_owned()], ..RUN });
-    types("", &serde_json::to_value(with_misfits).unwrap(), &mut seen);
+    let findings = [Finding { flag: "data lost", text: "3 packets".to_owned() }];
+    let warned = RunInfo { misfits: &["rto: short".to_owned()], findings: &findings, ..RUN };
+    types("", &serde_json::to_value(Summary::of(&report(vec![]), &[], &[], &warned)).unwrap(), &mut seen);
     for victims in [None, Some(1)] {
         let with_pfc = Summary::of(&report(vec![]), &[], &[], &RunInfo { lossless: Some(lossless(victims)), ..RUN });
         types("", &serde_json::to_value(with_pfc).unwrap(), &mut seen);

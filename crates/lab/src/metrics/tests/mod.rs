@@ -22,6 +22,7 @@ pub(super) const RUN: RunInfo<'static> = RunInfo {
     wire: WIRE,
     coflow_workloads: &[],
     misfits: &[],
+    findings: &[],
 };
 
 pub(super) fn us(us: u64) -> Time {

@@ -256,6 +256,7 @@ fn parameters_that_cannot_work_are_refused() {
         network: pair.network(),
         wire: WireProfile::IP_1500,
         buffer: Bytes::new(1500),
+        pauses: false,
         last_deadline: None,
         largest_flow: Bytes::ZERO,
         largest_coflow: Bytes::ZERO,

@@ -36,6 +36,7 @@ impl Rig {
         Request {
             rate: GBPS,
             pauser: None,
+            nic: GBPS.into(),
             deadline: Time::MAX,
             transmission: Duration::from_us(flow_us),
             rtt: RTT,
@@ -52,6 +53,7 @@ impl Rig {
         self.pass(flow, Rig::request(left_us)).rate.as_bps() / 1_000_000
     }
     fn answer(&mut self, flow: u32, mbps: u64, pauser: Option<NodeId>) -> Feedback {
+        let pauser = pauser.map(Pauser::from);
         let rate = Rate::from_bps(mbps * 1_000_000);
         let mut feedback = Feedback { rate, pauser, probe_interval: Feedback::ROUND_TRIP, sent: Time::ZERO };
         self.link.reverse(&self.rules, self.now, FlowId(flow), &mut feedback);
@@ -110,10 +112,10 @@ fn a_flow_that_is_paused_elsewhere_holds_no_rate_here() {
     assert_eq!(rig.ask(1, 5000), 1000);
     // Its acknowledgement tells that a switch further on pauses it.
     let feedback = rig.answer(1, 1000, Some(ELSEWHERE));
-    assert_eq!((feedback.rate, feedback.pauser), (Rate::default(), Some(ELSEWHERE)));
+    assert_eq!((feedback.rate, feedback.pauser), (Rate::default(), Some(ELSEWHERE.into())));
     assert!(rig.flows().is_empty());
     // Its probes pass without a change; the rate is for the pausing switch to decide.
-    let paused = Request { pauser: Some(ELSEWHERE), ..Rig::request(5000) };
+    let paused = Request { pauser: Some(ELSEWHERE.into()), ..Rig::request(5000) };
     let mut passing = paused;
     rig.link.forward(&rig.rules, rig.now, rig.waiting, FlowId(1), Kind::Probe, &mut passing);
     assert_eq!(passing, paused);
@@ -325,4 +327,19 @@ proptest! {
             prop_assert_eq!(flows.len(), rig.link.list.len());
         }
     }
+}
+
+/// A tenth of the link is 100 Mb/s, and a tenth of a slow NIC is 5 Mb/s. With 30 Mb/s left, a flow starts from the slow NIC, and not from a fast one.
+#[test]
+fn a_flow_from_a_slow_nic_is_accepted_with_a_share_of_its_nic() {
+    let mut rig = Rig::new(&undampened());
+    let mbps = |mbps: u64| Rate::from_bps(mbps * 1_000_000);
+    let granted = |request: Request| request.rate.as_bps() / 1_000_000;
+    let slow = |left_us| Request { rate: mbps(50), nic: mbps(50).into(), ..Rig::request(left_us) };
+    assert_eq!(granted(rig.pass(1, slow(5000))), 50);
+    rig.answer(1, 50, None);
+    assert_eq!(granted(rig.pass(2, Request { rate: mbps(920), ..Rig::request(6000) })), 920);
+    rig.answer(2, 920, None);
+    assert_eq!(granted(rig.pass(3, Rig::request(7000))), 0);
+    assert_eq!(granted(rig.pass(4, slow(6500))), 30);
 }

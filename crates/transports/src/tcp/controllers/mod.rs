@@ -7,7 +7,7 @@ mod ecn_star;
 mod l2dct;
 mod newreno;
 
-use flowloom_core::{Duration, Time};
+use flowloom_core::{Attribute, Duration, Need, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +75,13 @@ pub enum Kind {
     L2dct,
     /// Halves on a mark; switches mark by the instantaneous queue (ECN*).
     EcnStar,
+}
+
+impl Kind {
+    /// What the controller goes by besides acknowledgements and marks.
+    pub(crate) fn need(self) -> Option<Need> {
+        (self == Kind::D2tcp).then_some(Need { key: None, of: Attribute::Deadline, without: "it does what DCTCP does" })
+    }
 }
 
 /// Any controller. The dispatch is a branch that goes the same way throughout a run.

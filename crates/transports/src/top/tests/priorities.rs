@@ -153,7 +153,8 @@ fn fitted(config: Config, sizes: &[(u64, u64, f64)]) -> Option<Config> {
     let network = topology::single_switch(2, Rate::from_gbps(10), DELAY, Switching::StoreAndForward);
     let (buffer, largest_flow) = (Bytes::new(100_000), Bytes::ZERO);
     let largest_coflow = Bytes::new(9000);
-    let conditions = Conditions { network: &network, wire: WIRE, buffer, last_deadline: None, largest_flow, largest_coflow };
+    let conditions =
+        Conditions { network: &network, wire: WIRE, buffer, pauses: false, last_deadline: None, largest_flow, largest_coflow };
     let share =
         |&(low, high, share): &(u64, u64, f64)| SizeShare { low: Bytes::new(low * 1460), high: Bytes::new(high * 1460), share };
     let fitted = config.fitted(&conditions, &|| sizes.iter().map(share).collect());

@@ -1,0 +1,59 @@
+//! What a run has shown that makes its numbers misleading, and that only its plan explains.
+
+use flowloom_core::DropReason;
+use flowloom_fabric::Report;
+use serde::Serialize;
+
+use crate::metrics::Row;
+use crate::plan::Plan;
+use crate::{dead_links, limits};
+
+/// Where no design excludes losses, a warning comes when full ports lost more than this share of the data packets that left their sources. Transports that accept losses
+/// lose less under a load that arrives over time, if their parameters suit the network: on the fabrics of the papers and at loads of up to 0.8, pFabric loses 1 % to 2 %,
+/// TCP up to 6 %, and LAS up to 9 %. Above a tenth, a tenth of what hosts send is in vain.
+const LOST_MOST: f64 = 0.1;
+
+/// One warning.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// Its short name, which tables show beside the numbers.
+    pub flag: &'static str,
+    /// What was found, what follows from it, and what would help.
+    pub text: String,
+}
+
+/// What is to be known about the results of a plan's run.
+pub(crate) fn of(plan: &Plan, report: &Report, rows: &[Row]) -> Vec<Finding> {
+    let waited = dead_links::observed(plan, report, rows).into_iter().map(|text| Finding { flag: "dead link", text });
+    waited.chain(lost_data(plan, report)).collect()
+}
+
+/// Data that full ports lost although the design excludes it, or a large share of all data.
+fn lost_data(plan: &Plan, report: &Report) -> Option<Finding> {
+    let lost: u64 = report.ports.iter().map(|port| port.dropped_data_packets).sum();
+    // Faults disturb any design, and what they lose is what the scenario asks for.
+    let no_loss = plan.parameters.no_loss(&limits::conditions(plan)).filter(|_| lost > 0 && plan.is_calm());
+    let name = plan.transport.name;
+    let text = if let Some(no_loss) = no_loss {
+        format!("{lost} data packets were lost, although {name} {}: {}", no_loss.how, no_loss.advice)
+    } else {
+        let by_faults: u64 =
+            report.ports.iter().flat_map(|port| FAULTS.map(|reason| port.dropped_packets[reason as usize])).sum();
+        let by_ports = lost.saturating_sub(by_faults);
+        let share = by_ports as f64 / report.data_packets.max(1) as f64;
+        if share <= LOST_MOST {
+            return None;
+        }
+        let sent = report.data_packets;
+        format!(
+            "full ports lost {by_ports} of {sent} data packets, {:.0} %, so that completion times depend on how {name} finds losses; raise \
+             fabric.buffer ({}), or let {name} send less at once",
+            100.0 * share,
+            plan.memory.bytes()
+        )
+    };
+    Some(Finding { flag: "data lost", text })
+}
+
+/// What faults do to packets.
+const FAULTS: [DropReason; 4] = [DropReason::Lost, DropReason::Corrupted, DropReason::LinkDown, DropReason::NodeDown];

@@ -1,0 +1,69 @@
+//! What a scenario can run with, but not as it is meant: users are warned before the run and with its results.
+
+use std::collections::BTreeSet;
+
+use flowloom_core::{Attribute, Flow, Need};
+use flowloom_transports::NoLoss;
+
+use crate::plan::Plan;
+use crate::{dead_links, limits, workload};
+
+/// A sentence for each key of a plan whose value does not suit the rest of it. It starts with the whole key, and says what follows from the value and what would be
+/// right.
+pub(crate) fn of(plan: &Plan) -> Vec<String> {
+    let sizes = || workload::shares_of_flows(&plan.flows);
+    let misfits = plan.parameters.misfits(&limits::conditions(plan), &sizes);
+    let misfits = misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", plan.transport.name));
+    misfits.chain(unmet(plan)).chain(small_memory(plan)).chain(dead_links::foreseen(plan)).collect()
+}
+
+/// What is wrong with the memory of ports if the transport's design excludes losses and needs more for it. Under flow control, ports lose nothing.
+fn small_memory(plan: &Plan) -> Option<String> {
+    let NoLoss { how, memory, .. } = plan.parameters.no_loss(&limits::conditions(plan))?;
+    let (memory, holds) = memory.filter(|(memory, _)| *memory > plan.memory.bytes() && plan.pfc.is_none())?;
+    let (found, name) = (plan.memory.bytes(), plan.transport.name);
+    Some(format!(
+        "fabric.buffer: {found} are less than {memory}, which is {holds}, so ports will lose data, although {name} {how}; raise it to {memory} or \
+         more"
+    ))
+}
+
+/// What is wrong if the transport goes by something that no flow has.
+fn unmet(plan: &Plan) -> Option<String> {
+    let Need { key, of, without } = (plan.transport.need)(&plan.parameters)?;
+    if is_met(of, &plan.flows) {
+        return None;
+    }
+    let (lack, add) = match of {
+        Attribute::Deadline => (
+            "deadlines, but no flow has one",
+            "give flows deadlines ([workload.deadline], or the column deadline_s of a trace)",
+        ),
+        Attribute::Tenant => (
+            "tenants, but there is only one",
+            "share flows out to tenants ([[workload.tenant]], the parts of a mix, or the column tenant of a trace)",
+        ),
+        Attribute::Coflow => {
+            ("coflows, but no flow belongs to one", "use a workload of coflows or requests, or the column coflow of a trace")
+        }
+    };
+    let name = plan.transport.name;
+    let (key, what, other) = match key {
+        Some(key) => {
+            let value = plan.parameters.to_table().get(key).map(ToString::to_string).unwrap_or_default();
+            (format!("transport.{name}.{key}"), value, "value")
+        }
+        None => ("transport.name".to_owned(), name.to_owned(), "transport"),
+    };
+    Some(format!("{key}: {what} goes by {lack}, so {without}; {add}, or choose another {other}"))
+}
+
+/// Whether flows have what a policy goes by. Nobody waits for background flows, so they do not count.
+fn is_met(need: Attribute, flows: &[Flow]) -> bool {
+    let mut flows = flows.iter().filter(|flow| !flow.background);
+    match need {
+        Attribute::Deadline => flows.any(|flow| flow.deadline.is_some()),
+        Attribute::Tenant => flows.map(|flow| flow.tenant).collect::<BTreeSet<u16>>().len() > 1,
+        Attribute::Coflow => flows.any(|flow| flow.coflow.is_some()),
+    }
+}
