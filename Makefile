@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo build node test lint bench bench-memory docs clean
+.PHONY: help demo build node test fuzz trials lint bench bench-memory docs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -26,6 +26,7 @@ help:
 	@echo 'make build  the simulator, optimised; the other targets build what they need'
 	@echo 'make node   flowloom-node, which runs the transports over UDP between real hosts'
 	@echo 'make test   every test: cargo test, then pytest'
+	@echo 'make fuzz   scenarios, files and headers that nobody wrote, for SECONDS=60 each; make trials: NUMBER=200 random scenarios of each transport'
 	@echo 'make lint   rustfmt, clippy, rustdoc, ruff, mypy'
 	@echo 'make bench  how fast the simulator is here, and ns-3 beside it; make bench-memory: what flows take'
 	@echo 'make docs   the API documentation in target/doc, the reference of scenarios, and the outputs in docs/first-run.md'
@@ -96,12 +97,25 @@ test: $(CHECKED)
 	@echo '== pytest'
 	@$(BIN)/pytest --quiet
 
+# It needs a C++ compiler, too. With the same SEED, it tries the same inputs for as long as the code is the same.
+SECONDS := 60
+SEED := 26
+fuzz: $(CHECKED)
+	@$(BIN)/python fuzz/fuzz.py $(SECONDS) $(SEED)
+
+# As the tests do, but more: so many scenarios of each transport, and ten times as many mutants of figure files and of ledgers.
+NUMBER := 200
+trials: $(CHECKED)
+	@FLOWLOOM_SEED=$(SEED) FLOWLOOM_SCENARIOS=$(NUMBER) cargo test --workspace --quiet --test any_parameters -- --nocapture
+	@FLOWLOOM_MUTANT_SEED=$(SEED) FLOWLOOM_MUTANTS=$$((10 * $(NUMBER))) $(BIN)/pytest --quiet --capture=no tests/python/test_mutants.py
+
 lint: $(VENV)/.requirements
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
-	$(BIN)/ruff check python tests/python
-	$(BIN)/ruff format --check python tests/python
+	$(BIN)/ruff check python tests/python fuzz
+	$(BIN)/ruff format --check python tests/python fuzz
 	$(BIN)/mypy --strict
 
 bench: $(RELEASE)

@@ -1,17 +1,23 @@
 """Mutants of every figure file, and of ledgers. None ends in a traceback, and what is wrong is an error that names the file.
 
-`FLOWLOOM_MUTANTS` is the number of mutants of each kind, 150 by default. `FLOWLOOM_MUTANT_SEED` repeats a failure.
+`FLOWLOOM_MUTANTS` is the number of mutants of each kind, 150 by default.
+With `FLOWLOOM_MUTANT_SECONDS`, each kind is tried for that long.
+`FLOWLOOM_MUTANT_SEED` repeats a failure. A mutant that fails is kept in the folder `FLOWLOOM_FINDINGS`, if it is given.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
 import re
 import shutil
+import time
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,11 +38,42 @@ from flowloom.summary import ANY, NUMBER, SHAPE
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = int(os.environ.get("FLOWLOOM_MUTANTS", "150"))
+SECONDS = float(os.environ.get("FLOWLOOM_MUTANT_SECONDS", "0"))
 SEED = int(os.environ.get("FLOWLOOM_MUTANT_SEED", "26"))
 MESSAGE_MAX = 1500
 FLOWS = ("bytes", "start", "finish", "optimum", "slowdown", "deadline", "tenant")
 RUNS_MAX = 600
 """The maximum number of runs of a mutant whose runs are made up."""
+
+
+def numbers(count: int = MUTANTS) -> Iterator[int]:
+    """Number the mutants of a kind."""
+    end = time.monotonic() + SECONDS
+    for number in itertools.count():
+        if time.monotonic() > end if SECONDS else number >= count:
+            return
+        yield number
+
+
+@contextmanager
+def told(number: int, name: str, what: str, text: str) -> Iterator[None]:
+    """Say how a failure is repeated, and keep the mutant `text` of the file `name`."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"FLOWLOOM_MUTANT_SEED={SEED} FLOWLOOM_MUTANTS={number + 1}: {name}: {what}")
+        if folder := os.environ.get("FLOWLOOM_FINDINGS"):
+            kept = Path(folder, f"figures-{SEED}-{number}-{Path(name).name}")
+            kept.write_text(text)
+            error.add_note(f"kept as {kept}")
+        raise
+
+
+def check_shares(ends: Counter[str], good: str) -> None:
+    """Check that mutants are neither all wrong nor all right, if there are enough to tell."""
+    if ends.total() >= 100:
+        assert ends["error"] > ends.total() / 4
+        assert ends[good] > ends.total() / 20
 
 
 def check_message(text: str, name: str) -> None:
@@ -103,30 +140,26 @@ def test_mutants_of_figure_files(tmp_path):
     paths = [path for path in sorted(papers.glob("*/*.toml")) if "axis" in tomllib.loads(path.read_text())]
     assert len(paths) > 60
     ends: Counter[str] = Counter()
-    for number in range(MUTANTS):
+    for number in numbers():
         draw_ = random.Random(f"{SEED} {number}")
         path = draw_.choice(paths)
         good = path.read_text()
         table, what = mutants.mutant(tomllib.loads(good), draw_)
-        told = f"FLOWLOOM_MUTANT_SEED={SEED} FLOWLOOM_MUTANTS={number + 1}: {path.parent.name}/{path.name}: {what}"
-        path.write_text(toml.document(table))
-        try:
-            ends[one(path, draw_, tmp_path, told)] += 1
-        except ScenarioError as error:
-            check_message(str(error), path.name)
-            ends["error"] += 1
-        except AssertionError as error:
-            raise AssertionError(f"{told}: {error}") from error
-        except Exception as error:
-            raise AssertionError(told) from error
-        finally:
-            path.write_text(good)
-    print(f"{MUTANTS} mutants of figure files, seed {SEED}: {dict(ends)}")
-    assert ends["error"] > MUTANTS / 4
-    assert ends["finished"] > MUTANTS / 20
+        text = toml.document(table)
+        path.write_text(text)
+        with told(number, f"{path.parent.name}/{path.name}", what, text):
+            try:
+                ends[one(path, draw_, tmp_path)] += 1
+            except ScenarioError as error:
+                check_message(str(error), path.name)
+                ends["error"] += 1
+            finally:
+                path.write_text(good)
+    print(f"{ends.total()} mutants of figure files, seed {SEED}: {dict(ends)}")
+    check_shares(ends, "finished")
 
 
-def one(path: Path, draw_: random.Random, folder: Path, told: str) -> str:
+def one(path: Path, draw_: random.Random, folder: Path) -> str:
     figure = reader.read(path)
     scale = draw_.choice(sorted(figure.scales))
     points = sum(1 for _ in settings(figure, scale))
@@ -152,7 +185,7 @@ def with_ledger(papers):
 
 def test_mutants_of_ledgers_and_causes(with_ledger, fake):
     ends: Counter[str] = Counter()
-    for number in range(MUTANTS):
+    for number in numbers():
         draw_ = random.Random(f"{SEED} {number}")
         name = draw_.choice(["claims.json", "claims.json", "claims.json", "causes.toml"])
         path = with_ledger / name
@@ -163,23 +196,28 @@ def test_mutants_of_ledgers_and_causes(with_ledger, fake):
         if name == "claims.json" and draw_.random() < 0.2:
             cut = draw_.randrange(len(text))
             text = draw_.choice([text[:cut], text[cut:], json.dumps([table]), '{"a": 1, "a": 2}', "3", "null"])
-        told = f"FLOWLOOM_MUTANT_SEED={SEED} FLOWLOOM_MUTANTS={number + 1}: {name}: {what}"
         path.write_text(text)
         run = ["paper", "run", "tiny", "--scale", "none"]
         command = draw_.choice([["claims"], ["claims", "--json"], ["paper", "list"], run])
         result = CliRunner().invoke(app, command)
         path.write_text(good)
-        assert result.exception is None or isinstance(result.exception, SystemExit), (told, command, result.exc_info)
-        if name in result.stderr:
-            check_message(result.stderr, name)
-            assert result.exit_code in (1, 2), (told, command)
-            ends["error"] += 1
-        else:
-            assert result.exit_code == 0 or command[:2] == ["paper", "run"], (told, command, result.stderr)
-            ends["read"] += 1
-    print(f"{MUTANTS} mutants of ledgers and causes, seed {SEED}: {dict(ends)}")
-    assert ends["error"] > MUTANTS / 4
-    assert ends["read"] > MUTANTS / 20
+        with told(number, name, f"{what}, flowloom {' '.join(command)}", text):
+            check_end(result)
+            if name in result.stderr:
+                check_message(result.stderr, name)
+                assert result.exit_code in (1, 2)
+                ends["error"] += 1
+            else:
+                assert result.exit_code == 0 or command[:2] == ["paper", "run"], result.stderr
+                ends["read"] += 1
+    print(f"{ends.total()} mutants of ledgers and causes, seed {SEED}: {dict(ends)}")
+    check_shares(ends, "read")
+
+
+def check_end(result) -> None:
+    """Check that a command ended with an exit code, not with an exception."""
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
 
 
 def test_mutants_on_the_command_line(papers, fake):
@@ -187,19 +225,20 @@ def test_mutants_on_the_command_line(papers, fake):
     path = papers / "fig1.toml"
     (papers / "fig2.toml").write_text(FIGURE.replace("tiny/", "other/"))
     ends: Counter[str] = Counter()
-    for number in range(max(MUTANTS // 5, 10)):
+    for number in numbers(max(MUTANTS // 5, 10)):
         draw_ = random.Random(f"{SEED} {number}")
         table, what = mutants.mutant(tomllib.loads(FIGURE), draw_)
+        text = toml.document(table)
         (papers / "default.toml").write_text(SMALL.replace("load = 0.5", "load = 0.5  # the fake simulator"))
-        path.write_text(toml.document(table))
-        told = f"FLOWLOOM_MUTANT_SEED={SEED} FLOWLOOM_MUTANTS={number + 1}: {what}"
+        path.write_text(text)
         listed = CliRunner().invoke(app, ["paper", "list"])
-        assert "tiny/fig2" in listed.stdout, (told, listed.output)
-        assert listed.exit_code == int("fig1.toml" in listed.stderr), (told, listed.stderr)
         shown = CliRunner().invoke(app, ["paper", "show", "tiny/fig1"])
-        for result in (listed, shown):
-            assert result.exception is None or isinstance(result.exception, SystemExit), (told, result.exc_info)
-        if shown.exit_code:
-            assert re.search(r"fig1\.toml|no figure", shown.stderr), (told, shown.stderr)
+        with told(5 * number + 4, "fig1.toml", what, text):
+            assert "tiny/fig2" in listed.stdout, listed.output
+            assert listed.exit_code == int("fig1.toml" in listed.stderr), listed.stderr
+            check_end(listed)
+            check_end(shown)
+            if shown.exit_code:
+                assert re.search(r"fig1\.toml|no figure", shown.stderr), shown.stderr
         ends["error" if shown.exit_code else "shown"] += 1
     print(f"{ends.total()} mutants on the command line, seed {SEED}: {dict(ends)}")

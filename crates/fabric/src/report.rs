@@ -1,8 +1,28 @@
 //! The result of a run: a record for each flow, counters for each port, and totals.
 
+use std::fmt;
 use std::sync::Arc;
 
 use flowloom_core::{AbortReason, DropReason, Duration, Flow, Network, NodeId, Time};
+
+/// Why a run has no report: what went into the network is not what came out of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Violation {
+    /// Bytes of a flow were received again after the flow was complete, since packets were lost or late for longer than its receiver
+    /// remembers finished flows. No error of the simulator, but faults beyond what the transport was made for.
+    Forgotten(String),
+    /// Bytes vanished or were invented.
+    Bytes(String),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Violation::Forgotten(what) | Violation::Bytes(what)) = self;
+        write!(out, "conservation violated: {what}")
+    }
+}
+
+impl std::error::Error for Violation {}
 
 /// When and why a flow was given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

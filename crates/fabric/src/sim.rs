@@ -14,7 +14,7 @@ use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::outage::Outage;
 use crate::plane::Plane;
-use crate::report::{ControlCounters, FlowRecord, Report};
+use crate::report::{ControlCounters, FlowRecord, Report, Violation};
 use crate::routing::Routes;
 use crate::seed::{Purpose, stream_seed};
 use crate::sources::{INDICES_MAX, Kind};
@@ -432,7 +432,7 @@ where
     /// # Errors
     /// If conservation is violated, in which case the numbers of the run mean nothing. For each flow, payload sent and duplicated must
     /// equal payload arrived, dropped and in flight. The delivered bytes of a completed flow must equal its size.
-    pub fn finish(mut self) -> Result<(Report, O), String> {
+    pub fn finish(mut self) -> Result<(Report, O), Violation> {
         let ports = self.plane.counters();
         self.forget_repetitions();
         self.check_conservation()?;
@@ -494,7 +494,7 @@ where
         started.into_iter().unzip()
     }
 
-    pub(crate) fn check_conservation(&self) -> Result<(), String> {
+    pub(crate) fn check_conservation(&self) -> Result<(), Violation> {
         let mut in_flight = vec![0u64; self.flows.len()];
         for packet in self.plane.ports.link_layer.pool.packets().filter(|packet| packet.payload_bytes > 0) {
             in_flight[packet.flow.0 as usize] += u64::from(packet.payload_bytes);
@@ -503,29 +503,26 @@ where
             let put_in = record.sent_bytes + record.duplicated_bytes;
             let accounted = record.arrived_bytes + record.dropped_bytes + in_flight;
             if put_in != accounted {
-                return Err(format!(
-                    "conservation violated: {put_in} payload bytes of flow {flow:?} entered the network, but {accounted} arrived, \
+                return Err(Violation::Bytes(format!(
+                    "{put_in} payload bytes of flow {flow:?} entered the network, but {accounted} arrived, \
                      were dropped or are in flight: {record:?}"
-                ));
+                )));
             }
             let again = self.plane.received_again == Some(flow.id) || record.delivered_bytes > flow.size.get();
             if record.received != Time::MAX && again {
-                return Err(format!(
-                    "conservation violated: flow {} of {} was received completely at {}, and later some of its bytes were received \
-                     again: all packets of its sender were lost or late for longer than its receiver remembers finished flows. Raise time_wait, \
-                     if the transport has this key, or lower the share of lost packets",
+                return Err(Violation::Forgotten(format!(
+                    "flow {} of {} was received completely at {}, and later some of its bytes were received again: all packets of its sender \
+                     were lost or late for longer than its receiver remembers finished flows",
                     flow.id.0, flow.size, record.received
-                ));
+                )));
             }
             if record.received != Time::MAX && record.delivered_bytes != flow.size.get() {
-                return Err(format!(
-                    "conservation violated: flow {flow:?} is complete, but its delivered bytes are not its size: {record:?}"
-                ));
+                return Err(Violation::Bytes(format!(
+                    "flow {flow:?} is complete, but its delivered bytes are not its size: {record:?}"
+                )));
             }
             if record.delivered_bytes > record.arrived_bytes {
-                return Err(format!(
-                    "conservation violated: more bytes of flow {flow:?} were delivered than arrived: {record:?}"
-                ));
+                return Err(Violation::Bytes(format!("more bytes of flow {flow:?} were delivered than arrived: {record:?}")));
             }
         }
         Ok(())

@@ -7,14 +7,14 @@ use flowloom_core::{Link, LinkId, Network, NodeId, Switching};
 use flowloom_fabric::CONTROL_HOST;
 
 use crate::error::{shown, suggestion};
-use crate::spec::{NetworkFile, NodeEntry, TomlText, read};
+use crate::spec::{NetworkFile, NodeEntry, TomlText, network_schema, read};
 use crate::{ScenarioError, files};
 
 /// Builds the network of `file`. Hosts are numbered in the order in which they appear, switches after them.
 pub(crate) fn network(file: &str, base_dir: &Path, switching: Switching) -> Result<Network, ScenarioError> {
     let (name, text) = files::read(base_dir, file, "topology.file")?;
     let (source, table) = TomlText::parse(&text, &name, &[])?;
-    let parsed: NetworkFile = read(table, &name, &source)?;
+    let parsed: NetworkFile = read(table, network_schema(), &name, &source)?;
     let network = build(&parsed, switching).map_err(|error| source.place(error))?;
     network.check().map_err(|error| ScenarioError::at_place(&name, error.to_string()))?;
     Ok(network)

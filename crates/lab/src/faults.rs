@@ -1,11 +1,12 @@
 //! From `[[fault]]` to the links and nodes that faults affect.
 
 use flowloom_core::{FlowId, LinkId, Network, NodeId, NodeKind, Placement, Time};
-use flowloom_fabric::{Aim, AimedFault, CONTROL_HOST, Fault, Outage, PacketKind};
+use flowloom_fabric::{Aim, AimedFault, CONTROL_HOST, Fault, Outage, PacketKind, Violation};
 use flowloom_transports::pfc::Storm;
 
 use crate::ScenarioError;
 use crate::error::{nearest, shown, suggestion};
+use crate::plan::Plan;
 use crate::spec::{FaultPackets, FaultSpec, LinkDown, NodeDown, PauseStorm, Random, Reorder};
 use crate::validate::ValidSpec;
 
@@ -115,6 +116,32 @@ impl Faults {
     }
 }
 
+/// What a violation says, and the keys of faults that can be its cause.
+pub(crate) fn explain(violation: &Violation, plan: &Plan) -> String {
+    let faults = || plan.faults.iter().flatten().map(|aimed| aimed.fault);
+    let delay = faults().filter_map(|fault| if let Fault::Reorder(_, delay) = fault { Some(delay) } else { None }).max();
+    let stands = faults().any(|fault| matches!(fault, Fault::Down(..))) || !plan.storms.is_empty();
+    let causes = [
+        delay.map(|delay| format!("lower fault.delay ({delay})")),
+        stands.then(|| "end faults earlier (fault.to), since packets wait until then".to_owned()),
+        highest_probability(faults()).map(|probability| format!("lower fault.probability ({probability})")),
+    ];
+    let causes: Vec<String> = causes.into_iter().flatten().collect();
+    match violation {
+        Violation::Forgotten(_) if !causes.is_empty() => format!("{violation}\n  likely: {}", causes.join("; ")),
+        _ => violation.to_string(),
+    }
+}
+
+/// The highest probability with which any of the faults loses or corrupts a packet.
+pub(crate) fn highest_probability(faults: impl Iterator<Item = Fault>) -> Option<f64> {
+    let probabilities = faults.filter_map(|fault| match fault {
+        Fault::Loss(probability) | Fault::Corrupt(probability) => Some(probability),
+        _ => None,
+    });
+    probabilities.reduce(f64::max)
+}
+
 impl From<FaultPackets> for PacketKind {
     fn from(packets: FaultPackets) -> PacketKind {
         match packets {
@@ -200,4 +227,36 @@ fn similar_link(place: &str, network: &Network, hops: &[String]) -> Option<Strin
     }
     let names: Vec<String> = links().take(NAMES_MOST).map(|link| network.link_name(link)).collect();
     nearest(place, &names.iter().map(String::as_str).collect::<Vec<_>>()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Scenario;
+
+    const SCENARIO: &str = "[topology]\nkind = \"single_switch\"\n[workload]\nkind = \"permutation\"\nsizes = { fixed = \"1kB\" }\n[transport]\nname = \"phost\"\n";
+
+    fn explained(violation: Violation, faults: &str) -> String {
+        let scenario = Scenario::load(SCENARIO, "scenario.toml", &[format!("fault=[{faults}]")]).unwrap();
+        explain(&violation, &Plan::new(&scenario.validate().unwrap()).unwrap())
+    }
+
+    #[test]
+    fn a_forgotten_flow_has_its_likely_causes() {
+        let forgotten = |faults: &str| explained(Violation::Forgotten("flow 0 again".to_owned()), faults);
+        let loss = "{ kind = \"loss\", where = \"all\", probability = 0.3 }, { kind = \"corrupt\", where = \"all\", probability = 0.5 }";
+        let reorder = "{ kind = \"reorder\", where = \"host-switch\", probability = 1, delay = \"10s\" }";
+        let down = "{ kind = \"link_down\", where = \"all\", from = \"1ms\", to = \"2s\" }";
+        let start = "conservation violated: flow 0 again";
+        assert_eq!(forgotten(""), start);
+        assert_eq!(forgotten(loss), format!("{start}\n  likely: lower fault.probability (0.5)"));
+        assert_eq!(
+            forgotten(&[loss, reorder].join(", ")),
+            format!("{start}\n  likely: lower fault.delay (10s); lower fault.probability (0.5)")
+        );
+        let waits = "end faults earlier (fault.to), since packets wait until then";
+        assert_eq!(forgotten(down), format!("{start}\n  likely: {waits}"));
+        let lost = explained(Violation::Bytes("1 byte is lost".to_owned()), loss);
+        assert_eq!(lost, "conservation violated: 1 byte is lost", "no fault excuses it");
+    }
 }

@@ -18,7 +18,7 @@ use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording, Serie
 use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::zero_loss::DataLimits;
-use crate::{ScenarioError, catalogue, findings, memory, solo, zero_loss};
+use crate::{ScenarioError, catalogue, faults, findings, memory, solo, zero_loss};
 
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
 /// on for as long as it returns true.
@@ -87,7 +87,8 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         Optimum::ClosedForm => Optima::ClosedForm,
         Optimum::Handshake => Optima::Handshake,
         Optimum::Solo => {
-            solo = solo::optima(&plan)?;
+            // All flows are done, and what they take alone is still to be measured.
+            solo = solo::optima(&plan, &mut |_, _, hops| progress(1.0, report.end, report.packet_hops + hops))?;
             Optima::Solo(&solo)
         }
     };
@@ -324,7 +325,7 @@ where
     P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
     G: AtEachHop<T::Header>,
 {
-    let (report, recording) = sim.finish().map_err(RunError::Failed)?;
+    let (report, recording) = sim.finish().map_err(|violation| RunError::Failed(faults::explain(&violation, plan)))?;
     let recorded = recording.into_recorded::<T::Header>(report.end);
     match stall {
         Some(stall) => Err(RunError::Failed(stall.explain(plan, &report, recorded.pauses.as_deref()))),

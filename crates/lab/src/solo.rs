@@ -7,7 +7,7 @@ use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Rate, Time};
 use crate::ideal::UnloadedTimes;
 use crate::metrics::{FctEnd, closed_form};
 use crate::plan::Plan;
-use crate::run::{RunError, simulate};
+use crate::run::{Progress, RunError, simulate};
 use crate::spec::Metrics;
 
 /// A flow starts after the previous one by this many times the previous flow's time at line rate plus [`PAUSE`]. The
@@ -23,8 +23,8 @@ type Class = (Vec<(Rate, Duration)>, Bytes);
 /// flow of each size and kind of path starts after the other. Those of background flows are the closed form.
 ///
 /// # Errors
-/// If a flow never completes alone.
-pub(crate) fn optima(plan: &Plan) -> Result<Vec<Duration>, RunError> {
+/// If a flow never completes alone, or the measurement was stopped.
+pub(crate) fn optima(plan: &Plan, progress: &mut Progress<'_>) -> Result<Vec<Duration>, RunError> {
     let mut paths: HashMap<(u32, u32), Vec<LinkId>> = HashMap::new();
     let mut classes: HashMap<Class, usize> = HashMap::new();
     let mut examples: Vec<(Flow, Duration)> = Vec::new();
@@ -44,7 +44,7 @@ pub(crate) fn optima(plan: &Plan) -> Result<Vec<Duration>, RunError> {
     let mut patience = PATIENCE;
     for _ in 0..DOUBLINGS_MAX {
         let Some(flows) = one_by_one(&examples, patience) else { break };
-        if let Some(times) = alone(plan, flows)? {
+        if let Some(times) = alone(plan, flows, progress)? {
             let mut unloaded = UnloadedTimes::new(&plan.network, &plan.wire);
             let mut closed_form = |flow| closed_form(&mut unloaded, flow, plan.metrics.fct_end);
             let flows = plan.flows.iter().zip(class_of);
@@ -73,7 +73,7 @@ fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Option<Vec<Flow>>
 }
 
 /// How long each of the flows took; `None` if one of them was not alone.
-fn alone(plan: &Plan, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunError> {
+fn alone(plan: &Plan, flows: Vec<Flow>, progress: &mut Progress<'_>) -> Result<Option<Vec<Duration>>, RunError> {
     let faults = vec![Vec::new(); plan.faults.len()];
     let metrics = Metrics { series: BTreeSet::new(), gaps: false, ..plan.metrics.clone() };
     let solo = Plan {
@@ -87,7 +87,7 @@ fn alone(plan: &Plan, flows: Vec<Flow>) -> Result<Option<Vec<Duration>>, RunErro
         metrics,
         ..plan.clone()
     };
-    let simulated = simulate(&solo, &mut |_, _, _| true).map_err(|error| match error {
+    let simulated = simulate(&solo, progress).map_err(|error| match error {
         RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
         other => other,
     })?;

@@ -10,6 +10,7 @@ use flowloom_fabric::{Fault, FlowRecord, Report, Vitals};
 use flowloom_transports::disciplines::ClassSet;
 
 use crate::blocking::Blocking;
+use crate::faults::highest_probability;
 use crate::limits::longest_pause;
 use crate::plan::Plan;
 use crate::record::LinkPauses;
@@ -328,11 +329,7 @@ fn worst_links(report: &Report) -> Vec<Drops> {
 /// The largest probability with which a fault loses or corrupts packets on a link.
 fn probability(plan: &Plan, link: LinkId) -> f64 {
     let faults = plan.faults.get(link.index()).into_iter().flatten();
-    let probabilities = faults.filter_map(|aimed| match aimed.fault {
-        Fault::Loss(probability) | Fault::Corrupt(probability) => Some(probability),
-        _ => None,
-    });
-    probabilities.fold(0.0, f64::max)
+    highest_probability(faults.map(|aimed| aimed.fault)).unwrap_or(0.0)
 }
 
 /// The transport's timeouts below `most`, by key.

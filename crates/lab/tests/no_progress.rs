@@ -1,7 +1,8 @@
 //! A run that makes no progress is stopped and says why; one that only waits is not.
 
+use flowloom_core::{Duration, Time};
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Outcome, catalogue, run};
+use flowloom_lab::{Outcome, RunError, catalogue, run};
 
 const SCENARIO: &str = r#"
 [topology]
@@ -31,6 +32,20 @@ fn transports() -> impl Iterator<Item = &'static str> {
 
 fn loss(place: &str) -> String {
     format!("[[fault]]\nkind = \"loss\"\nwhere = \"{place}\"\nprobability = 1.0\n")
+}
+
+/// The run itself stops after a microsecond. What its flow takes alone, 68,000 packets, is measured after that, and can be stopped, too.
+#[test]
+fn the_measurement_of_flows_alone_can_be_stopped() {
+    let overrides = ["run.time_limit=1us", "workload.sizes.fixed=100MB", "metrics.optimum=solo"].map(str::to_owned);
+    let scenario = Scenario::load(SCENARIO, "scenario.toml", &overrides).unwrap();
+    let mut told = Vec::new();
+    let result = run(&scenario, &mut |done, now, _| {
+        told.push((done, now));
+        false
+    });
+    assert!(matches!(result, Err(RunError::Stopped)));
+    assert_eq!(told, [(1.0, Time::ZERO + Duration::from_us(1))], "the run is over, at its last instant");
 }
 
 #[test]

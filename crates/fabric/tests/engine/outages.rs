@@ -122,7 +122,7 @@ proptest! {
         });
         let mut sim = sim.with_outages(&outages);
         while sim.step(1 << 10) {}
-        let report = sim.finish().map_err(TestCaseError::fail)?.0;
+        let report = sim.finish().map_err(|violation| TestCaseError::fail(violation.to_string()))?.0;
         for (flow, record) in report.flows.iter().zip(&report.records) {
             prop_assert!(record.delivered_bytes <= flow.size.get());
             let ends = [flow.src, flow.dst];

@@ -14,12 +14,14 @@ mod transport;
 mod workload;
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 pub use flowloom_transports::quantity::Quantity;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toml::Table;
 
 pub use background::{Background, WorkloadTable};
@@ -77,11 +79,18 @@ impl Spec {
 }
 
 /// The JSON schema of a scenario, with everything inlined.
-pub fn schema() -> serde_json::Value {
-    schema_of::<Spec>()
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(schema_of::<Spec>); // it takes longer than to read a scenario
+    &SCHEMA
 }
 
-fn schema_of<T: JsonSchema>() -> serde_json::Value {
+/// The JSON schema of the file of a custom topology.
+pub(crate) fn network_schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(schema_of::<NetworkFile>);
+    &SCHEMA
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     SchemaGenerator::new(settings).into_root_schema_for::<T>().into()
 }
@@ -103,7 +112,7 @@ impl Scenario {
     /// checked by [`Scenario::validate`], and what depends on the network and on other files by [`Plan::new`](crate::Plan::new).
     pub fn load(text: &str, path: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
         let (source, table) = TomlText::parse(text, path, overrides)?;
-        let spec: Spec = read(table, path, &source)?;
+        let spec: Spec = read(table, schema(), path, &source)?;
         let base_dir = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
         Ok(Scenario { spec, base_dir, source })
     }
@@ -115,7 +124,12 @@ impl Scenario {
 }
 
 /// Checks a table against the schema of `T`, then makes a `T` of it.
-pub(crate) fn read<T: JsonSchema + DeserializeOwned>(table: Table, file: &str, source: &TomlText) -> Result<T, ScenarioError> {
-    check::check(&table, &schema_of::<T>(), source)?;
+pub(crate) fn read<T: DeserializeOwned>(
+    table: Table,
+    schema: &Value,
+    file: &str,
+    source: &TomlText,
+) -> Result<T, ScenarioError> {
+    check::check(&table, schema, source)?;
     table.try_into().map_err(|error: toml::de::Error| ScenarioError::at_place(file, error.message()))
 }
