@@ -11,6 +11,7 @@ from flowloom import storage
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+    import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
 
@@ -77,11 +78,19 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_] | None:
     return found if found.any() else None
 
 
-def series_table(arrays: Mapping[str, NDArray[Any]]) -> pa.Table:
-    """Build a table from the columns of one series."""
+def series_table(arrays: Mapping[str, NDArray[Any] | tuple[NDArray[Any], list[str]]]) -> pa.Table:
+    """Build a table from the columns of one series; NaN becomes null, and indices become the names that they refer to."""
     import pyarrow as pa
 
-    return pa.table({name: pa.array(values) for name, values in arrays.items()})
+    def column(values: NDArray[Any] | tuple[NDArray[Any], list[str]]) -> pa.Array:
+        if isinstance(values, tuple):
+            return pa.DictionaryArray.from_arrays(pa.array(values[0], "uint32"), pa.array(values[1], "string"))
+        return pa.array(values, mask=_missing(values) if values.dtype.kind == "f" else None)
+
+    return pa.table({name: column(values) for name, values in arrays.items()})
+
+
+_PARQUET = {"compression": "zstd", "version": "2.6", "write_statistics": True, "write_page_checksum": True}
 
 
 def write(table: pa.Table, path: Path) -> None:
@@ -89,7 +98,14 @@ def write(table: pa.Table, path: Path) -> None:
     import pyarrow.parquet as pq
 
     with storage.naming(path):
-        pq.write_table(table, path, compression="zstd", version="2.6", write_statistics=True, write_page_checksum=True)
+        pq.write_table(table, path, **_PARQUET)
+
+
+def writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Begin a Parquet file like those of `write`, to which tables are appended."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(path, schema, **_PARQUET)
 
 
 def write_csv(table: pa.Table, path: Path) -> None:

@@ -14,6 +14,7 @@ from flowloom import _native, columns, provenance
 from flowloom.backlog import growth
 from flowloom.results import Results, seed_of
 from flowloom.scenario import Progress, Scenario
+from flowloom.series import Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,9 +48,12 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
     Raises:
         ScenarioError: The scenario is not valid.
         RunError: The simulation failed.
+        OSError: What the run records does not fit on the disk.
     """
     begin = time.perf_counter()
-    outcome = _native.run(scenario.text, scenario.path, list(scenario.overrides), progress)
+    writer = Writer()
+    outcome = _native.run(scenario.text, scenario.path, list(scenario.overrides), progress, writer.take)
+    series = writer.close()
     wall_s = time.perf_counter() - begin
     summary = json.loads(outcome["summary"])
     resolved = outcome["scenario"]
@@ -63,5 +67,5 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
         resolved,
         record,
         _flows=flows,
-        _series={name: columns.series_table(arrays) for name, arrays in outcome["series"].items()},
+        _series=series,
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flowloom import columns, integrity, outputs, storage
 from flowloom._native import ScenarioError
 from flowloom.outputs import Output
+from flowloom.series import Series
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +37,7 @@ class Results:
     directory: Path | None = None
     """The directory that it was loaded from or saved to."""
     _flows: pa.Table | None = None
-    _series: dict[str, pa.Table] | None = None
+    _series: Mapping[str, pa.Table] | None = None
 
     @property
     def flows(self) -> pa.Table:
@@ -53,15 +54,13 @@ class Results:
         return self._flows
 
     @property
-    def series(self) -> dict[str, pa.Table]:
-        """The recorded time series by name. Every simulation records `pending`, the backlog at the sources.
+    def series(self) -> Mapping[str, pa.Table]:
+        """What the run recorded over its course, by name: `pending`, and what the scenario's [observe] asks for (docs/data-dictionary.md).
 
-        Raises:
-            ScenarioError: The file of a series is damaged.
+        A table is read when it is asked for, which raises ScenarioError if its file is damaged.
         """
         if self._series is None:
-            folder = self._saved("series")
-            self._series = {path.stem: integrity.read_table(path) for path in sorted(folder.glob("*.parquet"))}
+            self._series = Series(self._saved("series"))
         return self._series
 
     @property
@@ -111,10 +110,8 @@ class Results:
                 columns.write(self.flows, folder / "flows.parquet")
                 if csv:
                     columns.write_csv(self.flows, folder / "flows.csv")
-            if self.series:
-                (folder / "series").mkdir()
-                for name, table in self.series.items():
-                    columns.write(table, folder / "series" / f"{name}.parquet")
+            if isinstance(self.series, Series):
+                self.series.copy_to(folder / "series")
         self.directory = output.shown
         return output.shown
 
@@ -163,7 +160,8 @@ def read(folder: Path, *, whole: bool = False) -> Results:
         if name.startswith("series/"):
             integrity.check_table(folder / name)
     if whole:
-        found._series = found.series
+        for name in found.series:
+            found.series[name]
         found._flows = found.flows if (folder / "flows.parquet").exists() else None
     return found
 

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::{Event, Flow, Packet, Time};
+use crate::{Event, Flow, FlowId, Packet, Readings, Time};
 
 /// One node's protocol state, for all its flows: a state machine without I/O or clock.
 ///
@@ -39,6 +39,11 @@ pub trait Endpoint: Send {
     fn poll_timeout(&self) -> Option<Time>;
     /// The next event to report, oldest first.
     fn poll_event(&mut self) -> Option<Event>;
+    /// Tells what this node knows of a flow that it is an end of, in terms of [`Transport::GAUGES`](crate::Transport::GAUGES). Samples ask both ends of a flow
+    /// between other calls, and nobody else asks.
+    fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        let _ = (flow, readings);
+    }
     /// How many flows' states this node keeps. Only control nodes are asked, after every message; so it must be cheap.
     #[inline]
     fn known_flows(&self) -> usize {

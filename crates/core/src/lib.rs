@@ -12,6 +12,7 @@
 pub mod driver;
 mod endpoint;
 mod flow;
+mod gauge;
 mod hash;
 mod memory;
 mod network;
@@ -28,6 +29,7 @@ mod wire;
 
 pub use endpoint::{Endpoint, NoControl};
 pub use flow::{AbortReason, Coflow, Event, Flow, FlowId};
+pub use gauge::{Gauge, Readings};
 pub use hash::mix;
 pub use memory::Memory;
 pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, Switching};

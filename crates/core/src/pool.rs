@@ -159,6 +159,11 @@ impl Fifo {
     pub fn first(&self) -> Option<PacketId> {
         (!self.head.is_none()).then_some(self.head)
     }
+    /// All packets, from the oldest to the newest.
+    pub fn ids<'a, H>(&self, pool: &'a Pool<H>) -> impl Iterator<Item = PacketId> + use<'a, H> {
+        let known = |id: PacketId| (!id.is_none()).then_some(id);
+        std::iter::successors(known(self.head), move |id| known(pool.slots[id.0 as usize].next))
+    }
     /// Appends a packet.
     #[inline]
     pub fn push<H>(&mut self, id: PacketId, pool: &mut Pool<H>) {

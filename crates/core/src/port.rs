@@ -216,6 +216,8 @@ pub trait Discipline<H>: Send {
     fn ready_at(&self, free_at: Time) -> Time {
         free_at
     }
+    /// Calls `visit` with each packet that the port holds, in any order. Only samples ask for it, so it costs a run without them nothing.
+    fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId));
     /// When the port wants to be served for the first time, even if no packet has arrived; [`Time::MAX`] if it need not be. The driver asks once,
     /// before anything happens.
     fn first_service(&self) -> Time {

@@ -1,6 +1,6 @@
 //! A transport: its endpoints, its ports, its header, and where its control endpoints run.
 
-use crate::{Discipline, Endpoint, LinkId, Memory, Network, NodeId, PathNeed, Paths, Profile, Rate, Wire, WireProfile};
+use crate::{Discipline, Endpoint, Gauge, LinkId, Memory, Network, NodeId, PathNeed, Paths, Profile, Rate, Wire, WireProfile};
 
 /// How packets get from a host's endpoint to the port of its NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,6 +93,8 @@ pub trait Transport: Sized + 'static {
     const ABOUT: &'static str;
     /// What tables, drawings and warnings must know about it.
     const PROFILE: Profile = Profile::PLAIN;
+    /// What its hosts tell of their flows over the course of a run ([`Endpoint::gauge`]).
+    const GAUGES: &'static [Gauge] = &[];
     /// How packets get from its endpoints to their NIC.
     const NIC: Nic;
     /// Whether its ports can share a memory ([`Memory::PerSwitch`]).

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use flowloom_core::{
-    Dequeue, Discipline, DropReason, Duration, FlowId, NodeId, Packet, PacketId, PortCall, PortNumber, PortSite, Time,
+    Dequeue, Discipline, DropReason, Duration, FlowId, NodeId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Time,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -301,5 +301,10 @@ impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
 
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, P::Shared>, packet: PacketId) {
         self.inner.handle_link_frame(call, packet);
+    }
+
+    fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
+        self.held.iter().for_each(|Reverse((_, _, packet, _))| visit(*packet));
+        self.inner.each_queued(pool, visit);
     }
 }

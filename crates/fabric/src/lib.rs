@@ -23,6 +23,6 @@ pub use flowloom_core::Routing;
 pub use followers::Successor;
 pub use observer::Observer;
 pub use outage::Outage;
-pub use report::{Abort, CLASSES, ControlCounters, FlowRecord, PortCounters, Report, SentCounters, Violation};
+pub use report::{Abort, CLASSES, ControlCounters, FlowRecord, PortCounters, PortView, Report, SentCounters, Violation};
 pub use routing::{Origin, Routes};
 pub use sim::{CONTROL_HOST, Sim, SimSetup, Vitals};

@@ -12,7 +12,7 @@ use flowloom_core::{
 use crate::calendar::Calendar;
 use crate::followers::Followers;
 use crate::observer::Observer;
-use crate::report::{Abort, CLASSES, FlowRecord, PortCounters};
+use crate::report::{Abort, CLASSES, FlowRecord, PortCounters, PortView};
 use crate::routing::{Origin, Routes};
 use crate::sources::Kind;
 
@@ -452,14 +452,17 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
+    /// A port as it is now.
+    pub fn port(&self, link: LinkId) -> PortView<'_> {
+        let (Books { queued_bytes, counters }, queued_packets) = self.ports.account(link);
+        PortView { counters, queued_bytes: *queued_bytes, queued_packets }
+    }
+
     /// The counters of all ports, with integrals up to the current time.
     pub fn counters(&self) -> Vec<PortCounters> {
-        let now = u128::from(self.ports.link_layer.now.as_ps());
-        self.ports.accounts(|books, queued_packets| PortCounters {
-            byte_time: books.counters.byte_time.wrapping_add(u128::from(books.queued_bytes) * now),
-            packet_time: books.counters.packet_time.wrapping_add(u128::from(queued_packets) * now),
-            ..books.counters
-        })
+        let now = self.ports.link_layer.now;
+        let links = (0..self.ports.link_layer.network.links().len() as u32).map(LinkId);
+        links.map(|link| self.port(link).counters_at(now)).collect()
     }
 }
 

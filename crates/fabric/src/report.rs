@@ -138,6 +138,32 @@ impl PortCounters {
     }
 }
 
+/// A port in the course of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct PortView<'a> {
+    /// Its counters. The integrals over time are not as in a report: see [`PortView::byte_time`] and [`PortView::packet_time`].
+    pub counters: &'a PortCounters,
+    /// Bytes queued.
+    pub queued_bytes: u64,
+    /// Packets queued.
+    pub queued_packets: u32,
+}
+
+impl PortView<'_> {
+    /// The integral of queued bytes over time up to this instant, since when nothing has happened, in byte-picoseconds.
+    pub fn byte_time(&self, at: Time) -> u128 {
+        self.counters.byte_time.wrapping_add(u128::from(self.queued_bytes) * u128::from(at.as_ps()))
+    }
+    /// The integral of queued packets over time up to this instant, since when nothing has happened, in packet-picoseconds.
+    pub fn packet_time(&self, at: Time) -> u128 {
+        self.counters.packet_time.wrapping_add(u128::from(self.queued_packets) * u128::from(at.as_ps()))
+    }
+    /// The counters with the integrals up to this instant, since when nothing has happened.
+    pub fn counters_at(&self, at: Time) -> PortCounters {
+        PortCounters { byte_time: self.byte_time(at), packet_time: self.packet_time(at), ..*self.counters }
+    }
+}
+
 /// The messages of one control endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControlCounters {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
-    AbortReason, Discipline, DropReason, Duration, Endpoint, Event, Flow, Link, LinkId, Memory, Network, Nic, NodeId, NodeKind,
-    Packet, PacketId, Paths, Placement, PortSite, Routing, Site, Time, Transport, WireProfile,
+    AbortReason, Discipline, DropReason, Duration, Endpoint, Event, Flow, FlowId, Link, LinkId, Memory, Network, Nic, NodeId,
+    NodeKind, Packet, PacketId, Paths, Placement, PortSite, Readings, Routing, Site, Time, Transport, WireProfile,
 };
 
 use crate::calendar::{Calendar, PAYLOADS_MAX};
@@ -14,7 +14,7 @@ use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::outage::Outage;
 use crate::plane::Plane;
-use crate::report::{ControlCounters, FlowRecord, Report, Violation};
+use crate::report::{ControlCounters, FlowRecord, PortView, Report, Violation};
 use crate::routing::Routes;
 use crate::seed::{Purpose, stream_seed};
 use crate::sources::{INDICES_MAX, Kind};
@@ -269,6 +269,11 @@ where
         self.plane.unfinished == 0 && !self.until_idle
     }
 
+    /// When the next event is, while the run pauses or before it starts. Events without effect count.
+    pub fn next_event(&mut self) -> Option<Time> {
+        self.plane.ports.link_layer.calendar.peek(Time::MAX).map(|(at, ..)| at)
+    }
+
     /// Whether no event is left.
     pub fn has_no_event(&self) -> bool {
         self.plane.ports.link_layer.calendar.is_empty()
@@ -392,13 +397,40 @@ where
         &self.plane.ports.link_layer.observer
     }
 
-    pub(crate) fn observer_mut(&mut self) -> &mut O {
+    /// The observer, to take something from it.
+    pub fn observer_mut(&mut self) -> &mut O {
         &mut self.plane.ports.link_layer.observer
     }
 
     /// How many packets are in the network.
     pub fn packets(&self) -> usize {
         self.plane.ports.link_layer.pool.len()
+    }
+
+    /// The port of a link as it is now.
+    pub fn port(&self, link: LinkId) -> PortView<'_> {
+        self.plane.port(link)
+    }
+
+    /// Calls `visit` with each packet that is queued at the port of a link, in any order.
+    pub fn each_queued(&self, link: LinkId, mut visit: impl FnMut(&Packet<T::Header>)) {
+        let pool = &self.plane.ports.link_layer.pool;
+        self.plane.ports.each_queued(link, pool, &mut |id| visit(&pool[id]));
+    }
+
+    /// A flow, and what has become of it so far.
+    pub fn flow(&self, flow: FlowId) -> (&Flow, &FlowRecord) {
+        let index = flow.0 as usize;
+        (&self.flows[index], &self.plane.ports.link_layer.records[index])
+    }
+
+    /// What both ends of a flow tell of it now; an end that is down tells nothing.
+    pub fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>) {
+        for end in [flow.src, flow.dst] {
+            if let NodeRole::Host = self.roles[end.index()] {
+                self.hosts[end.index()].gauge(flow.id, readings);
+            }
+        }
     }
 
     /// The progress of the run: the share of flows that are over, the current time, and the packets sent by all ports.

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use flowloom_core::{
     Duration, Endpoint, Flow, FlowId, NodeId, Packet, Placement, Rate, Site, Switching, Time, Transport, WireProfile, topology,
 };
+use flowloom_lab::observe::Nowhere;
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Plan, simulate};
 use flowloom_transports::for_each_transport;
@@ -35,13 +36,17 @@ fn done(path: &str, overrides: &[String]) {
     let scenario = Scenario::load(&text, path, overrides).unwrap_or_else(|error| panic!("{error}"));
     let plan = scenario.validate().and_then(|spec| Plan::new(&spec)).unwrap_or_else(|error| panic!("{error}"));
     let mut tenths = 1;
-    let ran = simulate(&plan, &mut |share, _, packet_hops| {
-        if share * 10.0 >= f64::from(tenths) {
-            println!("{}", serde_json::json!({ "done": share, "packet_hops": packet_hops, "bytes": live() }));
-            tenths += 1;
-        }
-        true
-    });
+    let ran = simulate(
+        &plan,
+        &mut |share, _, packet_hops| {
+            if share * 10.0 >= f64::from(tenths) {
+                println!("{}", serde_json::json!({ "done": share, "packet_hops": packet_hops, "bytes": live() }));
+                tenths += 1;
+            }
+            true
+        },
+        &mut Nowhere,
+    );
     ran.expect("the run balances its books");
 }
 

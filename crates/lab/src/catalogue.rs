@@ -1,7 +1,7 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are.
 //! [`simulate`](crate::simulate) says how a transport runs.
 
-use flowloom_core::{Family, Need, PathNeed, Placement, Profile, Transport, WireProfile};
+use flowloom_core::{Family, Gauge, Need, PathNeed, Placement, Profile, Transport, WireProfile};
 use flowloom_transports::pfc::PausableTransport;
 use flowloom_transports::{for_each_pausable_transport, for_each_transport};
 use schemars::generate::SchemaSettings;
@@ -21,6 +21,8 @@ pub struct TransportEntry {
     pub about: &'static str,
     /// What tables, drawings and warnings must know about it.
     pub profile: Profile,
+    /// What its hosts tell of their flows over the course of a run.
+    pub gauges: &'static [Gauge],
     /// Whether its ports can share the memory of their switch.
     pub shares_memory: bool,
     /// What it needs of the paths of packets.
@@ -85,6 +87,7 @@ impl TransportEntry {
             name: T::NAME,
             about: T::ABOUT,
             profile: T::PROFILE,
+            gauges: T::GAUGES,
             shares_memory: T::SHARES_MEMORY,
             paths: T::PATHS,
             placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
@@ -99,6 +102,7 @@ impl TransportEntry {
         name: IDEAL,
         about: "no transport: how soon the flows could finish if only access links were scarce (the reference line)",
         profile: Profile::new("", "#000000", "", Family::Bound),
+        gauges: &[],
         shares_memory: true, // it ignores memory
         paths: PathNeed::Any,
         placement: |_| Placement::Nowhere,

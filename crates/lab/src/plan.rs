@@ -6,6 +6,7 @@ use flowloom_transports::pfc::{Pfc, Storm};
 
 use crate::catalogue::TransportEntry;
 use crate::faults::{Faults, LinkOutage};
+use crate::observe::Observation;
 use crate::parameters::Parameters;
 use crate::spec::Metrics;
 use crate::validate::ValidSpec;
@@ -51,6 +52,10 @@ pub struct Plan {
     pub parameters: Parameters,
     /// What results are made of.
     pub metrics: Metrics,
+    /// Whether the backlog at the sources is recorded.
+    pub pending: bool,
+    /// What is sampled over the course of the run.
+    pub observation: Observation,
 }
 
 impl Plan {
@@ -87,6 +92,8 @@ impl Plan {
             transport: spec.transport,
             parameters: spec.parameters.clone(),
             metrics: spec.metrics.clone(),
+            pending: spec.observe.pending,
+            observation: Observation::new(spec.observe, &network)?,
             network,
         };
         limits::check_plan(&plan)?;

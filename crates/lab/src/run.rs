@@ -4,18 +4,19 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
-use flowloom_core::{Discipline, Flow, Paths, Pool, PoolFull, Time, Transport};
-use flowloom_fabric::{Faulty, Report, Sim};
+use flowloom_core::{Discipline, Duration, Flow, FlowId, LinkId, Paths, Pool, PoolFull, Readings, Time, Transport};
+use flowloom_fabric::{Faulty, FlowRecord, PortView, Report, Sim};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
 
 use crate::ideal::{self, Oracle};
 use crate::metrics::{self, Lossless, Optima, Row, RunInfo, Summary};
+use crate::observe::{Nowhere, Sampler, Sink, View};
 use crate::parameters::Config;
 use crate::plan::Plan;
-use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording, Series};
-use crate::spec::{Metrics, Optimum, Scenario, SeriesKind};
+use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording};
+use crate::spec::{Metrics, Optimum, Scenario};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::zero_loss::DataLimits;
 use crate::{ScenarioError, catalogue, faults, findings, memory, solo, zero_loss};
@@ -59,8 +60,6 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// The run as a whole.
     pub summary: Summary,
-    /// What the scenario asked to record over the course of the run.
-    pub series: Vec<Series>,
     /// The scenario with every default filled in, as TOML.
     pub scenario: String,
 }
@@ -73,15 +72,24 @@ pub struct Simulated {
     pub recorded: Recorded,
 }
 
-/// Runs a scenario: validates it, plans it, simulates it, and computes its metrics.
+/// Runs a scenario as [`run_into`] does, and drops what it records over its course.
 ///
 /// # Errors
-/// If the scenario is wrong or cannot be planned, the run was stopped, makes no progress or needs more memory than there is, or
-/// conservation of bytes is violated.
+/// As those of [`run_into`].
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
+    run_into(scenario, progress, &mut Nowhere)
+}
+
+/// Runs a scenario: validates it, plans it, simulates it, and computes its metrics. What it records over its course goes into the sink meanwhile.
+///
+/// # Errors
+/// If the scenario is wrong or cannot be planned, the run was stopped, makes no progress or needs more memory than there is, conservation of bytes
+/// is violated, or the sink fails.
+pub fn run_into(scenario: &Scenario, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
     let begin = Instant::now();
     let plan = Plan::new(&scenario.validate()?)?;
-    let Simulated { report, recorded: Recorded { series, gaps, pauses, .. } } = simulate(&plan, progress)?;
+    let Simulated { report, recorded: Recorded { pending, gaps, pauses, .. } } = simulate(&plan, progress, sink)?;
+    pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
     let solo;
     let optima = match plan.metrics.optimum {
         Optimum::ClosedForm => Optima::ClosedForm,
@@ -107,7 +115,7 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
         findings: &findings::of(&plan, &report, &rows),
         lossless: pauses.map(|links| Lossless::of(&report, &links, &paths(&plan, &report))),
     };
-    Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, series, scenario: scenario.spec.to_toml() })
+    Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, scenario: scenario.spec.to_toml() })
 }
 
 /// The paths that packets took in a run.
@@ -120,8 +128,8 @@ pub(crate) fn paths(plan: &Plan, report: &Report) -> Paths {
 /// # Errors
 /// If the run was stopped, makes no progress or needs more packets at once than the pool can hold, if conservation of bytes is violated, or if a
 /// queue of data is longer than credits allow.
-pub fn simulate(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError> {
-    catch_unwind(AssertUnwindSafe(|| simulate_by_name(plan, progress))).unwrap_or_else(|payload| {
+pub fn simulate(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Simulated, RunError> {
+    catch_unwind(AssertUnwindSafe(|| simulate_by_name(plan, progress, sink))).unwrap_or_else(|payload| {
         if !payload.is::<PoolFull>() {
             resume_unwind(payload);
         }
@@ -131,12 +139,12 @@ pub fn simulate(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, R
     })
 }
 
-fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError> {
+fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Simulated, RunError> {
     macro_rules! over_pfc_by_name {
         ($($transport:ty),* $(,)?) => {
             match (&plan.pfc, plan.transport.name) {
                 $((Some(pfc), <$transport as Transport>::NAME) => {
-                    return simulate_over_pfc::<$transport>(plan, pfc, progress);
+                    return simulate_over_pfc::<$transport>(plan, pfc, progress, sink);
                 })*
                 _ => {}
             }
@@ -147,7 +155,7 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulate
         ($($transport:ty),* $(,)?) => {
             match (zero_loss::limits(plan), plan.transport.name) {
                 $((Some(limits), <$transport as Transport>::NAME) => {
-                    return simulate_under_credits::<$transport>(plan, &limits, progress);
+                    return simulate_under_credits::<$transport>(plan, &limits, progress, sink);
                 })*
                 _ => {}
             }
@@ -157,7 +165,7 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulate
     macro_rules! by_name {
         ($($transport:ty),* $(,)?) => {
             match plan.transport.name {
-                $(<$transport as Transport>::NAME => simulate_transport::<$transport>(plan, progress),)*
+                $(<$transport as Transport>::NAME => simulate_transport::<$transport>(plan, progress, sink),)*
                 catalogue::IDEAL => Ok(ask_oracle(plan)),
                 name => unreachable!("{name} is in the catalogue and cannot be run"),
             }
@@ -171,14 +179,18 @@ fn parameters<C: Config>(plan: &Plan) -> &C {
 }
 
 /// Runs a transport over the simulated network, with the recorders that the scenario asks for.
-fn simulate_transport<T: Transport>(plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+fn simulate_transport<T: Transport>(
+    plan: &Plan,
+    progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Simulated, RunError>
 where
     T::Config: Config,
 {
     if plan.metrics.gaps {
-        simulate_network::<T, _>(plan, parameters(plan), recording(plan, gaps(plan)), progress)
+        simulate_network::<T, _>(plan, parameters(plan), recording(plan, gaps(plan)), progress, sink)
     } else {
-        simulate_network::<T, _>(plan, parameters(plan), recording(plan, ()), progress)
+        simulate_network::<T, _>(plan, parameters(plan), recording(plan, ()), progress, sink)
     }
 }
 
@@ -190,19 +202,21 @@ fn flows(plan: &Plan) -> Result<Vec<Flow>, ScenarioError> {
 }
 
 fn recording<G>(plan: &Plan, at_each_hop: G) -> Recording<G> {
-    Recording { pending: pending(plan), at_each_hop }
+    let pending = plan.pending.then(|| Pending::new(&plan.flows));
+    Recording { pending, opened: plan.observation.follows_flows().then(Vec::new), at_each_hop }
 }
 
 fn gaps(plan: &Plan) -> Gaps {
     Gaps::new(&plan.network, &plan.wire, &plan.flows)
 }
 
-fn pending(plan: &Plan) -> Option<Pending> {
-    plan.metrics.series.contains(&SeriesKind::Pending).then(|| Pending::new(&plan.flows))
-}
-
 /// Runs a transport over priority flow control.
-fn simulate_over_pfc<T: PausableTransport>(plan: &Plan, pfc: &Pfc, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+fn simulate_over_pfc<T: PausableTransport>(
+    plan: &Plan,
+    pfc: &Pfc,
+    progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Simulated, RunError>
 where
     T::Config: Config,
 {
@@ -213,7 +227,7 @@ where
     let pauses = Pauses::new(network, pfc.reaction, classes);
     // Gaps are an option here instead of a type, so that each transport is compiled once.
     let gaps = metrics.gaps.then(|| gaps(plan));
-    simulate_network::<OverPfc<T>, _>(plan, &setting, recording(plan, (pauses, gaps)), progress)
+    simulate_network::<OverPfc<T>, _>(plan, &setting, recording(plan, (pauses, gaps)), progress, sink)
 }
 
 /// Runs a transport whose data is scheduled by credits. Its ports compare their queues of data with these limits.
@@ -221,14 +235,15 @@ fn simulate_under_credits<T: Transport<Port: WatchesData>>(
     plan: &Plan,
     limits: &DataLimits,
     progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
 ) -> Result<Simulated, RunError>
 where
     T::Config: Config,
 {
     if plan.metrics.gaps {
-        simulate_within::<T, _>(plan, limits, recording(plan, gaps(plan)), progress)
+        simulate_within::<T, _>(plan, limits, recording(plan, gaps(plan)), progress, sink)
     } else {
-        simulate_within::<T, _>(plan, limits, recording(plan, ()), progress)
+        simulate_within::<T, _>(plan, limits, recording(plan, ()), progress, sink)
     }
 }
 
@@ -238,6 +253,7 @@ fn simulate_within<T: Transport<Port: WatchesData>, G: AtEachHop<T::Header>>(
     limits: &DataLimits,
     recording: Recording<G>,
     progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
 ) -> Result<Simulated, RunError>
 where
     T::Config: Config,
@@ -247,7 +263,7 @@ where
         limits.apply(&mut port, site.link);
         port
     });
-    let (sim, stall) = drive(sim, plan, progress)?;
+    let (sim, stall) = drive(sim, plan, progress, sink)?;
     let data_queues: Vec<_> = sim.ports().map(|port| port.data_queue().clone()).collect();
     let mut simulated = conclude(sim, plan, stall)?;
     zero_loss::check(plan, data_queues.iter().map(DataQueue::beyond)).map_err(RunError::Failed)?;
@@ -260,6 +276,7 @@ fn simulate_network<T, G>(
     config: &T::Config,
     recording: Recording<G>,
     progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
 ) -> Result<Simulated, RunError>
 where
     T: Transport,
@@ -267,24 +284,29 @@ where
 {
     let (flows, setup) = (flows(plan)?, plan.setup());
     if plan.faults.iter().all(Vec::is_empty) {
-        return drive_to_end(Sim::<T, T::Port, _>::new(config, setup, flows, recording), plan, progress);
+        return drive_to_end(Sim::<T, T::Port, _>::new(config, setup, flows, recording), plan, progress, sink);
     }
     let sim = Sim::<T, Faulty<T::Port>, _>::with_ports(config, setup, flows, recording, |port, site| {
         // A control host's link comes after those that the scenario knows.
         let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
         Faulty::new(port, site, faults, plan.seed)
     });
-    drive_to_end(sim, plan, progress)
+    drive_to_end(sim, plan, progress, sink)
 }
 
 /// Runs a new simulation and returns its results.
-fn drive_to_end<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Simulated, RunError>
+fn drive_to_end<T, P, G>(
+    sim: Sim<T, P, Recording<G>>,
+    plan: &Plan,
+    progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Simulated, RunError>
 where
     T: Transport,
     P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
     G: AtEachHop<T::Header>,
 {
-    let (sim, stall) = drive(sim, plan, progress)?;
+    let (sim, stall) = drive(sim, plan, progress, sink)?;
     conclude(sim, plan, stall)
 }
 
@@ -292,30 +314,75 @@ where
 type Driven<T, P, G> = (Sim<T, P, Recording<G>>, Option<Stall>);
 
 /// Runs a new simulation to its end, or until it makes no progress.
-fn drive<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, progress: &mut Progress<'_>) -> Result<Driven<T, P, G>, RunError>
+fn drive<T, P, G>(
+    sim: Sim<T, P, Recording<G>>,
+    plan: &Plan,
+    progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Driven<T, P, G>, RunError>
 where
     T: Transport,
     P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
     G: AtEachHop<T::Header>,
 {
     let mut watchdog = Watchdog::new(plan);
+    let mut sampler = Sampler::new(&plan.observation, &plan.network, T::GAUGES, sink);
     let mut sim = sim.with_successors(plan.successors.clone()).with_outages(&plan.outages);
+    // When the watchdog looks next, at the latest.
+    let mut look_at = Time::MAX;
     let stall = loop {
+        sim.pause_at(look_at.min(sampler.next()));
         let going = sim.step(EVENTS_PER_LOOK - sim.vitals().events % EVENTS_PER_LOOK);
         if !going && sim.is_over() {
             let ends_early = sim.vitals().open > 0 && plan.time_limit == Time::LAST;
             break ends_early.then(|| Stall::at_end(sim.vitals().now, sim.has_no_event()));
+        }
+        if !going && sim.pause() == sampler.next() {
+            sampler.sample(&mut sim).map_err(RunError::Failed)?;
+            if sim.pause() < look_at {
+                continue;
+            }
         }
         let (done, now, packet_hops) = sim.progress();
         if !progress(done, now, packet_hops) {
             return Err(RunError::Stopped);
         }
         match watchdog.look(if going { now } else { sim.pause() }, &sim.vitals(), || sim.delivered_bytes()) {
-            Look::GoOn(until) => sim.pause_at(until),
+            Look::GoOn(until) => look_at = until,
             Look::Stop(stall) => break Some(stall),
         }
     };
+    sampler.finish(sim.now(), &mut sim).map_err(RunError::Failed)?;
     Ok((sim, stall))
+}
+
+impl<T, P, G> View for Sim<T, P, Recording<G>>
+where
+    T: Transport,
+    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
+    G: AtEachHop<T::Header>,
+{
+    fn port(&self, link: LinkId) -> PortView<'_> {
+        self.port(link)
+    }
+    fn each_queued(&self, link: LinkId, visit: &mut dyn FnMut(u8, u32)) {
+        self.each_queued(link, |packet| visit(packet.class, packet.size_bytes));
+    }
+    fn paused(&self, link: LinkId, now: Time) -> Duration {
+        self.observer().at_each_hop.paused(link, now)
+    }
+    fn flow(&self, flow: FlowId) -> (&Flow, &FlowRecord) {
+        self.flow(flow)
+    }
+    fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>) {
+        self.gauge(flow, readings);
+    }
+    fn take_opened(&mut self) -> Vec<FlowId> {
+        self.observer_mut().opened.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+    fn next_event(&mut self) -> Option<Time> {
+        self.next_event()
+    }
 }
 
 /// The results of a simulation that has ended.

@@ -1,11 +1,12 @@
 //! How long each flow takes alone: the transport itself, simulated on the idle network.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Rate, Time};
 
 use crate::ideal::UnloadedTimes;
 use crate::metrics::{FctEnd, closed_form};
+use crate::observe::{Nowhere, Observation};
 use crate::plan::Plan;
 use crate::run::{Progress, RunError, simulate};
 use crate::spec::Metrics;
@@ -75,7 +76,7 @@ fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Option<Vec<Flow>>
 /// How long each of the flows took; `None` if one of them was not alone.
 fn alone(plan: &Plan, flows: Vec<Flow>, progress: &mut Progress<'_>) -> Result<Option<Vec<Duration>>, RunError> {
     let faults = vec![Vec::new(); plan.faults.len()];
-    let metrics = Metrics { series: BTreeSet::new(), gaps: false, ..plan.metrics.clone() };
+    let metrics = Metrics { gaps: false, ..plan.metrics.clone() };
     let solo = Plan {
         flows,
         successors: Vec::new(),
@@ -85,9 +86,11 @@ fn alone(plan: &Plan, flows: Vec<Flow>, progress: &mut Progress<'_>) -> Result<O
         storms: Vec::new(),
         time_limit: Time::LAST,
         metrics,
+        pending: false,
+        observation: Observation::default(),
         ..plan.clone()
     };
-    let simulated = simulate(&solo, progress).map_err(|error| match error {
+    let simulated = simulate(&solo, progress, &mut Nowhere).map_err(|error| match error {
         RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
         other => other,
     })?;

@@ -364,7 +364,9 @@ mod tests {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
         let scenario = Scenario::load(SCENARIO, "", &overrides).expect("it fits the schema");
         let plan = Plan::new(&scenario.validate().expect("its rules hold")).expect("it can be planned");
-        let report = crate::simulate(&plan, &mut |_, _, _| true).unwrap_or_else(|error| panic!("{error}")).report;
+        let report = crate::simulate(&plan, &mut |_, _, _| true, &mut crate::observe::Nowhere)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .report;
         let stall = Stall { span: (Time::ZERO, report.end), events: 0, kind: Kind::Wait };
         let told = stall.explain(&plan, &report, None);
         told.lines().last().expect("it ends with what is likely").trim().to_owned()

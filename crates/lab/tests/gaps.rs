@@ -74,6 +74,6 @@ fn early_start_fills_the_gaps_between_flows() {
 fn gaps_are_recorded_only_if_the_scenario_asks_for_them() {
     assert_eq!(gaps(&["metrics.gaps=false"]), None);
     assert_eq!(gaps(&["transport.name=ideal"]), None, "the oracle moves no packets");
-    let [with, without] = ["metrics.series=[\"pending\"]", "metrics.series=[]"].map(|series| gaps(&[series]));
+    let [with, without] = ["observe.pending=true", "observe.pending=false"].map(|pending| gaps(&[pending]));
     assert!(with.is_some() && with == without);
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use flowloom_core::Time;
 use flowloom_lab::metrics::{Column, columns};
+use flowloom_lab::observe::{Samples, Sink, Table};
 use flowloom_lab::spec::{Scenario, schema as scenario_schema};
 use flowloom_lab::{Outcome, Progress, catalogue as lab_catalogue, zero_loss};
 use numpy::PyArray1;
@@ -80,22 +81,60 @@ fn data_queue_bounds(py: Python<'_>, text: &str, path: &str, overrides: Vec<Stri
     Ok(serde_json::to_string(&json).expect("numbers and names are written as JSON"))
 }
 
-/// Simulates a scenario.
+/// Simulates a scenario. `sink` is called with the name of a table and its next rows, as a dictionary of columns: an array of numbers, or a tuple of an array of
+/// indices and a list of the names that they refer to. What it raises ends the run.
 #[pyfunction]
-#[pyo3(signature = (text, path, overrides, progress=None))]
+#[pyo3(signature = (text, path, overrides, progress=None, sink=None))]
 fn run<'py>(
     py: Python<'py>,
     text: &str,
     path: &str,
     overrides: Vec<String>,
     progress: Option<Py<PyAny>>,
+    sink: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let scenario = load(text, path, &overrides)?;
-    match supervised(py, progress.as_ref(), move |progress| flowloom_lab::run(&scenario, progress))? {
-        Ok(outcome) => results(py, outcome),
-        Err(error @ flowloom_lab::RunError::Scenario(_)) => Err(ScenarioError::new_err(error.to_string())),
-        Err(error) => Err(RunError::new_err(error.to_string())),
+    let work = move |progress: &mut Progress<'_>| {
+        let mut calls = Calls { sink, raised: None };
+        (flowloom_lab::run_into(&scenario, progress, &mut calls), calls.raised)
+    };
+    match supervised(py, progress.as_ref(), work)? {
+        (_, Some(raised)) => Err(raised),
+        (Ok(outcome), None) => results(py, outcome),
+        (Err(error @ flowloom_lab::RunError::Scenario(_)), None) => Err(ScenarioError::new_err(error.to_string())),
+        (Err(error), None) => Err(RunError::new_err(error.to_string())),
     }
+}
+
+/// Gives what a run records to Python.
+struct Calls {
+    sink: Option<Py<PyAny>>,
+    raised: Option<PyErr>,
+}
+
+impl Sink for Calls {
+    fn take(&mut self, part: Table) -> Result<(), String> {
+        let Some(sink) = &self.sink else { return Ok(()) };
+        let call = |py: Python<'_>| sink.call1(py, (part.name, series(py, part)?)).map(drop);
+        Python::attach(call).map_err(|raised| {
+            let message = raised.to_string();
+            self.raised = Some(raised);
+            message
+        })
+    }
+}
+
+fn series(py: Python<'_>, part: Table) -> PyResult<Bound<'_, PyDict>> {
+    let columns = PyDict::new(py);
+    for (name, samples) in part.columns {
+        match samples {
+            Samples::Numbers(values) => columns.set_item(name, PyArray1::from_vec(py, values))?,
+            Samples::Counts(values) => columns.set_item(name, PyArray1::from_vec(py, values))?,
+            Samples::Ids(values) => columns.set_item(name, PyArray1::from_vec(py, values))?,
+            Samples::Names(indices, names) => columns.set_item(name, (PyArray1::from_vec(py, indices), names.to_vec()))?,
+        }
+    }
+    Ok(columns)
 }
 
 /// Does work on a thread of its own, while this one calls Python back and looks for Ctrl-C.
@@ -162,19 +201,10 @@ fn results(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
             Column::Word(values) => flows.set_item(name, values)?,
         }
     }
-    let series = PyDict::new(py);
-    for one in outcome.series {
-        let columns = PyDict::new(py);
-        for (name, values) in one.columns {
-            columns.set_item(name, PyArray1::from_vec(py, values))?;
-        }
-        series.set_item(one.name, columns)?;
-    }
     let all = PyDict::new(py);
     all.set_item("flows", flows)?;
     all.set_item("summary", serde_json::to_string(&outcome.summary).expect("a summary is written as JSON"))?;
     all.set_item("scenario", outcome.scenario)?;
-    all.set_item("series", series)?;
     Ok(all)
 }
 

@@ -203,6 +203,11 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.egress_ports.iter().map(|egress| &egress.discipline)
     }
 
+    /// Calls `visit` with each packet that is queued at a port, in any order.
+    pub fn each_queued(&self, link: LinkId, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
+        self.egress_ports[link.index()].discipline.each_queued(pool, visit);
+    }
+
     /// The time of the port's pending service, [`Time::MAX`] if there is none.
     #[inline]
     pub fn serve_at(&self, link: LinkId) -> Time {
@@ -410,8 +415,9 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.link_layer.drop_packet(link, &mut self.egress_ports[link.index()].books, id, why);
     }
 
-    /// What `report` says of the accounts of each port and the number of packets queued there, by link.
-    pub fn accounts<R>(&self, report: impl Fn(&K::Books, u32) -> R) -> Vec<R> {
-        self.egress_ports.iter().map(|egress| report(&egress.books, egress.queued_packets)).collect()
+    /// The accounts of a port, and the number of packets queued there.
+    pub fn account(&self, link: LinkId) -> (&K::Books, u32) {
+        let egress = &self.egress_ports[link.index()];
+        (&egress.books, egress.queued_packets)
     }
 }

@@ -4,7 +4,7 @@ mod gaps;
 mod pauses;
 mod pending;
 
-use flowloom_core::{DropReason, Event, Flow, LinkId, NodeId, Packet, Time};
+use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, NodeId, Packet, Time};
 use flowloom_fabric::Observer;
 use flowloom_transports::disciplines::DataQueue;
 
@@ -12,20 +12,13 @@ pub use gaps::{GapTotals, Gaps};
 pub use pauses::{LinkPauses, Pauses};
 pub use pending::Pending;
 
-/// Columns of one length that belong together: one file in `series`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Series {
-    /// The name of the file.
-    pub name: String,
-    /// Each column's name and values; the first is the axis.
-    pub columns: Vec<(String, Vec<f64>)>,
-}
+use crate::observe::Table;
 
 /// What a run has recorded.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Recorded {
-    /// The series, in no particular order.
-    pub series: Vec<Series>,
+    /// The backlog at the sources over the course of the run, if it was recorded.
+    pub pending: Option<Table>,
     /// The gaps at receivers, if they were recorded.
     pub gaps: Option<GapTotals>,
     /// What priority flow control did to each directed link, by its index, if the run had it.
@@ -38,6 +31,11 @@ pub struct Recorded {
 pub trait AtEachHop<H>: Observer<H> {
     /// What it adds to the records of a run that ended at this time.
     fn add_to(self, recorded: &mut Recorded, end: Time);
+    /// How long a link was paused so far, if this is recorded.
+    fn paused(&self, link: LinkId, now: Time) -> Duration {
+        let _ = (link, now);
+        Duration::ZERO
+    }
 }
 
 impl<H> AtEachHop<H> for () {
@@ -56,6 +54,9 @@ impl<H, A: AtEachHop<H>, B: AtEachHop<H>> AtEachHop<H> for (A, B) {
     fn add_to(self, recorded: &mut Recorded, end: Time) {
         self.0.add_to(recorded, end);
         self.1.add_to(recorded, end);
+    }
+    fn paused(&self, link: LinkId, now: Time) -> Duration {
+        self.0.paused(link, now).max(self.1.paused(link, now))
     }
 }
 
@@ -87,6 +88,8 @@ impl<H> AtEachHop<H> for Gaps {
 pub struct Recording<G> {
     /// Whether the network keeps up with its load.
     pub pending: Option<Pending>,
+    /// The flows that were opened since somebody asked, if somebody asks.
+    pub opened: Option<Vec<FlowId>>,
     /// The recorder that is called at each hop.
     pub at_each_hop: G,
 }
@@ -97,8 +100,7 @@ impl<G> Recording<G> {
     where
         G: AtEachHop<H>,
     {
-        let mut recorded =
-            Recorded { series: self.pending.map(Pending::into_series).into_iter().collect(), ..Recorded::default() };
+        let mut recorded = Recorded { pending: self.pending.map(Pending::into_table), ..Recorded::default() };
         self.at_each_hop.add_to(&mut recorded, end);
         recorded
     }
@@ -108,6 +110,9 @@ impl<H, G: Observer<H>> Observer<H> for Recording<G> {
     fn flow_opened(&mut self, now: Time, flow: &Flow) {
         if let Some(pending) = &mut self.pending {
             pending.open(flow);
+        }
+        if let Some(opened) = &mut self.opened {
+            opened.push(flow.id);
         }
         self.at_each_hop.flow_opened(now, flow);
     }

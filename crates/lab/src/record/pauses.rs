@@ -37,6 +37,14 @@ impl LinkPauses {
     pub fn longest(&self) -> Duration {
         self.paused.into_iter().max().unwrap_or_default()
     }
+    /// The same while the run goes on, at this time: classes that are paused now count until now.
+    fn longest_until(&self, now: Time) -> Duration {
+        let until = |class: usize| {
+            let standing = if self.standing.has(class) { now.saturating_since(self.since[class]) } else { Duration::ZERO };
+            self.paused[class] + standing
+        };
+        (0..MOST_CLASSES).map(until).max().unwrap_or_default()
+    }
 }
 
 /// Records pauses. It sees each pause frame when it leaves, and computes when it takes effect: on its arrival, and for a pause after the reaction
@@ -120,5 +128,8 @@ impl<H> Observer<H> for Pauses {
 impl<H> AtEachHop<H> for Pauses {
     fn add_to(self, recorded: &mut Recorded, end: Time) {
         recorded.pauses = Some(self.into_links(end));
+    }
+    fn paused(&self, link: LinkId, now: Time) -> Duration {
+        self.links.get(link.index()).map_or(Duration::ZERO, |link| link.longest_until(now))
     }
 }

@@ -2,7 +2,7 @@
 
 use flowloom_core::{Flow, Packet};
 
-use super::Series;
+use crate::observe::{Samples, Table};
 
 /// Records whether a network keeps up with its load, as figure 7 of the pHost paper does (§4.3).
 ///
@@ -60,15 +60,15 @@ impl Pending {
         }
     }
 
-    /// The series that it has recorded.
-    pub fn into_series(self) -> Series {
+    /// What it has recorded.
+    pub fn into_table(self) -> Table {
         // Flows of no bytes have no shares.
         let samples: &[(u64, u64)] = if self.total_bytes == 0 { &[] } else { &self.samples };
         let share = |bytes: u64| bytes as f64 / self.total_bytes as f64;
         let arrived = samples.iter().map(|(arrived, _)| share(*arrived)).collect();
         let pending = samples.iter().map(|(arrived, injected)| share(arrived.saturating_sub(*injected))).collect();
-        let columns = vec![("arrived_share".to_owned(), arrived), ("pending_share".to_owned(), pending)];
-        Series { name: "pending".to_owned(), columns }
+        let columns = vec![("arrived_share", Samples::Numbers(arrived)), ("pending_share", Samples::Numbers(pending))];
+        Table { name: "pending", columns }
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
             }
         }
         let expected = [("arrived_share", vec![0.25, 0.5, 1.0]), ("pending_share", vec![0.25, 0.25, 0.7])];
-        assert_eq!(pending.into_series().columns, expected.map(|(name, values)| (name.to_owned(), values)));
+        assert_eq!(pending.into_table().columns, expected.map(|(name, values)| (name, Samples::Numbers(values))));
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             pending.inject(&Packet { flow: FlowId(1), ..packet(1460, false) });
         }
         let expected = [("arrived_share", vec![0.5, 1.0]), ("pending_share", vec![0.5, 0.9])];
-        assert_eq!(pending.into_series().columns, expected.map(|(name, values)| (name.to_owned(), values)));
+        assert_eq!(pending.into_table().columns, expected.map(|(name, values)| (name, Samples::Numbers(values))));
     }
 
     #[test]
@@ -142,6 +142,6 @@ mod tests {
         let flows = [flow(0, 0)];
         let mut pending = Pending::new(&flows);
         pending.open(&flows[0]);
-        assert_eq!(pending.into_series().columns[0].1, Vec::<f64>::new());
+        assert!(pending.into_table().columns[0].1.is_empty());
     }
 }

@@ -6,6 +6,7 @@ mod coflow;
 mod fabric;
 mod host;
 mod mix;
+mod observe;
 #[cfg(test)]
 mod tests;
 mod toml_text;
@@ -32,12 +33,13 @@ pub use fabric::{
 };
 pub use host::HostRef;
 pub use mix::{Mix, Part, Parts};
+pub use observe::{AllFlows, FlowChoice, Observe};
 pub(crate) use toml_text::TomlText;
 pub use topology::{
     Custom, Dumbbell, FatTree, HostEntry, LeafSpine, LinkEntry, NetworkFile, NodeEntry, SingleSwitch, SwitchEntry, ThreeTier,
     Topology,
 };
-pub use transport::{Metrics, Optimum, SeriesKind, TransportSpec};
+pub use transport::{Metrics, Optimum, TransportSpec};
 pub use workload::{
     Bimodal, Burst, CdfFile, ClosedLoop, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation,
     Poisson, Receivers, Sizes, Sources, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
@@ -69,6 +71,9 @@ pub struct Spec {
     /// What results are made of.
     #[serde(default)]
     pub metrics: Metrics,
+    /// What is recorded over the course of the run.
+    #[serde(default)]
+    pub observe: Observe,
 }
 
 impl Spec {

@@ -1,7 +1,7 @@
 //! Scenarios: what they read as, and that they are written as they read.
 
 use flowloom_core::{Bytes, Duration, Rate};
-use proptest::collection::{btree_set, vec};
+use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -407,20 +407,33 @@ fn spec() -> impl Strategy<Value = Spec> {
     );
     let ends = prop::sample::select(vec![FctEnd::Receiver, FctEnd::Sender]);
     let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Handshake, Optimum::Solo]);
-    let series = btree_set(prop::sample::select(vec![SeriesKind::Pending]), 0..2);
-    let metrics = (ends, optima, duration(), any::<bool>(), vec(bytes(), 0..5), series, any::<bool>()).prop_map(
-        |(fct_end, optimum, request_delay, background, size_bins, series, gaps)| Metrics {
+    let metrics = (ends, optima, duration(), any::<bool>(), vec(bytes(), 0..5), any::<bool>()).prop_map(
+        |(fct_end, optimum, request_delay, background, size_bins, gaps)| Metrics {
             fct_end,
             optimum,
             request_delay,
             background,
             size_bins,
-            series,
             gaps,
         },
     );
-    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics).prop_map(
-        |(run, topology, fabric, faults, workload, transport, metrics)| Spec {
+    let places = || vec(prop::sample::select(vec!["all", "leaf-host", "l0-s1"]).prop_map(str::to_owned), 0..3);
+    let chosen = prop_oneof![Just(FlowChoice::All(AllFlows::All)), vec(any::<u32>(), 0..3).prop_map(FlowChoice::Ids)];
+    let observe =
+        (any::<bool>(), places(), places(), chosen, vec(any::<u16>(), 0..3), places(), positive_duration(), duration())
+            .prop_map(|(pending, queues, links, flows, tenants, hosts, period, from)| Observe {
+                pending,
+                queues,
+                links,
+                flows,
+                tenants,
+                hosts,
+                period,
+                from,
+                to: None,
+            });
+    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics, observe).prop_map(
+        |(run, topology, fabric, faults, workload, transport, metrics, observe)| Spec {
             run,
             topology,
             fabric,
@@ -428,6 +441,7 @@ fn spec() -> impl Strategy<Value = Spec> {
             workload,
             transport,
             metrics,
+            observe,
         },
     )
 }

@@ -1,7 +1,7 @@
 //! `[transport]` and `[metrics]`: what runs, and what it is judged by.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use flowloom_core::{Bytes, Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -98,9 +98,6 @@ pub struct Metrics {
     /// next. The sizes ascend from 0.
     #[schemars(transform = bin_range)]
     pub size_bins: Vec<Quantity<Bytes>>,
-    /// What is recorded over the course of the run, each in a file of `series`. `pending` is how much has arrived at the sources and has
-    /// not been sent, which shows whether the network keeps up. An empty list records nothing and saves the time.
-    pub series: BTreeSet<SeriesKind>,
     /// Whether the summary says how long links to hosts are idle while flows to these hosts are open (`gaps`). A run that records this
     /// takes a little more time.
     pub gaps: bool,
@@ -112,14 +109,6 @@ fn bin_range(schema: &mut Schema) {
         items.insert("x-min".to_owned(), "0B".into());
         items.insert("x-max".to_owned(), "1000TB".into());
     }
-}
-
-/// Something that changes over the course of a run.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SeriesKind {
-    /// How much has arrived at the sources and has not been sent: whether the network keeps up (figure 7 of the pHost paper).
-    Pending,
 }
 
 /// The time that a flow completion time is divided by to make a slowdown.
@@ -144,7 +133,6 @@ impl Default for Metrics {
             request_delay: Quantity::default(),
             background: false,
             size_bins,
-            series: BTreeSet::from([SeriesKind::Pending]),
             gaps: false,
         }
     }

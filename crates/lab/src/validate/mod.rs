@@ -12,7 +12,9 @@ use flowloom_transports::pfc::Pfc;
 
 use crate::catalogue::{self, TransportEntry};
 use crate::parameters::{BadParameter, Parameters};
-use crate::spec::{Fabric, FaultSpec, Metrics, Run, Scenario, SharingMode, Spec, SwitchingMode, Topology, WorkloadTable};
+use crate::spec::{
+    Fabric, FaultSpec, Metrics, Observe, Run, Scenario, SharingMode, Spec, SwitchingMode, Topology, WorkloadTable,
+};
 use crate::{ScenarioError, spec};
 
 /// A valid scenario: only the network, and the files that the scenario names, can still be at fault.
@@ -47,6 +49,8 @@ pub struct ValidSpec<'a> {
     pub parameters: &'a Parameters,
     /// What results are made of.
     pub metrics: &'a Metrics,
+    /// What is recorded over the course of the run.
+    pub observe: &'a Observe,
 }
 
 impl Scenario {
@@ -61,12 +65,13 @@ impl Scenario {
 
 impl<'a> ValidSpec<'a> {
     fn new(scenario: &'a Scenario) -> Result<ValidSpec<'a>, ScenarioError> {
-        let Spec { run, topology, fabric, faults, workload, transport, metrics } = &scenario.spec;
+        let Spec { run, topology, fabric, faults, workload, transport, metrics, observe } = &scenario.spec;
         check_parameters(transport)?;
         topology::check(topology)?;
         check_faults(faults, fabric)?;
         workload::check(workload)?;
         check_metrics(metrics)?;
+        check_observe(observe)?;
         let (wire, entry) = (fabric.wire.profile(), transport.entry());
         Ok(ValidSpec {
             scenario,
@@ -84,6 +89,7 @@ impl<'a> ValidSpec<'a> {
             transport: entry,
             parameters: transport.chosen(),
             metrics,
+            observe,
         })
     }
 
@@ -209,6 +215,14 @@ fn check_metrics(metrics: &Metrics) -> Result<(), ScenarioError> {
             "metrics.size_bins",
             "the bins start at \"0B\" and ascend, such as [\"0B\", \"10kB\", \"100kB\"]",
         ));
+    }
+    Ok(())
+}
+
+fn check_observe(observe: &Observe) -> Result<(), ScenarioError> {
+    if let Some(to) = observe.to.filter(|to| to.0 <= observe.from.0) {
+        let message = format!("found {}, which is not after observe.from ({})", to.0, observe.from.0);
+        return Err(ScenarioError::at_key("observe.to", message));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! D3's port: a drop-tail queue that answers rate requests as they pass.
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Fifo, PacketId, PortCall, Rate};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Fifo, PacketId, Pool, PortCall, Rate};
 
 use super::books::Books;
 use super::capacity::Capacity;
@@ -98,6 +98,10 @@ impl Discipline<Header> for Port {
         self.used -= u64::from(call.pool[packet].size_bytes);
         self.capacity.departure(self.used);
         Dequeue::Packet(packet)
+    }
+
+    fn each_queued(&self, pool: &Pool<Header>, visit: &mut dyn FnMut(PacketId)) {
+        self.queue.ids(pool).for_each(visit);
     }
 }
 

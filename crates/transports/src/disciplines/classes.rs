@@ -108,6 +108,11 @@ impl Classes {
         Some(packet)
     }
 
+    /// All packets.
+    pub fn ids<H>(&self, pool: &Pool<H>) -> impl Iterator<Item = PacketId> {
+        self.queues.iter().flat_map(|queue| queue.ids(pool))
+    }
+
     /// Accounts for a packet that left a class.
     #[inline]
     fn left(&mut self, class: usize, size: u32) {

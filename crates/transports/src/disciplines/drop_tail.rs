@@ -67,6 +67,10 @@ impl<H> Discipline<H> for DropTail {
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
         self.take(call.pool)
     }
+
+    fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
+        self.queue.ids(pool).for_each(visit);
+    }
 }
 
 impl<H> Pausable<H> for DropTail {

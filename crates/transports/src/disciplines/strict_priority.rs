@@ -1,6 +1,6 @@
 //! Strict priority among up to eight classes.
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, PacketId, PortCall};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, PacketId, Pool, PortCall};
 
 use super::classes::{ClassSet, Classes, limit};
 
@@ -85,6 +85,10 @@ impl<H> Discipline<H> for StrictPriority {
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, ()>) -> Dequeue {
         self.classes.pop(call.pool, ClassSet::NONE).map_or(Dequeue::Idle, |(_, packet)| Dequeue::Packet(packet))
+    }
+
+    fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
+        self.classes.ids(pool).for_each(visit);
     }
 }
 

@@ -1,6 +1,6 @@
 //! NDP's switch port (§3.1): a short queue of data, and a queue of headers that goes first.
 
-use flowloom_core::{Dequeue, Discipline, DropReason, Fifo, NodeKind, PacketId, PortCall, PortSite};
+use flowloom_core::{Dequeue, Discipline, DropReason, Fifo, NodeKind, PacketId, Pool, PortCall, PortSite};
 
 use super::Config;
 use super::header::{Header, Part};
@@ -122,5 +122,9 @@ impl Discipline<Header> for Port {
         self.data_packets -= 1;
         self.in_a_row = 0;
         Dequeue::Packet(id)
+    }
+
+    fn each_queued(&self, pool: &Pool<Header>, visit: &mut dyn FnMut(PacketId)) {
+        self.headers.ids(pool).chain(self.data.ids(pool)).for_each(visit);
     }
 }

@@ -1,6 +1,6 @@
 //! PDQ's switch.
 
-use flowloom_core::{Bytes, Dequeue, Discipline, NodeKind, Packet, PacketId, PortCall, PortNumber, Site, Time};
+use flowloom_core::{Bytes, Dequeue, Discipline, NodeKind, Packet, PacketId, Pool, PortCall, PortNumber, Site, Time};
 
 use super::Config;
 use super::config::LinkRules;
@@ -87,5 +87,9 @@ impl Discipline<Header> for Port {
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, Header, Switch>) -> Dequeue {
         self.queue.take(call.pool)
+    }
+
+    fn each_queued(&self, pool: &Pool<Header>, visit: &mut dyn FnMut(PacketId)) {
+        self.queue.each_queued(pool, visit);
     }
 }

@@ -1,6 +1,6 @@
 //! pFabric's switch port.
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, FlowId, PacketId, PortCall};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, FlowId, PacketId, Pool, PortCall};
 
 use super::Header;
 
@@ -96,6 +96,10 @@ impl Discipline<Header> for PriorityDrop {
         };
         self.used -= u64::from(call.pool[packet].size_bytes);
         Dequeue::Packet(packet)
+    }
+
+    fn each_queued(&self, _: &Pool<Header>, visit: &mut dyn FnMut(PacketId)) {
+        self.packets.iter().for_each(|(_, packet)| visit(*packet));
     }
 }
 

@@ -1,7 +1,7 @@
 //! A port of a lossless fabric, around any port whose classes can be paused.
 
 use flowloom_core::{
-    Dequeue, Discipline, DropReason, Duration, NodeId, Packet, PacketId, PortCall, PortNumber, PortSite, Time,
+    Dequeue, Discipline, DropReason, Duration, NodeId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Time,
 };
 
 use super::accounts::Accounts;
@@ -251,5 +251,9 @@ impl<H: Copy + Default, P: Pausable<H>> Discipline<H> for PfcPort<P> {
             self.stopped_from[class] = call.now + self.reaction;
         }
         self.stopping = stopped;
+    }
+
+    fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
+        self.inner.each_queued(pool, visit);
     }
 }

@@ -1,6 +1,6 @@
 //! TOP's ports: one for each form of the switch.
 
-use flowloom_core::{Dequeue, Discipline, NodeKind, PacketId, PortCall, PortSite, Time};
+use flowloom_core::{Dequeue, Discipline, NodeKind, PacketId, Pool, PortCall, PortSite, Time};
 
 use super::config::{Config, SwitchForm};
 use super::header::Header;
@@ -166,6 +166,15 @@ impl Discipline<Header> for Port {
         match &self.stage {
             None => Discipline::<Header>::ready_at(&self.queues, free_at),
             Some(stage) => stage.ready_beside(&self.queues, free_at),
+        }
+    }
+
+    fn each_queued(&self, pool: &Pool<Header>, visit: &mut dyn FnMut(PacketId)) {
+        self.queues.each_queued(pool, visit);
+        match self.stage.as_deref() {
+            Some(Stage::Sorted(tokens)) => tokens.each_queued(visit),
+            Some(Stage::TwoPass(tokens)) => tokens.each_queued(pool, visit),
+            None => {}
         }
     }
 }

@@ -102,6 +102,11 @@ impl Sorted {
         taken
     }
 
+    /// Calls `visit` with each token.
+    pub(super) fn each_queued(&self, visit: &mut dyn FnMut(PacketId)) {
+        self.tokens.iter().for_each(|token| visit(token.packet));
+    }
+
     /// When a token may leave, or something else is to be done; [`Time::MAX`] if there is none.
     pub(super) fn ready_at(&self) -> Time {
         self.ready_at

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use flowloom_core::{Dequeue, Discipline, Duration, PacketId, PortCall, Time};
+use flowloom_core::{Dequeue, Discipline, Duration, PacketId, Pool, PortCall, Time};
 
 use super::header::Header;
 use crate::disciplines::CreditPort;
@@ -63,6 +63,12 @@ impl TwoPass {
         let (_, token) = self.returning.front().copied().filter(|(at, _)| *at <= call.now)?;
         self.returning.pop_front();
         Some(token)
+    }
+
+    /// Calls `visit` with each token. What has left the first sub-port since the last call counts as queued there.
+    pub(super) fn each_queued(&self, pool: &Pool<Header>, visit: &mut dyn FnMut(PacketId)) {
+        self.first.each_queued(pool, visit);
+        self.returning.iter().for_each(|(_, token)| visit(*token));
     }
 
     /// When a token may leave, or something else is to be done; [`Time::MAX`] if there is none.

@@ -417,6 +417,10 @@ impl<H> Discipline<H> for CreditPort {
         let only_credits = self.occupied & !self.credits == 0;
         if only_credits { free_at.max(self.credits_at) } else { free_at }
     }
+
+    fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
+        self.queues.iter().flat_map(|queue| queue.packets.ids(pool)).for_each(visit);
+    }
 }
 
 /// The bits of this class and all better ones.

@@ -4,7 +4,7 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Memory, Packet, PacketId, PortCall, PortSite};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, Memory, Packet, PacketId, Pool, PortCall, PortSite};
 
 pub use config::{EcnConfig, MarkAt, Marking, Split};
 
@@ -168,6 +168,10 @@ impl<H> Discipline<H> for EcnPriority {
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, SharedMemory>) -> Dequeue {
         self.take(call, ClassSet::NONE)
+    }
+
+    fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
+        self.classes.ids(pool).for_each(visit);
     }
 }
 

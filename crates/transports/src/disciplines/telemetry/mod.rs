@@ -4,7 +4,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Bytes, Dequeue, Discipline, NodeKind, Packet, PacketId, PortCall, PortSite, Time};
+use flowloom_core::{Bytes, Dequeue, Discipline, NodeKind, Packet, PacketId, Pool, PortCall, PortSite, Time};
 
 pub use record::{HopRecord, LinkRates, Telemetry};
 
@@ -106,6 +106,10 @@ impl<H: Instrumented, D: Discipline<H> + Backlog> Discipline<H> for Stamped<D> {
 
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, D::Shared>, packet: PacketId) {
         self.inner.handle_link_frame(call, packet);
+    }
+
+    fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
+        self.inner.each_queued(pool, visit);
     }
 }
 
