@@ -41,8 +41,8 @@ pub trait Endpoint: Send {
     fn poll_event(&mut self) -> Option<Event>;
     /// Tells what this node knows of a flow that it is an end of, in terms of [`Transport::GAUGES`](crate::Transport::GAUGES). Samples ask both ends of a flow
     /// between other calls, and nobody else asks.
-    fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
-        let _ = (flow, readings);
+    fn gauge(&self, now: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        let _ = (now, flow, readings);
     }
     /// How many flows' states this node keeps. Only control nodes are asked, after every message; so it must be cheap.
     #[inline]

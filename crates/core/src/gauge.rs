@@ -1,5 +1,7 @@
 //! What endpoints tell of their flows over the course of a run.
 
+use crate::{Duration, Rate};
+
 /// A number that an endpoint knows of a flow, such as its window. A transport lists its gauges ([`Transport::GAUGES`](crate::Transport::GAUGES)), and its endpoints
 /// tell them when they are asked ([`Endpoint::gauge`](crate::Endpoint::gauge)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +24,8 @@ impl Gauge {
     pub const RTT: Gauge = Gauge::new("rtt_us", "the round-trip time that the sender goes by, in µs");
     /// The class of the flow's data.
     pub const PRIORITY: Gauge = Gauge::new("priority", "the class that data would be sent with now; 0 is the best");
+    /// The share of marked packets.
+    pub const MARKED: Gauge = Gauge::new("marked_share", "the share of marked packets as the sender estimates it: DCTCP's α");
     /// Tokens, credits or grants that a sender may still use.
     pub const TOKENS: Gauge =
         Gauge::new("tokens", "packets that the sender may send with the tokens, credits or grants that it holds");
@@ -57,6 +61,18 @@ impl<'a> Readings<'a> {
     pub fn tell(&mut self, gauge: Gauge, value: f64) {
         let index = self.gauges.iter().position(|listed| *listed == gauge);
         self.values[index.unwrap_or_else(|| panic!("{} is not listed", gauge.name))] = value;
+    }
+
+    /// Tells a rate, for a gauge in Gb/s. It panics as [`Readings::tell`] does.
+    pub fn tell_rate(&mut self, gauge: Gauge, rate: Rate) {
+        self.tell(gauge, rate.as_bps() as f64 * 1e-9);
+    }
+
+    /// Tells a time, for a gauge in µs; nothing if it is zero, since a time that was never measured is zero. It panics as [`Readings::tell`] does.
+    pub fn tell_span(&mut self, gauge: Gauge, span: Duration) {
+        if span > Duration::ZERO {
+            self.tell(gauge, span.as_secs_f64() * 1e6);
+        }
     }
 }
 

@@ -428,7 +428,7 @@ where
     pub fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>) {
         for end in [flow.src, flow.dst] {
             if let NodeRole::Host = self.roles[end.index()] {
-                self.hosts[end.index()].gauge(flow.id, readings);
+                self.hosts[end.index()].gauge(self.now(), flow.id, readings);
             }
         }
     }

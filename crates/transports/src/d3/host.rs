@@ -1,6 +1,6 @@
 //! A host that speaks D3.
 
-use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, Packet, Readings, Site, Time};
 
 use super::config::{Config, Spans};
 use super::header::{Answer, Header, Purpose, Request};
@@ -90,5 +90,9 @@ impl Endpoint for Host {
     #[inline]
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, _: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.sender.gauge(flow, readings);
     }
 }

@@ -11,7 +11,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Attribute, Family, Need, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{Attribute, Family, Gauge, Need, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, QueueSample};
 pub use header::{Answer, Header, MOST_HOPS, Path, Purpose, Request};
@@ -26,6 +26,7 @@ impl Transport for D3 {
     const NAME: &'static str = "d3";
     const ABOUT: &'static str = "switches reserve rates for deadlines, first come first served (SIGCOMM 2011)";
     const PROFILE: Profile = Profile::new("D3", "#5242A3", "2", Family::Other);
+    const GAUGES: &'static [Gauge] = &[Gauge::RATE, Gauge::RTT];
     const NIC: Nic = Nic::Pulled;
     /// A request gives back what the ports on its path hold for its flow, so all requests of a flow take one path. Answers may take another.
     const PATHS: PathNeed = PathNeed::One;

@@ -1,6 +1,6 @@
 //! The sending end of D3's flows.
 
-use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Rate, Site, Time};
+use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, Gauge, NodeId, Packet, Rate, Readings, Site, Time};
 
 use super::config::{Config, MOST_DOUBLINGS, Spans};
 use super::header::{Answer, Header, Path, Purpose, Request};
@@ -426,5 +426,12 @@ impl Sender {
         if !self.quench(slot, out) {
             self.ask(slot, out);
         }
+    }
+
+    /// Tells the rate that a flow was given, and its round-trip time.
+    pub fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        readings.tell_rate(Gauge::RATE, self.flows[slot].rate);
+        readings.tell_span(Gauge::RTT, self.flows[slot].round_trip);
     }
 }

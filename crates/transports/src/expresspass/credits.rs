@@ -1,7 +1,8 @@
 //! The credits that a receiver sends: each flow's at the rate that the flow's feedback control sets.
 
-use flowloom_core::{Duration, FlowId, NodeId, Packet, Time};
+use flowloom_core::{Duration, FlowId, Gauge, NodeId, Packet, Readings, Time};
 
+use super::CREDIT_RATE;
 use super::feedback::{Control, Outcomes};
 use super::scheme::{Rules, Scheme};
 use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RandomStream};
@@ -177,6 +178,19 @@ impl<S: Scheme> Credits<S> {
     pub fn stop(&mut self, slot: u32) {
         self.departures.remove(slot);
         self.flows.remove(slot);
+    }
+
+    /// Tells the rate of the payload that a flow's credits ask for, and the round-trip time of a credit and its data, if it has been measured.
+    pub fn gauge(&self, flow: FlowId, rules: &Rules<S>, readings: &mut Readings<'_>) {
+        let Some(slot) = self.slot_of(flow) else { return };
+        let (state, payload) = (&self.flows[slot], rules.framing.full_payload() as f64);
+        readings.tell(CREDIT_RATE, state.control.rate() * payload * 8e3 / rules.spans.slot.as_ps() as f64);
+        readings.tell_span(Gauge::RTT, if state.is_measured { state.rtt } else { Duration::ZERO });
+    }
+
+    /// What the transport knows of a flow that gets credits.
+    pub fn more_of(&self, flow: FlowId) -> Option<&S::Inbound> {
+        self.slot_of(flow).map(|slot| &self.flows[slot].more)
     }
 }
 

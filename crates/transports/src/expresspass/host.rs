@@ -1,6 +1,6 @@
 //! An ExpressPass node: a sender and a receiver behind one NIC.
 
-use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, Packet, Readings, Site, Time};
 
 use super::config::Config;
 use super::credits::Echo;
@@ -123,5 +123,9 @@ impl Endpoint for Host {
 
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, _: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.receiver.credits.gauge(flow, &self.rules, readings);
     }
 }

@@ -11,7 +11,7 @@ pub(crate) mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
 pub(crate) use config::lost_to_requests;
 pub use config::{Config, Feedback};
@@ -19,6 +19,10 @@ pub use header::Header;
 pub use host::Host;
 
 use crate::disciplines::{CreditLayout, CreditPort, Limit};
+
+/// The rate at which a receiver asks for a flow's data (§3.2 of the paper).
+pub(crate) const CREDIT_RATE: Gauge =
+    Gauge::new("credit_gbps", "the rate of the payload that the receiver's credits or tokens ask for, in Gb/s");
 
 /// ExpressPass.
 pub enum ExpressPass {}
@@ -33,6 +37,7 @@ impl Transport for ExpressPass {
     const ABOUT: &'static str =
         "receivers send credits, which every port limits to what the data they ask for leaves (SIGCOMM 2017)";
     const PROFILE: Profile = Profile::new("ExpressPass", "#6E7023", "d", Family::Other);
+    const GAUGES: &'static [Gauge] = &[CREDIT_RATE, Gauge::RTT];
     const NIC: Nic = Nic::Queued;
     /// A port limits the credits for the data that crosses its link in the other direction.
     const PATHS: PathNeed = PathNeed::Symmetric;

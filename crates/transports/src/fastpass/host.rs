@@ -1,6 +1,6 @@
 //! A host that speaks Fastpass.
 
-use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, Packet, Readings, Site, Time};
 
 use super::config::Spans;
 use super::sender::Sender;
@@ -69,5 +69,9 @@ impl Endpoint for Host {
 
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, _: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.sender.gauge(flow, readings);
     }
 }

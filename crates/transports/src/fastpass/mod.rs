@@ -9,7 +9,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Need, Nic, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Need, Nic, Placement, PortSite, Profile, Site, Transport};
 
 pub use arbiter::Arbiter;
 pub use config::{Config, Policy, ScheduleStart};
@@ -26,6 +26,7 @@ impl Transport for Fastpass {
     const ABOUT: &'static str =
         "a central arbiter gives every packet its time slot (SIGCOMM 2014), as the pHost paper compares it";
     const PROFILE: Profile = Profile::new("Fastpass", "#009E73", "^", Family::Papers);
+    const GAUGES: &'static [Gauge] = &[Gauge::TOKENS];
     const NIC: Nic = Nic::Pulled;
     type Config = Config;
     type Header = Header;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Site, Time};
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Gauge, NodeId, Packet, Readings, Site, Time};
 
 use super::arbiter::beginning;
 use super::config::{MOST_DOUBLINGS, Spans};
@@ -213,6 +213,14 @@ impl Sender {
             } else {
                 self.timers.set(slot, self.flows[slot].due);
             }
+        }
+    }
+
+    /// Tells how many of its slots a flow has not used.
+    pub(super) fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        if self.flows.slot_of(flow).is_some() {
+            let slots = self.coming.iter().map(|(_, other)| other).chain(&self.ready);
+            readings.tell(Gauge::TOKENS, slots.filter(|other| **other == flow).count() as f64);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A Homa node: a sender and a receiver behind one NIC.
 
-use flowloom_core::{Duration, Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Duration, Endpoint, Event, Flow, FlowId, Packet, Readings, Site, Time};
 
 use super::config::{Config, Spans, window};
 use super::header::Header;
@@ -118,5 +118,9 @@ impl Endpoint for Host {
     #[inline]
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, _: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.sender.gauge(flow, readings);
     }
 }

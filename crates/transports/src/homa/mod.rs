@@ -11,7 +11,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PortSite, Profile, Site, Transport};
 
 pub use config::{Assignment, Config};
 pub use header::Header;
@@ -26,6 +26,7 @@ impl Transport for Homa {
     const NAME: &'static str = "homa";
     const ABOUT: &'static str = "blind first packets, then grants with priorities that receivers choose (SIGCOMM 2018)";
     const PROFILE: Profile = Profile::new("Homa", "#680045", "h", Family::Other);
+    const GAUGES: &'static [Gauge] = &[Gauge::TOKENS, Gauge::PRIORITY];
     const NIC: Nic = Nic::Pulled;
     type Config = Config;
     type Header = Header;

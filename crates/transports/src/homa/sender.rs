@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flowloom_core::{Bytes, Flow, FlowId, NodeId, Packet, Time};
+use flowloom_core::{Bytes, Flow, FlowId, Gauge, NodeId, Packet, Readings, Time};
 
 use super::config::DOUBLINGS_MAX;
 use super::header::Header;
@@ -184,5 +184,13 @@ impl Sender {
             let next = due(message);
             self.queries.set(slot, next);
         }
+    }
+
+    /// Tells how many packets of a message may be sent, and the level of those that are granted.
+    pub fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        let Some(slot) = self.messages.slot_of(flow) else { return };
+        let Sending { next, granted, unscheduled, own_level, level, .. } = self.messages[slot];
+        readings.tell(Gauge::TOKENS, granted.saturating_sub(next).into());
+        readings.tell(Gauge::PRIORITY, if next < unscheduled { own_level } else { level }.into());
     }
 }

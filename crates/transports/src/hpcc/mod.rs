@@ -9,7 +9,7 @@ mod sender;
 mod tests;
 mod window;
 
-use flowloom_core::{Family, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
 pub use config::Config;
 pub use header::{Header, Kind};
@@ -26,6 +26,7 @@ impl Transport for Hpcc {
     const ABOUT: &'static str =
         "switches report their load in each packet, and senders set window and rate by it (SIGCOMM 2019)";
     const PROFILE: Profile = Profile::new("HPCC", "#CCAD9B", "3", Family::Other);
+    const GAUGES: &'static [Gauge] = &[Gauge::WINDOW, Gauge::IN_FLIGHT, Gauge::RATE];
     const NIC: Nic = Nic::Pulled;
     const SHARES_MEMORY: bool = true;
     /// Records of different ports cannot be compared, and a packet that overtakes others would look like a loss.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Rate, Site, Time};
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Gauge, NodeId, Packet, Rate, Readings, Site, Time};
 
 use super::config::Spans;
 use super::window::{Rules, Window};
@@ -193,5 +193,15 @@ impl Sender {
             self.timers.set(slot, self.flows[slot].due);
             self.plan(slot);
         }
+    }
+
+    /// Tells the window of a flow, what it has on its way, and the rate at which its packets are paced.
+    pub fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let (state, payload) = (&self.flows[slot], self.framing.full_payload() as f64);
+        readings.tell(Gauge::WINDOW, state.window.bytes() * payload / self.full);
+        readings.tell(Gauge::IN_FLIGHT, f64::from(state.next.saturating_sub(state.acknowledged)) * payload);
+        let pace = self.full_time.as_ps() as f64 / state.window.gap(&self.rules, self.full_time).as_ps().max(1) as f64;
+        readings.tell(Gauge::RATE, self.rate.as_bps() as f64 * 1e-9 * pace.min(1.0));
     }
 }

@@ -4,7 +4,7 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PortSite, Profile, Site, Transport};
 
 pub use config::Config;
 
@@ -17,6 +17,7 @@ impl Transport for Las {
     const NAME: &'static str = "las";
     const ABOUT: &'static str = "switches send and drop by the bytes that a flow has sent: least attained service (PIAS paper)";
     const PROFILE: Profile = Profile::new("LAS", "#C04ECB", "p", Family::Other);
+    const GAUGES: &'static [Gauge] = &[Gauge::WINDOW, Gauge::IN_FLIGHT];
     const NIC: Nic = Nic::Queued;
     type Config = Config;
     type Header = Header;

@@ -1,6 +1,6 @@
 //! An NDP node: a sender and a receiver behind one NIC.
 
-use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, Packet, Readings, Site, Time};
 
 use super::config::{Config, PullOrder, Spans};
 use super::header::{Header, Part};
@@ -87,5 +87,9 @@ impl Endpoint for Host {
 
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, _: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.sender.gauge(flow, &self.rules, readings);
     }
 }

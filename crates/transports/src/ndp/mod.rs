@@ -10,7 +10,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, PullOrder};
 pub use header::{Header, Part};
@@ -24,6 +24,7 @@ impl Transport for Ndp {
     const NAME: &'static str = "ndp";
     const ABOUT: &'static str = "switches trim payloads, receivers pull packets, senders spray them (SIGCOMM 2017)";
     const PROFILE: Profile = Profile::new("NDP", "#1F394C", "X", Family::Papers);
+    const GAUGES: &'static [Gauge] = &[Gauge::TOKENS, Gauge::IN_FLIGHT];
     const NIC: Nic = Nic::Pulled;
     type Config = Config;
     type Header = Header;

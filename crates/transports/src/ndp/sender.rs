@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use flowloom_core::{Bytes, Event, Flow, FlowId, NodeId, Packet, Paths, Site, Time};
+use flowloom_core::{Bytes, Event, Flow, FlowId, Gauge, NodeId, Packet, Paths, Readings, Site, Time};
 
 use super::config::{DOUBLINGS_MAX, Spans};
 use super::header::{Header, Part};
@@ -301,5 +301,13 @@ impl Sender {
             }
             self.settle(slot, rules);
         }
+    }
+
+    /// Tells how many packets of a flow may be sent, and what is unanswered.
+    pub fn gauge(&self, flow: FlowId, rules: &Rules, readings: &mut Readings<'_>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let (state, payload) = (&self.flows[slot], rules.framing.full_payload() as f64);
+        readings.tell(Gauge::TOKENS, state.allowance.into());
+        readings.tell(Gauge::IN_FLIGHT, state.unanswered.len() as f64 * payload);
     }
 }

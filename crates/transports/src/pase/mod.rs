@@ -18,7 +18,7 @@ mod stamp;
 mod tests;
 mod window;
 
-use flowloom_core::{Family, Flow, Need, Nic, PathNeed, Paths, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Flow, Gauge, Need, Nic, PathNeed, Paths, Placement, PortSite, Profile, Site, Transport};
 
 pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
 pub use config::{Arbitration, Config, Criterion, Cut, Demand, Probing, WindowRtt};
@@ -44,6 +44,11 @@ fn is_background(flow: &Flow) -> bool {
     flow.background
 }
 
+/// The queue that the arbitrators on the path assign together (§3.1).
+const QUEUE: Gauge = Gauge::new("queue", "the queue that the arbitrators assign, counted from 0; the flow's class follows it");
+/// The reference rate that they assign (§3.1).
+const REFERENCE: Gauge = Gauge::new("reference_gbps", "the reference rate that the arbitrators assign, in Gb/s");
+
 /// PASE.
 pub enum Pase {}
 
@@ -51,6 +56,7 @@ impl Transport for Pase {
     const NAME: &'static str = "pase";
     const ABOUT: &'static str = "arbitrated priorities and rates, priority queues, self-adjusting hosts (SIGCOMM 2014)";
     const PROFILE: Profile = Profile::new("PASE", "#CC79A7", "v", Family::Papers);
+    const GAUGES: &'static [Gauge] = &[Gauge::WINDOW, Gauge::IN_FLIGHT, Gauge::RTT, Gauge::PRIORITY, QUEUE, REFERENCE];
     const NIC: Nic = Nic::Queued;
     const SHARES_MEMORY: bool = true;
     const PATHS: PathNeed = PathNeed::One;

@@ -1,6 +1,6 @@
 //! The sending end of a host's flows (§3.2).
 
-use flowloom_core::{Duration, Event, Flow, FlowId, LinkId, NodeId, Paths, Rate, Site, Time, WireProfile};
+use flowloom_core::{Duration, Event, Flow, FlowId, Gauge, LinkId, NodeId, Paths, Rate, Readings, Site, Time, WireProfile};
 
 use super::arbiter::{Arbiter, Share};
 use super::config::{Arbitration, Criterion, Cut, Probing, Spans};
@@ -10,7 +10,7 @@ use super::messages::Messages;
 use super::sending::{Asked, Fixed, Sending, fixed_key, packet_rate};
 use super::stamp::Stamp;
 use super::window::Guide;
-use super::{Config, Outbox};
+use super::{Config, Outbox, QUEUE, REFERENCE};
 use crate::tcp::Blocks;
 use crate::toolkit::{FlowTable, Framing, IndexedHeap};
 
@@ -430,6 +430,18 @@ impl Sender {
             state.note_cut();
             self.transmit(now, slot, out);
         }
+    }
+
+    /// Tells what a flow is assigned, and what it makes of it.
+    pub fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let (state, payload) = (&self.flows[slot], self.framing.full_payload() as f64);
+        readings.tell(Gauge::WINDOW, f64::from(state.window.packets()) * payload);
+        readings.tell(Gauge::IN_FLIGHT, f64::from(state.board.in_flight()) * payload);
+        readings.tell_span(Gauge::RTT, state.rtt.smoothed());
+        readings.tell(Gauge::PRIORITY, state.class.into());
+        readings.tell(QUEUE, state.share.queue.into());
+        readings.tell_rate(REFERENCE, state.reference(&self.config));
     }
 }
 

@@ -328,6 +328,11 @@ impl Sending {
     pub fn next(&self) -> Time {
         self.due.min(self.tick)
     }
+
+    /// The reference rate: what is left of the links on the path for this flow, and no more than it demands.
+    pub fn reference(&self, config: &Config) -> Rate {
+        self.share.reference(self.demand(config.demand))
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A host that speaks PDQ.
 
-use flowloom_core::{Endpoint, Event, Flow, Packet, Rate, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, Packet, Rate, Readings, Site, Time};
 
 use super::config::Spans;
 use super::sender::Sender;
@@ -106,5 +106,9 @@ impl Endpoint for Host {
     #[inline]
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, _: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.sender.gauge(flow, readings);
     }
 }

@@ -9,7 +9,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
 pub use config::Config;
 pub use header::{Feedback, Header, NicRate, Pauser, Request};
@@ -24,6 +24,7 @@ impl Transport for Pdq {
     const NAME: &'static str = "pdq";
     const ABOUT: &'static str = "switches give the most critical flows their full rate and pause the others (SIGCOMM 2012)";
     const PROFILE: Profile = Profile::new("PDQ", "#8D0500", "1", Family::Other);
+    const GAUGES: &'static [Gauge] = &[Gauge::RATE, Gauge::RTT];
     const NIC: Nic = Nic::Pulled;
     /// An acknowledgement commits the rate at the ports that its data packet has left by.
     const PATHS: PathNeed = PathNeed::Symmetric;

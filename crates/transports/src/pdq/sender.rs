@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, NodeId, Packet, Rate, Site, Time};
+use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, Gauge, NodeId, Packet, Rate, Readings, Site, Time};
 
 use super::config::{LinkRules, RTO_DOUBLINGS_MAX, Spans};
 use super::link::Kind;
@@ -396,5 +396,12 @@ impl Sender {
         state.probing = false;
         state.probe_interval = Duration::ZERO;
         self.plan(slot);
+    }
+
+    /// Tells the rate that a flow was given, and its round-trip time.
+    pub fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        readings.tell_rate(Gauge::RATE, self.flows[slot].rate);
+        readings.tell_span(Gauge::RTT, self.flows[slot].rtt);
     }
 }

@@ -1,6 +1,6 @@
 //! A host that speaks pFabric.
 
-use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, Packet, Readings, Site, Time};
 
 use super::sender::Sender;
 use super::{Config, Header};
@@ -75,5 +75,9 @@ impl Endpoint for Host {
     #[inline]
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, _: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.sender.gauge(flow, readings);
     }
 }

@@ -8,7 +8,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Need, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Need, Nic, NoControl, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, Priority};
 pub use header::Header;
@@ -23,6 +23,7 @@ impl Transport for PFabric {
     const NAME: &'static str = "pfabric";
     const ABOUT: &'static str = "switches send and drop by remaining flow size, hosts start at line rate (SIGCOMM 2013)";
     const PROFILE: Profile = Profile::new("pFabric", "#D55E00", "s", Family::Papers);
+    const GAUGES: &'static [Gauge] = &[Gauge::WINDOW, Gauge::IN_FLIGHT];
     const NIC: Nic = Nic::Queued;
     type Config = Config;
     type Header = Header;

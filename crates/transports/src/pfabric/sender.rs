@@ -1,6 +1,6 @@
 //! The sending end of pFabric's flows.
 
-use flowloom_core::{Bytes, Event, Flow, FlowId, NodeId, Time};
+use flowloom_core::{Bytes, Event, Flow, FlowId, Gauge, NodeId, Readings, Time};
 
 use super::{Config, Header, Outbox, Priority};
 use crate::toolkit::{FlowTable, Framing, IndexedHeap, RangeSet};
@@ -182,6 +182,14 @@ impl Sender {
         } else {
             self.transmit(slot, out);
         }
+    }
+
+    /// Tells the window of a flow, and what it has on its way.
+    pub(super) fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let (state, payload) = (&self.flows[slot], self.framing.full_payload() as f64);
+        readings.tell(Gauge::WINDOW, f64::from(state.window) * payload);
+        readings.tell(Gauge::IN_FLIGHT, f64::from(state.next.saturating_sub(state.acked.len())) * payload);
     }
 }
 

@@ -10,7 +10,7 @@ mod tests;
 
 use std::marker::PhantomData;
 
-use flowloom_core::{Bytes, Discipline, Memory, Nic, PathNeed, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{Bytes, Discipline, Gauge, Memory, Nic, PathNeed, Placement, PortSite, Profile, Site, Transport};
 
 pub use frame::{NOBODY, stopped_by};
 pub use limits::{NodeLimits, Pfc};
@@ -66,6 +66,7 @@ impl<T: PausableTransport> Transport for OverPfc<T> {
     const NAME: &'static str = T::NAME;
     const ABOUT: &'static str = T::ABOUT;
     const PROFILE: Profile = T::PROFILE;
+    const GAUGES: &'static [Gauge] = T::GAUGES;
     const NIC: Nic = T::NIC;
     const SHARES_MEMORY: bool = true;
     const PATHS: PathNeed = T::PATHS;

@@ -1,6 +1,6 @@
 //! A pHost node: a sender and a receiver behind one NIC.
 
-use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, Packet, Readings, Site, Time};
 
 use super::config::{Config, FreeTokenAccount, FreeTokenRule, Policy, Spans};
 use super::header::Header;
@@ -119,5 +119,10 @@ impl Endpoint for Host {
 
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, now: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.sender.gauge(now, flow, &self.rules, readings);
+        self.receiver.gauge(flow, readings);
     }
 }

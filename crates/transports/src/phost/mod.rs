@@ -8,13 +8,17 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Need, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Need, Nic, NoControl, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
 pub use header::Header;
 pub use host::Host;
 
 use crate::disciplines::{Buffer, StrictPriority};
+
+/// Tokens that a receiver has sent and that no data has answered (§3.2 pauses a flow that has too many).
+const TOKENS_OUT: Gauge =
+    Gauge::new("tokens_unanswered", "tokens that the receiver has given the flow and that no data has answered");
 
 /// pHost.
 pub enum PHost {}
@@ -23,6 +27,7 @@ impl Transport for PHost {
     const NAME: &'static str = "phost";
     const ABOUT: &'static str = "receivers schedule every packet with tokens over commodity switches (CoNEXT 2015)";
     const PROFILE: Profile = Profile::new("pHost", "#0072B2", "o", Family::Papers);
+    const GAUGES: &'static [Gauge] = &[Gauge::TOKENS, Gauge::PRIORITY, TOKENS_OUT];
     const NIC: Nic = Nic::Pulled;
     type Config = Config;
     type Header = Header;

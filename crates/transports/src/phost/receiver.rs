@@ -1,7 +1,8 @@
 //! pHost's receiving side (§3.1, Algorithm 2; §3.2): one token per slot to one of the pending flows.
 
-use flowloom_core::{Bytes, Event, FlowId, NodeId, Packet, Time};
+use flowloom_core::{Bytes, Event, FlowId, NodeId, Packet, Readings, Time};
 
+use super::TOKENS_OUT;
 use super::config::{FreeTokenAccount, Policy};
 use super::header::Header;
 use super::host::{Rules, count};
@@ -327,5 +328,12 @@ impl Receiver {
 
     pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
         self.issue(now, rules, out);
+    }
+
+    /// Tells the unanswered tokens of a flow.
+    pub fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        if let Some(slot) = self.flows.slot_of(flow) {
+            readings.tell(TOKENS_OUT, self.flows[slot].unanswered().into());
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! pHost's sending side (§3.1, Algorithm 1): requests, tokens in hand, and which of them to use next.
 
-use flowloom_core::{Bytes, Flow, FlowId, NodeId, Packet, Time};
+use flowloom_core::{Bytes, Flow, FlowId, Gauge, NodeId, Packet, Readings, Time};
 
 use super::config::{FreeTokenRule, Policy, RETRY_DOUBLINGS_MAX};
 use super::header::Header;
@@ -192,5 +192,13 @@ impl Sender {
             FreeTokenRule::ShortFlows => 0,
             FreeTokenRule::EveryFlow => packets.min(count),
         }
+    }
+
+    /// Tells the valid tokens of a flow, and its class.
+    pub fn gauge(&self, now: Time, flow: FlowId, rules: &Rules, readings: &mut Readings<'_>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let tokens = self.tokens.iter().filter(|token| token.flow == slot && token.expires >= now).count();
+        readings.tell(Gauge::TOKENS, tokens as f64);
+        readings.tell(Gauge::PRIORITY, rules.data_class(self.flows[slot].packets).into());
     }
 }

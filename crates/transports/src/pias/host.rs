@@ -1,6 +1,6 @@
 //! A host under PIAS: TCP, and a shim that tags packets and reports flow sizes.
 
-use flowloom_core::{Duration, Endpoint, Event, Flow, FlowId, NodeId, Packet, Site, Time};
+use flowloom_core::{Duration, Endpoint, Event, Flow, FlowId, Gauge, NodeId, Packet, Readings, Site, Time};
 
 use super::sizes::{Sizes, edge};
 use super::tagger::Tagger;
@@ -92,6 +92,13 @@ impl Endpoint for Host {
             reporter.observe(&event);
         }
         Some(event)
+    }
+
+    fn gauge(&self, now: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.tcp.gauge(now, flow, readings);
+        if let Some(offset) = self.tcp.unsent_from(flow) {
+            readings.tell(Gauge::PRIORITY, self.tagger.class_at(flow, offset).into());
+        }
     }
 }
 

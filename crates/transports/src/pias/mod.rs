@@ -11,7 +11,7 @@ mod tagger;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Duration, Family, Need, Nic, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{Duration, Family, Gauge, Need, Nic, Placement, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, MOST_THRESHOLDS, Rule, Thresholds, Update};
 pub use controller::Controller;
@@ -32,6 +32,7 @@ impl Transport for Pias {
     const ABOUT: &'static str = "flows fall through the switches' priorities as they send, over DCTCP (ToN 2017)";
     const PROFILE: Profile =
         Profile { ports: "tcp.port", unmarked: "controller = newreno", ..Profile::new("PIAS", "#E69F00", "D", Family::Papers) };
+    const GAUGES: &'static [Gauge] = &[Gauge::WINDOW, Gauge::IN_FLIGHT, Gauge::RTT, Gauge::MARKED, Gauge::PRIORITY];
     const NIC: Nic = Nic::Queued;
     const SHARES_MEMORY: bool = true;
     type Config = Config;

@@ -54,6 +54,15 @@ impl Tagger {
             _ => {}
         }
     }
+
+    /// The class that a packet at `offset` would have, without counting it as sent.
+    pub fn class_at(&self, flow: FlowId, offset: u64) -> u8 {
+        let sent = match self.aged.get(&flow) {
+            Some(from) => offset.saturating_sub(from.unwrap_or(offset)),
+            None => offset,
+        };
+        self.thresholds.iter().filter(|threshold| sent > **threshold).count() as u8
+    }
 }
 
 #[cfg(test)]

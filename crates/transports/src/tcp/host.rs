@@ -1,6 +1,6 @@
 //! A host that speaks TCP.
 
-use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, Packet, Readings, Site, Time};
 
 use super::config::FastRetransmit;
 use super::controllers::{Any, Controller, Kind};
@@ -33,6 +33,11 @@ impl Host {
             receiver: Receiver::new(config, framing, ecn),
             out: Outbox::default(),
         }
+    }
+
+    /// Where the first packet begins that a flow has never sent; `None` if this host does not send the flow.
+    pub(crate) fn unsent_from(&self, flow: FlowId) -> Option<u64> {
+        self.sender.unsent_from(flow)
     }
 }
 
@@ -78,5 +83,9 @@ impl Endpoint for Host {
     #[inline]
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, _: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.sender.gauge(flow, readings);
     }
 }

@@ -12,7 +12,7 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Need, Nic, NoControl, NodeKind, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Need, Nic, NoControl, NodeKind, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, FastRetransmit, MarkedGrowth, Reuse, RtoRule, TimeoutAfterCut, WeightOn};
 use controllers::Kind;
@@ -22,6 +22,9 @@ pub(crate) use rtt::{RttEstimator, Timeouts};
 
 use crate::disciplines::EcnPriority;
 use crate::pfc::PausableTransport;
+
+/// What a host tells of a flow that it sends.
+pub(crate) const GAUGES: &[Gauge] = &[Gauge::WINDOW, Gauge::IN_FLIGHT, Gauge::RTT, Gauge::MARKED];
 
 /// The output of a call, until it is polled.
 type Outbox = crate::toolkit::Outbox<Header>;
@@ -43,6 +46,7 @@ macro_rules! transport {
             const NAME: &'static str = $name;
             const ABOUT: &'static str = $what;
             const PROFILE: Profile = $profile;
+            const GAUGES: &'static [Gauge] = GAUGES;
             const NIC: Nic = Nic::Queued;
             const SHARES_MEMORY: bool = true;
             type Config = Config;

@@ -1,6 +1,6 @@
 //! The sending end of a host's flows.
 
-use flowloom_core::{Event, Flow, FlowId, Time};
+use flowloom_core::{Event, Flow, FlowId, Gauge, Readings, Time};
 
 use super::connection::Connections;
 use super::controllers::{Controller, Kind};
@@ -199,6 +199,23 @@ impl Sender {
         state.time_out(&self.config);
         state.due = state.connection.rtt.due(now, &self.config.timeouts());
         self.fill_window(now, slot, 0, out);
+    }
+
+    /// Tells what it knows of a flow; see [`GAUGES`](super::GAUGES).
+    pub(super) fn gauge(&self, flow: FlowId, readings: &mut Readings<'_>) {
+        let Some(slot) = self.flows.slot_of(flow) else { return };
+        let (state, payload) = (&self.flows[slot], self.framing.full_payload() as f64);
+        readings.tell(Gauge::WINDOW, state.connection.window * payload);
+        readings.tell(Gauge::IN_FLIGHT, f64::from(state.flight()) * payload);
+        readings.tell_span(Gauge::RTT, state.connection.rtt.smoothed());
+        if let Some(alpha) = state.connection.controller.alpha() {
+            readings.tell(Gauge::MARKED, alpha);
+        }
+    }
+
+    pub(super) fn unsent_from(&self, flow: FlowId) -> Option<u64> {
+        let slot = self.flows.slot_of(flow)?;
+        Some(self.framing.full_payload() * u64::from(self.flows[slot].sent))
     }
 }
 

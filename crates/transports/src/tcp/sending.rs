@@ -111,7 +111,7 @@ impl Sending {
 
     /// Packets that are assumed to be in the network: FlightSize (RFC 5681), or after a timeout the packets that were sent again.
     #[inline]
-    fn flight(&self) -> u32 {
+    pub(super) fn flight(&self) -> u32 {
         if self.phase == Phase::Loss { self.unacked_below(self.next) } else { self.next - self.first_missing() }
     }
 

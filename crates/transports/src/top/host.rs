@@ -1,6 +1,6 @@
 //! A TOP node: a sender and a receiver behind one NIC.
 
-use flowloom_core::{Endpoint, Event, Flow, Packet, Site, Time};
+use flowloom_core::{Endpoint, Event, Flow, FlowId, Packet, Readings, Site, Time};
 
 use super::Top;
 use super::config::{Config, Priority};
@@ -91,5 +91,9 @@ impl Endpoint for Host {
 
     fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
+    }
+
+    fn gauge(&self, now: Time, flow: FlowId, readings: &mut Readings<'_>) {
+        self.receiver.gauge(now, flow, &self.rules, readings);
     }
 }

@@ -13,12 +13,17 @@ mod tests;
 mod thresholds;
 mod two_pass;
 
-use flowloom_core::{Family, Need, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Need, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, Priority, SwitchForm, Thresholds};
 pub use header::Header;
 pub use host::Host;
 pub use port::Port;
+
+use crate::expresspass::CREDIT_RATE;
+
+/// The priority of a flow's tokens (§3.2).
+const LEVEL: Gauge = Gauge::new("level", "the priority of the flow's tokens, counted from 0, the best");
 
 /// TOP.
 pub enum Top {}
@@ -31,6 +36,7 @@ impl Transport for Top {
     const ABOUT: &'static str =
         "ExpressPass whose credits have priorities, so that flows have them before they send (TPDS 2020)";
     const PROFILE: Profile = Profile::new("TOP", "#56B4E9", "P", Family::Papers);
+    const GAUGES: &'static [Gauge] = &[CREDIT_RATE, Gauge::RTT, LEVEL];
     const NIC: Nic = Nic::Queued;
     /// A port limits the tokens for the data that crosses its link in the other direction, or, on average, a link of the same tier.
     const PATHS: PathNeed = PathNeed::SymmetricOrSprayed;

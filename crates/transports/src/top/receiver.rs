@@ -1,11 +1,11 @@
 //! TOP's receiving side: new flows, data, and what is missing.
 
-use flowloom_core::{FlowId, NodeId, Packet, Time};
+use flowloom_core::{FlowId, NodeId, Packet, Readings, Time};
 
-use super::Top;
 use super::header::Header;
 use super::priorities::Standing;
 use super::scheme::Inbound;
+use super::{LEVEL, Top};
 use crate::expresspass::credits::{Credits, Echo};
 use crate::expresspass::scheme::Rules;
 use crate::toolkit::{Arrival, Outbox, Reassembly};
@@ -167,6 +167,14 @@ impl Receiver {
             out.packets.push_back(rules.framing.control(flow, packet.src, Header::Ack));
         } else if again {
             self.ask_for_all(now, flow, packet.src, packets, rules, out);
+        }
+    }
+
+    /// Tells the rate and the priority of a flow's tokens.
+    pub fn gauge(&self, now: Time, flow: FlowId, rules: &Rules<Top>, readings: &mut Readings<'_>) {
+        self.tokens.gauge(flow, rules, readings);
+        if let Some(more) = self.tokens.more_of(flow) {
+            readings.tell(LEVEL, rules.node.priorities.rank(&more.standing, now).level.into());
         }
     }
 }

@@ -52,6 +52,9 @@ impl<T: DctcpVariant> Controller for Dctcp<T> {
     fn keeps(&self, config: &Config, progress: &Progress) -> f64 {
         1.0 - T::penalty(self.alpha.get(), config, progress) / 2.0
     }
+    fn alpha(&self) -> Option<f64> {
+        Some(self.alpha.get())
+    }
     #[inline]
     fn growth(&self, config: &Config, sent_bytes: u64) -> f64 {
         T::growth(config, sent_bytes)

@@ -53,6 +53,10 @@ pub trait Controller {
     }
     /// The share of the window that a mark leaves. It is called once per window.
     fn keeps(&self, config: &Config, progress: &Progress) -> f64;
+    /// The estimated share of marked packets, if it has one.
+    fn alpha(&self) -> Option<f64> {
+        None
+    }
     /// How many packets the window grows by in a round trip of congestion avoidance.
     fn growth(&self, config: &Config, sent_bytes: u64) -> f64 {
         let _ = (config, sent_bytes);
@@ -138,6 +142,9 @@ impl Controller for Any {
     }
     fn keeps(&self, config: &Config, progress: &Progress) -> f64 {
         each!(self, controller => controller.keeps(config, progress))
+    }
+    fn alpha(&self) -> Option<f64> {
+        each!(self, controller => controller.alpha())
     }
     #[inline]
     fn growth(&self, config: &Config, sent_bytes: u64) -> f64 {
