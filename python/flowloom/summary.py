@@ -55,8 +55,15 @@ SHAPE: dict[str, Any] = {
     "backlog": _numbers("arrived first second noise warm_up"),
     **_numbers("sim_s wall_s peak_rss_mb"),
 }
-SERIES = {"pending": ("arrived_share", "pending_share")}
-"""The series that a run can record over its course, with their columns."""
+_CLASSES = tuple(f"class_{number}_{unit}" for unit in ("bytes", "packets") for number in range(8))
+SERIES = {
+    "pending": ("arrived_share", "pending_share"),
+    "queues": ("time", "span", "link", "bytes", "packets", "mean_bytes", "mean_packets", *_CLASSES),
+    "links": ("time", "span", "link", "packets", "bytes", "utilisation", "drops", "data_drops", "marks", "trims", "paused"),
+    "flows": ("time", "span", "flow", "sent_bytes", "delivered_bytes", "goodput_gbps"),
+    "hosts": ("time", "span", "host", "sending", "receiving", "waiting_bytes", "received_bytes", "goodput_gbps"),
+}
+"""The series that a run can record over its course, with their columns. Those of flows have the gauges of the transport as well."""
 
 
 def check(expression: str, shape: Any = SHAPE) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flowloom import ScenarioError, summary
+from flowloom import ScenarioError, engine, summary
 from flowloom.metrics import METRICS, bin_label, evaluate, show, show_estimate, significant, size
 from flowloom.stats import Estimate, estimate
 
@@ -167,7 +167,23 @@ def test_the_shape_of_the_backlog_and_of_series_is_that_of_the_data_dictionary()
     assert set(re.findall(r"`(\w+)`", said)) == set(summary.SHAPE["backlog"])
     for name, columns in summary.SERIES.items():
         table = DICTIONARY.partition(f"## series/{name}.parquet")[2].partition("\n## ")[0]
-        assert re.findall(r"^\| `(\w+)`", table, re.M) == list(columns)
+        table = table.partition("The gauges are")[0]
+        found = [name for row in re.findall(r"^\| (`[^|]+) \|", table, re.M) for name in expanded(*re.findall(r"`(\w+)`", row))]
+        assert found == list(columns)
+
+
+def expanded(first, last=""):
+    """Expand `class_0_bytes` to `class_7_bytes`."""
+    return [first.replace("0", str(number)) for number in range(8)] if last else [first]
+
+
+def test_the_gauges_of_transports_are_in_the_data_dictionary():
+    said = DICTIONARY.partition("The gauges are")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| [^|]* \| ([^|]+) \|", said, re.M)
+    documented = {(name, transport) for name, transports in rows for transport in re.findall(r"[a-z]\w*", transports.partition(";")[0])}
+    extra = {("marked_share", "tcp"), ("marked_share", "ecn_star")}
+    listed = {(gauge["name"], entry["name"]) for entry in engine.catalogue()["transports"] for gauge in entry["gauges"]}
+    assert documented | extra == listed
 
 
 @pytest.mark.parametrize(

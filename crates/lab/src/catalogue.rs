@@ -136,7 +136,9 @@ fn describe_transport(entry: &TransportEntry) -> Value {
     let profile = json!({
         "label": label, "color": color, "marker": marker, "family": family.name(), "ports": ports, "unmarked": unmarked
     });
-    json!({ "name": entry.name, "about": entry.about, "profile": profile, "schema": schema, "defaults": entry.defaults() })
+    let gauges: Value = entry.gauges.iter().map(|gauge| json!({ "name": gauge.name, "about": gauge.about })).collect();
+    let (name, about, defaults) = (entry.name, entry.about, entry.defaults());
+    json!({ "name": name, "about": about, "profile": profile, "gauges": gauges, "schema": schema, "defaults": defaults })
 }
 
 fn describe_table(table: &SizeTable) -> Value {
