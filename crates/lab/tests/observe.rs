@@ -214,3 +214,115 @@ observe = { queues = ["all"], links = ["all"], flows = "all", hosts = ["all"], p
     let delivered = sums(&tables["flows"], "flow", &["goodput_gbps", "span"]);
     assert!(delivered.len() == 10 && delivered.values().all(|gigabits| near(*gigabits, 8e-5)), "{delivered:?}");
 }
+
+/// Host 1 pauses its link from 10 us to 20 us. The first frame takes 67.2 ns on the link of 200 ns, and is obeyed 614.4 ns later, at 10.8816 us; the last one lets the
+/// link go on at 20.2672 us.
+#[test]
+fn a_pause_by_hand() {
+    let text = r#"
+topology = { kind = "single_switch", hosts = 2, delay = "200ns" }
+fabric = { pfc = {}, buffer = "100kB" }
+workload = { kind = "trace", file = "flows.csv" }
+transport.name = "dctcp"
+fault = [{ kind = "pause_storm", node = "h1", from = "10us", to = "20us", every = "4us" }]
+observe = { links = ["switch-host"], period = "1us", to = "40us" }
+"#;
+    let (_, tables) = traced("pause", "0,0,1,100000\n", text);
+    let links = &tables["links"];
+    let Samples::Names(names, of) = links.column("link") else { panic!("names") };
+    let rows = names.iter().zip(numbers(links, "time")).zip(numbers(links, "paused"));
+    let paused: Vec<(u64, f64)> = rows
+        .filter(|((name, _), paused)| of[**name as usize].ends_with("-h1") && *paused > 0.0)
+        .map(|((_, time), paused)| ((time * 1e6).round() as u64, paused * 1e6))
+        .collect();
+    let expected = [(11, 0.1184)].into_iter().chain((12..=20).map(|us| (us, 1.0))).chain([(21, 0.2672)]);
+    let expected: Vec<(u64, f64)> = expected.collect();
+    assert_eq!(paused.len(), expected.len(), "{paused:?}");
+    assert!(paused.iter().zip(&expected).all(|(one, other)| one.0 == other.0 && (one.1 - other.1).abs() < 1e-6), "{paused:?}");
+}
+
+/// A sender begins with eight free tokens. Its request takes 32 ns, and then it uses one token every 1.2 us, until the receiver's come: the request is at the receiver after
+/// 2.064 us (two links of 1 us), which then leaves 7 slots to the packets on free tokens.
+#[test]
+fn tokens_of_phost_by_hand() {
+    let text = r#"
+topology = { kind = "single_switch", hosts = 2, delay = "1us" }
+workload = { kind = "trace", file = "flows.csv" }
+transport = { name = "phost", phost = { free_tokens = 8 } }
+observe = { flows = [0], period = "1.2us", from = "0.6us", to = "9us" }
+"#;
+    let (_, tables) = traced("tokens", "0,0,1,146000\n", text);
+    assert_eq!(numbers(&tables["flows"], "tokens"), [6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
+    assert_eq!(numbers(&tables["flows"], "priority"), [2.0; 7]);
+    // A packet is at the receiver 4.432 us after the first bit: two links of 1 us and two transmissions. It arrives every 1.2 us from then on.
+    let delivered: Vec<f64> = numbers(&tables["flows"], "delivered_bytes").iter().map(|bytes| bytes / 1460.0).collect();
+    assert_eq!(delivered, [0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0]);
+}
+
+/// Two flows to one host under PASE: the longer one waits in the second queue for as long as the shorter one needs its link, and takes its place afterwards.
+#[test]
+fn a_flow_of_pase_changes_its_queue_when_the_one_before_it_ends() {
+    let text = r#"
+topology = { kind = "single_switch", hosts = 3, host_rate = "1Gb/s", delay = "25us" }
+fabric = { wire = "ns2_1000", routing = "ecmp_symmetric", buffer = "500kB" }
+workload = { kind = "trace", file = "flows.csv" }
+transport.name = "pase"
+observe = { flows = "all", period = "50us" }
+"#;
+    let (_, tables) = traced("queues", "0,0,2,300000\n0,1,2,1000000\n", text);
+    let flows = &tables["flows"];
+    let series = |flow: f64, column: &str| -> Vec<(f64, f64)> {
+        let rows = numbers(flows, "time").into_iter().zip(numbers(flows, "flow")).zip(numbers(flows, column));
+        rows.filter(|((_, id), _)| *id == flow).map(|((time, _), value)| (time, value)).collect()
+    };
+    let ends = series(0.0, "time").last().unwrap().0;
+    // After a round trip or two, both know their queues.
+    let late = |rows: Vec<(f64, f64)>| -> Vec<f64> {
+        rows.into_iter().filter(|(time, _)| (4e-4..ends - 6e-4).contains(time)).map(|(_, value)| value).collect()
+    };
+    let (short, long) = (late(series(0.0, "queue")), late(series(1.0, "queue")));
+    assert!(short.len() > 20 && short.iter().all(|queue| *queue == 0.0), "{short:?}");
+    assert!(long.iter().all(|queue| *queue == 1.0), "{long:?}");
+    // The shorter flow takes 2.4 ms, and the longer one goes on in its place within the four round trips of 100 us that a reallocation takes.
+    let after: Vec<f64> =
+        series(1.0, "queue").into_iter().filter(|(time, _)| *time > ends + 4e-4).map(|(_, queue)| queue).collect();
+    assert!(after.len() > 20 && after.iter().all(|queue| *queue == 0.0), "{after:?}");
+    let rates = series(1.0, "reference_gbps");
+    assert!(
+        rates.iter().filter(|(time, _)| (ends + 4e-4..ends + 4e-3).contains(time)).all(|(_, rate)| *rate > 0.9),
+        "{rates:?}"
+    );
+}
+
+/// One flow of DCTCP over a slow link that marks: its window grows by a packet per round trip, and a mark cuts it by half of the share of marked packets, as the sender
+/// estimates it then.
+#[test]
+fn the_sawtooth_of_dctcp() {
+    let text = r#"
+topology = { kind = "dumbbell", hosts_per_side = 1, host_rate = "10Gb/s", middle_rate = "1Gb/s", delay = "10us" }
+fabric = { buffer = "300kB" }
+workload = { kind = "trace", file = "flows.csv" }
+transport = { name = "dctcp", dctcp = { port = { mark_above = "30kB" } } }
+observe = { flows = [0], queues = ["leaf-leaf"], period = "1us", from = "20ms" }
+"#;
+    let (_, tables) = traced("sawtooth", "0,0,1,12000000\n", text);
+    let flows = &tables["flows"];
+    let (window, alpha) = (numbers(flows, "window_bytes"), numbers(flows, "marked_share"));
+    let mut cuts = 0;
+    for (step, pair) in window.windows(2).enumerate().take(window.len() - 100) {
+        let change = pair[1] - pair[0];
+        if change < 0.0 {
+            cuts += 1;
+            // An acknowledgement can grow the window beside the cut, by less than a packet.
+            let kept = pair[0] * (1.0 - alpha[step + 1] / 2.0);
+            assert!((pair[1] - kept).abs() < 1460.0 / 10.0, "{pair:?} and {}", alpha[step + 1]);
+        } else {
+            assert!(change <= 1460.0, "{pair:?}");
+        }
+    }
+    // The round trip on the idle path takes 60 us and one packet 12 us, so 5 packets fill the link, and 20 more the queue up to its mark. Each cut is by a few packets.
+    assert!(cuts > 20, "{cuts}");
+    let queue = numbers(&tables["queues"], "bytes");
+    let most = queue.iter().copied().fold(0.0, f64::max);
+    assert!((30_000.0..45_000.0).contains(&most), "{most}");
+}

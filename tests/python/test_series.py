@@ -1,0 +1,118 @@
+"""What a run records over its course: written while it runs, read on demand, kept with the result."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import flowloom
+from flowloom import columns, results, summary
+from test_cli import call
+
+SCENARIO = """\
+[topology]
+kind = "single_switch"
+hosts = 4
+
+[workload]
+kind = "burst"
+flows = 40
+sizes = { fixed = "100kB" }
+
+[transport]
+name = "dctcp"
+
+[observe]
+queues = ["switch-host"]
+links = ["all"]
+flows = "all"
+hosts = ["h0", "h1"]
+period = "10us"
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "scenario.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def test_series_have_the_columns_of_the_summary_module(scenario):
+    found = flowloom.run(scenario).series
+    assert list(found) == sorted(summary.SERIES)
+    for name, table in found.items():
+        given = summary.SERIES[name]
+        assert tuple(table.column_names)[: len(given)] == given
+        assert table.num_rows > 10
+    assert found["flows"].column_names[6:] == ["window_bytes", "in_flight_bytes", "rtt_us", "marked_share"]
+    assert set(found["hosts"]["host"].to_pylist()) == {"h0", "h1"}
+    assert set(found["queues"]["link"].to_pylist()) <= {f"s0-h{host}" for host in range(4)}
+
+
+def test_sums_are_those_of_the_flow_table(scenario):
+    result = flowloom.run(scenario)
+    flows = result.series["flows"]
+    last = flows.group_by("flow").aggregate([("delivered_bytes", "max")])
+    assert last["delivered_bytes_max"].to_pylist() == [100_000] * 40
+    goodput, span = (flows[name].to_numpy() for name in ("goodput_gbps", "span"))
+    assert np.isclose((goodput * span).sum() * 1e9 / 8, 4_000_000)
+    # The first round trip has not been measured when a flow starts.
+    assert flows["rtt_us"].null_count and all(rtt is None or rtt > 0 for rtt in flows["rtt_us"].to_pylist())
+
+
+def test_a_saved_result_has_its_series_and_another_process_can_send_them(scenario, tmp_path):
+    result = flowloom.run(scenario)
+    sent = pickle.loads(pickle.dumps(result))
+    result.save(tmp_path / "kept")
+    loaded = results.load(tmp_path / "kept", whole=True)
+    for other in (sent, loaded):
+        assert list(other.series) == list(result.series)
+        assert all(other.series[name].equals(result.series[name]) for name in result.series)
+    again = flowloom.run(scenario)
+    again.save(tmp_path / "again")
+    for name in result.series:
+        one, two = (tmp_path / kept / "series" / f"{name}.parquet" for kept in ("kept", "again"))
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_long_table_has_several_row_groups(tmp_path):
+    long = SCENARIO.replace("10us", "1ns").replace('queues = ["switch-host"]\nlinks = ["all"]\n', "")
+    (tmp_path / "scenario.toml").write_text(long)
+    result = flowloom.run(tmp_path / "scenario.toml")
+    flows = pq.ParquetFile(result.series.path("flows"))
+    assert flows.num_row_groups > 3
+    assert max(flows.metadata.row_group(group).num_rows for group in range(flows.num_row_groups)) < 40_000
+
+
+def test_samples_that_do_not_fit_on_the_disk_are_an_error_with_the_file(scenario, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(columns, "writer", full)
+    made = call("run", scenario, code=1)
+    assert "No space left on device" in made.stderr and "pending.parquet" in made.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "complaint"),
+    [
+        ("queues", '["s0-h9"]', "no link is called"),
+        ("hosts", '["h9"]', 'no host is called "h9"; did you mean'),
+        ("flows", '"every"', "observe.flows"),
+        ("to", "0s", "not after observe.from"),
+        ("periods", "1us", 'did you mean "period"'),
+    ],
+)
+def test_a_wrong_key_is_named(scenario, key, value, complaint):
+    made = call("run", scenario, "--set", f"observe.{key}={value}", code=2)
+    assert f"observe.{key}" in made.stderr and complaint in made.stderr, made.stderr
+
+
+def test_a_run_without_samples_records_the_backlog_alone(scenario):
+    nothing = {f"observe__{what}": [] for what in ("queues", "links", "flows", "hosts")}
+    assert list(flowloom.run(scenario, **nothing).series) == ["pending"]
+    assert list(flowloom.run(scenario, **nothing, observe__pending=False).series) == []
