@@ -201,6 +201,11 @@ impl<P> Faulty<P> {
 }
 
 impl<P, F> Faulty<P, F> {
+    /// The discipline that it wraps.
+    pub fn inner(&self) -> &P {
+        &self.inner
+    }
+
     /// `inner` with the faults that `injector` decides.
     pub fn with_injector(inner: P, injector: F) -> Faulty<P, F> {
         Faulty { inner, injector, held: BinaryHeap::new(), held_ever: 0 }
@@ -293,6 +298,11 @@ impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
             (Dequeue::NotBefore(other), Some(Reverse((time, ..)))) => Dequeue::NotBefore(other.min(*time)),
             (choice, _) => choice,
         }
+    }
+
+    fn ready_at(&self, free_at: Time) -> Time {
+        let held = self.held.peek().map_or(Time::MAX, |Reverse((time, ..))| *time);
+        self.inner.ready_at(free_at).min(held).max(free_at)
     }
 
     fn first_service(&self) -> Time {

@@ -18,7 +18,6 @@ use crate::plan::Plan;
 use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording};
 use crate::spec::{Metrics, Optimum, Scenario};
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
-use crate::zero_loss::DataLimits;
 use crate::{ScenarioError, catalogue, faults, findings, memory, solo, zero_loss};
 
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
@@ -153,10 +152,8 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sin
     for_each_pausable_transport!(over_pfc_by_name);
     macro_rules! under_credits_by_name {
         ($($transport:ty),* $(,)?) => {
-            match (zero_loss::limits(plan), plan.transport.name) {
-                $((Some(limits), <$transport as Transport>::NAME) => {
-                    return simulate_under_credits::<$transport>(plan, &limits, progress, sink);
-                })*
+            match plan.transport.name {
+                $(<$transport as Transport>::NAME => return simulate_under_credits::<$transport>(plan, progress, sink),)*
                 _ => {}
             }
         };
@@ -165,7 +162,9 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sin
     macro_rules! by_name {
         ($($transport:ty),* $(,)?) => {
             match plan.transport.name {
-                $(<$transport as Transport>::NAME => simulate_transport::<$transport>(plan, progress, sink),)*
+                $(<$transport as Transport>::NAME => {
+                    simulate_network::<$transport, _>(plan, parameters(plan), (), |_, _| {}, |_| None, progress, sink)
+                })*
                 catalogue::IDEAL => Ok(ask_oracle(plan)),
                 name => unreachable!("{name} is in the catalogue and cannot be run"),
             }
@@ -176,22 +175,6 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sin
 
 fn parameters<C: Config>(plan: &Plan) -> &C {
     plan.parameters.get().expect("the catalogue reads the parameters of a transport as the transport's own type")
-}
-
-/// Runs a transport over the simulated network, with the recorders that the scenario asks for.
-fn simulate_transport<T: Transport>(
-    plan: &Plan,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Simulated, RunError>
-where
-    T::Config: Config,
-{
-    if plan.metrics.gaps {
-        simulate_network::<T, _>(plan, parameters(plan), recording(plan, gaps(plan)), progress, sink)
-    } else {
-        simulate_network::<T, _>(plan, parameters(plan), recording(plan, ()), progress, sink)
-    }
 }
 
 /// The flows that the simulation takes.
@@ -206,10 +189,6 @@ fn recording<G>(plan: &Plan, at_each_hop: G) -> Recording<G> {
     Recording { pending, opened: plan.observation.follows_flows().then(Vec::new), at_each_hop }
 }
 
-fn gaps(plan: &Plan) -> Gaps {
-    Gaps::new(&plan.network, &plan.wire, &plan.flows)
-}
-
 /// Runs a transport over priority flow control.
 fn simulate_over_pfc<T: PausableTransport>(
     plan: &Plan,
@@ -220,94 +199,69 @@ fn simulate_over_pfc<T: PausableTransport>(
 where
     T::Config: Config,
 {
-    let Plan { network, metrics, memory, storms, .. } = plan;
+    let Plan { network, memory, storms, .. } = plan;
     let transport = parameters::<T::Config>(plan).clone();
     let setting = Setting { transport, pfc: pfc.clone(), memory: *memory, storms: storms.clone() };
-    let classes = T::classes(&setting.transport);
-    let pauses = Pauses::new(network, pfc.reaction, classes);
-    // Gaps are an option here instead of a type, so that each transport is compiled once.
-    let gaps = metrics.gaps.then(|| gaps(plan));
-    simulate_network::<OverPfc<T>, _>(plan, &setting, recording(plan, (pauses, gaps)), progress, sink)
+    let pauses = Pauses::new(network, pfc.reaction, T::classes(&setting.transport));
+    simulate_network::<OverPfc<T>, _>(plan, &setting, pauses, |_, _| {}, |_| None, progress, sink)
 }
 
-/// Runs a transport whose data is scheduled by credits. Its ports compare their queues of data with these limits.
+/// Runs a transport whose data is scheduled by credits. Its ports compare their queues of data with the limits that follow from the plan, if there are any.
 fn simulate_under_credits<T: Transport<Port: WatchesData>>(
     plan: &Plan,
-    limits: &DataLimits,
     progress: &mut Progress<'_>,
     sink: &mut dyn Sink,
 ) -> Result<Simulated, RunError>
 where
     T::Config: Config,
 {
-    if plan.metrics.gaps {
-        simulate_within::<T, _>(plan, limits, recording(plan, gaps(plan)), progress, sink)
-    } else {
-        simulate_within::<T, _>(plan, limits, recording(plan, ()), progress, sink)
-    }
-}
-
-/// As [`simulate_under_credits`], with one type of recording.
-fn simulate_within<T: Transport<Port: WatchesData>, G: AtEachHop<T::Header>>(
-    plan: &Plan,
-    limits: &DataLimits,
-    recording: Recording<G>,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Simulated, RunError>
-where
-    T::Config: Config,
-{
-    let (config, flows, setup) = (parameters(plan), flows(plan)?, plan.setup());
-    let sim = Sim::<T, T::Port, _>::with_ports(config, setup, flows, recording, |mut port, site| {
-        limits.apply(&mut port, site.link);
-        port
-    });
-    let (sim, stall) = drive(sim, plan, progress, sink)?;
-    let data_queues: Vec<_> = sim.ports().map(|port| port.data_queue().clone()).collect();
-    let mut simulated = conclude(sim, plan, stall)?;
-    zero_loss::check(plan, data_queues.iter().map(DataQueue::beyond)).map_err(RunError::Failed)?;
-    simulated.recorded.data_queues = Some(data_queues);
+    let limits = zero_loss::limits(plan);
+    let watch = |port: &mut T::Port, link| limits.iter().for_each(|limits| limits.apply(port, link));
+    let queue = |port: &T::Port| limits.as_ref().map(|_| port.data_queue().clone());
+    let simulated = simulate_network::<T, _>(plan, parameters(plan), (), watch, queue, progress, sink)?;
+    let queues = simulated.recorded.data_queues.iter().flatten();
+    zero_loss::check(plan, queues.map(DataQueue::beyond)).map_err(RunError::Failed)?;
     Ok(simulated)
 }
 
-fn simulate_network<T, G>(
+/// Runs a transport over the simulated network. `prepare` changes each port before the run, and `queue` reads its queue of data afterwards.
+///
+/// Each transport is compiled twice: bare, and with faults and all recorders, each of which may be off.
+fn simulate_network<T, A>(
     plan: &Plan,
     config: &T::Config,
-    recording: Recording<G>,
+    recorder: A,
+    mut prepare: impl FnMut(&mut T::Port, LinkId),
+    queue: impl Fn(&T::Port) -> Option<DataQueue>,
     progress: &mut Progress<'_>,
     sink: &mut dyn Sink,
 ) -> Result<Simulated, RunError>
 where
     T: Transport,
-    G: AtEachHop<T::Header>,
+    A: AtEachHop<T::Header>,
 {
     let (flows, setup) = (flows(plan)?, plan.setup());
-    if plan.faults.iter().all(Vec::is_empty) {
-        return drive_to_end(Sim::<T, T::Port, _>::new(config, setup, flows, recording), plan, progress, sink);
+    let is_bare = plan.faults.iter().all(Vec::is_empty) && !plan.metrics.gaps;
+    if is_bare {
+        let sim = Sim::<T, T::Port, _>::with_ports(config, setup, flows, recording(plan, recorder), |mut port, site| {
+            prepare(&mut port, site.link);
+            port
+        });
+        let (sim, stall) = drive(sim, plan, progress, sink)?;
+        let queues = sim.ports().map(queue).collect();
+        return conclude(sim, plan, queues, stall);
     }
-    let sim = Sim::<T, Faulty<T::Port>, _>::with_ports(config, setup, flows, recording, |port, site| {
-        // A control host's link comes after those that the scenario knows.
-        let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
-        Faulty::new(port, site, faults, plan.seed)
-    });
-    drive_to_end(sim, plan, progress, sink)
-}
-
-/// Runs a new simulation and returns its results.
-fn drive_to_end<T, P, G>(
-    sim: Sim<T, P, Recording<G>>,
-    plan: &Plan,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Simulated, RunError>
-where
-    T: Transport,
-    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
-    G: AtEachHop<T::Header>,
-{
+    let gaps = plan.metrics.gaps.then(|| Gaps::new(&plan.network, &plan.wire, &plan.flows));
+    let sim =
+        Sim::<T, Faulty<T::Port>, _>::with_ports(config, setup, flows, recording(plan, (recorder, gaps)), |mut port, site| {
+            prepare(&mut port, site.link);
+            // A control host's link comes after those that the scenario knows.
+            let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
+            Faulty::new(port, site, faults, plan.seed)
+        });
     let (sim, stall) = drive(sim, plan, progress, sink)?;
-    conclude(sim, plan, stall)
+    let queues = sim.ports().map(|port| queue(port.inner())).collect();
+    conclude(sim, plan, queues, stall)
 }
 
 /// A simulation that has ended, and why, if it made no progress.
@@ -385,15 +339,20 @@ where
     }
 }
 
-/// The results of a simulation that has ended.
-fn conclude<T, P, G>(sim: Sim<T, P, Recording<G>>, plan: &Plan, stall: Option<Stall>) -> Result<Simulated, RunError>
+/// The results of a simulation that has ended, with the queues of data at its ports, if they have limits.
+fn conclude<T, P, G>(
+    sim: Sim<T, P, Recording<G>>,
+    plan: &Plan,
+    data_queues: Option<Vec<DataQueue>>,
+    stall: Option<Stall>,
+) -> Result<Simulated, RunError>
 where
     T: Transport,
     P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
     G: AtEachHop<T::Header>,
 {
     let (report, recording) = sim.finish().map_err(|violation| RunError::Failed(faults::explain(&violation, plan)))?;
-    let recorded = recording.into_recorded::<T::Header>(report.end);
+    let recorded = Recorded { data_queues, ..recording.into_recorded::<T::Header>(report.end) };
     match stall {
         Some(stall) => Err(RunError::Failed(stall.explain(plan, &report, recorded.pauses.as_deref()))),
         None => Ok(Simulated { report, recorded }),

@@ -89,6 +89,9 @@ fn sums_over_samples_are_the_counters_of_the_run() {
             let (plan, seen, tables) = simulated(FABRIC, &[&overrides[..], &[EVERYTHING]].concat());
             assert_eq!(blind.report.records, seen.report.records, "{overrides:?}");
             assert_eq!(blind.report.events, seen.report.events, "{overrides:?}");
+            // The build with all recorders and faults, which are off but for the gaps.
+            let (_, full, _) = simulated(FABRIC, &[&overrides[..], &["metrics.gaps=true"]].concat());
+            assert_eq!(blind.report.records, full.report.records, "{overrides:?}");
             check_links(&plan, &seen, &tables);
             check_flows(&seen, &tables);
         }
