@@ -325,7 +325,7 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
 
 
 def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find priority classes that nothing used. It is a warning where the scenario asks for them, and not where they are the default."""
+    """Find priority classes that nothing used. It is a warning only where the scenario asks for more than the default."""
     from flowloom.engine import defaults
 
     def flag(key: str) -> str:

@@ -252,8 +252,8 @@ METRICS = {
     "backlog": Metric(
         "Growth of the backlog (B)",
         "How the bytes of open flows grow in the `first` and the `second` half of the time in which flows arrive, what has "
-        "`arrived` in the second half, and the standard deviation of that (`noise`). `warm_up` is the mean optimum of a byte's flow, as a share "
-        "of half of this time.",
+        "`arrived` in the second half, and the standard deviation of that (`noise`). `warm_up` is the mean optimum of a byte's "
+        "flow, as a share of half of this time.",
     ),
     "queue_peak_bytes": Metric("Peak queue (B)", "The most bytes ever queued at one port of a switch.", "d"),
     "queue": Metric(
@@ -320,8 +320,8 @@ METRICS = {
     ),
     "findings": Metric(
         "Findings",
-        "What the run has shown that makes its numbers misleading, as far as the simulator can tell. Each has the flag and the text of "
-        "a warning.",
+        "What the run has shown that makes its numbers misleading, as far as the simulator can tell. Each has the flag and the "
+        "text of a warning.",
     ),
     "background": Metric(
         "Background flows", "Flows in the background, which no other number about flows counts. None if there are none."

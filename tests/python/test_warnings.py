@@ -226,7 +226,7 @@ def test_a_policy_without_its_input_is_told_with_its_key(scenario, tmp_path):
     made = call(*words)
     assert row(made.stdout, "Warnings") == ["Warnings", "unfit policy", "unfit transport"]
     told = [
-        'warning: unfit policy (phost): transport.phost.policy: "edf" goes by deadlines, but no flow has one, so receivers serve',
+        'warning: unfit policy (phost): transport.phost.policy: "edf" goes by deadlines, but no flow has one, so receivers',
         "warning: unfit transport (d3): transport.name: d3 goes by deadlines, but no flow has one, so ports share",
     ]
     for text in told:
