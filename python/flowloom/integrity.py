@@ -73,6 +73,22 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file of a result.
+
+    Raises:
+        ScenarioError: The file cannot be read, or is not TOML.
+    """
+    return _toml(path, read_text(path))
+
+
+def _toml(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise damaged(path, f"it is not TOML ({error})") from None
+
+
 def manifest(path: Path, found: Any) -> list[str]:
     """Return the names of a result's files, as listed in its marker.
 
@@ -101,11 +117,7 @@ def check_scenario(path: Path, text: str) -> None:
     """Raise ScenarioError if a text is not a resolved scenario."""
     if not text.strip():
         raise damaged(path, "it is empty")
-    try:
-        found = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise damaged(path, f"it is not TOML ({error})") from None
-    _check(path, found, _SCENARIO, "")
+    _check(path, _toml(path, text), _SCENARIO, "")
 
 
 def _check(path: Path, found: Any, shape: Any, at: str) -> None:

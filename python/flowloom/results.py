@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, integrity, outputs, storage
+from flowloom import columns, frames, integrity, outputs, storage
 from flowloom._native import ScenarioError
 from flowloom.outputs import Output
 
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from flowloom.diagnosis import Finding
+    from flowloom.plots.picture import Picture
 
 MARKER = outputs.RESULT.marker
 """The file that marks a directory as a results directory."""
 
 MACHINE_KEYS = ("wall_s", "peak_rss_mb")
 """Keys of a summary that differ from run to run. They are saved apart from the reproducible ones, and not in JSON."""
+_SHORT = ("slowdown.mean", "slowdown.p99")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Results:
     """The results of a run. Tables of a saved run are read on first use."""
 
@@ -73,6 +75,56 @@ class Results:
         from flowloom import diagnosis
 
         return diagnosis.warnings(self)
+
+    def __repr__(self) -> str:
+        from flowloom import metrics, tables
+        from flowloom.transports import transport
+
+        if not {"transport", "seed", "flows", "finished"} <= self.summary.keys():
+            return f"<Results of a tool: {', '.join(self.summary)}>"
+        slowdowns = (f"{metrics.label(m).lower()} {metrics.show(m, metrics.evaluate(m, self.summary))}" for m in _SHORT)
+        warned = [f"warnings: {', '.join(found.flag for found in self.warnings)}"] if self.scenario and self.warnings else []
+        name = f"{transport(self.summary['transport']).label}, seed {self.summary['seed']}"
+        return f"<Results: {', '.join([name, f'{tables.finished([self])} flows finished', *slowdowns, *warned])}>"
+
+    def _repr_html_(self) -> str | None:
+        from flowloom import display, tables
+
+        if "transport" not in self.summary:
+            return None
+        notes = [f"warning: {found.flag}: {found.text}" for found in self.warnings]
+        return display.page(tables.of_run(self), notes)
+
+    @property
+    def title(self) -> str:
+        """The name of its directory; empty if it was not saved."""
+        return Path(os.path.realpath(self.directory)).name if self.directory else ""
+
+    def plot(self, series: str | None = None) -> Picture:
+        """Draw the flows as `flowloom run --plot` does, or a series that the run has recorded.
+
+        Raises:
+            ScenarioError: There are no flows, or there is no such series.
+        """
+        from flowloom.plots import picture, pictures
+
+        return picture.picture(lambda: pictures.of_series(self, series) if series else pictures.of_run(self))
+
+    def to_pandas(self) -> Any:
+        """Return the flows as a pandas data frame.
+
+        Raises:
+            ImportError: pandas is not installed; it comes with `flowloom[pandas]`.
+        """
+        return frames.to_pandas(self.flows)
+
+    def to_polars(self) -> Any:
+        """Return the flows as a polars data frame.
+
+        Raises:
+            ImportError: polars is not installed; it comes with `flowloom[polars]`.
+        """
+        return frames.to_polars(self.flows)
 
     def as_json(self) -> dict[str, Any]:
         """Return the reproducible summary with its `warnings`, as `flowloom run --json` prints it."""
