@@ -197,7 +197,7 @@ def compare(
         scenario: A path, a dict, TOML text or a Scenario.
         transports: Names of transports.
         variants: More to compare: by label, the scenario keys that the variant sets, such as
-            `{"dctcp K=30k": {"transport.name": "dctcp", "transport.dctcp.port.mark_above": "30kB"}}`.
+            `{"shallow": {"fabric.buffer": "12kB"}}`.
         over: A scenario key with its values, at each of which all are compared: `{"workload.load": [0.3, 0.5, 0.7]}`.
         beside: By label, a file with another tool's flows or points; see `flowloom.overlays`.
         metrics: What is drawn over the values of `over`; by default the mean and the 99th percentile of slowdowns.
@@ -214,7 +214,7 @@ def compare(
     """
     base = Scenario.of(scenario)
     if isinstance(transports, str):
-        raise ScenarioError(f'transports: found the text "{shown(transports)}"; give a list of names, such as ["phost"]')
+        raise ScenarioError(f'transports: found the text "{shown(transports)}"; give a list of names')
     found = [Variant.of_transport(name) for name in transports]
     found += [variant_of(name, keys) for name, keys in (variants or {}).items()]
     if not found:

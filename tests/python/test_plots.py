@@ -729,8 +729,8 @@ def test_every_transport_has_a_look_of_its_own():
 
 
 @pytest.mark.parametrize("name", [
-    "diagnosis", "explanations", "backlog", "comparisons", "variants", "cli/tables", "cli/running", "cli/comparing",
-    "cli/inspect", "cli/plotting", "plots/style", "plots/figure", "plots/flows", "plots/series", "plots/bars",
+    "diagnosis", "explanations", "backlog", "comparisons", "overlays", "results", "sweeps", "tables", "variants",
+    "cli/tables", "cli/running", "cli/comparing", "cli/inspect", "cli/plotting", "plots/style", "plots/figure", "plots/flows", "plots/series", "plots/bars",
     "plots/comparison", "plots/lines", "plots/over", "plots/pictures", "plots/sizes", "plots/tables", "plots/variants",
 ])  # fmt: skip
 def test_only_the_catalogue_knows_transports_by_name(name):
