@@ -97,8 +97,8 @@ class Results:
 
     @property
     def title(self) -> str:
-        """The name of its directory; empty if it was not saved."""
-        return Path(os.path.realpath(self.directory)).name if self.directory else ""
+        """The name of the scenario in pictures: that of its file. It is empty for a scenario that was not a file."""
+        return str(self.provenance.get("scenario", ""))
 
     def plot(self, series: str | None = None) -> Picture:
         """Draw the flows as `flowloom run --plot` does, or a series that the run has recorded.

@@ -35,7 +35,7 @@ def pictures(folder):
 
 @pytest.mark.parametrize("flows", [12, 60])
 def test_a_run_is_drawn_and_drawn_again(scenario, tmp_path, unsimulated, flows):
-    out = tmp_path / "small"  # a saved result has the name of its directory
+    out = tmp_path / "elsewhere"
     words = ["run", scenario, "--set", f"workload.flows={flows}", "--plot", "--out", out]
     assert f"picture: {out / 'flows.png'}" in call(*words).stdout
     first = pictures(out)

@@ -54,14 +54,13 @@ def run(
     if csv and not out:
         raise ScenarioError("--csv writes flows.csv to --out; give --out DIR as well")
     wanted = scenario_of(scenario, set_, seed)
-    name = Path(scenario).stem
     if plot and not out:
         out = Path("results") / wanted.title
     with progress.reporter() as reporter:
         reporter.begin(1, kept=0)
 
         def tell(done: float, sim_s: float, packet_hops: int) -> None:
-            reporter.progress("run", name, done, sim_s, packet_hops)
+            reporter.progress("run", wanted.title, done, sim_s, packet_hops)
 
         resolved, misfits = wanted.examine(tell)
         for finding in diagnosis.foreseen(resolved, misfits):
@@ -69,10 +68,10 @@ def run(
         key = wanted.key_of(resolved)
         with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:
             results = simulate(wanted, tell)
-            reporter.finished("run", name)
+            reporter.finished("run", wanted.title)
             if output:
                 results.write(output, csv=csv)
-    pictures = _draw_run(results, wanted.title, out) if plot and out else []
+    pictures = _draw_run(results, out) if plot and out else []
     if json:
         common.print_json(results.as_json())
     else:
@@ -82,11 +81,11 @@ def run(
         typer.echo(f"saved in {out}" if out else "not saved; give --out DIR to keep the flows")
 
 
-def _draw_run(results: Results, title: str, out: Path) -> list[Path]:
+def _draw_run(results: Results, out: Path) -> list[Path]:
     from flowloom import outputs
     from flowloom.plots import pictures
 
-    return common.drawn(out, outputs.RESULT, pictures.of_run(results, title))
+    return common.drawn(out, outputs.RESULT, pictures.of_run(results))
 
 
 def sweep(

@@ -29,9 +29,9 @@ def of(what: Results | Comparison | Sweep) -> Iterator[tuple[str, Canvas]]:
     return of_comparison(what) if isinstance(what, Comparison) else of_sweep(what)
 
 
-def of_run(result: Results, title: str = "") -> Iterator[tuple[str, Canvas]]:
+def of_run(result: Results) -> Iterator[tuple[str, Canvas]]:
     """Draw a run: a few flows one by one, many by their size and as a distribution."""
-    title = _titled(result, title)
+    title = _titled(result)
     if result.flows.num_rows <= flows.FEW:
         yield "flows", flows.chart(result, title)
     else:
@@ -60,7 +60,7 @@ def of_sweep(sweep: Sweep) -> Iterator[tuple[str, Canvas]]:
     axes = [Axis.of(key, _distinct(point[key] for point, _ in points)) for key in points[0][0]]
     ordered = sorted(axes, key=lambda axis: (axis.at is None, axis.key == _NAME, -len(axis.values)))
     # Transports alone stand side by side.
-    x = ordered[0] if ordered and ordered[0].key != _NAME else Axis("", ("",), ("",), None, "")
+    x = ordered[0] if ordered and ordered[0].key != _NAME else Axis.none()
     others = [axis.key for axis in axes if axis.key != x.key]
     lines: dict[str, dict[str, list[Results]]] = {}
     for point, runs in points:
@@ -119,8 +119,8 @@ def _looks_of_points(points: Sequence[tuple[dict[str, Any], list[Results]]], key
     return variants.looks(list(names.values()))
 
 
-def _titled(result: Results, title: str = "") -> str:
-    return ", ".join(filter(None, (title or result.title, transports.transport(result.summary["transport"]).label)))
+def _titled(result: Results) -> str:
+    return ", ".join(filter(None, (result.title, transports.transport(result.summary["transport"]).label)))
 
 
 def _scheme(result: Results) -> list[Scheme]:
