@@ -80,6 +80,11 @@ class Axis(NamedTuple):
             return cls(key, tuple(values), names, None, "")
         return cls(key, tuple(values), names, numbers, unit)
 
+    @classmethod
+    def none(cls) -> Axis:
+        """Create the axis of a single group without a name."""
+        return cls("", ("",), ("",), None, "")
+
     @property
     def title(self) -> str:
         """The name of the axis, with its unit."""

@@ -1,14 +1,20 @@
-"""Draws comparisons: slowdown by flow size, and its distribution; or completion times, where a slowdown is not known."""
+"""Draws comparisons: slowdown by flow size, and its distribution; or completion times, where a slowdown is not known.
+
+Flows of one size have their mean, side by side for all schemes, in place of a panel by flow size.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom import metrics
+from flowloom.axes import Axis
 from flowloom.overlays import Points, Y
-from flowloom.plots import style
+from flowloom.plots import bars, over, style
 from flowloom.results import Results
+from flowloom.stats import averaged, estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,32 +46,82 @@ def draw(schemes: Sequence[Scheme], title: str, points: Sequence[tuple[style.Loo
         points: Other tools' mean slowdowns by flow size, with their looks.
     """
     measure = measures(schemes)[0]
-    drawing = style.canvas(10, 4.4)
-    left, right = drawing.subplots(1, 2)
+    size = None if points else _only_size(schemes)
+    alone = size is not None and len(schemes) == 1  # so that there is nothing to compare
+    drawing = style.canvas(6 if alone else 10, 4.4)
+    *left, right = drawing.subplots(1, 1 if alone else 2, squeeze=False).flat
+    handles: dict[str, Any] = {}
+    style.join(handles, _distributions(right, schemes, measure))
+    small_print = ""
+    for spot in left:
+        if size is None:
+            style.join(handles, _by_sizes(spot, schemes, measure, points))
+        else:
+            style.join(handles, _side_by_side(spot, schemes, measure, size))
+            small_print = averaged([len(scheme.runs) for scheme in schemes])
+    style.heading(drawing, f"{title}: {_HEADINGS[measure]}")
+    style.legend(drawing, handles, small_print)
+    return drawing
+
+
+def _only_size(schemes: Sequence[Scheme]) -> float | None:
+    """Return the size of all flows; None if they differ."""
+    import numpy as np
+
+    sizes = {float(size) for scheme in schemes for run in scheme.runs for size in np.unique(run.flows["bytes"].to_numpy())}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _side_by_side(spot: Axes, schemes: Sequence[Scheme], measure: str, size: float) -> dict[str, Any]:
+    """Draw the mean of each scheme, for flows of one size; return the handles for a legend."""
+    members = []
+    for look, runs in schemes:
+        found = estimate([float(values.mean()) if len(values := _finished([run], measure)[1]) else math.nan for run in runs])
+        members.append(bars.Member(look, [found.mean], [found.half_width or 0.0]))
+    handles = over.panel(spot, Axis.none(), metrics.label(METRICS[measure]), members, slowdowns=measure == SLOWDOWN)
+    spot.set_title(f"Flows of {metrics.size(size)}")
+    return handles
+
+
+def _by_sizes(
+    spot: Axes, schemes: Sequence[Scheme], measure: str, points: Sequence[tuple[style.Look, Points]]
+) -> dict[str, Any]:
+    """Draw means by flow size; return the handles for a legend."""
     handles: dict[str, Any] = {}
     for look, runs in schemes:
         size, values = _finished(runs, measure)
         if len(size):
-            _by_size(left, size, values, look)
-            handles[look.label] = _distribution(right, values, look)
+            handles[look.label] = _by_size(spot, size, values, look)
     for look, each in points:
         ys = each.y.get(METRICS[measure], each.y.get(Y, []))
         if len(ys):
-            (handles[look.label],) = left.plot(each.x, ys, **look.dot, zorder=4)
-    style.sizes_axis(left.xaxis)
-    name = metrics.METRICS[measure].label
-    left.set(xlabel="Flow size", ylabel=metrics.label(METRICS[measure]), title="By flow size")
-    style.logarithmic(right.yaxis)
-    right.set(xlabel=name, ylabel=f"Share of flows with a larger {_WORDS[measure]}", title="Distribution")
-    for axis in (left.yaxis, right.xaxis):
-        low, high = axis.get_data_interval()
-        if measure == SLOWDOWN:
-            style.from_one(axis, axis.get_view_interval()[1], least=low)
-        elif high > 5 * low:
-            style.logarithmic(axis)
-    style.heading(drawing, f"{title}: {_HEADINGS[measure]}")
-    style.legend(drawing, handles)
-    return drawing
+            (handles[look.label],) = spot.plot(each.x, ys, **look.dot, zorder=4)
+    style.sizes_axis(spot.xaxis)
+    spot.set(xlabel="Flow size", ylabel=metrics.label(METRICS[measure]), title="By flow size")
+    _limit(spot.yaxis, measure)
+    return handles
+
+
+def _distributions(spot: Axes, schemes: Sequence[Scheme], measure: str) -> dict[str, Any]:
+    """Draw which share of flows has a larger value than each; return the handles for a legend."""
+    handles: dict[str, Any] = {}
+    for look, runs in schemes:
+        _, values = _finished(runs, measure)
+        if len(values):
+            handles[look.label] = _distribution(spot, values, look)
+    style.logarithmic(spot.yaxis)
+    label = f"Share of flows with a larger {_WORDS[measure]}"
+    spot.set(xlabel=metrics.METRICS[measure].label, ylabel=label, title="Distribution")
+    _limit(spot.xaxis, measure)
+    return handles
+
+
+def _limit(axis: Any, measure: str) -> None:
+    low, high = axis.get_data_interval()
+    if measure == SLOWDOWN:
+        style.from_one(axis, axis.get_view_interval()[1], least=low)
+    elif high > 5 * low:
+        style.logarithmic(axis)
 
 
 _HEADINGS = {SLOWDOWN: "slowdown of flows; the best possible is 1", FCT: "completion times of flows"}
@@ -100,7 +156,7 @@ def _finished(runs: Sequence[Results], measure: str) -> tuple[NDArray[np.float64
     return size[done], values[done]
 
 
-def _by_size(spot: Axes, size: NDArray[np.float64], values: NDArray[np.float64], look: style.Look) -> None:
+def _by_size(spot: Axes, size: NDArray[np.float64], values: NDArray[np.float64], look: style.Look) -> Any:
     import numpy as np
 
     # Three bins per decade show where a scheme's behaviour changes, and still average over many flows.
@@ -110,7 +166,7 @@ def _by_size(spot: Axes, size: NDArray[np.float64], values: NDArray[np.float64],
     at = [np.exp(np.log(np.maximum(size[place == b], 1)).mean()) for b in bins]
     # A bound has no marker, and one point makes no line.
     alone = {"marker": "_", "ms": 14} if look.bound and len(at) == 1 else {}
-    spot.plot(at, means, **look.pen | alone)
+    return spot.plot(at, means, **look.pen | alone)[0]
 
 
 def _distribution(spot: Axes, values: NDArray[np.float64], look: style.Look) -> Any:

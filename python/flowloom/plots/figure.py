@@ -37,8 +37,7 @@ class _Drawn(NamedTuple):
 def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
     """Draw all panels side by side, and write `stem`.png and .svg."""
     frames = [frame for panel in grid.figure.panels for frame in _frames(grid, panel)]
-    across = min(len(frames), 3)
-    down = math.ceil(len(frames) / across)
+    across, down = style.grid(len(frames))
     high = max(_height(grid, frame) for frame in frames)
     drawing = style.canvas(max(4.2 * across, 5.6), high * down + 0.8)
     axes = drawing.subplots(down, across, squeeze=False)

@@ -20,6 +20,8 @@ FEW = 30
 """Up to this many flows are drawn one by one."""
 _BARS_MAX = 150
 """The maximum number of bars in a panel. More are too thin."""
+_NUMBER = 0.06
+"""The room for what is written after a bar, as a share of the time axis. If a deadline is in it, the text is after that."""
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -46,7 +48,8 @@ def chart(result: Results, title: str) -> Canvas:
             handles.setdefault(label, handle)
     spot.set_yticks(range(len(flows)), [_name(flow) for flow in flows])
     spot.set_ylim(len(flows) - 0.5, -0.5)
-    spot.set_xlim(0, end / scale * (1.16 if unfinished else 1.08))  # room for what is written after the last bar
+    room = 1.16 if unfinished else 1.08  # for what is written after the last bar
+    spot.set_xlim(-0.005 * end / scale, room * end / scale)
     spot.set(xlabel=f"Time ({unit})", ylabel="Flow, its hosts, and its size")
     spot.grid(axis="y", visible=False)
     style.heading(drawing, f"{title}: flows from start to end, with their slowdowns")
@@ -59,26 +62,29 @@ def _bar(spot: Axes, row: int, flow: dict[str, Any], end: float, scale: float, l
     from matplotlib.colors import to_rgb
 
     handles: dict[str, Any] = {}
+    # The edge keeps a short bar visible.
+    edge: dict[str, Any] = {"edgecolor": look.color, "linewidth": 0.8}
     pale = [1 - 0.35 * (1 - part) for part in to_rgb(look.color)]
     optimum = flow["optimum"]
     if flow["finish"] is None:
         begin, length, text = flow["start"], end - flow["start"], "aborted" if flow["aborted"] else "not finished"
-        (handles["not finished"],) = spot.barh(
-            row, length / scale, 0.7, begin / scale, color="white", edgecolor=look.color, hatch="///", linewidth=0.8
-        )
+        (handles["not finished"],) = spot.barh(row, length / scale, 0.7, begin / scale, color="white", hatch="///", **edge)
     else:
         # The time of a request, metrics.request_delay, lies before the start.
         length = flow["slowdown"] * optimum
         begin, text = flow["finish"] - length, metrics.significant(flow["slowdown"], 3)
         alone = min(optimum, length)
-        (handles["as long as alone in the network"],) = spot.barh(row, alone / scale, 0.7, begin / scale, color=look.color)
+        (handles["as long as alone in the network"],) = spot.barh(
+            row, alone / scale, 0.7, begin / scale, facecolor=look.color, **edge
+        )
         (handles["waiting, losses and start-up"],) = spot.barh(
             row, (length - alone) / scale, 0.7, (begin + alone) / scale, color=pale
         )
     last = begin + length
-    if flow["deadline"] is not None:
-        (handles["deadline"],) = spot.plot([flow["deadline"] / scale], [row], "|", color=style.VERMILLION, ms=14, mew=2)
-        last = max(last, flow["deadline"])
+    if (deadline := flow["deadline"]) is not None:
+        (handles["deadline"],) = spot.plot([deadline / scale], [row], "|", color=style.VERMILLION, ms=14, mew=2)
+        if last < deadline < last + _NUMBER * end:
+            last = deadline
     spot.annotate(text, (last / scale, row), (4, 0), textcoords="offset points", va="center", fontsize=8)
     return handles
 

@@ -1,4 +1,4 @@
-"""Draws lines of means with intervals."""
+"""Draws lines of means with intervals, and the axis of numbers below them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ from flowloom.plots import style
 from flowloom.plots.bars import Member
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+
+_APART, _SPREAD = 4.0, 16.0
+"""In points: the distance between intervals at one value, and how far the first and the last of them may be from each other."""
+_TICKS_MAX = 10
+"""The maximum number of values that have a tick each."""
 
 
 def draw(spot: Axes, at: Sequence[float], members: Sequence[Member]) -> dict[str, Any]:
     """Draw a line for each member, with its intervals; return the handles for a legend.
+
+    Lines with intervals are moved aside by a few points, so that no interval hides another.
 
     Args:
         spot: Where to draw.
@@ -24,12 +32,25 @@ def draw(spot: Axes, at: Sequence[float], members: Sequence[Member]) -> dict[str
     order = sorted(range(len(at)), key=lambda number: at[number])
     xs = [at[number] for number in order]
     handles = {}
+    spread = [member for member in members if any(member.half_widths)]
     for member in members:
         heights, half_widths = ([values[number] for number in order] for values in (member.heights, member.half_widths))
-        (handles[member.look.label],) = spot.plot(xs, heights, **member.look.pen, label=member.look.label)
-        if any(half_widths):
-            spot.errorbar(xs, heights, half_widths, color=member.look.color, fmt="none", elinewidth=1, capsize=2)
+        (line,) = spot.plot(xs, heights, **member.look.pen, label=member.look.label)
+        handles[member.look.label] = line
+        if member in spread:
+            bars = spot.errorbar(xs, heights, half_widths, color=member.look.color, fmt="none", elinewidth=1, capsize=2)
+            _aside([line, *bars.get_children()], spread.index(member), len(spread))
     return handles
+
+
+def _aside(artists: Sequence[Artist], number: int, count: int) -> None:
+    """Move the n-th of `count` lines aside on the paper. Its data, and so the limits of the axis, stay as they are."""
+    from matplotlib.transforms import ScaledTranslation
+
+    points = (number - (count - 1) / 2) * min(_APART, _SPREAD / max(count - 1, 1))
+    for artist in artists:
+        assert artist.axes is not None and artist.figure is not None
+        artist.set_transform(artist.axes.transData + ScaledTranslation(points / 72, 0, artist.figure.dpi_scale_trans))
 
 
 def numbers(spot: Axes, axis: Axis) -> None:
@@ -44,8 +65,5 @@ def numbers(spot: Axes, axis: Axis) -> None:
         room = 0.05 * (high - low)
         spot.set_xlim(low - room, high + room)
     if len(axis.at) <= _TICKS_MAX:
-        spot.set_xticks(axis.at, [f"{number:.6g}" for number in axis.at])
+        spot.set_xticks(axis.at, [f"{number:,.6g}" for number in axis.at])
         spot.minorticks_off()
-
-
-_TICKS_MAX = 10

@@ -45,9 +45,9 @@ def draw(
         title: The title.
         points: Other tools' points, with their looks.
     """
-    across = min(len(names), 3)
-    drawing = style.canvas(max(5.0 * across, 6.4), 4.0 * math.ceil(len(names) / across) + 0.4)
-    spots = drawing.subplots(math.ceil(len(names) / across), across, squeeze=False)
+    across, down = style.grid(len(names))
+    drawing = style.canvas(max(5.0 * across, 6.4), 4.0 * down + 0.4)
+    spots = drawing.subplots(down, across, squeeze=False)
     handles: dict[str, Any] = {}
     for number, (spot, name) in enumerate(zip(spots.flat, names, strict=False)):
         members = [_member(each, name) for each in series]
@@ -112,7 +112,7 @@ def panel(
             (handles[look.label],) = spot.plot(xs, ys, **look.dot, zorder=4)
     spot.set(ylabel=label, xlabel=axis.title)
     _limit(spot.yaxis, least, top, slowdowns=slowdowns, log=log, standing=axis.at is None)
-    _whole_markers(spot)
+    style.whole_markers(spot)
     return handles
 
 
@@ -123,7 +123,7 @@ def rows(spot: Axes, names: Sequence[str], label: str, members: Sequence[bars.Me
     handles = bars.draw(spot, members, names, log=log, base=1.0 if slowdowns else 0.0, lying=True)
     spot.set_xlabel(label)
     _limit(spot.xaxis, least, top, slowdowns=slowdowns, log=log, standing=True)
-    _whole_markers(spot)
+    style.whole_markers(spot)
     return handles
 
 
@@ -154,9 +154,3 @@ def _limit(axis: Any, least: float, top: float, *, slowdowns: bool, log: bool, s
         style.logarithmic(axis)
     elif least >= 0:
         limits(0, 1.05 * top if top > 0 else 1.0)
-
-
-def _whole_markers(spot: Axes) -> None:
-    """Let no marker be cut off at the edge. A line without markers is an interval, or the base of bars."""
-    for line in spot.lines:
-        line.set_clip_on(line.get_marker() in ("", "None", "_", "|"))

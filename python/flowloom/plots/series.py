@@ -46,6 +46,7 @@ def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
                 style.in_percent(axis)
         if spot.dataLim.y0 >= 0:
             spot.set_ylim(bottom=0)
+        style.whole_markers(spot)
     style.heading(drawing, f"{title}: {name}")
     style.legend(drawing, handles)
     return drawing

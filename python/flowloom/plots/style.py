@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -128,6 +129,12 @@ def canvas(width: float, height: float) -> Canvas:
     return drawing
 
 
+def grid(count: int) -> tuple[int, int]:
+    """Return how many of a number of panels are beside each other, three at most, and how many rows they make."""
+    rows = math.ceil(count / 3)
+    return math.ceil(count / rows), rows
+
+
 def heading(drawing: Canvas, text: str) -> None:
     """Write a title above all axes of a drawing."""
     drawing.suptitle(text, fontsize=12, fontweight="bold")
@@ -142,7 +149,7 @@ def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> N
 
     for columns in range(min(len(handles), 6) or 1, 0, -1):
         below = drawing.legend(
-            handles.values(),
+            [each[0] if type(each) is tuple and len(each) == 1 else each for each in handles.values()],
             handles.keys(),
             loc="outside lower center",
             ncols=columns,
@@ -157,15 +164,24 @@ def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> N
 
 
 def join(handles: dict[str, Any], more: dict[str, Any]) -> None:
-    """Add the handles of one more panel; if one panel has bars and another dots, the legend shows both."""
+    """Add the handles of one more panel; if one panel has bars and another dots or lines, the legend shows both."""
+    from matplotlib.container import BarContainer
+
     for label, handle in more.items():
         shown = handles.setdefault(label, ())
-        handles[label] = shown if type(handle) in map(type, shown) else (*shown, handle)
+        alike = any(isinstance(handle, BarContainer) == isinstance(each, BarContainer) for each in shown)
+        handles[label] = shown if alike else (*shown, handle)
 
 
 def line(spot: Axes, xs: Any, ys: Any, look: Look, **options: Any) -> Any:
     """Draw a line of many points with a few markers; return its handle for a legend."""
     return spot.plot(xs, ys, **look.pen, markevery=0.12, **options)[0]
+
+
+def whole_markers(spot: Axes) -> None:
+    """Let no marker be cut off at the edge. A line without markers is an interval, or the base of bars."""
+    for line in spot.lines:
+        line.set_clip_on(line.get_marker() in ("", "None", "_", "|"))
 
 
 def sizes_axis(axis: Any) -> None:
@@ -262,6 +278,8 @@ def _fit_axes(spot: Axes) -> bool:
     ]
     ticks, every = spot.get_xticks(), spot.get_xticklabels()
     labels = [label for label in every if label.get_text()]
+    if _collide(labels) and _only_powers(spot):
+        return True
     if _collide(labels):
         lines = [_break_lines(label, 0.95 * place.width / len(labels)) for label in labels]
         if _collide(labels):
@@ -272,6 +290,21 @@ def _fit_axes(spot: Axes) -> bool:
             spot.set_xticks(ticks, [label.get_text() for label in every])
         broken += lines
     return any(broken)
+
+
+def _only_powers(spot: Axes) -> bool:
+    """Leave all labels but powers of ten out of a logarithmic axis of x; return whether it had others, and keeps some."""
+    from matplotlib.ticker import LogLocator
+
+    if not isinstance(spot.xaxis.get_major_locator(), LogLocator):
+        return False
+    low, high = spot.get_xlim()
+    shown = [tick for tick in spot.get_xticks() if low <= tick <= high]
+    powers = [tick for tick in shown if math.log10(tick).is_integer()]
+    if len(powers) < 2 or len(powers) == len(shown):
+        return False
+    spot.xaxis.set_major_locator(LogLocator())
+    return True
 
 
 def _collide(labels: list[Text]) -> bool:
