@@ -226,7 +226,7 @@ def compare(
     overlays.check_shared(others)
     points: list[dict[str, Any]] = [{axis.key: value} for value in axis.values] if axis else [{}]
     axes: dict[str, Sequence[Any]] = {axis.key: axis.values} if axis else {}
-    seeds = check_grid(axes | {COLUMN: found}, seeds)
+    seeds = check_grid(axes | {COLUMN: [variant.label for variant in found]}, seeds)
     places = [_place(point, variant) for point in points for variant in found]
     about = {
         "axes": {key: list(values) for key, values in axes.items()},
@@ -266,8 +266,6 @@ def _axis(over: Mapping[str, Sequence[Any]] | None, variants: Sequence[Variant])
             if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
                 what = f'variant "{variant.label}" sets {other}' if not variant.plain else "the transports set it"
                 raise ScenarioError(f"over {shown(key)}: {what}; vary another key, or leave it out of the variants")
-    if twice := next((name for name in axis.names if axis.names.count(name) > 1), None):
-        raise ScenarioError(f"over {shown(key)}: {shown(twice)} is given twice; give each value once")
     return axis
 
 

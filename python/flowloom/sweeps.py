@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from flowloom import columns, diagnosis, frames, integrity, outputs, results, summary, toml
 from flowloom import metrics as metrics_
 from flowloom._native import RunError, ScenarioError
+from flowloom.axes import text
 from flowloom.jobs import FailedRuns, Job, Store, run_jobs, whole_number
 from flowloom.outputs import Output
 from flowloom.progress import Reporter, Silent
@@ -387,11 +389,21 @@ def _grid(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(axes, values, strict=True))
 
 
+def _twice(values: Sequence[Any]) -> str:
+    """Return a value that a list has twice, which would count as another seed; empty if there is none."""
+    try:
+        names = [_names(value)[0] for value in values]
+    except (TypeError, ValueError, RecursionError):
+        return ""  # a scenario cannot have such a value, and says so
+    counts = Counter(names)
+    return next((text(value) for value, name in zip(values, names, strict=True) if counts[name] > 1), "")
+
+
 def check_grid(axes: Mapping[str, Sequence[Any]], wanted: Any) -> int:
     """Check the axes of a grid and the number of seeds. Return the latter as a Python integer.
 
     Raises:
-        ScenarioError: An axis has no key or no list of values, or there are too many runs.
+        ScenarioError: An axis has no key, no list of values, or a value twice, or there are too many runs.
     """
     for key, values in axes.items():
         if not key.strip():
@@ -399,6 +411,8 @@ def check_grid(axes: Mapping[str, Sequence[Any]], wanted: Any) -> int:
         if isinstance(values, str) or not len(values):
             found = f'the text "{shown(values)}"' if isinstance(values, str) else "no values"
             raise ScenarioError(f"{shown(key)}: found {found}; an axis needs a list of values, such as [0.5, 0.8]")
+        if twice := _twice(values):
+            raise ScenarioError(f"{shown(key)}: {shown(twice)} is given twice; give each value once")
     seeds = whole_number("seeds", wanted, "runs for each point")
     if seeds > 1 and "run.seed" in axes:
         raise ScenarioError("the axis run.seed gives the seeds already; leave seeds at 1")
