@@ -174,12 +174,15 @@ def test_the_example_runs_and_shows_tables_and_pictures(tmp_path):
         warnings.simplefilter("ignore")  # of the packages that run notebooks
         import nbformat
         from nbclient import NotebookClient
+        from traitlets.config import Config
 
         shutil.copy(EXAMPLES / "incast.toml", tmp_path)
         book = nbformat.read(EXAMPLES / "notebook.ipynb", as_version=4)
         nbformat.validate(book)
         assert not any(cell.get("outputs") for cell in book.cells), "the outputs are not kept in the repository"
-        NotebookClient(book, timeout=int(HANG_S), resources={"metadata": {"path": str(tmp_path)}}).execute()
+        no_network = Config({"KernelManager": {"transport": "ipc"}})
+        place = {"metadata": {"path": str(tmp_path)}}
+        NotebookClient(book, timeout=int(HANG_S), config=no_network, resources=place).execute()
     shown = {cell.id: [out.get("data", {}) for out in cell.outputs] for cell in book.cells if cell.cell_type == "code"}
     for name, kind in {
         "run": "text/html", "run-plot": "image/png", "flows": "text/html", "compare": "text/html", "compare-plot": "image/png",
