@@ -11,14 +11,15 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, integrity, outputs, overlays, summary
+from flowloom import columns, integrity, outputs, overlays
 from flowloom._native import ScenarioError
 from flowloom.axes import Axis, text
+from flowloom.frames import Framed
 from flowloom.overlays import Overlay
 from flowloom.progress import Reporter
 from flowloom.results import Results
 from flowloom.scenario import Scenario, Source
-from flowloom.sweeps import COLUMN, IncompleteSweep, Place, Sweep, check_grid, read_runs, run_places
+from flowloom.sweeps import COLUMN, IncompleteSweep, Place, Sweep, check_grid, read_sweep, run_places
 from flowloom.variants import Variant, check_unlike
 from flowloom.variants import of as variant_of
 from flowloom.words import shown, suggestion
@@ -35,8 +36,11 @@ _BY_SIZE = ("slowdown.mean", "fct_us.mean")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Comparison(Mapping[str, Results]):
-    """The results of a comparison. Its keys are the labels of the variants of which a run finished, in their order."""
+class Comparison(Framed, Mapping[str, Results]):
+    """The results of a comparison. Its keys are the labels of the variants of which a run finished, in their order.
+
+    The data frame of a comparison is its `table`.
+    """
 
     sweep: Sweep
     """All runs, in the order of the values of `over`, the variants and the seeds."""
@@ -88,10 +92,9 @@ class Comparison(Mapping[str, Results]):
         """
         from flowloom.plots import picture, pictures
 
-        for name in metrics:
-            summary.check(name)
         if (at is not None or metrics) and self.over is None:
             raise ScenarioError("`metrics` and `at` are for a comparison over the values of a key; leave them out")
+        drawn = self.with_metrics(metrics)
         name = ""
         if self.over is not None and at is not None:
             if text(at) not in self.over.names:
@@ -99,20 +102,18 @@ class Comparison(Mapping[str, Results]):
                     f"{shown(text(at))} is no value of {self.over.key}: {suggestion(text(at), self.over.names)}"
                 )
             name = pictures.name_of_round(text(at))
-        sweep = dataclasses.replace(self.sweep, metrics=tuple(metrics) or self.sweep.metrics)
-        return picture.picture(lambda: pictures.of_comparison(dataclasses.replace(self, sweep=sweep)), name)
+        return picture.picture(lambda: pictures.of_comparison(drawn), name)
+
+    def with_metrics(self, metrics: Sequence[str]) -> Comparison:
+        """Return the comparison with other metrics to draw over the values of `over`; see `Sweep.with_metrics`."""
+        return dataclasses.replace(self, sweep=self.sweep.with_metrics(metrics))
 
     def table(self, names: Sequence[str] | None = None) -> pa.Table:
         """Return a table with a row per run; see `Sweep.table`."""
         return self.sweep.table(names)
 
-    def to_pandas(self) -> Any:
-        """Return `table` as a pandas data frame; see `Results.to_pandas`."""
-        return self.sweep.to_pandas()
-
-    def to_polars(self) -> Any:
-        """Return `table` as a polars data frame; see `Results.to_polars`."""
-        return self.sweep.to_polars()
+    def _framed(self) -> pa.Table:
+        return self.table()
 
     def rounds(self) -> dict[str, dict[str, list[Results]]]:
         """Return the results by seed of each variant, by its title, at each value of `over`.
@@ -284,7 +285,7 @@ def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
     Raises:
         ScenarioError: The directory has no comparison, the comparison is not finished, or a file is damaged.
     """
-    marker, runs = read_runs(Path(directory))
+    marker, sweep = read_sweep(Path(directory))
     if "variants" not in marker:
         raise ScenarioError(f"{directory} holds a sweep; flowloom.load_sweep reads it")
     path = Path(directory) / outputs.SWEEP.marker
@@ -294,15 +295,13 @@ def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
         beside = [(str(each["label"]), str(each["path"])) for each in marker.get("beside", [])]
     except (KeyError, TypeError, ValueError):
         raise integrity.damaged(path, "its variants are not those of a comparison") from None
-    if len(axes) > 1 or any(run.point.get(COLUMN) not in {variant.label for variant in found} for run in runs):
+    if len(axes) > 1 or any(run.point.get(COLUMN) not in {variant.label for variant in found} for run in sweep):
         raise integrity.damaged(path, "its variants are not those of the table")
     others = tuple(
         Overlay.of_table(label, name, integrity.read_table(Path(directory) / _file(number)))
         for number, (label, name) in enumerate(beside)
     )
-    title = Scenario(text="", path=str(marker.get("scenario", ""))).title
-    metrics = tuple(map(str, marker.get("metrics", ())))
-    return Comparison(Sweep(runs, metrics, title), found, axes[0] if axes else None, others)
+    return Comparison(sweep, found, axes[0] if axes else None, others)
 
 
 def _file(number: int) -> str:

@@ -9,23 +9,29 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def to_pandas(table: pa.Table) -> Any:
-    """Return a table as a pandas data frame. A null is NaN or None there.
+class Framed:
+    """What becomes a data frame."""
 
-    Raises:
-        ImportError: pandas is not installed.
-    """
-    _package("pandas")
-    return table.to_pandas()
+    def _framed(self) -> pa.Table:
+        """Return the table that becomes a data frame."""
+        raise NotImplementedError
 
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas data frame. A null is NaN or None there.
 
-def to_polars(table: pa.Table) -> Any:
-    """Return a table as a polars data frame.
+        Raises:
+            ImportError: pandas is not installed; it comes with `flowloom[pandas]`.
+        """
+        _package("pandas")
+        return self._framed().to_pandas()
 
-    Raises:
-        ImportError: polars is not installed.
-    """
-    return _package("polars").from_arrow(table)
+    def to_polars(self) -> Any:
+        """Return the table as a polars data frame.
+
+        Raises:
+            ImportError: polars is not installed; it comes with `flowloom[polars]`.
+        """
+        return _package("polars").from_arrow(self._framed())
 
 
 def _package(name: str) -> Any:

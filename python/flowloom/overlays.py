@@ -11,19 +11,17 @@ A file is CSV or Parquet, with the names of its columns in the first row. It has
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flowloom import storage
 from flowloom._native import ScenarioError
 from flowloom.axes import Axis, quantity
 from flowloom.importing import BYTES_MAX
+from flowloom.records import Records, Row
 from flowloom.results import Results
 from flowloom.variants import check_label
 from flowloom.words import shown, suggestion
@@ -142,7 +140,7 @@ def read(path: str | os.PathLike[str], label: str, axis: Axis | None = None, dra
         ScenarioError: The file is neither of these tables, or cannot be read. The message names file, line and column.
     """
     check_label(label)
-    table = _Table.read(Path(path))
+    table = Records.read(Path(path))
     if "bytes" in table.columns:
         if axis is not None:
             raise ScenarioError(
@@ -167,92 +165,7 @@ def check_shared(overlays: Sequence[Overlay]) -> None:
         raise ScenarioError(f"{one}, and {other}; give both a column that they share, or the column optimum")
 
 
-class _Row(NamedTuple):
-    """A row of a file."""
-
-    place: str
-    """Where it is, for messages: `file:line`."""
-    cells: Mapping[str, Any]
-
-    def cell(self, name: str) -> Any:
-        """Return a cell; None if it is empty, or if there is no such column."""
-        value = self.cells.get(name)
-        empty = not value.strip() if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
-        return None if empty else value
-
-    def number(self, name: str, what: str, most: float = sys.float_info.max) -> float | None:
-        """Return the number in a cell, from 0 to `most`; None if the cell is empty."""
-        value = self.cell(name)
-        try:
-            number = math.nan if value is None else float(value)
-        except (TypeError, ValueError):
-            number = math.nan
-        if value is not None and not 0 <= number <= most:  # NaN fails this comparison too
-            raise ScenarioError(f'{self.place}: column {name}: "{shown(value)}" is not {what}')
-        return None if value is None else number
-
-
-class _Table(NamedTuple):
-    """The content of a file."""
-
-    path: Path
-    columns: list[str]
-    rows: list[_Row]
-
-    @classmethod
-    def read(cls, path: Path) -> _Table:
-        if storage.is_endless(path):
-            raise ScenarioError(f"cannot read {path}: it is not a regular file")
-        table = cls(path, *(_parquet(path) if path.suffix == ".parquet" else _csv(path)))
-        if not table.rows:
-            raise ScenarioError(f"{path} has no rows; give the names of the columns, and a row for each flow or point")
-        return table
-
-    def wrong_head(self, right: str) -> ScenarioError:
-        """Return the error for columns that are not those of any table."""
-        return ScenarioError(f"{self.path}:1: the columns are {shown(', '.join(self.columns), 200)}; {right}")
-
-
-def _csv(path: Path) -> tuple[list[str], list[_Row]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ScenarioError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:  # not UTF-8, or a NUL in the name
-        raise ScenarioError(f"cannot read {shown(path, 200)}: it is not UTF-8 text") from error
-    reader = csv.reader(text.splitlines(), skipinitialspace=True)
-    names: list[str] = []
-    rows: list[_Row] = []
-    try:
-        for cells in reader:
-            place = f"{path}:{reader.line_num}"
-            if not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith("#"):
-                continue
-            if not names:
-                names = [cell.strip() for cell in cells]
-                if twice := next((name for name in names if names.count(name) > 1), None):
-                    raise ScenarioError(f'{place}: two columns are called "{shown(twice)}"; each needs a name of its own')
-                continue
-            if len(cells) != len(names):
-                raise ScenarioError(f"{place}: this row has {len(cells)} cells, but there are {len(names)} columns")
-            rows.append(_Row(place, dict(zip(names, cells, strict=True))))
-    except csv.Error as error:
-        raise ScenarioError(f"{path}:{reader.line_num}: this is not a row of a CSV file: {error}") from error
-    return names, rows
-
-
-def _parquet(path: Path) -> tuple[list[str], list[_Row]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(path, partitioning=None)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise ScenarioError(f"cannot read {path}: {shown(error, 200)}") from error
-    return table.column_names, [_Row(f"{path}, row {row}", cells) for row, cells in enumerate(table.to_pylist(), 1)]
-
-
-def _flows(table: _Table) -> pa.Table:
+def _flows(table: Records) -> pa.Table:
     import pyarrow as pa
 
     time = next((name for name in _TIMES if name in table.columns), "finish" if "start" in table.columns else "")
@@ -267,7 +180,7 @@ def _flows(table: _Table) -> pa.Table:
     return pa.table({name: pa.array(columns[name], "float64") for name in known})
 
 
-def _flow(row: _Row, measures: Sequence[str]) -> tuple[float, float | None, float | None]:
+def _flow(row: Row, measures: Sequence[str]) -> tuple[float, float | None, float | None]:
     """Return the size, the slowdown and the completion time in µs of a flow."""
     size = row.number("bytes", f"a flow size, which is 0 to {BYTES_MAX:g} bytes", BYTES_MAX)
     if size is None:
@@ -294,7 +207,7 @@ def _flow(row: _Row, measures: Sequence[str]) -> tuple[float, float | None, floa
     return size, slowdown, fct
 
 
-def _points(table: _Table, axis: Axis | None, drawn: Sequence[str]) -> Points:
+def _points(table: Records, axis: Axis | None, drawn: Sequence[str]) -> Points:
     known = [Y, *drawn]
     names = [name for name in table.columns if name != "x"]
     for name in names:
@@ -308,7 +221,7 @@ def _points(table: _Table, axis: Axis | None, drawn: Sequence[str]) -> Points:
     return Points(xs, {name: [_y(row, name) for row in table.rows] for name in names})
 
 
-def _y(row: _Row, name: str) -> float:
+def _y(row: Row, name: str) -> float:
     value = row.cell(name)
     if value is None:
         return math.nan
@@ -318,7 +231,7 @@ def _y(row: _Row, name: str) -> float:
     return found.number
 
 
-def _x(row: _Row, axis: Axis | None) -> float:
+def _x(row: Row, axis: Axis | None) -> float:
     value = row.cell("x")
     if axis is None:
         found = quantity(value)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, frames, integrity, outputs, storage
+from flowloom import columns, integrity, outputs, storage
 from flowloom._native import ScenarioError
+from flowloom.frames import Framed
 from flowloom.outputs import Output
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ _SHORT = ("slowdown.mean", "slowdown.p99")
 
 
 @dataclasses.dataclass(repr=False)
-class Results:
-    """The results of a run. Tables of a saved run are read on first use."""
+class Results(Framed):
+    """The results of a run. Tables of a saved run are read on first use. The data frame of a result has its flows."""
 
     summary: dict[str, Any]
     """The numbers that `flowloom run --json` prints, without the warnings, and MACHINE_KEYS."""
@@ -110,21 +111,8 @@ class Results:
 
         return picture.picture(lambda: pictures.of_series(self, series) if series else pictures.of_run(self))
 
-    def to_pandas(self) -> Any:
-        """Return the flows as a pandas data frame.
-
-        Raises:
-            ImportError: pandas is not installed; it comes with `flowloom[pandas]`.
-        """
-        return frames.to_pandas(self.flows)
-
-    def to_polars(self) -> Any:
-        """Return the flows as a polars data frame.
-
-        Raises:
-            ImportError: polars is not installed; it comes with `flowloom[polars]`.
-        """
-        return frames.to_polars(self.flows)
+    def _framed(self) -> pa.Table:
+        return self.flows
 
     def as_json(self) -> dict[str, Any]:
         """Return the reproducible summary with its `warnings`, as `flowloom run --json` prints it."""

@@ -13,10 +13,11 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, diagnosis, frames, integrity, outputs, results, summary, toml
+from flowloom import columns, diagnosis, integrity, outputs, results, summary, toml
 from flowloom import metrics as metrics_
 from flowloom._native import RunError, ScenarioError
 from flowloom.axes import text
+from flowloom.frames import Framed
 from flowloom.jobs import FailedRuns, Job, Store, run_jobs, whole_number
 from flowloom.outputs import Output
 from flowloom.progress import Reporter, Silent
@@ -55,8 +56,8 @@ class Run:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Sweep:
-    """All runs of a sweep, in the order of the grid."""
+class Sweep(Framed):
+    """All runs of a sweep, in the order of the grid. The data frame of a sweep is its `table`."""
 
     runs: list[Run]
     metrics: tuple[str, ...] = ()
@@ -95,18 +96,21 @@ class Sweep:
         """
         from flowloom.plots import picture, pictures
 
-        for name in metrics:
-            summary.check(name)
-        drawn = dataclasses.replace(self, metrics=tuple(metrics) or self.metrics)
+        drawn = self.with_metrics(metrics)
         return picture.picture(lambda: pictures.of_sweep(drawn))
 
-    def to_pandas(self) -> Any:
-        """Return `table` as a pandas data frame; see `Results.to_pandas`."""
-        return frames.to_pandas(self.table())
+    def with_metrics(self, metrics: Sequence[str]) -> Sweep:
+        """Return the sweep with other metrics to draw, and to add to the table; without any, it stays as it is.
 
-    def to_polars(self) -> Any:
-        """Return `table` as a polars data frame; see `Results.to_polars`."""
-        return frames.to_polars(self.table())
+        Raises:
+            ScenarioError: There is no such metric.
+        """
+        for name in metrics:
+            summary.check(name)
+        return dataclasses.replace(self, metrics=tuple(metrics) or self.metrics)
+
+    def _framed(self) -> pa.Table:
+        return self.table()
 
     def points(self) -> list[tuple[dict[str, Any], list[Results]]]:
         """Return the points of the grid in order, each with its results by seed."""
@@ -308,13 +312,13 @@ def load_sweep(directory: str | os.PathLike[str]) -> Sweep:
     Raises:
         ScenarioError: The directory has no sweep, the sweep is not finished, or a file is damaged.
     """
-    marker, runs = read_runs(Path(directory))
+    marker, found = read_sweep(Path(directory))
     if "variants" in marker:
         raise ScenarioError(f"{directory} holds a comparison; flowloom.load_comparison reads it")
-    return Sweep(runs, tuple(marker.get("metrics", ())), Scenario(text="", path=str(marker.get("scenario", ""))).title)
+    return found
 
 
-def read_runs(directory: Path) -> tuple[Mapping[str, Any], list[Run]]:
+def read_sweep(directory: Path) -> tuple[Mapping[str, Any], Sweep]:
     """Return the marker of a sweep or a comparison, and its runs; see `load_sweep`."""
     path = directory / outputs.SWEEP.marker
     if not path.exists():
@@ -340,7 +344,8 @@ def read_runs(directory: Path) -> tuple[Mapping[str, Any], list[Run]]:
             raise integrity.damaged(directory / TABLE, f"a row does not belong to the sweep in {path.name}") from None
         found = results.read(directory / RUNS / run)
         runs.append(Run(point, seed, found, run, label(point, seed if seeds else None)))
-    return marker, runs
+    title = Scenario(text="", path=str(marker.get("scenario", ""))).title
+    return marker, Sweep(runs, tuple(map(str, marker.get("metrics", ()))), title)
 
 
 def _names(value: Any) -> list[str]:

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flowloom import frames
 from flowloom._native import ScenarioError
 from flowloom.claims import ledger as ledger_
 from flowloom.claims.entries import VERDICTS, Entry
 from flowloom.figures import catalogue, reader
+from flowloom.frames import Framed
 from flowloom.tables import Table
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ _COLUMNS = ("id", "verdict", "stale", "paper", "measured", "band", "scale", "see
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Ledger(Sequence[Entry]):
-    """The claims of papers with their verdicts, in the order of their names."""
+class Ledger(Framed, Sequence[Entry]):
+    """The claims of papers with their verdicts, in the order of their names. Its data frame is its `table`."""
 
     entries: list[Entry]
 
@@ -52,9 +52,12 @@ class Ledger(Sequence[Entry]):
         found = {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
         return found | {"stale": sum(entry.stale for entry in self.entries)}
 
+    def __str__(self) -> str:
+        """Return the counts as a text: `12 holds, 1 differs, 0 stale`."""
+        return ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
+
     def __repr__(self) -> str:
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
-        return f"<Ledger of {len(self)} claims: {counts}>"
+        return f"<Ledger of {len(self)} claims: {self}>"
 
     def _repr_html_(self) -> str:
         from flowloom import display
@@ -72,21 +75,8 @@ class Ledger(Sequence[Entry]):
         rows = [entry.content() for entry in self.entries]
         return pa.table({name: pa.array([row[name] for row in rows], _type(name)) for name in _COLUMNS})
 
-    def to_pandas(self) -> Any:
-        """Return `table` as a pandas data frame.
-
-        Raises:
-            ImportError: pandas is not installed; it comes with `flowloom[pandas]`.
-        """
-        return frames.to_pandas(self.table())
-
-    def to_polars(self) -> Any:
-        """Return `table` as a polars data frame.
-
-        Raises:
-            ImportError: polars is not installed; it comes with `flowloom[polars]`.
-        """
-        return frames.to_polars(self.table())
+    def _framed(self) -> pa.Table:
+        return self.table()
 
 
 def _type(name: str) -> str:

@@ -19,11 +19,13 @@ from flowloom.words import elided, listed, printable, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+    from flowloom.comparisons import Comparison
     from flowloom.outputs import Kind
     from flowloom.sweeps import IncompleteSweep, Sweep
 
 P = ParamSpec("P")
 R = TypeVar("R")
+M = TypeVar("M", "Sweep", "Comparison")
 
 FAILED, BAD_INPUT = 1, 2
 MESSAGE_MAX = 2500
@@ -93,14 +95,15 @@ def resumable(runs: Path) -> Iterator[None]:
         raise _interrupted(stop, f"; finished runs are kept in {runs}; repeat the same command to continue") from None
 
 
-def swept(sweep: Callable[[], Sweep]) -> tuple[Sweep, IncompleteSweep | None]:
-    """Make a sweep. Return the runs that finished, and the error if some did not."""
+def swept(make: Callable[[], M]) -> tuple[M, IncompleteSweep | None]:
+    """Make a sweep or a comparison. Return what finished of it, and the error if some runs did not."""
     from flowloom.sweeps import IncompleteSweep
 
     try:
-        return sweep(), None
+        return make(), None
     except IncompleteSweep as error:
-        return error.sweep, error
+        done: Any = error.sweep if error.comparison is None else error.comparison
+        return done, error
 
 
 def end_incomplete(failed: IncompleteSweep | None) -> None:

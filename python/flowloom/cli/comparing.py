@@ -62,7 +62,6 @@ def compare(
     from flowloom import comparisons, overlays, progress
     from flowloom._native import ScenarioError
     from flowloom.cli import tables
-    from flowloom.sweeps import IncompleteSweep
 
     if metrics is not None and over is None:
         raise ScenarioError("--metrics selects what is drawn over the values of a key; give --over KEY=V1,V2,... as well")
@@ -74,12 +73,11 @@ def compare(
     for labels, option in (([label for label, _ in more], "--variant"), ([label for label, _ in others], "--with")):
         if twice := next((label for label in labels if labels.count(label) > 1), None):
             raise ScenarioError(f'{option}: the label "{twice}" is given twice; give each a label of its own')
-    failed = None
     with common.resumable(out / "runs"):
         with progress.reporter() as reporter:
             begin = time.monotonic()
-            try:
-                done = comparisons.compare(
+            done, failed = common.swept(
+                lambda: comparisons.compare(
                     base,
                     names,
                     variants=dict(more),
@@ -92,10 +90,7 @@ def compare(
                     force=force,
                     reporter=reporter,
                 )
-            except IncompleteSweep as error:
-                failed = error
-                assert error.comparison is not None
-                done = error.comparison
+            )
             took = time.monotonic() - begin
         if json:
             common.print_json(done.as_json())

@@ -75,22 +75,15 @@ def _loaded(directory: Path) -> tuple[Kind, Results | Comparison | Sweep]:
 
 def _changed(what: Results | Comparison | Sweep, metrics: list[str], beside: list[str]) -> Results | Comparison | Sweep:
     """Return what is drawn with other metrics, and with other tools' results beside it."""
-    import dataclasses
-
-    from flowloom import overlays, summary
+    from flowloom import overlays
     from flowloom._native import ScenarioError
     from flowloom.comparisons import Comparison
     from flowloom.sweeps import Sweep
 
-    for name in metrics:
-        summary.check(name)
     if metrics:
-        if isinstance(what, Sweep):
-            what = dataclasses.replace(what, metrics=tuple(metrics))
-        elif isinstance(what, Comparison) and what.over:
-            what = dataclasses.replace(what, sweep=dataclasses.replace(what.sweep, metrics=tuple(metrics)))
-        else:
+        if not (isinstance(what, Sweep) or (isinstance(what, Comparison) and what.over)):
             raise ScenarioError("--metrics selects what is drawn over the values of a key, but there is none; leave it out")
+        what = what.with_metrics(metrics)
     if beside and not isinstance(what, Comparison):
         raise ScenarioError("--with lays another tool's results beside a comparison, but this is none; leave it out")
     return what.beside_files(dict(map(overlays.split, beside))) if isinstance(what, Comparison) else what
