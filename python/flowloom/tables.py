@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -79,14 +80,14 @@ def of_run(results: Results) -> list[Table]:
     return [Table(["", ""], rows, (1,), title), *_of_sizes({label: [results]})]
 
 
-def _flags(runs: Seeds) -> str:
+def _flags(runs: Seeds) -> list[str]:
     """Return each flag of some runs once, with the seeds if not all of them have it."""
     having: dict[str, set[int]] = {}
     for run in runs:
         for found in run.warnings:
             having.setdefault(found.flag, set()).add(run.summary["seed"])
     every = {run.summary.get("seed") for run in runs}  # another tool's flows have no seed, and no warnings
-    return ", ".join(flag if of == every else f"{flag} ({diagnosis.seeds(of)})" for flag, of in having.items())
+    return [flag if of == every else f"{flag} ({diagnosis.seeds(of)})" for flag, of in having.items()]
 
 
 def of_comparison(compared: Comparison) -> list[Table]:
@@ -104,9 +105,10 @@ def _side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
     wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
     done = ["Flows finished", *(finished(seeds) for seeds in results.values())]
-    warned = ["Warnings", *(_flags(seeds) for seeds in results.values())]
-    title = _averaged(results.values())
-    first = Table(head, [done, *rows, *([warned] if any(warned[1:]) else [])], range(1, len(head)), title)
+    # A flag in each row, since all of them in one cell would make the column wide.
+    flags = itertools.zip_longest(*(_flags(seeds) for seeds in results.values()), fillvalue="")
+    warned = [["" if number else "Warnings", *cells] for number, cells in enumerate(flags)]
+    first = Table(head, [done, *rows, *warned], range(1, len(head)), _averaged(results.values()))
     return [first, *_of_sizes(results)]
 
 
@@ -117,7 +119,7 @@ def _of_rounds(compared: Comparison) -> Table:
         [
             name,
             *(_shown(m, results[name]) if name in results else "failed" for results in rounds.values() for m in _ROUND),
-            _flags([run for results in rounds.values() for run in results.get(name, ())]),
+            ", ".join(_flags([run for results in rounds.values() for run in results.get(name, ())])),
         ]
         for name in compared.ranking()
     ]
@@ -158,7 +160,12 @@ def of_sweep(sweep: Sweep) -> list[Table]:
     keys = list(points[0][0])
     head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in shown), "warnings"]
     body = [
-        [*(str(value) for value in point.values()), finished(seeds), *(_shown(m, seeds) for m in shown), _flags(seeds)]
+        [
+            *(str(value) for value in point.values()),
+            finished(seeds),
+            *(_shown(m, seeds) for m in shown),
+            ", ".join(_flags(seeds)),
+        ]
         for point, seeds in points
     ]
     return [Table(head, body, range(len(keys), len(head) - 1), _averaged([seeds for _, seeds in points]))]

@@ -169,7 +169,8 @@ def test_a_claim_that_was_not_run_is_in_the_ledger_too(papers):
         flowloom.ledger()
 
 
-def test_the_example_runs_and_shows_tables_and_pictures(tmp_path):
+def test_the_example_runs_and_shows_tables_and_pictures(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the sockets between this process and the kernel are there
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the packages that run notebooks
         import nbformat
@@ -181,8 +182,7 @@ def test_the_example_runs_and_shows_tables_and_pictures(tmp_path):
         nbformat.validate(book)
         assert not any(cell.get("outputs") for cell in book.cells), "the outputs are not kept in the repository"
         no_network = Config({"KernelManager": {"transport": "ipc"}})
-        place = {"metadata": {"path": str(tmp_path)}}
-        NotebookClient(book, timeout=int(HANG_S), config=no_network, resources=place).execute()
+        NotebookClient(book, timeout=int(HANG_S), config=no_network).execute()
     shown = {cell.id: [out.get("data", {}) for out in cell.outputs] for cell in book.cells if cell.cell_type == "code"}
     for name, kind in {
         "run": "text/html", "run-plot": "image/png", "flows": "text/html", "compare": "text/html", "compare-plot": "image/png",
