@@ -254,6 +254,26 @@ def test_the_labels_of_a_narrow_logarithmic_axis_are_left_out_and_not_slanted():
     assert {label.get_rotation() for label in labels} == {0}
 
 
+def test_a_panel_without_values_says_so():
+    nothing = Results({"slowdown": {"mean": None}}, "", {})
+    words = {
+        over.draw(BUFFERS, [over.Series(style.transport("phost"), [[nothing]] * 3)], ["slowdown.mean"], "x"): "no values",
+        flows.chart(few(sim_s=0.0), "x"): "no flow has started",
+        comparison.draw([comparison.Scheme(style.transport("phost"), [open_flows(100, 200)])], "x"): "no flow has finished",
+        comparison.draw([comparison.Scheme(style.transport("phost"), [open_flows(100)])], "x"): "no flow has finished",
+    }
+    for number, (drawing, said) in enumerate(words.items()):
+        for spot in look_at(drawing, f"nothing-{number}").axes:
+            assert [text.get_text() for text in spot.texts] == [said]
+            assert not spot.get_yticks().size
+
+
+def open_flows(*sizes):
+    import pyarrow as pa
+
+    return Results({}, "", {}, _flows=pa.table({"bytes": sizes, "slowdown": pa.array([None] * len(sizes), "float64")}))
+
+
 def whole_marks(spot, line):
     """Check that a line's marks are inside the axes, and not cut off at their edge."""
     box = spot.get_window_extent()
@@ -353,9 +373,10 @@ def test_a_short_flow_is_visible_and_its_number_is_beside_it():
     assert spot.get_xlim()[0] < 0
 
 
-@pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.parametrize("count", [0, 1, 30])
 def test_a_chart_has_room_for_every_flow(count):
-    run = few(*(flow(number, 1e-5 * number, 1e-5 * number + 3e-3, bytes=10 ** (number % 10)) for number in range(count)))
+    rows = [flow(number, 1e-5 * number, 1e-5 * number + 3e-3, bytes=10 ** (number % 10)) for number in range(count)]
+    run = few(*rows, sim_s=0.01 if rows else 0.0)
     look_at(
         flows.chart(run, "a scenario with a name that says everything about it, as long as that may become"), f"chart-{count}"
     )

@@ -96,9 +96,12 @@ def _by_sizes(
         ys = each.y.get(METRICS[measure], each.y.get(Y, []))
         if len(ys):
             (handles[look.label],) = spot.plot(each.x, ys, **look.dot, zorder=4)
-    style.sizes_axis(spot.xaxis)
     spot.set(xlabel="Flow size", ylabel=metrics.label(METRICS[measure]), title="By flow size")
-    _limit(spot.yaxis, measure)
+    if handles:
+        style.sizes_axis(spot.xaxis)
+        _limit(spot.yaxis, measure)
+    else:
+        style.nothing(spot, _NONE)
     return handles
 
 
@@ -109,10 +112,13 @@ def _distributions(spot: Axes, schemes: Sequence[Scheme], measure: str) -> dict[
         _, values = _finished(runs, measure)
         if len(values):
             handles[look.label] = _distribution(spot, values, look)
-    style.logarithmic(spot.yaxis)
     label = f"Share of flows with a larger {_WORDS[measure]}"
     spot.set(xlabel=metrics.METRICS[measure].label, ylabel=label, title="Distribution")
-    _limit(spot.xaxis, measure)
+    if handles:
+        style.logarithmic(spot.yaxis)
+        _limit(spot.xaxis, measure)
+    else:
+        style.nothing(spot, _NONE)
     return handles
 
 
@@ -125,6 +131,7 @@ def _limit(axis: Any, measure: str) -> None:
 
 
 _HEADINGS = {SLOWDOWN: "slowdown of flows; the best possible is 1", FCT: "completion times of flows"}
+_NONE = "no flow has finished"
 _WORDS = {SLOWDOWN: "slowdown", FCT: "completion time"}
 
 

@@ -39,7 +39,7 @@ def chart(result: Results, title: str) -> Canvas:
     spot = drawing.subplots()
     ends = [flow[name] for flow in flows for name in ("finish", "deadline") if flow[name] is not None]
     unfinished = any(flow["finish"] is None for flow in flows)
-    end = max([*ends, result.summary["sim_s"]] if unfinished or not ends else ends)
+    end = max([*ends, result.summary["sim_s"]] if unfinished or not ends else ends) or _TIMES[-1][0]  # 0 without any flow
     scale, unit = next(((each, name) for each, name in _TIMES if end >= each), _TIMES[-1])
     look = style.transport(result.summary["transport"])
     handles: dict[str, Any] = {}
@@ -47,11 +47,13 @@ def chart(result: Results, title: str) -> Canvas:
         for label, handle in _bar(spot, row, flow, end, scale, look).items():
             handles.setdefault(label, handle)
     spot.set_yticks(range(len(flows)), [_name(flow) for flow in flows])
-    spot.set_ylim(len(flows) - 0.5, -0.5)
+    spot.set_ylim(max(len(flows), 1) - 0.5, -0.5)
     room = 1.16 if unfinished else 1.08  # for what is written after the last bar
     spot.set_xlim(-0.005 * end / scale, room * end / scale)
     spot.set(xlabel=f"Time ({unit})", ylabel="Flow, its hosts, and its size")
     spot.grid(axis="y", visible=False)
+    if not flows:
+        style.nothing(spot, "no flow has started")
     style.heading(drawing, f"{title}: flows from start to end, with their slowdowns")
     style.legend(drawing, handles)
     return drawing

@@ -111,6 +111,8 @@ def panel(
         if len(ys):
             (handles[look.label],) = spot.plot(xs, ys, **look.dot, zorder=4)
     spot.set(ylabel=label, xlabel=axis.title)
+    if math.isnan(top):
+        style.nothing(spot, "no values")
     _limit(spot.yaxis, least, top, slowdowns=slowdowns, log=log, standing=axis.at is None)
     style.whole_markers(spot)
     return handles

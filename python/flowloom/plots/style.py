@@ -178,6 +178,12 @@ def line(spot: Axes, xs: Any, ys: Any, look: Look, **options: Any) -> Any:
     return spot.plot(xs, ys, **look.pen, markevery=0.12, **options)[0]
 
 
+def nothing(spot: Axes, why: str) -> None:
+    """Say in the middle of an empty panel why it shows nothing, without numbers on its axis of values."""
+    spot.set_yticks([])
+    spot.text(0.5, 0.5, why, transform=spot.transAxes, ha="center", va="center", color="#666666")
+
+
 def whole_markers(spot: Axes) -> None:
     """Let no marker be cut off at the edge. A line without markers is an interval, or the base of bars."""
     for line in spot.lines:
