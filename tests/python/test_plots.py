@@ -45,6 +45,7 @@ def drawings(monkeypatch, tmp_path):
         drawing.draw_without_rendering()
         if "GALLERY" in os.environ:
             drawing.savefig(Path(os.environ["GALLERY"]) / f"{Path(stem).name}.png", dpi=80)
+            drawing.draw_without_rendering()
         saved.append(drawing)
         return [Path(f"{stem}.png")]
 
@@ -237,6 +238,13 @@ def test_no_interval_hides_another(drawings):
     assert bound.get_transform().transform((200, 1)) == pytest.approx(spot.transData.transform((200, 1)))
     (spot,) = over.draw(BUFFERS, series[:1], ["slowdown.mean"], "x").axes
     assert spot.lines[0].get_transform().transform((200, 1)) == pytest.approx(spot.transData.transform((200, 1)))
+    # Many values leave less room between them.
+    loads = Axis.of("workload.load", [number / 25 for number in range(1, 25)])
+    many = [over.Series(each.look, [each.runs[0]] * 24) for each in series]
+    (spot,) = look_at(over.draw(loads, many, ["slowdown.mean"], "x"), "intervals-many").axes
+    left, right = (bars.get_transform().transform((0.4, 1))[0] for bars in (spot.collections[0], spot.collections[-1]))
+    gap = spot.transData.transform((0.44, 1))[0] - spot.transData.transform((0.4, 1))[0]
+    assert 0.1 * gap < right - left < 0.6 * gap
 
 
 def test_panels_fill_their_rows():

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _APART, _SPREAD = 4.0, 16.0
 """In points: the distance between intervals at one value, and how far the first and the last of them may be from each other."""
+_PANEL = 100.0
+"""How far that may be for all values together, in points, which is less than half of the width of a panel."""
 _TICKS_MAX = 10
 """The maximum number of values that have a tick each."""
 
@@ -39,15 +41,15 @@ def draw(spot: Axes, at: Sequence[float], members: Sequence[Member]) -> dict[str
         handles[member.look.label] = line
         if member in spread:
             bars = spot.errorbar(xs, heights, half_widths, color=member.look.color, fmt="none", elinewidth=1, capsize=2)
-            _aside([line, *bars.get_children()], spread.index(member), len(spread))
+            apart = min(_APART, min(_SPREAD, _PANEL / len(xs)) / max(len(spread) - 1, 1))
+            _aside([line, *bars.get_children()], (spread.index(member) - (len(spread) - 1) / 2) * apart)
     return handles
 
 
-def _aside(artists: Sequence[Artist], number: int, count: int) -> None:
-    """Move the n-th of `count` lines aside on the paper. Its data, and so the limits of the axis, stay as they are."""
+def _aside(artists: Sequence[Artist], points: float) -> None:
+    """Move a line aside on the paper. Its data, and so the limits of the axis, stay as they are."""
     from matplotlib.transforms import ScaledTranslation
 
-    points = (number - (count - 1) / 2) * min(_APART, _SPREAD / max(count - 1, 1))
     for artist in artists:
         assert artist.axes is not None and artist.figure is not None
         artist.set_transform(artist.axes.transData + ScaledTranslation(points / 72, 0, artist.figure.dpi_scale_trans))
