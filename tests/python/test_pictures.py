@@ -124,6 +124,7 @@ def test_pictures_can_be_left_out(scenario, tmp_path):
         (["S/runs"], "not a results directory"),
         (["F"], "holds a figure, which the command that made it draws again: flowloom paper run"),
         (["C", "--to", "x.png"], "--to is for one picture, but there are 3"),
+        (["C", "--with", "x.csv:tool", "--with", "y.csv:tool"], '--with: the label "tool" is given twice'),
     ],
 )
 def test_what_cannot_be_drawn_is_told(made, words, complaint):

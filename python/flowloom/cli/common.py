@@ -177,6 +177,18 @@ def split_list(text: str) -> list[str]:
     return [part.strip() for part in (*parts, text[begin:]) if part.strip()]
 
 
+def by_label(option: str, given: Iterable[tuple[str, R]]) -> dict[str, R]:
+    """Return by label what an option was given, and refuse a label that it was given twice."""
+    from flowloom._native import ScenarioError
+
+    found: dict[str, R] = {}
+    for label, value in given:
+        if label in found:
+            raise ScenarioError(f'{option}: the label "{label}" is given twice; give each a label of its own')
+        found[label] = value
+    return found
+
+
 def parse_value(text: str) -> Any:
     """Parse a value as TOML (`0.8`, `true`), or return it as a string if it is not TOML (`web_search`, `10Gb/s`)."""
     import tomllib

@@ -13,7 +13,6 @@ from flowloom.cli.common import Force, Jobs, Json, Metrics, Plot, ScenarioFile, 
 from flowloom.cli.running import axis_of, scenario_of
 
 if TYPE_CHECKING:
-    from flowloom.comparisons import Comparison
     from flowloom.scenario import Scenario
 
 _VARIANT = "'shallow: transport.name=dctcp, fabric.buffer=12kB'"
@@ -59,20 +58,18 @@ def compare(
     Give --transports, --variant or both. The output is a table, a picture in --out and, with --over, a ranking over all values
     of the key.
     """
-    from flowloom import comparisons, overlays, progress
+    from flowloom import comparisons, outputs, overlays, progress
     from flowloom._native import ScenarioError
     from flowloom.cli import tables
+    from flowloom.plots import pictures
 
     if metrics is not None and over is None:
         raise ScenarioError("--metrics selects what is drawn over the values of a key; give --over KEY=V1,V2,... as well")
     key, values = axis_of(over, "--over") if over else ("", [])
     base = scenario_of(scenario, set_, seed)
-    more = [_variant(text) for text in variant or []]
+    more = common.by_label("--variant", map(_variant, variant or []))
     names = _transports(transports, ideal, base, needed=not more)
-    others = [overlays.split(text) for text in with_ or []]
-    for labels, option in (([label for label, _ in more], "--variant"), ([label for label, _ in others], "--with")):
-        if twice := next((label for label in labels if labels.count(label) > 1), None):
-            raise ScenarioError(f'{option}: the label "{twice}" is given twice; give each a label of its own')
+    others = common.by_label("--with", map(overlays.split, with_ or []))
     with common.resumable(out / "runs"):
         with progress.reporter() as reporter:
             begin = time.monotonic()
@@ -80,9 +77,9 @@ def compare(
                 lambda: comparisons.compare(
                     base,
                     names,
-                    variants=dict(more),
+                    variants=more,
                     over={key: values} if over else None,
-                    beside=dict(others),
+                    beside=others,
                     metrics=None if metrics is None else common.split_list(metrics),
                     seeds=seeds,
                     workers=jobs,
@@ -96,23 +93,14 @@ def compare(
             common.print_json(done.as_json())
             tables.print_warnings(done.sweep, err=True)
         elif done.sweep.runs:
-            drawn = _print_and_draw(done, out, plot=plot)
+            tables.print_comparison(done)
+            drawn = common.drawn(out, outputs.SWEEP, pictures.of_comparison(done)) if plot else []
             tables.print_warnings(done.sweep)
             typer.echo(f"{len(done.sweep)} runs in {took:.0f} s")
             if drawn:
                 typer.echo(f"picture: {', '.join(map(str, drawn))}")
             typer.echo(f"runs and their flows: {out / 'runs'}")
         common.end_incomplete(failed)
-
-
-def _print_and_draw(done: Comparison, out: Path, *, plot: bool) -> list[Path]:
-    """Print the table of a comparison, or that of a tournament over the values of a key, and draw its pictures."""
-    from flowloom import outputs
-    from flowloom.cli import tables
-    from flowloom.plots import pictures
-
-    tables.print_comparison(done)
-    return common.drawn(out, outputs.SWEEP, pictures.of_comparison(done)) if plot else []
 
 
 def _variant(text: str) -> tuple[str, dict[str, Any]]:

@@ -38,6 +38,7 @@ def plot(
 
     The pictures are those that run --plot, compare and sweep draw, and replace those in DIR.
     """
+    from flowloom import overlays
     from flowloom._native import ScenarioError
     from flowloom.plots import pictures, style
     from flowloom.words import shown
@@ -45,7 +46,7 @@ def plot(
     if to and to.suffix not in style.PICTURES:
         raise ScenarioError(f"--to {shown(to)}: give a {' or a '.join(style.PICTURES)} file")
     kind, what = _loaded(directory)
-    what = _changed(what, common.split_list(metrics or ""), with_ or [])
+    what = _changed(what, common.split_list(metrics or ""), common.by_label("--with", map(overlays.split, with_ or [])))
     drawings = list(pictures.of_series(what, series) if series else pictures.of(what))
     if to is None:
         for picture in common.drawn(directory, kind, drawings):
@@ -73,9 +74,8 @@ def _loaded(directory: Path) -> tuple[Kind, Results | Comparison | Sweep]:
     return outputs.SWEEP, load(directory)
 
 
-def _changed(what: Results | Comparison | Sweep, metrics: list[str], beside: list[str]) -> Results | Comparison | Sweep:
+def _changed(what: Results | Comparison | Sweep, metrics: list[str], beside: dict[str, Path]) -> Results | Comparison | Sweep:
     """Return what is drawn with other metrics, and with other tools' results beside it."""
-    from flowloom import overlays
     from flowloom._native import ScenarioError
     from flowloom.comparisons import Comparison
     from flowloom.sweeps import Sweep
@@ -86,4 +86,4 @@ def _changed(what: Results | Comparison | Sweep, metrics: list[str], beside: lis
         what = what.with_metrics(metrics)
     if beside and not isinstance(what, Comparison):
         raise ScenarioError("--with lays another tool's results beside a comparison, but this is none; leave it out")
-    return what.beside_files(dict(map(overlays.split, beside))) if isinstance(what, Comparison) else what
+    return what.beside_files(beside) if isinstance(what, Comparison) else what

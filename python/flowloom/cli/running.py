@@ -12,7 +12,6 @@ from flowloom.cli import common
 from flowloom.cli.common import Force, Jobs, Json, Metrics, Plot, ScenarioFile, Seed, Seeds, Set
 
 if TYPE_CHECKING:
-    from flowloom.results import Results
     from flowloom.scenario import Scenario
 
 
@@ -71,21 +70,18 @@ def run(
             reporter.finished("run", wanted.title)
             if output:
                 results.write(output, csv=csv)
-    pictures = _draw_run(results, out) if plot and out else []
+    drawn: list[Path] = []
+    if plot and out:
+        from flowloom.plots import pictures
+
+        drawn = common.drawn(out, outputs.RESULT, pictures.of_run(results))
     if json:
         common.print_json(results.as_json())
     else:
         tables.print_run(results)
-        for picture in pictures:
+        for picture in drawn:
             typer.echo(f"picture: {picture}")
         typer.echo(f"saved in {out}" if out else "not saved; give --out DIR to keep the flows")
-
-
-def _draw_run(results: Results, out: Path) -> list[Path]:
-    from flowloom import outputs
-    from flowloom.plots import pictures
-
-    return common.drawn(out, outputs.RESULT, pictures.of_run(results))
 
 
 def sweep(
