@@ -274,7 +274,7 @@ def _losses(summary: Mapping[str, Any]) -> str:
 
 
 def _stable(summary: Mapping[str, Any]) -> Iterator[Finding]:
-    found = Growth(**summary["backlog"])
+    found = Growth(**{name: value for name, value in summary["backlog"].items() if name in Growth._fields})
     if found.second <= 0:
         return
     share = f"{found.second / found.arrived:.1%} of what arrived in the second half of the time in which flows arrive"

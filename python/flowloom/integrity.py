@@ -32,6 +32,11 @@ _SUMMARY = {
     "queueing_us_mean": _NUMBER, "queue": {_ANY: {"peak_bytes": _NUMBER, "wait_us_mean": _NUMBER}},
     "sent_by_class": [_COUNT], "packet_hops": _COUNT, "sim_s": _NUMBER,
 }  # fmt: skip
+_IF_PRESENT = {
+    "backlog": dict.fromkeys(("arrived", "first", "second", "noise"), _NUMBER),
+    "findings": [{"flag": _TEXT, "text": _TEXT}],
+}
+"""The same of keys that not every summary has."""
 _PROVENANCE = {"engine": _TEXT, "command": _TEXT, "date": _TEXT, "wall_s": _NUMBER}
 _SCENARIO = {"run": {"seed": _COUNT}, "topology": {}, "workload": {}, "transport": {"name": _TEXT}}
 
@@ -110,7 +115,7 @@ def check_provenance(path: Path, found: Mapping[str, Any]) -> None:
 
 def check_summary(path: Path, found: Mapping[str, Any]) -> None:
     """Raise ScenarioError if a simulation's summary lacks a required key, or has a value of another type."""
-    _check(path, found, _SUMMARY, "")
+    _check(path, found, _SUMMARY | {key: shape for key, shape in _IF_PRESENT.items() if key in found}, "")
 
 
 def check_scenario(path: Path, text: str) -> None:
