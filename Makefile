@@ -42,7 +42,7 @@ $(VENV)/.tools: pyproject.toml
 	@$(BIN)/python -c 'import tomllib; from pathlib import Path; \
 	  p = tomllib.load(open("pyproject.toml", "rb")); extra = p["project"]["optional-dependencies"]; \
 	  wanted = {"tools": p["build-system"]["requires"], "packages": p["project"]["dependencies"], \
-	    "requirements": p["project"]["dependencies"] + extra["dask"] + [w for w in extra["dev"] if not w.startswith("flowloom")]}; \
+	    "requirements": p["project"]["dependencies"] + [w for some in extra.values() for w in some if not w.startswith("flowloom")]}; \
 	  [Path("$(VENV)", name + ".txt").write_text("\n".join(lines) + "\n") for name, lines in wanted.items()]'
 	@$(BIN)/pip install --requirement $(VENV)/tools.txt
 	@touch $@

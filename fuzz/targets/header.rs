@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use flowloom_core::{
-    Bytes, Duration, Ecn, Endpoint, Flow, FlowId, NodeId, Packet, Paths, Placement, Rate, Routing, Site, Switching,
-    Time, Transport, Wire, WireProfile, topology,
+    Bytes, Duration, Ecn, Endpoint, Flow, FlowId, NodeId, Packet, Paths, Placement, Rate, Routing, Site, Switching, Time,
+    Transport, Wire, WireProfile, topology,
 };
 use flowloom_host::{frame, marking};
 use flowloom_transports::for_each_transport;

@@ -1,7 +1,8 @@
 """Flowloom: data-center transports, written once, compared on the same fabric, workloads and metrics.
 
-``run`` simulates one scenario. ``compare`` runs several transports on it, and ``sweep`` varies its keys. ``load`` reads a
-results directory. ``thresholds`` computes demotion thresholds for PIAS, ``check_thresholds`` simulates them, and
+``run`` simulates one scenario. ``compare`` runs several transports and variants of it, and ``sweep`` varies its keys.
+``load``, ``load_comparison`` and ``load_sweep`` read what these have saved. ``ledger`` returns the verdicts on the
+papers' claims. ``thresholds`` computes demotion thresholds for PIAS, ``check_thresholds`` simulates them, and
 ``search_thresholds`` finds them by simulation.
 Everything is imported on first use, so that ``import flowloom`` is fast.
 """
@@ -13,16 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flowloom._native import RunError, ScenarioError
-    from flowloom.api import compare, load, run
+    from flowloom.api import load, run
+    from flowloom.claims.listing import Ledger, ledger
+    from flowloom.comparisons import Comparison, compare, load_comparison
     from flowloom.demotion.analytic import thresholds
     from flowloom.demotion.check import check_thresholds
     from flowloom.demotion.simulated import search_thresholds
     from flowloom.results import Results
     from flowloom.scenario import Scenario
-    from flowloom.sweeps import IncompleteSweep, Sweep, sweep
+    from flowloom.sweeps import IncompleteSweep, Sweep, load_sweep, sweep
 
 __all__ = [
+    "Comparison",
     "IncompleteSweep",
+    "Ledger",
     "Results",
     "RunError",
     "Scenario",
@@ -30,7 +35,10 @@ __all__ = [
     "Sweep",
     "check_thresholds",
     "compare",
+    "ledger",
     "load",
+    "load_comparison",
+    "load_sweep",
     "run",
     "search_thresholds",
     "sweep",
@@ -38,15 +46,20 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Comparison": "flowloom.comparisons",
     "IncompleteSweep": "flowloom.sweeps",
+    "Ledger": "flowloom.claims.listing",
     "Results": "flowloom.results",
     "RunError": "flowloom._native",
     "Scenario": "flowloom.scenario",
     "ScenarioError": "flowloom._native",
     "Sweep": "flowloom.sweeps",
     "check_thresholds": "flowloom.demotion.check",
-    "compare": "flowloom.api",
+    "compare": "flowloom.comparisons",
+    "ledger": "flowloom.claims.listing",
     "load": "flowloom.api",
+    "load_comparison": "flowloom.comparisons",
+    "load_sweep": "flowloom.sweeps",
     "run": "flowloom.api",
     "search_thresholds": "flowloom.demotion.simulated",
     "sweep": "flowloom.sweeps",

@@ -1,19 +1,17 @@
-"""The Python API for single runs and comparisons: `run`, `compare` and `load`. See `flowloom.sweeps` for grids."""
+"""The Python API for single runs: `run` and `load`. See `flowloom.sweeps` for grids, and `flowloom.comparisons`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping
 from typing import Any
 
 from flowloom import outputs
 from flowloom.engine import simulate
 from flowloom.results import Results, load
 from flowloom.scenario import Progress, Scenario, Source
-from flowloom.sweeps import sweep
 
-__all__ = ["compare", "load", "run"]
+__all__ = ["load", "run"]
 
 
 def run(
@@ -48,22 +46,3 @@ def run(
         results = simulate(wanted, progress)
         results.write(output)
     return results
-
-
-def compare(
-    scenario: Source,
-    transports: Sequence[str],
-    *,
-    executor: Executor | None = None,
-    workers: int | None = None,
-    out: str | os.PathLike[str] | None = None,
-    force: bool = False,
-) -> dict[str, Results]:
-    """Run several transports on the same scenario, and so on the same flows; return the results by transport. See `sweep`.
-
-    Raises:
-        ScenarioError: As in `sweep`.
-        IncompleteSweep: Some transports failed; its attribute `sweep` has the results of the others.
-    """
-    runs = sweep(scenario, {"transport.name": list(transports)}, executor=executor, workers=workers, out=out, force=force)
-    return {run.point["transport.name"]: run.results for run in runs}

@@ -14,8 +14,8 @@ _SIGMAS = 3.0
 _LEVELS_OFF = 0.5
 """If the backlog grows by less than this share of what it grew by in the first half, it levels off."""
 _WARM_UP = 0.25
-"""The second half tells nothing if a byte's flow takes more than this share of it when it is alone: the flows that came first are still on their way, and
-at a load of 3/4 they take some four times as long as alone."""
+"""The second half tells nothing if a byte's flow takes more than this share of it when it is alone: the flows that came first
+are still on their way, and at a load of 3/4 they take some four times as long as alone."""
 _BURST = 0.5
 """If more than this share of the flows starts at one instant, the backlog shrinks from there on, and nothing can be said."""
 
@@ -32,11 +32,12 @@ class Growth(NamedTuple):
     noise: float
     """The standard deviation of what arrives in the second half, if flows arrive independently."""
     warm_up: float = 0.0
-    """The optimum of the flow that a byte belongs to, averaged over all bytes, as a share of half of the time in which flows arrive."""
+    """The optimum of the flow that a byte belongs to, averaged over all bytes, as a share of half of the time in which flows
+    arrive."""
 
     @property
     def is_certain(self) -> bool:
-        """Whether the backlog grows by more than chance explains, and does not level off, in a network that is not just filling up."""
+        """Whether the backlog grows by more than chance explains and does not level off, once the network is full."""
         grows = self.second > _SIGMAS * self.noise and self.second > _LEVELS_OFF * self.first
         return grows and self.warm_up <= _WARM_UP
 

@@ -274,7 +274,7 @@ def _losses(summary: Mapping[str, Any]) -> str:
 
 
 def _stable(summary: Mapping[str, Any]) -> Iterator[Finding]:
-    found = Growth(**summary["backlog"])
+    found = Growth(**{name: value for name, value in summary["backlog"].items() if name in Growth._fields})
     if found.second <= 0:
         return
     share = f"{found.second / found.arrived:.1%} of what arrived in the second half of the time in which flows arrive"
@@ -325,7 +325,7 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
 
 
 def _classes(summary: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find priority classes that nothing used. It is a warning where the scenario asks for them, and not where they are the default."""
+    """Find priority classes that nothing used. It is a warning only where the scenario asks for more than the default."""
     from flowloom.engine import defaults
 
     def flag(key: str) -> str:

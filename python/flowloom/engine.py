@@ -59,6 +59,8 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
     resolved = outcome["scenario"]
     seed = seed_of(tomllib.loads(resolved))
     record = provenance.record(seed, summary.get("wall_s", wall_s), summary.get("peak_rss_mb"))
+    if scenario.path:
+        record["scenario"] = scenario.title
     with contextlib.suppress(OSError):  # a file that the scenario refers to was deleted during the run
         record["key"] = scenario.key_of(resolved)
     flows = columns.flow_table(outcome["flows"])

@@ -32,6 +32,11 @@ _SUMMARY = {
     "queueing_us_mean": _NUMBER, "queue": {_ANY: {"peak_bytes": _NUMBER, "wait_us_mean": _NUMBER}},
     "sent_by_class": [_COUNT], "packet_hops": _COUNT, "sim_s": _NUMBER,
 }  # fmt: skip
+_IF_PRESENT = {
+    "backlog": dict.fromkeys(("arrived", "first", "second", "noise"), _NUMBER),
+    "findings": [{"flag": _TEXT, "text": _TEXT}],
+}
+"""The same of keys that not every summary has."""
 _PROVENANCE = {"engine": _TEXT, "command": _TEXT, "date": _TEXT, "wall_s": _NUMBER}
 _SCENARIO = {"run": {"seed": _COUNT}, "topology": {}, "workload": {}, "transport": {"name": _TEXT}}
 
@@ -73,6 +78,22 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file of a result.
+
+    Raises:
+        ScenarioError: The file cannot be read, or is not TOML.
+    """
+    return _toml(path, read_text(path))
+
+
+def _toml(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise damaged(path, f"it is not TOML ({error})") from None
+
+
 def manifest(path: Path, found: Any) -> list[str]:
     """Return the names of a result's files, as listed in its marker.
 
@@ -94,18 +115,14 @@ def check_provenance(path: Path, found: Mapping[str, Any]) -> None:
 
 def check_summary(path: Path, found: Mapping[str, Any]) -> None:
     """Raise ScenarioError if a simulation's summary lacks a required key, or has a value of another type."""
-    _check(path, found, _SUMMARY, "")
+    _check(path, found, _SUMMARY | {key: shape for key, shape in _IF_PRESENT.items() if key in found}, "")
 
 
 def check_scenario(path: Path, text: str) -> None:
     """Raise ScenarioError if a text is not a resolved scenario."""
     if not text.strip():
         raise damaged(path, "it is empty")
-    try:
-        found = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise damaged(path, f"it is not TOML ({error})") from None
-    _check(path, found, _SCENARIO, "")
+    _check(path, _toml(path, text), _SCENARIO, "")
 
 
 def _check(path: Path, found: Any, shape: Any, at: str) -> None:

@@ -252,8 +252,8 @@ METRICS = {
     "backlog": Metric(
         "Growth of the backlog (B)",
         "How the bytes of open flows grow in the `first` and the `second` half of the time in which flows arrive, what has "
-        "`arrived` in the second half, and the standard deviation of that (`noise`). `warm_up` is the mean optimum of a byte's flow, as a share "
-        "of half of this time.",
+        "`arrived` in the second half, and the standard deviation of that (`noise`). `warm_up` is the mean optimum of a byte's "
+        "flow, as a share of half of this time.",
     ),
     "queue_peak_bytes": Metric("Peak queue (B)", "The most bytes ever queued at one port of a switch.", "d"),
     "queue": Metric(
@@ -320,8 +320,8 @@ METRICS = {
     ),
     "findings": Metric(
         "Findings",
-        "What the run has shown that makes its numbers misleading, as far as the simulator can tell. Each has the flag and the text of "
-        "a warning.",
+        "What the run has shown that makes its numbers misleading, as far as the simulator can tell. Each has the flag and the "
+        "text of a warning.",
     ),
     "background": Metric(
         "Background flows", "Flows in the background, which no other number about flows counts. None if there are none."
@@ -544,7 +544,8 @@ def size(count: float) -> str:
     return f"{count:g} B"
 
 
-_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+"""The units of sizes in scenarios, in bytes."""
 
 
 def bytes_of(text: str) -> float:
@@ -555,8 +556,8 @@ def bytes_of(text: str) -> float:
     """
     found = re.fullmatch(r"([0-9.]+) *([a-zA-Z]+)", text) if isinstance(text, str) else None
     try:
-        if found and found[2] in _BYTES:
-            return float(found[1]) * _BYTES[found[2]]
+        if found and found[2] in BYTES:
+            return float(found[1]) * BYTES[found[2]]
     except ValueError:  # more than one point
         pass
     raise ScenarioError(f'"{shown(text)}" is not a number of bytes; write it as "100kB" or "36KiB"')

@@ -54,9 +54,15 @@ RESULT = Kind(
     "the result of a run",
     "the result of another scenario or seed",
     "provenance.json",
-    ("summary.json", "scenario.toml", "flows.parquet", "flows.csv", "series/*.parquet"),
+    (
+        "summary.json", "scenario.toml", "flows.parquet", "flows.csv", "series/*.parquet", "flows.png", "flows.svg",
+        "series-*.png", "series-*.svg",
+    ),
+)  # fmt: skip
+_PICTURES = ("*.png", "*.svg")
+SWEEP = Kind(
+    "a sweep", "another sweep", "sweep.toml", ("sweep.parquet", "sweep.csv", "beside-*.parquet", *_PICTURES), inner="runs"
 )
-SWEEP = Kind("a sweep", "another sweep", "sweep.toml", ("sweep.parquet", "sweep.csv", "*.png", "*.svg"), inner="runs")
 FIGURE = Kind(
     "a figure", "another figure or scale", "claims.json", ("data.parquet", "quantiles.parquet", "*.csv", "*.png", "*.svg")
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowloom import columns, integrity, outputs, storage
 from flowloom._native import ScenarioError
+from flowloom.frames import Framed
 from flowloom.outputs import Output
 from flowloom.series import Series
 
@@ -17,17 +18,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from flowloom.diagnosis import Finding
+    from flowloom.plots.picture import Picture
 
 MARKER = outputs.RESULT.marker
 """The file that marks a directory as a results directory."""
 
 MACHINE_KEYS = ("wall_s", "peak_rss_mb")
 """Keys of a summary that differ from run to run. They are saved apart from the reproducible ones, and not in JSON."""
+_SHORT = ("slowdown.mean", "slowdown.p99")
 
 
-@dataclasses.dataclass
-class Results:
-    """The results of a run. Tables of a saved run are read on first use."""
+@dataclasses.dataclass(repr=False)
+class Results(Framed):
+    """The results of a run. Tables of a saved run are read on first use. The data frame of a result has its flows."""
 
     summary: dict[str, Any]
     """The numbers that `flowloom run --json` prints, without the warnings, and MACHINE_KEYS."""
@@ -72,6 +75,43 @@ class Results:
         from flowloom import diagnosis
 
         return diagnosis.warnings(self)
+
+    def __repr__(self) -> str:
+        from flowloom import metrics, tables
+        from flowloom.transports import transport
+
+        if not {"transport", "seed", "flows", "finished"} <= self.summary.keys():
+            return f"<Results of a tool: {', '.join(self.summary)}>"
+        slowdowns = (f"{metrics.label(m).lower()} {metrics.show(m, metrics.evaluate(m, self.summary))}" for m in _SHORT)
+        warned = [f"warnings: {', '.join(found.flag for found in self.warnings)}"] if self.scenario and self.warnings else []
+        name = f"{transport(self.summary['transport']).label}, seed {self.summary['seed']}"
+        return f"<Results: {', '.join([name, f'{tables.finished([self])} flows finished', *slowdowns, *warned])}>"
+
+    def _repr_html_(self) -> str | None:
+        from flowloom import display, tables
+
+        if "transport" not in self.summary:
+            return None
+        notes = [f"warning: {found.flag}: {found.text}" for found in self.warnings]
+        return display.page(tables.of_run(self), notes)
+
+    @property
+    def title(self) -> str:
+        """The name of the scenario in pictures: that of its file. It is empty for a scenario that was not a file."""
+        return str(self.provenance.get("scenario", ""))
+
+    def plot(self, series: str | None = None) -> Picture:
+        """Draw the flows as `flowloom run --plot` does, or a series that the run has recorded.
+
+        Raises:
+            ScenarioError: There are no flows, or there is no such series.
+        """
+        from flowloom.plots import picture, pictures
+
+        return picture.picture(lambda: pictures.of_series(self, series) if series else pictures.of_run(self))
+
+    def _framed(self) -> pa.Table:
+        return self.flows
 
     def as_json(self) -> dict[str, Any]:
         """Return the reproducible summary with its `warnings`, as `flowloom run --json` prints it."""

@@ -76,6 +76,11 @@ class Scenario:
         except ValueError as error:  # a NUL in the name
             raise _native.ScenarioError(f"cannot read the scenario {shown(path, 200)}: {error}") from error
 
+    @property
+    def title(self) -> str:
+        """Its name in pictures: that of its file."""
+        return Path(self.path).stem or "scenario"
+
     def set(self, changes: Mapping[str, Any]) -> Scenario:
         """Add overrides. Keys are dotted (`workload.load`) or joined with `__`. A dict replaces a whole table."""
         added = tuple(f"{key.replace('__', '.')}={_written(toml.value, value)}" for key, value in changes.items())
@@ -134,6 +139,22 @@ class Scenario:
             digest.update(f"\n{name}\n".encode())
             digest.update((folder / name).read_bytes())
         return digest.hexdigest()[:20]
+
+
+_OVERRIDE = re.compile(r"--set ([\w.-]+)=", re.ASCII)
+
+
+def overridden(message: str) -> tuple[str, str] | None:
+    """Return the key that an error of the simulator reports as an option `--set`, and the message without the option.
+
+    Code that sets keys which the user did not type as options rewords such errors. None if the error is about no override.
+    """
+    found = _OVERRIDE.match(message)
+    if found is None:
+        return None
+    # The message repeats the key after the option.
+    root = found[1].partition(".")[0]
+    return found[1], root + message[found.end() :].partition(f": {root}")[2]
 
 
 def _written(write: Callable[[Any], str], value: Any) -> str:

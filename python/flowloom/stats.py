@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 
@@ -29,6 +29,19 @@ def estimate(values: Sequence[float]) -> Estimate:
 
     variance = math.fsum((v - mean) ** 2 for v in known) / (n - 1)
     return Estimate(mean, float(stdtrit(n - 1, 0.975)) * math.sqrt(variance / n), n)
+
+
+def averaged(counts: Collection[int]) -> str:
+    """Describe means over seeds, given how many seeds each is over; empty if each is over one.
+
+    A run that failed leaves its mean with fewer seeds.
+    """
+    least, most = min(counts), max(counts)
+    if most == 1:
+        return ""
+    count = f"{most}" if least == most else f"{least} to {most}"
+    fewer = "" if least == most else "; means over different seeds are not of the same flows"
+    return f"Means of {count} seeds with 95 % confidence intervals (Student's t){fewer}"
 
 
 def paired_ratios(of: Sequence[float], to: Sequence[float]) -> list[float]:

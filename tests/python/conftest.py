@@ -9,6 +9,7 @@ import pytest
 
 import fake_native
 from flowloom import _native
+from flowloom.transports import transports
 
 # A shell starts background jobs with signals ignored, and all processes inherit that. Tests send these signals.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -105,6 +106,7 @@ def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch):
     """Replace the simulator by the fake one, in this process."""
+    transports()  # they are read once, and not from the fake
     for name in ("check", "run", "catalogue"):
         monkeypatch.setattr(_native, name, getattr(fake_native, name))
     for name in ("ScenarioError", "RunError"):

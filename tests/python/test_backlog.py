@@ -64,7 +64,9 @@ def test_a_network_that_fills_up_says_nothing():
 
 
 def test_flows_that_start_together_say_nothing():
-    together = pa.table({"start": [0.0, 0.0, 0.0, 1.0], "finish": [1.0, 2.0, 3.0, 4.0], "optimum": [1.0] * 4, "bytes": [1, 1, 1, 1]})
+    together = pa.table(
+        {"start": [0.0, 0.0, 0.0, 1.0], "finish": [1.0, 2.0, 3.0, 4.0], "optimum": [1.0] * 4, "bytes": [1, 1, 1, 1]}
+    )
     assert growth(together) is None and growth(together[:1]) is None
 
 

@@ -119,6 +119,10 @@ def damages(folder: Path) -> list[Damage]:
                 found.append(Damage(name, f"without {path}", changed(document, path, drop=True)))
             found.append(Damage(name, f"{path} is a list", changed(document, path, [[1]])))
             found.append(Damage(name, f"{path} is true", changed(document, path, True)))
+    document = json.loads((folder / "summary.json").read_text())
+    for path in (("backlog", "second"), ("backlog", "noise")):
+        found.append(Damage("summary.json", f"without {path}", changed(document, path, drop=True)))
+        found.append(Damage("summary.json", f"{path} is a list", changed(document, path, [[1]])))
     document = json.loads((folder / MARKER).read_text())
     for names in ([1], ["../x"], ["/etc/passwd"], "flows.parquet", ["series/lost.parquet"]):
         found.append(Damage(MARKER, f"lists {names}", changed(document, ("files",), names)))
@@ -196,6 +200,13 @@ def test_damaged_results_are_named(whole, tmp_path):
             assert done.stderr == f"error: {message}\n", (case[:2], done.stderr)
         shutil.rmtree(folder)
     COUNTED["damaged results"] = len(cases)
+
+
+def test_a_number_of_the_backlog_that_is_not_known_is_harmless(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "r")
+    document = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_bytes(changed(document, ("backlog", "later"), 1.0))
+    assert [found.flag for found in flowloom.load(folder).warnings] == [found.flag for found in flowloom.load(whole).warnings]
 
 
 def test_flipped_bits_are_harmless_or_named(whole, tmp_path):

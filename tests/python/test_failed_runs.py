@@ -56,7 +56,7 @@ def test_a_comparison_has_the_transports_that_finished(scenario, tmp_path):
     assert "1 runs in" in made.stdout and (out / "compare.png").exists()
     assert re.search(rf"^error: 1 of 2 runs failed:\nphost: {REASON}", made.stderr, re.M)
     with (out / "sweep.csv").open() as file:
-        assert [row["transport.name"] for row in csv.DictReader(file)] == ["ideal"]
+        assert [row["variant"] for row in csv.DictReader(file)] == ["ideal"]
     assert len(list((out / "runs").iterdir())) == 1
     as_json = call(*words, "--json", code=1)
     assert [run["transport"] for run in json.loads(as_json.stdout)] == ["ideal"]

@@ -86,9 +86,17 @@ def test_a_finished_run_is_not_made_again_and_one_without_flows_is(scenario, tmp
 
 def test_a_scenario_given_twice_is_run_once(scenario):
     executor = Counting()
-    done = flowloom.sweep(scenario, {"workload.load": [0.2, 0.2]}, executor=executor)
+    done = flowloom.sweep(scenario, {"topology.delay": ["1us", "1000ns"]}, executor=executor)
     assert executor.submitted == 1
     assert len(done) == 2
+
+
+@pytest.mark.parametrize("values", [[0.2, 0.4, 0.2], [1, 1.0], ["web_search", "web_search"], [{"fixed": "2kB"}] * 2])
+def test_a_value_given_twice_is_not_another_seed(scenario, values):
+    executor = Counting()
+    with pytest.raises(ScenarioError, match=r"^workload\.sizes: .* is given twice; give each value once$"):
+        flowloom.sweep(scenario, {"workload.sizes": values}, executor=executor)
+    assert executor.submitted == 0
 
 
 def test_nothing_runs_if_one_point_is_invalid(scenario, tmp_path):

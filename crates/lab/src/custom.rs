@@ -79,7 +79,8 @@ fn check_number(host: NodeId, name: &str, node: usize) -> Result<(), ScenarioErr
 
 /// Checks that what a fault or a result calls links by has one meaning: the nodes or the tiers that they join, or a number among parallel links.
 fn check_link_names(network: &Network) -> Result<(), ScenarioError> {
-    let mut links_of: BTreeMap<(String, String), Vec<LinkId>> = BTreeMap::new();
+    // By name and meaning, the widest meaning first.
+    let mut links_of: BTreeMap<(String, usize, String), Vec<LinkId>> = BTreeMap::new();
     for link in (0..network.links().len() as u32).map(LinkId) {
         let Link { from, to, .. } = *network.link(link);
         let [a, b] = [from, to].map(|node| network.node(node));
@@ -88,13 +89,13 @@ fn check_link_names(network: &Network) -> Result<(), ScenarioError> {
             (network.ends_name(link), format!("what joins \"{}\" to \"{}\"", a.name, b.name)),
             (network.link_name(link), format!("link {} from \"{}\" to \"{}\"", link.0 / 2, a.name, b.name)),
         ];
-        for meaning in what {
-            links_of.entry(meaning).or_default().push(link);
+        for (width, (name, meaning)) in what.into_iter().enumerate() {
+            links_of.entry((name, width, meaning)).or_default().push(link);
         }
     }
     let meanings: Vec<_> = links_of.iter().collect();
     for pair in meanings.windows(2) {
-        let (((name, one), links), ((other_name, other), others)) = (pair[0], pair[1]);
+        let (((name, _, one), links), ((other_name, _, other), others)) = (pair[0], pair[1]);
         if name == other_name && links != others {
             let last = links.iter().chain(others).max().expect("a name has links");
             let message =

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from flowloom import signals
-from flowloom.cli import common, inspect, paper, running, terminal, thresholds
+from flowloom.cli import common, comparing, inspect, paper, plotting, running, terminal, thresholds
 from flowloom.words import shown
 
 
@@ -51,6 +51,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 running.register(app)
+comparing.register(app)
+plotting.register(app)
 app.add_typer(paper.app, name="paper")
 paper.register(app)
 inspect.register(app)

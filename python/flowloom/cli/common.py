@@ -17,10 +17,15 @@ from flowloom.signals import Ended
 from flowloom.words import elided, listed, printable, shown
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from flowloom.comparisons import Comparison
+    from flowloom.outputs import Kind
     from flowloom.sweeps import IncompleteSweep, Sweep
 
 P = ParamSpec("P")
 R = TypeVar("R")
+M = TypeVar("M", "Sweep", "Comparison")
 
 FAILED, BAD_INPUT = 1, 2
 MESSAGE_MAX = 2500
@@ -40,6 +45,19 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Replace an earlier, different result in --out. Files that Flowloom did not write stay."),
 ]
+Metrics = Annotated[
+    str | None,
+    typer.Option(metavar="M1,M2,...", help="What to draw, a panel for each; by default slowdown.mean,slowdown.p99."),
+]
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="FILE:LABEL",
+        help="Another tool's flows (bytes, and slowdown or fct_us) or points (x, y) beside ours; may be repeated.",
+    ),
+]
+Plot = Annotated[bool, typer.Option("--plot/--no-plot", help="Draw the picture, or not.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value on stdout.")]
 
 
@@ -77,14 +95,15 @@ def resumable(runs: Path) -> Iterator[None]:
         raise _interrupted(stop, f"; finished runs are kept in {runs}; repeat the same command to continue") from None
 
 
-def swept(sweep: Callable[[], Sweep]) -> tuple[Sweep, IncompleteSweep | None]:
-    """Make a sweep. Return the runs that finished, and the error if some did not."""
+def swept(make: Callable[[], M]) -> tuple[M, IncompleteSweep | None]:
+    """Make a sweep or a comparison. Return what finished of it, and the error if some runs did not."""
     from flowloom.sweeps import IncompleteSweep
 
     try:
-        return sweep(), None
+        return make(), None
     except IncompleteSweep as error:
-        return error.sweep, error
+        done: Any = error.sweep if error.comparison is None else error.comparison
+        return done, error
 
 
 def end_incomplete(failed: IncompleteSweep | None) -> None:
@@ -137,12 +156,15 @@ def overrides(pairs: Sequence[str] | None, seed: int | None) -> tuple[str, ...]:
 
 
 def split_list(text: str) -> list[str]:
-    """Split at commas that are not inside quotes, brackets or braces."""
-    parts, depth, quote, begin = [], 0, "", 0
+    """Split at commas that are not inside brackets, braces or quotes. As in TOML, quotes begin a value or a part of a key."""
+    parts, depth, quote, begin, before, escaped = [], 0, "", 0, ",", False
     for at, character in enumerate(text):
         if quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'":
+            # Only strings in double quotes have escapes.
+            ends = character == quote and not escaped
+            escaped = quote == '"' and character == "\\" and not escaped
+            quote = "" if ends else quote
+        elif character in "\"'" and before in ",=[{.":
             quote = character
         elif character in "[{":
             depth += 1
@@ -151,17 +173,43 @@ def split_list(text: str) -> list[str]:
         elif character == "," and depth == 0:
             parts.append(text[begin:at])
             begin = at + 1
+        before = before if character.isspace() else character
     return [part.strip() for part in (*parts, text[begin:]) if part.strip()]
+
+
+def by_label(option: str, given: Iterable[tuple[str, R]]) -> dict[str, R]:
+    """Return by label what an option was given, and refuse a label that it was given twice."""
+    from flowloom._native import ScenarioError
+
+    found: dict[str, R] = {}
+    for label, value in given:
+        if label in found:
+            raise ScenarioError(f'{option}: the label "{label}" is given twice; give each a label of its own')
+        found[label] = value
+    return found
 
 
 def parse_value(text: str) -> Any:
     """Parse a value as TOML (`0.8`, `true`), or return it as a string if it is not TOML (`web_search`, `10Gb/s`)."""
     import tomllib
 
+    from flowloom import toml
+
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        found = tomllib.loads(f"value = {text}")
+        toml.value(found["value"])  # a scenario has no dates
+    except (tomllib.TOMLDecodeError, RecursionError, TypeError):
         return text
+    return found["value"] if len(found) == 1 else text
+
+
+def drawn(out: Path, kind: Kind, pictures: Iterable[tuple[str, Canvas]]) -> list[Path]:
+    """Add pictures to a directory of results, each under its name; return the paths of the PNG files."""
+    from flowloom import outputs
+    from flowloom.plots import style
+
+    with outputs.claim(out, kind, force=True) as output, output.add() as folder:
+        return [out / style.save(drawing, folder / name)[0].name for name, drawing in pictures]
 
 
 def print_json(value: Any) -> None:

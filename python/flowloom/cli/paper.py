@@ -323,19 +323,16 @@ def claims(
     checks or the simulator's behaviour have changed since it was run.
     """
     from flowloom.claims import ledger
-    from flowloom.claims.entries import VERDICTS
+    from flowloom.claims.listing import Ledger
 
     figures, errors = _figures(paper)
-    entries = ledger.entries(figures, scale, _today)
+    entries = Ledger(ledger.entries(figures, scale, _today))
     if json:
         common.print_json([entry.content() for entry in entries])
         return _fail(errors)
     for entry in entries:
         _print_entry(entry)
-    verdicts = [entry.verdict for entry in entries]
-    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
-    counts.append(f"{sum(entry.stale for entry in entries)} stale")
-    typer.echo(", ".join(counts))
+    typer.echo(str(entries))
     return _fail(errors)
 
 

@@ -2,178 +2,40 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable
 
 import typer
 
-from flowloom import diagnosis, metrics
+from flowloom import tables
 from flowloom.cli.common import print_table
+from flowloom.comparisons import Comparison
 from flowloom.results import Results
-from flowloom.stats import Estimate, estimate
 from flowloom.sweeps import Sweep
-from flowloom.transports import transport
-
-Seeds: TypeAlias = Sequence[Results]
-"""Runs that differ only in their seed; tables show their mean."""
-
-_RUN = (
-    "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "deadlines_met",
-    "drops.total", "drops.rate", "queueing_us_mean", "sim_s", "packet_hops", "wall_s",
-)  # fmt: skip
-_COMPARISON = (
-    "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps",
-    "deadlines_met", "drops.rate", "queueing_us_mean", "wall_s",
-)  # fmt: skip
-_SWEEP = ("slowdown.mean", "slowdown.p99", "fct_us.mean", "nfct", "goodput_gbps", "drops.rate")
 
 
-_BESIDE = {
-    "background": ("background.goodput_gbps",),
-    "control_messages": ("control_messages.received", "control_messages.received_per_s"),
-    "gaps": ("gaps.switch_per_s", "gaps.idle_share"),
-    "pfc": ("pfc.frames", "pfc.paused_share_max"),
-}
-"""Additional content of a run's table, if there is any."""
-
-_ROUND = ("slowdown.mean", "slowdown.p99", "fct_us.mean")
-
-
-def _label(name: str) -> str:
-    return transport(name).label
-
-
-def _estimate(metric: str, seeds: Seeds) -> Estimate:
-    return estimate([metrics.evaluate(metric, run.summary) for run in seeds])
-
-
-def _shown(metric: str, seeds: Seeds) -> str:
-    return metrics.show_estimate(metric, _estimate(metric, seeds))
-
-
-def _finished(seeds: Seeds) -> str:
-    finished, flows = (sum(run.summary[key] for run in seeds) for key in ("finished", "flows"))
-    aborted = sum(run.summary.get("aborted", 0) for run in seeds)
-    return f"{finished:,} of {flows:,}" + (f" ({aborted:,} aborted)" if aborted else "")
-
-
-def _averaged(rows: Collection[Seeds]) -> str:
-    """Return the title of a table of means. A run that failed leaves its transport or point with fewer seeds."""
-    least, most = min(map(len, rows)), max(map(len, rows))
-    if most == 1:
-        return ""
-    count = f"{most}" if least == most else f"{least} to {most}"
-    fewer = "" if least == most else "; means over different seeds are not of the same flows"
-    return f"Means of {count} seeds with 95 % confidence intervals (Student's t){fewer}"
+def _print(found: Iterable[tables.Table]) -> None:
+    for head, rows, right, title in found:
+        print_table(head, rows, right=right, title=title)
 
 
 def print_run(results: Results) -> None:
     """Print a run's summary: the numbers, then slowdown by flow size."""
-    name, seed = _label(results.summary["transport"]), results.summary["seed"]
-    title = f"{name}, seed {seed}: {_finished([results])} flows finished"
-    beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
-    print_table(["", ""], [(metrics.label(m), _shown(m, [results])) for m in (*_RUN, *beside)], right=(1,), title=title)
-    print_sizes({results.summary["transport"]: [results]})
+    _print(tables.of_run(results))
     for found in results.warnings:
         typer.echo(f"warning: {found.flag}: {found.text}")
 
 
-def print_warnings(sweep: Sweep, *, err: bool = False) -> None:
-    """Print the warnings of a sweep's runs, which explain the flags in its table."""
-    for line in diagnosis.grouped((run.label, run.results.warnings) for run in sweep):
-        typer.echo(f"warning: {line}", err=err)
-
-
-def _flags(runs: Seeds) -> str:
-    """Return each flag of some runs once, with the seeds if not all of them have it."""
-    having: dict[str, set[int]] = {}
-    for run in runs:
-        for found in run.warnings:
-            having.setdefault(found.flag, set()).add(run.summary["seed"])
-    every = {run.summary["seed"] for run in runs}
-    return ", ".join(flag if of == every else f"{flag} ({diagnosis.seeds(of)})" for flag, of in having.items())
-
-
-def print_comparison(results: Mapping[str, Seeds]) -> None:
-    """Print a table with a column per transport: the numbers, then slowdown by flow size."""
-    head = ["", *(_label(name) for name in results)]
-    deadlines = any(run.summary["deadlines_met"] is not None for seeds in results.values() for run in seeds)
-    wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
-    rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
-    finished = ["Flows finished", *(_finished(seeds) for seeds in results.values())]
-    title = _averaged(results.values())
-    warned = ["Warnings", *(_flags(seeds) for seeds in results.values())]
-    print_table(head, [finished, *rows, *([warned] if any(warned[1:]) else [])], right=range(1, len(head)), title=title)
-    print_sizes(results)
-
-
-def ranking(rounds: Mapping[Any, Mapping[str, Seeds]]) -> list[str]:
-    """Order transports by the geometric mean of their mean slowdowns over the rounds, the best first.
-
-    Transports that lack a round, because it failed or no flow finished, come last: their means are over other rounds.
-    """
-    from statistics import geometric_mean
-
-    names = list(dict.fromkeys(name for results in rounds.values() for name in results))
-
-    def key(name: str) -> tuple[int, float]:
-        means = [_estimate("slowdown.mean", results[name]).mean for results in rounds.values() if name in results]
-        known = [mean for mean in means if not math.isnan(mean)]  # a run in which no flow finished has no mean
-        return len(rounds) - len(known), geometric_mean(known) if known else math.inf
-
-    return sorted(names, key=key)
-
-
-def print_tournament(rounds: Mapping[Any, Mapping[str, Seeds]]) -> None:
-    """Print a row per transport, the best first, with a few numbers from each round."""
-    head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
-    rows = [
-        [
-            _label(name),
-            *(_shown(m, results[name]) if name in results else "failed" for results in rounds.values() for m in _ROUND),
-            _flags([run for results in rounds.values() for run in results.get(name, ())]),
-        ]
-        for name in ranking(rounds)
-    ]
-    print_table(
-        head,
-        rows,
-        right=range(1, len(head) - 1),
-        title="Tournament, ranked by the geometric mean of the rounds' mean slowdowns",
-    )
-
-
-def print_sizes(results: Mapping[str, Seeds]) -> None:
-    """Print mean and 99th-percentile slowdown by flow size."""
-    bins = [[run.summary["slowdown"].get("by_size") or [] for run in seeds] for seeds in results.values()]
-    first = bins[0][0]
-    if not first:
-        return
-    head = ["Slowdown by flow size", "Flows"]
-    head += [f"{_label(name)} {word}" for name in results for word in ("mean", "p99")]
-    rows = []
-    for number, entry in enumerate(first):
-        numbers = [
-            metrics.show_estimate("slowdown.mean", estimate([_number(run[number][word]) for run in runs]))
-            for runs in bins
-            for word in ("mean", "p99")
-        ]
-        rows.append([metrics.bin_label(entry), f"{sum(run[number]['flows'] for run in bins[0]):,}", *numbers])
-    print_table(head, rows, right=range(1, len(head)))
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else value
+def print_comparison(compared: Comparison) -> None:
+    """Print the variants of a comparison side by side, or ranked over the values of its key."""
+    _print(tables.of_comparison(compared))
 
 
 def print_sweep(sweep: Sweep) -> None:
-    """Print a row per point: its values of the varied keys, and the means over its seeds."""
-    points = sweep.points()
-    keys = list(points[0][0])
-    head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in _SWEEP), "warnings"]
-    body = [
-        [*(str(value) for value in point.values()), _finished(seeds), *(_shown(m, seeds) for m in _SWEEP), _flags(seeds)]
-        for point, seeds in points
-    ]
-    print_table(head, body, right=range(len(keys), len(head) - 1), title=_averaged([seeds for _, seeds in points]))
+    """Print a row for each point of a sweep."""
+    _print(tables.of_sweep(sweep))
+
+
+def print_warnings(sweep: Sweep, *, err: bool = False) -> None:
+    """Print the warnings of a sweep's runs, which explain the flags in its table."""
+    for line in sweep.warning_lines():
+        typer.echo(line, err=err)

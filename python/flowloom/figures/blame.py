@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,8 +9,7 @@ from flowloom import toml
 from flowloom._native import ScenarioError
 from flowloom.figures.schema import Figure, Rule
 from flowloom.models import Place
-
-_OVERRIDE = re.compile(r"--set ([\w.-]+)=", re.ASCII)
+from flowloom.scenario import overridden
 
 
 def blamed(error: ScenarioError, figure: Figure, scale: str, at: str, keys: Mapping[str, Any]) -> ScenarioError:
@@ -27,13 +25,11 @@ def blamed(error: ScenarioError, figure: Figure, scale: str, at: str, keys: Mapp
         keys: The keys that the user did set.
     """
     text = str(error)
-    found = _OVERRIDE.match(text)
     place: Place | None = None
-    if found and found[1] not in keys:
-        # The last place that sets the key decides. The message repeats the key after the option.
-        place = next((place for place, key in reversed(list(_places(figure, scale))) if key == found[1]), None)
-        root = found[1].partition(".")[0]
-        text = root + text[found.end() :].partition(f": {root}")[2] if place else text
+    if (found := overridden(text)) and found[0] not in keys:
+        # The last place that sets the key decides.
+        place = next((place for place, key in reversed(list(_places(figure, scale))) if key == found[0]), None)
+        text = found[1] if place else text
     line = toml.line_of(figure.path.read_text(encoding="utf-8"), place) if place else None
     return ScenarioError(f"{figure.path}{f':{line}' if line else ''}: {f'at {at}: ' if at else ''}{text}")
 

@@ -22,7 +22,9 @@ class Member(NamedTuple):
     """Half the widths of the confidence intervals; 0 stands for no interval."""
 
 
-def draw(spot: Axes, members: Sequence[Member], groups: Sequence[str], *, log: bool, base: float = 0.0) -> dict[str, Any]:
+def draw(
+    spot: Axes, members: Sequence[Member], groups: Sequence[str], *, log: bool, base: float = 0.0, lying: bool = False
+) -> dict[str, Any]:
     """Draw members side by side in each group; return the handles for a legend.
 
     The length of a bar has no meaning on a logarithmic axis, so dots are drawn there. A bound is drawn as a line.
@@ -33,39 +35,43 @@ def draw(spot: Axes, members: Sequence[Member], groups: Sequence[str], *, log: b
         groups: The groups' names.
         log: Whether the axis is logarithmic.
         base: The value at which bars start.
+        lying: Bars lie, and the groups are below each other, which leaves room for long names.
     """
-    spot.set_yscale("log" if log else "linear")
+    (spot.set_xscale if lying else spot.set_yscale)("log" if log else "linear")
     beside = [member for member in members if not member.look.bound]
     width = 0.8 / max(len(beside), 1)
     handles: dict[str, Any] = {}
     for member in members:
         look = member.look
         if look.bound:
-            left, right = ([at + side for at in range(len(groups))] for side in (-0.45, 0.45))
-            lines = spot.hlines(member.heights, left, right, color=look.color, linestyle=look.dash, zorder=3)
-            handles[look.label] = lines
+            begin, end = ([at + side for at in range(len(groups))] for side in (-0.45, 0.45))
+            across = spot.vlines if lying else spot.hlines
+            handles[look.label] = across(member.heights, begin, end, color=look.color, linestyle=look.dash, zorder=3)
             continue
         shift = (beside.index(member) - (len(beside) - 1) / 2) * width
         places = [at + shift for at in range(len(groups))]
         error: dict[str, Any] = {"elinewidth": 1, "capsize": 2}
-        spread = list(member.half_widths) if any(member.half_widths) else None
+        spread: dict[str, Any] = {"xerr" if lying else "yerr": list(member.half_widths) if any(member.half_widths) else None}
         if log:
-            dots = spot.errorbar(
-                places, member.heights, spread, color=look.color, marker=look.marker, linestyle="none", ms=6, **error
-            )
-            handles[look.label] = dots[0]
+            xs, ys = (member.heights, places) if lying else (places, member.heights)
+            handles[look.label] = spot.errorbar(xs, ys, **spread, **look.dot, **error)[0]
         else:
-            handles[look.label] = spot.bar(
-                places, [height - base for height in member.heights], width * 0.92, bottom=base, yerr=spread,
-                color=look.color, hatch=look.hatch, edgecolor="white", linewidth=0.5, error_kw=error,
+            lengths = [height - base for height in member.heights]
+            stand: dict[str, Any] = {"left" if lying else "bottom": base}
+            handles[look.label] = (spot.barh if lying else spot.bar)(
+                places, lengths, width * 0.92, **stand, **spread, color=look.color, hatch=look.hatch, edgecolor="white",
+                linewidth=0.5, error_kw=error,
             )  # fmt: skip
     if not log:
-        spot.axhline(base, color="black", lw=0.8, zorder=2.5)
+        (spot.axvline if lying else spot.axhline)(base, color="black", lw=0.8, zorder=2.5)
     for edge in range(1, len(groups)):
-        spot.axvline(edge - 0.5, color="#DDDDDD", lw=0.6, zorder=0)
-    spot.set_xticks(range(len(groups)), groups)
-    spot.set_xlim(-0.5, len(groups) - 0.5)
-    spot.grid(axis="x", visible=False)
+        (spot.axhline if lying else spot.axvline)(edge - 0.5, color="#DDDDDD", lw=0.6, zorder=0)
+    (spot.set_yticks if lying else spot.set_xticks)(range(len(groups)), groups)
+    if lying:
+        spot.set_ylim(len(groups) - 0.5, -0.5)  # the first group is on top
+    else:
+        spot.set_xlim(-0.5, len(groups) - 0.5)
+    spot.grid(axis="y" if lying else "x", visible=False)
     return handles
 
 

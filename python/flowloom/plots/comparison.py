@@ -1,106 +1,186 @@
-"""Draws comparisons of transports: slowdown by flow size, its distribution, and the rounds of a tournament."""
+"""Draws comparisons: slowdown by flow size, and its distribution; or completion times, where a slowdown is not known.
+
+Flows of one size have their mean, side by side for all schemes, in place of a panel by flow size.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom import metrics
-from flowloom.plots import bars, style
+from flowloom.axes import Axis
+from flowloom.overlays import Points, Y
+from flowloom.plots import bars, over, style
 from flowloom.results import Results
-from flowloom.stats import estimate
+from flowloom.stats import averaged, estimate
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
     from numpy.typing import NDArray
 
-_HEADING = "slowdown of flows; the best possible is 1"
+SLOWDOWN, FCT = "slowdown", "fct_us"
+"""The measures of a flow."""
+METRICS = {SLOWDOWN: "slowdown.mean", FCT: "fct_us.mean"}
+"""What is drawn against the flow size, by measure."""
 
 
-def draw(results: Mapping[str, Sequence[Results]], stem: Path, title: str) -> list[Path]:
-    """Draw mean slowdown by flow size and the distribution of slowdowns, as `stem`.png and .svg.
+class Scheme(NamedTuple):
+    """What is compared, with its look."""
+
+    look: style.Look
+    runs: Sequence[Results]
+    """They differ in their seeds. The flows of all are drawn together."""
+
+
+def draw(schemes: Sequence[Scheme], title: str, points: Sequence[tuple[style.Look, Points]] = ()) -> Canvas:
+    """Draw the mean slowdown by flow size and the distribution of slowdowns.
 
     Args:
-        results: The runs of each transport, which differ in their seeds. The flows of all seeds are drawn together.
-        stem: The path of the pictures without the suffix.
+        schemes: What is compared.
         title: The name of the scenario.
+        points: Other tools' mean slowdowns by flow size, with their looks.
     """
-    drawing = style.canvas(10, 4.4)
-    left, right = drawing.subplots(1, 2)
+    measure = measures(schemes)[0]
+    size = None if points else _only_size(schemes)
+    alone = size is not None and len(schemes) == 1  # so that there is nothing to compare
+    drawing = style.canvas(6 if alone else 10, 4.4)
+    *left, right = drawing.subplots(1, 1 if alone else 2, squeeze=False).flat
     handles: dict[str, Any] = {}
-    for name, runs in results.items():
-        look = style.transport(name)
-        size, slowdown = _finished(runs)
-        if len(size):
-            (handles[look.label],) = _by_size(left, size, slowdown, look)
-            _distribution(right, slowdown, look)
-    style.sizes_axis(left.xaxis)
-    left.set(xlabel="Flow size", ylabel="Mean slowdown", title="By flow size")
-    style.logarithmic(right.yaxis)
-    right.set(xlabel="Slowdown", ylabel="Share of flows with a larger slowdown", title="Distribution")
-    for axis, top in ((left.yaxis, left.get_ylim()[1]), (right.xaxis, right.get_xlim()[1])):
-        style.from_one(axis, top)
-    style.heading(drawing, f"{title}: {_HEADING}")
-    style.legend(drawing, handles)
-    return style.save(drawing, stem)
+    style.join(handles, _distributions(right, schemes, measure))
+    small_print = ""
+    for spot in left:
+        if size is None:
+            style.join(handles, _by_sizes(spot, schemes, measure, points))
+        else:
+            style.join(handles, _side_by_side(spot, schemes, measure, size))
+            small_print = averaged([len(scheme.runs) for scheme in schemes])
+    style.heading(drawing, f"{title}: {_HEADINGS[measure]}")
+    style.legend(drawing, handles, small_print)
+    return drawing
 
 
-def draw_tournament(
-    rounds: Mapping[str, Mapping[str, Sequence[Results]]], names: Sequence[str], stem: Path, title: str
-) -> list[Path]:
-    """Draw mean and 99th-percentile slowdown of each transport in each round, as `stem`.png and .svg."""
-    drawing = style.canvas(10, 4.4)
-    handles: dict[str, Any] = {}
-    for spot, word, text in zip(drawing.subplots(1, 2), ("mean", "p99"), ("Mean", "99th percentile"), strict=True):
-        members = []
-        for name in names:
-            # A round that failed has no value.
-            runs = [seeds.get(name, ()) for seeds in rounds.values()]
-            found = [estimate([metrics.evaluate(f"slowdown.{word}", run.summary) for run in each]) for each in runs]
-            members.append(bars.Member(style.transport(name), [e.mean for e in found], [e.half_width or 0 for e in found]))
-        tops = [h + w for m in members for h, w in zip(m.heights, m.half_widths, strict=True)]
-        top = 1.05 * max((each for each in tops if not math.isnan(each)), default=1.1)
-        log = top > style.LINEAR_MAX
-        for label, handle in bars.draw(spot, members, list(rounds), log=log, base=1.0).items():
-            # If one side has bars and the other dots, the legend shows both.
-            shown = handles.setdefault(label, ())
-            handles[label] = shown if type(handle) in map(type, shown) else (*shown, handle)
-        style.from_one(spot.yaxis, top)
-        if not log:
-            spot.set_ylim(1, top)
-        spot.set(ylabel="Slowdown", title=text)
-    style.heading(drawing, f"{title}: {_HEADING}")
-    style.legend(drawing, handles)
-    return style.save(drawing, stem)
-
-
-def _finished(runs: Sequence[Results]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the sizes and slowdowns of all flows that finished."""
+def _only_size(schemes: Sequence[Scheme]) -> float | None:
+    """Return the size of all flows; None if they differ."""
     import numpy as np
 
-    done = [run.flows.filter(run.flows["finish"].is_valid()) for run in runs]
-    size, slowdown = ([flows[name].to_numpy().astype(float) for flows in done] for name in ("bytes", "slowdown"))
-    return np.concatenate(size), np.concatenate(slowdown)
+    sizes = {float(size) for scheme in schemes for run in scheme.runs for size in np.unique(run.flows["bytes"].to_numpy())}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
-def _by_size(spot: Axes, size: NDArray[np.float64], slowdown: NDArray[np.float64], look: style.Look) -> list[Any]:
+def _side_by_side(spot: Axes, schemes: Sequence[Scheme], measure: str, size: float) -> dict[str, Any]:
+    """Draw the mean of each scheme, for flows of one size; return the handles for a legend."""
+    members = []
+    for look, runs in schemes:
+        found = estimate([float(values.mean()) if len(values := _finished([run], measure)[1]) else math.nan for run in runs])
+        members.append(bars.Member(look, [found.mean], [found.half_width or 0.0]))
+    handles = over.panel(spot, Axis.none(), metrics.label(METRICS[measure]), members, slowdowns=measure == SLOWDOWN)
+    spot.set_title(f"Flows of {metrics.size(size)}")
+    return handles
+
+
+def _by_sizes(
+    spot: Axes, schemes: Sequence[Scheme], measure: str, points: Sequence[tuple[style.Look, Points]]
+) -> dict[str, Any]:
+    """Draw means by flow size; return the handles for a legend."""
+    handles: dict[str, Any] = {}
+    for look, runs in schemes:
+        size, values = _finished(runs, measure)
+        if len(size):
+            handles[look.label] = _by_size(spot, size, values, look)
+    for look, each in points:
+        ys = each.y.get(METRICS[measure], each.y.get(Y, []))
+        if len(ys):
+            (handles[look.label],) = spot.plot(each.x, ys, **look.dot, zorder=4)
+    spot.set(xlabel="Flow size", ylabel=metrics.label(METRICS[measure]), title="By flow size")
+    if handles:
+        style.sizes_axis(spot.xaxis)
+        _limit(spot.yaxis, measure)
+    else:
+        style.nothing(spot, _NONE)
+    return handles
+
+
+def _distributions(spot: Axes, schemes: Sequence[Scheme], measure: str) -> dict[str, Any]:
+    """Draw which share of flows has a larger value than each; return the handles for a legend."""
+    handles: dict[str, Any] = {}
+    for look, runs in schemes:
+        _, values = _finished(runs, measure)
+        if len(values):
+            handles[look.label] = _distribution(spot, values, look)
+    label = f"Share of flows with a larger {_WORDS[measure]}"
+    spot.set(xlabel=metrics.METRICS[measure].label, ylabel=label, title="Distribution")
+    if handles:
+        style.logarithmic(spot.yaxis)
+        _limit(spot.xaxis, measure)
+    else:
+        style.nothing(spot, _NONE)
+    return handles
+
+
+def _limit(axis: Any, measure: str) -> None:
+    low, high = axis.get_data_interval()
+    if measure == SLOWDOWN:
+        style.from_one(axis, axis.get_view_interval()[1], least=low)
+    elif high > 5 * low:
+        style.logarithmic(axis)
+
+
+_HEADINGS = {SLOWDOWN: "slowdown of flows; the best possible is 1", FCT: "completion times of flows"}
+_NONE = "no flow has finished"
+_WORDS = {SLOWDOWN: "slowdown", FCT: "completion time"}
+
+
+def measures(schemes: Sequence[Scheme]) -> list[str]:
+    """Return which of slowdowns and completion times are known of all flows; `overlays.check_shared` sees to it that one is."""
+    flows = [run.flows for scheme in schemes for run in scheme.runs]
+    return [measure for measure in (SLOWDOWN, FCT) if all(known(each, measure) is not None for each in flows)]
+
+
+def known(flows: pa.Table, measure: str) -> NDArray[np.float64] | None:
+    """Return a measure of each flow, NaN for one that is not finished; None if it is not known of these flows."""
+    import numpy as np
+
+    if measure in flows.column_names:
+        return np.asarray(flows[measure].to_numpy(), dtype=float)
+    if measure == FCT and "optimum" in flows.column_names:
+        # A flow table has no completion times, but what gives them.
+        return np.asarray(flows["slowdown"].to_numpy() * flows["optimum"].to_numpy() * 1e6, dtype=float)
+    return None
+
+
+def _finished(runs: Sequence[Results], measure: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the sizes of all flows that finished, and a measure of each."""
+    import numpy as np
+
+    size = np.concatenate([run.flows["bytes"].to_numpy().astype(float) for run in runs])
+    values = np.concatenate([found for run in runs if (found := known(run.flows, measure)) is not None])
+    done = ~np.isnan(values)
+    return size[done], values[done]
+
+
+def _by_size(spot: Axes, size: NDArray[np.float64], values: NDArray[np.float64], look: style.Look) -> Any:
     import numpy as np
 
     # Three bins per decade show where a scheme's behaviour changes, and still average over many flows.
     place = np.round(np.log10(np.maximum(size, 1)) * 3).astype(int)
     bins = np.unique(place)
-    means = [slowdown[place == b].mean() for b in bins]
+    means = [values[place == b].mean() for b in bins]
     at = [np.exp(np.log(np.maximum(size[place == b], 1)).mean()) for b in bins]
-    return list(spot.plot(at, means, color=look.color, marker=look.marker, linestyle=look.dash, ms=5))
+    # A bound has no marker, and one point makes no line.
+    alone = {"marker": "_", "ms": 14} if look.bound and len(at) == 1 else {}
+    return spot.plot(at, means, **look.pen | alone)[0]
 
 
-def _distribution(spot: Axes, slowdown: NDArray[np.float64], look: style.Look) -> None:
+def _distribution(spot: Axes, values: NDArray[np.float64], look: style.Look) -> Any:
+    """Draw the share of flows with a larger value; return the handle for a legend."""
     import numpy as np
 
-    n = len(slowdown)
+    n = len(values)
     # A few hundred points, evenly spaced on the logarithmic axis, look the same as all points and keep the SVG small.
     worse = np.unique(np.geomspace(1, n, 400).astype(int))
-    style.line(spot, np.sort(slowdown)[n - worse], worse / n, look)
+    return style.line(spot, np.sort(values)[n - worse], worse / n, look)

@@ -6,10 +6,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from flowloom.axes import Axis as Numbers
 from flowloom.distributions import STEPS
 from flowloom.figures.grid import Grid
 from flowloom.figures.schema import METRIC_AXIS, Axis, Panel
-from flowloom.plots import bars, style, tables
+from flowloom.plots import bars, lines, style, tables
 from flowloom.stats import Estimate
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ class _Drawn(NamedTuple):
 def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
     """Draw all panels side by side, and write `stem`.png and .svg."""
     frames = [frame for panel in grid.figure.panels for frame in _frames(grid, panel)]
-    across = min(len(frames), 3)
-    down = math.ceil(len(frames) / across)
+    across, down = style.grid(len(frames))
     high = max(_height(grid, frame) for frame in frames)
     drawing = style.canvas(max(4.2 * across, 5.6), high * down + 0.8)
     axes = drawing.subplots(down, across, squeeze=False)
@@ -123,39 +123,38 @@ def _bars(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
     members = []
     for member, look in _looks(grid, frame):
         found = [_estimate(grid, frame, {panel.x: g, panel.series: member}) for g in groups]
-        heights = [e.mean * _scale(frame) for e in found]
-        members.append(bars.Member(look, heights, [(e.half_width or 0) * _scale(frame) for e in found]))
+        members.append(bars.Member(look, *([v * _scale(frame) for v in values] for values in _intervals(found))))
     base = panel.y_min or 0.0
     handles = bars.draw(spot, members, [_label(grid, frame, panel.x, g) for g in groups], log=panel.log_y, base=base)
     bars.write_values(spot, members, log=panel.log_y, base=base)
-    return _Drawn(handles, min(height for member in members for height in member.heights))
+    return _Drawn(handles, _least(members))
 
 
 def _lines(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
     panel = frame.panel
     xs = _values(grid, frame, panel.x)
-    at: list[Any] = [_quantity(x) for x in xs]
-    numeric = None not in at
-    if not numeric:
-        at = list(range(len(xs)))
-    handles: dict[str, Any] = {}
-    least = math.inf
+    numbers = Numbers.of(panel.x, xs).at
+    at = range(len(xs)) if numbers is None else numbers
+    members = []
     for member, look in _looks(grid, frame):
         found = [_estimate(grid, frame, {panel.x: x, panel.series: member}) for x in xs]
-        heights = [e.mean * _scale(frame) for e in found]
-        (line,) = spot.plot(at, heights, color=look.color, marker=look.marker, linestyle=look.dash, label=look.label, ms=5)
-        if any(e.half_width is not None for e in found):
-            error = [(e.half_width or 0) * _scale(frame) for e in found]
-            spot.errorbar(at, heights, error, color=look.color, fmt="none", elinewidth=1, capsize=2)
-        handles[look.label] = line
-        least = min(least, *heights)
-    if numeric and len(at) <= 10:
+        members.append(bars.Member(look, *([v * _scale(frame) for v in values] for values in _intervals(found))))
+    handles = lines.draw(spot, at, members)
+    if numbers is None or len(at) <= 10:
         spot.set_xticks(at, [_label(grid, frame, panel.x, x) for x in xs])
         spot.minorticks_off()
-    elif not numeric:
-        spot.set_xticks(at, [_label(grid, frame, panel.x, x) for x in xs])
     spot.set_xlabel(grid.figure.axis(panel.x).title)
-    return _Drawn(handles, least)
+    return _Drawn(handles, _least(members))
+
+
+def _intervals(found: list[Estimate]) -> tuple[list[float], list[float]]:
+    """Return means, and half the widths of their intervals, 0 for none."""
+    return [e.mean for e in found], [e.half_width or 0.0 for e in found]
+
+
+def _least(members: list[bars.Member]) -> float:
+    heights = (height for member in members for height in member.heights)
+    return min((height for height in heights if not math.isnan(height)), default=math.nan)
 
 
 def _table(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
@@ -168,17 +167,6 @@ def _table(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:
         rows.append(tables.Row(look.label, [e.mean * _scale(frame) for e in found], spread))
     tables.draw(spot, rows, [_label(grid, frame, panel.x, x) for x in columns])
     return _Drawn({}, 0.0)
-
-
-def _quantity(value: Any) -> float | None:
-    """Return a number, or the number before a unit. All values of an axis must have the same unit."""
-    if isinstance(value, int | float):
-        return float(value)
-    digits = str(value).rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/%µ ")
-    try:
-        return float(digits)
-    except ValueError:
-        return None
 
 
 def _course(grid: Grid, frame: _Frame, spot: Axes) -> _Drawn:

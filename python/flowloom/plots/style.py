@@ -8,7 +8,10 @@ distances between colours.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom import transports
@@ -29,15 +32,37 @@ class Look(NamedTuple):
 
     label: str
     color: str
-    marker: str
-    """Empty for a bound on all schemes, which is drawn as a line without markers."""
+    marker: Any
+    """Matplotlib's marker. Empty for a bound on all schemes, which is drawn as a line without markers."""
     dash: Any
     hatch: str
+    fill: str = "full"
+    """How much of the marker is filled: matplotlib's `fillstyle`."""
 
     @property
     def bound(self) -> bool:
         """Whether this is a bound on all schemes."""
         return not self.marker
+
+    @property
+    def size(self) -> float:
+        """The size of its marker in points; a letter, a number, and what is filled in part are larger."""
+        return 7.5 if str(self.marker).startswith("$") else 5.0 if self.fill == "full" else 6.0
+
+    @property
+    def pen(self) -> dict[str, Any]:
+        """Matplotlib's arguments for a line with markers."""
+        # What is not filled is white, so that no line shows through it.
+        fill: dict[str, Any] = {"markerfacecolor": "white"} if self.fill == "none" else {"fillstyle": self.fill}
+        return {
+            "color": self.color, "linestyle": self.dash, "marker": self.marker, "ms": self.size, "markerfacecoloralt": "white",
+            **fill,
+        }  # fmt: skip
+
+    @property
+    def dot(self) -> dict[str, Any]:
+        """Matplotlib's arguments for a marker without a line."""
+        return self.pen | {"linestyle": "none", "ms": self.size + 1}
 
 
 _DASHES: dict[Family, tuple[Any, str]] = {
@@ -65,30 +90,49 @@ def numbered(number: int, count: int, label: str) -> Look:
     return Look(label, to_hex(shade), MARKERS[number % len(MARKERS)], "-", "")
 
 
+_SETTINGS: dict[Any, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.6,
+    "svg.hashsalt": "flowloom",
+}
+
+
+@contextlib.contextmanager
+def settings() -> Iterator[None]:
+    """Use the settings of the common style until the block ends; after that, matplotlib has those of the user again."""
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_SETTINGS)
+        yield
+
+
 def canvas(width: float, height: float) -> Canvas:
     """Create an empty drawing with the common style; width and height are in inches."""
     import matplotlib as mpl
 
-    mpl.use("Agg")
-    mpl.rcParams.update({
-        "font.size": 10,
-        "axes.titlesize": 10.5,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.axisbelow": True,
-        "axes.grid": True,
-        "grid.color": "#DDDDDD",
-        "grid.linewidth": 0.6,
-        "legend.frameon": False,
-        "hatch.linewidth": 0.6,
-        "svg.hashsalt": "flowloom",
-    })  # fmt: skip
+    mpl.rcParams.update(_SETTINGS)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
     drawing = Canvas(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(drawing)  # needed to measure text
     return drawing
+
+
+def grid(count: int) -> tuple[int, int]:
+    """Return how many of a number of panels are beside each other, three at most, and how many rows they make."""
+    rows = math.ceil(count / 3)
+    return math.ceil(count / rows), rows
 
 
 def heading(drawing: Canvas, text: str) -> None:
@@ -105,7 +149,7 @@ def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> N
 
     for columns in range(min(len(handles), 6) or 1, 0, -1):
         below = drawing.legend(
-            handles.values(),
+            [each[0] if type(each) is tuple and len(each) == 1 else each for each in handles.values()],
             handles.keys(),
             loc="outside lower center",
             ncols=columns,
@@ -119,65 +163,107 @@ def legend(drawing: Canvas, handles: dict[str, Any], small_print: str = "") -> N
     below.get_title().set_color("#666666")
 
 
+def join(handles: dict[str, Any], more: dict[str, Any]) -> None:
+    """Add the handles of one more panel; if one panel has bars and another dots or lines, the legend shows both."""
+    from matplotlib.container import BarContainer
+
+    for label, handle in more.items():
+        shown = handles.setdefault(label, ())
+        alike = any(isinstance(handle, BarContainer) == isinstance(each, BarContainer) for each in shown)
+        handles[label] = shown if alike else (*shown, handle)
+
+
 def line(spot: Axes, xs: Any, ys: Any, look: Look, **options: Any) -> Any:
     """Draw a line of many points with a few markers; return its handle for a legend."""
-    return spot.plot(xs, ys, color=look.color, linestyle=look.dash, marker=look.marker, ms=5, markevery=0.12, **options)[0]
+    return spot.plot(xs, ys, **look.pen, markevery=0.12, **options)[0]
+
+
+def nothing(spot: Axes, why: str) -> None:
+    """Say in the middle of an empty panel why it shows nothing, without numbers on its axis of values."""
+    spot.set_yticks([])
+    spot.text(0.5, 0.5, why, transform=spot.transAxes, ha="center", va="center", color="#666666")
+
+
+def whole_markers(spot: Axes) -> None:
+    """Let no marker be cut off at the edge. A line without markers is an interval, or the base of bars."""
+    for line in spot.lines:
+        line.set_clip_on(line.get_marker() in ("", "None", "_", "|"))
 
 
 def sizes_axis(axis: Any) -> None:
     """Make an axis logarithmic, with flow sizes as labels: 1 kB, 10 kB, and so on."""
     from flowloom.metrics import size
 
-    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    logarithmic(axis)
     axis.set_major_formatter(lambda value, _: size(value))
 
 
 def logarithmic(axis: Any) -> None:
     """Make an axis logarithmic, with plain numbers as labels: 1, 2, 5, 10 if it spans few decades, else 1, 10, 100."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
     (axis.axes.set_yscale if axis.axis_name == "y" else axis.axes.set_xscale)("log")
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 2000 * low else (1,)))
+    # Less than a decade may have none of the numbers 1, 2 and 5.
+    close = high < (2000 if axis.axis_name == "y" else 300) * low  # labels side by side need more room
+    axis.set_major_locator(MaxNLocator(5) if high < 5 * low else LogLocator(subs=(1, 2, 5) if close else (1,)))
     axis.set_major_formatter(lambda value, _: f"{value:,.10f}".rstrip("0").rstrip("."))
     axis.set_minor_formatter(NullFormatter())
 
 
-def from_one(axis: Any, top: float) -> None:
-    """Start an axis of slowdowns at 1, and make it logarithmic if it exceeds `LINEAR_MAX`."""
+def from_one(axis: Any, top: float, least: float = 1.0) -> None:
+    """Start an axis of slowdowns at 1, or below the least value, and make it logarithmic if it exceeds `LINEAR_MAX`."""
     limits = axis.axes.set_ylim if axis.axis_name == "y" else axis.axes.set_xlim
     top = max(top, 1.1)  # without flows, or if none waits, there is nothing above 1
+    low = min(least, 1.0)
     if top <= LINEAR_MAX:
-        limits(1 - 0.03 * (top - 1), top)
+        limits(low - 0.03 * (top - low), top)
         return
-    limits(0.95, top)
+    limits(0.95 * low, 1.1 * top)
     logarithmic(axis)
+
+
+def percent(axis: Any, name: str) -> None:
+    """Write the numbers of a metric's axis in percent, if tables do so."""
+    from flowloom.metrics import METRICS
+
+    if name in METRICS and METRICS[name].digits.endswith("%"):
+        in_percent(axis)
+
+
+def in_percent(axis: Any) -> None:
+    """Write the numbers of an axis in percent."""
+    axis.set_major_formatter(lambda value, _: f"{100 * value:.6g} %")
 
 
 PICTURES = (".png", ".svg")
 """The suffixes of the files that `save` writes."""
 
 
-def save(drawing: Canvas, stem: Any) -> list[Any]:
-    """Write a PNG and an SVG file; their bytes do not depend on the date."""
+def save(drawing: Canvas, stem: Any, suffixes: Sequence[str] = PICTURES) -> list[Any]:
+    """Write a PNG and an SVG file, or one of them; their bytes do not depend on the date."""
     from pathlib import Path
 
     from flowloom import storage
 
     fit(drawing)
-    pictures = [Path(f"{stem}{suffix}") for suffix in PICTURES]
-    options: list[dict[str, Any]] = [
-        {"dpi": 150, "metadata": {"Software": "Flowloom"}},
-        {"metadata": {"Date": None, "Creator": "Flowloom"}},
-    ]
-    for picture, how in zip(pictures, options, strict=True):
+    pictures = [Path(f"{stem}{suffix}") for suffix in suffixes]
+    options: dict[str, dict[str, Any]] = {
+        ".png": {"dpi": 150, "metadata": {"Software": "Flowloom"}},
+        ".svg": {"metadata": {"Date": None, "Creator": "Flowloom"}},
+    }
+    for picture, suffix in zip(pictures, suffixes, strict=True):
         with storage.whole_file(picture) as fresh:
-            drawing.savefig(fresh, **how)
+            drawing.savefig(fresh, **options[suffix])
     return pictures
 
 
 def fit(drawing: Canvas) -> None:
-    """Break titles and labels into lines that fit their axes."""
+    """Break titles and labels into lines that fit their axes, and show names with signs of mathematics as they are."""
+    from matplotlib.text import Text
+
+    for text in drawing.findobj(Text):
+        text.set_parse_math(False)
     suptitle = drawing.get_suptitle()
     if suptitle:
         _break_lines(drawing._suptitle, 0.96 * drawing.bbox.width)  # type: ignore[attr-defined]
@@ -196,13 +282,35 @@ def _fit_axes(spot: Axes) -> bool:
         _break_lines(spot.xaxis.label, place.width),
         _break_lines(spot.yaxis.label, place.height),
     ]
-    labels = [label for label in spot.get_xticklabels() if label.get_text()]
+    ticks, every = spot.get_xticks(), spot.get_xticklabels()
+    labels = [label for label in every if label.get_text()]
+    if _collide(labels) and _only_powers(spot):
+        return True
     if _collide(labels):
-        broken += [_break_lines(label, 0.95 * place.width / len(labels)) for label in labels]
+        lines = [_break_lines(label, 0.95 * place.width / len(labels)) for label in labels]
         if _collide(labels):
             for label in labels:
                 label.set(text=" ".join(label.get_text().split()), rotation=30, ha="right", rotation_mode="anchor")
+        elif any(lines):
+            # The axis writes its labels again whenever it is asked for them.
+            spot.set_xticks(ticks, [label.get_text() for label in every])
+        broken += lines
     return any(broken)
+
+
+def _only_powers(spot: Axes) -> bool:
+    """Leave all labels but powers of ten out of a logarithmic axis of x; return whether it had others, and keeps some."""
+    from matplotlib.ticker import LogLocator
+
+    if not isinstance(spot.xaxis.get_major_locator(), LogLocator):
+        return False
+    low, high = spot.get_xlim()
+    shown = [tick for tick in spot.get_xticks() if low <= tick <= high]
+    powers = [tick for tick in shown if math.log10(tick).is_integer()]
+    if len(powers) < 2 or len(powers) == len(shown):
+        return False
+    spot.xaxis.set_major_locator(LogLocator())
+    return True
 
 
 def _collide(labels: list[Text]) -> bool:

@@ -25,7 +25,7 @@ pub struct Config {
     /// it off.
     #[schemars(range(min = 0, max = 100))]
     pub dampening_rtts: f64,
-    /// A paused flow is accepted if it gets at least this part of the link's rate or, if that is less, of the rate of its NIC. This is our addition:
+    /// A paused flow is accepted if it gets at least this part of the rate of the link or, if that is less, of the slowest link before it. This is our addition:
     /// without it, whenever the rate controller raises the capacity by a few per cent, the next flow would start at that rate.
     #[schemars(range(min = 0, max = 0.5))]
     pub accept_min: f64,

@@ -28,19 +28,19 @@ impl From<NodeId> for Pauser {
     }
 }
 
-/// The rate of a NIC in 32 bits: a floating-point number of bit/s, rounded up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NicRate(u32);
+/// The rate of a link in 32 bits: a floating-point number of bit/s, rounded up. Such numbers are in the order of their bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LineRate(u32);
 
-impl From<Rate> for NicRate {
-    fn from(rate: Rate) -> NicRate {
+impl From<Rate> for LineRate {
+    fn from(rate: Rate) -> LineRate {
         let near = rate.as_bps() as f32;
         let is_less = (near as u64) < rate.as_bps();
-        NicRate(if is_less { near.next_up() } else { near }.to_bits())
+        LineRate(if is_less { near.next_up() } else { near }.to_bits())
     }
 }
 
-impl NicRate {
+impl LineRate {
     /// In bit/s.
     pub fn as_bps(self) -> f64 {
         f64::from(f32::from_bits(self.0))
@@ -54,8 +54,8 @@ pub struct Request {
     pub rate: Rate,
     /// The node that pauses the flow.
     pub pauser: Option<Pauser>,
-    /// The rate of the sender's NIC, the most that the flow can use. No node changes it.
-    pub nic: NicRate,
+    /// The rate of the slowest link so far, the most that the flow can use.
+    pub slowest: LineRate,
     /// The flow's deadline; [`Time::MAX`] without one.
     pub deadline: Time,
     /// The time that the rest of the flow takes at the rate of the sender's NIC.
@@ -159,7 +159,7 @@ impl Request {
             rate_high,
             rate_low,
             Pauser::write(self.pauser),
-            self.nic.0,
+            self.slowest.0,
             deadline_high,
             deadline_low,
             transmission_high,
@@ -172,12 +172,12 @@ impl Request {
     }
 
     fn read(bytes: &[u8]) -> Option<Request> {
-        let [rate_high, rate_low, pauser, nic, rest @ ..] = take_u32::<{ Request::WORDS }>(bytes)?;
+        let [rate_high, rate_low, pauser, slowest, rest @ ..] = take_u32::<{ Request::WORDS }>(bytes)?;
         let [deadline_high, deadline_low, transmission_high, transmission_low, rtt_high, rtt_low, sent_high, sent_low] = rest;
         Some(Request {
             rate: Rate::from_bps(whole(rate_high, rate_low)),
             pauser: Pauser::read(pauser),
-            nic: NicRate(nic),
+            slowest: LineRate(slowest),
             deadline: Time::from_ps(whole(deadline_high, deadline_low)),
             transmission: Duration::from_ps(whole(transmission_high, transmission_low)),
             rtt: Duration::from_ps(whole(rtt_high, rtt_low)),
@@ -293,10 +293,10 @@ pub(super) mod tests {
 
     fn requests() -> impl Strategy<Value = Request> {
         let parts = (any::<[u64; 5]>(), pausers(), any::<u32>());
-        parts.prop_map(|([rate, deadline, transmission, rtt, sent], pauser, nic)| Request {
+        parts.prop_map(|([rate, deadline, transmission, rtt, sent], pauser, slowest)| Request {
             rate: Rate::from_bps(rate),
             pauser,
-            nic: NicRate(nic),
+            slowest: LineRate(slowest),
             deadline: Time::from_ps(deadline),
             transmission: Duration::from_ps(transmission),
             rtt: Duration::from_ps(rtt),
@@ -347,16 +347,9 @@ pub(super) mod tests {
     proptest! {
         /// It is never less, so that a NIC as fast as a link does not look slower.
         #[test]
-        fn the_rate_of_a_nic_is_rounded_up_and_hardly_changed(bps in 1_u64..1_000_000_000_000_000) {
-            let (nic, rate) = (NicRate::from(Rate::from_bps(bps)).as_bps(), bps as f64);
-            prop_assert!(nic >= rate && nic <= rate * (1.0 + 2.0_f64.powi(-23)), "{} and {}", nic, rate);
-        }
-    }
-
-    #[test]
-    fn usual_rates_are_exact() {
-        for gbps in [1, 10, 25, 40, 100, 400] {
-            assert_eq!(NicRate::from(Rate::from_gbps(gbps)).as_bps(), gbps as f64 * 1e9);
+        fn the_rate_of_a_link_is_rounded_up_and_hardly_changed(bps in 1_u64..1_000_000_000_000_000) {
+            let (line, rate) = (LineRate::from(Rate::from_bps(bps)).as_bps(), bps as f64);
+            prop_assert!(line >= rate && line <= rate * (1.0 + 2.0_f64.powi(-23)), "{} and {}", line, rate);
         }
     }
 

@@ -3,7 +3,7 @@
 use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time};
 
 use super::config::LinkRules;
-use super::header::{Feedback, NicRate, Pauser, Request};
+use super::header::{Feedback, LineRate, Pauser, Request};
 
 /// A flow on the list.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +55,8 @@ pub struct Link {
     node: Pauser,
     /// The rate of the link.
     rate: Rate,
+    /// The same, as packets carry it.
+    line: LineRate,
     /// What the rate controller leaves to flows.
     capacity: Rate,
     /// The most critical flows, in order.
@@ -79,6 +81,7 @@ impl Link {
         Link {
             node: node.into(),
             rate,
+            line: rate.into(),
             capacity: rate,
             list: Vec::new(),
             sending: 0,
@@ -109,6 +112,7 @@ impl Link {
         request: &mut Request,
     ) {
         self.control(rules, now, waiting, request.rtt);
+        request.slowest = request.slowest.min(self.line);
         if request.pauser.is_some_and(|node| node != self.node) {
             // Another node pauses the flow, so it needs no place here.
             self.remove(flow);
@@ -120,7 +124,7 @@ impl Link {
             return;
         };
         let mut granted = self.available(rules, now, at).min(request.rate);
-        if !self.list[at].is_sending() && !self.accepts(rules, now, flow, kind, granted, request.nic) {
+        if !self.list[at].is_sending() && !self.accepts(rules, now, flow, kind, granted, request.slowest) {
             granted = Rate::default();
         }
         let entry = &mut self.list[at];
@@ -133,12 +137,11 @@ impl Link {
     /// applies to probes only. Data on its way may come when the flow has lost its place here, because a link further on has paused it for
     /// a moment. If dampening held back these packets too, or if they started it again, several busy links on one path would stand still.
     ///
-    /// What a flow from a slow NIC can use may be little of a fast link.
-    fn accepts(&mut self, rules: &LinkRules, now: Time, flow: FlowId, kind: Kind, rate: Rate, nic: NicRate) -> bool {
+    /// What a flow can use, `usable`, may be little of a fast link.
+    fn accepts(&mut self, rules: &LinkRules, now: Time, flow: FlowId, kind: Kind, rate: Rate, usable: LineRate) -> bool {
         let probes = kind == Kind::Probe;
         let dampened = probes && now < self.dampened_until && self.accepted != Some(flow);
-        let usable = (self.rate.as_bps() as f64).min(nic.as_bps());
-        if dampened || rate == Rate::default() || (rate.as_bps() as f64) < usable * rules.accept_min {
+        if dampened || rate == Rate::default() || (rate.as_bps() as f64) < usable.as_bps() * rules.accept_min {
             return false;
         }
         if probes {

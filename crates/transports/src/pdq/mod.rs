@@ -12,7 +12,7 @@ mod tests;
 use flowloom_core::{Family, Gauge, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
 
 pub use config::Config;
-pub use header::{Feedback, Header, NicRate, Pauser, Request};
+pub use header::{Feedback, Header, LineRate, Pauser, Request};
 pub use host::Host;
 pub use link::Link;
 pub use port::{Port, Switch};

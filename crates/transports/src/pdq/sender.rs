@@ -300,7 +300,7 @@ impl Sender {
         let mut request = Request {
             rate: self.rate,
             pauser: state.pauser,
-            nic: self.rate.into(),
+            slowest: self.rate.into(),
             deadline: state.deadline,
             transmission,
             rtt: state.rtt,

@@ -36,7 +36,7 @@ impl Rig {
         Request {
             rate: GBPS,
             pauser: None,
-            nic: GBPS.into(),
+            slowest: GBPS.into(),
             deadline: Time::MAX,
             transmission: Duration::from_us(flow_us),
             rtt: RTT,
@@ -335,7 +335,7 @@ fn a_flow_from_a_slow_nic_is_accepted_with_a_share_of_its_nic() {
     let mut rig = Rig::new(&undampened());
     let mbps = |mbps: u64| Rate::from_bps(mbps * 1_000_000);
     let granted = |request: Request| request.rate.as_bps() / 1_000_000;
-    let slow = |left_us| Request { rate: mbps(50), nic: mbps(50).into(), ..Rig::request(left_us) };
+    let slow = |left_us| Request { rate: mbps(50), slowest: mbps(50).into(), ..Rig::request(left_us) };
     assert_eq!(granted(rig.pass(1, slow(5000))), 50);
     rig.answer(1, 50, None);
     assert_eq!(granted(rig.pass(2, Request { rate: mbps(920), ..Rig::request(6000) })), 920);

@@ -1,0 +1,60 @@
+"""Draws the series that runs have recorded over their course."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowloom._native import ScenarioError
+from flowloom.plots import style
+from flowloom.plots.comparison import Scheme
+from flowloom.words import shown, suggestion
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+_UNITS = {"s": "s", "ms": "ms", "us": "µs", "ns": "ns", "bytes": "B", "kb": "kB", "gbps": "Gb/s", "packets": "packets"}
+"""The last parts of names that are units."""
+
+
+def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
+    """Draw a series of each scheme, one panel for each column over the first one. Runs of all seeds are drawn.
+
+    Args:
+        schemes: The runs, with their looks.
+        name: The name of the series.
+        title: The name of the scenario.
+
+    Raises:
+        ScenarioError: No run has recorded such a series.
+    """
+    tables = [(look, run.series) for look, runs in schemes for run in runs]
+    recorded = list(dict.fromkeys(each for _, found in tables for each in found))
+    if name not in recorded:
+        what = suggestion(name, recorded) if recorded else "the runs have recorded none; metrics.series selects them"
+        raise ScenarioError(f'there is no series "{shown(name)}": {what}')
+    having = [(look, found[name]) for look, found in tables if name in found]
+    x, *ys = having[0][1].column_names
+    drawing = style.canvas(7, 3.2 * len(ys) + 1)
+    handles: dict[str, Any] = {}
+    for spot, y in zip(drawing.subplots(len(ys), 1, squeeze=False).flat, ys, strict=True):
+        for look, table in having:
+            handles[look.label] = style.line(spot, table[x].to_numpy(), table[y].to_numpy(), look, linewidth=1.2)
+        spot.set(xlabel=_label(x), ylabel=_label(y))
+        for axis, column in ((spot.xaxis, x), (spot.yaxis, y)):
+            if column.endswith("_share"):
+                style.in_percent(axis)
+        if spot.dataLim.y0 >= 0:
+            spot.set_ylim(bottom=0)
+        style.whole_markers(spot)
+    style.heading(drawing, f"{title}: {name}")
+    style.legend(drawing, handles)
+    return drawing
+
+
+def _label(column: str) -> str:
+    """Return the label of a column, with its unit: `queue_bytes` is `Queue (B)`."""
+    words, _, unit = column.rpartition("_")
+    if unit in _UNITS and words:
+        return f"{words.replace('_', ' ').capitalize()} ({_UNITS[unit]})"
+    return column.replace("_", " ").capitalize()

@@ -1,0 +1,171 @@
+"""Results as tables, for the command line and for notebooks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from flowloom import diagnosis, metrics
+from flowloom.stats import Estimate, averaged, estimate
+from flowloom.transports import transport
+
+if TYPE_CHECKING:
+    from flowloom.comparisons import Comparison
+    from flowloom.results import Results
+    from flowloom.sweeps import Sweep
+
+Seeds: TypeAlias = "Sequence[Results]"
+"""Runs that differ only in their seed; tables show their mean."""
+
+
+class Table(NamedTuple):
+    """A table of texts."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[int] = ()
+    """The columns that are aligned to the right."""
+    title: str = ""
+
+
+_RUN = (
+    "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps", "deadlines_met",
+    "drops.total", "drops.rate", "queueing_us_mean", "sim_s", "packet_hops", "wall_s",
+)  # fmt: skip
+_COMPARISON = (
+    "slowdown.mean", "slowdown.p50", "slowdown.p99", "fct_us.mean", "fct_us.p99", "nfct", "goodput_gbps",
+    "deadlines_met", "drops.rate", "queueing_us_mean", "wall_s",
+)  # fmt: skip
+_SWEEP = ("slowdown.mean", "slowdown.p99", "fct_us.mean", "nfct", "goodput_gbps", "drops.rate")
+
+
+_BESIDE = {
+    "background": ("background.goodput_gbps",),
+    "control_messages": ("control_messages.received", "control_messages.received_per_s"),
+    "gaps": ("gaps.switch_per_s", "gaps.idle_share"),
+    "pfc": ("pfc.frames", "pfc.paused_share_max"),
+}
+"""Additional content of a run's table, if there is any."""
+
+_ROUND = ("slowdown.mean", "slowdown.p99", "fct_us.mean")
+
+
+def _estimate(metric: str, seeds: Seeds) -> Estimate:
+    return estimate([metrics.evaluate(metric, run.summary) for run in seeds])
+
+
+def _shown(metric: str, seeds: Seeds) -> str:
+    return metrics.show_estimate(metric, _estimate(metric, seeds))
+
+
+def finished(seeds: Seeds) -> str:
+    """Return how many flows of some runs finished: `200 of 200`."""
+    done, flows = (sum(run.summary[key] for run in seeds) for key in ("finished", "flows"))
+    aborted = sum(run.summary.get("aborted", 0) for run in seeds)
+    return f"{done:,} of {flows:,}" + (f" ({aborted:,} aborted)" if aborted else "")
+
+
+def _averaged(rows: Iterable[Seeds]) -> str:
+    """Return the title of a table of means. Another tool's flows have no seeds."""
+    return averaged([len(seeds) for seeds in rows if "seed" in seeds[0].summary])
+
+
+def of_run(results: Results) -> list[Table]:
+    """Return a run's summary: the numbers, then slowdown by flow size."""
+    label, seed = transport(results.summary["transport"]).label, results.summary["seed"]
+    title = f"{label}, seed {seed}: {finished([results])} flows finished"
+    beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
+    rows = [(metrics.label(m), _shown(m, [results])) for m in (*_RUN, *beside)]
+    return [Table(["", ""], rows, (1,), title), *_of_sizes({label: [results]})]
+
+
+def _flags(runs: Seeds) -> list[str]:
+    """Return each flag of some runs once, with the seeds if not all of them have it."""
+    having: dict[str, set[int]] = {}
+    for run in runs:
+        for found in run.warnings:
+            having.setdefault(found.flag, set()).add(run.summary["seed"])
+    every = {run.summary.get("seed") for run in runs}  # another tool's flows have no seed, and no warnings
+    return [flag if of == every else f"{flag} ({diagnosis.seeds(of)})" for flag, of in having.items()]
+
+
+def of_comparison(compared: Comparison) -> list[Table]:
+    """Return the tables of a comparison.
+
+    At one point, there is a column for each variant: the numbers, then slowdown by flow size. Over the values of a key, there
+    is a row for each variant, the best first, with a few numbers from each round.
+    """
+    return [_of_rounds(compared)] if compared.over else _side_by_side(compared.columns())
+
+
+def _side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
+    head = ["", *results]
+    deadlines = any(run.summary["deadlines_met"] is not None for seeds in results.values() for run in seeds)
+    wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
+    rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
+    done = ["Flows finished", *(finished(seeds) for seeds in results.values())]
+    # A flag in each row, since all of them in one cell would make the column wide.
+    flags = itertools.zip_longest(*(_flags(seeds) for seeds in results.values()), fillvalue="")
+    warned = [["" if number else "Warnings", *cells] for number, cells in enumerate(flags)]
+    first = Table(head, [done, *rows, *warned], range(1, len(head)), _averaged(results.values()))
+    return [first, *_of_sizes(results)]
+
+
+def _of_rounds(compared: Comparison) -> Table:
+    rounds = compared.rounds()
+    head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
+    rows = [
+        [
+            name,
+            *(_shown(m, results[name]) if name in results else "failed" for results in rounds.values() for m in _ROUND),
+            ", ".join(_flags([run for results in rounds.values() for run in results.get(name, ())])),
+        ]
+        for name in compared.ranking()
+    ]
+    title = "Tournament, ranked by the geometric mean of the rounds' mean slowdowns"
+    return Table(head, rows, range(1, len(head) - 1), title)
+
+
+def _of_sizes(results: Mapping[str, Seeds]) -> list[Table]:
+    """Return mean and 99th-percentile slowdown by flow size. Variants may have ranges of their own."""
+    bins = [
+        [{metrics.bin_label(e): e for e in run.summary["slowdown"].get("by_size") or []} for run in seeds]
+        for seeds in results.values()
+    ]
+    first = bins[0]
+    if not first[0]:
+        return []
+    head = ["Slowdown by flow size", "Flows"]
+    head += [f"{name} {word}" for name in results for word in ("mean", "p99")]
+    rows = []
+    for range_ in first[0]:
+        numbers = [
+            metrics.show_estimate("slowdown.mean", estimate([_number(run.get(range_, {}).get(word)) for run in runs]))
+            for runs in bins
+            for word in ("mean", "p99")
+        ]
+        rows.append([range_, f"{sum(run[range_]['flows'] for run in first):,}", *numbers])
+    return [Table(head, rows, range(1, len(head)))]
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def of_sweep(sweep: Sweep) -> list[Table]:
+    """Return a row for each point: its values of the varied keys, and the means over its seeds."""
+    points = sweep.points()
+    shown = sweep.metrics or _SWEEP
+    keys = list(points[0][0])
+    head = [*keys, metrics.label("finished"), *(metrics.label(m) for m in shown), "warnings"]
+    body = [
+        [
+            *(str(value) for value in point.values()),
+            finished(seeds),
+            *(_shown(m, seeds) for m in shown),
+            ", ".join(_flags(seeds)),
+        ]
+        for point, seeds in points
+    ]
+    return [Table(head, body, range(len(keys), len(head) - 1), _averaged([seeds for _, seeds in points]))]
