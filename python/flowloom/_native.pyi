@@ -18,10 +18,12 @@ class Run(TypedDict):
     flows: dict[str, NDArray[Any] | list[str]]
     summary: str
     scenario: str
-    series: dict[str, dict[str, NDArray[Any]]]
 
 _Progress = Callable[[float, float, int], None]
 """`progress(done, sim_s, packet_hops)` is called about ten times a second, with zeros before the run, and may raise to stop."""
+
+_Sink = Callable[[str, dict[str, NDArray[Any] | tuple[NDArray[Any], list[str]]]], None]
+"""`sink(name, columns)` takes the next rows of a series, and may raise to stop. Indices come with the names they refer to."""
 
 def check(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> tuple[str, list[str]]:
     """Return the resolved scenario, which is TOML with every default filled in, and what in it does not suit the network."""
@@ -32,7 +34,7 @@ def fitted_parameters(text: str, path: str, overrides: Sequence[str]) -> str:
 def data_queue_bounds(text: str, path: str, overrides: Sequence[str]) -> str:
     """Return the bounds of queues of data under credits as JSON: `by_hop` and `per_root_of_packets`, or null."""
 
-def run(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> Run:
+def run(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None, sink: _Sink | None = None) -> Run:
     """Simulate a scenario."""
 
 def catalogue() -> str:

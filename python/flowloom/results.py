@@ -58,7 +58,7 @@ class Results(Framed):
 
     @property
     def series(self) -> Mapping[str, pa.Table]:
-        """What the run recorded over its course, by name: `pending`, and what the scenario's [observe] asks for (docs/data-dictionary.md).
+        """What the run recorded over its course, by name: `pending`, and what [observe] asks for (docs/data-dictionary.md).
 
         A table is read when it is asked for, which raises ScenarioError if its file is damaged.
         """

@@ -63,7 +63,7 @@ SERIES = {
     "flows": ("time", "span", "flow", "sent_bytes", "delivered_bytes", "goodput_gbps"),
     "hosts": ("time", "span", "host", "sending", "receiving", "waiting_bytes", "received_bytes", "goodput_gbps"),
 }
-"""The series that a run can record over its course, with their columns. Those of flows have the gauges of the transport as well."""
+"""The series that a run can record over its course, with their columns. That of flows also has the transport's gauges."""
 
 
 def check(expression: str, shape: Any = SHAPE) -> None:

@@ -180,7 +180,9 @@ def expanded(first, last=""):
 def test_the_gauges_of_transports_are_in_the_data_dictionary():
     said = DICTIONARY.partition("The gauges are")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| [^|]* \| [^|]* \| ([^|]+) \|", said, re.M)
-    documented = {(name, transport) for name, transports in rows for transport in re.findall(r"[a-z]\w*", transports.partition(";")[0])}
+    documented = {
+        (name, transport) for name, transports in rows for transport in re.findall(r"[a-z]\w*", transports.partition(";")[0])
+    }
     extra = {("marked_share", "tcp"), ("marked_share", "ecn_star")}
     listed = {(gauge["name"], entry["name"]) for entry in engine.catalogue()["transports"] for gauge in entry["gauges"]}
     assert documented | extra == listed

@@ -527,8 +527,8 @@ def test_a_series_is_drawn_with_its_units_for_each_seed():
     import pyarrow as pa
 
     table = pa.table({"time_us": [0.0, 1.0, 2.0], "queue_bytes": [0, 1500, 3000], "busy_share": [0.0, 0.5, 1.0]})
-    runs = [Results({"transport": "phost", "seed": seed}, "", {}, _series={"queues": table}) for seed in (1, 2)]
-    drawing = look_at(series.draw([comparison.Scheme(style.transport("phost"), runs)], "queues", "x"), "series")
+    runs = [Results({"transport": "phost", "seed": seed}, "", {}, _series={"busy": table}) for seed in (1, 2)]
+    drawing = look_at(series.draw([comparison.Scheme(style.transport("phost"), runs)], "busy", "x"), "series")
     queue, busy = drawing.axes
     assert (queue.get_xlabel(), queue.get_ylabel(), busy.get_ylabel()) == ("Time (µs)", "Queue (B)", "Busy share")
     assert [list(line.get_ydata()) for line in queue.lines] == [[0, 1500, 3000]] * 2
@@ -536,11 +536,11 @@ def test_a_series_is_drawn_with_its_units_for_each_seed():
     for spot in drawing.axes:
         for line in spot.lines:
             whole_marks(spot, line)
-    with pytest.raises(_native.ScenarioError, match='no series "queue": did you mean "queues"'):
-        series.draw([comparison.Scheme(style.transport("phost"), runs)], "queue", "x")
+    with pytest.raises(_native.ScenarioError, match='no series "queue": did you mean "busy"'):
+        series.draw([comparison.Scheme(style.transport("phost"), runs)], "bus", "x")
     silent = [Results({"transport": "ideal"}, "", {}, _series={})]
     with pytest.raises(_native.ScenarioError, match="the runs have recorded none"):
-        series.draw([comparison.Scheme(style.transport("ideal"), silent)], "queues", "x")
+        series.draw([comparison.Scheme(style.transport("ideal"), silent)], "busy", "x")
 
 
 PANELS = """

@@ -11,7 +11,7 @@ from flowloom import transports
 from flowloom.axes import Axis, text
 from flowloom.comparisons import METRICS, Comparison
 from flowloom.overlays import Points
-from flowloom.plots import comparison, flows, over, series, style, variants
+from flowloom.plots import comparison, flows, over, samples, series, style, variants
 from flowloom.plots.comparison import Scheme
 from flowloom.results import Results
 from flowloom.sweeps import COLUMN, Sweep
@@ -30,12 +30,15 @@ def of(what: Results | Comparison | Sweep) -> Iterator[tuple[str, Canvas]]:
 
 
 def of_run(result: Results) -> Iterator[tuple[str, Canvas]]:
-    """Draw a run: a few flows one by one, many by their size and as a distribution."""
+    """Draw a run: a few flows one by one, many by their size and as a distribution, and what was sampled over time."""
     title = _titled(result)
     if result.flows.num_rows <= flows.FEW:
         yield "flows", flows.chart(result, title)
     else:
         yield "flows", comparison.draw(_scheme(result), title)
+    for name in samples.KINDS:
+        if name in result.series:
+            yield f"series-{name}", series.draw(_scheme(result), name, title)
 
 
 def of_comparison(compared: Comparison) -> Iterator[tuple[str, Canvas]]:

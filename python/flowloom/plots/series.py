@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowloom._native import ScenarioError
-from flowloom.plots import style
+from flowloom.plots import samples, style
 from flowloom.plots.comparison import Scheme
 from flowloom.words import shown, suggestion
 
@@ -18,7 +18,7 @@ _UNITS = {"s": "s", "ms": "ms", "us": "µs", "ns": "ns", "bytes": "B", "kb": "kB
 
 
 def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
-    """Draw a series of each scheme, one panel for each column over the first one. Runs of all seeds are drawn.
+    """Draw a series of each scheme, one panel for each column over the first one. All seeds are drawn, but of samples the first.
 
     Args:
         schemes: The runs, with their looks.
@@ -31,8 +31,12 @@ def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
     tables = [(look, run.series) for look, runs in schemes for run in runs]
     recorded = list(dict.fromkeys(each for _, found in tables for each in found))
     if name not in recorded:
-        what = suggestion(name, recorded) if recorded else "the runs have recorded none; metrics.series selects them"
+        what = suggestion(name, recorded) if recorded else "the runs have recorded none; [observe] selects them"
         raise ScenarioError(f'there is no series "{shown(name)}": {what}')
+    if name in samples.KINDS:
+        # Seeds look alike, so the first one is drawn.
+        first = [samples.Shown(look.label, runs[0].series[name]) for look, runs in schemes if name in runs[0].series]
+        return samples.draw(first, name, title)
     having = [(look, found[name]) for look, found in tables if name in found]
     x, *ys = having[0][1].column_names
     drawing = style.canvas(7, 3.2 * len(ys) + 1)

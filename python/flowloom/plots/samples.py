@@ -1,0 +1,148 @@
+"""Draws samples of queues, links, flows and hosts over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from flowloom.plots import style
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+    from numpy.typing import NDArray
+
+MOST = 8
+"""At most this many links, flows or hosts are drawn: those with the most of what `Kind.weight` counts."""
+
+
+class Kind(NamedTuple):
+    """How samples of one kind are drawn."""
+
+    key: str
+    """The column that says what a sample is of."""
+    weight: str
+    """The column whose integral over time says what is drawn first."""
+    panels: tuple[str, ...]
+    """The columns that are drawn, if they have values above zero. Of flows, the gauges follow."""
+    rests: bool
+    """Whether a missing sample means zero. Otherwise there is nothing to draw."""
+
+
+KINDS = {
+    "queues": Kind("link", "mean_bytes", ("bytes", "packets"), True),
+    "links": Kind("link", "bytes", ("utilisation", "drops", "marks", "trims", "paused"), True),
+    "flows": Kind("flow", "goodput_gbps", ("goodput_gbps",), False),
+    "hosts": Kind("host", "goodput_gbps", ("goodput_gbps", "sending", "receiving", "waiting_bytes"), True),
+}
+_BASE = ("time", "span", "flow", "sent_bytes", "delivered_bytes", "goodput_gbps")
+_TITLES = {
+    "bytes": "Queue (kB)", "packets": "Queue (packets)", "utilisation": "Utilisation (%)", "drops": "Dropped packets",
+    "marks": "Marked packets", "trims": "Trimmed packets", "paused": "Paused (µs)", "goodput_gbps": "Goodput (Gb/s)",
+    "sending": "Flows that it sends", "receiving": "Flows that it receives", "waiting_bytes": "Waiting at the source (kB)",
+    "window_bytes": "Window (kB)", "in_flight_bytes": "In flight (kB)", "rate_gbps": "Rate (Gb/s)", "rtt_us": "RTT (µs)",
+    "marked_share": "Marked share (%)", "priority": "Priority", "tokens": "Tokens held",
+    "tokens_unanswered": "Tokens unanswered", "queue": "Queue number", "reference_gbps": "Reference rate (Gb/s)",
+    "credit_gbps": "Credit rate (Gb/s)", "level": "Level of tokens",
+}  # fmt: skip
+
+
+class Shown(NamedTuple):
+    """One run's samples of one kind."""
+
+    title: str
+    table: pa.Table
+
+
+def draw(runs: Sequence[Shown], name: str, title: str) -> Canvas:
+    """Draw samples: a row of panels for each quantity, a column for each run, and a line for each link, flow or host.
+
+    Args:
+        runs: The samples.
+        name: The name of their series, one of KINDS.
+        title: The name of the scenario.
+    """
+    kind = KINDS[name]
+    panels = _panels(kind, [run.table for run in runs], gauges=name == "flows")
+    keys = _busiest(kind, [run.table for run in runs])
+    looks = {key: style.numbered(number, len(keys), str(key)) for number, key in enumerate(keys)}
+    scale, unit = _time_unit(max((_last(run.table) for run in runs), default=0.0))
+    drawing = style.canvas(max(3.8 * len(runs), 7), 2.2 * len(panels) + 1.2)
+    spots = drawing.subplots(len(panels), len(runs), squeeze=False, sharex=True, sharey="row")
+    handles: dict[str, Any] = {}
+    for column, run in enumerate(runs):
+        lines = {key: _line(kind, run.table, key) for key in keys}
+        for row, panel in enumerate(panels):
+            spot: Axes = spots[row, column]
+            for key, (time, values) in lines.items():
+                if len(time):
+                    (handle,) = spot.plot(time * scale, values[panel], color=looks[key].color, linewidth=1.2)
+                    handles.setdefault(f"{kind.key} {key}" if kind.key == "flow" else str(key), handle)
+            if column == 0:
+                spot.set_ylabel(_TITLES.get(panel, panel.replace("_", " ").capitalize()))
+            if spot.dataLim.y0 >= 0:
+                spot.set_ylim(bottom=0)
+        if len(runs) > 1:
+            spots[0, column].set_title(run.title)
+        spots[-1, column].set_xlabel(f"Time ({unit})")
+    style.heading(drawing, f"{title}: {name}")
+    style.legend(drawing, handles)
+    return drawing
+
+
+def _panels(kind: Kind, tables: Sequence[pa.Table], *, gauges: bool) -> list[str]:
+    names = list(kind.panels)
+    if gauges:
+        names += dict.fromkeys(name for table in tables for name in table.column_names if name not in _BASE)
+    told = [name for name in names if any(name in table.column_names and _above_zero(table[name]) for table in tables)]
+    return told or names[:1]
+
+
+def _above_zero(column: pa.ChunkedArray) -> bool:
+    values = column.to_numpy().astype(float)
+    return bool(np.any(values[~np.isnan(values)] > 0))
+
+
+def _busiest(kind: Kind, tables: Sequence[pa.Table]) -> list[Any]:
+    """Return what is drawn, in its own order."""
+    weights: dict[Any, float] = {}
+    for table in tables:
+        amounts = table[kind.weight].to_numpy().astype(float) * (table["span"].to_numpy() if kind.weight != "bytes" else 1.0)
+        keys = table[kind.key].to_pylist()
+        for key, amount in zip(keys, amounts, strict=True):
+            weights[key] = weights.get(key, 0.0) + (0.0 if np.isnan(amount) else amount)
+    most = sorted(weights, key=lambda key: -weights[key])[:MOST]
+    return [key for key in weights if key in most] if kind.key != "flow" else sorted(most)
+
+
+def _line(kind: Kind, table: pa.Table, key: Any) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    """Return the times of one link, flow or host, and its values."""
+    import pyarrow.compute as pc
+
+    own = table.filter(pc.equal(table[kind.key].cast("string"), str(key)))
+    time = own["time"].to_numpy()
+    values = {name: _scaled(name, own[name].to_numpy().astype(float)) for name in table.column_names if name != kind.key}
+    if not kind.rests or not len(time):
+        return time, values
+    every = np.unique(table["time"].to_numpy())
+    places = np.searchsorted(every, time)
+    whole = {name: np.zeros(len(every)) for name in values}
+    for name, found in values.items():
+        whole[name][places] = found
+    return every, whole
+
+
+def _scaled(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    title = _TITLES.get(name, "")
+    return values * (1e-3 if "(kB)" in title else 100.0 if "(%)" in title else 1e6 if name == "paused" else 1.0)
+
+
+def _last(table: pa.Table) -> float:
+    return float(np.max(table["time"].to_numpy())) if table.num_rows else 0.0
+
+
+def _time_unit(most: float) -> tuple[float, str]:
+    return (1e6, "µs") if most < 2e-3 else (1e3, "ms") if most < 2 else (1.0, "s")
