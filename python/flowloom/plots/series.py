@@ -18,7 +18,7 @@ _UNITS = {"s": "s", "ms": "ms", "us": "µs", "ns": "ns", "bytes": "B", "kb": "kB
 
 
 def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
-    """Draw a series of each scheme, one panel for each column over the first one. All seeds are drawn, but of samples the first.
+    """Draw a series of each scheme, one panel for each column over the first one. All seeds are drawn; of samples, the first.
 
     Args:
         schemes: The runs, with their looks.
