@@ -178,7 +178,7 @@ def complaint(call) -> str | None:
 
 def everything_of(folder):
     found = flowloom.load(folder)
-    return found.flows, found.series
+    return found.flows, dict(found.series)
 
 
 def test_damaged_results_are_named(whole, tmp_path):

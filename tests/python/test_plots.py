@@ -536,7 +536,7 @@ def test_a_series_is_drawn_with_its_units_for_each_seed():
     for spot in drawing.axes:
         for line in spot.lines:
             whole_marks(spot, line)
-    with pytest.raises(_native.ScenarioError, match='no series "queue": did you mean "busy"'):
+    with pytest.raises(_native.ScenarioError, match='no series "bus": did you mean "busy"'):
         series.draw([comparison.Scheme(style.transport("phost"), runs)], "bus", "x")
     silent = [Results({"transport": "ideal"}, "", {}, _series={})]
     with pytest.raises(_native.ScenarioError, match="the runs have recorded none"):

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
     from numpy.typing import NDArray
 
+POINTS = 150
+"""Rates are averaged over this many parts of the time that is drawn."""
+_MEANS = ("utilisation", "goodput_gbps")
 MOST = 8
 """At most this many links, flows or hosts are drawn: those with the most of what `Kind.weight` counts."""
 
@@ -69,7 +72,10 @@ def draw(runs: Sequence[Shown], name: str, title: str) -> Canvas:
     panels = _panels(kind, [run.table for run in runs], gauges=name == "flows")
     keys = _busiest(kind, [run.table for run in runs])
     looks = {key: style.numbered(number, len(keys), str(key)) for number, key in enumerate(keys)}
-    scale, unit = _time_unit(max((_last(run.table) for run in runs), default=0.0))
+    times = [run.table["time"].to_numpy() for run in runs if run.table.num_rows]
+    first, last = (min(map(np.min, times)), max(map(np.max, times))) if times else (0.0, 0.0)
+    edges = np.linspace(first, last, POINTS + 1)
+    scale, unit = _time_unit(last)
     drawing = style.canvas(max(3.8 * len(runs), 7), 2.2 * len(panels) + 1.2)
     spots = drawing.subplots(len(panels), len(runs), squeeze=False, sharex=True, sharey="row")
     handles: dict[str, Any] = {}
@@ -78,19 +84,37 @@ def draw(runs: Sequence[Shown], name: str, title: str) -> Canvas:
         for row, panel in enumerate(panels):
             spot: Axes = spots[row, column]
             for key, (time, values) in lines.items():
-                if len(time):
-                    (handle,) = spot.plot(time * scale, values[panel], color=looks[key].color, linewidth=1.2)
+                if len(time) and panel in values and not np.isnan(values[panel]).all():
+                    at, drawn = (
+                        _averaged(time, values["span"], values[panel], edges) if panel in _MEANS else (time, values[panel])
+                    )
+                    (handle,) = spot.plot(at * scale, drawn, color=looks[key].color, linewidth=1.2)
                     handles.setdefault(f"{kind.key} {key}" if kind.key == "flow" else str(key), handle)
             if column == 0:
                 spot.set_ylabel(_TITLES.get(panel, panel.replace("_", " ").capitalize()))
-            if spot.dataLim.y0 >= 0:
-                spot.set_ylim(bottom=0)
+            if not spot.lines:
+                spot.text(0.5, 0.5, "none", transform=spot.transAxes, ha="center", va="center", color="#888888")
         if len(runs) > 1:
             spots[0, column].set_title(run.title)
         spots[-1, column].set_xlabel(f"Time ({unit})")
+    # The panels of a row have one scale.
+    for row in spots:
+        row[0].set_ylim(bottom=0)
     style.heading(drawing, f"{title}: {name}")
     style.legend(drawing, handles)
     return drawing
+
+
+def _averaged(
+    time: NDArray[Any], span: NDArray[Any], values: NDArray[Any], edges: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Average between edges: samples that are some packets' time apart count some whole packets."""
+    place = np.clip(np.searchsorted(edges, time, side="left") - 1, 0, POINTS - 1)
+    known = np.where(np.isnan(values), 0.0, values)
+    spans = np.bincount(place, weights=span, minlength=POINTS)
+    sums = np.bincount(place, weights=known * span, minlength=POINTS)
+    some = spans > 0
+    return edges[1:][some], sums[some] / spans[some]
 
 
 def _panels(kind: Kind, tables: Sequence[pa.Table], *, gauges: bool) -> list[str]:
@@ -130,6 +154,8 @@ def _line(kind: Kind, table: pa.Table, key: Any) -> tuple[NDArray[Any], dict[str
     every = np.unique(table["time"].to_numpy())
     places = np.searchsorted(every, time)
     whole = {name: np.zeros(len(every)) for name in values}
+    whole["span"] = np.diff(every, prepend=every[0])
+    del values["span"]
     for name, found in values.items():
         whole[name][places] = found
     return every, whole
@@ -138,10 +164,6 @@ def _line(kind: Kind, table: pa.Table, key: Any) -> tuple[NDArray[Any], dict[str
 def _scaled(name: str, values: NDArray[Any]) -> NDArray[Any]:
     title = _TITLES.get(name, "")
     return values * (1e-3 if "(kB)" in title else 100.0 if "(%)" in title else 1e6 if name == "paused" else 1.0)
-
-
-def _last(table: pa.Table) -> float:
-    return float(np.max(table["time"].to_numpy())) if table.num_rows else 0.0
 
 
 def _time_unit(most: float) -> tuple[float, str]:

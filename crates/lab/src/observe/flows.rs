@@ -74,6 +74,9 @@ impl Flows {
                 continue;
             }
             let span = span.min(at.saturating_since(flow.start));
+            if span == Duration::ZERO {
+                continue; // it starts now
+            }
             let delivered = Bytes::new(record.delivered_bytes);
             view.gauge(flow, &mut Readings::new(self.gauges, &mut self.readings));
             let rows = &mut self.rows.columns;

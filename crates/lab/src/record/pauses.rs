@@ -26,6 +26,8 @@ pub struct LinkPauses {
     pub standing: ClassSet,
     /// The time since when they were paused, by class.
     pub since: [Time; MOST_CLASSES],
+    /// When the last pause of each class that has ended did, or will: a frame that is on its way counts already.
+    pub until: [Time; MOST_CLASSES],
     /// The flows for whose packets the link was stopped, and how often.
     pub causes: BTreeMap<FlowId, u64>,
     /// The flows whose packets came to the port while their class was paused, and how many did.
@@ -41,7 +43,9 @@ impl LinkPauses {
     fn longest_until(&self, now: Time) -> Duration {
         let until = |class: usize| {
             let standing = if self.standing.has(class) { now.saturating_since(self.since[class]) } else { Duration::ZERO };
-            self.paused[class] + standing
+            // What of the last pause that has ended is still to come.
+            let ahead = self.until[class].saturating_since(now.max(self.since[class]));
+            self.paused[class] + standing - if self.standing.has(class) { Duration::ZERO } else { ahead }
         };
         (0..MOST_CLASSES).map(until).max().unwrap_or_default()
     }
@@ -90,7 +94,10 @@ impl Pauses {
                         flow => *paused.causes.entry(flow).or_default() += 1,
                     }
                 }
-                (true, false) => paused.paused[class] += arrives.saturating_since(paused.since[class]),
+                (true, false) => {
+                    paused.paused[class] += arrives.saturating_since(paused.since[class]);
+                    paused.until[class] = arrives;
+                }
                 _ => {}
             }
         }
