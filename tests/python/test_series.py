@@ -11,6 +11,7 @@ import pytest
 
 import flowloom
 from flowloom import columns, results, summary
+from flowloom.plots import samples
 from test_cli import call
 
 SCENARIO = """\
@@ -117,3 +118,32 @@ def test_a_run_without_samples_records_the_backlog_alone(scenario):
     nothing = {f"observe__{what}": [] for what in ("queues", "links", "flows", "hosts")}
     assert list(flowloom.run(scenario, **nothing).series) == ["pending"]
     assert list(flowloom.run(scenario, **nothing, observe__pending=False).series) == []
+
+
+def test_samples_are_drawn_with_the_run_and_for_several_transports_beside_each_other(scenario, tmp_path):
+    made = call("run", scenario, "--plot", "--out", tmp_path / "r").stdout
+    for name in ("flows", *(f"series-{kind}" for kind in samples.KINDS)):
+        assert f"picture: {tmp_path / 'r' / name}.png" in made
+    call("compare", scenario, "--transports", "dctcp,phost", "--out", tmp_path / "c")
+    assert "picture" in call("plot", tmp_path / "c", "--series", "queues").stdout
+    compared = [results.load(tmp_path / "r"), flowloom.run(scenario, transport__name="phost")]
+    shown = [samples.Shown(each.summary["transport"], each.series["flows"]) for each in compared]
+    drawing = samples.draw(shown, "flows", "two")
+    rows = [spot.get_ylabel() for spot in drawing.axes][:: len(shown)]
+    assert rows[:3] == ["Goodput (Gb/s)", "Window (kB)", "In flight (kB)"] and "Tokens unanswered" in rows
+    known, unknown = drawing.axes[2:4]
+    assert len(known.lines) == samples.MOST and not unknown.lines
+    assert [text.get_text() for text in unknown.texts] == ["none"]
+
+
+def test_averages_keep_their_sum():
+    rng = np.random.default_rng(1)
+    time = np.cumsum(rng.uniform(0.5, 1.5, 1000))
+    span = np.diff(time, prepend=0.0)
+    values = rng.uniform(0, 10, 1000)
+    edges = np.linspace(0, time[-1], samples.POINTS + 1)
+    at, mean = samples._averaged(time, span, values, edges)
+    assert len(at) <= samples.POINTS
+    place = np.clip(np.searchsorted(edges, time) - 1, 0, samples.POINTS - 1)
+    spans = np.bincount(place, weights=span, minlength=samples.POINTS)
+    assert np.isclose((mean * spans[spans > 0]).sum(), (values * span).sum())
