@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::MaybeUninit;
 
 use flowloom_fabric::Report;
+use flowloom_lab::observe::Nowhere;
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Plan, simulate};
 
@@ -40,7 +41,7 @@ fn main() {
 /// Making the network and running it; the flows are there already. Callgrind finds this function by its name.
 #[inline(never)]
 fn measured(plan: &Plan) -> Report {
-    simulate(plan, &mut |_, _, _| true).expect("the run balances its books").report
+    simulate(plan, &mut |_, _, _| true, &mut Nowhere).expect("the run balances its books").report
 }
 
 /// Stands for what became of every flow: two builds that do the same show the same.

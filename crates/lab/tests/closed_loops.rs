@@ -2,18 +2,26 @@
 
 use flowloom_core::{Duration, Time};
 use flowloom_lab::metrics::Row;
+use flowloom_lab::observe::InMemory;
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Outcome, run};
+use flowloom_lab::{Outcome, run_into};
 
 /// Four hosts at 1 Gb/s, 1 us a link.
 fn outcome(workload: &str, overrides: &[&str]) -> Outcome {
+    recorded(workload, overrides).0
+}
+
+/// The same, with what was recorded.
+fn recorded(workload: &str, overrides: &[&str]) -> (Outcome, InMemory) {
     let text = format!(
         "[topology]\nkind = \"single_switch\"\nhosts = 4\nhost_rate = \"1Gb/s\"\ndelay = \"1us\"\n\
          [fabric]\nswitching = \"store_and_forward\"\n[transport]\nname = \"pfabric\"\n[workload]\n{workload}"
     );
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let scenario = Scenario::load(&text, "loops.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
-    run(&scenario, &mut |_, _, _| true).expect("a run")
+    let mut series = InMemory::default();
+    let outcome = run_into(&scenario, &mut |_, _, _| true, &mut series).expect("a run");
+    (outcome, series)
 }
 
 fn of_loop(rows: &[Row], tenant: u16) -> Vec<Row> {
@@ -45,11 +53,11 @@ fn a_ping_through_an_idle_network_is_periodic() {
 #[test]
 fn a_loop_that_is_cut_off_leaves_the_rest_out() {
     // Starts at 0, 13.024, 26.048, ... us: the eighth is at 91.168 us, and its packet is on its way at 93 us.
-    let Outcome { rows, summary, series, .. } = outcome(PING, &["run.time_limit=93us"]);
+    let (Outcome { rows, summary, .. }, series) = recorded(PING, &["run.time_limit=93us"]);
     assert_eq!((rows.len(), summary.flows, summary.finished, summary.not_started), (8, 8, 7, 192));
     assert!(rows.iter().all(|row| row.flow.start < Time::ZERO + Duration::from_us(93)));
     assert_eq!(summary.tenants[&0].flows, 8);
-    let shares = &series[0].columns[0].1;
+    let shares = series.tables[0].column("arrived_share").to_numbers();
     assert!(shares.iter().all(|share| (0.0..=8.0 / 200.0).contains(share)), "{shares:?}");
 }
 

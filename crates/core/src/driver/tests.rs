@@ -241,6 +241,9 @@ mod ports {
             Scripted::note(call, "link frame");
             self.act = Act::Fifo;
         }
+        fn each_queued(&self, _: &Pool<()>, visit: &mut dyn FnMut(PacketId)) {
+            self.queue.iter().for_each(|id| visit(*id));
+        }
     }
 
     /// Two ports of one node, each on a link of 100 B per 100 ps.

@@ -1,6 +1,8 @@
 //! When a port is served: at the time of a [`Dequeue::NotBefore`], after an arrival, and never while it is busy.
 
-use flowloom_core::{Dequeue, Discipline, Fifo, Flow, LinkId, NodeId, NodeKind, PacketId, PortCall, PortSite, Time, topology};
+use flowloom_core::{
+    Dequeue, Discipline, Fifo, Flow, LinkId, NodeId, NodeKind, PacketId, Pool, PortCall, PortSite, Time, topology,
+};
 
 use crate::common::blast::{Blast, Header, Scheme};
 use crate::common::networks::{HOP_DELAY, STORE, flow, gbps, in_order, ns, ps, setup, watch};
@@ -30,6 +32,9 @@ impl Discipline<Header<()>> for Gate {
             return Dequeue::NotBefore(self.opens);
         }
         self.shut.pop(call.pool).map_or(Dequeue::Idle, Dequeue::Packet)
+    }
+    fn each_queued(&self, pool: &Pool<Header<()>>, visit: &mut dyn FnMut(PacketId)) {
+        self.open.ids(pool).chain(self.shut.ids(pool)).for_each(visit);
     }
 }
 

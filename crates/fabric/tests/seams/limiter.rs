@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use flowloom_core::{
     Bytes, Dequeue, Discipline, DropReason, Duration, Endpoint, Event, Fifo, Flow, LinkId, Nic, NoControl, NodeId, NodeKind,
-    Packet, PacketId, PortCall, PortSite, Rate, Site, Time, Transport, WireProfile, topology,
+    Packet, PacketId, Pool, PortCall, PortSite, Rate, Site, Time, Transport, WireProfile, topology,
 };
 use flowloom_fabric::{Report, SimSetup};
 
@@ -55,6 +55,10 @@ impl Discipline<Header<()>> for Port {
             wait = Dequeue::NotBefore(Time::from_ps(full_at.as_ps() - cost.as_ps()));
         }
         self.data.pop(call.pool).map_or(wait, Dequeue::Packet)
+    }
+    fn each_queued(&self, pool: &Pool<Header<()>>, visit: &mut dyn FnMut(PacketId)) {
+        let tokens = self.tokens.iter().flatten().map(|(_, id)| *id);
+        tokens.chain(self.data.ids(pool)).for_each(visit);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The test kit: true ingress ports on any network, what its hook does to packets, and flows that are added while a run pauses.
 
 use flowloom_core::{
-    Dequeue, Discipline, Duration, Event, Fifo, LinkId, Network, PacketId, PortCall, PortNumber, PortSite, Time, topology,
+    Dequeue, Discipline, Duration, Event, Fifo, LinkId, Network, PacketId, Pool, PortCall, PortNumber, PortSite, Time, topology,
 };
 use flowloom_fabric::pair::{Fate, Pair, PairSetup};
 use flowloom_fabric::{Faulty, Sim};
@@ -52,6 +52,9 @@ impl Discipline<Header<Trail>> for Tracer {
     }
     fn dequeue(&mut self, call: &mut PortCall<'_, Header<Trail>, ()>) -> Dequeue {
         self.queue.pop(call.pool).map_or(Dequeue::Idle, Dequeue::Packet)
+    }
+    fn each_queued(&self, pool: &Pool<Header<Trail>>, visit: &mut dyn FnMut(PacketId)) {
+        self.queue.ids(pool).for_each(visit);
     }
 }
 

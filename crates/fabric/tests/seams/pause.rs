@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, DropReason, Ecn, FlowId, LinkId, Memory, Network, Nic, NodeId, Packet, PacketId, PortCall,
-    PortNumber, PortSite, Time, topology,
+    Bytes, Dequeue, Discipline, DropReason, Ecn, FlowId, LinkId, Memory, Network, Nic, NodeId, Packet, PacketId, Pool,
+    PortCall, PortNumber, PortSite, Time, topology,
 };
 use flowloom_fabric::{PortCounters, Report, SimSetup};
 
@@ -124,6 +124,9 @@ impl Discipline<Header<Frame>> for Port {
         // A frame of 64 B takes effect when it has arrived completely, even if switches cut through.
         assert_eq!(call.now.as_ps(), frame.offset.get() + 51_200 + HOP_DELAY.as_ps());
         self.stopped = frame.header.extra == Some(Order::Stop);
+    }
+    fn each_queued(&self, _: &Pool<Header<Frame>>, visit: &mut dyn FnMut(PacketId)) {
+        self.queue.iter().for_each(|(id, _)| visit(*id));
     }
 }
 

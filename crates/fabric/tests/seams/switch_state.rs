@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use flowloom_core::{
-    Dequeue, Discipline, Duration, Endpoint, Event, Fifo, Flow, FlowId, Nic, NoControl, NodeKind, Packet, PacketId, PortCall,
-    PortNumber, PortSite, Site, Time, Transport, topology,
+    Dequeue, Discipline, Duration, Endpoint, Event, Fifo, Flow, FlowId, Nic, NoControl, NodeKind, Packet, PacketId, Pool,
+    PortCall, PortNumber, PortSite, Site, Time, Transport, topology,
 };
 use flowloom_fabric::{Routing, SimSetup};
 
@@ -82,6 +82,9 @@ impl Discipline<Header<Grant>> for Port {
     }
     fn dequeue(&mut self, call: &mut PortCall<'_, Header<Grant>, FlowLists>) -> Dequeue {
         self.queue.pop(call.pool).map_or(Dequeue::Idle, Dequeue::Packet)
+    }
+    fn each_queued(&self, pool: &Pool<Header<Grant>>, visit: &mut dyn FnMut(PacketId)) {
+        self.queue.ids(pool).for_each(visit);
     }
 }
 

@@ -1,7 +1,9 @@
 //! In-band telemetry: every port writes time, sent bytes, queue length and rate into the data packets that it sends, and acknowledgements
 //! return them to the source.
 
-use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, Packet, PacketId, PortCall, PortSite, Rate, Time, topology};
+use flowloom_core::{
+    Dequeue, Discipline, Fifo, LinkId, NodeId, Packet, PacketId, Pool, PortCall, PortSite, Rate, Time, topology,
+};
 use flowloom_fabric::{Observer, Report};
 
 use crate::common::blast::{Blast, Header, Kind, Scheme};
@@ -47,6 +49,9 @@ impl Discipline<Header<Stamps>> for Port {
             stamps.count += 1;
         }
         Dequeue::Packet(id)
+    }
+    fn each_queued(&self, pool: &Pool<Header<Stamps>>, visit: &mut dyn FnMut(PacketId)) {
+        self.queue.ids(pool).for_each(visit);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Trimming: a data packet that arrives at a full queue loses its payload, and its header is sent before data.
 
-use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, NodeKind, PacketId, PortCall, PortSite, Time, topology};
+use flowloom_core::{Dequeue, Discipline, Fifo, LinkId, NodeId, NodeKind, PacketId, Pool, PortCall, PortSite, Time, topology};
 use flowloom_fabric::{Fault, Report, SimSetup};
 
 use crate::common::blast::{Blast, Header, Kind, Scheme};
@@ -36,6 +36,9 @@ impl Discipline<Header<()>> for Port {
         let Some(id) = self.data.pop(call.pool) else { return Dequeue::Idle };
         self.queued -= 1;
         Dequeue::Packet(id)
+    }
+    fn each_queued(&self, pool: &Pool<Header<()>>, visit: &mut dyn FnMut(PacketId)) {
+        self.headers.ids(pool).chain(self.data.ids(pool)).for_each(visit);
     }
 }
 

@@ -1,6 +1,6 @@
 //! NDP on networks: exact times of single flows, incasts against the time of their bytes, and the use of a fat tree by permutations.
 
-use flowloom_core::{Dequeue, Discipline, Duration, Flow, Network, PacketId, PortCall, Time, WireProfile, topology};
+use flowloom_core::{Dequeue, Discipline, Duration, Flow, Network, PacketId, Pool, PortCall, Time, WireProfile, topology};
 use flowloom_fabric::{PortCounters, Report, Routing, Sim, SimSetup};
 use flowloom_transports::ndp::{Config, Header, Ndp, Port};
 
@@ -29,6 +29,9 @@ impl Discipline<Header> for Watched {
     }
     fn dequeue(&mut self, call: &mut PortCall<'_, Header, ()>) -> Dequeue {
         self.checked(|port| port.dequeue(call))
+    }
+    fn each_queued(&self, pool: &Pool<Header>, visit: &mut dyn FnMut(PacketId)) {
+        self.0.each_queued(pool, visit);
     }
 }
 

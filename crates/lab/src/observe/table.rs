@@ -50,7 +50,7 @@ impl Samples {
             (Samples::Numbers(values), Samples::Numbers(more)) => values.extend(more),
             (Samples::Counts(values), Samples::Counts(more)) => values.extend(more),
             (Samples::Ids(values), Samples::Ids(more)) | (Samples::Names(values, _), Samples::Names(more, _)) => {
-                values.extend(more)
+                values.extend(more);
             }
             _ => unreachable!("the parts of a table have the same columns"),
         }
