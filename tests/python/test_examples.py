@@ -21,6 +21,7 @@ SMALL = {
     "fan_in.toml": {},
     "faults.toml": {"workload.flows": 300},
     "incast.toml": {"workload.requests": 2},
+    "over_time.toml": {},
     "own_topology.toml": {"workload.flows": 400},
     "tournament.toml": {"workload.flows": 100},
     "trace.toml": {},
@@ -127,3 +128,18 @@ def test_faults_strike_and_nothing_is_left_behind():
     drops = run("faults.toml").summary["drops"]["by_reason"]
     assert drops["lost"] > 0
     assert drops["link_down"] > 0
+
+
+def test_flows_over_time_share_under_dctcp_and_take_turns_under_phost():
+    def alone(transport):
+        """Return the share of the tenths of a millisecond with three open flows in which one flow gets nine tenths of the link."""
+        flows = run("over_time.toml", transport__name=transport).series["flows"].to_pydict()
+        amounts = {}
+        for time, flow, rate, span in zip(*(flows[name] for name in ("time", "flow", "goodput_gbps", "span")), strict=True):
+            at = amounts.setdefault(int(time * 1e4), {})
+            at[flow] = at.get(flow, 0) + rate * span
+        shared = [list(at.values()) for at in amounts.values() if len(at) == 3]
+        return sum(max(at) > 0.9 * sum(at) for at in shared) / len(shared)
+
+    assert alone("dctcp") < 0.2
+    assert alone("phost") > 0.8

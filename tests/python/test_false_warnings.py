@@ -41,6 +41,7 @@ SANE = {
     "faults": ("examples/faults.toml", ["workload.flows=1000"]),
     "incast": ("examples/incast.toml", ["workload.requests=2"]),
     "fan-in": ("examples/fan_in.toml", ["workload.requests=10"]),
+    "over time": ("examples/over_time.toml", []),
     "own topology": ("examples/own_topology.toml", ["workload.flows=400"]),
     "tournament": ("examples/tournament.toml", ["workload.flows=200"]),
     "trace": ("examples/trace.toml", []),
