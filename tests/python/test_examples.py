@@ -132,7 +132,7 @@ def test_faults_strike_and_nothing_is_left_behind():
 
 def test_flows_over_time_share_under_dctcp_and_take_turns_under_phost():
     def alone(transport):
-        """Return the share of the tenths of a millisecond with three open flows in which one flow gets nine tenths of the link."""
+        """Return in which share of the time with three open flows one of them gets nine tenths of the link."""
         flows = run("over_time.toml", transport__name=transport).series["flows"].to_pydict()
         amounts = {}
         for time, flow, rate, span in zip(*(flows[name] for name in ("time", "flow", "goodput_gbps", "span")), strict=True):
