@@ -51,9 +51,9 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
         OSError: What the run records does not fit on the disk.
     """
     begin = time.perf_counter()
-    writer = Writer()
-    outcome = _native.run(scenario.text, scenario.path, list(scenario.overrides), progress, writer.take)
-    series = writer.close()
+    with Writer() as writer:
+        outcome = _native.run(scenario.text, scenario.path, list(scenario.overrides), progress, writer.take)
+        series = writer.close()
     wall_s = time.perf_counter() - begin
     summary = json.loads(outcome["summary"])
     resolved = outcome["scenario"]

@@ -151,7 +151,7 @@ class Results(Framed):
                 if csv:
                     columns.write_csv(self.flows, folder / "flows.csv")
             if isinstance(self.series, Series):
-                self.series.copy_to(folder / "series")
+                self.series.save(folder / "series")
         self.directory = output.shown
         return output.shown
 

@@ -1,4 +1,4 @@
-"""What a run records over its course: tables that are written while it runs, and read when they are asked for."""
+"""What a run records over its course: tables that grow while it runs, and are read when they are asked for."""
 
 from __future__ import annotations
 
@@ -14,79 +14,94 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+IN_MEMORY = 1 << 16
+"""A table is kept in memory until it has more rows than this."""
+
 
 class Series(Mapping[str, "pa.Table"]):
-    """The recorded tables of a run by name, in the order of their names. Each is read from its file when it is asked for."""
+    """The recorded tables of a run by name, in the order of their names. Those in files are read when they are asked for."""
 
-    def __init__(self, folder: Path, owner: tempfile.TemporaryDirectory[str] | None = None) -> None:
-        """Use the Parquet files of a folder.
+    def __init__(
+        self,
+        folder: Path | None = None,
+        tables: Mapping[str, pa.Table] | None = None,
+        owner: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
+        """Use tables in memory and the Parquet files of a folder.
 
         Args:
             folder: The folder; it need not exist.
+            tables: Other tables by their names.
             owner: Deletes the folder when nothing refers to it any more.
         """
-        self._folder = folder
+        self._tables = dict(tables or {})
+        self._files = {path.stem: path for path in folder.glob("*.parquet")} if folder else {}
         self._owner = owner
 
-    def path(self, name: str) -> Path:
-        """Return the file of a table.
-
-        Raises:
-            KeyError: There is no such table.
-        """
-        if name not in self:
-            raise KeyError(name)
-        return self._folder / f"{name}.parquet"
-
     def __getitem__(self, name: str) -> pa.Table:
-        """Read a table.
+        """Return a table.
 
         Raises:
             KeyError: There is no such table.
             ScenarioError: Its file is damaged.
         """
-        return integrity.read_table(self.path(name))
-
-    def __contains__(self, name: object) -> bool:
-        """Return whether there is a table of this name."""
-        return name in list(self)
+        return self._tables[name] if name in self._tables else integrity.read_table(self._files[name])
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names."""
-        return (path.stem for path in sorted(self._folder.glob("*.parquet")))
+        return iter(sorted({*self._tables, *self._files}))
 
     def __len__(self) -> int:
         """Return the number of tables."""
-        return sum(1 for _ in self)
+        return len({*self._tables, *self._files})
 
-    def copy_to(self, folder: Path) -> None:
-        """Copy all files to a new folder, if there are any."""
+    def save(self, folder: Path) -> None:
+        """Write all tables to files of a new folder, if there are any."""
         for name in self:
             folder.mkdir(exist_ok=True)
             target = folder / f"{name}.parquet"
-            with storage.naming(target):
-                shutil.copyfile(self.path(name), target)
+            if name in self._tables:
+                columns.write(self._tables[name], target)
+            else:
+                with storage.naming(target):
+                    shutil.copyfile(self._files[name], target)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Take the files along, since another process may run on another machine."""
-        return _unpacked, ({name: self.path(name).read_bytes() for name in self},)
+        return _unpacked, (self._tables, {name: path.read_bytes() for name, path in self._files.items()})
 
 
-def _unpacked(files: Mapping[str, bytes]) -> Series:
-    writer = Writer()
+def _unpacked(tables: Mapping[str, pa.Table], files: Mapping[str, bytes]) -> Series:
+    if not files:
+        return Series(tables=tables)
+    owner = _temporary()
     for name, content in files.items():
-        (writer.folder / f"{name}.parquet").write_bytes(content)
-    return writer.close()
+        (Path(owner.name) / f"{name}.parquet").write_bytes(content)
+    return Series(Path(owner.name), tables, owner)
+
+
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    """Create a folder in the place for temporary files (TMPDIR)."""
+    return tempfile.TemporaryDirectory(prefix="flowloom-series-")
 
 
 class Writer:
-    """Writes tables to a temporary folder, part by part."""
+    """Collects tables part by part. Large ones go to a temporary folder, which an exception in the block deletes."""
 
     def __init__(self) -> None:
-        """Create the folder, in the place for temporary files (TMPDIR)."""
-        self._owner = tempfile.TemporaryDirectory(prefix="flowloom-series-")
-        self.folder = Path(self._owner.name)
+        """Begin without tables."""
+        self._parts: dict[str, list[pa.Table]] = {}
+        self._owner: tempfile.TemporaryDirectory[str] | None = None
         self._open: dict[str, pq.ParquetWriter] = {}
+
+    def __enter__(self) -> Writer:
+        """Begin a block."""
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Delete the folder after an exception."""
+        if kind and self._owner:
+            self._owner.cleanup()
 
     def take(self, name: str, arrays: Mapping[str, Any]) -> None:
         """Append the next part of a table.
@@ -98,16 +113,26 @@ class Writer:
         Raises:
             OSError: The disk is full or cannot be written to.
         """
-        table = columns.series_table(arrays)
-        path = self.folder / f"{name}.parquet"
+        parts = self._parts.setdefault(name, [])
+        parts.append(columns.series_table(arrays))
+        if name in self._open or sum(part.num_rows for part in parts) > IN_MEMORY:
+            self._spill(name, parts)
+            parts.clear()
+
+    def _spill(self, name: str, parts: list[pa.Table]) -> None:
+        self._owner = self._owner or _temporary()
+        path = Path(self._owner.name) / f"{name}.parquet"
         with storage.naming(path):
             if name not in self._open:
-                self._open[name] = columns.writer(path, table.schema)
-            self._open[name].write_table(table)
+                self._open[name] = columns.writer(path, parts[0].schema)
+            for part in parts:
+                self._open[name].write_table(part)
 
     def close(self) -> Series:
-        """Finish all files and return them."""
-        for name, writer in self._open.items():
-            with storage.naming(self.folder / f"{name}.parquet"):
-                writer.close()
-        return Series(self.folder, self._owner)
+        """Finish all files and return all tables."""
+        import pyarrow as pa
+
+        for writer in self._open.values():
+            writer.close()
+        tables = {name: pa.concat_tables(parts) for name, parts in self._parts.items() if name not in self._open}
+        return Series(Path(self._owner.name) if self._owner else None, tables, self._owner)

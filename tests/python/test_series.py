@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pickle
 import re
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import flowloom
-from flowloom import columns, results, summary
+from flowloom import columns, results, series, summary
 from flowloom.plots import samples
 from test_cli import call
 
@@ -66,7 +68,9 @@ def test_sums_are_those_of_the_flow_table(scenario):
     assert flows["rtt_us"].null_count and all(rtt is None or rtt > 0 for rtt in flows["rtt_us"].to_pylist())
 
 
-def test_a_saved_result_has_its_series_and_another_process_can_send_them(scenario, tmp_path):
+@pytest.mark.parametrize("rows", [10, 1000, series.IN_MEMORY])
+def test_a_saved_result_has_its_series_and_another_process_can_send_them(scenario, tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(series, "IN_MEMORY", rows)
     result = flowloom.run(scenario)
     sent = pickle.loads(pickle.dumps(result))
     result.save(tmp_path / "kept")
@@ -85,7 +89,8 @@ def test_a_long_table_has_several_row_groups(tmp_path):
     long = SCENARIO.replace("10us", "1ns").replace('queues = ["switch-host"]\nlinks = ["all"]\n', "")
     (tmp_path / "scenario.toml").write_text(long)
     result = flowloom.run(tmp_path / "scenario.toml")
-    flows = pq.ParquetFile(result.series.path("flows"))
+    result.save(tmp_path / "r")
+    flows = pq.ParquetFile(tmp_path / "r" / "series" / "flows.parquet")
     assert flows.num_row_groups > 3
     assert max(flows.metadata.row_group(group).num_rows for group in range(flows.num_row_groups)) < 40_000
 
@@ -95,8 +100,10 @@ def test_samples_that_do_not_fit_on_the_disk_are_an_error_with_the_file(scenario
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(columns, "writer", full)
+    monkeypatch.setattr(series, "IN_MEMORY", 10)
     made = call("run", scenario, code=1)
     assert re.search(r"flowloom-series-\w+/\w+\.parquet: No space left on device", made.stderr)
+    assert not list(Path(tempfile.gettempdir()).glob("flowloom-series-*"))
 
 
 @pytest.mark.parametrize(
