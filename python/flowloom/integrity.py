@@ -37,7 +37,9 @@ _IF_PRESENT = {
     "findings": [{"flag": _TEXT, "text": _TEXT}],
 }
 """The same of keys that not every summary has."""
-_PROVENANCE = {"engine": _TEXT, "command": _TEXT, "date": _TEXT, "wall_s": _NUMBER}
+FORMAT = 1
+"""The version of the files of a result. It changes when a file, a key or a column that is read gets another name or meaning."""
+_PROVENANCE = {"format": _COUNT, "engine": _TEXT, "command": _TEXT, "date": _TEXT, "wall_s": _NUMBER}
 _SCENARIO = {"run": {"seed": _COUNT}, "topology": {}, "workload": {}, "transport": {"name": _TEXT}}
 
 
@@ -109,7 +111,15 @@ def manifest(path: Path, found: Any) -> list[str]:
 
 
 def check_provenance(path: Path, found: Mapping[str, Any]) -> None:
-    """Raise ScenarioError if provenance lacks a required key."""
+    """Raise ScenarioError if provenance lacks a required key, or the result has the format of another version."""
+    given = found.get("format")
+    if given is None or (isinstance(given, int) and given != FORMAT):
+        written = f"by Flowloom {found['flowloom']} " if isinstance(found.get("flowloom"), str) else ""
+        what = f"format {given}" if given is not None else "a format without a number"
+        again = f" with `{found['command']}`" if isinstance(found.get("command"), str) else ""
+        older = "an older version" if given is None or given < FORMAT else "a newer version"
+        way_out = f"run it again{again}, or read it with that version"
+        raise ScenarioError(f"{path} was written {written}in {what}, by {older}; this version reads format {FORMAT}: {way_out}")
     _check(path, found, _PROVENANCE, "")
 
 

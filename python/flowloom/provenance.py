@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from flowloom import integrity
 from flowloom.scenario import engine_id
 
 
@@ -54,6 +55,7 @@ def command() -> str:
 def record(seed: int | None, wall_s: float, peak_rss_mb: float | None) -> dict[str, Any]:
     """Return the content of `provenance.json`. Times and the machine are in no other file, so those are reproducible."""
     return {
+        "format": integrity.FORMAT,
         "flowloom": version("flowloom"),
         "commit": commit(),
         "engine": engine_id(),

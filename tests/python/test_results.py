@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import flowloom
-from flowloom import ScenarioError, columns, explanations, storage
+from flowloom import ScenarioError, columns, explanations, integrity, storage
 from flowloom.results import MARKER
 
 
@@ -163,3 +163,18 @@ def test_a_result_without_flows_says_so(result, tmp_path):
     folder = result.save(tmp_path / "r", flows=False)
     with pytest.raises(ScenarioError, match="without its flows"):
         _ = flowloom.load(folder).flows
+
+
+@pytest.mark.parametrize(
+    ("number", "what"),
+    [(None, "a format without a number, by an older"), (0, "format 0, by an older"), (7, "format 7, by a newer")],
+)
+def test_a_result_of_another_version_is_named(result, tmp_path, number, what):
+    folder = result.save(tmp_path / "r")
+    marker = folder / MARKER
+    provenance = json.loads(marker.read_text())
+    assert provenance["format"] == integrity.FORMAT
+    marker.write_text(json.dumps({key: value for key, value in (provenance | {"format": number}).items() if value is not None}))
+    with pytest.raises(ScenarioError, match=what) as error:
+        flowloom.load(folder)
+    assert str(marker) in str(error.value) and "run it again with `" in str(error.value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import re
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -101,9 +100,10 @@ def test_samples_that_do_not_fit_on_the_disk_are_an_error_with_the_file(scenario
 
     monkeypatch.setattr(columns, "writer", full)
     monkeypatch.setattr(series, "IN_MEMORY", 10)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     made = call("run", scenario, code=1)
     assert re.search(r"flowloom-series-\w+/\w+\.parquet: No space left on device", made.stderr)
-    assert not list(Path(tempfile.gettempdir()).glob("flowloom-series-*"))
+    assert not list(tmp_path.glob("flowloom-series-*"))
 
 
 @pytest.mark.parametrize(
