@@ -73,7 +73,7 @@ def check(text, path, overrides, progress=None):
     return toml.document(resolved), []
 
 
-def run(text, path, overrides, progress, sink):
+def run(text, path, overrides, progress, sink=None):
     resolved, _ = check(text, path, overrides)
     spec = tomllib.loads(resolved)
     workload, name = spec["workload"], spec["transport"]["name"]
@@ -105,7 +105,8 @@ def run(text, path, overrides, progress, sink):
         "timeouts": np.zeros(n, dtype=np.uint32),
         "aborted": [""] * n,
     }
-    sink("pending", {"arrived_share": np.linspace(0, 1, 11), "pending_share": np.full(11, 0.1)})
+    if sink:
+        sink("pending", {"arrived_share": np.linspace(0, 1, 11), "pending_share": np.full(11, 0.1)})
     return {
         "flows": flows,
         "summary": json.dumps(summarise(spec, flows)),
