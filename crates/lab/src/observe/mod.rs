@@ -1,6 +1,6 @@
 //! Samples of a run: queues, links, flows and hosts at regular instants.
 //!
-//! The run pauses at each instant, and a [`Sampler`] looks at the state of the network and asks endpoints for their gauges. So nothing is called for a packet, and a
+//! The run pauses at each instant, and a sampler looks at the state of the network and asks endpoints for their gauges. So nothing is called for a packet, and a
 //! run without samples pays nothing. Each sample belongs to one link, flow or host; samples are in the order of time, and at one time in that of these.
 
 mod flows;
