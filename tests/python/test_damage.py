@@ -534,3 +534,9 @@ def test_a_signal_that_was_ignored_from_the_start_stays_ignored(scenario, tmp_pa
         child.send_signal(number)
     assert child.wait() == 0
     assert tomllib.loads((tmp_path / "r" / "scenario.toml").read_text())["workload"]["flows"] == 20000
+
+
+def test_ctrl_c_before_there_is_a_handler_ends_without_a_traceback():
+    code = "from flowloom import cli, signals\ndef early():\n    raise KeyboardInterrupt\nsignals.raise_ended = early\ncli.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")

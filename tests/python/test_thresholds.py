@@ -474,7 +474,7 @@ def bowl(fake, monkeypatch, tmp_path):
         near = [min(abs(at - best), default=3) for best in OPTIMUM]
         return 1 + sum(min(d, 3) ** 2 for d in near) + 0.1 * max(0, len(at) - 2)
 
-    def run(text, path, overrides, progress):
+    def run(text, path, overrides, progress, sink=None):
         outcome = simulate(text, path, overrides, progress)
         spec = tomllib.loads(outcome["scenario"])
         made.append((tuple(spec["transport"]["pias"]["thresholds"]), spec["run"]["seed"], spec["workload"]["load"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -91,6 +92,9 @@ def main() -> None:
         app(prog_name="flowloom")  # the name for `python -m flowloom` too
     except OSError as error:  # help and errors of usage are printed outside of all commands
         sys.exit(common.ended(common.about(error), common.FAILED).exit_code)
+    except KeyboardInterrupt:  # Ctrl-C came before there was a handler of ours
+        signals.command_ended = True
+        sys.exit(128 + signal.SIGINT)
     except signals.Ended as stop:  # the signal came before a command began, or after it ended
         signals.command_ended = True
         sys.exit(128 + stop.number)
