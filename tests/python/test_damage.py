@@ -537,6 +537,7 @@ def test_a_signal_that_was_ignored_from_the_start_stays_ignored(scenario, tmp_pa
 
 
 def test_ctrl_c_before_there_is_a_handler_ends_without_a_traceback():
-    code = "from flowloom import cli, signals\ndef early():\n    raise KeyboardInterrupt\nsignals.raise_ended = early\ncli.main()"
+    early = "def early():\n    raise KeyboardInterrupt\n"
+    code = f"from flowloom import cli, signals\n{early}signals.raise_ended = early\ncli.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
