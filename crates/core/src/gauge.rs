@@ -71,7 +71,7 @@ impl<'a> Readings<'a> {
     /// Tells a time, for a gauge in µs; nothing if it is zero, since a time that was never measured is zero. It panics as [`Readings::tell`] does.
     pub fn tell_span(&mut self, gauge: Gauge, span: Duration) {
         if span > Duration::ZERO {
-            self.tell(gauge, span.as_secs_f64() * 1e6);
+            self.tell(gauge, span.as_us_f64());
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use flowloom_core::{Bytes, Duration, Flow, Gauge, Readings, Time};
 
 use super::open::OpenFlows;
-use super::table::{Columns, Rows};
-use super::{Samples, Table, View, gbps, seconds};
+use super::table::{Columns, Rows, Stamps};
+use super::{Samples, Table, View, gbps};
 use crate::spec::FlowChoice;
 
 /// Samples open flows.
@@ -21,9 +21,7 @@ pub(super) struct Flows {
 /// A row for each flow that was open since the last sample.
 #[derive(Default)]
 pub(super) struct FlowColumns {
-    time: Vec<f64>,
-    span: Vec<f64>,
-    flow: Vec<u32>,
+    stamps: Stamps,
     sent_bytes: Vec<u64>,
     delivered_bytes: Vec<u64>,
     goodput: Vec<f64>,
@@ -80,9 +78,7 @@ impl Flows {
             let delivered = Bytes::new(record.delivered_bytes);
             view.gauge(flow, &mut Readings::new(self.gauges, &mut self.readings));
             let rows = &mut self.rows.columns;
-            rows.time.push(at.as_secs_f64());
-            rows.span.push(seconds(span));
-            rows.flow.push(flow.id.0);
+            rows.stamps.push(at, span, flow.id.0);
             rows.sent_bytes.push(record.sent_bytes);
             rows.delivered_bytes.push(delivered.get());
             rows.goodput.push(gbps((delivered - other.delivered).get(), span));
@@ -93,18 +89,16 @@ impl Flows {
 
 impl Columns for FlowColumns {
     fn rows(&self) -> usize {
-        self.time.len()
+        self.stamps.of.len()
     }
 
     fn into_table(self, _: &Arc<[String]>) -> Table {
-        let mut columns = vec![
-            ("time", Samples::Numbers(self.time)),
-            ("span", Samples::Numbers(self.span)),
-            ("flow", Samples::Ids(self.flow)),
+        let mut columns = self.stamps.into_columns("flow", Samples::Ids);
+        columns.extend([
             ("sent_bytes", Samples::Counts(self.sent_bytes)),
             ("delivered_bytes", Samples::Counts(self.delivered_bytes)),
             ("goodput_gbps", Samples::Numbers(self.goodput)),
-        ];
+        ]);
         columns.extend(self.gauges.into_iter().map(|(name, values)| (name, Samples::Numbers(values))));
         Table { name: "flows", columns }
     }

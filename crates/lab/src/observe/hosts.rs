@@ -5,8 +5,8 @@ use std::sync::Arc;
 use flowloom_core::{Duration, Network, NodeId, Time};
 
 use super::open::OpenFlows;
-use super::table::{Columns, Rows};
-use super::{Samples, Table, View, gbps, seconds};
+use super::table::{Columns, Rows, Stamps};
+use super::{Samples, Table, View, gbps};
 
 /// Samples the open flows of hosts.
 pub(super) struct Hosts {
@@ -28,9 +28,7 @@ struct Sums {
 /// A row for each host that was an end of an open flow since the last sample.
 #[derive(Default)]
 pub(super) struct HostColumns {
-    time: Vec<f64>,
-    span: Vec<f64>,
-    host: Vec<u32>,
+    stamps: Stamps,
     sending: Vec<u64>,
     receiving: Vec<u64>,
     waiting_bytes: Vec<u64>,
@@ -71,9 +69,7 @@ impl Hosts {
             if sending + receiving + received_bytes == 0 {
                 continue;
             }
-            rows.time.push(at.as_secs_f64());
-            rows.span.push(seconds(span));
-            rows.host.push(host);
+            rows.stamps.push(at, span, host);
             rows.sending.push(sending);
             rows.receiving.push(receiving);
             rows.waiting_bytes.push(waiting_bytes);
@@ -85,20 +81,18 @@ impl Hosts {
 
 impl Columns for HostColumns {
     fn rows(&self) -> usize {
-        self.time.len()
+        self.stamps.of.len()
     }
 
     fn into_table(self, names: &Arc<[String]>) -> Table {
-        let columns = vec![
-            ("time", Samples::Numbers(self.time)),
-            ("span", Samples::Numbers(self.span)),
-            ("host", Samples::Names(self.host, names.clone())),
+        let mut columns = self.stamps.into_columns("host", |of| Samples::Names(of, names.clone()));
+        columns.extend([
             ("sending", Samples::Counts(self.sending)),
             ("receiving", Samples::Counts(self.receiving)),
             ("waiting_bytes", Samples::Counts(self.waiting_bytes)),
             ("received_bytes", Samples::Counts(self.received_bytes)),
             ("goodput_gbps", Samples::Numbers(self.goodput)),
-        ];
+        ]);
         Table { name: "hosts", columns }
     }
 }

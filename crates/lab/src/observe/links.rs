@@ -5,8 +5,8 @@ use std::sync::Arc;
 use flowloom_core::{Duration, LinkId, Network, Rate, Time};
 use flowloom_fabric::PortView;
 
-use super::table::{Columns, Rows};
-use super::{Samples, Table, View, gbps, seconds};
+use super::table::{Columns, Rows, Stamps};
+use super::{Samples, Table, View, gbps};
 
 /// Samples what links and their ports did.
 pub(super) struct Links {
@@ -31,9 +31,7 @@ struct Counters {
 /// A row for each link on which something happened since the last sample.
 #[derive(Default)]
 pub(super) struct LinkColumns {
-    time: Vec<f64>,
-    span: Vec<f64>,
-    link: Vec<u32>,
+    stamps: Stamps,
     packets: Vec<u64>,
     bytes: Vec<u64>,
     utilisation: Vec<f64>,
@@ -68,9 +66,7 @@ impl Links {
                 continue;
             }
             let bytes = now.bytes - before.bytes;
-            rows.time.push(at.as_secs_f64());
-            rows.span.push(seconds(span));
-            rows.link.push(index);
+            rows.stamps.push(at, span, index);
             rows.packets.push(now.packets - before.packets);
             rows.bytes.push(bytes);
             rows.utilisation.push(gbps(bytes, span) * 1e9 / rate.as_bps() as f64);
@@ -78,21 +74,19 @@ impl Links {
             rows.data_drops.push(now.data_drops - before.data_drops);
             rows.marks.push(now.marks - before.marks);
             rows.trims.push(now.trims - before.trims);
-            rows.paused.push(seconds(now.paused - before.paused));
+            rows.paused.push((now.paused - before.paused).as_secs_f64());
         }
     }
 }
 
 impl Columns for LinkColumns {
     fn rows(&self) -> usize {
-        self.time.len()
+        self.stamps.of.len()
     }
 
     fn into_table(self, names: &Arc<[String]>) -> Table {
-        let columns = vec![
-            ("time", Samples::Numbers(self.time)),
-            ("span", Samples::Numbers(self.span)),
-            ("link", Samples::Names(self.link, names.clone())),
+        let mut columns = self.stamps.into_columns("link", |of| Samples::Names(of, names.clone()));
+        columns.extend([
             ("packets", Samples::Counts(self.packets)),
             ("bytes", Samples::Counts(self.bytes)),
             ("utilisation", Samples::Numbers(self.utilisation)),
@@ -101,7 +95,7 @@ impl Columns for LinkColumns {
             ("marks", Samples::Counts(self.marks)),
             ("trims", Samples::Counts(self.trims)),
             ("paused", Samples::Numbers(self.paused)),
-        ];
+        ]);
         Table { name: "links", columns }
     }
 }

@@ -231,11 +231,6 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// Times in tables are in seconds.
-fn seconds(span: Duration) -> f64 {
-    span.as_ps() as f64 * 1e-12
-}
-
 /// A rate in Gb/s; NaN over no time.
 fn gbps(bytes: u64, span: Duration) -> f64 {
     if span == Duration::ZERO { f64::NAN } else { bytes as f64 * 8e3 / span.as_ps() as f64 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use flowloom_core::{Duration, LinkId, Time};
 use flowloom_fabric::CLASSES;
 
-use super::table::{Columns, Rows};
-use super::{Samples, Table, View, seconds};
+use super::table::{Columns, Rows, Stamps};
+use super::{Samples, Table, View};
 
 /// Samples the queues of ports.
 pub(super) struct Queues {
@@ -19,9 +19,7 @@ pub(super) struct Queues {
 /// A row for each port that had packets queued since the last sample.
 #[derive(Default)]
 pub(super) struct QueueColumns {
-    time: Vec<f64>,
-    span: Vec<f64>,
-    link: Vec<u32>,
+    stamps: Stamps,
     bytes: Vec<u64>,
     packets: Vec<u64>,
     mean_bytes: Vec<f64>,
@@ -66,9 +64,7 @@ impl Queues {
             if span == Duration::ZERO || (packets == 0 && port.queued_packets == 0) {
                 continue;
             }
-            rows.time.push(at.as_secs_f64());
-            rows.span.push(seconds(span));
-            rows.link.push(index);
+            rows.stamps.push(at, span, index);
             rows.bytes.push(port.queued_bytes);
             rows.packets.push(port.queued_packets.into());
             rows.mean_bytes.push(bytes as f64 / span.as_ps() as f64);
@@ -93,19 +89,17 @@ impl Queues {
 
 impl Columns for QueueColumns {
     fn rows(&self) -> usize {
-        self.time.len()
+        self.stamps.of.len()
     }
 
     fn into_table(self, names: &Arc<[String]>) -> Table {
-        let mut columns = vec![
-            ("time", Samples::Numbers(self.time)),
-            ("span", Samples::Numbers(self.span)),
-            ("link", Samples::Names(self.link, names.clone())),
+        let mut columns = self.stamps.into_columns("link", |of| Samples::Names(of, names.clone()));
+        columns.extend([
             ("bytes", Samples::Counts(self.bytes)),
             ("packets", Samples::Counts(self.packets)),
             ("mean_bytes", Samples::Numbers(self.mean_bytes)),
             ("mean_packets", Samples::Numbers(self.mean_packets)),
-        ];
+        ]);
         columns.extend(CLASS_BYTES.into_iter().zip(self.class_bytes.map(Samples::Counts)));
         columns.extend(CLASS_PACKETS.into_iter().zip(self.class_packets.map(Samples::Counts)));
         Table { name: "queues", columns }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use flowloom_core::{Duration, Time};
+
 /// Samples of one kind: columns of one length. It is a part of a file in `series`, whose further parts have the same columns.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Table {
@@ -118,6 +120,28 @@ pub(super) struct Rows<C> {
     /// The names of what is sampled, which rows refer to by their indices.
     names: Arc<[String]>,
     begun: bool,
+}
+
+/// What every sample has: when it was taken, over which time, and what it is of.
+#[derive(Debug, Default)]
+pub(super) struct Stamps {
+    time: Vec<f64>,
+    span: Vec<f64>,
+    /// A flow's number, or an index into the names of the table.
+    pub of: Vec<u32>,
+}
+
+impl Stamps {
+    pub fn push(&mut self, at: Time, span: Duration, of: u32) {
+        self.time.push(at.as_secs_f64());
+        self.span.push(span.as_secs_f64());
+        self.of.push(of);
+    }
+
+    /// The first three columns of a table, the third of which has this name.
+    pub fn into_columns(self, name: &'static str, of: impl FnOnce(Vec<u32>) -> Samples) -> Vec<(&'static str, Samples)> {
+        vec![("time", Samples::Numbers(self.time)), ("span", Samples::Numbers(self.span)), (name, of(self.of))]
+    }
 }
 
 /// The columns of one kind of samples.

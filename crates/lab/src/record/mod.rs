@@ -48,6 +48,9 @@ impl<H, A: AtEachHop<H>> AtEachHop<H> for Option<A> {
             recorder.add_to(recorded, end);
         }
     }
+    fn paused(&self, link: LinkId, now: Time) -> Duration {
+        self.as_ref().map_or(Duration::ZERO, |recorder| recorder.paused(link, now))
+    }
 }
 
 impl<H, A: AtEachHop<H>, B: AtEachHop<H>> AtEachHop<H> for (A, B) {

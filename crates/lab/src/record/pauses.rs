@@ -42,10 +42,12 @@ impl LinkPauses {
     /// The same while the run goes on, at this time: classes that are paused now count until now.
     fn longest_until(&self, now: Time) -> Duration {
         let until = |class: usize| {
-            let standing = if self.standing.has(class) { now.saturating_since(self.since[class]) } else { Duration::ZERO };
-            // What of the last pause that has ended is still to come.
-            let ahead = self.until[class].saturating_since(now.max(self.since[class]));
-            self.paused[class] + standing - if self.standing.has(class) { Duration::ZERO } else { ahead }
+            let since = self.since[class];
+            if self.standing.has(class) {
+                return self.paused[class] + now.saturating_since(since);
+            }
+            // Of the last pause, a part may still be to come.
+            self.paused[class] - self.until[class].saturating_since(now.max(since))
         };
         (0..MOST_CLASSES).map(until).max().unwrap_or_default()
     }

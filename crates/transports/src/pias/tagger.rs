@@ -30,6 +30,12 @@ impl Tagger {
     #[inline]
     pub fn class(&mut self, flow: FlowId, offset: u64) -> u8 {
         let sent = if self.aged.is_empty() { offset } else { self.sent_since_aging(flow, offset) };
+        self.class_after(sent)
+    }
+
+    /// The class of a packet before which this much of its flow counts as sent.
+    #[inline]
+    fn class_after(&self, sent: u64) -> u8 {
         self.thresholds.iter().filter(|threshold| sent > **threshold).count() as u8
     }
 
@@ -57,11 +63,10 @@ impl Tagger {
 
     /// The class that a packet at `offset` would have, without counting it as sent.
     pub fn class_at(&self, flow: FlowId, offset: u64) -> u8 {
-        let sent = match self.aged.get(&flow) {
+        self.class_after(match self.aged.get(&flow) {
             Some(from) => offset.saturating_sub(from.unwrap_or(offset)),
             None => offset,
-        };
-        self.thresholds.iter().filter(|threshold| sent > **threshold).count() as u8
+        })
     }
 }
 
