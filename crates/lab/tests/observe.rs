@@ -123,21 +123,7 @@ fn check_links(plan: &Plan, seen: &Simulated, tables: &BTreeMap<&str, Table>) {
             assert!((told("paused") - paused).abs() < 2e-6, "{link}: {} and {paused}", told("paused"));
         }
     }
-    let classes = (0..8).map(|class| {
-        numbers(
-            queues,
-            [
-                "class_0_bytes",
-                "class_1_bytes",
-                "class_2_bytes",
-                "class_3_bytes",
-                "class_4_bytes",
-                "class_5_bytes",
-                "class_6_bytes",
-                "class_7_bytes",
-            ][class],
-        )
-    });
+    let classes = (0..8).map(|class| numbers(queues, &format!("class_{class}_bytes")));
     let by_class = classes.reduce(|sum, class| sum.iter().zip(&class).map(|(one, other)| one + other).collect()).unwrap();
     assert_eq!(by_class, numbers(queues, "bytes"));
 }
