@@ -7,13 +7,16 @@
 //! * [`Paths`]: the way of a flow's packets through the network, which endpoints may ask for.
 //! * [`Wire`]: how a header is written on a real network.
 //!
-//! What the drivers of endpoints and ports have in common is in [`driver`].
+//! What the drivers of endpoints and ports have in common is in [`driver`]. [`frame`] and [`marking`] say what a packet is in a UDP datagram: between real hosts,
+//! and in traces.
 
 pub mod driver;
 mod endpoint;
 mod flow;
+pub mod frame;
 mod gauge;
 mod hash;
+pub mod marking;
 mod memory;
 mod network;
 mod packet;

@@ -1,8 +1,9 @@
 //! Observers of a running network. An observer is a type parameter of the simulator, so the one that does nothing costs nothing.
 
-use flowloom_core::{DropReason, Event, Flow, LinkId, NodeId, Packet, Time};
+use flowloom_core::{DropReason, Event, Flow, LinkId, NodeId, Packet, PacketId, Time};
 
-/// Callbacks for everything that happens in the network. The default of each method does nothing.
+/// Callbacks for everything that happens in the network. The default of each method does nothing. The id of a packet is its own for as long as it is in the
+/// network, and may be another packet's after that.
 pub trait Observer<H>: Send {
     /// A flow was handed to its source.
     #[inline]
@@ -16,23 +17,23 @@ pub trait Observer<H>: Send {
     }
     /// A packet was added to a port's queue, which now holds `queued_bytes`.
     #[inline]
-    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
-        let _ = (now, link, packet, queued_bytes);
+    fn packet_queued(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, queued_bytes: u64) {
+        let _ = (now, link, id, packet, queued_bytes);
     }
     /// A packet's first bit left a port.
     #[inline]
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
-        let _ = (now, link, packet);
+    fn packet_sent(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>) {
+        let _ = (now, link, id, packet);
     }
     /// A packet was dropped at a port or on its link.
     #[inline]
-    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
-        let _ = (now, link, packet, why);
+    fn packet_dropped(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, why: DropReason) {
+        let _ = (now, link, id, packet, why);
     }
     /// A packet reached its destination's endpoint.
     #[inline]
-    fn packet_arrived(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
-        let _ = (now, node, packet);
+    fn packet_arrived(&mut self, now: Time, node: NodeId, id: PacketId, packet: &Packet<H>) {
+        let _ = (now, node, id, packet);
     }
     /// An endpoint reported an event.
     #[inline]
@@ -58,27 +59,27 @@ impl<H, O: Observer<H>> Observer<H> for Option<O> {
         }
     }
     #[inline]
-    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
+    fn packet_queued(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, queued_bytes: u64) {
         if let Some(observer) = self {
-            observer.packet_queued(now, link, packet, queued_bytes);
+            observer.packet_queued(now, link, id, packet, queued_bytes);
         }
     }
     #[inline]
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>) {
         if let Some(observer) = self {
-            observer.packet_sent(now, link, packet);
+            observer.packet_sent(now, link, id, packet);
         }
     }
     #[inline]
-    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
+    fn packet_dropped(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, why: DropReason) {
         if let Some(observer) = self {
-            observer.packet_dropped(now, link, packet, why);
+            observer.packet_dropped(now, link, id, packet, why);
         }
     }
     #[inline]
-    fn packet_arrived(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+    fn packet_arrived(&mut self, now: Time, node: NodeId, id: PacketId, packet: &Packet<H>) {
         if let Some(observer) = self {
-            observer.packet_arrived(now, node, packet);
+            observer.packet_arrived(now, node, id, packet);
         }
     }
     #[inline]
@@ -99,21 +100,21 @@ impl<H, A: Observer<H>, B: Observer<H>> Observer<H> for (A, B) {
         self.0.packet_injected(now, node, packet);
         self.1.packet_injected(now, node, packet);
     }
-    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
-        self.0.packet_queued(now, link, packet, queued_bytes);
-        self.1.packet_queued(now, link, packet, queued_bytes);
+    fn packet_queued(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, queued_bytes: u64) {
+        self.0.packet_queued(now, link, id, packet, queued_bytes);
+        self.1.packet_queued(now, link, id, packet, queued_bytes);
     }
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
-        self.0.packet_sent(now, link, packet);
-        self.1.packet_sent(now, link, packet);
+    fn packet_sent(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>) {
+        self.0.packet_sent(now, link, id, packet);
+        self.1.packet_sent(now, link, id, packet);
     }
-    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
-        self.0.packet_dropped(now, link, packet, why);
-        self.1.packet_dropped(now, link, packet, why);
+    fn packet_dropped(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, why: DropReason) {
+        self.0.packet_dropped(now, link, id, packet, why);
+        self.1.packet_dropped(now, link, id, packet, why);
     }
-    fn packet_arrived(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
-        self.0.packet_arrived(now, node, packet);
-        self.1.packet_arrived(now, node, packet);
+    fn packet_arrived(&mut self, now: Time, node: NodeId, id: PacketId, packet: &Packet<H>) {
+        self.0.packet_arrived(now, node, id, packet);
+        self.1.packet_arrived(now, node, id, packet);
     }
     fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {
         self.0.flow_event(now, node, event);

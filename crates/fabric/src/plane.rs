@@ -125,7 +125,7 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         link_state.busy_until = now + service;
         let due = now + hold + line.delay;
         let class = usize::from(packet.class).min(CLASSES - 1);
-        self.observer.packet_sent(now, link, packet);
+        self.observer.packet_sent(now, link, id, packet);
         self.calendar.schedule(due, Kind::Arrival(link).source(), id.index());
         let sent = &mut books.counters.sent[class];
         sent.packets += 1;
@@ -142,7 +142,7 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
     #[inline]
     fn arrived(&mut self, link: LinkId, books: &Books, id: PacketId) {
         let packet = &self.pool[id];
-        self.observer.packet_queued(self.now, link, packet, books.queued_bytes + u64::from(packet.size_bytes));
+        self.observer.packet_queued(self.now, link, id, packet, books.queued_bytes + u64::from(packet.size_bytes));
     }
 
     /// Changes the queue's length and its integrals over time. A change by d at time t adds d × (T - t) to the integral up to time T: it takes
@@ -188,7 +188,7 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
             record.dropped_bytes += u64::from(packet.payload_bytes);
             record.dropped_packets += 1;
         }
-        self.observer.packet_dropped(self.now, link, packet, why);
+        self.observer.packet_dropped(self.now, link, id, packet, why);
         self.pool.remove(id);
     }
 }
@@ -325,7 +325,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     #[inline]
     pub fn consume(&mut self, node: NodeId, id: PacketId) {
         let packet = &self.ports.link_layer.pool[id];
-        self.ports.link_layer.observer.packet_arrived(self.ports.link_layer.now, node, packet);
+        self.ports.link_layer.observer.packet_arrived(self.ports.link_layer.now, node, id, packet);
         if packet.payload_bytes > 0 {
             self.ports.link_layer.records[packet.flow.0 as usize].arrived_bytes += u64::from(packet.payload_bytes);
         }

@@ -15,8 +15,8 @@ mod datagrams;
 mod driver;
 mod faulty;
 mod flow_ids;
-pub mod frame;
-pub mod marking;
+#[cfg(test)]
+mod frame_tests;
 mod nic;
 mod node;
 #[cfg(test)]
@@ -29,5 +29,6 @@ pub use cluster::{Cluster, Profile};
 pub use datagrams::{Arrival, Datagrams, Udp};
 pub use driver::Notice;
 pub use faulty::{FaultCounts, Faults, Faulty};
+pub use flowloom_core::{frame, marking};
 pub use node::Node;
 pub use stats::Stats;

@@ -1,7 +1,9 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are.
 //! [`simulate`](crate::simulate) says how a transport runs.
 
-use flowloom_core::{Family, Gauge, Need, PathNeed, Placement, Profile, Transport, WireProfile};
+use flowloom_core::{
+    Family, Field, Gauge, Layout, Message, Need, PathNeed, Placement, Profile, Transport, Wire, WireProfile,
+};
 use flowloom_transports::pfc::PausableTransport;
 use flowloom_transports::{for_each_pausable_transport, for_each_transport};
 use schemars::generate::SchemaSettings;
@@ -23,6 +25,8 @@ pub struct TransportEntry {
     pub profile: Profile,
     /// What its hosts tell of their flows over the course of a run.
     pub gauges: &'static [Gauge],
+    /// The format of its header on a real network and in traces.
+    pub header: Layout,
     /// Whether its ports can share the memory of their switch.
     pub shares_memory: bool,
     /// What it needs of the paths of packets.
@@ -88,6 +92,7 @@ impl TransportEntry {
             about: T::ABOUT,
             profile: T::PROFILE,
             gauges: T::GAUGES,
+            header: T::Header::LAYOUT,
             shares_memory: T::SHARES_MEMORY,
             paths: T::PATHS,
             placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
@@ -103,6 +108,7 @@ impl TransportEntry {
         about: "no transport: how soon the flows could finish if only access links were scarce (the reference line)",
         profile: Profile::new("", "#000000", "", Family::Bound),
         gauges: &[],
+        header: <() as Wire>::LAYOUT,
         shares_memory: true, // it ignores memory
         paths: PathNeed::Any,
         placement: |_| Placement::Nowhere,
@@ -138,7 +144,28 @@ fn describe_transport(entry: &TransportEntry) -> Value {
     });
     let gauges: Value = entry.gauges.iter().map(|gauge| json!({ "name": gauge.name, "about": gauge.about })).collect();
     let (name, about, defaults) = (entry.name, entry.about, entry.defaults());
-    json!({ "name": name, "about": about, "profile": profile, "gauges": gauges, "schema": schema, "defaults": defaults })
+    let header = describe_layout(&entry.header);
+    json!({
+        "name": name, "about": about, "profile": profile, "gauges": gauges, "header": header, "schema": schema, "defaults": defaults
+    })
+}
+
+fn describe_layout(layout: &Layout) -> Value {
+    match layout {
+        Layout::Number { bytes, unit } => json!({ "kind": "number", "bytes": bytes, "unit": format!("{unit:?}").to_lowercase() }),
+        Layout::Flag => json!({ "kind": "flag" }),
+        Layout::List(item) => json!({ "kind": "list", "of": describe_layout(item) }),
+        Layout::Maybe(value) => json!({ "kind": "maybe", "of": describe_layout(value) }),
+        Layout::Fields(fields) => json!({ "kind": "fields", "fields": describe_fields(fields) }),
+        Layout::Choice(messages) => {
+            let message = |message: &Message| json!({ "name": message.name, "fields": describe_fields(message.fields) });
+            json!({ "kind": "choice", "messages": messages.iter().map(message).collect::<Value>() })
+        }
+    }
+}
+
+fn describe_fields(fields: &[Field]) -> Value {
+    fields.iter().map(|field| json!({ "name": field.name, "layout": describe_layout(&field.layout) })).collect()
 }
 
 fn describe_table(table: &SizeTable) -> Value {

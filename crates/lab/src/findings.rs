@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::metrics::Row;
 use crate::plan::Plan;
+use crate::trace::TraceEnd;
 use crate::{dead_links, limits};
 
 /// Where no design excludes losses, a warning comes when full ports lost more than this share of the data packets that left their sources. Transports that accept losses
@@ -23,9 +24,19 @@ pub struct Finding {
 }
 
 /// What is to be known about the results of a plan's run.
-pub(crate) fn of(plan: &Plan, report: &Report, rows: &[Row]) -> Vec<Finding> {
+pub(crate) fn of(plan: &Plan, report: &Report, rows: &[Row], trace: Option<TraceEnd>) -> Vec<Finding> {
     let waited = dead_links::observed(plan, report, rows).into_iter().map(|text| Finding { flag: "dead link", text });
-    waited.chain(lost_data(plan, report)).collect()
+    waited.chain(lost_data(plan, report)).chain(trace.and_then(cut_trace)).collect()
+}
+
+/// A trace that reached its limit.
+fn cut_trace(trace: TraceEnd) -> Option<Finding> {
+    let TraceEnd { records, full_at } = trace;
+    let at = full_at?;
+    let text = format!(
+        "trace.records: {records} transmissions and drops were recorded until {at}, and nothing afterwards; choose fewer flows, links or a later trace.from, or raise it"
+    );
+    Some(Finding { flag: "trace cut", text })
 }
 
 /// Data that full ports lost although the design excludes it, or a large share of all data.

@@ -30,6 +30,7 @@ mod run;
 mod solo;
 pub mod spec;
 pub mod tables;
+pub mod trace;
 mod validate;
 mod watchdog;
 pub mod workload;

@@ -2,6 +2,7 @@
 
 use flowloom_core::{LinkId, Network};
 
+use crate::ScenarioError;
 use crate::error::{nearest, shown, suggestion};
 
 /// The links that a name such as a fault's `where` means: a hop, one link or parallel ones, or `all`.
@@ -13,6 +14,20 @@ pub(crate) fn links_at(place: &str, network: &Network) -> Result<Vec<LinkId>, St
     let is_meant = |link: &LinkId| place == "all" || names(*link).iter().any(|name| name == place);
     let links: Vec<LinkId> = (0..network.links().len() as u32).map(LinkId).filter(is_meant).collect();
     if links.is_empty() { Err(no_such_links(place, network)) } else { Ok(links) }
+}
+
+/// The links that a list at a key names, each once and in their order.
+///
+/// # Errors
+/// A name that no link has, with its place in the list.
+pub(crate) fn links_of(key: &str, places: &[String], network: &Network) -> Result<Vec<LinkId>, ScenarioError> {
+    let mut links = Vec::new();
+    for (index, place) in places.iter().enumerate() {
+        links.extend(links_at(place, network).map_err(|message| ScenarioError::at_key(format!("{key}.{index}"), message))?);
+    }
+    links.sort_unstable();
+    links.dedup();
+    Ok(links)
 }
 
 /// What would be right instead of a name that no link has. A name with digits is meant for one link, so that it gets no hop as a suggestion: that would be all links

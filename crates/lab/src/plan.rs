@@ -9,6 +9,7 @@ use crate::faults::{Faults, LinkOutage};
 use crate::observe::Observation;
 use crate::parameters::Parameters;
 use crate::spec::Metrics;
+use crate::trace::TraceChoice;
 use crate::validate::ValidSpec;
 use crate::workload::{self, CoflowWorkload, Workload};
 use crate::{ScenarioError, limits, misfits, network};
@@ -56,6 +57,8 @@ pub struct Plan {
     pub pending: bool,
     /// What is sampled over the course of the run.
     pub observation: Observation,
+    /// Which packets are recorded one by one, if any are.
+    pub trace: Option<TraceChoice>,
 }
 
 impl Plan {
@@ -94,6 +97,7 @@ impl Plan {
             metrics: spec.metrics.clone(),
             pending: spec.observe.pending,
             observation: Observation::new(spec.observe, &network)?,
+            trace: spec.trace.map(|trace| TraceChoice::new(trace, &network)).transpose()?,
             network,
         };
         limits::check_plan(&plan)?;

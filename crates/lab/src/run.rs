@@ -2,10 +2,13 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
-use flowloom_core::{Discipline, Duration, Flow, FlowId, LinkId, Paths, Pool, PoolFull, Readings, Time, Transport};
-use flowloom_fabric::{Faulty, FlowRecord, PortView, Report, Sim};
+use flowloom_core::{
+    Discipline, Duration, Flow, FlowId, LinkId, Network, Paths, Placement, Pool, PoolFull, Readings, Time, Transport,
+};
+use flowloom_fabric::{CONTROL_HOST, Faulty, FlowRecord, PortView, Report, Sim};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
@@ -17,6 +20,7 @@ use crate::parameters::Config;
 use crate::plan::Plan;
 use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording};
 use crate::spec::{Metrics, Optimum, Scenario};
+use crate::trace::Traced;
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, catalogue, faults, findings, memory, solo, zero_loss};
 
@@ -87,7 +91,7 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
 pub fn run_into(scenario: &Scenario, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
     let begin = Instant::now();
     let plan = Plan::new(&scenario.validate()?)?;
-    let Simulated { report, recorded: Recorded { pending, gaps, pauses, .. } } = simulate(&plan, progress, sink)?;
+    let Simulated { report, recorded: Recorded { pending, gaps, pauses, trace, .. } } = simulate(&plan, progress, sink)?;
     pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
     let solo;
     let optima = match plan.metrics.optimum {
@@ -111,7 +115,7 @@ pub fn run_into(scenario: &Scenario, progress: &mut Progress<'_>, sink: &mut dyn
         wire: plan.wire,
         coflow_workloads: &plan.coflow_workloads,
         misfits: &plan.misfits(),
-        findings: &findings::of(&plan, &report, &rows),
+        findings: &findings::of(&plan, &report, &rows, trace),
         lossless: pauses.map(|links| Lossless::of(&report, &links, &paths(&plan, &report))),
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, scenario: scenario.spec.to_toml() })
@@ -241,7 +245,7 @@ where
     A: AtEachHop<T::Header>,
 {
     let (flows, setup) = (flows(plan)?, plan.setup());
-    let is_bare = plan.faults.iter().all(Vec::is_empty) && !plan.metrics.gaps;
+    let is_bare = plan.faults.iter().all(Vec::is_empty) && !plan.metrics.gaps && plan.trace.is_none();
     if is_bare {
         let sim = Sim::<T, T::Port, _>::with_ports(config, setup, flows, recording(plan, recorder), |mut port, site| {
             prepare(&mut port, site.link);
@@ -252,16 +256,26 @@ where
         return conclude(sim, plan, queues, stall);
     }
     let gaps = plan.metrics.gaps.then(|| Gaps::new(&plan.network, &plan.wire, &plan.flows));
-    let sim =
-        Sim::<T, Faulty<T::Port>, _>::with_ports(config, setup, flows, recording(plan, (recorder, gaps)), |mut port, site| {
-            prepare(&mut port, site.link);
-            // A control host's link comes after those that the scenario knows.
-            let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
-            Faulty::new(port, site, faults, plan.seed)
-        });
+    let trace = plan.trace.as_ref().map(|choice| Traced::<T>::new(choice, &all_links::<T>(plan, config), &plan.flows));
+    let recording = recording(plan, (recorder, (gaps, trace)));
+    let sim = Sim::<T, Faulty<T::Port>, _>::with_ports(config, setup, flows, recording, |mut port, site| {
+        prepare(&mut port, site.link);
+        // A control host's link comes after those that the scenario knows.
+        let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
+        Faulty::new(port, site, faults, plan.seed)
+    });
     let (sim, stall) = drive(sim, plan, progress, sink)?;
     let queues = sim.ports().map(|port| queue(port.inner())).collect();
     conclude(sim, plan, queues, stall)
+}
+
+/// The plan's network, with the control host if the transport has one.
+fn all_links<T: Transport>(plan: &Plan, config: &T::Config) -> Arc<Network> {
+    let mut network = plan.network.clone();
+    if T::placement(config) == Placement::ExtraHost {
+        network.add_control_host(CONTROL_HOST);
+    }
+    Arc::new(network)
 }
 
 /// A simulation that has ended, and why, if it made no progress.
@@ -297,6 +311,12 @@ where
                 continue;
             }
         }
+        sim.observer_mut()
+            .at_each_hop
+            .take_files()
+            .into_iter()
+            .try_for_each(|part| sampler.write(part))
+            .map_err(RunError::Failed)?;
         let (done, now, packet_hops) = sim.progress();
         if !progress(done, now, packet_hops) {
             return Err(RunError::Stopped);
@@ -306,6 +326,12 @@ where
             Look::Stop(stall) => break Some(stall),
         }
     };
+    sim.observer_mut()
+        .at_each_hop
+        .take_files()
+        .into_iter()
+        .try_for_each(|part| sampler.write(part))
+        .map_err(RunError::Failed)?;
     sampler.finish(sim.now(), &mut sim).map_err(RunError::Failed)?;
     Ok((sim, stall))
 }

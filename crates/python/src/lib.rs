@@ -17,7 +17,7 @@ use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 create_exception!(flowloom, ScenarioError, PyException, "The input is bad; the message is the paragraph to print.");
 create_exception!(flowloom, RunError, PyException, "The run failed; the message is the paragraph to print.");
@@ -82,7 +82,7 @@ fn data_queue_bounds(py: Python<'_>, text: &str, path: &str, overrides: Vec<Stri
 }
 
 /// Simulates a scenario. `sink` is called with the name of a table and its next rows, as a dictionary of columns: an array of numbers, or a tuple of an array of
-/// indices and a list of the names that they refer to. What it raises ends the run.
+/// indices and a list of the names that they refer to; and with the name of a file of the trace and its next bytes. What it raises ends the run.
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides, progress=None, sink=None))]
 fn run<'py>(
@@ -112,15 +112,24 @@ struct Calls {
     raised: Option<PyErr>,
 }
 
-impl Sink for Calls {
-    fn take(&mut self, part: Table) -> Result<(), String> {
+impl Calls {
+    fn call(&mut self, name: &str, part: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyAny>>) -> Result<(), String> {
         let Some(sink) = &self.sink else { return Ok(()) };
-        let call = |py: Python<'_>| sink.call1(py, (part.name, series(py, part)?)).map(drop);
+        let call = |py: Python<'_>| sink.call1(py, (name, part(py)?)).map(drop);
         Python::attach(call).map_err(|raised| {
             let message = raised.to_string();
             self.raised = Some(raised);
             message
         })
+    }
+}
+
+impl Sink for Calls {
+    fn take(&mut self, part: Table) -> Result<(), String> {
+        self.call(part.name, |py| Ok(series(py, part)?.into_any()))
+    }
+    fn write(&mut self, file: &'static str, bytes: Vec<u8>) -> Result<(), String> {
+        self.call(file, |py| Ok(PyBytes::new(py, &bytes).into_any()))
     }
 }
 

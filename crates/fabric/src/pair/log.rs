@@ -29,7 +29,7 @@ impl<H> Observer<H> for Log {
         assert!(packet.size() >= self.shortest, "a packet of {} is shorter than any on the wire", packet.size());
     }
 
-    fn packet_dropped(&mut self, now: Time, _: LinkId, packet: &Packet<H>, why: DropReason) {
+    fn packet_dropped(&mut self, now: Time, _: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>, why: DropReason) {
         // Only the hook loses packets, and `sent` has their fate.
         if !matches!(why, DropReason::Lost | DropReason::Corrupted) {
             self.dropped.push((now, packet.flow, why));

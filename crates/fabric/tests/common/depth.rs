@@ -48,17 +48,24 @@ impl Depth {
 }
 
 impl<H> Observer<H> for Depth {
-    fn packet_queued(&mut self, now: Time, link: LinkId, _: &Packet<H>, queued_bytes: u64) {
+    fn packet_queued(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, _: &Packet<H>, queued_bytes: u64) {
         if link == self.link {
             self.set(now, queued_bytes);
         }
     }
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>) {
         if link == self.link {
             self.set(now, self.bytes - u64::from(packet.size_bytes));
         }
     }
-    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, _: flowloom_core::DropReason) {
+    fn packet_dropped(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        _: flowloom_core::PacketId,
+        packet: &Packet<H>,
+        _: flowloom_core::DropReason,
+    ) {
         if link == self.link {
             self.set(now, self.bytes - u64::from(packet.size_bytes));
         }

@@ -31,13 +31,13 @@ impl<H: Copy + Send> Observer<H> for Log<H> {
     fn packet_injected(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
         self.injected.push((now, node, *packet));
     }
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>) {
         self.sent.push((now, link, *packet));
     }
-    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
+    fn packet_dropped(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>, why: DropReason) {
         self.dropped.push((now, link, *packet, why));
     }
-    fn packet_arrived(&mut self, now: Time, node: NodeId, packet: &Packet<H>) {
+    fn packet_arrived(&mut self, now: Time, node: NodeId, _: flowloom_core::PacketId, packet: &Packet<H>) {
         self.arrived.push((now, node, *packet));
     }
 }

@@ -167,10 +167,10 @@ impl Observer<Header<()>> for Counts {
     fn packet_injected(&mut self, _: Time, _: NodeId, packet: &Packet<Header<()>>) {
         self.0.entry(packet.flow).or_default()[0] += u64::from(packet.payload_bytes);
     }
-    fn packet_arrived(&mut self, _: Time, _: NodeId, packet: &Packet<Header<()>>) {
+    fn packet_arrived(&mut self, _: Time, _: NodeId, _: flowloom_core::PacketId, packet: &Packet<Header<()>>) {
         self.0.entry(packet.flow).or_default()[1] += u64::from(packet.payload_bytes);
     }
-    fn packet_dropped(&mut self, _: Time, _: LinkId, packet: &Packet<Header<()>>, _: DropReason) {
+    fn packet_dropped(&mut self, _: Time, _: LinkId, _: flowloom_core::PacketId, packet: &Packet<Header<()>>, _: DropReason) {
         self.0.entry(packet.flow).or_default()[2] += u64::from(packet.payload_bytes);
     }
     fn flow_event(&mut self, _: Time, _: NodeId, event: &Event) {

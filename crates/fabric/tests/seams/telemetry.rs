@@ -78,11 +78,11 @@ struct IndependentCounts {
 }
 
 impl Observer<Header<Stamps>> for IndependentCounts {
-    fn packet_queued(&mut self, _: Time, link: LinkId, packet: &Packet<Header<Stamps>>, queued_bytes: u64) {
+    fn packet_queued(&mut self, _: Time, link: LinkId, _: PacketId, packet: &Packet<Header<Stamps>>, queued_bytes: u64) {
         self.queued[link.index()] += packet.size().get();
         assert_eq!(self.queued[link.index()], queued_bytes);
     }
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<Header<Stamps>>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, _: PacketId, packet: &Packet<Header<Stamps>>) {
         self.sent[link.index()] += packet.size().get();
         self.queued[link.index()] -= packet.size().get();
         if matches!(packet.header.kind, Kind::Data(_)) {
@@ -93,7 +93,7 @@ impl Observer<Header<Stamps>> for IndependentCounts {
             self.compared += 1;
         }
     }
-    fn packet_arrived(&mut self, _: Time, node: NodeId, packet: &Packet<Header<Stamps>>) {
+    fn packet_arrived(&mut self, _: Time, node: NodeId, _: PacketId, packet: &Packet<Header<Stamps>>) {
         if matches!(packet.header.kind, Kind::Ack(_)) {
             self.echoes.push((node, *packet));
         }

@@ -81,7 +81,7 @@ impl Shares {
 }
 
 impl Observer<Header> for Shares {
-    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<Header>, _: u64) {
+    fn packet_queued(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<Header>, _: u64) {
         if link == self.link && packet.class == DATA {
             self.queued += u64::from(packet.size_bytes);
             if now >= self.peak_from {
@@ -89,10 +89,10 @@ impl Observer<Header> for Shares {
             }
         }
     }
-    fn packet_sent(&mut self, _: Time, link: LinkId, packet: &Packet<Header>) {
+    fn packet_sent(&mut self, _: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<Header>) {
         self.leave(link, packet);
     }
-    fn packet_dropped(&mut self, _: Time, link: LinkId, packet: &Packet<Header>, _: DropReason) {
+    fn packet_dropped(&mut self, _: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<Header>, _: DropReason) {
         self.leave(link, packet);
     }
     fn flow_event(&mut self, now: Time, _: NodeId, event: &Event) {

@@ -114,7 +114,7 @@ impl Use {
 }
 
 impl Observer<Header> for Use {
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<Header>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<Header>) {
         if link.0 == self.link && (self.from..self.to).contains(&now) {
             self.bytes += packet.size().get();
         }
@@ -246,10 +246,10 @@ struct Counts {
 }
 
 impl Observer<Header> for Counts {
-    fn packet_queued(&mut self, _: Time, link: LinkId, packet: &Packet<Header>, _: u64) {
+    fn packet_queued(&mut self, _: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<Header>, _: u64) {
         self.waiting[link.index()] += packet.size().get();
     }
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<Header>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<Header>) {
         let before = self.sent[link.index()];
         self.sent[link.index()] += packet.size().get();
         self.waiting[link.index()] -= packet.size().get();
@@ -261,10 +261,17 @@ impl Observer<Header> for Counts {
             self.compared += 1;
         }
     }
-    fn packet_dropped(&mut self, _: Time, link: LinkId, packet: &Packet<Header>, _: flowloom_core::DropReason) {
+    fn packet_dropped(
+        &mut self,
+        _: Time,
+        link: LinkId,
+        _: flowloom_core::PacketId,
+        packet: &Packet<Header>,
+        _: flowloom_core::DropReason,
+    ) {
         self.waiting[link.index()] -= packet.size().get();
     }
-    fn packet_arrived(&mut self, _: Time, _: NodeId, packet: &Packet<Header>) {
+    fn packet_arrived(&mut self, _: Time, _: NodeId, _: flowloom_core::PacketId, packet: &Packet<Header>) {
         self.most = self.most.max(packet.header.telemetry.hops().len());
     }
 }

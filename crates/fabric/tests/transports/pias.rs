@@ -23,7 +23,7 @@ struct Overtaking {
 }
 
 impl Observer<Header> for Overtaking {
-    fn packet_sent(&mut self, _: Time, link: LinkId, packet: &Packet<Header>) {
+    fn packet_sent(&mut self, _: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<Header>) {
         if packet.payload_bytes > 0 {
             let highest = self.highest.entry((link, packet.flow)).or_default();
             self.count += u64::from(packet.offset.get() < *highest);

@@ -59,7 +59,7 @@ impl DataQueue {
 
 impl<H> Observer<H> for DataQueues {
     #[inline]
-    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, _: u64) {
+    fn packet_queued(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>, _: u64) {
         if packet.payload_bytes > 0 {
             let queue = &mut self.queues[link.index()];
             queue.bytes += u64::from(packet.size_bytes);
@@ -73,7 +73,7 @@ impl<H> Observer<H> for DataQueues {
     }
 
     #[inline]
-    fn packet_sent(&mut self, _: Time, link: LinkId, packet: &Packet<H>) {
+    fn packet_sent(&mut self, _: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>) {
         if packet.payload_bytes > 0 {
             self.queues[link.index()].leave(packet.size_bytes);
         } else if packet.class == 0 {
@@ -82,7 +82,7 @@ impl<H> Observer<H> for DataQueues {
         }
     }
 
-    fn packet_dropped(&mut self, _: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
+    fn packet_dropped(&mut self, _: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>, why: DropReason) {
         // Other drops happen behind the queue.
         let at_port = matches!(why, DropReason::Overflow | DropReason::PushedOut | DropReason::Expired);
         if packet.payload_bytes > 0 && at_port {

@@ -24,8 +24,9 @@ use self::open::OpenFlows;
 use self::queues::Queues;
 use crate::ScenarioError;
 use crate::error::suggestion;
-use crate::places::links_at;
+use crate::places::links_of;
 use crate::spec::{FlowChoice, Observe};
+use crate::trace::FilePart;
 
 /// A table is given away when it has this many rows.
 const ROWS_MOST: usize = 1 << 14;
@@ -57,25 +58,17 @@ impl Observation {
     /// # Errors
     /// A link or a host that the network does not have.
     pub(crate) fn new(observe: &Observe, network: &Network) -> Result<Observation, ScenarioError> {
-        let at_key = |key: &str, index: usize, message| ScenarioError::at_key(format!("observe.{key}.{index}"), message);
-        let links = |key: &'static str, places: &[String]| -> Result<Vec<LinkId>, ScenarioError> {
-            let mut links = Vec::new();
-            for (index, place) in places.iter().enumerate() {
-                links.extend(links_at(place, network).map_err(|message| at_key(key, index, message))?);
-            }
-            links.sort_unstable();
-            links.dedup();
-            Ok(links)
-        };
         let mut hosts = Vec::new();
         for (index, name) in observe.hosts.iter().enumerate() {
-            hosts.extend(hosts_at(name, network).map_err(|message| at_key("hosts", index, message))?);
+            hosts.extend(
+                hosts_at(name, network).map_err(|message| ScenarioError::at_key(format!("observe.hosts.{index}"), message))?,
+            );
         }
         hosts.sort_unstable();
         hosts.dedup();
         Ok(Observation {
-            queues: links("queues", &observe.queues)?,
-            links: links("links", &observe.links)?,
+            queues: links_of("observe.queues", &observe.queues, network)?,
+            links: links_of("observe.links", &observe.links, network)?,
             flows: observe.flows.clone(),
             tenants: observe.tenants.clone(),
             hosts,
@@ -217,6 +210,14 @@ impl<'a> Sampler<'a> {
             hosts.sample(at, span, &self.open, view);
         }
         self.open.settle(view);
+    }
+
+    /// Gives the next part of a file to the sink.
+    ///
+    /// # Errors
+    /// If it cannot be kept.
+    pub fn write(&mut self, (file, bytes): FilePart) -> Result<(), String> {
+        if bytes.is_empty() { Ok(()) } else { self.sink.write(file, bytes) }
     }
 
     /// Gives tables with at least this many rows to the sink.

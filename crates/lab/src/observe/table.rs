@@ -1,5 +1,6 @@
 //! Samples as tables, and where they go.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flowloom_core::{Duration, Time};
@@ -81,6 +82,11 @@ pub trait Sink {
     /// # Errors
     /// If it cannot be kept: the sentence that the run ends with.
     fn take(&mut self, part: Table) -> Result<(), String>;
+    /// Takes the next part of the file of this name, which is in the folder `trace`.
+    ///
+    /// # Errors
+    /// If it cannot be kept: the sentence that the run ends with.
+    fn write(&mut self, file: &'static str, bytes: Vec<u8>) -> Result<(), String>;
 }
 
 /// Drops everything.
@@ -91,13 +97,18 @@ impl Sink for Nowhere {
     fn take(&mut self, _: Table) -> Result<(), String> {
         Ok(())
     }
+    fn write(&mut self, _: &'static str, _: Vec<u8>) -> Result<(), String> {
+        Ok(())
+    }
 }
 
-/// Keeps all tables in memory.
+/// Keeps all tables and files in memory.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct InMemory {
     /// Each table once.
     pub tables: Vec<Table>,
+    /// Each file by its name.
+    pub files: BTreeMap<&'static str, Vec<u8>>,
 }
 
 impl Sink for InMemory {
@@ -109,6 +120,10 @@ impl Sink for InMemory {
                 columns.for_each(|((_, samples), (_, more))| samples.append(more));
             }
         }
+        Ok(())
+    }
+    fn write(&mut self, file: &'static str, bytes: Vec<u8>) -> Result<(), String> {
+        self.files.entry(file).or_default().extend(bytes);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ mod gaps;
 mod pauses;
 mod pending;
 
-use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, NodeId, Packet, Time};
+use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, NodeId, Packet, PacketId, Time};
 use flowloom_fabric::Observer;
 use flowloom_transports::disciplines::DataQueue;
 
@@ -13,6 +13,7 @@ pub use pauses::{LinkPauses, Pauses};
 pub use pending::Pending;
 
 use crate::observe::Table;
+use crate::trace::{FilePart, TraceEnd};
 
 /// What a run has recorded.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -23,6 +24,8 @@ pub struct Recorded {
     pub gaps: Option<GapTotals>,
     /// What priority flow control did to each directed link, by its index, if the run had it.
     pub pauses: Option<Vec<LinkPauses>>,
+    /// How the trace of packets ended, if there was one.
+    pub trace: Option<TraceEnd>,
     /// The queues of data at each directed link's port, by its index, if they have limits.
     pub data_queues: Option<Vec<DataQueue>>,
 }
@@ -35,6 +38,10 @@ pub trait AtEachHop<H>: Observer<H> {
     fn paused(&self, link: LinkId, now: Time) -> Duration {
         let _ = (link, now);
         Duration::ZERO
+    }
+    /// What it has written to files since the last call.
+    fn take_files(&mut self) -> Vec<FilePart> {
+        Vec::new()
     }
 }
 
@@ -51,6 +58,9 @@ impl<H, A: AtEachHop<H>> AtEachHop<H> for Option<A> {
     fn paused(&self, link: LinkId, now: Time) -> Duration {
         self.as_ref().map_or(Duration::ZERO, |recorder| recorder.paused(link, now))
     }
+    fn take_files(&mut self) -> Vec<FilePart> {
+        self.as_mut().map_or_else(Vec::new, AtEachHop::take_files)
+    }
 }
 
 impl<H, A: AtEachHop<H>, B: AtEachHop<H>> AtEachHop<H> for (A, B) {
@@ -61,6 +71,9 @@ impl<H, A: AtEachHop<H>, B: AtEachHop<H>> AtEachHop<H> for (A, B) {
     fn paused(&self, link: LinkId, now: Time) -> Duration {
         self.0.paused(link, now).max(self.1.paused(link, now))
     }
+    fn take_files(&mut self) -> Vec<FilePart> {
+        [self.0.take_files(), self.1.take_files()].concat()
+    }
 }
 
 impl<H> Observer<H> for Gaps {
@@ -68,7 +81,7 @@ impl<H> Observer<H> for Gaps {
         self.open(now, flow);
     }
     #[inline]
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, _: PacketId, packet: &Packet<H>) {
         if packet.payload_bytes > 0 {
             self.send(now, link, packet.flow, packet.size());
         }
@@ -127,16 +140,20 @@ impl<H, G: Observer<H>> Observer<H> for Recording<G> {
         self.at_each_hop.packet_injected(now, node, packet);
     }
     #[inline]
-    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, queued_bytes: u64) {
-        self.at_each_hop.packet_queued(now, link, packet, queued_bytes);
+    fn packet_queued(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, queued_bytes: u64) {
+        self.at_each_hop.packet_queued(now, link, id, packet, queued_bytes);
     }
     #[inline]
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
-        self.at_each_hop.packet_sent(now, link, packet);
+    fn packet_sent(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>) {
+        self.at_each_hop.packet_sent(now, link, id, packet);
     }
     #[inline]
-    fn packet_dropped(&mut self, now: Time, link: LinkId, packet: &Packet<H>, why: DropReason) {
-        self.at_each_hop.packet_dropped(now, link, packet, why);
+    fn packet_dropped(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, why: DropReason) {
+        self.at_each_hop.packet_dropped(now, link, id, packet, why);
+    }
+    #[inline]
+    fn packet_arrived(&mut self, now: Time, node: NodeId, id: PacketId, packet: &Packet<H>) {
+        self.at_each_hop.packet_arrived(now, node, id, packet);
     }
     #[inline]
     fn flow_event(&mut self, now: Time, node: NodeId, event: &Event) {

@@ -119,7 +119,7 @@ impl Pauses {
 
 impl<H> Observer<H> for Pauses {
     #[inline]
-    fn packet_queued(&mut self, now: Time, link: LinkId, packet: &Packet<H>, _: u64) {
+    fn packet_queued(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>, _: u64) {
         let Some(paused) = self.links.get_mut(link.index()) else { return }; // a control host's link
         let class = usize::from(packet.class).min(self.last);
         if paused.standing.has(class) && paused.since[class] <= now {
@@ -127,7 +127,7 @@ impl<H> Observer<H> for Pauses {
         }
     }
     #[inline]
-    fn packet_sent(&mut self, now: Time, link: LinkId, packet: &Packet<H>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>) {
         if let Some(stopped) = stopped_by(packet) {
             self.frame(now, link, packet, stopped);
         }

@@ -7,6 +7,7 @@ mod fabric;
 mod host;
 mod mix;
 mod observe;
+mod packet_trace;
 #[cfg(test)]
 mod tests;
 mod toml_text;
@@ -34,6 +35,7 @@ pub use fabric::{
 pub use host::HostRef;
 pub use mix::{Mix, Part, Parts};
 pub use observe::{AllFlows, FlowChoice, Observe};
+pub use packet_trace::PacketTrace;
 pub(crate) use toml_text::TomlText;
 pub use topology::{
     Custom, Dumbbell, FatTree, HostEntry, LeafSpine, LinkEntry, NetworkFile, NodeEntry, SingleSwitch, SwitchEntry, ThreeTier,
@@ -74,6 +76,9 @@ pub struct Spec {
     /// What is recorded over the course of the run.
     #[serde(default)]
     pub observe: Observe,
+    /// Packets that are recorded one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<PacketTrace>,
 }
 
 impl Spec {

@@ -418,9 +418,20 @@ fn spec() -> impl Strategy<Value = Spec> {
         },
     );
     let places = || vec(prop::sample::select(vec!["all", "leaf-host", "l0-s1"]).prop_map(str::to_owned), 0..3);
-    let chosen = prop_oneof![Just(FlowChoice::All(AllFlows::All)), vec(any::<u32>(), 0..3).prop_map(FlowChoice::Ids)];
+    let chosen = || prop_oneof![Just(FlowChoice::All(AllFlows::All)), vec(any::<u32>(), 0..3).prop_map(FlowChoice::Ids)];
+    let trace = (chosen(), places(), duration(), 1..=100_000_000_u32, any::<bool>(), any::<bool>()).prop_map(
+        |(flows, links, from, records, capture, timeline)| PacketTrace {
+            flows,
+            links,
+            from,
+            to: None,
+            records,
+            capture,
+            timeline,
+        },
+    );
     let observe =
-        (any::<bool>(), places(), places(), chosen, vec(any::<u16>(), 0..3), places(), positive_duration(), duration())
+        (any::<bool>(), places(), places(), chosen(), vec(any::<u16>(), 0..3), places(), positive_duration(), duration())
             .prop_map(|(pending, queues, links, flows, tenants, hosts, period, from)| Observe {
                 pending,
                 queues,
@@ -432,8 +443,8 @@ fn spec() -> impl Strategy<Value = Spec> {
                 from,
                 to: None,
             });
-    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics, observe).prop_map(
-        |(run, topology, fabric, faults, workload, transport, metrics, observe)| Spec {
+    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics, observe, prop::option::of(trace))
+        .prop_map(|(run, topology, fabric, faults, workload, transport, metrics, observe, trace)| Spec {
             run,
             topology,
             fabric,
@@ -442,8 +453,8 @@ fn spec() -> impl Strategy<Value = Spec> {
             transport,
             metrics,
             observe,
-        },
-    )
+            trace,
+        })
 }
 
 proptest! {

@@ -13,7 +13,8 @@ use flowloom_transports::pfc::Pfc;
 use crate::catalogue::{self, TransportEntry};
 use crate::parameters::{BadParameter, Parameters};
 use crate::spec::{
-    Fabric, FaultSpec, Metrics, Observe, Run, Scenario, SharingMode, Spec, SwitchingMode, Topology, WorkloadTable,
+    Fabric, FaultSpec, Metrics, Observe, PacketTrace, Quantity, Run, Scenario, SharingMode, Spec, SwitchingMode, Topology,
+    WorkloadTable,
 };
 use crate::{ScenarioError, spec};
 
@@ -51,6 +52,8 @@ pub struct ValidSpec<'a> {
     pub metrics: &'a Metrics,
     /// What is recorded over the course of the run.
     pub observe: &'a Observe,
+    /// Which packets are recorded one by one.
+    pub trace: Option<&'a PacketTrace>,
 }
 
 impl Scenario {
@@ -65,13 +68,14 @@ impl Scenario {
 
 impl<'a> ValidSpec<'a> {
     fn new(scenario: &'a Scenario) -> Result<ValidSpec<'a>, ScenarioError> {
-        let Spec { run, topology, fabric, faults, workload, transport, metrics, observe } = &scenario.spec;
+        let Spec { run, topology, fabric, faults, workload, transport, metrics, observe, trace } = &scenario.spec;
         check_parameters(transport)?;
         topology::check(topology)?;
         check_faults(faults, fabric)?;
         workload::check(workload)?;
         check_metrics(metrics)?;
-        check_observe(observe)?;
+        check_span("observe", observe.from, observe.to)?;
+        trace.as_ref().map_or(Ok(()), |trace| check_span("trace", trace.from, trace.to))?;
         let (wire, entry) = (fabric.wire.profile(), transport.entry());
         Ok(ValidSpec {
             scenario,
@@ -90,6 +94,7 @@ impl<'a> ValidSpec<'a> {
             parameters: transport.chosen(),
             metrics,
             observe,
+            trace: trace.as_ref(),
         })
     }
 
@@ -219,10 +224,11 @@ fn check_metrics(metrics: &Metrics) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-fn check_observe(observe: &Observe) -> Result<(), ScenarioError> {
-    if let Some(to) = observe.to.filter(|to| to.0 <= observe.from.0) {
-        let message = format!("found {}, which is not after observe.from ({})", to.0, observe.from.0);
-        return Err(ScenarioError::at_key("observe.to", message));
+/// What is recorded between two instants.
+fn check_span(section: &str, from: Quantity<Duration>, to: Option<Quantity<Duration>>) -> Result<(), ScenarioError> {
+    if let Some(to) = to.filter(|to| to.0 <= from.0) {
+        let message = format!("found {}, which is not after {section}.from ({})", to.0, from.0);
+        return Err(ScenarioError::at_key(format!("{section}.to"), message));
     }
     Ok(())
 }

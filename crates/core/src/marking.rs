@@ -10,7 +10,7 @@
 //! The DSCPs are class selectors (RFC 2474, §4.2.2). A switch with the usual table maps a DSCP to queue DSCP / 8 and serves higher queues
 //! first, so it needs no configuration. If routing protocols on the network use CS6 and CS7 too, one or the other must be remapped.
 
-use flowloom_core::Ecn;
+use crate::Ecn;
 
 /// The lowest class. Classes with larger numbers are sent as this one.
 const CLASS_MAX: u8 = 7;
