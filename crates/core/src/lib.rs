@@ -44,4 +44,4 @@ pub use profile::{Family, Profile};
 pub use quantity::QuantityError;
 pub use transport::{Attribute, Need, Nic, Placement, PortSite, Site, Transport};
 pub use units::{Bytes, Duration, Rate, Time};
-pub use wire::{Wire, WireProfile};
+pub use wire::{Field, Layout, Message, Wire, WireProfile, WireUnit};

@@ -1,4 +1,4 @@
-//! Packet sizes on the wire, and the encoding of headers.
+//! Packet sizes on the wire, and the wire format of headers.
 
 use crate::Bytes;
 
@@ -57,8 +57,73 @@ impl WireProfile {
     }
 }
 
-/// The encoding of a header on a real network.
+/// How a value is laid out on the wire. Numbers are big endian.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// An unsigned number of so many bytes (1, 2, 4 or 8), and what it counts.
+    Number {
+        /// The number's length.
+        bytes: u8,
+        /// What it counts.
+        unit: WireUnit,
+    },
+    /// One byte, 0 or 1.
+    Flag,
+    /// One byte with the number of items, then the items.
+    List(&'static Layout),
+    /// One byte, 0 or 1; the value follows if it is 1.
+    Maybe(&'static Layout),
+    /// Named values, one after the other.
+    Fields(&'static [Field]),
+    /// One byte with the index of a message, then the fields of this message.
+    Choice(&'static [Message]),
+}
+
+/// A named value of a [`Layout`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// The field's name in the source.
+    pub name: &'static str,
+    /// The value's layout.
+    pub layout: Layout,
+}
+
+/// One of the messages of a [`Layout::Choice`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// The variant's name in the source.
+    pub name: &'static str,
+    /// What follows the message's index.
+    pub fields: &'static [Field],
+}
+
+/// What a number of a [`Layout`] counts or names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WireUnit {
+    /// Nothing that has a unit.
+    Plain,
+    /// Bytes.
+    Bytes,
+    /// Picoseconds.
+    Picoseconds,
+    /// Bits per second.
+    Bps,
+    /// Bits per second, as a floating-point number of 4 bytes (IEEE 754).
+    FloatBps,
+    /// Thousands of bits per second.
+    Kbps,
+    /// It is the number of a node.
+    Node,
+    /// It is the number of a flow.
+    Flow,
+    /// It is the number of a link.
+    Link,
+}
+
+/// The wire format of a header, or of a part of one, on a real network.
 pub trait Wire: Copy + Send {
+    /// Describes what [`Wire::encode`] writes.
+    const LAYOUT: Layout = Layout::Fields(&[]);
     /// The largest number of bytes that [`Wire::encode`] writes.
     const MAX_BYTES: usize;
     /// Writes the header to the front of `out`, which holds at least [`Wire::MAX_BYTES`], and returns the number of bytes written.
