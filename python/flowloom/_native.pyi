@@ -22,8 +22,9 @@ class Run(TypedDict):
 _Progress = Callable[[float, float, int], None]
 """`progress(done, sim_s, packet_hops)` is called about ten times a second, with zeros before the run, and may raise to stop."""
 
-_Sink = Callable[[str, dict[str, NDArray[Any] | tuple[NDArray[Any], list[str]]]], None]
-"""`sink(name, columns)` takes the next rows of a series, and may raise to stop. Indices come with the names they refer to."""
+_Sink = Callable[[str, dict[str, NDArray[Any] | tuple[NDArray[Any], list[str]]] | bytes], None]
+"""`sink(name, columns)` takes the next rows of a series, and may raise to stop. Indices come with the names they refer to.
+Bytes are the next ones of a file of the trace."""
 
 def check(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> tuple[str, list[str]]:
     """Return the resolved scenario, which is TOML with every default filled in, and what in it does not suit the network."""

@@ -10,11 +10,10 @@ import tomllib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from flowloom import _native, columns, provenance
+from flowloom import _native, columns, provenance, series, traces
 from flowloom.backlog import growth
 from flowloom.results import Results, seed_of
 from flowloom.scenario import Progress, Scenario
-from flowloom.series import Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +41,30 @@ def _backlog(flows: pa.Table) -> dict[str, Any]:
     return {} if found is None else {"backlog": found._asdict()}
 
 
+class _Recorder:
+    """Keeps what a run records over its course. An exception in the block deletes it."""
+
+    def __init__(self) -> None:
+        self._series, self._trace = series.Writer(), traces.Writer()
+
+    def take(self, name: str, part: bytes | Mapping[str, Any]) -> None:
+        if isinstance(part, bytes):
+            self._trace.take(name, part)
+        else:
+            self._series.take(name, part)
+
+    def close(self) -> tuple[series.Series, traces.Trace]:
+        return self._series.close(), self._trace.close()
+
+    def __enter__(self) -> _Recorder:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind:
+            self._series.discard()
+            self._trace.discard()
+
+
 def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
     """Run a scenario in this process.
 
@@ -51,9 +74,9 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
         OSError: What the run records does not fit on the disk.
     """
     begin = time.perf_counter()
-    with Writer() as writer:
-        outcome = _native.run(scenario.text, scenario.path, list(scenario.overrides), progress, writer.take)
-        series = writer.close()
+    with _Recorder() as recorder:
+        outcome = _native.run(scenario.text, scenario.path, list(scenario.overrides), progress, recorder.take)
+        samples, trace = recorder.close()
     wall_s = time.perf_counter() - begin
     summary = json.loads(outcome["summary"])
     resolved = outcome["scenario"]
@@ -69,5 +92,6 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
         resolved,
         record,
         _flows=flows,
-        _series=series,
+        _series=samples,
+        _trace=trace,
     )

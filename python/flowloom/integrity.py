@@ -176,6 +176,12 @@ def read_table(path: Path) -> pa.Table:
         raise damaged(path, _parquet(path, error)) from error
 
 
+def check_exists(path: Path) -> None:
+    """Raise ScenarioError if there is no such file."""
+    if not path.is_file():
+        raise damaged(path, "it is missing")
+
+
 def check_table(path: Path) -> None:
     """Raise ScenarioError if a file's end is not that of a Parquet file; its data are not read."""
     import pyarrow as pa

@@ -55,7 +55,7 @@ RESULT = Kind(
     "the result of another scenario or seed",
     "provenance.json",
     (
-        "summary.json", "scenario.toml", "flows.parquet", "flows.csv", "series/*.parquet", "flows.png", "flows.svg",
+        "summary.json", "scenario.toml", "flows.parquet", "flows.csv", "series/*.parquet", "trace/*", "flows.png", "flows.svg",
         "series-*.png", "series-*.svg",
     ),
 )  # fmt: skip

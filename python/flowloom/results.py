@@ -13,6 +13,7 @@ from flowloom._native import ScenarioError
 from flowloom.frames import Framed
 from flowloom.outputs import Output
 from flowloom.series import Series
+from flowloom.traces import Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +42,7 @@ class Results(Framed):
     """The directory that it was loaded from or saved to."""
     _flows: pa.Table | None = None
     _series: Mapping[str, pa.Table] | None = None
+    _trace: Trace | None = None
 
     @property
     def flows(self) -> pa.Table:
@@ -65,6 +67,13 @@ class Results(Framed):
         if self._series is None:
             self._series = Series(self._saved("series"))
         return self._series
+
+    @property
+    def trace(self) -> Mapping[str, bytes]:
+        """The files of the packets that [trace] asks for, by name (docs/traces.md). A file is read when it is asked for."""
+        if self._trace is None:
+            self._trace = Trace(self._saved("trace"))
+        return self._trace
 
     @property
     def warnings(self) -> list[Finding]:
@@ -152,6 +161,8 @@ class Results(Framed):
                     columns.write_csv(self.flows, folder / "flows.csv")
             if isinstance(self.series, Series):
                 self.series.save(folder / "series")
+            if isinstance(self.trace, Trace):
+                self.trace.save(folder / "trace")
         self.directory = output.shown
         return output.shown
 
@@ -199,6 +210,8 @@ def read(folder: Path, *, whole: bool = False) -> Results:
     for name in manifest:
         if name.startswith("series/"):
             integrity.check_table(folder / name)
+        if name.startswith("trace/"):
+            integrity.check_exists(folder / name)
     if whole:
         for name in found.series:
             found.series[name]

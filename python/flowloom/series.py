@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flowloom import columns, integrity, storage
+from flowloom.temporary import Folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ class Series(Mapping[str, "pa.Table"]):
         self,
         folder: Path | None = None,
         tables: Mapping[str, pa.Table] | None = None,
-        owner: tempfile.TemporaryDirectory[str] | None = None,
+        owner: Folder | None = None,
     ) -> None:
         """Use tables in memory and the Parquet files of a folder.
 
@@ -74,34 +74,25 @@ class Series(Mapping[str, "pa.Table"]):
 def _unpacked(tables: Mapping[str, pa.Table], files: Mapping[str, bytes]) -> Series:
     if not files:
         return Series(tables=tables)
-    owner = _temporary()
+    owner = Folder()
     for name, content in files.items():
-        (Path(owner.name) / f"{name}.parquet").write_bytes(content)
-    return Series(Path(owner.name), tables, owner)
-
-
-def _temporary() -> tempfile.TemporaryDirectory[str]:
-    """Create a folder in the place for temporary files (TMPDIR)."""
-    return tempfile.TemporaryDirectory(prefix="flowloom-series-")
+        (owner.path / f"{name}.parquet").write_bytes(content)
+    return Series(owner.path, tables, owner)
 
 
 class Writer:
-    """Collects tables part by part. Large ones go to a temporary folder, which an exception in the block deletes."""
+    """Collects tables part by part. Large ones go to a temporary folder."""
 
     def __init__(self) -> None:
         """Begin without tables."""
         self._parts: dict[str, list[pa.Table]] = {}
-        self._owner: tempfile.TemporaryDirectory[str] | None = None
+        self._owner: Folder | None = None
         self._open: dict[str, pq.ParquetWriter] = {}
 
-    def __enter__(self) -> Writer:
-        """Begin a block."""
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        """Delete the folder after an exception."""
-        if kind and self._owner:
-            self._owner.cleanup()
+    def discard(self) -> None:
+        """Delete the folder, if there is one."""
+        if self._owner:
+            self._owner.delete()
 
     def take(self, name: str, arrays: Mapping[str, Any]) -> None:
         """Append the next part of a table.
@@ -120,8 +111,8 @@ class Writer:
             parts.clear()
 
     def _spill(self, name: str, parts: list[pa.Table]) -> None:
-        self._owner = self._owner or _temporary()
-        path = Path(self._owner.name) / f"{name}.parquet"
+        self._owner = self._owner or Folder()
+        path = self._owner.path / f"{name}.parquet"
         with storage.naming(path):
             if name not in self._open:
                 self._open[name] = columns.writer(path, parts[0].schema)
@@ -135,4 +126,4 @@ class Writer:
         for writer in self._open.values():
             writer.close()
         tables = {name: pa.concat_tables(parts) for name, parts in self._parts.items() if name not in self._open}
-        return Series(Path(self._owner.name) if self._owner else None, tables, self._owner)
+        return Series(self._owner.path if self._owner else None, tables, self._owner)

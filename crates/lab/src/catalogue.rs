@@ -1,9 +1,7 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are.
 //! [`simulate`](crate::simulate) says how a transport runs.
 
-use flowloom_core::{
-    Family, Field, Gauge, Layout, Message, Need, PathNeed, Placement, Profile, Transport, Wire, WireProfile,
-};
+use flowloom_core::{Family, Field, Gauge, Layout, Message, Need, PathNeed, Placement, Profile, Transport, Wire, WireProfile};
 use flowloom_transports::pfc::PausableTransport;
 use flowloom_transports::{for_each_pausable_transport, for_each_transport};
 use schemars::generate::SchemaSettings;
@@ -152,7 +150,9 @@ fn describe_transport(entry: &TransportEntry) -> Value {
 
 fn describe_layout(layout: &Layout) -> Value {
     match layout {
-        Layout::Number { bytes, unit } => json!({ "kind": "number", "bytes": bytes, "unit": format!("{unit:?}").to_lowercase() }),
+        Layout::Number { bytes, unit } => {
+            json!({ "kind": "number", "bytes": bytes, "unit": format!("{unit:?}").to_lowercase() })
+        }
         Layout::Flag => json!({ "kind": "flag" }),
         Layout::List(item) => json!({ "kind": "list", "of": describe_layout(item) }),
         Layout::Maybe(value) => json!({ "kind": "maybe", "of": describe_layout(value) }),

@@ -32,15 +32,16 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// A capture on these links.
-    pub fn new(network: &Network, links: &[LinkId], flows: &[Flow]) -> Capture {
+    /// A capture on the links for which `traced`, by link, says so.
+    pub fn new(network: &Network, traced: &[bool], flows: &[Flow]) -> Capture {
         let mut out = Vec::new();
         pcapng::section(&mut out);
         pcapng::names(&mut out, network.node_ids().map(|node| (address(node), network.node(node).name.as_str())));
-        let mut interfaces = vec![None; network.links().len()];
+        let mut interfaces = vec![None; traced.len()];
+        let links = (0..traced.len() as u32).map(LinkId).filter(|link| traced[link.index()]);
         for (number, link) in (0..).zip(links) {
             interfaces[link.index()] = Some(number);
-            pcapng::interface(&mut out, &network.link_name(*link), network.link(*link).rate);
+            pcapng::interface(&mut out, &network.link_name(link), network.link(link).rate);
         }
         let ends = network.links().iter().map(|link| [link.from, link.to]).collect();
         Capture { out, interfaces, ends, sources: flows.iter().map(|flow| flow.src).collect() }

@@ -27,6 +27,8 @@ use crate::spec::{FlowChoice, PacketTrace};
 pub struct TraceChoice {
     flows: FlowChoice,
     links: Vec<LinkId>,
+    /// Whether these are all links that the scenario knows. A control host's link, which comes after them, is then traced, too.
+    everywhere: bool,
     from: Time,
     to: Time,
     records: u32,
@@ -44,9 +46,11 @@ impl TraceChoice {
         if let FlowChoice::Ids(ids) = &mut flows {
             ids.sort_unstable();
         }
+        let links = links_of("trace.links", &spec.links, network)?;
         Ok(TraceChoice {
             flows,
-            links: links_of("trace.links", &spec.links, network)?,
+            everywhere: links.len() == network.links().len(),
+            links,
             from: Time::ZERO + spec.from.0,
             to: spec.to.map_or(Time::LAST, |to| Time::ZERO + to.0),
             records: spec.records,
@@ -177,16 +181,16 @@ struct Tracer {
 
 impl Tracer {
     fn new(choice: &TraceChoice, network: &Arc<Network>, flows: &[Flow]) -> Tracer {
-        let mut traced = vec![false; network.links().len()];
+        let mut traced = vec![choice.everywhere; network.links().len()];
         choice.links.iter().for_each(|link| traced[link.index()] = true);
         Tracer {
-            traced,
             known: Vec::new(),
             numbers: 0,
             records: 0,
             full_at: None,
-            capture: choice.capture.then(|| Capture::new(network, &choice.links, flows)),
+            capture: choice.capture.then(|| Capture::new(network, &traced, flows)),
             timeline: choice.timeline.then(|| Timeline::new(network.clone())),
+            traced,
             choice: choice.clone(),
         }
     }
