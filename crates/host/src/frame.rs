@@ -5,7 +5,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0–1 | `FL` |
-//! | 2 | version, 1 |
+//! | 2 | version, 2 |
 //! | 3 | flags: 1 = these payload bytes were sent before; other bits are 0 |
 //! | 4–7 | the transport: FNV-1a of its name |
 //! | 8–11 | flow |
@@ -24,7 +24,7 @@ use crate::marking;
 pub const HEADER_BYTES: usize = 30;
 
 const MAGIC: [u8; 2] = *b"FL";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const RETRANSMISSION: u8 = 1;
 
 /// Why a datagram is ignored.
@@ -213,14 +213,14 @@ mod tests {
     #[test]
     fn the_format_by_hand() {
         let expected: [&[u8]; 9] = [
-            b"FL\x01\x01",
+            b"FL\x02\x01",
             &[0x7d, 0xe2, 0xad, 0xb1], // FNV-1a of "probe", computed elsewhere
             &[0, 0x10, 0, 2],
             &[0, 0, 0, 1],
             &[0, 0, 0, 3],
             &[1, 2, 3, 4, 5, 6, 7, 8],
             &[0, 2],
-            &[2], // the transport's header
+            &[1], // the transport's header
             b"hi",
         ];
         assert_eq!(datagram(&PACKET, b"hi"), expected.concat());
@@ -236,7 +236,7 @@ mod tests {
         };
         assert_eq!(refused(0, b'F'), None);
         assert_eq!(refused(0, b'G'), Some(Refusal::Foreign), "magic");
-        assert_eq!(refused(2, 2), Some(Refusal::Foreign), "version");
+        assert_eq!(refused(2, 1), Some(Refusal::Foreign), "version");
         assert_eq!(parse::<PHost>(&whole, 0, &WIRE).err(), Some(Refusal::Foreign), "transport");
         assert_eq!(refused(3, 2), Some(Refusal::Malformed), "an unknown flag");
         assert_eq!(refused(29, 3), Some(Refusal::Malformed), "more payload than there is");
