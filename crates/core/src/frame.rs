@@ -5,7 +5,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0–1 | `FL` |
-//! | 2 | version, 1 |
+//! | 2 | version, 2 |
 //! | 3 | flags: 1 = these payload bytes were sent before; other bits are 0 |
 //! | 4–7 | the transport: FNV-1a of its name |
 //! | 8–11 | flow |
@@ -23,7 +23,7 @@ pub const HEADER_BYTES: usize = 30;
 
 /// The first bytes of each datagram.
 pub const MAGIC: [u8; 2] = *b"FL";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const RETRANSMISSION: u8 = 1;
 
 /// Why a datagram is ignored.

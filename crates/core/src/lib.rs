@@ -5,7 +5,7 @@
 //! * [`Discipline`]: what one egress port does to packets: order, drop, mark, trim, stamp, pace.
 //! * [`Transport`]: defines the endpoint, the port, the header and the control nodes that make up one scheme.
 //! * [`Paths`]: the way of a flow's packets through the network, which endpoints may ask for.
-//! * [`Wire`]: how a header is written on a real network.
+//! * [`Wire`]: how a header is written on a real network. [`wire_format!`] derives it from the header's definition.
 //!
 //! What the drivers of endpoints and ports have in common is in [`driver`]. [`frame`] and [`marking`] say what a packet is in a UDP datagram: between real hosts,
 //! and in traces.
@@ -29,6 +29,7 @@ pub mod topology;
 mod transport;
 mod units;
 mod wire;
+pub mod wire_format;
 
 pub use endpoint::{Endpoint, NoControl};
 pub use flow::{AbortReason, Coflow, Event, Flow, FlowId};

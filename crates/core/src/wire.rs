@@ -120,31 +120,26 @@ pub enum WireUnit {
     Link,
 }
 
-/// The wire format of a header, or of a part of one, on a real network.
+/// The wire format of a header, or of a part of one, on a real network. [`wire_format!`](crate::wire_format) implements it for structures
+/// and enumerations.
 pub trait Wire: Copy + Send {
     /// Describes what [`Wire::encode`] writes.
-    const LAYOUT: Layout = Layout::Fields(&[]);
+    const LAYOUT: Layout;
     /// The largest number of bytes that [`Wire::encode`] writes.
     const MAX_BYTES: usize;
-    /// Writes the header to the front of `out`, which holds at least [`Wire::MAX_BYTES`], and returns the number of bytes written.
+    /// Writes the value to the front of `out`, which holds at least [`Wire::MAX_BYTES`], and returns the number of bytes written.
     fn encode(&self, out: &mut [u8]) -> usize;
-    /// Reads a header from the front of `bytes` and returns it with its length in bytes; `None` if it is not valid.
+    /// Reads a value from the front of `bytes` and returns it with its length in bytes; `None` if it is not valid.
     fn decode(bytes: &[u8]) -> Option<(Self, usize)>;
+    /// Whether the values of its fields go together. [`Wire::decode`] refuses the value otherwise.
+    fn is_valid(&self) -> bool {
+        true
+    }
     /// The label of the path that the packet takes under [`Routing::SprayLabelled`](crate::Routing::SprayLabelled), below
     /// [`Paths::labels`](crate::Paths::labels). Without a label, every switch chooses at random.
     #[inline(always)]
     fn path_label(&self) -> Option<u16> {
         None
-    }
-}
-
-impl Wire for () {
-    const MAX_BYTES: usize = 0;
-    fn encode(&self, _: &mut [u8]) -> usize {
-        0
-    }
-    fn decode(_: &[u8]) -> Option<((), usize)> {
-        Some(((), 0))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::probe::{Header, Probe, WIRE};
 
 prop_compose! {
     fn any_packet()(
-        header in prop_oneof![any::<u32>().prop_map(Header::Data), Just(Header::Done)],
+        header in prop_oneof![any::<u32>().prop_map(|size| Header::Data { size }), Just(Header::Done)],
         payload in prop::collection::vec(any::<u8>(), 0..1437),
         (flow, src, dst) in any::<(u32, u32, u32)>(),
         offset in 0..=u64::MAX - 1437,
@@ -94,14 +94,14 @@ const PACKET: Packet<Header> = Packet {
 #[test]
 fn the_format_by_hand() {
     let expected: [&[u8]; 9] = [
-        b"FL\x01\x01",
+        b"FL\x02\x01",
         &[0x7d, 0xe2, 0xad, 0xb1], // FNV-1a of "probe", computed elsewhere
         &[0, 0x10, 0, 2],
         &[0, 0, 0, 1],
         &[0, 0, 0, 3],
         &[1, 2, 3, 4, 5, 6, 7, 8],
         &[0, 2],
-        &[2], // the transport's header
+        &[1], // the transport's header
         b"hi",
     ];
     assert_eq!(datagram(&PACKET, b"hi"), expected.concat());
@@ -117,7 +117,7 @@ fn each_wrong_field_is_refused() {
     };
     assert_eq!(refused(0, b'F'), None);
     assert_eq!(refused(0, b'G'), Some(Refusal::Foreign), "magic");
-    assert_eq!(refused(2, 2), Some(Refusal::Foreign), "version");
+    assert_eq!(refused(2, 1), Some(Refusal::Foreign), "version");
     assert_eq!(parse::<PHost>(&whole, 0, &WIRE).err(), Some(Refusal::Foreign), "transport");
     assert_eq!(refused(3, 2), Some(Refusal::Malformed), "an unknown flag");
     assert_eq!(refused(29, 3), Some(Refusal::Malformed), "more payload than there is");

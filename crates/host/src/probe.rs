@@ -5,43 +5,21 @@ use std::io;
 use std::net::SocketAddr;
 
 use flowloom_core::{
-    Bytes, Duration, Ecn, Endpoint, Event, Flow, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport, Wire,
-    WireProfile,
+    Bytes, Duration, Ecn, Endpoint, Event, Flow, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport, WireProfile,
+    wire_format,
 };
 use flowloom_transports::disciplines::DropTail;
 
 use crate::datagrams::{Arrival, Datagrams};
 
-/// Two kinds of packets, whose headers differ in length.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Header {
-    /// A part of a flow of this size.
-    Data(u32),
-    /// The receiver has all parts.
-    Done,
-}
-
-impl Wire for Header {
-    const MAX_BYTES: usize = 5;
-    fn encode(&self, out: &mut [u8]) -> usize {
-        match self {
-            Header::Data(size) => {
-                out[0] = 1;
-                out[1..5].copy_from_slice(&size.to_be_bytes());
-                5
-            }
-            Header::Done => {
-                out[0] = 2;
-                1
-            }
-        }
-    }
-    fn decode(bytes: &[u8]) -> Option<(Header, usize)> {
-        match *bytes.first()? {
-            1 => Some((Header::Data(u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?)), 5)),
-            2 => Some((Header::Done, 1)),
-            _ => None,
-        }
+wire_format! {
+    /// Two kinds of packets, whose headers differ in length.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Header {
+        /// A part of a flow of this size.
+        Data(size: u32),
+        /// The receiver has all parts.
+        Done,
     }
 }
 

@@ -2,13 +2,15 @@
 
 #[path = "trial/live.rs"] // also where a test includes this file by its path
 mod live;
+#[path = "trial/wire.rs"]
+mod wire;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use flowloom_core::{
     Bytes, Coflow, Duration, Endpoint, Flow, FlowId, NodeId, Packet, Paths, Placement, Rate, Routing, Site, Switching, Time,
-    Transport, Wire, WireProfile, topology,
+    Transport, WireProfile, topology,
 };
 use flowloom_fabric::pair::{Fate, Faults, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
@@ -18,6 +20,7 @@ use serde::de::DeserializeOwned;
 use crate::Checked;
 use crate::toolkit::Framing;
 use live::live;
+pub use wire::wire_format_holds;
 
 /// A few flows between four hosts over a network that loses, duplicates and delays packets.
 #[derive(Clone, Debug)]
@@ -199,24 +202,4 @@ pub fn default_text<C: Default + PartialEq + Debug + Serialize + DeserializeOwne
     assert_eq!(toml::from_str::<C>(&text).unwrap(), C::default());
     assert_eq!(toml::from_str::<C>("").unwrap(), C::default());
     text
-}
-
-/// Asserts that a written header reads back, whatever bytes follow it, and that a truncated one does not.
-pub fn written_is_read<H: Wire + PartialEq + Debug>(header: H, rest: &[u8]) -> Result<(), TestCaseError> {
-    let mut bytes = vec![0; H::MAX_BYTES];
-    let length = header.encode(&mut bytes);
-    let received = [&bytes[..length], rest].concat();
-    prop_assert_eq!(H::decode(&received), Some((header, length)));
-    prop_assert!((0..length).all(|short| H::decode(&bytes[..short]).is_none()));
-    Ok(())
-}
-
-/// Asserts that a header read from arbitrary bytes is written as the same bytes.
-pub fn read_is_written<H: Wire + PartialEq + Debug>(bytes: &[u8]) -> Result<(), TestCaseError> {
-    if let Some((header, length)) = H::decode(bytes) {
-        let mut again = vec![0; H::MAX_BYTES];
-        prop_assert_eq!(header.encode(&mut again), length);
-        prop_assert_eq!(&again[..length], &bytes[..length]);
-    }
-    Ok(())
 }

@@ -6,8 +6,8 @@ use std::collections::{HashMap, VecDeque};
 use std::marker::PhantomData;
 
 use flowloom_core::{
-    AbortReason, Bytes, Discipline, Ecn, Endpoint, Event, Flow, FlowId, Nic, NoControl, NodeId, Packet, PortSite, Site, Time,
-    Transport, Wire, WireProfile,
+    AbortReason, Bytes, Discipline, Ecn, Endpoint, Event, Flow, FlowId, Layout, Nic, NoControl, NodeId, Packet, PortSite, Site,
+    Time, Transport, Wire, WireProfile,
 };
 
 /// The kind of a packet.
@@ -32,6 +32,7 @@ pub struct Header<X> {
 
 /// These headers never leave the simulator.
 impl<X: Copy + Send> Wire for Header<X> {
+    const LAYOUT: Layout = Layout::Fields(&[]);
     const MAX_BYTES: usize = 0;
     fn encode(&self, _: &mut [u8]) -> usize {
         0

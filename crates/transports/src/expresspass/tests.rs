@@ -6,7 +6,7 @@ use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, ExpressPass, Feedback, Header};
-use crate::trial::{self, assail, attacks, read_is_written, trials, written_is_read};
+use crate::trial::{self, assail, attacks, trials, wire_format_holds};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// A control packet or a credit: 84 B at 10 Gb/s.
@@ -342,6 +342,11 @@ fn makes_sense(header: &Header) -> bool {
     }
 }
 
+#[test]
+fn the_wire_format_holds() {
+    wire_format_holds(any_header().prop_filter("senseless", makes_sense));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -350,16 +355,6 @@ proptest! {
     #[test]
     fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
         trial.survive::<ExpressPass>(&config);
-    }
-
-    #[test]
-    fn what_is_written_is_read(header in any_header().prop_filter("senseless", makes_sense), rest in prop::collection::vec(any::<u8>(), 0..8)) {
-        written_is_read(header, &rest)?;
-    }
-
-    #[test]
-    fn whatever_is_read_can_be_written_again(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-        read_is_written::<Header>(&bytes)?;
     }
 
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.

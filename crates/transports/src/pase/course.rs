@@ -4,15 +4,17 @@
 //! and each link on the way down where it ends. So a host arbitrates both directions of its own link, a top-of-rack switch both
 //! directions of its links to aggregation switches, and so on. A link between switches of one level counts as a link on the way up.
 
-use flowloom_core::{FlowId, Link, LinkId, NodeId, Paths};
+use flowloom_core::{FlowId, Link, LinkId, NodeId, Paths, wire_format};
 
-/// A half of a flow's path.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Half {
-    /// The way up, from the source.
-    Source,
-    /// The way down, to the destination.
-    Destination,
+wire_format! {
+    /// A half of a flow's path.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum Half {
+        /// The way up, from the source.
+        Source,
+        /// The way down, to the destination.
+        Destination,
+    }
 }
 
 /// Half of a flow's path, climbed from the host at its end.

@@ -1,16 +1,16 @@
 //! PASE's packets: data and acknowledgements between hosts, and the messages of arbitration.
 
-use flowloom_core::{LinkId, NodeId, Rate, Wire};
+use flowloom_core::{LinkId, NodeId, Rate, wire_format, wire_number};
 
 use super::arbiter::Request;
 use super::course::Half;
 use super::stamp::Stamp;
-use crate::tcp::{Blocks, MOST_BLOCKS};
-use crate::toolkit::{put_u32, take_u32};
-
+use crate::tcp::Blocks;
 /// A rate in a packet, in kb/s. Rates above 4.29 Tb/s are sent as the largest number, which stands for any rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Kbps(pub u32);
+
+wire_number!(Kbps, u32, Kbps, |kbps| Some(Kbps(kbps)), |rate| rate.0);
 
 impl From<Rate> for Kbps {
     /// Rounds up, so that no demand becomes 0.
@@ -25,13 +25,15 @@ impl From<Kbps> for Rate {
     }
 }
 
-/// What a source says about its flow: the input of Algorithm 1. A demand of 0 means that the flow is not arbitrated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Asking {
-    /// See [`Request::key`].
-    pub key: u32,
-    /// See [`Request::demand`].
-    pub demand: Kbps,
+wire_format! {
+    /// What a source says about its flow: the input of Algorithm 1. A demand of 0 means that the flow is not arbitrated.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct Asking {
+        /// See [`Request::key`].
+        pub key: u32,
+        /// See [`Request::demand`].
+        pub demand: Kbps,
+    }
 }
 
 impl From<Request> for Asking {
@@ -47,238 +49,133 @@ impl Asking {
     }
 }
 
-/// What an acknowledgement answers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Acked {
-    /// Data.
-    Data,
-    /// A probe. All that was sent before it, in its queue or a higher one, has arrived or is lost.
-    Probe,
-    /// A request for the destination's share.
-    Refresh,
+wire_format! {
+    /// What an acknowledgement answers.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Acked {
+        /// Data.
+        Data,
+        /// A probe. All that was sent before it, in its queue or a higher one, has arrived or is lost.
+        Probe,
+        /// A request for the destination's share.
+        Refresh,
+    }
 }
 
-/// The header. Packets of a flow are numbered from 0. The packet's flow is the flow that a message is about. Variants have no structures
-/// that would need padding, so that a packet fits its cache line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Header {
-    /// A piece of the flow.
-    Data {
-        /// The packet's number.
-        number: u32,
-        /// The number of packets of the flow.
-        packets: u32,
-        /// For the destination's half of the path.
-        asking: Asking,
-    },
-    /// Asks what has arrived; it waits in the queue that the flow's data waits in (§3.2).
-    Probe {
-        /// The number of packets of the flow.
-        packets: u32,
-        /// For the destination's half of the path.
-        asking: Asking,
-    },
-    /// Asks for the destination's share when the flow has sent nothing for a period.
-    Refresh {
-        /// The number of packets of the flow.
-        packets: u32,
-        /// For the destination's half of the path.
-        asking: Asking,
-    },
-    /// Acknowledges packets, and brings the share of the destination's half.
-    Ack {
-        /// What it answers.
-        acked: Acked,
-        /// The packet arrived with congestion experienced.
-        echo: bool,
-        /// The queue on the destination's half of the path.
-        queue: u8,
-        /// What more critical flows leave there: [`Share::rate`](super::Share::rate).
-        rate: Kbps,
-        /// All packets below this one have arrived.
-        cumulative: u32,
-        /// Ranges that have arrived beyond it.
-        blocks: Blocks,
-    },
-    /// To an arbitrator: a flow's request, with its share on the links below.
-    Ask {
-        /// Which half of the flow's path.
-        half: Half,
-        /// The flow's source.
-        src: NodeId,
-        /// The flow's destination.
-        dst: NodeId,
-        /// When the host asked, or said that the flow leaves.
-        stamp: Stamp,
-        /// The request.
-        asking: Asking,
-        /// The queue so far.
-        queue: u8,
-        /// What more critical flows leave so far.
-        rate: Kbps,
-    },
-    /// Down again: the share on this half of the path.
-    Share {
-        /// Which half of the flow's path.
-        half: Half,
-        /// The flow's source.
-        src: NodeId,
-        /// The flow's destination.
-        dst: NodeId,
-        /// When the host asked, or said that the flow leaves.
-        stamp: Stamp,
-        /// The queue.
-        queue: u8,
-        /// What more critical flows leave.
-        rate: Kbps,
-    },
-    /// To an arbitrator: the flow is over, or is pruned below.
-    Leave {
-        /// Which half of the flow's path.
-        half: Half,
-        /// The flow's source.
-        src: NodeId,
-        /// The flow's destination.
-        dst: NodeId,
-        /// When the host asked, or said that the flow leaves.
-        stamp: Stamp,
-    },
-    /// To the arbitrator of a delegated link: how much the flows of this child demand of it.
-    Report {
-        /// The link.
-        link: LinkId,
-        /// When it was sent.
-        stamp: Stamp,
-        /// The demand.
-        demand: Kbps,
-    },
-    /// To a child: the capacity of its virtual link.
-    Capacity {
-        /// The link.
-        link: LinkId,
-        /// When the report was sent that it answers.
-        stamp: Stamp,
-        /// The capacity.
-        rate: Kbps,
-    },
-}
-
-const DATA: u8 = 1;
-const PROBE: u8 = 2;
-const REFRESH: u8 = 3;
-const ACK: u8 = 4; // to 9: by what it answers and its echo
-const ASK: u8 = 10; // and the next: by half
-const SHARE: u8 = 12;
-const LEAVE: u8 = 14;
-const REPORT: u8 = 16;
-const CAPACITY: u8 = 17;
-
-const ACKED: [Acked; 3] = [Acked::Data, Acked::Probe, Acked::Refresh];
-const HALVES: [Half; 2] = [Half::Source, Half::Destination];
-
-/// The kind of a message about half of a path.
-fn by_half(first: u8, half: Half) -> u8 {
-    first + u8::from(half == Half::Destination)
-}
-
-impl Wire for Header {
-    const MAX_BYTES: usize = 11 + 4 * MOST_BLOCKS;
-
-    fn encode(&self, out: &mut [u8]) -> usize {
-        match *self {
-            Header::Data { number, packets, asking } => {
-                out[0] = DATA;
-                1 + put_u32(&mut out[1..], &[number, packets, asking.key, asking.demand.0])
-            }
-            Header::Probe { packets, asking } => {
-                out[0] = PROBE;
-                1 + put_u32(&mut out[1..], &[packets, asking.key, asking.demand.0])
-            }
-            Header::Refresh { packets, asking } => {
-                out[0] = REFRESH;
-                1 + put_u32(&mut out[1..], &[packets, asking.key, asking.demand.0])
-            }
-            Header::Ack { acked, echo, queue, rate, cumulative, blocks } => {
-                let kind = ACKED.iter().position(|it| *it == acked).expect("one of three") as u8;
-                out[0] = ACK + 2 * kind + u8::from(echo);
-                out[1] = queue;
-                let length = 2 + put_u32(&mut out[2..], &[rate.0, cumulative]);
-                length + blocks.encode(&mut out[length..])
-            }
-            Header::Ask { half, src, dst, stamp, asking, queue, rate } => {
-                out[..3].copy_from_slice(&[by_half(ASK, half), stamp.0, queue]);
-                3 + put_u32(&mut out[3..], &[src.0, dst.0, asking.key, asking.demand.0, rate.0])
-            }
-            Header::Share { half, src, dst, stamp, queue, rate } => {
-                out[..3].copy_from_slice(&[by_half(SHARE, half), stamp.0, queue]);
-                3 + put_u32(&mut out[3..], &[src.0, dst.0, rate.0])
-            }
-            Header::Leave { half, src, dst, stamp } => {
-                out[..2].copy_from_slice(&[by_half(LEAVE, half), stamp.0]);
-                2 + put_u32(&mut out[2..], &[src.0, dst.0])
-            }
-            Header::Report { link, stamp, demand } => {
-                out[..2].copy_from_slice(&[REPORT, stamp.0]);
-                2 + put_u32(&mut out[2..], &[link.0, demand.0])
-            }
-            Header::Capacity { link, stamp, rate } => {
-                out[..2].copy_from_slice(&[CAPACITY, stamp.0]);
-                2 + put_u32(&mut out[2..], &[link.0, rate.0])
-            }
-        }
+wire_format! {
+    /// The header. Packets of a flow are numbered from 0. The packet's flow is the flow that a message is about. Variants have no structures
+    /// that would need padding, so that a packet fits its cache line.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Header {
+        /// A piece of the flow.
+        Data {
+            /// The packet's number.
+            number: u32,
+            /// The number of packets of the flow.
+            packets: u32,
+            /// For the destination's half of the path.
+            asking: Asking,
+        },
+        /// Asks what has arrived; it waits in the queue that the flow's data waits in (§3.2).
+        Probe {
+            /// The number of packets of the flow.
+            packets: u32,
+            /// For the destination's half of the path.
+            asking: Asking,
+        },
+        /// Asks for the destination's share when the flow has sent nothing for a period.
+        Refresh {
+            /// The number of packets of the flow.
+            packets: u32,
+            /// For the destination's half of the path.
+            asking: Asking,
+        },
+        /// Acknowledges packets, and brings the share of the destination's half.
+        Ack {
+            /// What it answers.
+            acked: Acked,
+            /// The packet arrived with congestion experienced.
+            echo: bool,
+            /// The queue on the destination's half of the path.
+            queue: u8,
+            /// What more critical flows leave there: [`Share::rate`](super::Share::rate).
+            rate: Kbps,
+            /// All packets below this one have arrived.
+            cumulative: u32,
+            /// Ranges that have arrived beyond it.
+            blocks: Blocks,
+        },
+        /// To an arbitrator: a flow's request, with its share on the links below.
+        Ask {
+            /// Which half of the flow's path.
+            half: Half,
+            /// The flow's source.
+            src: NodeId,
+            /// The flow's destination.
+            dst: NodeId,
+            /// When the host asked, or said that the flow leaves.
+            stamp: Stamp,
+            /// The request.
+            asking: Asking,
+            /// The queue so far.
+            queue: u8,
+            /// What more critical flows leave so far.
+            rate: Kbps,
+        },
+        /// Down again: the share on this half of the path.
+        Share {
+            /// Which half of the flow's path.
+            half: Half,
+            /// The flow's source.
+            src: NodeId,
+            /// The flow's destination.
+            dst: NodeId,
+            /// When the host asked, or said that the flow leaves.
+            stamp: Stamp,
+            /// The queue.
+            queue: u8,
+            /// What more critical flows leave.
+            rate: Kbps,
+        },
+        /// To an arbitrator: the flow is over, or is pruned below.
+        Leave {
+            /// Which half of the flow's path.
+            half: Half,
+            /// The flow's source.
+            src: NodeId,
+            /// The flow's destination.
+            dst: NodeId,
+            /// When the host asked, or said that the flow leaves.
+            stamp: Stamp,
+        },
+        /// To the arbitrator of a delegated link: how much the flows of this child demand of it.
+        Report {
+            /// The link.
+            link: LinkId,
+            /// When it was sent.
+            stamp: Stamp,
+            /// The demand.
+            demand: Kbps,
+        },
+        /// To a child: the capacity of its virtual link.
+        Capacity {
+            /// The link.
+            link: LinkId,
+            /// When the report was sent that it answers.
+            stamp: Stamp,
+            /// The capacity.
+            rate: Kbps,
+        },
     }
 
-    fn decode(bytes: &[u8]) -> Option<(Header, usize)> {
-        let (kind, rest) = bytes.split_first()?;
-        let asking = |key, demand| Asking { key, demand: Kbps(demand) };
-        let half = |first: u8| HALVES[usize::from(kind - first)];
-        Some(match *kind {
-            DATA => {
-                let [number, packets, key, demand] = take_u32(rest)?;
-                (number < packets).then_some((Header::Data { number, packets, asking: asking(key, demand) }, 17))?
+    impl Wire for Header {
+        fn is_valid(&self) -> bool {
+            match *self {
+                Header::Data { number, packets, .. } => number < packets,
+                Header::Probe { packets, .. } | Header::Refresh { packets, .. } => packets > 0,
+                _ => true,
             }
-            PROBE | REFRESH => {
-                let [packets, key, demand] = take_u32(rest)?;
-                let asking = asking(key, demand);
-                (packets > 0).then_some(())?;
-                (if *kind == PROBE { Header::Probe { packets, asking } } else { Header::Refresh { packets, asking } }, 13)
-            }
-            ACK..ASK => {
-                let (queue, rest) = rest.split_first()?;
-                let [rate, cumulative] = take_u32(rest)?;
-                let (blocks, length) = Blocks::decode(&rest[8..])?;
-                let (acked, echo) = (ACKED[usize::from((kind - ACK) / 2)], (kind - ACK) % 2 == 1);
-                (Header::Ack { acked, echo, queue: *queue, rate: Kbps(rate), cumulative, blocks }, 10 + length)
-            }
-            ASK..SHARE => {
-                let ([stamp, queue], rest) = rest.split_first_chunk()?;
-                let [src, dst, key, demand, rate] = take_u32(rest)?;
-                let (half, stamp, asking, rate) = (half(ASK), Stamp(*stamp), asking(key, demand), Kbps(rate));
-                (Header::Ask { half, src: NodeId(src), dst: NodeId(dst), stamp, asking, queue: *queue, rate }, 23)
-            }
-            SHARE..LEAVE => {
-                let ([stamp, queue], rest) = rest.split_first_chunk()?;
-                let [src, dst, rate] = take_u32(rest)?;
-                let (half, stamp, rate) = (half(SHARE), Stamp(*stamp), Kbps(rate));
-                (Header::Share { half, src: NodeId(src), dst: NodeId(dst), stamp, queue: *queue, rate }, 15)
-            }
-            LEAVE..REPORT => {
-                let (stamp, rest) = rest.split_first()?;
-                let [src, dst] = take_u32(rest)?;
-                (Header::Leave { half: half(LEAVE), src: NodeId(src), dst: NodeId(dst), stamp: Stamp(*stamp) }, 10)
-            }
-            REPORT => {
-                let (stamp, rest) = rest.split_first()?;
-                let [link, demand] = take_u32(rest)?;
-                (Header::Report { link: LinkId(link), stamp: Stamp(*stamp), demand: Kbps(demand) }, 10)
-            }
-            CAPACITY => {
-                let (stamp, rest) = rest.split_first()?;
-                let [link, rate] = take_u32(rest)?;
-                (Header::Capacity { link: LinkId(link), stamp: Stamp(*stamp), rate: Kbps(rate) }, 10)
-            }
-            _ => return None,
-        })
+        }
     }
 }
 
@@ -288,26 +185,27 @@ pub(super) mod tests {
 
     use super::*;
     use crate::pase::Share;
-    use crate::trial::{numbers, places, read_is_written, written_is_read};
+    use crate::tcp::MOST_BLOCKS;
+    use crate::trial::{numbers, places, wire_format_holds};
 
     pub fn headers() -> impl Strategy<Value = Header> {
         let asking = || any::<(u32, u32)>().prop_map(|(key, demand)| Asking { key, demand: Kbps(demand) });
         let share = || any::<(u8, u32)>().prop_map(|(queue, rate)| (queue, Kbps(rate)));
         let half = || {
-            let fields = (0_usize..2, numbers(), numbers(), any::<u8>());
-            fields.prop_map(|(half, src, dst, stamp)| (HALVES[half], NodeId(src), NodeId(dst), Stamp(stamp)))
+            let halves = prop::sample::select(vec![Half::Source, Half::Destination]);
+            let fields = (halves, numbers(), numbers(), any::<u8>());
+            fields.prop_map(|(half, src, dst, stamp)| (half, NodeId(src), NodeId(dst), Stamp(stamp)))
         };
+        let acked = prop::sample::select(vec![Acked::Data, Acked::Probe, Acked::Refresh]);
         let blocks = prop::collection::vec((prop_oneof![1_u32..16, 1_u32..60_000], 1_u32..100), 0..=MOST_BLOCKS)
             .prop_map(|list| Blocks::new(0, list.into_iter().map(|(start, length)| start..start + length)));
         prop_oneof![
             (places(), asking()).prop_map(|((number, packets), asking)| Header::Data { number, packets, asking }),
             (places(), asking()).prop_map(|((_, packets), asking)| Header::Probe { packets, asking }),
             (places(), asking()).prop_map(|((_, packets), asking)| Header::Refresh { packets, asking }),
-            (0_usize..3, any::<bool>(), share(), numbers(), blocks).prop_map(
-                |(acked, echo, (queue, rate), cumulative, blocks)| {
-                    Header::Ack { acked: ACKED[acked], echo, queue, rate, cumulative, blocks }
-                }
-            ),
+            (acked, any::<bool>(), share(), numbers(), blocks).prop_map(|(acked, echo, (queue, rate), cumulative, blocks)| {
+                Header::Ack { acked, echo, queue, rate, cumulative, blocks }
+            }),
             (half(), asking(), share()).prop_map(|((half, src, dst, stamp), asking, (queue, rate))| {
                 Header::Ask { half, src, dst, stamp, asking, queue, rate }
             }),
@@ -331,16 +229,9 @@ pub(super) mod tests {
         ]
     }
 
-    proptest! {
-        #[test]
-        fn what_is_written_is_read(header in headers(), rest in prop::collection::vec(any::<u8>(), 0..8)) {
-            written_is_read(header, &rest)?;
-        }
-
-        #[test]
-        fn whatever_is_read_can_be_written_again(bytes in prop::collection::vec(0_u8..20, 0..32)) {
-            read_is_written::<Header>(&bytes)?;
-        }
+    #[test]
+    fn the_wire_format_holds() {
+        wire_format_holds(headers());
     }
 
     #[test]

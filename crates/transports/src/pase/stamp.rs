@@ -1,6 +1,6 @@
 //! When a message was sent, in periods.
 
-use flowloom_core::{Duration, FlowId, Time};
+use flowloom_core::{Duration, FlowId, Time, wire_number};
 
 use crate::toolkit::FlowMap;
 
@@ -8,6 +8,8 @@ use crate::toolkit::FlowMap;
 /// So messages that overtake each other can be told apart: only stamps of one node are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stamp(pub u8);
+
+wire_number!(Stamp, u8, Plain, |period| Some(Stamp(period)), |stamp| stamp.0);
 
 impl Stamp {
     /// The stamp of a message that is sent now.

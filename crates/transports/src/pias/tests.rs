@@ -10,7 +10,7 @@ use super::{Config, Header, MOST_THRESHOLDS, Pias, Reading, Update};
 use crate::tcp;
 use crate::tcp::controllers::Kind;
 use crate::toolkit::Framing;
-use crate::trial::{self, assail, trials};
+use crate::trial::{self, assail, trials, wire_format_holds};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 
@@ -121,6 +121,16 @@ fn headers() -> impl Strategy<Value = Header> {
         1 => update,
         1 => (0..BINS as u8, any::<u32>()).prop_map(|(bin, count)| Header::Report { bin, count }),
     ]
+}
+
+#[test]
+fn the_wire_format_holds() {
+    wire_format_holds(headers());
+}
+
+#[test]
+fn a_header_is_no_larger_than_tcps() {
+    assert_eq!(size_of::<Header>(), size_of::<tcp::Header>());
 }
 
 proptest! {

@@ -1,6 +1,7 @@
 //! The records of in-band telemetry, with the widths that they have on the wire.
 
-use flowloom_core::{Bytes, Network, Rate, Time};
+use flowloom_core::wire_format::{put_list, take, take_list};
+use flowloom_core::{Bytes, Field, Layout, Network, Rate, Time, Wire, wire_number};
 
 /// What one port wrote into one packet, in 64 bits. The fields have the widths of the HPCC authors' header: 24 bits of time in
 /// nanoseconds, 20 bits of sent bytes in units of 128 B, 17 bits of queued bytes in units of 80 B, and 3 bits for the rate of the link.
@@ -112,28 +113,27 @@ impl Telemetry {
     pub fn tag(node: flowloom_core::NodeId) -> u16 {
         low(flowloom_core::mix(u64::from(node.0)), Self::PATH_BITS) as u16
     }
+}
 
-    /// Its words on a real network: the count and the path in one of 32 bits, and two for each record.
-    pub(crate) fn words(&self) -> ([u32; 1 + 2 * Telemetry::HOPS], usize) {
-        let mut words = [0; 1 + 2 * Telemetry::HOPS];
-        words[0] = u32::from(self.count) << Self::PATH_BITS | u32::from(self.path);
-        for (places, record) in words[1..].chunks_exact_mut(2).zip(self.hops()) {
-            places.copy_from_slice(&[(record.bits() >> 32) as u32, record.bits() as u32]);
-        }
-        (words, 1 + 2 * usize::from(self.count))
+wire_number!(HopRecord, u64, Plain, |bits| Some(HopRecord(bits)), HopRecord::bits);
+
+/// The records and the path.
+impl Wire for Telemetry {
+    const LAYOUT: Layout = Layout::Fields(&[
+        Field { name: "hops", layout: Layout::List(&HopRecord::LAYOUT) },
+        Field { name: "path", layout: u16::LAYOUT },
+    ]);
+    const MAX_BYTES: usize = 1 + Telemetry::HOPS * HopRecord::MAX_BYTES + u16::MAX_BYTES;
+
+    fn encode(&self, out: &mut [u8]) -> usize {
+        let length = put_list(self.hops(), out);
+        length + self.path.encode(&mut out[length..])
     }
-
-    /// Reads what [`Telemetry::words`] gave, with the number of words; `None` if it is not valid.
-    pub(crate) fn read(mut word: impl FnMut(usize) -> Option<u32>) -> Option<(Telemetry, usize)> {
-        let first = word(0)?;
-        let count = first >> Self::PATH_BITS;
-        let mut telemetry = Telemetry { path: low(u64::from(first), Self::PATH_BITS) as u16, ..Telemetry::default() };
-        for (index, place) in telemetry.hops.get_mut(..count as usize)?.iter_mut().enumerate() {
-            let (high, low) = (word(1 + 2 * index)?, word(2 + 2 * index)?);
-            *place = HopRecord::from_bits(u64::from(high) << 32 | u64::from(low));
-        }
-        telemetry.count = count as u8;
-        Some((telemetry, 1 + 2 * count as usize))
+    fn decode(bytes: &[u8]) -> Option<(Telemetry, usize)> {
+        let mut length = 0;
+        let (hops, count) = take_list(bytes, &mut length)?;
+        let path = take(bytes, &mut length)?;
+        (path >> Self::PATH_BITS == 0).then_some((Telemetry { hops, count: count as u8, path }, length))
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::toolkit::Framing;
-use crate::trial::{assail, read_is_written, trials, written_is_read};
+use crate::trial::{assail, trials, wire_format_holds};
 
 const TIMEOUT: Duration = Duration::from_ms(5);
 /// A control packet's way from host to host.
@@ -150,6 +150,12 @@ fn any_config() -> impl Strategy<Value = Config> {
     )
 }
 
+#[test]
+fn the_wire_format_holds() {
+    let fields = (0..6, any::<u64>(), any::<u32>(), any::<u32>(), any::<u8>());
+    wire_format_holds(fields.prop_map(|(kind, size, first, end, level)| header(kind, Bytes::new(size), first, end, level)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
@@ -158,17 +164,6 @@ proptest! {
     #[test]
     fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
         trial.survive::<Homa>(&config);
-    }
-
-    #[test]
-    fn what_is_written_is_read(kind in 0..6, a in any::<u64>(), b in any::<u32>(), c in any::<u32>(), d in any::<u8>(), rest in prop::collection::vec(any::<u8>(), 0..8)) {
-        written_is_read(header(kind, Bytes::new(a), b, c, d), &rest)?;
-    }
-
-    #[test]
-    fn what_is_read_is_written(bytes in prop::collection::vec(any::<u8>(), 0..24), kind in 0_u8..8) {
-        let bytes = [vec![0, 0, 0, kind], bytes].concat();
-        read_is_written::<Header>(&bytes)?;
     }
 
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.

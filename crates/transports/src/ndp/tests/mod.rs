@@ -6,7 +6,7 @@ use flowloom_fabric::pair::{Fate, Pair, PairSetup, SentPacket};
 use proptest::prelude::*;
 
 use super::{Config, Header, Ndp, Part, PullOrder};
-use crate::trial::{self, assail, attacks, default_text, read_is_written, refused, trials, written_is_read};
+use crate::trial::{self, assail, attacks, default_text, refused, trials, wire_format_holds};
 use crate::{Checked, Conditions};
 
 mod port;
@@ -319,6 +319,11 @@ fn headers() -> impl Strategy<Value = Header> {
     ]
 }
 
+#[test]
+fn the_wire_format_holds() {
+    wire_format_holds(headers());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -326,18 +331,6 @@ proptest! {
     #[test]
     fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
         trial.survive::<Ndp>(&config);
-    }
-
-    #[test]
-    fn what_is_written_is_read(header in headers(), rest in prop::collection::vec(any::<u8>(), 0..8)) {
-        written_is_read(header, &rest)?;
-    }
-
-    #[test]
-    fn whatever_is_read_can_be_written_again(bytes in prop::collection::vec(any::<u8>(), 0..40), kind in 0_u8..6) {
-        let kinds = [&[0, 0, 0, kind], bytes.as_slice()].concat();
-        read_is_written::<Header>(&bytes)?;
-        read_is_written::<Header>(&kinds)?;
     }
 
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::Thresholds;
 use super::*;
 use crate::toolkit::Reassembly;
-use crate::trial::{assail, attacks, flow, read_is_written, trials, written_is_read};
+use crate::trial::{assail, attacks, flow, trials, wire_format_holds};
 
 fn any_config() -> impl Strategy<Value = Config> {
     let by = [Priority::Size, Priority::Remaining, Priority::Attained, Priority::Deadline, Priority::Coflow];
@@ -55,6 +55,11 @@ fn makes_sense(header: &Header) -> bool {
     }
 }
 
+#[test]
+fn the_wire_format_holds() {
+    wire_format_holds(any_header().prop_filter("senseless", makes_sense));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -62,16 +67,6 @@ proptest! {
     #[test]
     fn flows_survive_loss_reordering_and_duplication(config in any_config(), trial in trials()) {
         trial.survive::<Top>(&config);
-    }
-
-    #[test]
-    fn what_is_written_is_read(header in any_header().prop_filter("senseless", makes_sense), rest in prop::collection::vec(any::<u8>(), 0..8)) {
-        written_is_read(header, &rest)?;
-    }
-
-    #[test]
-    fn whatever_is_read_can_be_written_again(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-        read_is_written::<Header>(&bytes)?;
     }
 
     /// On a real network any header may arrive at any time: for a flow that is sent, received or neither. A step has an answer of at most some
