@@ -29,7 +29,7 @@ end
 local units = { bytes = "B", picoseconds = "ps", bps = "b/s", floatbps = "b/s", kbps = "kb/s" }
 local numbers = { [1] = ProtoField.uint8, [2] = ProtoField.uint16, [4] = ProtoField.uint32, [8] = ProtoField.uint64 }
 
--- Gives each number of a layout a field of its own. "name" is the field's place: transport, message, and the fields around it.
+-- Gives each number, flag and choice of a layout a field of its own. "name" is the field's place: transport, message, and the fields around it.
 local function declare(layout, name, label)
   if layout.kind == "number" then
     local unit = units[layout.unit]
@@ -46,6 +46,8 @@ local function declare(layout, name, label)
       declare(field.layout, name .. "." .. field.name, field.name)
     end
   else
+    layout.field = ProtoField.string(name, label)
+    fields[#fields + 1] = layout.field
     for _, message in ipairs(layout.messages) do
       local place = name .. "." .. message.name:lower()
       for _, field in ipairs(message.fields) do
@@ -62,17 +64,15 @@ proto.fields = fields
 
 local dissect
 
--- Adds the fields at "at" to the tree, and returns where they end and the name of the last message.
 local function dissect_fields(list, buffer, at, tree)
   local message
   for _, field in ipairs(list) do
-    local inner
-    at, inner = dissect(field.layout, buffer, at, tree)
-    message = inner or message
+    at, message = dissect(field.layout, buffer, at, tree)
   end
   return at, message
 end
 
+-- Adds what is at "at" to the tree. Returns where it ends, and the message that was chosen, if any.
 function dissect(layout, buffer, at, tree)
   if layout.kind == "number" then
     tree:add(layout.field, buffer(at, layout.bytes))
@@ -95,14 +95,16 @@ function dissect(layout, buffer, at, tree)
     end
     return at
   elseif layout.kind == "fields" then
-    return dissect_fields(layout.fields, buffer, at, tree)
+    return (dissect_fields(layout.fields, buffer, at, tree))
   end
   local message = layout.messages[buffer(at, 1):uint() + 1]
   if not message then
     return at + 1
   end
+  tree:add(layout.field, buffer(at, 1), message.name)
   local rest, inner = dissect_fields(message.fields, buffer, at + 1, tree)
-  return rest, inner or message.name
+  -- A message that has only another one in it goes by its name.
+  return rest, #message.fields == 1 and inner or message.name
 end
 
 function proto.dissector(buffer, info, root)

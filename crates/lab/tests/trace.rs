@@ -11,7 +11,7 @@ use flowloom_lab::{Plan, Simulated, catalogue, simulate};
 const FABRIC: &str = r#"
 topology = { kind = "leaf_spine", racks = 2, hosts_per_rack = 3, spines = 2, host_rate = "10Gb/s", spine_rate = "10Gb/s" }
 fabric = { routing = "ecmp_symmetric", buffer = "400kB" }
-workload = { kind = "poisson", sizes = "web_search", load = 0.7, flows = 20, deadline = { kind = "exponential", mean = "5ms" } }
+workload = { kind = "poisson", sizes = { uniform = ["2kB", "150kB"] }, load = 0.7, flows = 30, deadline = { kind = "exponential", mean = "5ms" } }
 transport.name = "phost"
 "#;
 const EVERYTHING: &str = "trace.records=100000000";
