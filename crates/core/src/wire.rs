@@ -120,6 +120,23 @@ pub enum WireUnit {
     Link,
 }
 
+impl WireUnit {
+    /// Its name in the catalogue.
+    pub const fn name(self) -> &'static str {
+        match self {
+            WireUnit::Plain => "plain",
+            WireUnit::Bytes => "bytes",
+            WireUnit::Picoseconds => "picoseconds",
+            WireUnit::Bps => "bps",
+            WireUnit::FloatBps => "float_bps",
+            WireUnit::Kbps => "kbps",
+            WireUnit::Node => "node",
+            WireUnit::Flow => "flow",
+            WireUnit::Link => "link",
+        }
+    }
+}
+
 /// The wire format of a header, or of a part of one, on a real network. [`wire_format!`](crate::wire_format) implements it for structures
 /// and enumerations.
 pub trait Wire: Copy + Send {

@@ -151,7 +151,7 @@ fn describe_transport(entry: &TransportEntry) -> Value {
 fn describe_layout(layout: &Layout) -> Value {
     match layout {
         Layout::Number { bytes, unit } => {
-            json!({ "kind": "number", "bytes": bytes, "unit": format!("{unit:?}").to_lowercase() })
+            json!({ "kind": "number", "bytes": bytes, "unit": unit.name() })
         }
         Layout::Flag => json!({ "kind": "flag" }),
         Layout::List(item) => json!({ "kind": "list", "of": describe_layout(item) }),

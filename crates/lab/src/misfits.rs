@@ -6,6 +6,7 @@ use flowloom_core::{Attribute, Flow, Need};
 use flowloom_transports::NoLoss;
 
 use crate::plan::Plan;
+use crate::spec::FlowChoice;
 use crate::{dead_links, limits, workload};
 
 /// A sentence for each key of a plan whose value does not suit the rest of it. It starts with the whole key, and says what follows from the value and what would be
@@ -14,7 +15,24 @@ pub(crate) fn of(plan: &Plan) -> Vec<String> {
     let sizes = || workload::shares_of_flows(&plan.flows);
     let misfits = plan.parameters.misfits(&limits::conditions(plan), &sizes);
     let misfits = misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", plan.transport.name));
-    misfits.chain(unmet(plan)).chain(small_memory(plan)).chain(dead_links::foreseen(plan)).collect()
+    let others = unmet(plan).into_iter().chain(small_memory(plan)).chain(dead_links::foreseen(plan)).chain(unknown_flows(plan));
+    misfits.chain(others).collect()
+}
+
+/// What is wrong with the flows that are to be recorded, if there are no such flows.
+fn unknown_flows(plan: &Plan) -> Vec<String> {
+    let traced = plan.trace.as_ref().map(|trace| ("trace.flows", &trace.flows));
+    let chosen = [("observe.flows", &plan.observation.flows)].into_iter().chain(traced);
+    let flows = plan.flows.len();
+    let unknown = |(key, choice): (&str, &FlowChoice)| {
+        let FlowChoice::Ids(ids) = choice else { return None };
+        let beyond = ids.iter().find(|id| **id as usize >= flows)?;
+        Some(format!(
+            "{key}: no flow has the number {beyond}, so nothing is recorded of it; the flows have the numbers from 0 to {}",
+            flows.saturating_sub(1)
+        ))
+    };
+    chosen.filter_map(unknown).collect()
 }
 
 /// What is wrong with the memory of ports if the transport's design excludes losses and needs more for it. Under flow control, ports lose nothing.

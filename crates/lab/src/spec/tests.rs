@@ -443,7 +443,7 @@ fn spec() -> impl Strategy<Value = Spec> {
                 from,
                 to: None,
             });
-    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics, observe, prop::option::of(trace))
+    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics, observe, option::of(trace))
         .prop_map(|(run, topology, fabric, faults, workload, transport, metrics, observe, trace)| Spec {
             run,
             topology,

@@ -25,7 +25,8 @@ use crate::spec::{FlowChoice, PacketTrace};
 /// Which packets are traced, in terms of a network.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TraceChoice {
-    flows: FlowChoice,
+    /// The flows whose packets are traced.
+    pub flows: FlowChoice,
     links: Vec<LinkId>,
     /// Whether these are all links that the scenario knows. A control host's link, which comes after them, is then traced, too.
     everywhere: bool,
