@@ -128,7 +128,7 @@ mod tests {
 
     prop_compose! {
         fn any_packet()(
-            header in prop_oneof![any::<u32>().prop_map(Header::Data), Just(Header::Done)],
+            header in prop_oneof![any::<u32>().prop_map(|size| Header::Data { size }), Just(Header::Done)],
             payload in prop::collection::vec(any::<u8>(), 0..1437),
             (flow, src, dst) in any::<(u32, u32, u32)>(),
             offset in 0..=u64::MAX - 1437,
