@@ -137,7 +137,7 @@ impl WireUnit {
     }
 }
 
-/// The wire format of a header, or of a part of one, on a real network. [`wire_format!`](crate::wire_format) implements it for structures
+/// The wire format of a header, or of a part of one, on a real network. [`wire_format!`](crate::wire_format!) implements it for structures
 /// and enumerations.
 pub trait Wire: Copy + Send {
     /// Describes what [`Wire::encode`] writes.

@@ -3,8 +3,7 @@
 use crate::{Bytes, Duration, FlowId, Layout, LinkId, NodeId, Rate, Time, Wire};
 
 /// Defines structures and enumerations and their [`Wire`] format: fields follow each other in the order of the definition, and the index
-/// of an enumeration's variant precedes its fields. A structure with one unnamed field is written as this field. The field of an
-/// unnamed variant needs a name, for the layout only: `Variant(name: Type)`.
+/// of an enumeration's variant precedes its fields. Fields have names.
 ///
 /// Other methods of [`Wire`] follow the definition, such as [`Wire::is_valid`]:
 ///
@@ -45,14 +44,13 @@ macro_rules! wire_format {
                 $(#[$of_variant:meta])*
                 $variant:ident
                 $({ $($(#[$of_field:meta])* $field:ident: $type:ty),* $(,)? })?
-                $(($unnamed:ident: $inner:ty))?
             ),* $(,)?
         }
         $(impl Wire for $same:ident { $($method:tt)* })?
     ) => {
         $(#[$meta])*
         $vis enum $name {
-            $($(#[$of_variant])* $variant $({ $($(#[$of_field])* $field: $type),* })? $(($inner))?),*
+            $($(#[$of_variant])* $variant $({ $($(#[$of_field])* $field: $type),* })?),*
         }
 
         const _: () = {
@@ -65,20 +63,18 @@ macro_rules! wire_format {
                     name: stringify!($variant),
                     fields: &[
                         $($($crate::Field { name: stringify!($field), layout: <$type as $crate::Wire>::LAYOUT }),*)?
-                        $($crate::Field { name: stringify!($unnamed), layout: <$inner as $crate::Wire>::LAYOUT })?
                     ],
                 }),*]);
                 const MAX_BYTES: usize = 1 + $crate::wire_format::largest(&[$(
-                    0 $($(+ <$type as $crate::Wire>::MAX_BYTES)*)? $(+ <$inner as $crate::Wire>::MAX_BYTES)?
+                    0 $($(+ <$type as $crate::Wire>::MAX_BYTES)*)?
                 ),*]);
 
                 fn encode(&self, out: &mut [u8]) -> usize {
                     let mut length = 1;
                     match self {
-                        $(Self::$variant { $($($field),*)? $(0: $unnamed)? } => {
+                        $(Self::$variant { $($($field),*)? } => {
                             out[0] = Index::$variant as u8;
                             $($(length += $crate::Wire::encode($field, &mut out[length..]);)*)?
-                            $(length += $crate::Wire::encode($unnamed, &mut out[length..]);)?
                         })*
                     }
                     length
@@ -90,7 +86,6 @@ macro_rules! wire_format {
                     $(if index == Index::$variant as u8 {
                         let value = Self::$variant {
                             $($($field: $crate::wire_format::take(bytes, &mut length)?),*)?
-                            $(0: $crate::wire_format::take::<$inner>(bytes, &mut length)?)?
                         };
                         return $crate::Wire::is_valid(&value).then_some((value, length));
                     })*
@@ -130,23 +125,6 @@ macro_rules! wire_format {
             }
 
             $($($method)*)?
-        }
-    };
-    ($(#[$meta:meta])* $vis:vis struct $name:ident($field_vis:vis $type:ty);) => {
-        $(#[$meta])*
-        $vis struct $name($field_vis $type);
-
-        impl $crate::Wire for $name {
-            const LAYOUT: $crate::Layout = <$type as $crate::Wire>::LAYOUT;
-            const MAX_BYTES: usize = <$type as $crate::Wire>::MAX_BYTES;
-
-            fn encode(&self, out: &mut [u8]) -> usize {
-                $crate::Wire::encode(&self.0, out)
-            }
-
-            fn decode(bytes: &[u8]) -> Option<(Self, usize)> {
-                <$type as $crate::Wire>::decode(bytes).map(|(value, length)| (Self(value), length))
-            }
         }
     };
 }
@@ -232,11 +210,10 @@ impl<T: Wire + Default, const N: usize> Wire for [T; N] {
     const MAX_BYTES: usize = 1 + N * T::MAX_BYTES;
 
     fn encode(&self, out: &mut [u8]) -> usize {
-        put_list(self, out)
+        encode_list(self, out)
     }
     fn decode(bytes: &[u8]) -> Option<([T; N], usize)> {
-        let mut length = 0;
-        let (items, count) = take_list(bytes, &mut length)?;
+        let (items, count, length) = decode_list(bytes)?;
         (count == N).then_some((items, length))
     }
 }
@@ -261,18 +238,81 @@ pub fn take<T: Wire>(bytes: &[u8], at: &mut usize) -> Option<T> {
 }
 
 /// Writes `items`, at most 255, as a [`Layout::List`] to the front of `out`, and returns the number of bytes written.
-pub fn put_list<T: Wire>(items: &[T], out: &mut [u8]) -> usize {
+pub fn encode_list<T: Wire>(items: &[T], out: &mut [u8]) -> usize {
     out[0] = u8::try_from(items.len()).expect("a list has at most 255 items");
     items.iter().fold(1, |length, item| length + item.encode(&mut out[length..]))
 }
 
-/// Reads a [`Layout::List`] of at most `N` items `at` a place of `bytes`, and moves the place behind it. Returns the items, filled up with
-/// defaults, and their number; `None` if the list is longer, or an item is not valid.
-pub fn take_list<T: Wire + Default, const N: usize>(bytes: &[u8], at: &mut usize) -> Option<([T; N], usize)> {
-    let count = usize::from(take::<u8>(bytes, at)?);
+/// Reads a [`Layout::List`] of at most `N` items from the front of `bytes`. Returns the items, filled up with defaults, their number, and
+/// the list's length in bytes; `None` if it has more items, or one that is not valid.
+pub fn decode_list<T: Wire + Default, const N: usize>(bytes: &[u8]) -> Option<([T; N], usize, usize)> {
+    let mut length = 0;
+    let count = usize::from(take::<u8>(bytes, &mut length)?);
     let mut items = [T::default(); N];
     for item in items.get_mut(..count)? {
-        *item = take(bytes, at)?;
+        *item = take(bytes, &mut length)?;
     }
-    Some((items, count))
+    Some((items, count, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Field, Layout, Message, NodeId, Time, Wire, WireUnit};
+
+    wire_format! {
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        struct Span {
+            since: Time,
+            late: bool,
+        }
+    }
+
+    wire_format! {
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        enum Header {
+            Quiet,
+            Report { from: Option<NodeId>, counts: [u16; 2], span: Span },
+        }
+    }
+
+    const REPORT: Header =
+        Header::Report { from: Some(NodeId(7)), counts: [1, 0x0203], span: Span { since: Time::from_ps(9), late: true } };
+    const BYTES: [u8; 20] = [1, 1, 0, 0, 0, 7, 2, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 9, 1];
+
+    #[test]
+    fn the_bytes_by_hand() {
+        let mut bytes = [0xFF; 20];
+        assert_eq!(REPORT.encode(&mut bytes), Header::MAX_BYTES);
+        assert_eq!(bytes, BYTES);
+        assert_eq!(Header::Quiet.encode(&mut bytes), 1);
+        assert_eq!(bytes[0], 0);
+    }
+
+    #[test]
+    fn bytes_that_nothing_is_written_as_are_refused() {
+        assert_eq!(Header::decode(&BYTES), Some((REPORT, 20)));
+        for (at, byte, what) in
+            [(0, 2, "the kind"), (1, 2, "an option"), (6, 1, "a short list"), (6, 3, "a long list"), (19, 2, "a flag")]
+        {
+            let mut bytes = BYTES;
+            bytes[at] = byte;
+            assert_eq!(Header::decode(&bytes), None, "{what}");
+        }
+        assert!((0..20).all(|short| Header::decode(&BYTES[..short]).is_none()));
+    }
+
+    #[test]
+    fn the_layout_by_hand() {
+        let Layout::Choice([Message { name: "Quiet", fields: [] }, Message { name: "Report", fields }]) = Header::LAYOUT else {
+            panic!("{:?}", Header::LAYOUT)
+        };
+        assert_eq!(fields.iter().map(|field| field.name).collect::<Vec<_>>(), ["from", "counts", "span"]);
+        assert_eq!(fields[0].layout, Layout::Maybe(&Layout::Number { bytes: 4, unit: WireUnit::Node }));
+        assert_eq!(fields[1].layout, Layout::List(&Layout::Number { bytes: 2, unit: WireUnit::Plain }));
+        let span = [
+            Field { name: "since", layout: Layout::Number { bytes: 8, unit: WireUnit::Picoseconds } },
+            Field { name: "late", layout: Layout::Flag },
+        ];
+        assert!(matches!(fields[2].layout, Layout::Fields(fields) if fields == span));
+    }
 }

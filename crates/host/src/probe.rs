@@ -17,7 +17,10 @@ wire_format! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Header {
         /// A part of a flow of this size.
-        Data(size: u32),
+        Data {
+            /// The size in bytes.
+            size: u32,
+        },
         /// The receiver has all parts.
         Done,
     }
@@ -89,7 +92,7 @@ impl Endpoint for ProbeHost {
                 ecn: [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][(number % 3) as usize],
                 retransmission: false,
                 corrupt: false,
-                header: Header::Data(flow.size.get() as u32),
+                header: Header::Data { size: flow.size.get() as u32 },
             });
         }
     }
@@ -97,7 +100,7 @@ impl Endpoint for ProbeHost {
     fn handle_packet(&mut self, _: Time, packet: &Packet<Header>) {
         let flow = packet.flow;
         match packet.header {
-            Header::Data(size) => {
+            Header::Data { size } => {
                 let missing = self.missing.unwrap_or(size) - packet.payload_bytes;
                 self.missing = Some(missing).filter(|missing| *missing > 0);
                 self.events.push_back(Event::Delivered { flow, offset: packet.offset, bytes: packet.payload() });

@@ -20,7 +20,7 @@ const SCENARIOS: usize = 12;
 /// Far more steps than any run here takes: a run with more would never end.
 const STEPS_MOST: u64 = 2_000;
 /// What some of the scenarios that run to their end must have.
-const FEATURES: [&str; 35] = [
+const FEATURES: [&str; 38] = [
     "single_switch",
     "dumbbell",
     "leaf_spine",
@@ -55,6 +55,9 @@ const FEATURES: [&str; 35] = [
     "\"pause_storm\"",
     "metrics.optimum",
     "metrics.gaps",
+    "observe=",
+    "trace=",
+    "hosts = [\"all\"]",
     "run.time_limit",
 ];
 const SCENARIO: &str = "[topology]\nkind = \"single_switch\"\n[workload]\nkind = \"permutation\"\nsizes = { fixed = \"1kB\" }\n[transport]\nname = \"ideal\"\n";

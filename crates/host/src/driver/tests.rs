@@ -132,7 +132,7 @@ fn packet() -> Packet<Header> {
         ecn: Ecn::NotCapable,
         retransmission: false,
         corrupt: false,
-        header: Header::Data(2),
+        header: Header::Data { size: 2 },
     }
 }
 

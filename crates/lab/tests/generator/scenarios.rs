@@ -65,6 +65,7 @@ pub fn overrides(transport: &Value, abilities: Abilities, flow_control: &Value, 
         draft.background(!faulty && share == 0.0);
     }
     draft.metrics();
+    draft.recording();
     draft.run();
     draft.random.parameters(&format!("transport.{name}"), &transport["schema"], share, &mut draft.overrides);
     draft.overrides
@@ -312,7 +313,6 @@ impl Draft<'_> {
             ("fct_end", ["receiver", "sender", "sender"]),
             ("request_delay", ["0s", "1us", "3600s"]),
             ("size_bins", ["[\"0B\"]", "[\"0B\", \"1B\", \"1000TB\"]", "[\"0B\", \"20kB\"]"]),
-            ("series", ["[]", "[\"pending\"]", "[]"]),
             ("gaps", ["true", "true", "false"]),
             ("background", ["true", "true", "false"]),
         ] {
@@ -320,6 +320,20 @@ impl Draft<'_> {
                 let value = self.random.one_of(&values);
                 self.set(&format!("metrics.{key}"), value);
             }
+        }
+    }
+
+    /// What is recorded over the course of the run, on which nothing depends.
+    fn recording(&mut self) {
+        if self.random.chance(0.2) {
+            let hop = self.shape.hop;
+            let period = self.random.one_of(&["100ns", "3us", "1000s"]);
+            let what = self.random.one_of(&["queues = [\"all\"]", "flows = \"all\"", "hosts = [\"all\"]", "pending = false"]);
+            self.set("observe", format!("{{ links = [\"{hop}\"], period = \"{period}\", {what} }}"));
+        }
+        if self.random.chance(0.2) {
+            let what = self.random.one_of(&["", "flows = [0, 2]", "timeline = false", "to = \"20us\""]);
+            self.set("trace", format!("{{ {what} }}"));
         }
     }
 

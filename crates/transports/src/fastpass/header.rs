@@ -11,23 +11,25 @@ wire_format! {
     /// The flow of each slot of an epoch. Flow ids are below `u32::MAX`, which stands for no flow. So the eight slots take 32 bytes, as on
     /// a real network; every packet of the scheme takes as much memory as its largest header.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub struct Slots([FlowId; MOST_SLOTS]);
+    pub struct Slots {
+        flows: [FlowId; MOST_SLOTS],
+    }
 }
 
 impl Slots {
     /// No slot is granted.
-    pub const EMPTY: Slots = Slots([NOBODY; MOST_SLOTS]);
+    pub const EMPTY: Slots = Slots { flows: [NOBODY; MOST_SLOTS] };
 
     /// Gives slot `index` to a flow.
     ///
     /// # Panics
     /// If `index` is above 7.
     pub fn grant(&mut self, index: usize, flow: FlowId) {
-        self.0[index] = flow;
+        self.flows[index] = flow;
     }
     /// The granted slots in order, with their flows.
     pub fn granted(&self) -> impl Iterator<Item = (usize, FlowId)> {
-        self.0.into_iter().enumerate().filter(|(_, flow)| *flow != NOBODY)
+        self.flows.into_iter().enumerate().filter(|(_, flow)| *flow != NOBODY)
     }
 }
 
@@ -94,7 +96,7 @@ pub(super) mod tests {
                 deadline
             }),
             (numbers(), prop::array::uniform8(numbers()))
-                .prop_map(|(epoch, slots)| Header::Schedule { epoch, slots: Slots(slots.map(FlowId)) }),
+                .prop_map(|(epoch, flows)| Header::Schedule { epoch, slots: Slots { flows: flows.map(FlowId) } }),
             places().prop_map(|(number, packets)| Header::Data { number, packets }),
             (numbers(), numbers()).prop_map(|(cumulative, number)| Header::Ack { cumulative, number }),
         ]

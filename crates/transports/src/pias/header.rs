@@ -10,7 +10,10 @@ wire_format! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Header {
         /// TCP's header, unchanged.
-        Tcp(header: tcp::Header),
+        Tcp {
+            /// The header.
+            header: tcp::Header,
+        },
         /// From a host to the controller: this many flows ended with a size in this bin (see [`Sizes`](super::Sizes)).
         Report {
             /// The bin.
@@ -30,7 +33,7 @@ wire_format! {
     impl Wire for Header {
         fn is_valid(&self) -> bool {
             match *self {
-                Header::Tcp(_) => true,
+                Header::Tcp { .. } => true,
                 Header::Report { bin, .. } => usize::from(bin) < BINS,
                 Header::Update { count, bins } => bins
                     .get(..usize::from(count))

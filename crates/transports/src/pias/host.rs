@@ -40,7 +40,7 @@ impl Endpoint for Host {
     #[inline]
     fn handle_packet(&mut self, now: Time, packet: &Packet<Header>) {
         match packet.header {
-            Header::Tcp(header) => self.tcp.handle_packet(now, &packet.with_header(header)),
+            Header::Tcp { header } => self.tcp.handle_packet(now, &packet.with_header(header)),
             Header::Update { count, bins } if self.reporter.as_ref().is_some_and(|it| it.controller == packet.src) => {
                 self.tagger.set_thresholds(bins[..usize::from(count)].iter().map(|bin| edge(usize::from(*bin))));
             }
@@ -65,7 +65,7 @@ impl Endpoint for Host {
             return Some(report);
         }
         let packet = self.tcp.poll_transmit(now)?;
-        let mut tagged = packet.with_header(Header::Tcp(packet.header));
+        let mut tagged = packet.with_header(Header::Tcp { header: packet.header });
         tagged.class = self.tagger.class(packet.flow, packet.offset.get());
         Some(tagged)
     }

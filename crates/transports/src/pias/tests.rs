@@ -19,7 +19,7 @@ fn roomy(hosts: usize) -> PairSetup {
 }
 
 fn is_data(sent: &SentPacket<Header>) -> bool {
-    matches!(sent.packet.header, Header::Tcp(tcp::Header::Data { .. }))
+    matches!(sent.packet.header, Header::Tcp { header: tcp::Header::Data { .. } })
 }
 
 #[test]
@@ -115,9 +115,9 @@ fn headers() -> impl Strategy<Value = Header> {
         Header::Update { count: bins[0] % 8, bins: bins.try_into().expect("seven") }
     });
     prop_oneof![
-        8 => ack.prop_map(Header::Tcp),
-        4 => data.prop_map(Header::Tcp),
-        1 => prop::sample::select(vec![tcp::Header::Syn, tcp::Header::SynAck]).prop_map(Header::Tcp),
+        8 => ack.prop_map(|header| Header::Tcp { header }),
+        4 => data.prop_map(|header| Header::Tcp { header }),
+        1 => prop::sample::select(vec![tcp::Header::Syn, tcp::Header::SynAck]).prop_map(|header| Header::Tcp { header }),
         1 => update,
         1 => (0..BINS as u8, any::<u32>()).prop_map(|(bin, count)| Header::Report { bin, count }),
     ]
@@ -169,7 +169,7 @@ proptest! {
         let packet = |(header, id, marked, after_us)| {
             let framing = Framing::new(NodeId(1), &wire);
             let packet = match header {
-                Header::Tcp(tcp::Header::Data { number, .. }) => {
+                Header::Tcp { header: tcp::Header::Data { number, .. } } => {
                     framing.data(FlowId(id), NodeId(0), Bytes::new(14_600), number.min(9), header)
                 }
                 _ => framing.control(FlowId(id), NodeId(0), header),

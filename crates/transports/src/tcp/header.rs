@@ -110,12 +110,10 @@ impl Wire for Blocks {
     const MAX_BYTES: usize = 1 + MOST_BLOCKS * Block::MAX_BYTES;
 
     fn encode(&self, out: &mut [u8]) -> usize {
-        wire_format::put_list(self.given(), out)
+        wire_format::encode_list(self.given(), out)
     }
     fn decode(bytes: &[u8]) -> Option<(Blocks, usize)> {
-        let mut length = 0;
-        let (blocks, _) = wire_format::take_list(bytes, &mut length)?;
-        Some((Blocks(blocks), length))
+        wire_format::decode_list(bytes).map(|(blocks, _, length)| (Blocks(blocks), length))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The records of in-band telemetry, with the widths that they have on the wire.
 
-use flowloom_core::wire_format::{put_list, take, take_list};
+use flowloom_core::wire_format::{decode_list, encode_list, take};
 use flowloom_core::{Bytes, Field, Layout, Network, Rate, Time, Wire, wire_number};
 
 /// What one port wrote into one packet, in 64 bits. The fields have the widths of the HPCC authors' header: 24 bits of time in
@@ -126,12 +126,11 @@ impl Wire for Telemetry {
     const MAX_BYTES: usize = 1 + Telemetry::HOPS * HopRecord::MAX_BYTES + u16::MAX_BYTES;
 
     fn encode(&self, out: &mut [u8]) -> usize {
-        let length = put_list(self.hops(), out);
+        let length = encode_list(self.hops(), out);
         length + self.path.encode(&mut out[length..])
     }
     fn decode(bytes: &[u8]) -> Option<(Telemetry, usize)> {
-        let mut length = 0;
-        let (hops, count) = take_list(bytes, &mut length)?;
+        let (hops, count, mut length) = decode_list(bytes)?;
         let path = take(bytes, &mut length)?;
         (path >> Self::PATH_BITS == 0).then_some((Telemetry { hops, count: count as u8, path }, length))
     }
