@@ -443,8 +443,8 @@ fn spec() -> impl Strategy<Value = Spec> {
                 from,
                 to: None,
             });
-    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics, observe, option::of(trace))
-        .prop_map(|(run, topology, fabric, faults, workload, transport, metrics, observe, trace)| Spec {
+    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics, observe, option::of(trace)).prop_map(
+        |(run, topology, fabric, faults, workload, transport, metrics, observe, trace)| Spec {
             run,
             topology,
             fabric,
@@ -454,7 +454,8 @@ fn spec() -> impl Strategy<Value = Spec> {
             metrics,
             observe,
             trace,
-        })
+        },
+    )
 }
 
 proptest! {

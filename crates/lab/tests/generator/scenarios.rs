@@ -327,7 +327,7 @@ impl Draft<'_> {
     fn recording(&mut self) {
         if self.random.chance(0.2) {
             let hop = self.shape.hop;
-            let period = self.random.one_of(&["100ns", "3us", "1000s"]);
+            let period = self.random.one_of(&["10us", "1ms", "1000s"]);
             let what = self.random.one_of(&["queues = [\"all\"]", "flows = \"all\"", "hosts = [\"all\"]", "pending = false"]);
             self.set("observe", format!("{{ links = [\"{hop}\"], period = \"{period}\", {what} }}"));
         }
