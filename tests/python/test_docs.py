@@ -1,4 +1,4 @@
-"""The documents: link targets and named files exist, and the commands of docs/first-run.md print what it shows."""
+"""The documents: link targets and named files exist, and the commands of pages print and draw what the pages show."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from matplotlib import image
 from typer.testing import CliRunner
 
 from flowloom import sessions
@@ -20,6 +21,7 @@ from flowloom.figures import catalogue, reader
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PAGES += sorted((ROOT / "examples").glob("**/*.md"))
+SESSIONS = [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")]
 FIRST_RUN = (ROOT / "docs/first-run.md").read_text(encoding="utf-8")
 
 
@@ -58,16 +60,28 @@ def clone(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_first_run_shows_what_its_commands_print(clone):
-    # `make docs` renews the page.
+@pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.name)
+def test_pages_show_what_their_commands_print_and_draw(clone, page):
+    # `make docs` renews the pages.
     asked = []
 
     def run(command):
         asked.append(command)
         return sessions.run(command)
 
-    assert sessions.renewed(FIRST_RUN, run) == FIRST_RUN
-    assert len(asked) > 10
+    text = page.read_text(encoding="utf-8")
+    assert sessions.renewed(text, run) == text
+    assert len(asked) >= 2
+    for drawn, kept in sessions.pictures(text).items():
+        # Another version of matplotlib may lay out the same drawing a little differently.
+        ours, theirs = (image.imread(path).shape[:2] for path in (drawn, page.parent / kept))
+        assert ours == pytest.approx(theirs, rel=0.03), kept
+        assert f"]({kept})" in text, kept
+
+
+def test_pages_with_commands_are_those_that_make_docs_renews():
+    (pattern,) = re.findall(r"python -m flowloom\.sessions (\S+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    assert SESSIONS and set(SESSIONS) <= set(ROOT.glob(pattern))
 
 
 PAGE = """\
@@ -100,6 +114,28 @@ def test_a_page_is_renewed_from_its_commands():
     assert sessions.selected(outputs["one"], "2..3") == "…\n2\n3\n…\n"
     with pytest.raises(ValueError, match="3 commands, and its comment 2"):
         sessions.renewed(PAGE.replace("; none", ""), outputs.__getitem__)
+
+
+def test_a_picture_is_copied_from_what_a_command_draws(tmp_path, monkeypatch):
+    for name in ("examples", "papers", "docs/pictures"):
+        (tmp_path / name).mkdir(parents=True)
+    page, bare = tmp_path / "docs/page.md", tmp_path / "docs/bare.md"
+    text = "<!-- picture: x.png as pictures/y.png -->\n```console\n$ flowloom draw x.png\nold\n```\n"
+    long = text.replace("x.png", "z.png").replace("y.png", "w.png")
+    page.write_text(f"{text}\n<!-- takes minutes -->\n{long}", encoding="utf-8")
+    bare.write_text("no commands\n", encoding="utf-8")
+
+    def draw(command):
+        Path(shlex.split(command)[2]).write_bytes(b"drawn")
+        return "new\n"
+
+    monkeypatch.setattr(sessions, "run", draw)
+    sessions.main(str(page), str(bare))
+    assert page.read_text(encoding="utf-8").count("new") == 1
+    assert [path.name for path in (tmp_path / "docs/pictures").iterdir()] == ["y.png"]
+    sessions.main("--all", str(page))
+    assert page.read_text(encoding="utf-8").count("new") == 2
+    assert (tmp_path / "docs/pictures/w.png").read_bytes() == b"drawn"
 
 
 def test_numbers_that_depend_on_the_machine_are_kept_if_nothing_else_differs():
