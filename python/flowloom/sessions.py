@@ -1,15 +1,16 @@
 """Renews the outputs and the pictures of commands in pages: `python -m flowloom.sessions docs/*.md [--all]`.
 
 A session is a block of the language `console`. In it, a line that begins with `$ ` is a command, and the lines after it are
-its output. All commands of a page run one after the other in a folder of their own, which has copies of the folders `examples`
-and `papers` beside the page's own folder.
+its output. Python code is a session if a block of the language `text` follows it, which has what the code prints. All commands
+of a page run one after the other in a folder of their own, which has copies of the folders `examples` and `papers` beside the
+page's own folder.
 
 Comments directly before a block say what is shown of it:
 
 * `<!-- shown: 1..5, -1; none -->`: for each command, separated by semicolons, the lines of its output: `all`, `none`, or
   numbers and ranges, from 1, or from the end where they are negative. `…` takes the place of lines that are left out.
-* `<!-- picture: results/x/flows.png as pictures/x.png -->`: the block draws the first file, and the page shows the second, which
-  is a copy of it beside the page.
+* `<!-- picture: results/x/flows.png as pictures/x.png -->`: the block draws the first file, and the page shows the second,
+  which is a copy of it beside the page.
 * `<!-- takes minutes -->`: the block is renewed only with `--all`.
 
 The output is what the command writes to stdout, or to stderr if it fails. Numbers that depend on the machine stay as they are.
@@ -18,6 +19,7 @@ The output is what the command writes to stdout, or to stderr if it fails. Numbe
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import shlex
@@ -27,7 +29,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-_BLOCK = re.compile(r"((?:^<!-- [^\n]* -->\n)*)^```console\n(.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(
+    r"((?:^<!-- [^\n]* -->\n)*)^```console\n(.*?)^```$"
+    r"|^```python\n((?:(?!```)[^\n]*\n)*)```\n\n```text\n(?:(?!```)[^\n]*\n)*```$",
+    re.M | re.S,
+)
 _PICTURE = re.compile(r"^<!-- picture: (\S+) as (\S+) -->$", re.M)
 _MINUTES = "<!-- takes minutes -->"
 _MACHINE = re.compile(r"(?<=runs in )\d+(?= s$)|(?<=^Wall time \(s\) ) *[\d.,e± -]+", re.M)
@@ -40,7 +46,7 @@ def renewed(page: str, run: Callable[[str], str], *, every: bool = False) -> str
 
     Args:
         page: The page's text.
-        run: Runs a command line and returns its output.
+        run: Runs a command line and returns its output. Code is the command `python -c CODE`.
         every: Run blocks that take minutes, too.
 
     Raises:
@@ -48,7 +54,9 @@ def renewed(page: str, run: Callable[[str], str], *, every: bool = False) -> str
     """
 
     def block(found: re.Match[str]) -> str:
-        notes, text = found[1], found[2]
+        notes, text, code = found[1], found[2], found[3]
+        if code is not None:
+            return f"```python\n{code}```\n\n```text\n{run(shlex.join(['python', '-c', code]))}```"
         if _MINUTES in notes and not every:
             return found[0]
         commands = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M)
@@ -69,7 +77,7 @@ def pictures(page: str, *, every: bool = False) -> dict[str, str]:
         page: The page's text.
         every: Also those of blocks that take minutes.
     """
-    blocks = (found[1] for found in _BLOCK.finditer(page))
+    blocks = (found[1] or "" for found in _BLOCK.finditer(page))
     return {drawn: kept for notes in blocks if every or _MINUTES not in notes for drawn, kept in _PICTURE.findall(notes)}
 
 
@@ -116,6 +124,10 @@ def run(command: str) -> str:
         return "".join(f"{path.name}\n" for path in sorted(Path(words[0]).iterdir()) if not path.name.startswith("."))
     if program == "cat":
         return "".join(Path(word).read_text(encoding="utf-8") for word in words)
+    if program == "python":
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(words[1], "session", "exec"), {"__name__": "__main__"})
+        return printed.getvalue()
     if program != "flowloom":
         raise ValueError(f"a session cannot run {program}")
     done = CliRunner().invoke(app, words)

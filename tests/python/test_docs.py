@@ -112,6 +112,9 @@ def test_a_page_is_renewed_from_its_commands():
         with pytest.raises(ValueError, match="of an output with 5 lines"):
             sessions.selected(outputs["one"], part)
     assert sessions.selected(outputs["one"], "2..3") == "…\n2\n3\n…\n"
+    code = "```python\nprint(6 * 7)\n```\n"
+    assert sessions.renewed(f"{code}\n```text\nold\n```\n", sessions.run) == f"{code}\n```text\n42\n```\n"
+    assert sessions.renewed(code, outputs.__getitem__) == code
     with pytest.raises(ValueError, match="3 commands, and its comment 2"):
         sessions.renewed(PAGE.replace("; none", ""), outputs.__getitem__)
 

@@ -48,10 +48,10 @@ _TITLES = {
     "bytes": "Queue (kB)", "packets": "Queue (packets)", "utilisation": "Utilisation (%)", "drops": "Dropped packets",
     "marks": "Marked packets", "trims": "Trimmed packets", "paused": "Paused (µs)", "goodput_gbps": "Goodput (Gb/s)",
     "sending": "Flows that it sends", "receiving": "Flows that it receives", "waiting_bytes": "Waiting at the source (kB)",
-    "window_bytes": "Window (kB)", "in_flight_bytes": "In flight (kB)", "rate_gbps": "Rate (Gb/s)", "rtt_us": "RTT (µs)",
-    "marked_share": "Marked share (%)", "priority": "Priority", "tokens": "Tokens held",
-    "tokens_unanswered": "Tokens unanswered", "queue": "Queue number", "reference_gbps": "Reference rate (Gb/s)",
-    "credit_gbps": "Credit rate (Gb/s)", "level": "Level of tokens",
+    "sent_bytes": "Sent (kB)", "delivered_bytes": "Delivered (kB)", "window_bytes": "Window (kB)",
+    "in_flight_bytes": "In flight (kB)", "rate_gbps": "Rate (Gb/s)", "rtt_us": "RTT (µs)", "marked_share": "Marked share (%)",
+    "priority": "Priority", "tokens": "Tokens held", "tokens_unanswered": "Tokens unanswered", "queue": "Queue number",
+    "reference_gbps": "Reference rate (Gb/s)", "credit_gbps": "Credit rate (Gb/s)", "level": "Level of tokens",
 }  # fmt: skip
 
 
