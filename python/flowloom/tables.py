@@ -148,7 +148,8 @@ def _side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
 
 def _of_rounds(compared: Comparison) -> Table:
     rounds = compared.rounds()
-    head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
+    labels = [f"{label[0].lower()}{label[1:]}" for label in map(metrics.label, _ROUND)]
+    head = ["", *(f"{value} {label}" for value in rounds for label in labels), "warnings"]
     rows = [
         [
             name,

@@ -23,6 +23,7 @@ SMALL = {
     "faults.toml": {"workload.flows": 300},
     "incast.toml": {"workload.requests": 2},
     "over_time.toml": {},
+    "short_flows.toml": {},
     "slow_flow.toml": {},
     "three_flows.toml": {},
     "own_topology.toml": {"workload.flows": 400},
