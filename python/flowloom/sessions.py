@@ -11,7 +11,7 @@ Comments directly before a block say what is shown of it:
   numbers and ranges, from 1, or from the end where they are negative. `…` takes the place of lines that are left out.
 * `<!-- picture: results/x/flows.png as pictures/x.png -->`: the block draws the first file, and the page shows the second,
   which is a copy of it beside the page.
-* `<!-- takes minutes -->`: the block is renewed only with `--all`.
+* `<!-- takes long -->`: the block is renewed only with `--all`.
 
 The output is what the command writes to stdout, or to stderr if it fails. Numbers that depend on the machine stay as they are.
 """
@@ -35,8 +35,8 @@ _BLOCK = re.compile(
     re.M | re.S,
 )
 _PICTURE = re.compile(r"^<!-- picture: (\S+) as (\S+) -->$", re.M)
-_MINUTES = "<!-- takes minutes -->"
-_MACHINE = re.compile(r"(?<=runs in )\d+(?= s$)|(?<=^Wall time \(s\) ) *[\d.,e± -]+", re.M)
+_LONG = "<!-- takes long -->"
+_MACHINE = re.compile(r"(?<=runs in )\d+(?= s$)|(?<=found in )[\d.]+(?= s$)|(?<=^Wall time \(s\) ) *[\d.,e± -]+", re.M)
 """What depends on the machine in an output."""
 GAP = "…"
 
@@ -47,7 +47,7 @@ def renewed(page: str, run: Callable[[str], str], *, every: bool = False) -> str
     Args:
         page: The page's text.
         run: Runs a command line and returns its output. Code is the command `python -c CODE`.
-        every: Run blocks that take minutes, too.
+        every: Run blocks that take long, too.
 
     Raises:
         ValueError: A comment does not fit its block.
@@ -57,7 +57,7 @@ def renewed(page: str, run: Callable[[str], str], *, every: bool = False) -> str
         notes, text, code = found[1], found[2], found[3]
         if code is not None:
             return f"```python\n{code}```\n\n```text\n{run(shlex.join(['python', '-c', code]))}```"
-        if _MINUTES in notes and not every:
+        if _LONG in notes and not every:
             return found[0]
         commands = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M)
         wanted = re.search(r"<!-- shown: (.*) -->", notes)
@@ -75,10 +75,10 @@ def pictures(page: str, *, every: bool = False) -> dict[str, str]:
 
     Args:
         page: The page's text.
-        every: Also those of blocks that take minutes.
+        every: Also those of blocks that take long.
     """
     blocks = (found[1] or "" for found in _BLOCK.finditer(page))
-    return {drawn: kept for notes in blocks if every or _MINUTES not in notes for drawn, kept in _PICTURE.findall(notes)}
+    return {drawn: kept for notes in blocks if every or _LONG not in notes for drawn, kept in _PICTURE.findall(notes)}
 
 
 def _command(command: str, old: str, part: str, run: Callable[[str], str]) -> str:
@@ -88,8 +88,8 @@ def _command(command: str, old: str, part: str, run: Callable[[str], str]) -> st
 
 
 def selected(output: str, part: str) -> str:
-    """Return the lines that are shown of an output, with a mark where others are left out."""
-    lines = output.splitlines()
+    """Return the lines that are shown of an output, with a mark where others are left out. Empty lines at its end do not count."""
+    lines = output.rstrip("\n").splitlines()
     words = {"all": [f"1..{len(lines)}"] if lines else [], "none": []}.get(part, part.split(","))
     kept = [number for word in words for number in _numbers(word.strip(), len(lines))]
     shown: list[str] = []

@@ -71,7 +71,7 @@ def test_pages_show_what_their_commands_print_and_draw(clone, page):
 
     text = page.read_text(encoding="utf-8")
     assert sessions.renewed(text, run) == text
-    assert len(asked) >= 2
+    assert len(asked) >= 2 or "<!-- takes long -->" in text
     for drawn, kept in sessions.pictures(text).items():
         # Another version of matplotlib may lay out the same drawing a little differently.
         ours, theirs = (image.imread(path).shape[:2] for path in (drawn, page.parent / kept))
@@ -96,7 +96,7 @@ $ two
 old
 $ three
 ```
-<!-- takes minutes -->
+<!-- takes long -->
 ```console
 $ long
 it took a while
@@ -125,7 +125,7 @@ def test_a_picture_is_copied_from_what_a_command_draws(tmp_path, monkeypatch):
     page, bare = tmp_path / "docs/page.md", tmp_path / "docs/bare.md"
     text = "<!-- picture: x.png as pictures/y.png -->\n```console\n$ flowloom draw x.png\nold\n```\n"
     long = text.replace("x.png", "z.png").replace("y.png", "w.png")
-    page.write_text(f"{text}\n<!-- takes minutes -->\n{long}", encoding="utf-8")
+    page.write_text(f"{text}\n<!-- takes long -->\n{long}", encoding="utf-8")
     bare.write_text("no commands\n", encoding="utf-8")
 
     def draw(command):
