@@ -88,7 +88,10 @@ def _command(command: str, old: str, part: str, run: Callable[[str], str]) -> st
 
 
 def selected(output: str, part: str) -> str:
-    """Return the lines that are shown of an output, with a mark where others are left out. Empty lines at its end do not count."""
+    """Return the lines that are shown of an output, with a mark where others are left out.
+
+    Empty lines at its end do not count.
+    """
     lines = output.rstrip("\n").splitlines()
     words = {"all": [f"1..{len(lines)}"] if lines else [], "none": []}.get(part, part.split(","))
     kept = [number for word in words for number in _numbers(word.strip(), len(lines))]
