@@ -10,10 +10,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 from matplotlib import image
 from typer.testing import CliRunner
 
-from flowloom import sessions
+from flowloom import Scenario, sessions
 from flowloom.claims import ledger
 from flowloom.cli import app
 from flowloom.figures import catalogue, reader
@@ -168,6 +169,31 @@ def test_everybody_names_the_same_least_versions():
     )
     assert f"needs Rust ≥ {rust}, Python ≥ {python}" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"Rust {rust} or later, Python {python} or later" in FIRST_RUN
+
+
+def test_the_readme_shows_the_numbers_of_the_demo():
+    readme = PAGES[0].read_text(encoding="utf-8")
+    (table,) = (block for block in re.findall(r"^```\n(.*?)^```$", readme, re.M | re.S) if "Mean slowdown" in block)
+    _, shown = FIRST_RUN.split("$ flowloom compare papers/", maxsplit=1)
+    assert len(table.splitlines()) > 4 and set(table.splitlines()) <= set(shown.partition("```")[0].splitlines())
+
+
+@pytest.mark.parametrize("page", [PAGES[0], PAGES[1]], ids=lambda page: page.name)
+def test_scenarios_in_pages_are_complete(page):
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    assert Scenario.of(text).resolve()
+
+
+def test_a_citation_says_the_same_everywhere_and_has_what_its_format_asks_for():
+    # https://citation-file-format.github.io: these keys are required; `type`, `version` and `license` are of software.
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["cff-version"] == "1.2.0" and cited["type"] == "software" and cited["message"]
+    package = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]
+    assert {key: cited[key] for key in ("version", "license")} == {key: package[key] for key in ("version", "license")}
+    (entry,) = re.findall(r"^```bibtex\n(.*?)^```$", PAGES[0].read_text(encoding="utf-8"), re.M | re.S)
+    for key in ("title", "version", "license"):
+        assert re.search(rf"^  {key} += {{{re.escape(cited[key])}}}", entry, re.M), key
+    assert [{"name": name} for name in re.findall(r"author += {{(.*?)}}", entry)] == cited["authors"]
 
 
 def test_the_python_of_the_first_run_runs(clone, capsys):
