@@ -29,7 +29,7 @@ help:
 	@echo 'make fuzz   scenarios, files and headers that nobody wrote, for SECONDS=60 each; make trials: NUMBER=200 random scenarios of each transport'
 	@echo 'make lint   rustfmt, clippy, rustdoc, ruff, mypy'
 	@echo 'make bench  how fast the simulator is here, and ns-3 beside it; make bench-memory: what flows take'
-	@echo 'make docs   the API documentation in target/doc, the reference of scenarios, and the outputs in docs/first-run.md'
+	@echo 'make docs   the API documentation in target/doc, the reference of scenarios, and the outputs and pictures of commands in docs'
 	@echo 'The command line itself is $(BIN)/flowloom once one of them has run.'
 
 # A list of requirements instead of `pip install .`: the native module has rules, and profiles, of its own.
@@ -125,8 +125,8 @@ bench-memory: $(RELEASE)
 	@$(BIN)/python benches/bench.py memory
 
 docs: $(RELEASE)
-	@$(BIN)/python -m flowloom.reference docs/scenario.md
-	@$(BIN)/python -m flowloom.sessions docs/first-run.md
+	@$(BIN)/python -m flowloom.reference docs/scenario
+	@$(BIN)/python -m flowloom.sessions docs/*.md
 	@RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 	@echo "guides: docs/    API: $${CARGO_TARGET_DIR:-target}/doc"
 

@@ -23,7 +23,8 @@ def _table(found: Table) -> str:
         lines.append(f"<thead>{_row('th', found.head, found.right)}</thead>")
     lines.append(f"<tbody>{''.join(_row('td', row, found.right) for row in found.rows[:ROWS_MAX])}</tbody>")
     more = f"<p>and {len(found.rows) - ROWS_MAX} more rows</p>" if len(found.rows) > ROWS_MAX else ""
-    return f"<table>{''.join(lines)}</table>{more}"
+    notes = "".join(f"<p>{_text(note)}</p>" for note in found.notes)
+    return f"<table>{''.join(lines)}</table>{more}{notes}"
 
 
 def _row(tag: str, cells: Iterable[str], right: Iterable[int]) -> str:

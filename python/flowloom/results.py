@@ -112,8 +112,11 @@ class Results(Framed):
     def plot(self, series: str | None = None) -> Picture:
         """Draw the flows as `flowloom run --plot` does, or a series that the run has recorded.
 
+        Args:
+            series: The name of a series; of samples, several with or without a column: `flows.window_bytes,queues.packets`.
+
         Raises:
-            ScenarioError: There are no flows, or there is no such series.
+            ScenarioError: There are no flows, or there is no such series or column.
         """
         from flowloom.plots import picture, pictures
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -27,6 +29,8 @@ class Table(NamedTuple):
     right: Sequence[int] = ()
     """The columns that are aligned to the right."""
     title: str = ""
+    notes: Sequence[str] = ()
+    """Lines below the table."""
 
 
 _RUN = (
@@ -48,11 +52,26 @@ _BESIDE = {
 }
 """Additional content of a run's table, if there is any."""
 
+_OF_PACKETS = ("drops.total", "drops.rate", "queueing_us_mean", "packet_hops")
+"""What means nothing if a run moves no packets, as that of a bound."""
+
 _ROUND = ("slowdown.mean", "slowdown.p99", "fct_us.mean")
 
 
 def _estimate(metric: str, seeds: Seeds) -> Estimate:
-    return estimate([metrics.evaluate(metric, run.summary) for run in seeds])
+    return estimate([metrics.evaluate(metric, run.summary) if _means_something(metric, run) else math.nan for run in seeds])
+
+
+def _means_something(metric: str, run: Results) -> bool:
+    if metric == "deadlines_met":
+        return run.summary["deadlines_met"] is not None
+    return metric not in _OF_PACKETS or run.summary.get("packet_hops") != 0
+
+
+def _meant(wanted: Iterable[str], columns: Iterable[Seeds]) -> list[str]:
+    """Return the metrics that mean something for at least one of some runs."""
+    runs = [run for seeds in columns for run in seeds]
+    return [metric for metric in wanted if any(_means_something(metric, run) for run in runs)]
 
 
 def _shown(metric: str, seeds: Seeds) -> str:
@@ -72,11 +91,11 @@ def _averaged(rows: Iterable[Seeds]) -> str:
 
 
 def of_run(results: Results) -> list[Table]:
-    """Return a run's summary: the numbers, then slowdown by flow size."""
+    """Return a run's summary: the numbers that mean something for it, then slowdown by flow size."""
     label, seed = transport(results.summary["transport"]).label, results.summary["seed"]
     title = f"{label}, seed {seed}: {finished([results])} flows finished"
     beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
-    rows = [(metrics.label(m), _shown(m, [results])) for m in (*_RUN, *beside)]
+    rows = [(metrics.label(m), _shown(m, [results])) for m in _meant((*_RUN, *beside), [[results]])]
     return [Table(["", ""], rows, (1,), title), *_of_sizes({label: [results]})]
 
 
@@ -90,19 +109,34 @@ def _flags(runs: Seeds) -> list[str]:
     return [flag if of == every else f"{flag} ({diagnosis.seeds(of)})" for flag, of in having.items()]
 
 
-def of_comparison(compared: Comparison) -> list[Table]:
+def of_comparison(compared: Comparison, left_out: Mapping[str, str] | None = None) -> list[Table]:
     """Return the tables of a comparison.
 
-    At one point, there is a column for each variant: the numbers, then slowdown by flow size. Over the values of a key, there
-    is a row for each variant, the best first, with a few numbers from each round.
+    At one point, there is a column for each variant: the numbers that mean something for one of them, then slowdown by flow
+    size. Over the values of a key, there is a row for each variant, the best first, with a few numbers from each round.
+
+    Args:
+        compared: The comparison.
+        left_out: By name, the transports that cannot run the scenario, with the reasons. Notes below the first table have them.
     """
-    return [_of_rounds(compared)] if compared.over else _side_by_side(compared.columns())
+    first, *others = [_of_rounds(compared)] if compared.over else _side_by_side(compared.columns())
+    return [first._replace(notes=_notes(left_out or {})), *others]
+
+
+def _notes(left_out: Mapping[str, str]) -> list[str]:
+    """Return a line with the transports that are left out, and a line for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        # A reason may name the transport; without its name, several transports may share the reason.
+        reasons.setdefault(re.sub(rf"(?<![\w.]){name}(?![\w.])", "it", why), []).append(transport(name).label)
+    names = [f"{label} ({number})" for number, labels in enumerate(reasons.values(), start=1) for label in labels]
+    found = [f"({number}) {why}" for number, why in enumerate(reasons, start=1)]
+    return [f"Left out: {', '.join(names)}", *found] if names else []
 
 
 def _side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
     head = ["", *results]
-    deadlines = any(run.summary["deadlines_met"] is not None for seeds in results.values() for run in seeds)
-    wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
+    wanted = _meant(_COMPARISON, results.values())
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
     done = ["Flows finished", *(finished(seeds) for seeds in results.values())]
     # A flag in each row, since all of them in one cell would make the column wide.
@@ -114,7 +148,8 @@ def _side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
 
 def _of_rounds(compared: Comparison) -> Table:
     rounds = compared.rounds()
-    head = ["", *(f"{value} {metrics.label(m).lower()}" for value in rounds for m in _ROUND), "warnings"]
+    labels = [f"{label[0].lower()}{label[1:]}" for label in map(metrics.label, _ROUND)]
+    head = ["", *(f"{value} {label}" for value in rounds for label in labels), "warnings"]
     rows = [
         [
             name,
@@ -128,29 +163,32 @@ def _of_rounds(compared: Comparison) -> Table:
 
 
 def _of_sizes(results: Mapping[str, Seeds]) -> list[Table]:
-    """Return mean and 99th-percentile slowdown by flow size. Variants may have ranges of their own."""
+    """Return mean and 99th-percentile slowdown by flow size, without sizes that no flow has.
+
+    Variants may have ranges of their own.
+    """
     bins = [
         [{metrics.bin_label(e): e for e in run.summary["slowdown"].get("by_size") or []} for run in seeds]
         for seeds in results.values()
     ]
     first = bins[0]
-    if not first[0]:
-        return []
     head = ["Slowdown by flow size", "Flows"]
     head += [f"{name} {word}" for name in results for word in ("mean", "p99")]
     rows = []
     for range_ in first[0]:
+        if not any(run.get(range_, {}).get("flows") for runs in bins for run in runs):
+            continue
         numbers = [
             metrics.show_estimate("slowdown.mean", estimate([_number(run.get(range_, {}).get(word)) for run in runs]))
             for runs in bins
             for word in ("mean", "p99")
         ]
         rows.append([range_, f"{sum(run[range_]['flows'] for run in first):,}", *numbers])
-    return [Table(head, rows, range(1, len(head)))]
+    return [Table(head, rows, range(1, len(head)))] if rows else []
 
 
 def _number(value: float | None) -> float:
-    return float("nan") if value is None else value
+    return math.nan if value is None else value
 
 
 def of_sweep(sweep: Sweep) -> list[Table]:

@@ -96,6 +96,50 @@ def test_variants_need_no_transport_and_may_have_ranges_of_sizes_of_their_own(sc
     assert re.split(" +", row[1])[2:4] == ["-", "-"]
 
 
+def table_rows(said: str) -> set[str]:
+    return {re.split("  +", line)[0] for line in said.splitlines()}
+
+
+def test_tables_leave_out_sizes_without_flows_and_numbers_without_a_meaning(scenario, tmp_path):
+    packets = {"Drop rate", "Mean queueing (µs)", "Packets dropped", "Packet-hops"}
+    words = ["--set", 'workload.sizes={ fixed = "20kB" }', "--set", "workload.flows=20", "--out", tmp_path / "c"]
+    run = table_rows(call("run", scenario, *words, "--set", "transport.name=phost").stdout)
+    assert {"10 kB to 100 kB", *packets} <= run
+    assert {"up to 10 kB", "100 kB to 10 MB", "over 10 MB", "Deadlines met"}.isdisjoint(run)
+    # The bound moves no packets.
+    words[-1] = tmp_path / "ideal"
+    bound = table_rows(call("run", scenario, *words, "--set", "transport.name=ideal").stdout)
+    assert "Mean slowdown" in bound and packets.isdisjoint(bound)
+    # What means something for one column is in the table, and the saved numbers are all there.
+    words[-1] = tmp_path / "both"
+    deadline = "workload.deadline.kind=exponential, workload.deadline.mean=1ms"
+    small = f"small: transport.name=ideal, workload.sizes.fixed=5kB, {deadline}"
+    said = call("compare", scenario, "--transports", "phost", "--variant", small, *words).stdout
+    assert re.search(r"^Drop rate +0\.000% +-$", said, re.M)
+    assert re.search(r"^Deadlines met +- +\d", said, re.M)
+    assert {"up to 10 kB", "10 kB to 100 kB"} <= table_rows(said) and "over 10 MB" not in said
+    summary = flowloom.load_comparison(tmp_path / "both")["small"].summary
+    assert summary["drops"]["rate"] == 0 and [each["flows"] for each in summary["slowdown"]["by_size"]] == [20, 0, 0, 0]
+
+
+def test_the_table_says_what_all_has_left_out_and_why(scenario, tmp_path):
+    words = ["compare", scenario, "--set", "workload.flows=5", "--transports", "all", "--no-plot", "--jobs", 1]
+    tree = 'topology={ kind = "leaf_spine", racks = 2, hosts_per_rack = 4, spines = 2 }'
+    sprayed = ["--set", tree, "--set", "fabric.routing=spray_random"]
+    for over in ([], ["--over", "workload.load=0.2,0.3"]):
+        said = call(*words, *sprayed, *over, "--out", tmp_path / f"c{len(over)}").stdout
+        table, _, notes = said.partition("\nLeft out: ")
+        first, *reasons = notes.partition("\n\n")[0].splitlines()
+        left_out = dict(re.findall(r"(\S+) \((\d+)\)", first))
+        assert {"PDQ", "D3", "HPCC"} <= set(left_out) and "pHost" not in left_out
+        assert left_out["D3"] == left_out["HPCC"] != left_out["PDQ"]
+        assert [reason[:4] for reason in reasons] == [f"({number}) " for number in range(1, len(reasons) + 1)]
+        assert set(left_out.values()) == {str(number) for number in range(1, len(reasons) + 1)}
+        assert "fabric.routing" in reasons[int(left_out["PDQ"]) - 1] and "symmetric" in reasons[int(left_out["PDQ"]) - 1]
+        assert "pHost" in table and not any(name in table for name in left_out)
+    assert "Left out" not in call(*words[:4], "--transports", "phost", "--out", tmp_path / "one").stdout
+
+
 @pytest.mark.parametrize(
     ("text", "label", "keys"),
     [

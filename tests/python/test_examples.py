@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import flowloom
@@ -22,6 +23,9 @@ SMALL = {
     "faults.toml": {"workload.flows": 300},
     "incast.toml": {"workload.requests": 2},
     "over_time.toml": {},
+    "short_flows.toml": {},
+    "slow_flow.toml": {},
+    "three_flows.toml": {},
     "own_topology.toml": {"workload.flows": 400},
     "tournament.toml": {"workload.flows": 100},
     "trace.toml": {},
@@ -128,6 +132,56 @@ def test_faults_strike_and_nothing_is_left_behind():
     drops = run("faults.toml").summary["drops"]["by_reason"]
     assert drops["lost"] > 0
     assert drops["link_down"] > 0
+
+
+def mean_of(table, name, begin, end, flow=None):
+    """Return the mean over time of a column of samples."""
+    chosen = (table["time"] > begin) & (table["time"] <= end)
+    if flow is not None:
+        chosen &= table["flow"] == flow
+    return np.average(table[name][chosen], weights=table["span"][chosen])
+
+
+def test_three_flows_do_what_teaching_computes_by_hand():
+    # docs/teaching.md has the same numbers.
+    packet, link, payload = 1500, 1e9 / 8, 1460 / 1500
+    round_trip = 6 * 15e-6 + (1500 + 40) * (1 / link + 2 / (10 * link))
+    on_the_way = link * round_trip / packet
+    assert on_the_way == pytest.approx(8.7, abs=0.05)
+    runs = {name: run("three_flows.toml", transport__name=name) for name in ("tcp", "dctcp")}
+    series = {
+        name: {each: {c: t[c].to_numpy() for c in t.column_names if c != "link"} for each, t in found.series.items()}
+        for name, found in runs.items()
+    }
+    for name, found in runs.items():
+        # The link is busy until the end.
+        assert max(found.flows["finish"].to_numpy()) == pytest.approx(12e6 / (link * payload), rel=0.003)
+        flows = series[name]["flows"]
+        assert mean_of(flows, "goodput_gbps", 0.005, 0.02) == pytest.approx(payload, rel=0.001)
+        shares = [mean_of(flows, "goodput_gbps", 0.05, 0.08, flow) for flow in range(3)]
+        assert sum(shares) == pytest.approx(payload, rel=0.01)
+        assert max(shares) < 1.3 * payload / 3
+    # TCP loses a packet when its window fills the memory, too. The window grows for another round trip before it is cut.
+    flows, queues = series["tcp"]["flows"], series["tcp"]["queues"]
+    tooth = (flows["time"] > 0.0045) & (flows["time"] < 0.019)
+    assert flows["window_bytes"][tooth].max() / 1460 == pytest.approx(on_the_way + 40, abs=2)
+    assert queues["packets"].max() == 40
+    cuts = flows["time"][1:][np.diff(flows["window_bytes"]) < -20_000]
+    first, second = cuts[(cuts > 0.002) & (cuts < 0.02)]
+    assert second - first == pytest.approx(sum(range(25, 50)) * packet / link, rel=0.1)
+    # DCTCP keeps the queue at its threshold of 10 packets.
+    flows, queues = series["dctcp"]["flows"], series["dctcp"]["queues"]
+    assert mean_of(queues, "mean_packets", 0.005, 0.08) == pytest.approx(10, abs=1)
+    assert mean_of(flows, "window_bytes", 0.005, 0.02) / 1460 == pytest.approx(on_the_way + 10, abs=1)
+    assert mean_of(flows, "rtt_us", 0.005, 0.02) == pytest.approx(1e6 * round_trip + 10 * 12, rel=0.1)
+    assert mean_of(flows, "goodput_gbps", 0.029, 0.031, 0) > 2 * mean_of(flows, "goodput_gbps", 0.029, 0.031, 1)
+    # Without memory for half a window, and with a threshold too low, the link is idle at times.
+    small = run("three_flows.toml", transport__name="tcp", fabric__buffer="6kB")
+    low = run("three_flows.toml", transport__dctcp__port__mark_above="1500B")
+    assert [round(1e3 * max(each.flows["finish"].to_numpy()), 1) for each in (small, low)] == [106.5, 104.4]
+    # With the least first, no flow is later than under fair sharing. PASE comes close.
+    finish = run("three_flows.toml", transport__name="pase").flows["finish"].to_numpy()
+    assert finish == pytest.approx([6e6 / (link * payload), 12e6 / (link * payload), 8e6 / (link * payload)], rel=0.01)
 
 
 def test_flows_over_time_share_under_dctcp_and_take_turns_under_phost():

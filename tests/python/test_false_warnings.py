@@ -43,6 +43,8 @@ SANE = {
     "fan-in": ("examples/fan_in.toml", ["workload.requests=10"]),
     "over time": ("examples/over_time.toml", []),
     "own topology": ("examples/own_topology.toml", ["workload.flows=400"]),
+    "slow flow": ("examples/slow_flow.toml", []),
+    "three flows": ("examples/three_flows.toml", []),
     "tournament": ("examples/tournament.toml", ["workload.flows=200"]),
     "trace": ("examples/trace.toml", []),
     "pHost's default": ("papers/phost/default.toml", ["workload.flows=200"]),

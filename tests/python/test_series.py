@@ -12,7 +12,7 @@ import pytest
 
 import flowloom
 from flowloom import columns, results, series, summary
-from flowloom.plots import samples
+from flowloom.plots import pictures, samples
 from test_cli import call
 
 SCENARIO = """\
@@ -134,13 +134,42 @@ def test_samples_are_drawn_with_the_run_and_for_several_transports_beside_each_o
     call("compare", scenario, "--transports", "dctcp,phost", "--out", tmp_path / "c")
     assert "picture" in call("plot", tmp_path / "c", "--series", "queues").stdout
     compared = [results.load(tmp_path / "r"), flowloom.run(scenario, transport__name="phost")]
-    shown = [samples.Shown(each.summary["transport"], each.series["flows"]) for each in compared]
-    drawing = samples.draw(shown, "flows", "two")
+    shown = [samples.Shown(each.summary["transport"], each.series) for each in compared]
+    drawing = samples.draw(shown, ["flows"], "two")
     rows = [spot.get_ylabel() for spot in drawing.axes][:: len(shown)]
     assert rows[:3] == ["Goodput (Gb/s)", "Window (kB)", "In flight (kB)"] and "Tokens unanswered" in rows
     known, unknown = drawing.axes[2:4]
     assert len(known.lines) == samples.MOST and not unknown.lines
     assert [text.get_text() for text in unknown.texts] == ["none"]
+
+
+def test_columns_of_several_series_make_one_picture(scenario, tmp_path):
+    call("compare", scenario, "--transports", "dctcp,phost", "--out", tmp_path / "c", "--no-plot")
+    wanted = "flows.window_bytes, queues.packets, hosts.receiving"
+    told = call("plot", tmp_path / "c", "--series", wanted).stdout
+    assert told == f"picture: {tmp_path / 'c/series-flows-window_bytes-queues-packets-hosts-receiving'}.png\n"
+    ((_, drawing),) = pictures.of_series(flowloom.load_comparison(tmp_path / "c"), wanted)
+    rows = [drawing.axes[number : number + 2] for number in (0, 2, 4)]
+    assert [left.get_ylabel() for left, _ in rows] == ["Window (kB)", "Queue (packets)", "Flows that it receives"]
+    assert rows[0][0].lines and not rows[0][1].lines  # pHost has no windows
+    # Flows, ports and hosts differ in their colours.
+    shades = [{line.get_color() for line in left.lines} for left, _ in rows]
+    assert all(shades) and len(set.union(*shades)) == sum(map(len, shades))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "complaint"),
+    [
+        ("flows.windw_bytes", 'the series "flows" has no column "windw_bytes"; did you mean "window_bytes"?'),
+        ("flows.flow", 'the series "flows" has no column "flow"'),
+        ("flows,quues.bytes", 'there is no series "quues": did you mean "queues"?'),
+        ("flows,pending", 'the series "pending" is drawn alone and whole'),
+        ("pending.pending_share", 'the series "pending" is drawn alone and whole'),
+    ],
+)
+def test_a_series_or_a_column_that_is_not_there_is_named(scenario, wanted, complaint):
+    with pytest.raises(flowloom.ScenarioError, match=re.escape(complaint)):
+        list(pictures.of_series(flowloom.run(scenario), wanted))
 
 
 def test_averages_keep_their_sum():

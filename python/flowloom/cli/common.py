@@ -219,8 +219,15 @@ def print_json(value: Any) -> None:
     typer.echo(printable(text, escape=lambda character: json.dumps(character)[1:-1]))
 
 
-def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = (), title: str = "") -> None:
-    """Print a table whose columns in `right` are aligned to the right. Cells are never cut off."""
+def print_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    title: str = "",
+    notes: Iterable[str] = (),
+) -> None:
+    """Print a table whose columns in `right` are aligned to the right, and notes below it. Cells are never cut off."""
     lines = [[printable(cell) for cell in line] for line in (head, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
 
@@ -235,4 +242,6 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Se
     typer.echo("-" * (sum(widths) + 2 * (len(widths) - 1)))
     for line in lines[1:]:
         typer.echo(text(line))
+    for note in notes:
+        typer.echo(printable(note))
     typer.echo("")

@@ -68,7 +68,7 @@ def compare(
     key, values = axis_of(over, "--over") if over else ("", [])
     base = scenario_of(scenario, set_, seed)
     more = common.by_label("--variant", map(_variant, variant or []))
-    names = _transports(transports, ideal, base, needed=not more)
+    names, left_out = _transports(transports, ideal, base, needed=not more)
     others = common.by_label("--with", map(overlays.split, with_ or []))
     with common.resumable(out / "runs"):
         with progress.reporter() as reporter:
@@ -93,7 +93,7 @@ def compare(
             common.print_json(done.as_json())
             tables.print_warnings(done.sweep, err=True)
         elif done.sweep.runs:
-            tables.print_comparison(done)
+            tables.print_comparison(done, left_out)
             drawn = common.drawn(out, outputs.SWEEP, pictures.of_comparison(done)) if plot else []
             tables.print_warnings(done.sweep)
             typer.echo(f"{len(done.sweep)} runs in {took:.0f} s")
@@ -125,8 +125,12 @@ def _variant(text: str) -> tuple[str, dict[str, Any]]:
     return label, found
 
 
-def _transports(text: str, ideal: bool, scenario: Scenario, *, needed: bool) -> list[str]:
-    """Parse --transports; `all` stands for every transport that can run the scenario, without the bound `ideal`."""
+def _transports(text: str, ideal: bool, scenario: Scenario, *, needed: bool) -> tuple[list[str], dict[str, str]]:
+    """Parse --transports; `all` stands for every transport that can run the scenario, without the bound `ideal`.
+
+    Returns:
+        The transports, and by name those that `all` leaves out, with the reasons.
+    """
     from flowloom._native import ScenarioError
     from flowloom.transports import BOUND, transport, transports
     from flowloom.words import shown, suggestion
@@ -142,14 +146,18 @@ def _transports(text: str, ideal: bool, scenario: Scenario, *, needed: bool) -> 
             way_out = f"a --variant runs it again with other keys: 'LABEL: transport.name={name}, KEY=VALUE'"
             raise ScenarioError(f"--transports {shown(text)}: {shown(name)} is named twice; {way_out}")
     every = [name for name in known if name != "all" and not transport(name).bound]
+    refused: dict[str, str] = {}
     if "all" in chosen:
-        every = _able(every, scenario)
+        every, refused = _able(every, scenario)
     names = [each for name in chosen for each in (every if name == "all" else [name])]
-    return list(dict.fromkeys(names + ([BOUND] if ideal else [])))
+    left_out = {name: why for name, why in refused.items() if name not in names}
+    for name, why in left_out.items():
+        typer.echo(f"left out: {name}: {why}", err=True)
+    return list(dict.fromkeys(names + ([BOUND] if ideal else []))), left_out
 
 
-def _able(names: list[str], scenario: Scenario) -> list[str]:
-    """Return the transports that can run the scenario, and print why the others cannot.
+def _able(names: list[str], scenario: Scenario) -> tuple[list[str], dict[str, str]]:
+    """Return the transports that can run the scenario, and by name why the others cannot.
 
     Raises:
         ScenarioError: No transport can, so the scenario itself is wrong.
@@ -165,6 +173,4 @@ def _able(names: list[str], scenario: Scenario) -> list[str]:
             refused[name] = error
     if not able:
         raise next(iter(refused.values()))
-    for name, why in refused.items():
-        typer.echo(f"left out: {name}: {str(why).splitlines()[0]}", err=True)
-    return able
+    return able, {name: str(why).splitlines()[0] for name, why in refused.items()}

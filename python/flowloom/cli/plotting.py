@@ -26,7 +26,11 @@ def plot(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run, a comparison or a sweep.")],
     series: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Draw a series that the runs have recorded, such as pending."),
+        typer.Option(
+            metavar="NAME",
+            help="Draw a series that the runs have recorded, such as pending. Several columns of samples make one picture: "
+            "flows.goodput_gbps,flows.window_bytes,queues.packets.",
+        ),
     ] = None,
     metrics: Metrics = None,
     with_: common.With = None,

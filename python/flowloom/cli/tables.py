@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import typer
 
@@ -14,8 +14,8 @@ from flowloom.sweeps import Sweep
 
 
 def _print(found: Iterable[tables.Table]) -> None:
-    for head, rows, right, title in found:
-        print_table(head, rows, right=right, title=title)
+    for head, rows, right, title, notes in found:
+        print_table(head, rows, right=right, title=title, notes=notes)
 
 
 def print_run(results: Results) -> None:
@@ -25,9 +25,9 @@ def print_run(results: Results) -> None:
         typer.echo(f"warning: {found.flag}: {found.text}")
 
 
-def print_comparison(compared: Comparison) -> None:
-    """Print the variants of a comparison side by side, or ranked over the values of its key."""
-    _print(tables.of_comparison(compared))
+def print_comparison(compared: Comparison, left_out: Mapping[str, str]) -> None:
+    """Print the variants of a comparison side by side, or ranked over the values of its key, and what was left out and why."""
+    _print(tables.of_comparison(compared, left_out))
 
 
 def print_sweep(sweep: Sweep) -> None:

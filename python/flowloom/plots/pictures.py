@@ -74,23 +74,24 @@ def of_sweep(sweep: Sweep) -> Iterator[tuple[str, Canvas]]:
 
 
 def of_series(what: Results | Comparison | Sweep, name: str) -> Iterator[tuple[str, Canvas]]:
-    """Draw a series of the runs.
+    """Draw a series of the runs, or several of samples, which `series.draw` describes.
 
     Raises:
-        ScenarioError: No run has recorded such a series.
+        ScenarioError: No run has recorded such a series, or it has no such column.
     """
+    stem = _stem("series", name.replace(".", "-"))
     if isinstance(what, Results):
-        yield f"series-{name}", series.draw(_scheme(what), name, _titled(what))
+        yield stem, series.draw(_scheme(what), name, _titled(what))
     elif isinstance(what, Comparison):
         for round_, schemes in _rounds(what, _looks(what)).items():
             ours = [scheme for scheme in schemes if "seed" in scheme.runs[0].summary]
-            yield _stem(f"series-{name}", round_), series.draw(ours, name, _title(what, round_))
+            yield _stem(stem, round_), series.draw(ours, name, _title(what, round_))
     else:
         points = what.points()
         keys = list(points[0][0])
         looks = _looks_of_points(points, keys)
         schemes = [Scheme(looks[_label(point, keys, runs[0])], runs) for point, runs in points]
-        yield f"series-{name}", series.draw(schemes, name, what.title)
+        yield stem, series.draw(schemes, name, what.title)
 
 
 def _label(point: Mapping[str, Any], keys: Sequence[str], run: Results) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from flowloom._native import ScenarioError
 from flowloom.plots import style
+from flowloom.words import shown, suggestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,33 +48,37 @@ _TITLES = {
     "bytes": "Queue (kB)", "packets": "Queue (packets)", "utilisation": "Utilisation (%)", "drops": "Dropped packets",
     "marks": "Marked packets", "trims": "Trimmed packets", "paused": "Paused (µs)", "goodput_gbps": "Goodput (Gb/s)",
     "sending": "Flows that it sends", "receiving": "Flows that it receives", "waiting_bytes": "Waiting at the source (kB)",
-    "window_bytes": "Window (kB)", "in_flight_bytes": "In flight (kB)", "rate_gbps": "Rate (Gb/s)", "rtt_us": "RTT (µs)",
-    "marked_share": "Marked share (%)", "priority": "Priority", "tokens": "Tokens held",
-    "tokens_unanswered": "Tokens unanswered", "queue": "Queue number", "reference_gbps": "Reference rate (Gb/s)",
-    "credit_gbps": "Credit rate (Gb/s)", "level": "Level of tokens",
+    "sent_bytes": "Sent (kB)", "delivered_bytes": "Delivered (kB)", "window_bytes": "Window (kB)",
+    "in_flight_bytes": "In flight (kB)", "rate_gbps": "Rate (Gb/s)", "rtt_us": "RTT (µs)", "marked_share": "Marked share (%)",
+    "priority": "Priority", "tokens": "Tokens held", "tokens_unanswered": "Tokens unanswered", "queue": "Queue number",
+    "reference_gbps": "Reference rate (Gb/s)", "credit_gbps": "Credit rate (Gb/s)", "level": "Level of tokens",
 }  # fmt: skip
 
 
 class Shown(NamedTuple):
-    """One run's samples of one kind."""
+    """One run's samples."""
 
     title: str
-    table: pa.Table
+    series: Mapping[str, pa.Table]
 
 
-def draw(runs: Sequence[Shown], name: str, title: str) -> Canvas:
+def draw(runs: Sequence[Shown], wanted: Sequence[str], title: str) -> Canvas:
     """Draw samples: a row of panels for each quantity, a column for each run, and a line for each link, flow or host.
 
     Args:
         runs: The samples.
-        name: The name of their series, one of KINDS.
+        wanted: What is drawn: one of KINDS for all of its quantities, or one with a column, such as `flows.window_bytes`.
         title: The name of the scenario.
+
+    Raises:
+        ScenarioError: A series has no such column.
     """
-    kind = KINDS[name]
-    panels = _panels(kind, [run.table for run in runs], gauges=name == "flows")
-    keys = _busiest(kind, [run.table for run in runs])
-    looks = {key: style.numbered(number, len(keys), str(key)) for number, key in enumerate(keys)}
-    times = [run.table["time"].to_numpy() for run in runs if run.table.num_rows]
+    tables = {name: [run.series[name] for run in runs if name in run.series] for name in map(_kind_of, wanted)}
+    panels = list(dict.fromkeys(panel for each in wanted for panel in _panels(each, tables[_kind_of(each)])))
+    keys = {name: _busiest(KINDS[name], found) for name, found in tables.items()}
+    every = [(name, key) for name, found in keys.items() for key in found]
+    looks = {each: style.numbered(number, len(every), str(each[1])) for number, each in enumerate(every)}
+    times = [table["time"].to_numpy() for found in tables.values() for table in found if table.num_rows]
     first, last = (min(map(np.min, times)), max(map(np.max, times))) if times else (0.0, 0.0)
     edges = np.linspace(first, last, POINTS + 1)
     scale, unit = _time_unit(last)
@@ -80,16 +86,17 @@ def draw(runs: Sequence[Shown], name: str, title: str) -> Canvas:
     spots = drawing.subplots(len(panels), len(runs), squeeze=False, sharex=True, sharey="row")
     handles: dict[str, Any] = {}
     for column, run in enumerate(runs):
-        lines = {key: _line(kind, run.table, key) for key in keys}
-        for row, panel in enumerate(panels):
+        lines = {each: _line(KINDS[each[0]], run.series[each[0]], each[1]) for each in every if each[0] in run.series}
+        for row, (name, panel) in enumerate(panels):
             spot: Axes = spots[row, column]
-            for key, (time, values) in lines.items():
+            for key in keys[name]:
+                time, values = lines.get((name, key), (np.empty(0), {}))
                 if len(time) and panel in values and not np.isnan(values[panel]).all():
                     at, drawn = (
                         _averaged(time, values["span"], values[panel], edges) if panel in _MEANS else (time, values[panel])
                     )
-                    (handle,) = spot.plot(at * scale, drawn, color=looks[key].color, linewidth=1.2)
-                    handles.setdefault(f"{kind.key} {key}" if kind.key == "flow" else str(key), handle)
+                    (handle,) = spot.plot(at * scale, drawn, color=looks[name, key].color, linewidth=1.2)
+                    handles.setdefault(f"flow {key}" if name == "flows" else str(key), handle)
             if column == 0:
                 spot.set_ylabel(_TITLES.get(panel, panel.replace("_", " ").capitalize()))
             if not spot.lines:
@@ -100,7 +107,7 @@ def draw(runs: Sequence[Shown], name: str, title: str) -> Canvas:
     # The panels of a row have one scale.
     for row in spots:
         row[0].set_ylim(bottom=0)
-    style.heading(drawing, f"{title}: {name}")
+    style.heading(drawing, f"{title}: {', '.join(tables)}")
     style.legend(drawing, handles)
     return drawing
 
@@ -117,12 +124,24 @@ def _averaged(
     return edges[1:][some], sums[some] / spans[some]
 
 
-def _panels(kind: Kind, tables: Sequence[pa.Table], *, gauges: bool) -> list[str]:
-    names = list(kind.panels)
-    if gauges:
+def _kind_of(wanted: str) -> str:
+    return wanted.partition(".")[0]
+
+
+def _panels(wanted: str, tables: Sequence[pa.Table]) -> list[tuple[str, str]]:
+    """Return the series and the column of each row of panels."""
+    name, _, column = wanted.partition(".")
+    if column:
+        known = dict.fromkeys(each for table in tables for each in table.column_names)
+        if column not in known or column == KINDS[name].key:
+            choices = [each for each in known if each not in ("time", "span", KINDS[name].key)]
+            raise ScenarioError(f'the series "{name}" has no column "{shown(column)}"; {suggestion(column, choices)}')
+        return [(name, column)]
+    names = list(KINDS[name].panels)
+    if name == "flows":
         names += dict.fromkeys(name for table in tables for name in table.column_names if name not in _BASE)
     told = [name for name in names if any(name in table.column_names and _above_zero(table[name]) for table in tables)]
-    return told or names[:1]
+    return [(name, each) for each in told or names[:1]]
 
 
 def _above_zero(column: pa.ChunkedArray) -> bool:

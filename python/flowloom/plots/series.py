@@ -22,21 +22,27 @@ def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
 
     Args:
         schemes: The runs, with their looks.
-        name: The name of the series.
+        name: The name of the series. Of samples, it may be several, separated by commas, each with or without a column:
+            `flows.window_bytes,queues`.
         title: The name of the scenario.
 
     Raises:
-        ScenarioError: No run has recorded such a series.
+        ScenarioError: No run has recorded such a series, or it has no such column.
     """
     tables = [(look, run.series) for look, runs in schemes for run in runs]
     recorded = list(dict.fromkeys(each for _, found in tables for each in found))
-    if name not in recorded:
-        what = suggestion(name, recorded) if recorded else "the runs have recorded none; [observe] selects them"
-        raise ScenarioError(f'there is no series "{shown(name)}": {what}')
-    if name in samples.KINDS:
+    wanted = [part.strip() for part in name.split(",")]
+    for each in wanted:
+        kind = each.partition(".")[0]
+        if kind not in recorded:
+            what = suggestion(kind, recorded) if recorded else "the runs have recorded none; [observe] selects them"
+            raise ScenarioError(f'there is no series "{shown(kind)}": {what}')
+        if kind not in samples.KINDS and name != kind:
+            raise ScenarioError(f'the series "{shown(kind)}" is drawn alone and whole; give its name and nothing else')
+    if wanted[0].partition(".")[0] in samples.KINDS:
         # Seeds look alike, so the first one is drawn.
-        first = [samples.Shown(look.label, runs[0].series[name]) for look, runs in schemes if name in runs[0].series]
-        return samples.draw(first, name, title)
+        first = [samples.Shown(look.label, runs[0].series) for look, runs in schemes if runs[0].series]
+        return samples.draw(first, wanted, title)
     having = [(look, found[name]) for look, found in tables if name in found]
     x, *ys = having[0][1].column_names
     drawing = style.canvas(7, 3.2 * len(ys) + 1)

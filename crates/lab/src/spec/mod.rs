@@ -73,10 +73,9 @@ pub struct Spec {
     /// What results are made of.
     #[serde(default)]
     pub metrics: Metrics,
-    /// What is recorded over the course of the run.
     #[serde(default)]
+    #[allow(missing_docs)] // the type's documentation is the section's
     pub observe: Observe,
-    /// Packets that are recorded one by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<PacketTrace>,
 }
