@@ -33,7 +33,7 @@ fn random(state: &mut u64) -> u64 {
 /// Sizes from 0 to 3 MB. The first are the boundaries of packets and of pHost's free tokens. The others are spread evenly over the orders
 /// of magnitude, with half as many of the largest.
 fn sizes() -> Vec<usize> {
-    let mut sizes = vec![0, 1, 2, 1417, 1418, 1419, 11_344, 11_345, 3_000_000];
+    let mut sizes = vec![0, 1, 2, 1418, 1419, 1420, 11_352, 11_353, 3_000_000];
     let mut state = 1;
     while sizes.len() < FLOWS {
         let magnitude = random(&mut state) % 11 / 2;
