@@ -15,7 +15,7 @@ DISSECTOR = "flowloom.lua"
 
 
 class Trace(Mapping[str, bytes]):
-    """The files of a trace by name: `packets.pcapng`, `timeline.pftrace` and `flowloom.lua`. Each is read when it is asked for."""
+    """The files of a trace by name: `packets.pcapng`, `timeline.pftrace` and `flowloom.lua`. Each is read on demand."""
 
     def __init__(self, folder: Path | None = None, owner: Folder | None = None) -> None:
         """Use the files of a folder.

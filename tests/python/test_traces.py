@@ -1,6 +1,7 @@
-"""Traces of packets: captures as Wireshark reads them, timelines as Perfetto's schema says, and both against the run's counters."""
+"""Traces of packets: captures as Wireshark reads them, timelines as Perfetto's schema says, both against the run's counters."""
 
 import collections
+import itertools
 import os
 import shutil
 import subprocess
@@ -21,10 +22,11 @@ transport = { name = "phost", dctcp = { port = { mark_above = "6kB" } }, ndp = {
 observe = { links = ["all"], flows = "all", period = "10us" }
 trace = {}
 """
-FIELDS = (
-    "frame.interface_name frame.time_epoch frame.len frame.comment frame.packet_id ip.dsfield.dscp ip.dsfield.ecn "
-    "flowloom.flow flowloom.offset flowloom.payload flowloom.message flowloom.retransmission"
-).split()
+FIELDS = [
+    *("frame.interface_name", "frame.time_epoch", "frame.len", "frame.comment", "frame.packet_id"),
+    *("ip.dsfield.dscp", "ip.dsfield.ecn"),
+    *("flowloom.flow", "flowloom.offset", "flowloom.payload", "flowloom.message", "flowloom.retransmission"),
+]
 LAST_HOP = "s0-h3"
 
 
@@ -133,7 +135,7 @@ def test_the_marks_that_arrive_are_those_that_are_echoed(traced, tshark):
 
 def test_a_packet_of_phost_is_sent_in_the_class_of_its_token(traced, tshark):
     _, folder = traced("phost")
-    packets = dissected(tshark, folder, "flowloom.phost.token.serial", "flowloom.phost.token.class", "flowloom.phost.data.serial")
+    packets = dissected(tshark, folder, *(f"flowloom.phost.{name}" for name in ("token.serial", "token.class", "data.serial")))
     tokens = {
         (p["flowloom.flow"], p["flowloom.phost.token.serial"]): p["flowloom.phost.token.class"]
         for p in packets
@@ -226,7 +228,7 @@ def test_the_slices_of_a_port_add_up_to_the_time_in_which_it_was_busy(traced, tr
     busy_ns = {name: sum(end - begin for begin, end, _ in spans) for name, spans in ports.items()}
     assert busy_ns == pytest.approx((links.bytes.sum() * 0.8).to_dict(), rel=0.01)  # 0.8 ns a byte; times are whole nanoseconds
     for spans in ports.values():
-        assert all(end <= begin for (_, end, _), (begin, _, _) in zip(spans, spans[1:], strict=False))
+        assert all(end <= begin for (_, end, _), (begin, _, _) in itertools.pairwise(spans))
 
     # The packets that wait for a port, and how long, are its queue.
     waits = sum(end - begin for uuid, spans in found.items() if names[uuid] == "waiting" for begin, end, _ in spans)

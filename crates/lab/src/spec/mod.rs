@@ -74,9 +74,10 @@ pub struct Spec {
     #[serde(default)]
     pub metrics: Metrics,
     #[serde(default)]
-    #[allow(missing_docs)] // the type's documentation is the section's
+    #[expect(missing_docs)] // the type's documentation is the section's
     pub observe: Observe,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(missing_docs)] // likewise
     pub trace: Option<PacketTrace>,
 }
 

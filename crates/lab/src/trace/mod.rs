@@ -80,7 +80,7 @@ pub struct TraceEnd {
 /// A part of a file: its name, and the bytes that come next.
 pub type FilePart = (&'static str, Vec<u8>);
 
-/// Observes a run of a transport, and gives what it sees to a [`Tracer`].
+/// Observes a run of a transport, and writes what it sees to the files of a trace.
 pub struct Traced<T> {
     tracer: Tracer,
     transport: PhantomData<fn() -> T>,
