@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +28,9 @@ CASES = [
     *((transport, PIAS, ("fabric.routing=ecmp",)) for transport in ("dctcp", "hpcc")),
 ]
 
+SAMPLED = [("phost", PHOST, ()), ("pias", PIAS, ())]
+QUEUES = ('observe.queues=["all"]', "observe.period=10us")
+
 FLOWS = 2500
 REPETITIONS = 9
 # Under callgrind, a run takes fifty times as long. Counts are a tenth lower than with FLOWS flows, since tables are smaller.
@@ -37,6 +39,7 @@ NS3_LIBRARIES = ["core", "network", "internet", "point-to-point", "traffic-contr
 NS3_REPETITIONS = 3
 STARTS = 10
 MEMORY_FLOWS = [250_000, 1_000_000]
+SAMPLED_FLOWS = [25_000, 100_000]
 
 
 def output(*command: str | Path) -> str:
@@ -107,13 +110,26 @@ def instructions() -> None:
     print(f"Instructions: the same, {INSTRUCTION_FLOWS} flows, counted by callgrind (minutes)", flush=True)
     rows = [("scenario", "transport", "packet-hops", "instructions per packet-hop")]
     for case in CASES:
-        with tempfile.NamedTemporaryFile(suffix=".callgrind") as counts:
-            options = ["--tool=callgrind", "--quiet", "--toggle-collect=*speed::measured*"]
-            valgrind = ["valgrind", *options, f"--callgrind-out-file={counts.name}"]
-            (run,) = runs(case, INSTRUCTION_FLOWS, 1, *valgrind)
-            total = next(line for line in Path(counts.name).read_text().splitlines() if line.startswith("summary:"))
-        rows.append((where(case), case[0], run["packet_hops"], f"{int(total.split()[1]) / run['packet_hops']:.0f}"))
+        packet_hops, count = counted(case)
+        rows.append((where(case), case[0], packet_hops, f"{count / packet_hops:.0f}"))
     table(*rows)
+    print(f"Instructions: the same, with samples of all queues of 144 hosts: {QUEUES}", flush=True)
+    rows = [("scenario", "transport", "instructions per packet-hop", "with samples", "more")]
+    for case in SAMPLED:
+        without, sampled = (count / hops for hops, count in (counted(case), counted(case, *QUEUES)))
+        rows.append((where(case), case[0], f"{without:.0f}", f"{sampled:.0f}", f"{sampled / without - 1:.1%}"))
+    table(*rows)
+
+
+def counted(case: tuple, *more: str) -> tuple[int, int]:
+    """The packet-hops and the instructions of a run of a case with further settings."""
+    transport, scenario, settings = case
+    with tempfile.NamedTemporaryFile(suffix=".callgrind") as counts:
+        options = ["--tool=callgrind", "--quiet", "--toggle-collect=*speed::measured*"]
+        valgrind = ["valgrind", *options, f"--callgrind-out-file={counts.name}"]
+        (run,) = runs((transport, scenario, (*settings, *more)), INSTRUCTION_FLOWS, 1, *valgrind)
+        total = next(line for line in Path(counts.name).read_text().splitlines() if line.startswith("summary:"))
+    return run["packet_hops"], int(total.split()[1])
 
 
 def ns3_program() -> Path | None:
@@ -181,29 +197,39 @@ def memory_of_finished_flows() -> None:
     table(("flows done", "MB"), *rows)
 
 
-def whole_runs() -> Iterator[tuple]:
-    """Runs of `flowloom run` from the command line to the files it writes: flows, packet-hops, seconds and peak memory."""
+def whole_run(flows: int, *settings: str) -> tuple[int, float, int]:
+    """The packet-hops, seconds and bytes of peak memory of `flowloom run`, from the command line to the files it writes."""
     command = Path(sys.executable).parent / "flowloom"
-    for flows in MEMORY_FLOWS:
-        with tempfile.TemporaryDirectory() as folder:
-            settings = ["--set", "workload.sizes=imc10", "--set", f"workload.flows={flows}"]
-            before = time.perf_counter()
-            child = subprocess.Popen([command, "run", PHOST, *settings, "--out", folder], cwd=ROOT)
-            _, status, usage = os.wait4(child.pid, 0)
-            if status != 0:
-                sys.exit(f"the run of {flows} flows failed")
-            summary = json.loads((Path(folder) / "summary.json").read_text())
-            yield flows, summary["packet_hops"], time.perf_counter() - before, usage.ru_maxrss * 1024
+    with tempfile.TemporaryDirectory() as folder:
+        all_settings = ("workload.sizes=imc10", f"workload.flows={flows}", *settings)
+        options = [word for setting in all_settings for word in ("--set", setting)]
+        before = time.perf_counter()
+        child = subprocess.Popen([command, "run", PHOST, *options, "--out", folder], cwd=ROOT)
+        _, status, usage = os.wait4(child.pid, 0)
+        if status != 0:
+            sys.exit(f"the run of {flows} flows failed")
+        summary = json.loads((Path(folder) / "summary.json").read_text())
+        return summary["packet_hops"], time.perf_counter() - before, usage.ru_maxrss * 1024
 
 
 def memory_of_whole_runs() -> None:
     """What a million flows take, all in all."""
     print("Memory: flowloom run, phost, imc10, load 0.6", flush=True)
-    measured = list(whole_runs())
+    measured = [(flows, *whole_run(flows)) for flows in MEMORY_FLOWS]
     rows = [(flows, hops, f"{seconds:.0f}", f"{peak / 1e6:.0f}") for flows, hops, seconds, peak in measured]
     table(("flows", "packet-hops", "s", "peak RSS, MB"), *rows)
     (few, _, _, low), (many, _, _, high) = measured[0], measured[-1]
     print(f"Each flow more takes {(high - low) / (many - few):.0f} B of peak RSS\n")
+
+
+def memory_of_samples() -> None:
+    """What samples take: a longer run has more of them, and holds no more."""
+    print("Memory: the same with samples of all queues", flush=True)
+    rows = [("flows", "peak RSS, MB", "with samples")]
+    for flows in SAMPLED_FLOWS:
+        peaks = [whole_run(flows, *settings)[2] for settings in ((), QUEUES)]
+        rows.append((flows, *(f"{peak / 1e6:.0f}" for peak in peaks)))
+    table(*rows)
 
 
 def memory() -> None:
@@ -211,6 +237,7 @@ def memory() -> None:
     memory_of_open_flows()
     memory_of_finished_flows()
     memory_of_whole_runs()
+    memory_of_samples()
 
 
 PARTS = {"speed": speed, "instructions": instructions, "ns3": ns3, "startup": startup, "memory": memory}
