@@ -273,6 +273,18 @@ def test_a_trace_says_that_it_is_cut(tmp_path):
     assert warning.text.startswith("trace.records: 50 transmissions and drops were recorded until ")
 
 
+def test_a_trace_that_is_not_kept_is_told(tmp_path):
+    done = CliRunner().invoke(app, ["run", str(scenario(tmp_path))])
+    assert done.stdout.splitlines()[-1] == "not saved; give --out DIR to keep the flows and the trace"
+
+
+def test_flows_that_do_not_exist_are_told(tmp_path):
+    result = flowloom.run(scenario(tmp_path), trace__flows=[1, 3], observe__flows=[4])
+    texts = [found.text for found in result.warnings]
+    assert any(text.startswith("trace.flows: no flow has the number 3, so nothing is recorded of it;") for text in texts)
+    assert any(text.startswith("observe.flows: no flow has the number 4") and "from 0 to 2" in text for text in texts)
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [

@@ -81,7 +81,8 @@ def run(
         tables.print_run(results)
         for picture in drawn:
             typer.echo(f"picture: {picture}")
-        typer.echo(f"saved in {out}" if out else "not saved; give --out DIR to keep the flows")
+        kept = "the flows and the trace" if results.trace else "the flows"
+        typer.echo(f"saved in {out}" if out else f"not saved; give --out DIR to keep {kept}")
 
 
 def sweep(
