@@ -60,14 +60,34 @@ class Shown(NamedTuple):
     table: pa.Table
 
 
-def draw(runs: Sequence[Shown], name: str, title: str) -> Canvas:
-    """Draw samples: a row of panels for each quantity, a column for each run, and a line for each link, flow or host.
+class Line(NamedTuple):
+    """The samples of one link, flow or host: times in the unit of `Arranged`, and values in that of their panel."""
 
-    Args:
-        runs: The samples.
-        name: The name of their series, one of KINDS.
-        title: The name of the scenario.
-    """
+    key: str
+    look: style.Look
+    at: NDArray[Any]
+    values: NDArray[Any]
+
+
+class Panel(NamedTuple):
+    """One quantity in all runs."""
+
+    title: str
+    """Its name with its unit."""
+    columns: list[list[Line]]
+    """Its lines, for each run."""
+
+
+class Arranged(NamedTuple):
+    """What is shown of samples."""
+
+    panels: list[Panel]
+    unit: str
+    """The unit of times."""
+
+
+def arranged(runs: Sequence[Shown], name: str) -> Arranged:
+    """Return what is shown of the samples of some runs; `name` is one of KINDS."""
     kind = KINDS[name]
     panels = _panels(kind, [run.table for run in runs], gauges=name == "flows")
     keys = _busiest(kind, [run.table for run in runs])
@@ -76,22 +96,40 @@ def draw(runs: Sequence[Shown], name: str, title: str) -> Canvas:
     first, last = (min(map(np.min, times)), max(map(np.max, times))) if times else (0.0, 0.0)
     edges = np.linspace(first, last, POINTS + 1)
     scale, unit = _time_unit(last)
+    samples = [{key: _line(kind, run.table, key) for key in keys} for run in runs]
+
+    def lines(panel: str, found: dict[Any, tuple[NDArray[Any], dict[str, NDArray[Any]]]]) -> list[Line]:
+        shown = []
+        for key, (time, values) in found.items():
+            if len(time) and panel in values and not np.isnan(values[panel]).all():
+                at, drawn = _averaged(time, values["span"], values[panel], edges) if panel in _MEANS else (time, values[panel])
+                shown.append(Line(f"{kind.key} {key}" if kind.key == "flow" else str(key), looks[key], at * scale, drawn))
+        return shown
+
+    titles = [_TITLES.get(panel, panel.replace("_", " ").capitalize()) for panel in panels]
+    return Arranged([Panel(t, [lines(p, found) for found in samples]) for p, t in zip(panels, titles, strict=True)], unit)
+
+
+def draw(runs: Sequence[Shown], name: str, title: str) -> Canvas:
+    """Draw samples: a row of panels for each quantity, a column for each run, and a line for each link, flow or host.
+
+    Args:
+        runs: The samples.
+        name: The name of their series, one of KINDS.
+        title: The name of the scenario.
+    """
+    panels, unit = arranged(runs, name)
     drawing = style.canvas(max(3.8 * len(runs), 7), 2.2 * len(panels) + 1.2)
     spots = drawing.subplots(len(panels), len(runs), squeeze=False, sharex=True, sharey="row")
     handles: dict[str, Any] = {}
     for column, run in enumerate(runs):
-        lines = {key: _line(kind, run.table, key) for key in keys}
         for row, panel in enumerate(panels):
             spot: Axes = spots[row, column]
-            for key, (time, values) in lines.items():
-                if len(time) and panel in values and not np.isnan(values[panel]).all():
-                    at, drawn = (
-                        _averaged(time, values["span"], values[panel], edges) if panel in _MEANS else (time, values[panel])
-                    )
-                    (handle,) = spot.plot(at * scale, drawn, color=looks[key].color, linewidth=1.2)
-                    handles.setdefault(f"{kind.key} {key}" if kind.key == "flow" else str(key), handle)
+            for key, look, at, values in panel.columns[column]:
+                (handle,) = spot.plot(at, values, color=look.color, linewidth=1.2)
+                handles.setdefault(key, handle)
             if column == 0:
-                spot.set_ylabel(_TITLES.get(panel, panel.replace("_", " ").capitalize()))
+                spot.set_ylabel(panel.title)
             if not spot.lines:
                 spot.text(0.5, 0.5, "none", transform=spot.transAxes, ha="center", va="center", color="#888888")
         if len(runs) > 1:
