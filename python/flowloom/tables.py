@@ -99,10 +99,26 @@ def of_comparison(compared: Comparison) -> list[Table]:
     return [_of_rounds(compared)] if compared.over else _side_by_side(compared.columns())
 
 
+def of_variants(compared: Comparison) -> list[Table]:
+    """Return the tables of a comparison at one point with a row for each variant, so that they can be sorted by a number."""
+    results = compared.columns()
+    wanted = _wanted(results)
+    head = ["", metrics.label("finished"), *(metrics.label(metric) for metric in wanted), "Warnings"]
+    rows = [
+        [name, finished(seeds), *(_shown(metric, seeds) for metric in wanted), ", ".join(_flags(seeds))]
+        for name, seeds in results.items()
+    ]
+    return [Table(head, rows, range(1, len(head) - 1), _averaged(results.values())), *_of_sizes(results)]
+
+
+def _wanted(results: Mapping[str, Seeds]) -> list[str]:
+    deadlines = any(run.summary["deadlines_met"] is not None for seeds in results.values() for run in seeds)
+    return [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
+
+
 def _side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
     head = ["", *results]
-    deadlines = any(run.summary["deadlines_met"] is not None for seeds in results.values() for run in seeds)
-    wanted = [metric for metric in _COMPARISON if deadlines or metric != "deadlines_met"]
+    wanted = _wanted(results)
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]
     done = ["Flows finished", *(finished(seeds) for seeds in results.values())]
     # A flag in each row, since all of them in one cell would make the column wide.
