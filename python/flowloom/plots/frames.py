@@ -53,7 +53,9 @@ def label(grid: Grid, frame: Frame, name: str, value: Any) -> str:
 
 
 def _name(axis: Axis, value: Any) -> str:
-    return style.transport(value).label if axis.name == "transport" else axis.label(value)
+    label = axis.label(value)
+    # A transport without a label of its own in the file has that of the catalogue.
+    return style.transport(value).label if axis.name == "transport" and label == value else label
 
 
 def looks(grid: Grid, frame: Frame) -> list[tuple[Any, style.Look]]:
@@ -61,7 +63,8 @@ def looks(grid: Grid, frame: Frame) -> list[tuple[Any, style.Look]]:
     name = frame.panel.series
     members = values(grid, frame, name)
     if name == "transport":
-        return [(member, style.transport(member)) for member in members]
+        axis = grid.figure.axis(name)
+        return [(member, style.transport(member)._replace(label=_name(axis, member))) for member in members]
     # A number alone would be unclear in the legend, so it is preceded by the axis's title.
     title = "" if name == METRIC_AXIS or isinstance(members[0], str) else f"{grid.figure.axis(name).title} "
     labels = [title + label(grid, frame, name, member) for member in members]

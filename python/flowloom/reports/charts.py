@@ -8,6 +8,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from flowloom import metrics, tables
 from flowloom.plots import comparison, flows, over, samples, series, style
 from flowloom.plots.comparison import METRICS, SLOWDOWN
@@ -79,7 +81,7 @@ def _many(schemes: Sequence[comparison.Scheme], points: Sequence[tuple[Look, Any
         traces = [panels.line(legend.number(look), look, xs, ys, markers=True) for look, xs, ys in found]
         theirs = over.others(points, METRICS[measure], first=True)
         traces += [panels.dots(legend.number(look, "mark"), look, xs, ys) for look, xs, ys in theirs]
-        heights = [y for each in (*found, *theirs) for y in each.ys]
+        heights = [y for each in found for y in each.ys] + [y for each in theirs for y in each.ys]
         y = _values(label, min(heights, default=math.nan), max(heights, default=math.nan), slowdowns=slowdowns)
         shown.append(panels.panel("By flow size", panels.axis("Flow size (B)", log=True, sizes=True), y, traces))
     elif len(schemes) > 1:
@@ -133,7 +135,8 @@ def _course(result: Results) -> Plots:
         if found := [(row, *bar.parts[name]) for row, bar in enumerate(rows) if name in bar.parts]:
             at, begins, lengths = zip(*found, strict=True)
             text = [panels.words(f"{rows[row].label}: {rows[row].text}") for row in at]
-            hatch = {"pattern": "/"} if name == flows.UNFINISHED else {}
+            last = {} if name == flows.ALONE else {"label": [panels.words(rows[row].text) for row in at]}
+            hatch = last | {"pattern": "/"} if name == flows.UNFINISHED else last
             trace = {"key": legend.add(key), "kind": "span", "at": at, "base": panels.numbers(begins), "text": text, **hatch}
             traces.append(trace | {"y": panels.numbers(lengths)})
     if late := [(row, bar.deadline) for row, bar in enumerate(rows) if bar.deadline is not None]:
@@ -171,13 +174,17 @@ def _recorded(subject: Recorded) -> list[Plots]:
 def _sampled(runs: Sequence[samples.Shown], name: str) -> Plots:
     legend, shown = Legend(), []
     found, unit = samples.arranged(runs, name)
+    times = [at for _, columns in found for lines in columns for each in lines for at in (each.at[0], each.at[-1])]
+    x = panels.axis(f"Time ({unit})", low=min(times, default=None), high=max(times, default=None))
     for title, columns in found:
+        values = [float(np.nanmax(each.values)) for lines in columns for each in lines]
+        # The panels of several runs have one scale.
+        y = panels.axis(title, zero=True, high=1.06 * max(values) if len(runs) > 1 and max(values, default=0) > 0 else None)
         for run, lines in zip(runs, columns, strict=True):
             traces = [
                 panels.course(legend.number(look._replace(label=key)), look, at, values) for key, look, at, values in lines
             ]
-            heading = run.title if len(runs) > 1 else ""
-            shown.append(panels.panel(heading, panels.axis(f"Time ({unit})"), panels.axis(title, zero=True), traces, 260))
+            shown.append(panels.panel(run.title if len(runs) > 1 else "", x, y, traces, 260))
     return Plots(f"{OVER_TIME}: {name}", legend.keys, shown)
 
 

@@ -80,7 +80,7 @@ def _made(found: Sequence[Mapping[str, Any]]) -> list[Fact]:
     seconds = sum(each.get("wall_s") or 0.0 for each in found)
     machines = dict.fromkeys(_machine(each["machine"]) for each in found if isinstance(each.get("machine"), Mapping))
     when = (days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}") if days else ""
-    took = f"{when}, {_span(seconds)} of simulation" + (f" on {', '.join(machines)}" if machines else "")
+    took = f"{when}, {span(seconds)} of simulation" + (f" on {', '.join(machines)}" if machines else "")
     return [Fact("Simulator", "; ".join(builds)), Fact("Made", took)]
 
 
@@ -98,7 +98,8 @@ def _machine(found: Mapping[str, Any]) -> str:
     return f"{found.get('system', '')} {found.get('architecture', '')}{cores}".strip()
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """Return a duration with two digits."""
     for unit, name in ((3600.0, "h"), (60.0, "min")):
         if seconds >= unit:
             return f"{seconds / unit:.2g} {name}"

@@ -6,12 +6,14 @@ import base64
 import math
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from flowloom import metrics
 from flowloom._native import ScenarioError
 from flowloom.claims.entries import VERDICTS
+from flowloom.claims.intervals import HOLDS
 from flowloom.figures.grid import Grid
 from flowloom.figures.saved import Saved, SavedGrid
 from flowloom.figures.schema import METRIC_AXIS
@@ -20,6 +22,7 @@ from flowloom.plots import tables as heat
 from flowloom.plots.frames import Frame
 from flowloom.reports import claims, findings, panels
 from flowloom.reports.content import Cell, Claim, Fact, Plots, Section, Table
+from flowloom.reports.facts import span
 from flowloom.reports.panels import Legend
 from flowloom.stats import Estimate
 from flowloom.tables import Table as Texts
@@ -49,24 +52,45 @@ def of(saved: Saved, id_: str) -> Section:
         Fact("Seeds" if about.seeds > 1 else "Seed", seeds),
         *([Fact("Runs", f"{about.runs:,}")] if about.runs else []),
         Fact("Simulator", commit),
-        Fact("Made", f"{about.date}, {about.seconds:.3g} s of simulation on one core"),
+        Fact("Made", f"{about.date}, {span(about.seconds)} of simulation on one core"),
     ]
-    explained = [text for text in (figure.about, figure.notes) if text] if figure else []
+    texts = f"{figure.about}\n\n{figure.notes}".split("\n\n") if figure else []
+    explained = [" ".join(text.split()) for text in texts if text.strip()]
     return Section(
-        id_, "Figure", figure.title if figure else saved.name, [*verdicts(found), *sentences], facts, _command(saved),
-        about=explained, warnings=warnings, plots=plots, tables=[*tables, _runs(saved)], claims=found,
-    )  # fmt: skip
+        id=id_,
+        kind="Figure",
+        title=figure.title if figure else saved.name,
+        finding=[*verdicts([claim.verdict for claim in found], found[0].id if found else ""), *_deciding(saved), *sentences],
+        facts=facts,
+        command=_command(saved),
+        about=explained,
+        warnings=warnings,
+        plots=plots,
+        tables=[*tables, _runs(saved)],
+        claims=found,
+    )
 
 
-def verdicts(found: list[Claim]) -> list[str]:
-    """Count the verdicts of some claims in a sentence."""
+def verdicts(found: Sequence[str], only: str) -> list[str]:
+    """Count verdicts in a sentence; `only` is the name of the claim if there is one."""
     if not found:
         return []
-    counts = Counter(claim.verdict for claim in found)
     if len(found) == 1:
-        return [f"The claim {found[0].id} {_verb(found[0].verdict, 1)}."]
+        return [f"The claim {only} {_verb(found[0], 1)}."]
+    counts = Counter(found)
     parts = [f"{counts[verdict]} {_verb(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
     return [f"Of {len(found)} claims, {', '.join(parts[:-1]) + ' and ' * (len(parts) > 1) + parts[-1]}."]
+
+
+def _deciding(saved: Saved) -> list[str]:
+    """Say what decided that a claim differs or is undecided, for the first few."""
+    sentences = []
+    for id, claim in saved.claims.items():
+        check = next((each for each in claim.checks if each.counts and each.verdict == claim.verdict != HOLDS), None)
+        if check is not None:
+            measured = check.text.partition("; all points")[0]
+            sentences.append(f"For {id}, {measured} was measured, and the band is {check.band}.")
+    return sentences[:3]
 
 
 def _verb(verdict: str, count: int) -> str:
@@ -146,7 +170,8 @@ def _tables(grid: Grid) -> list[Table]:
         if frame.panel.kind in ("bars", "lines", "table"):
             columns, rows = frames.groups(grid, frame), frames.rows(grid, frame)
             shaded = frame.panel.kind == "table"
-            found.append(_numbers(title, columns, heat.ranked(rows) if shaded else rows, shaded=shaded))
+            x = "" if frame.panel.x == METRIC_AXIS else f"The columns are values of {grid.figure.axis(frame.panel.x).title}. "
+            found.append(_numbers(title, columns, heat.ranked(rows) if shaded else rows, x, shaded=shaded))
         elif frame.panel.kind == "cdf":
             found.append(_quantiles(grid, frame, title))
         else:
@@ -154,7 +179,7 @@ def _tables(grid: Grid) -> list[Table]:
     return found
 
 
-def _numbers(title: str, columns: list[str], rows: list[heat.Row], *, shaded: bool) -> Table:
+def _numbers(title: str, columns: list[str], rows: list[heat.Row], x: str, *, shaded: bool) -> Table:
     depths = heat.depths(rows)
     cells = []
     for down, row in enumerate(rows):
@@ -169,7 +194,7 @@ def _numbers(title: str, columns: list[str], rows: list[heat.Row], *, shaded: bo
                 text = "none" if math.isnan(value) else metrics.spread(Estimate(value, half_width, 0), 3)
                 line.append(Cell(text, order))
         cells.append(line)
-    note = "The best is on top; the colour shows how far a number is from the best of its column." if shaded else ""
+    note = x + ("The best is on top; the colour shows how far a number is from the best of its column." if shaded else "")
     return Table(title, ["", *columns], cells, frozenset(range(1, len(columns) + 1)), note)
 
 

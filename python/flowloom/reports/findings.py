@@ -37,9 +37,12 @@ def of_run(result: Results) -> list[str]:
     if summary["slowdown"]["mean"] is None:
         return [f"Under {name}, {done} flows finished, so there are no completion times."]
     mean, tail = (metrics.show(metric, metrics.evaluate(metric, summary)) for metric in (_MEAN, _TAIL))
+    # Of less than a hundred flows, the 99th percentile is the largest.
+    few = summary["finished"] < 100
+    slowest = f"the slowest took {tail} times" if few else f"one in a hundred took more than {tail} times"
     return [
-        f"Under {name}, {done} flows finished. They took {mean} times as long as alone in the network on average, and one in a "
-        f"hundred took more than {tail} times as long."
+        f"Under {name}, {done} flows finished. They took {mean} times as long as alone in the network on average, "
+        f"and {slowest} as long."
     ]
 
 
@@ -104,20 +107,25 @@ def best_of(ordered: Sequence[Rated], what: str, show: Callable[[Estimate], str]
     ahead = next_.value.mean / best.value.mean - 1 if best.value.mean else math.inf
     if not round(100 * ahead, 1):
         return [f"{best.name} and {next_.name} have the lowest {what}, {show(best.value)}."]
-    by = f", which is {_percent(ahead)} more" if math.isfinite(ahead) else ""
+    more = f"{_percent(ahead)} more" if ahead < 1 else f"{metrics.significant(1 + ahead, 2)} times as much"
+    by = f", which is {more}" if math.isfinite(ahead) else ""
     return [sentence, f"{next_.name} comes next with {show(next_.value)}{by}; {_certainty(best.value, next_.value)}."]
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:,.0f} %"
+    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def _certainty(one: Estimate, other: Estimate) -> str:
     if one.half_width is None or other.half_width is None:
         return "with one seed there are no confidence intervals, so chance may decide between close numbers"
-    if one.mean + one.half_width < other.mean - other.half_width:
-        return "their 95 % confidence intervals do not overlap"
-    return "their 95 % confidence intervals overlap, so more seeds may change the order"
+    if _overlap(one, other):
+        return "their 95 % confidence intervals overlap, so more seeds may change the order"
+    return "their 95 % confidence intervals do not overlap"
+
+
+def _overlap(one: Estimate, other: Estimate) -> bool:
+    return abs(one.mean - other.mean) <= (one.half_width or 0.0) + (other.half_width or 0.0)
 
 
 def _of_rounds(axis: Axis, rounds: Mapping[str, Mapping[str, Sequence[Results]]], bounds: set[str]) -> list[str]:
@@ -185,12 +193,12 @@ def _along(sweep: Sweep, metric: str) -> list[str]:
     first, last = at.index(min(at)), at.index(max(at))
     changes = []
     for look, runs in subject.series:
-        begin, end = (estimate([metrics.evaluate(metric, run.summary) for run in runs[place]]).mean for place in (first, last))
-        if math.isnan(begin) or math.isnan(end):
+        begin, end = (estimate([metrics.evaluate(metric, run.summary) for run in runs[place]]) for place in (first, last))
+        if math.isnan(begin.mean) or math.isnan(end.mean):
             continue
         who = f" with {look.label}" if len(subject.series) > 1 else ""
-        verb = "rises" if end > begin else "falls"
-        changes.append(f"{verb} from {metrics.show(metric, begin)} to {metrics.show(metric, end)}{who}")
+        verb = "goes" if _overlap(begin, end) else "rises" if end.mean > begin.mean else "falls"
+        changes.append(f"{verb} from {metrics.show_estimate(metric, begin)} to {metrics.show_estimate(metric, end)}{who}")
     if not changes or len(at) < 2:
         return []
     return [f"From {axis.key} = {axis.names[first]} to {axis.names[last]} it {', and '.join(changes)}."]

@@ -24,8 +24,10 @@ class Listed(NamedTuple):
     verdict: str
     says: str
     checks: Sequence[Checked]
+    deciding: Checked | None
+    """The first of the checks that have its verdict."""
     order: float | None
-    """The value of its first check, by which it is sorted."""
+    """The value of this check, by which it is sorted."""
     seeds: int | None
     scale: str
     commit: str
@@ -69,7 +71,7 @@ def _finding(ledger: Ledger, found: Sequence[Listed]) -> list[str]:
     if stale:
         what = "1 entry is stale" if stale == 1 else f"{stale} entries are stale"
         fresh = f"{what}: the simulator or a figure has changed since then."
-    return [*figures.verdicts([figures.Claim(c.id, c.verdict, c.says, ()) for c in found]), fresh]
+    return [*figures.verdicts([claim.verdict for claim in found], found[0].id), fresh]
 
 
 def _counted(paper: str, found: Sequence[Listed], verdicts: Sequence[str]) -> list[Cell]:
@@ -90,12 +92,28 @@ def _listed(entry: Entry, number: int, drawn: set[str]) -> Listed:
         if name not in drawn and figure in scales:
             plots += _plots(name, scales[figure])
     drawn |= {*names}
+    decides = next((n for n, check in enumerate(entry.checks) if check.counts and check.verdict == entry.verdict), 0)
+    checks = claims.of(entry.checks)
     return Listed(
-        entry.id, f"claim-{number}", entry.id.partition("/")[0], entry.verdict, entry.paper, claims.of(entry.checks),
-        entry.checks[0].value if entry.checks else None, content["seeds"], content["scale"], content["commit"] or "",
-        entry.stale, [_run(part) for part in entry.parts], entry.calibrated, " ".join(cause.cause.split()) if cause else "",
-        " ".join(cause.experiment.split()) if cause else "", commands, plots,
-    )  # fmt: skip
+        id=entry.id,
+        anchor=f"claim-{number}",
+        paper=entry.id.partition("/")[0],
+        verdict=entry.verdict,
+        says=entry.paper,
+        checks=checks,
+        deciding=checks[decides] if checks else None,
+        order=entry.checks[decides].value if checks else None,
+        seeds=content["seeds"],
+        scale=content["scale"],
+        commit=content["commit"] or "",
+        stale=entry.stale,
+        runs=[_run(part) for part in entry.parts],
+        calibrated=entry.calibrated,
+        cause=" ".join(cause.cause.split()) if cause else "",
+        experiment=" ".join(cause.experiment.split()) if cause else "",
+        commands=commands,
+        plots=plots,
+    )
 
 
 def _plots(name: str, scale: str) -> list[Plots]:

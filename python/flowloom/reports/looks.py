@@ -9,7 +9,7 @@ from flowloom.reports.content import Key
 
 PAPER = {"light": "#fcfbf8", "dark": "#14171d"}
 """The backgrounds of pages."""
-_CONTRAST = 3.0
+_CONTRAST = 4.5
 """The least contrast of a colour to a dark page, by the rule of the Web Content Accessibility Guidelines."""
 _SYMBOLS = {
     "o": "circle", "s": "square", "^": "triangle-up", "v": "triangle-down", "<": "triangle-left", ">": "triangle-right",

@@ -125,6 +125,13 @@ def _plotly() -> Any:
     return Markup(get_plotlyjs())
 
 
+def _unbroken(text: str) -> Any:
+    """Return a sentence in which no line ends before a percent sign."""
+    from markupsafe import Markup, escape
+
+    return Markup(str(escape(printable(text))).replace(" %", "&nbsp;%").replace(" ± ", "&nbsp;±&nbsp;"))
+
+
 @functools.cache
 def _environment() -> jinja2.Environment:
     import jinja2
@@ -138,5 +145,6 @@ def _environment() -> jinja2.Environment:
     made = jinja2.Environment(
         loader=loader, autoescape=True, finalize=clean, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    made.filters["unbroken"] = _unbroken
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False, "separators": (",", ":")}
     return made

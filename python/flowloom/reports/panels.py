@@ -106,8 +106,8 @@ def lines(legend: Legend, at: Sequence[float], members: Sequence[Member]) -> lis
     found = []
     for look, heights, half_widths in members:
         spread = {"e": numbers(half_widths[n] for n in order)} if any(half_widths) else {}
-        points = [at[n] for n in order], [heights[n] for n in order]
-        found.append(line(legend.number(look), look, *points, markers=True, **spread))
+        xs, ys = [at[n] for n in order], [heights[n] for n in order]
+        found.append(line(legend.number(look), look, xs, ys, markers=True) | spread)
     return found
 
 

@@ -21,6 +21,8 @@ from flowloom.transports import transport
 
 What: TypeAlias = Results | Comparison | Sweep | saved.Saved
 """What a section can be of."""
+_NAMES_MAX = 5
+"""At most this many variants are named in a title."""
 
 
 def load(directory: str | os.PathLike[str]) -> What:
@@ -60,12 +62,19 @@ def of_run(result: Results, id_: str) -> Section:
     found += [charts.summary(plot) for plot in plots if plot.title.startswith(charts.OVER_TIME)]
     label = transport(result.summary["transport"]).label
     return Section(
-        id_, "Run", ", ".join(filter(None, (result.title, label))), findings.of_run(result),
-        [*facts.of_scenario(result.scenario, alone=True), *facts.of_runs([result])], facts.command([result]),
+        id=id_,
+        kind="Run",
+        title=", ".join(filter(None, (result.title, label))),
+        finding=findings.of_run(result),
+        facts=[*facts.of_scenario(result.scenario, alone=True), *facts.of_runs([result])],
+        command=facts.command([result]),
         about=explanations.paragraphs(result)[1:],
         warnings=[f"{found.flag}: {found.text}" for found in result.warnings],
-        plots=plots, tables=found, scenario=result.scenario, meanings=meanings(found),
-    )  # fmt: skip
+        plots=plots,
+        tables=found,
+        scenario=result.scenario,
+        meanings=meanings(found),
+    )
 
 
 def _has_flows(result: Results) -> bool:
@@ -93,10 +102,24 @@ def of_comparison(compared: Comparison, id_: str) -> Section:
         ]
     found.append(_runs(compared.sweep))
     return Section(
-        id_, "Comparison", compared.sweep.title, findings.of_comparison(compared),
-        [*_variants(compared), *facts.of_scenario(runs[0].scenario, alone=False), *facts.of_runs(runs)], facts.command(runs),
-        warnings=_warnings(compared.sweep), plots=plots, tables=found, scenario=runs[0].scenario, meanings=meanings(found),
-    )  # fmt: skip
+        id=id_,
+        kind="Comparison",
+        title=f"{compared.sweep.title}: {_several([variant.title for variant in compared.variants])}",
+        finding=findings.of_comparison(compared),
+        facts=[*_variants(compared), *facts.of_scenario(runs[0].scenario, alone=False), *facts.of_runs(runs)],
+        command=facts.command(runs),
+        warnings=_warnings(compared.sweep),
+        plots=plots,
+        tables=found,
+        scenario=runs[0].scenario,
+        meanings=meanings(found),
+    )
+
+
+def _several(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _NAMES_MAX
+    return ", ".join(names[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _round(compared: Comparison, name: str) -> str:
@@ -131,11 +154,18 @@ def of_sweep(sweep: Sweep, id_: str) -> Section:
             values.setdefault(key, {})[text(value)] = None
     varied = [Fact("Varied", f"{key} = {', '.join(names)}") for key, names in values.items()]
     return Section(
-        id_, "Sweep", sweep.title, findings.of_sweep(sweep),
-        [*varied, *facts.of_scenario(runs[0].scenario, alone=False), *facts.of_runs(runs)], facts.command(runs),
-        warnings=_warnings(sweep), plots=[plot for _, subject in subjects.of_sweep(sweep) for plot in charts.of(subject)],
-        tables=found, scenario=runs[0].scenario, meanings=meanings(found),
-    )  # fmt: skip
+        id=id_,
+        kind="Sweep",
+        title=f"{sweep.title} over {', '.join(values)}",
+        finding=findings.of_sweep(sweep),
+        facts=[*varied, *facts.of_scenario(runs[0].scenario, alone=False), *facts.of_runs(runs)],
+        command=facts.command(runs),
+        warnings=_warnings(sweep),
+        plots=[plot for _, subject in subjects.of_sweep(sweep) for plot in charts.of(subject)],
+        tables=found,
+        scenario=runs[0].scenario,
+        meanings=meanings(found),
+    )
 
 
 def _warnings(sweep: Sweep) -> list[str]:

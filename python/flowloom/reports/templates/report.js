@@ -61,6 +61,16 @@ if (filter) {
   apply();
 }
 
+// A link to a claim opens it.
+const reveal = () => {
+  const card = location.hash && document.getElementById(location.hash.slice(1))?.closest("details");
+  if (!card) return;
+  card.open = true;
+  card.scrollIntoView();
+};
+addEventListener("hashchange", reveal);
+reveal();
+
 // Plots. Python gives the numbers; colours of axes and text are those of the page.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -81,6 +91,11 @@ const broken = (text, characters) => {
   }
   return lines.join("<br>");
 };
+
+// Lines of the page's colour across a bar.
+const pattern = (trace) => trace.pattern && { shape: trace.pattern, fillmode: "overlay", fgcolor: color("--paper"), fgopacity: 0.6, size: 7, solidity: 0.22 };
+// The steps between the labels of a logarithmic axis that spans this factor: powers of ten, 1, 2 and 5, or whatever suits.
+const steps = (factor) => (factor > 300 ? 1 : factor > 4 ? "D2" : undefined);
 
 class Group {
   constructor(figure) {
@@ -109,9 +124,27 @@ class Group {
     const panel = this.data.panels[this.plots.indexOf(plot)];
     const lying = panel.traces.some((trace) => trace.lying || trace.kind === "span");
     const traces = panel.traces.filter((trace) => !this.off.has(trace.key)).flatMap((trace) => this.trace(trace, panel));
-    return Plotly.react(plot, traces, this.layout(panel, plot.clientWidth, lying), {
+    const first = !plot.data;
+    const drawn = Plotly.react(plot, traces, this.layout(panel, plot.clientWidth, lying), {
       displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
     });
+    if (first) drawn.then(() => plot.on("plotly_relayout", () => this.refine(plot)));
+    return drawn;
+  }
+
+  // After a zoom, a logarithmic axis may need closer labels.
+  refine(plot) {
+    const changes = {};
+    for (const name of ["xaxis", "yaxis"]) {
+      const axis = plot._fullLayout[name];
+      if (axis.type !== "log" || axis.tickmode === "array") continue;
+      const wanted = steps(10 ** Math.abs(axis.range[1] - axis.range[0])) ?? null;
+      if ((plot.layout[name].dtick ?? null) !== wanted) {
+        changes[`${name}.dtick`] = wanted;
+        changes[`${name}.tickmode`] = wanted === null ? "auto" : "linear";
+      }
+    }
+    if (Object.keys(changes).length) Plotly.relayout(plot, changes);
   }
 
   redraw() {
@@ -145,7 +178,8 @@ class Group {
       return [{
         ...common, type: "bar", orientation: "h", base: trace.base, x: trace.y, y: trace.at, width: 0.72,
         hovertext: trace.text.map((text, at) => `<b>${name}</b><br>${text}<br>${shown(trace.base[at])} to ${shown(trace.base[at] + trace.y[at])}, ${panel.x.title}`),
-        marker: { color: own, pattern: trace.pattern ? { shape: trace.pattern, fgcolor: color("--paper"), size: 6 } : undefined },
+        marker: { color: own, pattern: pattern(trace) },
+        text: trace.label, textposition: "outside", cliponaxis: false, textfont: { color: color("--ink"), size: 12.5 },
       }];
     }
     return this.grouped(trace, panel, common, own, mark, error);
@@ -173,7 +207,7 @@ class Group {
     const lengths = trace.y.map((value) => (value === null ? null : value - trace.base));
     return [{
       ...common, type: "bar", orientation: trace.lying ? "h" : "v", base: trace.base, ...along(places, lengths), width: width * 0.9, ...spread,
-      hovertext: text, marker: { color: own, pattern: trace.pattern ? { shape: trace.pattern, fgcolor: color("--paper"), size: 6, solidity: 0.2 } : undefined },
+      hovertext: text, marker: { color: own, pattern: pattern(trace) },
     }];
   }
 
@@ -201,14 +235,14 @@ class Group {
 
   axis(panel, name, grid, lying) {
     const axis = panel[name];
-    const values = panel.traces.flatMap((trace) => this.values(trace, name, lying)).filter((value) => value !== null && Number.isFinite(value));
+    const values = panel.traces.flatMap((trace) => this.values(trace, name, lying)).filter((value) => value !== null && Number.isFinite(value) && !(axis.log && value <= 0));
     const least = Math.min(...values), most = Math.max(...values);
     const found = {
       type: axis.log ? "log" : "linear", gridcolor: grid, zeroline: false, automargin: true, linecolor: color("--line"), tickcolor: color("--line"),
       tickformat: axis.percent ? ",.4~%" : axis.sizes ? ".3~s" : ",.6~g", ticksuffix: axis.sizes ? "B" : "", nticks: name === "x" ? 7 : 6, fixedrange: false,
     };
     if (axis.ticks) Object.assign(found, { tickmode: "array", tickvals: axis.ticks, ticktext: axis.labels });
-    else if (axis.log && most > 100 * least) found.dtick = 1;
+    else if (axis.log) found.dtick = steps(most / least);
     if (axis.groups) {
       const ends = [-0.5, axis.ticks.length - 0.5];
       return { ...found, range: axis.down ? ends.reverse() : ends, showgrid: false, ticks: "" };
@@ -216,7 +250,13 @@ class Group {
     const end = (value) => (value === undefined || value === null ? null : axis.log ? Math.log10(value) : value);
     let low = end(axis.low), high = end(axis.high);
     if (axis.one && !axis.log) [low, high] = [1, Math.max(1.1, 1 + (most - 1) * 1.06)];
-    else if (axis.zero && !axis.log && values.length) [low, high] = [0, most > 0 ? most * 1.06 : 1];
+    else if (axis.zero && !axis.log && values.length) [low, high] = [0, high ?? (most > 0 ? most * (panel.traces.some((trace) => trace.label) ? 1.12 : 1.06) : 1)];
+    else if (axis.log && values.length) {
+      // An axis that ends with the data would cut its lines off.
+      const room = Math.max(0.04 * Math.log10(most / least), 0.01);
+      low ??= Math.log10(least) - room;
+      high ??= Math.log10(most) + room;
+    }
     if (low !== null || high !== null) found.range = [low, high];
     return found;
   }
