@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,6 +21,7 @@ from flowloom.models import problem
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 _CLAIMS = TypeAdapter(dict[str, OfClaim])
 
 
@@ -62,17 +63,24 @@ def load(directory: Path) -> Saved:
     name, scale = found.get("figure"), found.get("scale")
     if not isinstance(name, str) or not isinstance(scale, str):
         raise integrity.damaged(path, "it does not name the figure and its scale")
-    try:
-        about = About.model_validate({key: found[key] for key in About.model_fields if key in found})
-        claims = _CLAIMS.validate_python(found.get("claims", {}))
-    except ValidationError as error:
-        raise integrity.damaged(path, problem(error, found, "the file").message) from None
+    given = {key: found[key] for key in About.model_fields if key in found}
+    about = _valid(path, About.model_validate, given)
+    claims = _valid(path, _CLAIMS.validate_python, found.get("claims", {}))
     changes = found.get("set", {})
     if not isinstance(changes, Mapping):
         raise integrity.damaged(path, "set is not a table")
     data = integrity.read_table(directory / "data.parquet")
     said = {str(key): str(value) for key, value in changes.items()}
     return Saved(directory, name, scale, said, about, claims, data, _figure(name))
+
+
+def _valid(path: Path, validate: Callable[[Any], T], value: Any) -> T:
+    try:
+        return validate(value)
+    except ValidationError as error:
+        wrong = problem(error, value, "the file")
+        place = ".".join(map(str, wrong.place))
+        raise integrity.damaged(path, f"{place}: {wrong.message}" if place else wrong.message) from None
 
 
 def _figure(name: str) -> Figure | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from flowloom.plots.style import Look
 from flowloom.reports.content import Key
+from flowloom.words import printable
 
 PAPER = {"light": "#fcfbf8", "dark": "#14171d"}
 """The backgrounds of pages."""
@@ -24,7 +25,7 @@ _ALIKE = {"o": ".", "O": ".", "*": "x"}
 
 def key(look: Look, shape: str = "line") -> Key:
     """Return the entry of a legend."""
-    return Key(look.label, look.color, legible(look.color), shape)
+    return Key(printable(look.label, keep=""), look.color, legible(look.color), shape)
 
 
 def pale(look: Look) -> Key:

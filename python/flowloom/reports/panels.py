@@ -132,7 +132,7 @@ def panel(
     title: str, x: dict[str, Any], y: dict[str, Any], traces: Sequence[dict[str, Any]], height: float = HEIGHT
 ) -> dict[str, Any]:
     """Return a panel."""
-    return {"title": title, "x": x, "y": y, "traces": traces, "height": round(height)}
+    return {"title": printable(title, keep=""), "x": x, "y": y, "traces": traces, "height": round(height)}
 
 
 def height_of_rows(rows: int, beside: int = 1) -> float:

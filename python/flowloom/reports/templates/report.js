@@ -221,6 +221,7 @@ class Group {
     return {
       height: Number.parseFloat(panel.height), autosize: true, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: color("--sans"), size: 12.5, color: soft }, barmode: "overlay", bargap: 0.1,
+      uirevision: "kept", // what the reader has zoomed stays when something else changes
       margin: { l: 46, r: 14, t: above ? 14 + 17 * lines : 14, b: 44 }, hovermode: "closest",
       // A finger scrolls the page; its plots are zoomed with the buttons.
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
