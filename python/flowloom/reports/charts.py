@@ -165,10 +165,8 @@ def _recorded(subject: Recorded) -> list[Plots]:
             panels.course(legend.number(look), look, table[x].to_numpy().astype(float), table[y].to_numpy().astype(float))
             for look, table in having
         ]
-        shown.append(
-            panels.panel(series.label(y), panels.axis(series.label(x)), panels.axis(series.label(y), zero=True), traces)
-        )
-    return [Plots(f"Over time: {name}", legend.keys, shown)]
+        shown.append(panels.panel("", _column(x), _column(y) | {"zero": True}, traces))
+    return [Plots(f"{OVER_TIME}: {name}", legend.keys, shown)]
 
 
 def _sampled(runs: Sequence[samples.Shown], name: str) -> Plots:
@@ -186,6 +184,11 @@ def _sampled(runs: Sequence[samples.Shown], name: str) -> Plots:
             ]
             shown.append(panels.panel(run.title if len(runs) > 1 else "", x, y, traces, 260))
     return Plots(f"{OVER_TIME}: {name}", legend.keys, shown)
+
+
+def _column(name: str) -> dict[str, Any]:
+    """Return the axis of a column of a series."""
+    return panels.axis(series.label(name)) | ({"percent": True} if name.endswith("_share") else {})
 
 
 def summary(plots: Plots) -> Table:

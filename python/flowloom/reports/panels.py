@@ -20,7 +20,7 @@ from flowloom.words import printable
 
 HEIGHT = 340
 """The height of a panel in pixels."""
-POINTS_MAX = 3000
+POINTS_MAX = 1500
 """The maximum number of points of a line."""
 _ROW = 17
 """The height of a lying bar."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -59,6 +59,7 @@ def of_run(result: Results, id_: str) -> Section:
     plots: list[Plots] = []
     if _has_flows(result):
         plots = [plot for _, subject in subjects.of_run(result) for plot in charts.of(subject)]
+    plots += _over_time(result, [name for name in result.series if name not in samples.KINDS])
     found += [charts.summary(plot) for plot in plots if plot.title.startswith(charts.OVER_TIME)]
     label = transport(result.summary["transport"]).label
     return Section(
@@ -77,6 +78,11 @@ def of_run(result: Results, id_: str) -> Section:
     )
 
 
+def _over_time(what: Results | Comparison, names: Iterable[str]) -> list[Plots]:
+    """Return the plots of series."""
+    return [plot for name in names for _, subject in subjects.of_series(what, name) for plot in charts.of(subject)]
+
+
 def _has_flows(result: Results) -> bool:
     return result.directory is None or (result.directory / "flows.parquet").exists()
 
@@ -92,8 +98,8 @@ def of_comparison(compared: Comparison, id_: str) -> Section:
         plots += [_renamed(plot, at) for plot in charts.of(subject)]
     # What is over all values comes first.
     plots = plots[-1:] + plots[:-1] if compared.over else plots
-    for name in samples.KINDS:
-        plots += [plot for _, subject in subjects.of_series(compared, name) for plot in charts.of(subject)]
+    recorded = dict.fromkeys(name for run in runs for name in run.series)
+    plots += _over_time(compared, sorted(recorded, key=lambda name: name not in samples.KINDS))
     if compared.over:
         found = [Table.of(table, "Ranking") for table in tables.of_comparison(compared)]
     else:
