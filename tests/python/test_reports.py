@@ -471,6 +471,18 @@ def test_a_scenario_in_words():
     assert text == "leaf spine, 9 racks, host rate 10Gb/s, k 4, push out"
 
 
+def test_what_was_run_has_what_matters(made):
+    named = {fact.name: fact.text for fact in facts.of_scenario(made.run.scenario, alone=True)}
+    assert named["Network"] == "single switch, 8 hosts, host rate 10Gb/s, delay 200ns"
+    assert "load 0.5" in named["Workload"] and "200 flows" in named["Workload"]
+    assert named["Transport"] == "pHost, with its default parameters"
+    without = {fact.name: fact.text for fact in facts.of_scenario(made.run.scenario, alone=False, varied=["workload.load"])}
+    assert "load 0.5" not in without["Workload"] and "Transport" not in without
+    observed = flowloom.load(made.folder / "observed").scenario
+    changed = {fact.name: fact.text for fact in facts.of_scenario(observed, alone=True)}["Transport"]
+    assert changed == "DCTCP: initial window 10, port (mark above 30kB)"  # what examples/over_time.toml sets
+
+
 # In a browser.
 
 

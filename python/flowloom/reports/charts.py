@@ -157,7 +157,9 @@ def _recorded(subject: Recorded) -> list[Plots]:
     if name in samples.KINDS:
         return [_sampled(series.sampled(schemes, name), name)]
     legend = Legend()
-    having = series.tables(schemes, name)
+    having = [(look, table) for look, table in series.tables(schemes, name) if table.num_rows > 1]
+    if not having:
+        return []  # one point shows no course
     x, *ys = having[0][1].column_names
     shown = []
     for y in ys:

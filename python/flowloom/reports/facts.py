@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flowloom import diagnosis, toml
@@ -15,18 +15,22 @@ from flowloom.words import elided
 
 _VALUE_MAX = 90
 """The maximum number of characters of a value that is a list or a table."""
-_NOT_COUNTED = ("k", "seed", "mss")
-"""Keys with whole numbers that do not count things, so that `4 k` would be no English."""
 
 
-def of_scenario(text: str, *, alone: bool) -> list[Fact]:
+def of_scenario(text: str, *, alone: bool, varied: Iterable[str] = ()) -> list[Fact]:
     """Return what a resolved scenario says about the network, the switches and the workload.
 
     Args:
         text: The scenario, as TOML.
         alone: Whether it is the only one, so that the parameters of its transport matter.
+        varied: Dotted keys that are left out, because other scenarios beside it have other values.
     """
     spec = tomllib.loads(text)
+    for key in varied:
+        *above, last = key.split(".")
+        table = toml.lookup(spec, ".".join(above)) if above else spec
+        if isinstance(table, dict):
+            table.pop(last, None)
     facts = [
         Fact("Network", phrase(spec["topology"])),
         Fact("Switches", phrase(spec.get("fabric", {}))),
@@ -37,11 +41,25 @@ def of_scenario(text: str, *, alone: bool) -> list[Fact]:
     if alone:
         name = spec["transport"]["name"]
         usual = defaults(name)
-        own = {key: value for key, value in spec["transport"].get(name, {}).items() if usual.get(key) != value}
+        own = _changed(spec["transport"].get(name, {}), usual)
         facts.append(
             Fact("Transport", transport(name).label + (f": {phrase(own)}" if own else ", with its default parameters"))
         )
     return [fact for fact in facts if fact.text]
+
+
+def _changed(table: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a table that are not the usual ones."""
+    found = {}
+    for key, value in table.items():
+        other = usual.get(key)
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            value = _changed(value, other)
+        elif value == other:
+            continue
+        if value != {}:
+            found[key] = value
+    return found
 
 
 def phrase(table: Mapping[str, Any]) -> str:
@@ -53,8 +71,8 @@ def phrase(table: Mapping[str, Any]) -> str:
             continue
         if value is True:
             parts.append(name)
-        elif isinstance(value, int) and key not in _NOT_COUNTED:
-            parts.append(f"{value:,} {name}")
+        elif isinstance(value, int) and key.partition("_")[0].endswith("s"):
+            parts.append(f"{value:,} {name}")  # a number of things
         elif isinstance(value, Mapping):
             parts.append(f"{name} ({phrase(value)})" if len(value) < 4 else f"{name} {elided(toml.value(value), _VALUE_MAX)}")
         else:

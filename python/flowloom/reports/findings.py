@@ -197,7 +197,7 @@ def _along(sweep: Sweep, metric: str) -> list[str]:
         if math.isnan(begin.mean) or math.isnan(end.mean):
             continue
         who = f" with {look.label}" if len(subject.series) > 1 else ""
-        verb = "goes" if _overlap(begin, end) else "rises" if end.mean > begin.mean else "falls"
+        verb = "goes" if begin.half_width is None or _overlap(begin, end) else "rises" if end.mean > begin.mean else "falls"
         changes.append(f"{verb} from {metrics.show_estimate(metric, begin)} to {metrics.show_estimate(metric, end)}{who}")
     if not changes or len(at) < 2:
         return []

@@ -112,7 +112,11 @@ def of_comparison(compared: Comparison, id_: str) -> Section:
         kind="Comparison",
         title=f"{compared.sweep.title}: {_several([variant.title for variant in compared.variants])}",
         finding=findings.of_comparison(compared),
-        facts=[*_variants(compared), *facts.of_scenario(runs[0].scenario, alone=False), *facts.of_runs(runs)],
+        facts=[
+            *_variants(compared),
+            *facts.of_scenario(runs[0].scenario, alone=False, varied=_varied(compared)),
+            *facts.of_runs(runs),
+        ],
         command=facts.command(runs),
         warnings=_warnings(compared.sweep),
         plots=plots,
@@ -126,6 +130,12 @@ def _several(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = len(names) - _NAMES_MAX
     return ", ".join(names[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+def _varied(compared: Comparison) -> list[str]:
+    """Return the keys that are not the same in all runs."""
+    over = [compared.over.key] if compared.over else []
+    return over + [key for variant in compared.variants for key in variant.changes if key != "transport.name"]
 
 
 def _round(compared: Comparison, name: str) -> str:
@@ -164,7 +174,7 @@ def of_sweep(sweep: Sweep, id_: str) -> Section:
         kind="Sweep",
         title=f"{sweep.title} over {', '.join(values)}",
         finding=findings.of_sweep(sweep),
-        facts=[*varied, *facts.of_scenario(runs[0].scenario, alone=False), *facts.of_runs(runs)],
+        facts=[*varied, *facts.of_scenario(runs[0].scenario, alone=False, varied=values), *facts.of_runs(runs)],
         command=facts.command(runs),
         warnings=_warnings(sweep),
         plots=[plot for _, subject in subjects.of_sweep(sweep) for plot in charts.of(subject)],

@@ -237,7 +237,7 @@ class Group {
   axis(panel, name, grid, lying) {
     const axis = panel[name];
     const values = panel.traces.flatMap((trace) => this.values(trace, name, lying)).filter((value) => value !== null && Number.isFinite(value) && !(axis.log && value <= 0));
-    const least = Math.min(...values), most = Math.max(...values);
+    const least = values.reduce((a, b) => Math.min(a, b), Infinity), most = values.reduce((a, b) => Math.max(a, b), -Infinity);
     const found = {
       type: axis.log ? "log" : "linear", gridcolor: grid, zeroline: false, automargin: true, linecolor: color("--line"), tickcolor: color("--line"),
       tickformat: axis.percent ? ",.4~%" : axis.sizes ? ".3~s" : ",.6~g", ticksuffix: axis.sizes ? "B" : "", nticks: name === "x" ? 7 : 6, fixedrange: false,
@@ -266,7 +266,7 @@ class Group {
     if (trace.kind === "span") return name === "x" ? trace.y.map((length, at) => trace.base[at] + length) : [];
     if ((trace.kind === "line" || trace.kind === "dots") && name === "x") return trace.x;
     if (name !== (trace.lying ? "x" : "y")) return [];
-    return trace.y.map((value, at) => (value === null ? null : value + (trace.e?.[at] ?? 0)));
+    return trace.y.flatMap((value, at) => (value === null ? [] : [value, value + (trace.e?.[at] ?? 0)]));
   }
 }
 
