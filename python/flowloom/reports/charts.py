@@ -83,7 +83,7 @@ def _many(schemes: Sequence[comparison.Scheme], points: Sequence[tuple[Look, Any
         traces += [panels.dots(legend.number(look, "mark"), look, xs, ys) for look, xs, ys in theirs]
         heights = [y for each in found for y in each.ys] + [y for each in theirs for y in each.ys]
         y = _values(label, min(heights, default=math.nan), max(heights, default=math.nan), slowdowns=slowdowns)
-        shown.append(panels.panel("By flow size", panels.axis("Flow size (B)", log=True, sizes=True), y, traces))
+        shown.append(panels.panel("By flow size", panels.axis("Flow size", log=True, sizes=True), y, traces))
     elif len(schemes) > 1:
         members = comparison.means(schemes, measure)
         y = _values(label, *over.extent(members, []), slowdowns=slowdowns)

@@ -10,6 +10,10 @@ from typing import Any, NamedTuple
 from flowloom import axes, metrics, tables
 
 
+ROWS_MAX = 2000
+"""The maximum number of rows of a table. A page with many more is slow."""
+
+
 class Cell(NamedTuple):
     """A cell of a table."""
 
@@ -39,11 +43,14 @@ class Table:
     @classmethod
     def of(cls, found: tables.Table, title: str = "", note: str = "", *, folded: bool = False) -> Table:
         """Create a table from one of texts, as the command line prints it. Its title becomes the note."""
-        columns = [ordered([row[at] for row in found.rows]) for at in range(len(found.head))]
-        rows = [
-            [Cell(text, orders[down]) for text, orders in zip(row, columns, strict=True)] for down, row in enumerate(found.rows)
-        ]
-        return cls(title, found.head, rows, frozenset(found.right), note or found.title, folded)
+        shown, note = found.rows[:ROWS_MAX], note or found.title
+        if len(found.rows) > len(shown):
+            note = ", ".join(
+                filter(None, (note, f"of which the first {ROWS_MAX:,} are here; the files of the result have all"))
+            )
+        columns = [ordered([row[at] for row in shown]) for at in range(len(found.head))]
+        rows = [[Cell(text, orders[down]) for text, orders in zip(row, columns, strict=True)] for down, row in enumerate(shown)]
+        return cls(title, found.head, rows, frozenset(found.right), note, folded)
 
 
 class Fact(NamedTuple):

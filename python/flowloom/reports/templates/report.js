@@ -97,6 +97,14 @@ const pattern = (trace) => trace.pattern && { shape: trace.pattern, fillmode: "o
 // The steps between the labels of a logarithmic axis that spans this factor: powers of ten, 1, 2 and 5, or whatever suits.
 const steps = (factor) => (factor > 300 ? 1 : factor > 4 ? "D2" : undefined);
 
+// The labels of an axis of sizes between two powers of ten: each power, or 1, 2 and 5, if few powers are shown.
+const sizes = (low, high) => {
+  const factors = high - low > 2.5 ? [1] : [1, 2, 5];
+  const powers = Array.from({ length: Math.ceil(high) - Math.floor(low) + 1 }, (_, at) => 10 ** (Math.floor(low) + at));
+  const ticks = powers.flatMap((power) => factors.map((factor) => factor * power)).filter((tick) => tick >= 1);
+  return { tickmode: "array", tickvals: ticks, ticktext: ticks.map(bytes) };
+};
+
 class Group {
   constructor(figure) {
     const data = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
@@ -137,6 +145,12 @@ class Group {
     const changes = {};
     for (const name of ["xaxis", "yaxis"]) {
       const axis = plot._fullLayout[name];
+      if (name === "xaxis" && this.data.panels[this.plots.indexOf(plot)].x.sizes) {
+        const wanted = sizes(...axis.range);
+        if (wanted.tickvals.length !== axis.tickvals.length || wanted.tickvals[0] !== axis.tickvals[0]) {
+          for (const [key, value] of Object.entries(wanted)) changes[`${name}.${key}`] = value;
+        }
+      }
       if (axis.type !== "log" || axis.tickmode === "array") continue;
       const wanted = steps(10 ** Math.abs(axis.range[1] - axis.range[0])) ?? null;
       if ((plot.layout[name].dtick ?? null) !== wanted) {
@@ -240,9 +254,10 @@ class Group {
     const least = values.reduce((a, b) => Math.min(a, b), Infinity), most = values.reduce((a, b) => Math.max(a, b), -Infinity);
     const found = {
       type: axis.log ? "log" : "linear", gridcolor: grid, zeroline: false, automargin: true, linecolor: color("--line"), tickcolor: color("--line"),
-      tickformat: axis.percent ? ",.4~%" : axis.sizes ? ".3~s" : ",.6~g", ticksuffix: axis.sizes ? "B" : "", nticks: name === "x" ? 7 : 6, fixedrange: false,
+      tickformat: axis.percent ? ",.4~%" : ",.6~g", nticks: name === "x" ? 7 : 6, fixedrange: false,
     };
     if (axis.ticks) Object.assign(found, { tickmode: "array", tickvals: axis.ticks, ticktext: axis.labels });
+    else if (axis.sizes && values.length) Object.assign(found, sizes(Math.log10(least), Math.log10(most)));
     else if (axis.log) found.dtick = steps(most / least);
     if (axis.groups) {
       const ends = [-0.5, axis.ticks.length - 0.5];
