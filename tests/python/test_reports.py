@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import flowloom
 from browser import Browser
 from conftest import FIGURE, HANG_S, SMALL
-from flowloom import ScenarioError, provenance
+from flowloom import ScenarioError, provenance, tables
 from flowloom.claims import ledger
 from flowloom.claims.entries import OfCheck
 from flowloom.claims.listing import Ledger
@@ -549,6 +549,24 @@ def test_a_plot_zooms(made, browser):
     assert browser.run(ends) == after  # what the reader has zoomed stays
 
 
+def test_a_zoomed_logarithmic_axis_has_closer_labels(made, browser):
+    browser.open(made.page("compared"))
+    plot = browser.driver.find_element(By.CSS_SELECTOR, ".plot")
+    labels = "return [...arguments[0].querySelectorAll('.xtick text')].map((each) => each.textContent)"
+    before = browser.run(labels, plot)
+    assert "10 kB" in before and "20 kB" not in before
+    browser.run("Plotly.relayout(arguments[0], { 'xaxis.range': [4, 5] })", plot)
+    zoomed = WebDriverWait(browser.driver, HANG_S).until(lambda _: "20 kB" in (found := browser.run(labels, plot)) and found)
+    assert zoomed == ["10 kB", "20 kB", "50 kB", "100 kB"]
+
+
+def test_a_long_table_is_cut_and_says_so(monkeypatch):
+    monkeypatch.setattr(content, "ROWS_MAX", 3)
+    found = content.Table.of(tables.Table(["a"], [[str(number)] for number in range(10)]), "", "10 runs")
+    assert [row[0].text for row in found.rows] == ["0", "1", "2"]
+    assert found.note == "10 runs, of which the first 3 are here; the files of the result have all"
+
+
 def hovered(browser, plot, trace, point):
     """Return what a plot shows at a point."""
     browser.run("Plotly.Fx.hover(arguments[0], [{ curveNumber: arguments[1], pointNumber: arguments[2] }])", plot, trace, point)
@@ -568,7 +586,8 @@ def test_the_legend_hides_lines_in_all_panels(made, browser):
     browser.open(made.page("compared"))
     count = "return [...document.querySelectorAll('.plots')[0].querySelectorAll('.plot')].map((plot) => plot.data.length)"
     before = browser.run(count)
-    button = browser.driver.find_elements(By.CSS_SELECTOR, ".legend button")[-1]
+    figure = browser.driver.find_element(By.CSS_SELECTOR, ".plots")
+    button = figure.find_elements(By.CSS_SELECTOR, ".legend button")[-1]
     assert button.text == HOSTILE
     button.click()
     assert browser.run(count) == [number - 1 for number in before]

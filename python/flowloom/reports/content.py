@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from flowloom import axes, metrics, tables
 
-
 ROWS_MAX = 2000
 """The maximum number of rows of a table. A page with many more is slow."""
 
