@@ -1,9 +1,9 @@
 """Flowloom: data-center transports, written once, compared on the same fabric, workloads and metrics.
 
 ``run`` simulates one scenario. ``compare`` runs several transports and variants of it, and ``sweep`` varies its keys.
-``load``, ``load_comparison`` and ``load_sweep`` read what these have saved. ``ledger`` returns the verdicts on the
-papers' claims. ``thresholds`` computes demotion thresholds for PIAS, ``check_thresholds`` simulates them, and
-``search_thresholds`` finds them by simulation.
+``load``, ``load_comparison`` and ``load_sweep`` read what these have saved. ``report`` writes a page of HTML about it.
+``ledger`` returns the verdicts on the papers' claims. ``thresholds`` computes demotion thresholds for PIAS,
+``check_thresholds`` simulates them, and ``search_thresholds`` finds them by simulation.
 Everything is imported on first use, so that ``import flowloom`` is fast.
 """
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from flowloom.demotion.analytic import thresholds
     from flowloom.demotion.check import check_thresholds
     from flowloom.demotion.simulated import search_thresholds
+    from flowloom.reports.pages import report
     from flowloom.results import Results
     from flowloom.scenario import Scenario
     from flowloom.sweeps import IncompleteSweep, Sweep, load_sweep, sweep
@@ -39,6 +40,7 @@ __all__ = [
     "load",
     "load_comparison",
     "load_sweep",
+    "report",
     "run",
     "search_thresholds",
     "sweep",
@@ -60,6 +62,7 @@ _MODULES = {
     "load": "flowloom.api",
     "load_comparison": "flowloom.comparisons",
     "load_sweep": "flowloom.sweeps",
+    "report": "flowloom.reports.pages",
     "run": "flowloom.api",
     "search_thresholds": "flowloom.demotion.simulated",
     "sweep": "flowloom.sweeps",

@@ -90,7 +90,7 @@ class Comparison(Framed, Mapping[str, Results]):
         Raises:
             ScenarioError: There is no such metric or value.
         """
-        from flowloom.plots import picture, pictures
+        from flowloom.plots import picture, pictures, subjects
 
         if (at is not None or metrics) and self.over is None:
             raise ScenarioError("`metrics` and `at` are for a comparison over the values of a key; leave them out")
@@ -101,7 +101,7 @@ class Comparison(Framed, Mapping[str, Results]):
                 raise ScenarioError(
                     f"{shown(text(at))} is no value of {self.over.key}: {suggestion(text(at), self.over.names)}"
                 )
-            name = pictures.name_of_round(text(at))
+            name = subjects.name_of_round(text(at))
         return picture.picture(lambda: pictures.of_comparison(drawn), name)
 
     def with_metrics(self, metrics: Sequence[str]) -> Comparison:

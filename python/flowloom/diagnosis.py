@@ -45,7 +45,7 @@ def of_installation() -> list[Finding]:
         _build(),
         Finding("ok", f"{cores()} cores for sweeps"),
     ]
-    for package in ("numpy", "pyarrow", "scipy", "matplotlib", "pydantic", "rich"):
+    for package in ("numpy", "pyarrow", "scipy", "matplotlib", "pydantic", "rich", "plotly", "jinja2"):
         try:
             found.append(Finding("ok", f"{package} {version(package)}"))
         except ImportError:

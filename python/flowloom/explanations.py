@@ -66,7 +66,7 @@ def of_directory(directory: Path) -> str:
     ):
         if (directory / marker).exists() and not (directory / results.MARKER).exists():
             return _of_runs(directory, table, runs)
-    return "\n".join(_paragraphs(results.load(directory, whole=True)))
+    return "\n".join(paragraphs(results.load(directory, whole=True)))
 
 
 _RUNS_MAX = 40
@@ -103,7 +103,8 @@ def _is_key(name: str, value: Any) -> bool:
         return True
 
 
-def _paragraphs(result: Results) -> list[str]:
+def paragraphs(result: Results) -> list[str]:
+    """Explain what dominated the result of a run, a sentence or two in each paragraph."""
     s = result.summary
     spec = tomllib.loads(result.scenario)
     end = "the final acknowledgement at the sender"

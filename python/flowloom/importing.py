@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import itertools
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,24 +92,10 @@ _SOURCE = "# source: "
 
 def _check_out(out: Path, table: Path, force: bool) -> None:
     """Raise ScenarioError unless `out` is a new file, or one that was imported from the same table."""
-    if not os.path.lexists(out):
-        return
-    if not out.is_file() and out.exists():
-        raise outputs.refusal(out, "it is a directory" if out.is_dir() else "it is not a regular file", "give a file")
-    if not out.exists():
-        raise outputs.refusal(out, f"it is a link to {out.readlink()}, which does not exist", "give another file")
-    if table.exists() and out.samefile(table):
+    if table.exists() and out.is_file() and out.samefile(table):
         raise outputs.refusal(out, "it is the table to read", "give another file")
-    try:
-        with out.open(encoding="utf-8") as found:
-            first = found.readline(1000)
-    except (OSError, UnicodeDecodeError):
-        first = ""
-    if not first.startswith(_SOURCE):
-        raise outputs.refusal(out, "it was not written by Flowloom, and would be lost", "give another file, or move it")
-    if not first.startswith(f"{_SOURCE}{table.name}, ") and not force:
-        source = first.removeprefix(_SOURCE).strip()
-        raise outputs.refusal(out, f"it was imported from another table ({source})", "give another file, or --force")
+    mine = f"{_SOURCE}{table.name}, "
+    outputs.check_file(out, _SOURCE, mine, "it was imported from another table ({})", force=force)
 
 
 def write(out: Path, points: list[tuple[float, float]], source: str) -> None:

@@ -318,6 +318,34 @@ class Output:
             shutil.rmtree(staging, ignore_errors=True)
 
 
+def check_file(target: Path, ours: str, mine: str, another: str, *, force: bool) -> None:
+    """Raise ScenarioError unless a file is new, or Flowloom wrote it for the same input.
+
+    Args:
+        target: The file.
+        ours: How each file of its kind begins that Flowloom has written.
+        mine: How it begins if it is of the same input.
+        another: What it is otherwise, for the message; `{}` stands for the rest of its first line.
+        force: Replace a file of another input as well.
+    """
+    if not os.path.lexists(target):
+        return
+    if not target.exists():
+        raise refusal(target, f"it is a link to {target.readlink()}, which does not exist", "give another file")
+    if not target.is_file():
+        raise refusal(target, "it is a directory" if target.is_dir() else "it is not a regular file", "give a file")
+    try:
+        with target.open(encoding="utf-8") as found:
+            begin = found.read(1000)
+    except (OSError, UnicodeDecodeError):
+        begin = ""
+    if not begin.startswith(ours):
+        raise refusal(target, "it was not written by Flowloom, and would be lost", "give another file, or move it")
+    if not begin.startswith(mine) and not force:
+        rest = begin.removeprefix(ours).partition("\n")[0].strip()
+        raise refusal(target, another.format(rest), "give another file, or --force")
+
+
 def refusal(target: Path, why: str, way_out: str) -> ScenarioError:
     """Return the error that explains why a place cannot be written to, and what to do."""
     return ScenarioError(f"cannot write to {target}: {why}; {way_out}")

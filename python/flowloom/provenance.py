@@ -47,7 +47,9 @@ def _git(tree: Path, *words: str) -> str:
 
 def command() -> str:
     """Return the command line, with the home directory as `~`."""
-    words = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    program = Path(sys.argv[0])
+    # `python -m flowloom` is the same command.
+    words = ["flowloom" if program.parts[-2:] == ("flowloom", "__main__.py") else program.name, *sys.argv[1:]]
     home = str(Path.home())
     return shlex.join(words).replace(home, "~") if home != "/" else shlex.join(words)
 

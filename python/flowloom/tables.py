@@ -134,6 +134,18 @@ def _notes(left_out: Mapping[str, str]) -> list[str]:
     return [f"Left out: {', '.join(names)}", *found] if names else []
 
 
+def of_variants(compared: Comparison) -> list[Table]:
+    """Return the tables of a comparison at one point with a row for each variant, so that they can be sorted by a number."""
+    results = compared.columns()
+    wanted = _meant(_COMPARISON, results.values())
+    head = ["", metrics.label("finished"), *(metrics.label(metric) for metric in wanted), "Warnings"]
+    rows = [
+        [name, finished(seeds), *(_shown(metric, seeds) for metric in wanted), ", ".join(_flags(seeds))]
+        for name, seeds in results.items()
+    ]
+    return [Table(head, rows, range(1, len(head) - 1), _averaged(results.values())), *_of_sizes(results)]
+
+
 def _side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
     head = ["", *results]
     wanted = _meant(_COMPARISON, results.values())

@@ -139,6 +139,8 @@ class Entry:
     checks: Sequence[OfCheck]
     calibrated: str
     cause: Cause | None
+    folder: str = ""
+    """The name of the folder of its figures."""
 
     @property
     def stale(self) -> bool:

@@ -283,6 +283,7 @@ def _entry(
         checks=[check for figure, each, _, run in parts if run for check in _placed(figure, each, run.checks)],
         calibrated=" ".join(dict.fromkeys(each.calibrated for _, each, _, _ in parts if each.calibrated)),
         cause=cause if verdict in (DIFFERS, UNDECIDED) else None,
+        folder=parts[0][0].path.parent.name,
     )
 
 

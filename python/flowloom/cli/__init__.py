@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from flowloom import signals
-from flowloom.cli import common, comparing, inspect, paper, plotting, running, terminal, thresholds
+from flowloom.cli import common, comparing, inspect, paper, plotting, reporting, running, terminal, thresholds
 from flowloom.words import shown
 
 
@@ -54,6 +54,7 @@ app = typer.Typer(
 running.register(app)
 comparing.register(app)
 plotting.register(app)
+reporting.register(app)
 app.add_typer(paper.app, name="paper")
 paper.register(app)
 inspect.register(app)

@@ -315,6 +315,13 @@ def claims(
         str | None, typer.Option(metavar="SCALE", help="Use entries of this scale; by default the largest that was run.")
     ] = None,
     json: Json = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Write a page of HTML, with the measured values against their bands.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="With --report: the page; by default results/claims.html.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="With --report: replace a page about something else.")] = False,
 ) -> None:
     """Print each claim of the papers with its verdict.
 
@@ -322,11 +329,19 @@ def claims(
     holds, but depends on a value inferred from the paper's numbers), or not yet run. An entry is stale if the scenarios, the
     checks or the simulator's behaviour have changed since it was run.
     """
+    from flowloom._native import ScenarioError
     from flowloom.claims import ledger
     from flowloom.claims.listing import Ledger
 
+    if out and not report:
+        raise ScenarioError("--out is the page of --report; give --report as well, or leave --out out")
     figures, errors = _figures(paper)
     entries = Ledger(ledger.entries(figures, scale, _today))
+    if report:
+        from flowloom.reports.pages import report as write
+
+        typer.echo(f"{entries}\npage: {write(entries, out, force=force)}")
+        return _fail(errors)
     if json:
         common.print_json([entry.content() for entry in entries])
         return _fail(errors)

@@ -29,6 +29,14 @@ METRICS = {SLOWDOWN: "slowdown.mean", FCT: "fct_us.mean"}
 """What is drawn against the flow size, by measure."""
 
 
+class Line(NamedTuple):
+    """A line with its look."""
+
+    look: style.Look
+    xs: NDArray[np.float64]
+    ys: NDArray[np.float64]
+
+
 class Scheme(NamedTuple):
     """What is compared, with its look."""
 
@@ -46,7 +54,7 @@ def draw(schemes: Sequence[Scheme], title: str, points: Sequence[tuple[style.Loo
         points: Other tools' mean slowdowns by flow size, with their looks.
     """
     measure = measures(schemes)[0]
-    size = None if points else _only_size(schemes)
+    size = None if points else only_size(schemes)
     alone = size is not None and len(schemes) == 1  # so that there is nothing to compare
     drawing = style.canvas(6 if alone else 10, 4.4)
     *left, right = drawing.subplots(1, 1 if alone else 2, squeeze=False).flat
@@ -59,12 +67,12 @@ def draw(schemes: Sequence[Scheme], title: str, points: Sequence[tuple[style.Loo
         else:
             style.join(handles, _side_by_side(spot, schemes, measure, size))
             small_print = averaged([len(scheme.runs) for scheme in schemes])
-    style.heading(drawing, f"{title}: {_HEADINGS[measure]}")
+    style.heading(drawing, f"{title}: {HEADINGS[measure]}")
     style.legend(drawing, handles, small_print)
     return drawing
 
 
-def _only_size(schemes: Sequence[Scheme]) -> float | None:
+def only_size(schemes: Sequence[Scheme]) -> float | None:
     """Return the size of all flows; None if they differ."""
     import numpy as np
 
@@ -72,12 +80,18 @@ def _only_size(schemes: Sequence[Scheme]) -> float | None:
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _side_by_side(spot: Axes, schemes: Sequence[Scheme], measure: str, size: float) -> dict[str, Any]:
-    """Draw the mean of each scheme, for flows of one size; return the handles for a legend."""
+def means(schemes: Sequence[Scheme], measure: str) -> list[bars.Member]:
+    """Return the mean of a measure over all flows of each scheme, with its interval."""
     members = []
     for look, runs in schemes:
         found = estimate([float(values.mean()) if len(values := _finished([run], measure)[1]) else math.nan for run in runs])
         members.append(bars.Member(look, [found.mean], [found.half_width or 0.0]))
+    return members
+
+
+def _side_by_side(spot: Axes, schemes: Sequence[Scheme], measure: str, size: float) -> dict[str, Any]:
+    """Draw the mean of each scheme, for flows of one size; return the handles for a legend."""
+    members = means(schemes, measure)
     handles = over.panel(spot, Axis.none(), metrics.label(METRICS[measure]), members, slowdowns=measure == SLOWDOWN)
     spot.set_title(f"Flows of {metrics.size(size)}")
     return handles
@@ -88,10 +102,10 @@ def _by_sizes(
 ) -> dict[str, Any]:
     """Draw means by flow size; return the handles for a legend."""
     handles: dict[str, Any] = {}
-    for look, runs in schemes:
-        size, values = _finished(runs, measure)
-        if len(size):
-            handles[look.label] = _by_size(spot, size, values, look)
+    for look, at, values in means_by_size(schemes, measure):
+        # A bound has no marker, and one point makes no line.
+        alone = {"marker": "_", "ms": 14} if look.bound and len(at) == 1 else {}
+        (handles[look.label],) = spot.plot(at, values, **look.pen | alone)
     for look, each in points:
         ys = each.y.get(METRICS[measure], each.y.get(Y, []))
         if len(ys):
@@ -107,13 +121,8 @@ def _by_sizes(
 
 def _distributions(spot: Axes, schemes: Sequence[Scheme], measure: str) -> dict[str, Any]:
     """Draw which share of flows has a larger value than each; return the handles for a legend."""
-    handles: dict[str, Any] = {}
-    for look, runs in schemes:
-        _, values = _finished(runs, measure)
-        if len(values):
-            handles[look.label] = _distribution(spot, values, look)
-    label = f"Share of flows with a larger {_WORDS[measure]}"
-    spot.set(xlabel=metrics.METRICS[measure].label, ylabel=label, title="Distribution")
+    handles = {look.label: style.line(spot, xs, ys, look) for look, xs, ys in distributions(schemes, measure)}
+    spot.set(xlabel=metrics.METRICS[measure].label, ylabel=share_label(measure), title="Distribution")
     if handles:
         style.logarithmic(spot.yaxis)
         _limit(spot.xaxis, measure)
@@ -130,7 +139,7 @@ def _limit(axis: Any, measure: str) -> None:
         style.logarithmic(axis)
 
 
-_HEADINGS = {SLOWDOWN: "slowdown of flows; the best possible is 1", FCT: "completion times of flows"}
+HEADINGS = {SLOWDOWN: "slowdown of flows; the best possible is 1", FCT: "completion times of flows"}
 _NONE = "no flow has finished"
 _WORDS = {SLOWDOWN: "slowdown", FCT: "completion time"}
 
@@ -163,24 +172,36 @@ def _finished(runs: Sequence[Results], measure: str) -> tuple[NDArray[np.float64
     return size[done], values[done]
 
 
-def _by_size(spot: Axes, size: NDArray[np.float64], values: NDArray[np.float64], look: style.Look) -> Any:
+def means_by_size(schemes: Sequence[Scheme], measure: str) -> list[Line]:
+    """Return the mean of a measure in ranges of sizes, at the mean size of each, in bytes; without flows there is no line."""
     import numpy as np
 
-    # Three bins per decade show where a scheme's behaviour changes, and still average over many flows.
-    place = np.round(np.log10(np.maximum(size, 1)) * 3).astype(int)
-    bins = np.unique(place)
-    means = [values[place == b].mean() for b in bins]
-    at = [np.exp(np.log(np.maximum(size[place == b], 1)).mean()) for b in bins]
-    # A bound has no marker, and one point makes no line.
-    alone = {"marker": "_", "ms": 14} if look.bound and len(at) == 1 else {}
-    return spot.plot(at, means, **look.pen | alone)[0]
+    lines = []
+    for look, runs in schemes:
+        size, values = _finished(runs, measure)
+        # Three bins per decade show where a scheme's behaviour changes, and still average over many flows.
+        place = np.round(np.log10(np.maximum(size, 1)) * 3).astype(int)
+        bins = np.unique(place)
+        at = np.array([np.exp(np.log(np.maximum(size[place == b], 1)).mean()) for b in bins])
+        if len(size):
+            lines.append(Line(look, at, np.array([values[place == b].mean() for b in bins])))
+    return lines
 
 
-def _distribution(spot: Axes, values: NDArray[np.float64], look: style.Look) -> Any:
-    """Draw the share of flows with a larger value; return the handle for a legend."""
+def distributions(schemes: Sequence[Scheme], measure: str) -> list[Line]:
+    """Return the share of flows with a larger value, over the value; without flows there is no line."""
     import numpy as np
 
-    n = len(values)
-    # A few hundred points, evenly spaced on the logarithmic axis, look the same as all points and keep the SVG small.
-    worse = np.unique(np.geomspace(1, n, 400).astype(int))
-    return style.line(spot, np.sort(values)[n - worse], worse / n, look)
+    lines = []
+    for look, runs in schemes:
+        _, values = _finished(runs, measure)
+        if n := len(values):
+            # A few hundred points, evenly spaced on the logarithmic axis, look the same as all points and keep the SVG small.
+            worse = np.unique(np.geomspace(1, n, 400).astype(int))
+            lines.append(Line(look, np.sort(values)[n - worse], worse / n))
+    return lines
+
+
+def share_label(measure: str) -> str:
+    """Return the label of the shares in `distributions`."""
+    return f"Share of flows with a larger {_WORDS[measure]}"

@@ -25,6 +25,61 @@ _NUMBER = 0.06
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
+ALONE, WAITING, UNFINISHED = "as long as alone in the network", "waiting, losses and start-up", "not finished"
+"""The parts of a flow's bar."""
+
+
+class Bar(NamedTuple):
+    """The bar of a flow, in the unit of `Bars`."""
+
+    label: str
+    """Its number, its hosts and its size."""
+    parts: dict[str, tuple[float, float]]
+    """The begin and the length of each part."""
+    text: str
+    """Its slowdown, or why it has none."""
+    deadline: float | None
+
+    @property
+    def end(self) -> float:
+        """The end of its last part."""
+        begin, length = list(self.parts.values())[-1]
+        return begin + length
+
+
+class Bars(NamedTuple):
+    """The bars of a run."""
+
+    rows: list[Bar]
+    end: float
+    """The end of the axis."""
+    unit: str
+    unfinished: bool
+    """Whether one of the flows did not finish."""
+
+
+def bars_of(result: Results) -> Bars:
+    """Return a bar for each flow from its start to its end. That of an unfinished flow ends with the run."""
+    flows = result.flows.to_pylist()
+    ends = [flow[name] for flow in flows for name in ("finish", "deadline") if flow[name] is not None]
+    unfinished = any(flow["finish"] is None for flow in flows)
+    end = max([*ends, result.summary["sim_s"]] if unfinished or not ends else ends) or _TIMES[-1][0]  # 0 without any flow
+    scale, unit = next(((each, name) for each, name in _TIMES if end >= each), _TIMES[-1])
+    return Bars([_bar_of(flow, end, scale) for flow in flows], end / scale, unit, unfinished)
+
+
+def _bar_of(flow: dict[str, Any], end: float, scale: float) -> Bar:
+    deadline = None if flow["deadline"] is None else flow["deadline"] / scale
+    if flow["finish"] is None:
+        parts = {UNFINISHED: (flow["start"] / scale, (end - flow["start"]) / scale)}
+        return Bar(_name(flow), parts, "aborted" if flow["aborted"] else UNFINISHED, deadline)
+    # The time of a request, metrics.request_delay, lies before the start.
+    length = flow["slowdown"] * flow["optimum"]
+    begin, alone = flow["finish"] - length, min(flow["optimum"], length)
+    parts = {ALONE: (begin / scale, alone / scale), WAITING: ((begin + alone) / scale, (length - alone) / scale)}
+    return Bar(_name(flow), parts, metrics.significant(flow["slowdown"], 3), deadline)
+
+
 def chart(result: Results, title: str) -> Canvas:
     """Draw a Gantt chart of a run with few flows: a bar for each flow from its start to its end, with its slowdown.
 
@@ -34,60 +89,47 @@ def chart(result: Results, title: str) -> Canvas:
         result: The run.
         title: The name of the run.
     """
-    flows = result.flows.to_pylist()
-    drawing = style.canvas(10, 1.6 + 0.26 * max(len(flows), 3))
+    rows, end, unit, unfinished = bars_of(result)
+    drawing = style.canvas(10, 1.6 + 0.26 * max(len(rows), 3))
     spot = drawing.subplots()
-    ends = [flow[name] for flow in flows for name in ("finish", "deadline") if flow[name] is not None]
-    unfinished = any(flow["finish"] is None for flow in flows)
-    end = max([*ends, result.summary["sim_s"]] if unfinished or not ends else ends) or _TIMES[-1][0]  # 0 without any flow
-    scale, unit = next(((each, name) for each, name in _TIMES if end >= each), _TIMES[-1])
     look = style.transport(result.summary["transport"])
     handles: dict[str, Any] = {}
-    for row, flow in enumerate(flows):
-        for label, handle in _bar(spot, row, flow, end, scale, look).items():
+    for row, bar in enumerate(rows):
+        for label, handle in _draw_bar(spot, row, bar, end, look).items():
             handles.setdefault(label, handle)
-    spot.set_yticks(range(len(flows)), [_name(flow) for flow in flows])
-    spot.set_ylim(max(len(flows), 1) - 0.5, -0.5)
+    spot.set_yticks(range(len(rows)), [bar.label for bar in rows])
+    spot.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     room = 1.16 if unfinished else 1.08  # for what is written after the last bar
-    spot.set_xlim(-0.005 * end / scale, room * end / scale)
+    spot.set_xlim(-0.005 * end, room * end)
     spot.set(xlabel=f"Time ({unit})", ylabel="Flow, its hosts, and its size")
     spot.grid(axis="y", visible=False)
-    if not flows:
+    if not rows:
         style.nothing(spot, "no flow has started")
     style.heading(drawing, f"{title}: flows from start to end, with their slowdowns")
     style.legend(drawing, handles)
     return drawing
 
 
-def _bar(spot: Axes, row: int, flow: dict[str, Any], end: float, scale: float, look: style.Look) -> dict[str, Any]:
+def _draw_bar(spot: Axes, row: int, bar: Bar, end: float, look: style.Look) -> dict[str, Any]:
     """Draw the bar of a flow; return the handles for a legend."""
     from matplotlib.colors import to_rgb
 
     handles: dict[str, Any] = {}
     # The edge keeps a short bar visible.
     edge: dict[str, Any] = {"edgecolor": look.color, "linewidth": 0.8}
-    pale = [1 - 0.35 * (1 - part) for part in to_rgb(look.color)]
-    optimum = flow["optimum"]
-    if flow["finish"] is None:
-        begin, length, text = flow["start"], end - flow["start"], "aborted" if flow["aborted"] else "not finished"
-        (handles["not finished"],) = spot.barh(row, length / scale, 0.7, begin / scale, color="white", hatch="///", **edge)
-    else:
-        # The time of a request, metrics.request_delay, lies before the start.
-        length = flow["slowdown"] * optimum
-        begin, text = flow["finish"] - length, metrics.significant(flow["slowdown"], 3)
-        alone = min(optimum, length)
-        (handles["as long as alone in the network"],) = spot.barh(
-            row, alone / scale, 0.7, begin / scale, facecolor=look.color, **edge
-        )
-        (handles["waiting, losses and start-up"],) = spot.barh(
-            row, (length - alone) / scale, 0.7, (begin + alone) / scale, color=pale
-        )
-    last = begin + length
-    if (deadline := flow["deadline"]) is not None:
-        (handles["deadline"],) = spot.plot([deadline / scale], [row], "|", color=style.VERMILLION, ms=14, mew=2)
-        if last < deadline < last + _NUMBER * end:
-            last = deadline
-    spot.annotate(text, (last / scale, row), (4, 0), textcoords="offset points", va="center", fontsize=8)
+    faces: dict[str, dict[str, Any]] = {
+        ALONE: {"facecolor": look.color, **edge},
+        WAITING: {"color": [1 - 0.35 * (1 - part) for part in to_rgb(look.color)]},
+        UNFINISHED: {"color": "white", "hatch": "///", **edge},
+    }
+    for name, (begin, length) in bar.parts.items():
+        (handles[name],) = spot.barh(row, length, 0.7, begin, **faces[name])
+    last = bar.end
+    if bar.deadline is not None:
+        (handles["deadline"],) = spot.plot([bar.deadline], [row], "|", color=style.VERMILLION, ms=14, mew=2)
+        if last < bar.deadline < last + _NUMBER * end:
+            last = bar.deadline
+    spot.annotate(bar.text, (last, row), (4, 0), textcoords="offset points", va="center", fontsize=8)
     return handles
 
 
@@ -147,14 +189,15 @@ def draw(schemes: Sequence[Scheme], found: Sequence[Group], title: str) -> Canva
     spots = drawing.subplots(1, len(shown), squeeze=False, sharey=True)
     handles: dict[str, Any] = {}
     for spot, measure in zip(spots.flat, shown, strict=True):
-        members = [_member(scheme, found, measure) for scheme in schemes]
+        members = [member(scheme, found, measure) for scheme in schemes]
         style.join(handles, over.rows(spot, labels, metrics.label(measure), members, slowdowns=measure == SLOWDOWN))
     style.heading(drawing, f"{title}: each flow")
     style.legend(drawing, handles, averaged([len(group.rows) for group in found]))
     return drawing
 
 
-def _member(scheme: Scheme, found: Sequence[Group], measure: str) -> bars.Member:
+def member(scheme: Scheme, found: Sequence[Group], measure: str) -> bars.Member:
+    """Return a measure of each flow under a scheme, with its interval."""
     values = [each for run in scheme.runs if (each := known(run.flows, measure)) is not None]
     estimates = [estimate([float(values[run][row]) for run, row in group.rows]) for group in found]
     return bars.Member(scheme.look, [e.mean for e in estimates], [e.half_width or 0.0 for e in estimates])

@@ -50,9 +50,9 @@ def draw(
     spots = drawing.subplots(down, across, squeeze=False)
     handles: dict[str, Any] = {}
     for number, (spot, name) in enumerate(zip(spots.flat, names, strict=False)):
-        members = [_member(each, name) for each in series]
-        beside = [Beside(look, each.x, each.y.get(name, each.y.get(Y, []) if number == 0 else [])) for look, each in points]
-        style.join(handles, panel(spot, axis, metrics.label(name), members, beside, slowdowns=_is_slowdown(name)))
+        members = [member(each, name) for each in series]
+        beside = others(points, name, first=number == 0)
+        style.join(handles, panel(spot, axis, metrics.label(name), members, beside, slowdowns=is_slowdown(name)))
         style.percent(spot.yaxis, name)
     for spare in list(spots.flat)[len(names):]:  # fmt: skip
         spare.remove()
@@ -62,12 +62,14 @@ def draw(
     return drawing
 
 
-def _member(series: Series, name: str) -> bars.Member:
+def member(series: Series, name: str) -> bars.Member:
+    """Return the mean of a metric at each value of the axis, with its interval."""
     found = [estimate([metrics.evaluate(name, run.summary) for run in runs]) for runs in series.runs]
     return bars.Member(series.look, [e.mean for e in found], [e.half_width or 0.0 for e in found])
 
 
-def _is_slowdown(name: str) -> bool:
+def is_slowdown(name: str) -> bool:
+    """Return whether a metric is a slowdown, for which 1 is the best."""
     return name in metrics.METRICS and name.split(".")[0] == "slowdown"
 
 
@@ -77,6 +79,11 @@ class Beside(NamedTuple):
     look: style.Look
     xs: Sequence[float]
     ys: Sequence[float]
+
+
+def others(points: Sequence[tuple[style.Look, Points]], name: str, *, first: bool) -> list[Beside]:
+    """Return other tools' points of a metric; the first panel has those without the name of a metric."""
+    return [Beside(look, each.x, each.y.get(name, each.y.get(Y, []) if first else [])) for look, each in points]
 
 
 def panel(
@@ -98,8 +105,8 @@ def panel(
         beside: Other tools' points.
         slowdowns: Whether the values are slowdowns, whose axis starts at 1.
     """
-    least, top = _extent(members, beside)
-    log = _is_log(least, top, slowdowns=slowdowns)
+    least, top = extent(members, beside)
+    log = is_log(least, top, slowdowns=slowdowns)
     if axis.at is None:
         handles = bars.draw(spot, members, axis.names, log=log, base=1.0 if slowdowns else 0.0)
         if not any(axis.names):
@@ -120,8 +127,8 @@ def panel(
 
 def rows(spot: Axes, names: Sequence[str], label: str, members: Sequence[bars.Member], *, slowdowns: bool) -> dict[str, Any]:
     """Draw groups below each other, for few groups with long names; return the handles for a legend. See `panel`."""
-    least, top = _extent(members, ())
-    log = _is_log(least, top, slowdowns=slowdowns)
+    least, top = extent(members, ())
+    log = is_log(least, top, slowdowns=slowdowns)
     handles = bars.draw(spot, members, names, log=log, base=1.0 if slowdowns else 0.0, lying=True)
     spot.set_xlabel(label)
     _limit(spot.xaxis, least, top, slowdowns=slowdowns, log=log, standing=True)
@@ -129,7 +136,7 @@ def rows(spot: Axes, names: Sequence[str], label: str, members: Sequence[bars.Me
     return handles
 
 
-def _extent(members: Sequence[bars.Member], beside: Sequence[Beside]) -> tuple[float, float]:
+def extent(members: Sequence[bars.Member], beside: Sequence[Beside]) -> tuple[float, float]:
     """Return the least value, and the largest one or the top of its interval; NaN without values."""
     heights = [height for member in members for height in member.heights] + [y for each in beside for y in each.ys]
     tops = [height + width for member in members for height, width in zip(member.heights, member.half_widths, strict=True)]
@@ -137,7 +144,8 @@ def _extent(members: Sequence[bars.Member], beside: Sequence[Beside]) -> tuple[f
     return min(known, default=math.nan), max(all_, default=math.nan)
 
 
-def _is_log(least: float, top: float, *, slowdowns: bool) -> bool:
+def is_log(least: float, top: float, *, slowdowns: bool) -> bool:
+    """Return whether the axis of values in this range is logarithmic."""
     return top > style.LINEAR_MAX if slowdowns else least > 0 and top > least * 10**_DECADES
 
 

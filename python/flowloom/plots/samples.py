@@ -62,13 +62,38 @@ class Shown(NamedTuple):
     series: Mapping[str, pa.Table]
 
 
-def draw(runs: Sequence[Shown], wanted: Sequence[str], title: str) -> Canvas:
-    """Draw samples: a row of panels for each quantity, a column for each run, and a line for each link, flow or host.
+class Line(NamedTuple):
+    """The samples of one link, flow or host: times in the unit of `Arranged`, and values in that of their panel."""
+
+    key: str
+    look: style.Look
+    at: NDArray[Any]
+    values: NDArray[Any]
+
+
+class Panel(NamedTuple):
+    """One quantity in all runs."""
+
+    title: str
+    """Its name with its unit."""
+    columns: list[list[Line]]
+    """Its lines, for each run."""
+
+
+class Arranged(NamedTuple):
+    """What is shown of samples."""
+
+    panels: list[Panel]
+    unit: str
+    """The unit of times."""
+
+
+def arranged(runs: Sequence[Shown], wanted: Sequence[str]) -> Arranged:
+    """Return what is shown of the samples of some runs.
 
     Args:
         runs: The samples.
-        wanted: What is drawn: one of KINDS for all of its quantities, or one with a column, such as `flows.window_bytes`.
-        title: The name of the scenario.
+        wanted: What is shown: one of KINDS for all of its quantities, or one with a column, such as `flows.window_bytes`.
 
     Raises:
         ScenarioError: A series has no such column.
@@ -82,23 +107,48 @@ def draw(runs: Sequence[Shown], wanted: Sequence[str], title: str) -> Canvas:
     first, last = (min(map(np.min, times)), max(map(np.max, times))) if times else (0.0, 0.0)
     edges = np.linspace(first, last, POINTS + 1)
     scale, unit = _time_unit(last)
+    samples = [
+        {each: _line(KINDS[each[0]], run.series[each[0]], each[1]) for each in every if each[0] in run.series} for run in runs
+    ]
+
+    def lines(name: str, panel: str, found: dict[Any, tuple[NDArray[Any], dict[str, NDArray[Any]]]]) -> list[Line]:
+        shown = []
+        for each, (time, values) in found.items():
+            if each[0] == name and len(time) and panel in values and not np.isnan(values[panel]).all():
+                at, drawn = _averaged(time, values["span"], values[panel], edges) if panel in _MEANS else (time, values[panel])
+                label = f"flow {each[1]}" if name == "flows" else str(each[1])
+                shown.append(Line(label, looks[each], at * scale, drawn))
+        return shown
+
+    def title(panel: str) -> str:
+        return _TITLES.get(panel, panel.replace("_", " ").capitalize())
+
+    return Arranged([Panel(title(panel), [lines(name, panel, found) for found in samples]) for name, panel in panels], unit)
+
+
+def draw(runs: Sequence[Shown], wanted: Sequence[str], title: str) -> Canvas:
+    """Draw samples: a row of panels for each quantity, a column for each run, and a line for each link, flow or host.
+
+    Args:
+        runs: The samples.
+        wanted: What is drawn; see `arranged`.
+        title: The name of the scenario.
+
+    Raises:
+        ScenarioError: A series has no such column.
+    """
+    panels, unit = arranged(runs, wanted)
     drawing = style.canvas(max(3.8 * len(runs), 7), 2.2 * len(panels) + 1.2)
     spots = drawing.subplots(len(panels), len(runs), squeeze=False, sharex=True, sharey="row")
     handles: dict[str, Any] = {}
     for column, run in enumerate(runs):
-        lines = {each: _line(KINDS[each[0]], run.series[each[0]], each[1]) for each in every if each[0] in run.series}
-        for row, (name, panel) in enumerate(panels):
+        for row, panel in enumerate(panels):
             spot: Axes = spots[row, column]
-            for key in keys[name]:
-                time, values = lines.get((name, key), (np.empty(0), {}))
-                if len(time) and panel in values and not np.isnan(values[panel]).all():
-                    at, drawn = (
-                        _averaged(time, values["span"], values[panel], edges) if panel in _MEANS else (time, values[panel])
-                    )
-                    (handle,) = spot.plot(at * scale, drawn, color=looks[name, key].color, linewidth=1.2)
-                    handles.setdefault(f"flow {key}" if name == "flows" else str(key), handle)
+            for key, look, at, values in panel.columns[column]:
+                (handle,) = spot.plot(at, values, color=look.color, linewidth=1.2)
+                handles.setdefault(key, handle)
             if column == 0:
-                spot.set_ylabel(_TITLES.get(panel, panel.replace("_", " ").capitalize()))
+                spot.set_ylabel(panel.title)
             if not spot.lines:
                 spot.text(0.5, 0.5, "none", transform=spot.transAxes, ha="center", va="center", color="#888888")
         if len(runs) > 1:
@@ -107,7 +157,7 @@ def draw(runs: Sequence[Shown], wanted: Sequence[str], title: str) -> Canvas:
     # The panels of a row have one scale.
     for row in spots:
         row[0].set_ylim(bottom=0)
-    style.heading(drawing, f"{title}: {', '.join(tables)}")
+    style.heading(drawing, f"{title}: {', '.join(dict.fromkeys(map(_kind_of, wanted)))}")
     style.legend(drawing, handles)
     return drawing
 

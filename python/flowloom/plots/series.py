@@ -11,6 +11,7 @@ from flowloom.plots.comparison import Scheme
 from flowloom.words import shown, suggestion
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.figure import Figure as Canvas
 
 _UNITS = {"s": "s", "ms": "ms", "us": "µs", "ns": "ns", "bytes": "B", "kb": "kB", "gbps": "Gb/s", "packets": "packets"}
@@ -29,8 +30,7 @@ def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
     Raises:
         ScenarioError: No run has recorded such a series, or it has no such column.
     """
-    tables = [(look, run.series) for look, runs in schemes for run in runs]
-    recorded = list(dict.fromkeys(each for _, found in tables for each in found))
+    recorded = names(schemes)
     wanted = [part.strip() for part in name.split(",")]
     for each in wanted:
         kind = each.partition(".")[0]
@@ -40,17 +40,15 @@ def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
         if kind not in samples.KINDS and name != kind:
             raise ScenarioError(f'the series "{shown(kind)}" is drawn alone and whole; give its name and nothing else')
     if wanted[0].partition(".")[0] in samples.KINDS:
-        # Seeds look alike, so the first one is drawn.
-        first = [samples.Shown(look.label, runs[0].series) for look, runs in schemes if runs[0].series]
-        return samples.draw(first, wanted, title)
-    having = [(look, found[name]) for look, found in tables if name in found]
+        return samples.draw(sampled(schemes), wanted, title)
+    having = tables(schemes, name)
     x, *ys = having[0][1].column_names
     drawing = style.canvas(7, 3.2 * len(ys) + 1)
     handles: dict[str, Any] = {}
     for spot, y in zip(drawing.subplots(len(ys), 1, squeeze=False).flat, ys, strict=True):
         for look, table in having:
             handles[look.label] = style.line(spot, table[x].to_numpy(), table[y].to_numpy(), look, linewidth=1.2)
-        spot.set(xlabel=_label(x), ylabel=_label(y))
+        spot.set(xlabel=label(x), ylabel=label(y))
         for axis, column in ((spot.xaxis, x), (spot.yaxis, y)):
             if column.endswith("_share"):
                 style.in_percent(axis)
@@ -62,7 +60,22 @@ def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
     return drawing
 
 
-def _label(column: str) -> str:
+def names(schemes: Sequence[Scheme]) -> list[str]:
+    """Return the names of the series that some of the runs have recorded."""
+    return list(dict.fromkeys(name for _, runs in schemes for run in runs for name in run.series))
+
+
+def tables(schemes: Sequence[Scheme], name: str) -> list[tuple[style.Look, pa.Table]]:
+    """Return a series of all runs that have it."""
+    return [(look, run.series[name]) for look, runs in schemes for run in runs if name in run.series]
+
+
+def sampled(schemes: Sequence[Scheme]) -> list[samples.Shown]:
+    """Return the samples of each scheme. Seeds look alike, so the first one is shown."""
+    return [samples.Shown(look.label, runs[0].series) for look, runs in schemes if runs[0].series]
+
+
+def label(column: str) -> str:
     """Return the label of a column, with its unit: `queue_bytes` is `Queue (B)`."""
     words, _, unit = column.rpartition("_")
     if unit in _UNITS and words:

@@ -41,6 +41,17 @@ def ranked(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=key)
 
 
+def depths(rows: Sequence[Row]) -> list[list[float]]:
+    """Return how dark each number's colour is: 0 for the best of its column, 1 for WORST times the best, or more."""
+    columns = list(zip(*(row.values for row in rows), strict=True))
+    # A column whose best is 0 has its first shade at the least number above 0.
+    least = [min((value for value in column if value > 0), default=math.nan) for column in columns]
+    return [
+        [min(math.log(v / least[at]) / math.log(WORST), 1.0) if v > 0 else 0.0 for at, v in enumerate(row.values)]
+        for row in rows
+    ]
+
+
 def draw(spot: Axes, rows: Sequence[Row], columns: Sequence[str]) -> None:
     """Draw a table whose best rows are on top.
 
@@ -53,23 +64,22 @@ def draw(spot: Axes, rows: Sequence[Row], columns: Sequence[str]) -> None:
 
     rows = ranked(rows)
     shades = mpl.colormaps["YlOrBr"]
-    columns_of = [[row.values[at] for row in rows if not math.isnan(row.values[at])] for at in range(len(columns))]
-    best = [min(values, default=math.nan) for values in columns_of]
-    least = [min((value for value in values if value > 0), default=math.nan) for values in columns_of]
+    best = [
+        min((row.values[at] for row in rows if not math.isnan(row.values[at])), default=math.nan) for at in range(len(columns))
+    ]
+    shaded = depths(rows)
     for down, row in enumerate(rows):
         for across, value in enumerate(row.values):
-            # A column whose best is 0 has its first shade at the least number above 0.
-            depth = min(math.log(value / least[across]) / math.log(WORST), 1.0) if value > 0 else 0.0
+            depth = shaded[down][across]
             face = "#EEEEEE" if math.isnan(value) else shades(0.05 + 0.8 * depth)
             place = (across - 0.5, down - 0.5)
             spot.add_patch(mpl.patches.Rectangle(place, 1, 1, facecolor=face, edgecolor="white", linewidth=2))
-            text = "none" if math.isnan(value) else _text(value)
+            text = written(value)
             # Numbers that read alike look alike.
-            weight = "bold" if text == _text(best[across]) else "normal"
+            weight = "bold" if text == written(best[across]) else "normal"
             ink = "white" if depth > 0.65 else "black"
             spot.text(across, down, text, ha="center", va="center", fontsize=13, color=ink, fontweight=weight)
-            if row.half_widths and (half_width := row.half_widths[across]) and half_width > ROUNDING * abs(value):
-                note = f"± {significant(half_width, 2)}"
+            if note := spread(row, across):
                 spot.text(across, down + 0.44, note, ha="center", va="bottom", fontsize=6.5, color=ink)
     spot.set_xlim(-0.5, len(columns) - 0.5)
     spot.set_ylim(len(rows) - 0.5, -0.5)
@@ -81,6 +91,12 @@ def draw(spot: Axes, rows: Sequence[Row], columns: Sequence[str]) -> None:
         side.set_visible(False)
 
 
-def _text(value: float) -> str:
+def written(value: float) -> str:
     """Return a number that fits its cell."""
-    return significant(value, 3 if value >= 0.1 else 1)
+    return "none" if math.isnan(value) else significant(value, 3 if value >= 0.1 else 1)
+
+
+def spread(row: Row, at: int) -> str:
+    """Return the interval of a number; empty if there is none."""
+    half_width = row.half_widths[at] if row.half_widths else None
+    return f"± {significant(half_width, 2)}" if half_width and half_width > ROUNDING * abs(row.values[at]) else ""
