@@ -102,8 +102,8 @@ def test_samples_that_do_not_fit_on_the_disk_are_an_error_with_the_file(scenario
     monkeypatch.setattr(series, "IN_MEMORY", 10)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     made = call("run", scenario, code=1)
-    assert re.search(r"flowloom-series-\w+/\w+\.parquet: No space left on device", made.stderr)
-    assert not list(tmp_path.glob("flowloom-series-*"))
+    assert re.search(r"flowloom-recorded-\w+/\w+\.parquet: No space left on device", made.stderr)
+    assert not list(tmp_path.glob("flowloom-recorded-*"))
 
 
 @pytest.mark.parametrize(
