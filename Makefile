@@ -95,7 +95,7 @@ test: $(CHECKED)
 	@echo '== cargo test'
 	@cargo test --workspace --quiet
 	@echo '== pytest'
-	@$(BIN)/pytest --quiet
+	@$(BIN)/pytest --quiet --numprocesses auto --dist loadfile
 
 # It needs a C++ compiler, too. With the same SEED, it tries the same inputs for as long as the code is the same.
 SECONDS := 60

@@ -40,10 +40,10 @@ load = 0.6
 flows = 2000
 
 [transport]
-name = "dctcp"
+name = "{name}"
 
-[transport.dctcp.port]
-mark_above = "30kB"
+[transport.{name}]
+{key} = {value}
 ```
 
 Every key can be overridden on the command line (`--set workload.load=0.8`) and from Python (`workload__load=0.8`).
@@ -104,6 +104,7 @@ def pages(schema: Schema, transports: Iterable[Mapping[str, Any]]) -> dict[str, 
         schema: The schema of scenarios, from `flowloom._native.schema()`.
         transports: The `transports` of `flowloom._native.catalogue()`.
     """
+    transports = list(transports)
     described: dict[str, Place] = {}
     found: dict[str, list[str]] = {}
     for name, part in schema["properties"].items():
@@ -118,8 +119,21 @@ def pages(schema: Schema, transports: Iterable[Mapping[str, Any]]) -> dict[str, 
         for page, lines in found.items()
         if not _is_of_a_transport(page)
     ]
-    start = ["# Scenario reference\n", _MARK + "\n", _INTRO, "## Sections\n", table(["section", "meaning"], sections), _UNITS]
+    start = [
+        "# Scenario reference\n",
+        _MARK + "\n",
+        _intro(transports[0]),
+        "## Sections\n",
+        table(["section", "meaning"], sections),
+        _UNITS,
+    ]
     return {_START: "\n".join(start)} | {page: _page(page, lines) for page, lines in found.items()}
+
+
+def _intro(transport: Mapping[str, Any]) -> str:
+    """Return what a scenario is, with a scenario of this transport and the first of its parameters."""
+    key, value = next(iter(transport["defaults"].items()))
+    return _INTRO.format(name=transport["name"], key=toml.key(key), value=toml.value(value))
 
 
 def _of_transports(schema: Schema, about: Mapping[str, str], described: dict[str, Place]) -> dict[str, list[str]]:

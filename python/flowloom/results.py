@@ -72,7 +72,7 @@ class Results(Framed):
     def trace(self) -> Mapping[str, bytes]:
         """The files of the packets that [trace] asks for, by name (docs/traces.md). A file is read when it is asked for."""
         if self._trace is None:
-            self._trace = Trace(self._saved("trace"))
+            self._trace = Trace(self._saved("trace") if self.directory else None)
         return self._trace
 
     @property
