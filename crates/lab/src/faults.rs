@@ -125,12 +125,27 @@ pub(crate) fn explain(violation: &Violation, plan: &Plan) -> String {
         delay.map(|delay| format!("lower fault.delay ({delay})")),
         stands.then(|| "end faults earlier (fault.to), since packets wait until then".to_owned()),
         highest_probability(faults()).map(|probability| format!("lower fault.probability ({probability})")),
+        remembered(&plan.parameters.to_table())
+            .map(|(key, span)| format!("raise transport.{}.{key} ({span}), for which receivers remember", plan.transport.name)),
+        Some(format!(
+            "raise the rates of links, or lower fabric.buffer ({}), so that packets wait for less long",
+            plan.memory.bytes()
+        )),
     ];
     let causes: Vec<String> = causes.into_iter().flatten().collect();
     match violation {
-        Violation::Forgotten(_) if !causes.is_empty() => format!("{violation}\n  likely: {}", causes.join("; ")),
+        Violation::Forgotten(_) => format!("{violation}\n  likely: {}", causes.join("; ")),
         _ => violation.to_string(),
     }
+}
+
+/// The parameter, at whatever depth, that says how long a receiver remembers finished flows, if the transport has it: its dotted key, and its value.
+fn remembered(parameters: &toml::Table) -> Option<(String, String)> {
+    parameters.iter().find_map(|(key, value)| match value {
+        toml::Value::Table(inner) => remembered(inner).map(|(rest, span)| (format!("{key}.{rest}"), span)),
+        toml::Value::String(span) => (key == "time_wait").then(|| (key.clone(), span.clone())),
+        _ => None,
+    })
 }
 
 /// The highest probability with which any of the faults loses or corrupts a packet.

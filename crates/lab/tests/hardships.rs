@@ -97,6 +97,46 @@ fn each_hop_loses_three_packets_of_ten() {
     }
 }
 
+/// Links are so slow that a repeated packet waits for hours, and arrives after its receiver has forgotten the flow. The message names what would help.
+#[test]
+fn a_flow_is_forgotten_before_its_last_packet_arrives() {
+    let slow = r#"
+[topology]
+kind = "leaf_spine"
+racks = 2
+hosts_per_rack = 2
+spines = 2
+host_rate = "8b/s"
+delay = "1000s"
+[fabric]
+routing = "spray_labelled"
+sharing = "switch"
+[run]
+seed = 3123951487683191
+[transport]
+name = "pias"
+[transport.pias]
+controller = "d2tcp"
+[workload]
+kind = "mix"
+part = [
+  { name = "requests", start = "1us", kind = "incast", senders = 2, requests = 2, bytes = "40kB", period = "100000s" },
+  { name = "bytes", start = "1000s", kind = "closed_loop", from = [0, "h1"], to = 2, loops = 2, requests = 2, think = "1ps", sizes = { fixed = "1B" } },
+  { name = "packets", start = "1000s", kind = "closed_loop", from = [0, "h1"], to = 2, loops = 2, requests = 2, think = "1000s", sizes = { fixed = "1460B" } },
+]
+"#;
+    let scenario = Scenario::load(slow, "slow.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let Err(RunError::Failed(message)) = run(&scenario, &mut |_, _, _| true) else {
+        panic!("no receiver has forgotten a flow")
+    };
+    assert!(message.contains("later some of its bytes were received again"), "{message}");
+    assert!(
+        message
+            .contains("\n  likely: raise transport.pias.tcp.time_wait (20000s), for which receivers remember; raise the rates"),
+        "{message}"
+    );
+}
+
 /// The link between a rack and a spine is down for 50 us of each 200.
 #[test]
 fn a_link_that_flaps() {

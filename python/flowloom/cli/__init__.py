@@ -87,8 +87,8 @@ def _top(
 
 def main() -> None:
     """Run the command line."""
-    terminal.guard()
     try:
+        terminal.guard()
         signals.raise_ended()
         app(prog_name="flowloom")  # the name for `python -m flowloom` too
     except OSError as error:  # help and errors of usage are printed outside of all commands
