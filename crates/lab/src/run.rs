@@ -313,12 +313,7 @@ where
                 continue;
             }
         }
-        sim.observer_mut()
-            .at_each_hop
-            .take_files()
-            .into_iter()
-            .try_for_each(|part| sampler.write(part))
-            .map_err(RunError::Failed)?;
+        sampler.write(sim.observer_mut().at_each_hop.take_files()).map_err(RunError::Failed)?;
         let (done, now, packet_hops) = sim.progress();
         if !progress(done, now, packet_hops) {
             return Err(RunError::Stopped);
@@ -328,12 +323,7 @@ where
             Look::Stop(stall) => break Some(stall),
         }
     };
-    sim.observer_mut()
-        .at_each_hop
-        .take_files()
-        .into_iter()
-        .try_for_each(|part| sampler.write(part))
-        .map_err(RunError::Failed)?;
+    sampler.write(sim.observer_mut().at_each_hop.take_files()).map_err(RunError::Failed)?;
     sampler.finish(sim.now(), &mut sim).map_err(RunError::Failed)?;
     Ok((sim, stall))
 }

@@ -30,12 +30,8 @@ pub(super) struct FlowColumns {
 
 impl Flows {
     pub fn new(choice: &FlowChoice, tenants: &[u16], gauges: &'static [Gauge]) -> Flows {
-        let mut choice = choice.clone();
-        if let FlowChoice::Ids(ids) = &mut choice {
-            ids.sort_unstable();
-        }
         let mut flows = Flows {
-            choice,
+            choice: choice.sorted(),
             tenants: tenants.to_vec(),
             gauges,
             readings: vec![0.0; gauges.len()],
@@ -54,11 +50,7 @@ impl Flows {
     }
 
     fn is_chosen(&self, flow: &Flow) -> bool {
-        let chosen = match &self.choice {
-            FlowChoice::All(_) => true,
-            FlowChoice::Ids(ids) => ids.binary_search(&flow.id.0).is_ok(),
-        };
-        chosen && (self.tenants.is_empty() || self.tenants.contains(&flow.tenant))
+        self.choice.has(flow.id) && (self.tenants.is_empty() || self.tenants.contains(&flow.tenant))
     }
 
     pub fn sample(&mut self, at: Time, span: Duration, open: &OpenFlows, view: &dyn View) {

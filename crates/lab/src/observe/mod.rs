@@ -212,12 +212,13 @@ impl<'a> Sampler<'a> {
         self.open.settle(view);
     }
 
-    /// Gives the next part of a file to the sink.
+    /// Gives the next parts of files to the sink.
     ///
     /// # Errors
-    /// If it cannot be kept.
-    pub fn write(&mut self, (file, bytes): FilePart) -> Result<(), String> {
-        if bytes.is_empty() { Ok(()) } else { self.sink.write(file, bytes) }
+    /// If they cannot be kept.
+    pub fn write(&mut self, parts: Vec<FilePart>) -> Result<(), String> {
+        let mut some = parts.into_iter().filter(|(_, bytes)| !bytes.is_empty());
+        some.try_for_each(|(file, bytes)| self.sink.write(file, bytes))
     }
 
     /// Gives tables with at least this many rows to the sink.

@@ -1,6 +1,6 @@
 //! What is recorded over the course of a run.
 
-use flowloom_core::Duration;
+use flowloom_core::{Duration, FlowId};
 use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,21 @@ impl FlowChoice {
     /// Whether no flow is chosen.
     pub fn is_empty(&self) -> bool {
         *self == FlowChoice::Ids(Vec::new())
+    }
+    /// The same choice with its numbers in ascending order, for [`FlowChoice::has`].
+    pub(crate) fn sorted(&self) -> FlowChoice {
+        let mut sorted = self.clone();
+        if let FlowChoice::Ids(ids) = &mut sorted {
+            ids.sort_unstable();
+        }
+        sorted
+    }
+    /// Whether a flow is chosen. The numbers must be in ascending order.
+    pub(crate) fn has(&self, flow: FlowId) -> bool {
+        match self {
+            FlowChoice::All(_) => true,
+            FlowChoice::Ids(ids) => ids.binary_search(&flow.0).is_ok(),
+        }
     }
 }
 

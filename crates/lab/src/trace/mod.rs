@@ -43,13 +43,9 @@ impl TraceChoice {
     /// # Errors
     /// A link that the network does not have.
     pub(crate) fn new(spec: &PacketTrace, network: &Network) -> Result<TraceChoice, ScenarioError> {
-        let mut flows = spec.flows.clone();
-        if let FlowChoice::Ids(ids) = &mut flows {
-            ids.sort_unstable();
-        }
         let links = links_of("trace.links", &spec.links, network)?;
         Ok(TraceChoice {
-            flows,
+            flows: spec.flows.sorted(),
             everywhere: links.len() == network.links().len(),
             links,
             from: Time::ZERO + spec.from.0,
@@ -58,13 +54,6 @@ impl TraceChoice {
             capture: spec.capture,
             timeline: spec.timeline,
         })
-    }
-
-    fn has_flow(&self, flow: FlowId) -> bool {
-        match &self.flows {
-            FlowChoice::All(_) => true,
-            FlowChoice::Ids(ids) => ids.binary_search(&flow.0).is_ok(),
-        }
     }
 }
 
@@ -202,20 +191,23 @@ impl Tracer {
 
     /// Whether what happens to a packet is recorded. A link frame may be why a chosen flow waits, so it is recorded whatever its flow.
     fn wants(&self, now: Time, link: LinkId, flow: FlowId, dst: NodeId) -> bool {
-        self.is_on(now) && self.traced[link.index()] && (dst == NodeId::LINK || self.choice.has_flow(flow))
+        self.is_on(now) && self.traced[link.index()] && (dst == NodeId::LINK || self.choice.flows.has(flow))
+    }
+
+    /// The timeline, if what becomes of a flow is recorded there now.
+    fn timeline_of(&mut self, now: Time, flow: FlowId) -> Option<&mut Timeline> {
+        let wanted = self.is_on(now) && self.choice.flows.has(flow);
+        self.timeline.as_mut().filter(|_| wanted)
     }
 
     fn open(&mut self, now: Time, flow: &Flow) {
-        if self.is_on(now)
-            && self.choice.has_flow(flow.id)
-            && let Some(timeline) = &mut self.timeline
-        {
+        if let Some(timeline) = self.timeline_of(now, flow.id) {
             timeline.open(now, flow);
         }
     }
 
     fn queue(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<()>) {
-        if self.is_on(now) && self.choice.has_flow(packet.flow) {
+        if self.is_on(now) && self.choice.flows.has(packet.flow) {
             self.know(id, packet.flow).queued = Some(Queued { at: now, link, packet: *packet });
         }
     }
@@ -292,10 +284,7 @@ impl Tracer {
             Event::Aborted { flow, .. } => (flow, "aborted"),
             Event::Delivered { .. } => return,
         };
-        if self.is_on(now)
-            && self.choice.has_flow(flow)
-            && let Some(timeline) = &mut self.timeline
-        {
+        if let Some(timeline) = self.timeline_of(now, flow) {
             timeline.note(now, flow, what);
         }
     }
