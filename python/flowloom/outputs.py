@@ -69,7 +69,11 @@ FIGURE = Kind(
 THRESHOLDS = Kind(
     "thresholds", "thresholds for other arguments", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg")
 )
-_KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS)
+IMPORT = Kind(
+    "an imported scenario", "the import of other files", "import.json",
+    ("scenario.toml", "network.toml", "flows.csv", "coflows.txt", "sizes.csv"),
+)  # fmt: skip
+_KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS, IMPORT)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,12 @@ def write_text(path: Path, text: str) -> None:
     """Write a text in UTF-8."""
     with naming(path):
         path.write_text(text, encoding="utf-8")
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines in UTF-8, one after the other."""
+    with naming(path), path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 @contextlib.contextmanager

@@ -408,10 +408,10 @@ def test_doctor_runs_a_scenario_and_counts_its_small_bins(scenario):
 )
 def test_import_reads_other_tools_tables_and_they_run(scenario, tmp_path, dialect, text, points):
     (tmp_path / "foreign.txt").write_text(text)
-    out = tmp_path / "sizes.csv"
-    call("import", tmp_path / "foreign.txt", "--out", out, *(["--dialect", dialect] if dialect else []))
-    assert out.read_text().partition("bytes,cumulative_probability\n")[2] == points
-    scenario.write_text(SMALL.replace('"imc10"', '{ cdf = "sizes.csv" }'))
+    out = tmp_path / "sizes"
+    call("import", tmp_path / "foreign.txt", "--out", out, *(["--as", dialect] if dialect else []))
+    assert (out / "sizes.csv").read_text().partition("bytes,cumulative_probability\n")[2] == points
+    scenario.write_text(SMALL.replace('"imc10"', '{ cdf = "sizes/sizes.csv" }'))
     largest = float(points.splitlines()[-1].split(",")[0])
     call("run", scenario, "--out", tmp_path / "r", "--csv")
     header, *rows = (tmp_path / "r/flows.csv").read_text().splitlines()
@@ -422,23 +422,23 @@ def test_import_reads_other_tools_tables_and_they_run(scenario, tmp_path, dialec
 @pytest.mark.parametrize(
     ("dialect", "text", "complaint"),
     [
-        ([], "1,0.5\n2,1\n", "could mean several things; give --dialect"),
-        (["--dialect", "packets"], "1,1\n", "did you mean"),
-        (["--dialect", "ns2_bytes"], "1,0.5\n2,1\n", "foreign.txt:1: ns2_bytes has 3 columns"),
-        (["--dialect", "bytes_probability"], "1,0.5\n0,1\n", "foreign.txt:2: sizes and shares must not decrease"),
-        (["--dialect", "bytes_probability"], "1,0.5\n2,0.9\n", "the last row must reach 1"),
-        (["--dialect", "bytes_probability"], "1,50\n2,100\n", "no point of a distribution"),
-        (["--dialect", "bytes_probability"], "1,0.5\noops\n", "foreign.txt:2: not a row of numbers"),
-        (["--dialect", "bytes_probability"], "", "no rows"),
-        (["--dialect", "flows"], "size\n1\n", "a column called bytes"),
-        (["--dialect", "flows"], "bytes\nmany\n", "is not a number"),
+        ([], "1,0.5\n2,1\n", "--as bytes_probability (mean 1 B, largest 2 B) or --as packets_probability (mean 1,825 B, largest"),
+        (["--as", "packets"], "1,1\n", "did you mean"),
+        (["--as", "ns2_bytes"], "1,0.5\n2,1\n", "foreign.txt:1: ns2_bytes has 3 columns"),
+        (["--as", "bytes_probability"], "1,0.5\n0,1\n", "foreign.txt:2: sizes and shares must not decrease"),
+        (["--as", "bytes_probability"], "1,0.5\n2,0.9\n", "the last row must reach 1"),
+        (["--as", "bytes_probability"], "1,50\n2,100\n", "no point of a distribution"),
+        (["--as", "bytes_probability"], "1,0.5\noops\n", "foreign.txt:2: not a row of numbers"),
+        (["--as", "bytes_probability"], "", "no rows"),
+        (["--as", "flows"], "packets\n1\n", "a column called bytes"),
+        (["--as", "flows"], "bytes\nmany\n", "is not a number"),
     ],
 )
 def test_import_never_guesses(tmp_path, dialect, text, complaint):
     (tmp_path / "foreign.txt").write_text(text)
-    error = call("import", tmp_path / "foreign.txt", "--out", tmp_path / "x.csv", *dialect, code=2).stderr
+    error = call("import", tmp_path / "foreign.txt", "--out", tmp_path / "x", *dialect, code=2).stderr
     assert complaint in error
-    assert not (tmp_path / "x.csv").exists()
+    assert not (tmp_path / "x").exists()
 
 
 def test_lists_split_outside_brackets_and_quotes():

@@ -399,29 +399,29 @@ def test_thresholds_do_not_replace_those_for_another_question(tmp_path):
     call(*words, "--load", 0.7, "--force")
 
 
-def test_an_imported_table_replaces_nothing_but_itself(tmp_path, monkeypatch):
+def test_an_import_replaces_nothing_but_an_unchanged_import_of_the_same_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = "bytes,cumulative_probability\n1000,0\n2000,1\n"
     for name in ("a.csv", "b.csv"):
         Path(name).write_text(table)
-    Path("link.csv").symlink_to("a.csv")
-    os.link("a.csv", "hard.csv")
-    for out in ("a.csv", "./a.csv", "link.csv", "hard.csv"):
-        for force in ([], ["--force"]):
-            assert "it is the table to read" in call("import", "a.csv", "--out", out, *force, code=2).stderr
-    for force in ([], ["--force"]):
-        assert "was not written by Flowloom" in call("import", "a.csv", "--out", "b.csv", *force, code=2).stderr
-    assert Path("a.csv").read_text() == Path("b.csv").read_text() == table
-    call("import", "a.csv", "--out", "sizes.csv")
-    call("import", "a.csv", "--out", "sizes.csv")
-    assert "imported from another table (a.csv" in call("import", "b.csv", "--out", "sizes.csv", code=2).stderr
-    call("import", "b.csv", "--out", "sizes.csv", "--force")
-    assert "# source: b.csv" in Path("sizes.csv").read_text()
-    Path("to_sizes.csv").symlink_to("sizes.csv")
-    call("import", "b.csv", "--out", "to_sizes.csv")
-    assert Path("to_sizes.csv").is_symlink()
-    Path("folder").mkdir()
-    assert "it is a directory" in call("import", "a.csv", "--out", "folder", code=2).stderr
+    Path("own").mkdir()
+    Path("own/sizes.csv").write_text(table)
+    assert "it holds something else (sizes.csv)" in call("import", "own/sizes.csv", "--out", "own", code=2).stderr
+    assert "sizes.csv in it was not written by Flowloom" in call("import", "own/sizes.csv", "--out", "own", "--force", code=2).stderr
+    assert "it is not a directory" in call("import", "a.csv", "--out", "b.csv", code=2).stderr
+    assert Path("a.csv").read_text() == Path("b.csv").read_text() == Path("own/sizes.csv").read_text() == table
+    call("import", "a.csv", "--out", "made")
+    call("import", "a.csv", "--out", "made")
+    assert "the import of other files (flowloom import a.csv)" in call("import", "b.csv", "--out", "made", code=2).stderr
+    call("import", "b.csv", "--out", "made", "--force")
+    assert "# source: b.csv" in Path("made/sizes.csv").read_text()
+    # A scenario is there to be changed.
+    changed = Path("made/scenario.toml").read_text() + "\n[run]\nseed = 2\n"
+    Path("made/scenario.toml").write_text(changed)
+    assert "its scenario.toml was changed" in call("import", "b.csv", "--out", "made", code=2).stderr
+    assert Path("made/scenario.toml").read_text() == changed
+    call("import", "b.csv", "--out", "made", "--force")
+    assert "seed" not in Path("made/scenario.toml").read_text()
 
 
 # Two processes at once

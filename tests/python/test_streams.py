@@ -79,7 +79,7 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word(scenario):
         (["compare", "S", *COMPARE, "--out", "o"], 40, "o/compare.png"),
         (["thresholds", "--sizes", "web_search", "--load", "0.8", "--no-check", "--out", "o"], 1, "o/thresholds.json"),
         (["show", "web_search", "--plot", "o.png"], 8, "o.png"),
-        (["import", "log.csv", "--dialect", "flows", "--out", "o.csv"], 1, "o.csv"),
+        (["import", "log.csv", "--out", "o"], 1, "o/sizes.csv"),
     ],
 )
 def test_a_full_disk_names_file_and_folder(scenario, tmp_path, monkeypatch, words, limit_kb, named):
@@ -107,7 +107,7 @@ def test_flows_that_need_more_memory_than_there_is(scenario, words):
     "words",
     [
         "run P", "doctor P", "show P", "compare P --transports phost", "sweep P --vary workload.load=0.2",
-        "import P --out o.csv", "import P --dialect flows --out o.csv", "import L --dialect flows --out P",
+        "import P --out o", "import P --as flows --out o", "import L P --out o",
         "thresholds --flows P --load 0.5", "thresholds --sizes P --load 0.5",
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowloom.cli import common
-from flowloom.words import printable
+from flowloom.words import printable, shown
 
 if TYPE_CHECKING:
     from flowloom.scenario import Scenario
@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
     app.command()(common.reported(show))
     app.command()(common.reported(explain))
     app.command()(common.reported(doctor))
-    app.command("import")(common.reported(import_sizes))
+    app.command("import")(common.reported(import_files))
 
 
 def list_all(
@@ -216,26 +216,58 @@ def doctor(
         raise typer.Exit(common.FAILED)
 
 
-def import_sizes(
-    table: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Another tool's flow-size table, a log of flows, or a histogram.")
+def import_files(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="A file with a network, one with flows or their sizes, or both.", show_default=False
+        ),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE.csv", help="The flow-size table to write.")],
-    dialect: Annotated[
-        str | None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for scenario.toml and the files that it names.")],
+    formats: Annotated[
+        list[str] | None,
         typer.Option(
+            "--as",
             metavar="FORMAT",
-            help="The format of FILE: bytes_probability, bytes_percent, packets_probability, ns2_bytes, ns2_packets, flows or "
-            "histogram; by default it is recognised, if it is unambiguous.",
+            help="The format of a file that is not recognised, or could have several; FILE=FORMAT for one of several files. "
+            "A wrong name lists all.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a table that was imported from another file.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an import of other files, or one whose scenario was changed.")
+    ] = False,
 ) -> None:
-    """Convert flow sizes from another tool for use in scenarios.
+    """Make a scenario from the files of other tools.
 
-    A scenario uses the written table with workload.sizes = { cdf = "FILE.csv" }.
+    Files are recognised by their content: topologies and flows of the HPCC authors' ns-3, htsim's .topo and .cm, GraphML and
+    GML, matrices, coflow traces, logs of flows, and tables of flow sizes. The scenario's comments say what could not be carried
+    over.
     """
     from flowloom import importing
 
-    made = importing.sizes(table, out, dialect, force=force)
-    typer.echo(f"{out}: {made.points} points, mean {made.mean_bytes:,.0f} B, read as {made.dialect}\n{made.usage}")
+    named = _named_formats(files, formats or [])
+    words = [f"--as {word}" for word in formats or []]
+    command = " ".join(["flowloom import", *(path.name for path in files), *words])
+    made = importing.make(files, out, named, command, force=force)
+    for line in [*made.about, "", "What the scenario has otherwise than the files, or what they do not say:"]:
+        typer.echo(line)
+    for note in made.notes:
+        typer.echo(f"* {note}")
+    typer.echo(f"\nRun it: flowloom run {made.path}")
+
+
+def _named_formats(files: list[Path], words: list[str]) -> dict[str, str]:
+    """Return by file the format that an option names."""
+    from flowloom._native import ScenarioError
+
+    named: dict[str, str] = {}
+    for word in words:
+        file, equals, name = word.rpartition("=")
+        if not equals and len(files) > 1:
+            example = f"--as {shown(files[0])}={shown(word)}"
+            raise ScenarioError(f"--as {shown(word)}: there are several files, so say which one: {example}")
+        path = str(Path(file)) if equals else str(files[0])
+        if path in named:
+            raise ScenarioError(f"--as: {shown(path)} has two formats, {shown(named[path])} and {shown(name)}")
+        named[path] = name
+    return named

@@ -68,7 +68,7 @@ class Sizes:
             raise _native.ScenarioError(
                 f'"{shown(source)}" is neither a flow-size table nor a file: {suggestion(str(source), tables)}'
             )
-        return cls.through(path.name, importing.read(path, dialect).points)
+        return cls.through(path.name, importing.read(path, dialect, "--dialect").points)
 
     @property
     def mean(self) -> float:

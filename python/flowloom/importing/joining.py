@@ -1,0 +1,214 @@
+"""Makes a network that the simulator can run from nodes and links as other tools have them.
+
+A host of ours has one link, to a switch; all hosts are joined; and names have one meaning. What a file has otherwise
+is changed here, with a sentence for each change.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from flowloom.importing.parts import HOSTS_MAX, LINKS_MAX, Link, Network, Switch
+from flowloom.importing.source import Source, is_whole
+from flowloom.words import listed, shown
+
+_LEVELS_MAX = 100
+_TAKEN = ("arbiter", "all", "host")
+"""Names that have a meaning of their own in scenarios."""
+
+
+class Node(NamedTuple):
+    """A node of a file."""
+
+    id: str
+    """What the file's links and flows call it."""
+    name: str
+    """What the scenario calls it, if no other node has that name."""
+    host: bool
+
+
+def network(source: Source, nodes: Sequence[Node], links: Iterable[Link], attach: Link | None = None) -> Network:
+    """Make a network.
+
+    Args:
+        source: The file, for errors.
+        nodes: All nodes, in the file's order.
+        links: Its links, by the numbers of nodes in `nodes`.
+        attach: If it is given, the file does not tell hosts from switches: every node becomes a switch with a host of its own,
+            which a link of this delay and at least this rate joins to it.
+
+    Raises:
+        ScenarioError: There are too many nodes or links, or too few hosts that are joined.
+    """
+    work = _Work(source, list(nodes), list(links), [])
+    if attach is not None:
+        work.attach(attach)
+    work.check()
+    work.drop_loops()
+    work.keep_one_link_per_host()
+    work.part_hosts()
+    work.keep_one_component()
+    return work.finish()
+
+
+class _Work:
+    """A network in the making."""
+
+    def __init__(self, source: Source, nodes: list[Node], links: list[Link], notes: list[str]) -> None:
+        self.source, self.nodes, self.links, self.notes = source, nodes, links, notes
+
+    def attach(self, like: Link) -> None:
+        switches = len(self.nodes)
+        fastest = [like.rate_bps] * switches
+        for link in self.links:
+            for end in (link.a, link.b):
+                fastest[end] = max(fastest[end], link.rate_bps)
+        self.nodes = [
+            *(node._replace(name=f"{node.name} switch", id="", host=False) for node in self.nodes),
+            *(node._replace(host=True) for node in self.nodes),
+        ]
+        self.links += [like._replace(a=switches + at, b=at, rate_bps=fastest[at]) for at in range(switches)]
+        self.notes.append(
+            "The file does not tell hosts from switches: each node is a switch with a host of its own, whose link is as fast "
+            "as the fastest link of the node."
+        )
+
+    def check(self) -> None:
+        for count, most, what in ((sum(n.host for n in self.nodes), HOSTS_MAX, "hosts"), (len(self.links), LINKS_MAX, "links")):
+            if count > most:
+                raise self.source.wrong(None, f"the network has {count:,} {what}; the simulator has at most {most:,}")
+
+    def drop_loops(self) -> None:
+        kept = [link for link in self.links if link.a != link.b]
+        if len(kept) < len(self.links):
+            self.notes.append(f"{_count(len(self.links) - len(kept), 'link')} from a node to itself: left out.")
+        self.links = kept
+
+    def keep_one_link_per_host(self) -> None:
+        """Keep the first link of a host that has several. A link between two hosts counts for both."""
+        seen: set[int] = set()
+        several: set[int] = set()
+        kept = []
+        for link in self.links:
+            ends = {end for end in (link.a, link.b) if self.nodes[end].host}
+            if ends & seen:
+                several |= ends & seen
+            else:
+                seen |= ends
+                kept.append(link)
+        if several:
+            names = listed([shown(self.nodes[host].name) for host in sorted(several)], 3)
+            self.notes.append(
+                f"{_count(len(several), 'host')} with several links ({names}): a host has one link, so the first one of each "
+                f"is kept, and {_count(len(self.links) - len(kept), 'link')} left out."
+            )
+        self.links = kept
+
+    def part_hosts(self) -> None:
+        """Put a switch into each link between two hosts, half of the delay on either side."""
+        direct = [link for link in self.links if self.nodes[link.a].host and self.nodes[link.b].host]
+        if not direct:
+            return
+        self.notes.append(
+            f"{_count(len(direct), 'link')} between two hosts: hosts are joined to switches, so there is one in the middle."
+        )
+        parted = set(direct)
+        self.links = [link for link in self.links if link not in parted]
+        for link in direct:
+            middle = len(self.nodes)
+            self.nodes.append(Node("", f"between {self.nodes[link.a].name} and {self.nodes[link.b].name}", host=False))
+            half = link.delay_ps // 2
+            self.links.append(link._replace(b=middle, delay_ps=half))
+            # A packet that crosses both halves is lost as often as before.
+            self.links.append(link._replace(a=middle, delay_ps=link.delay_ps - half, loss=0.0))
+
+    def keep_one_component(self) -> None:
+        component = _components(len(self.nodes), self.links)
+        hosts = Counter(part for part, node in zip(component, self.nodes, strict=True) if node.host)
+        main, joined = max(hosts.items(), key=lambda entry: (entry[1], -entry[0]), default=(0, 0))
+        if joined < 2:
+            raise self.source.wrong(None, "no two hosts are joined by links; a network needs two hosts at least")
+        kept = [at for at, part in enumerate(component) if part == main]
+        if len(kept) < len(self.nodes):
+            gone = [shown(self.nodes[at].name) for at, part in enumerate(component) if part != main]
+            self.notes.append(f"{_count(len(gone), 'node')} that no link joins to the others ({listed(gone, 3)}): left out.")
+        # Hosts come first.
+        kept.sort(key=lambda at: not self.nodes[at].host)
+        number = {at: new for new, at in enumerate(kept)}
+        self.nodes = [self.nodes[at] for at in kept]
+        self.links = [link._replace(a=number[link.a], b=number[link.b]) for link in self.links if link.a in number]
+
+    def finish(self) -> Network:
+        hosts = sum(node.host for node in self.nodes)
+        levels = _levels(len(self.nodes), hosts, self.links)
+        tiers = max(levels[hosts:])
+        tier = [f"tier{min(level, _LEVELS_MAX)}" if tiers > 1 else "switch" for level in levels]
+        names = _names(self.nodes, {*tier, *_TAKEN})
+        switches = [Switch(names[at], min(levels[at], _LEVELS_MAX), tier[at]) for at in range(hosts, len(self.nodes))]
+        known = {node.id: at for at, node in enumerate(self.nodes[:hosts])}
+        for at, node in enumerate(self.nodes[:hosts]):
+            known.setdefault(node.name, at)
+        renamed = [at for at in range(hosts) if names[at] != self.nodes[at].name]
+        if renamed:
+            few = [f"{shown(self.nodes[at].name)} is {names[at]}" for at in renamed]
+            self.notes.append(f"Names that would have two meanings or no form are changed ({listed(few, 3)}).")
+        return Network(names[:hosts], switches, self.links, known, self.notes)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _neighbours(nodes: int, links: Iterable[Link]) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(nodes)]
+    for link in links:
+        found[link.a].append(link.b)
+        found[link.b].append(link.a)
+    return found
+
+
+def _components(nodes: int, links: Iterable[Link]) -> list[int]:
+    """Return the number of the component of each node."""
+    near = _neighbours(nodes, links)
+    component = [-1] * nodes
+    for start in range(nodes):
+        if component[start] < 0:
+            component[start] = start
+            waiting = deque([start])
+            while waiting:
+                for other in near[waiting.popleft()]:
+                    if component[other] < 0:
+                        component[other] = start
+                        waiting.append(other)
+    return component
+
+
+def _levels(nodes: int, hosts: int, links: Iterable[Link]) -> list[int]:
+    """Return how many links each node is away from the nearest host."""
+    near = _neighbours(nodes, links)
+    level = [0] * hosts + [-1] * (nodes - hosts)
+    waiting = deque(range(hosts))
+    while waiting:
+        node = waiting.popleft()
+        for other in near[node]:
+            if level[other] < 0:
+                level[other] = level[node] + 1
+                waiting.append(other)
+    return level
+
+
+def _names(nodes: Sequence[Node], taken: set[str]) -> list[str]:
+    """Return names of which each has one meaning, alone and with another one and a hyphen between them."""
+    used = set(taken)
+    names = []
+    for at, node in enumerate(nodes):
+        plain = "".join(c if c.isprintable() and c not in "-:" else "_" for c in node.name).strip()[:60] or "node"
+        if is_whole(plain.removeprefix("+")):
+            plain = f"n{plain}"
+        name = next(n for n in itertools.chain([plain], (f"{plain}_{k}" for k in itertools.count(at))) if n not in used)
+        used.add(name)
+        names.append(name)
+    return names

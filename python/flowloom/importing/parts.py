@@ -1,0 +1,325 @@
+"""What a file of another tool can give a scenario: a network, flows, coflows, or the sizes of flows."""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple, Protocol
+
+from flowloom import toml
+from flowloom.importing.source import Source
+
+BYTES_MAX = 10**15
+"""The largest flow, as in the simulator."""
+HOSTS_MAX = 65_000
+LINKS_MAX = 1_000_000
+FLOWS_MAX = 10_000_000
+"""More flows than this do not fit into the memory of a usual machine."""
+TOO_MANY = f"an import has at most {FLOWS_MAX:,} flows, and this is one more; take a part of the file"
+SPAN_S_MAX = 1_000_000
+"""The longest time between the starts of two flows, in seconds, as in the simulator."""
+PS = 10**12
+"""Picoseconds in a second."""
+
+
+class Part(Protocol):
+    """One half of a scenario."""
+
+    section: str
+    """The table of the scenario that it fills: `topology` or `workload`."""
+    notes: list[str]
+    """A sentence for each thing of the file that the scenario has otherwise, or not at all."""
+
+    def table(self) -> Mapping[str, Any]:
+        """Return the content of its table."""
+
+    def files(self) -> Mapping[str, Iterator[str]]:
+        """Return the lines of the files that its table names."""
+
+    def about(self) -> str:
+        """Return its size in words, such as `4 hosts and 4 links`."""
+
+
+class Link(NamedTuple):
+    """A link that goes both ways. Its ends are numbers of nodes, hosts first."""
+
+    a: int
+    b: int
+    rate_bps: int
+    delay_ps: int
+    loss: float = 0.0
+    """The probability that a packet vanishes, each way."""
+
+
+class Switch(NamedTuple):
+    """A switch of a network."""
+
+    name: str
+    level: int
+    tier: str
+
+
+@dataclasses.dataclass
+class Network:
+    """Hosts, switches and links; see `joining.network`."""
+
+    hosts: list[str]
+    """Their names, by number."""
+    switches: list[Switch]
+    """Their numbers follow those of the hosts."""
+    links: list[Link]
+    known: dict[str, int]
+    """By what the file calls a host: its number."""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    section: str = "topology"
+
+    def table(self) -> Mapping[str, Any]:
+        return {"kind": "custom", "file": "network.toml"}
+
+    def files(self) -> Mapping[str, Iterator[str]]:
+        return {"network.toml": self._lines()}
+
+    def _lines(self) -> Iterator[str]:
+        yield "# Hosts are numbered in the order in which they appear, from 0."
+        for name in self.hosts:
+            yield f'\n[[node]]\nname = {toml.value(name)}\nkind = "host"'
+        for name, level, tier in self.switches:
+            yield f'\n[[node]]\nname = {toml.value(name)}\nkind = "switch"\nlevel = {level}\ntier = {toml.value(tier)}'
+        for link in self.links:
+            ends = f"a = {toml.value(self.node(link.a))}\nb = {toml.value(self.node(link.b))}"
+            yield f'\n[[link]]\n{ends}\nrate = "{rate(link.rate_bps)}"\ndelay = "{duration(link.delay_ps)}"'
+
+    def node(self, number: int) -> str:
+        """Return the name of a node."""
+        hosts = len(self.hosts)
+        return self.hosts[number] if number < hosts else self.switches[number - hosts].name
+
+    def faults(self) -> list[Mapping[str, Any]]:
+        """Return a fault for each direction of each link that loses packets."""
+        lossy = [link for link in self.links if link.loss]
+        if len(lossy) == len(self.links) and len({link.loss for link in lossy}) == 1:
+            return [{"kind": "loss", "where": "all", "probability": lossy[0].loss}]
+        return [
+            {"kind": "loss", "where": f"{self.node(a)}-{self.node(b)}", "probability": link.loss}
+            for link in lossy
+            for a, b in ((link.a, link.b), (link.b, link.a))
+        ]
+
+    def about(self) -> str:
+        return f"{len(self.hosts):,} hosts, {len(self.switches):,} switches and {len(self.links):,} links"
+
+
+@dataclasses.dataclass
+class Fabric:
+    """A network that the simulator has a kind for."""
+
+    kind: Mapping[str, Any]
+    """The content of the table `topology`."""
+    hosts: int
+    links: int
+    notes: list[str] = dataclasses.field(default_factory=list)
+    section: str = "topology"
+
+    @property
+    def known(self) -> dict[str, int]:
+        """By what files call a host: its number."""
+        return {str(host): host for host in range(self.hosts)}
+
+    def table(self) -> Mapping[str, Any]:
+        return self.kind
+
+    def files(self) -> Mapping[str, Iterator[str]]:
+        return {}
+
+    def faults(self) -> list[Mapping[str, Any]]:
+        """Return the faults of its links: there are none."""
+        return []
+
+    def about(self) -> str:
+        return f"{self.hosts:,} hosts and {self.links:,} links"
+
+
+Topology = Network | Fabric
+
+
+class Trace:
+    """Flows with their starts, in any order. `sort` comes after the last one."""
+
+    section = "workload"
+
+    def __init__(self, source: Source, hosts: int | None = None) -> None:
+        """Create a trace without flows.
+
+        Args:
+            source: The file, for errors.
+            hosts: The number of hosts, if the file says it; they are called 0, 1, and so on.
+        """
+        self.hosts = hosts
+        self.notes: list[str] = []
+        self.names: dict[str, int] = {}
+        """By what the file calls a host: its number here, in the order in which they appear."""
+        self._source = source
+        self._first: Decimal | None = None
+        self._zero_ps = 0
+        self._starts_ps, self._sizes = array.array("q"), array.array("q")
+        self._sources, self._targets = array.array("i"), array.array("i")
+        self._order: Iterable[int] = ()
+        self._numbers: Mapping[str, int] = {}
+        self._within = self._empty = 0
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def add(self, line: int, start_s: Decimal, src: str, dst: str, size: int) -> None:
+        """Add a flow. Flows of 0 bytes, and flows from a host to itself, are counted and left out.
+
+        Raises:
+            ScenarioError: There are too many flows, or the flow starts too long before or after the first one.
+        """
+        if src == dst or size == 0:
+            self._within, self._empty = self._within + (src == dst), self._empty + (src != dst)
+            return
+        if len(self) == FLOWS_MAX:
+            raise self._source.wrong(line, TOO_MANY)
+        if self._first is None:
+            self._first = start_s
+        since = start_s - self._first
+        if abs(since) > SPAN_S_MAX:
+            raise self._source.wrong(line, _too_long(abs(since)))
+        self._starts_ps.append(round(since * PS))
+        self._sizes.append(size)
+        for ends, name in ((self._sources, src), (self._targets, dst)):
+            ends.append(self.names.setdefault(name, len(self.names)))
+
+    def sort(self) -> Trace:
+        """Put the flows in the order of their starts, the first of which becomes time 0.
+
+        Raises:
+            ScenarioError: There are no flows, or the time between the first and the last is too long.
+        """
+        import numpy as np
+
+        if self._first is None:
+            raise self._source.wrong(None, "there is no flow between two hosts with a byte or more")
+        starts = np.asarray(self._starts_ps)
+        self._order = np.argsort(starts, kind="stable").tolist()
+        self._zero_ps, last = int(starts.min()), int(starts.max())
+        if last - self._zero_ps > SPAN_S_MAX * PS:
+            raise self._source.wrong(None, _too_long(Decimal(last - self._zero_ps) / PS))
+        if begin := self._first + Decimal(self._zero_ps) / PS:
+            self.notes.append(f"Time 0 is {begin.normalize():f} s of the file, where its first flow starts.")
+        if self._within:
+            self.notes.append(f"Flows from a host to itself ({self._within:,}): left out.")
+        if self._empty:
+            self.notes.append(f"Flows of 0 bytes ({self._empty:,}): left out.")
+        return self
+
+    @property
+    def bytes(self) -> int:
+        """The payload of all flows."""
+        return sum(self._sizes)
+
+    def place(self, numbers: Mapping[str, int]) -> str | None:
+        """Say which number each host has in the network. Return the first host that has none, if there is one."""
+        self._numbers = numbers
+        return next((name for name in self.names if name not in numbers), None)
+
+    def table(self) -> Mapping[str, Any]:
+        return {"kind": "trace", "file": "flows.csv"}
+
+    def files(self) -> Mapping[str, Iterator[str]]:
+        return {"flows.csv": self._lines()}
+
+    def _lines(self) -> Iterator[str]:
+        yield "start_s,src,dst,bytes"
+        numbers = [self._numbers[name] for name in self.names]
+        for flow in self._order:
+            start = seconds(self._starts_ps[flow] - self._zero_ps)
+            yield f"{start},{numbers[self._sources[flow]]},{numbers[self._targets[flow]]},{self._sizes[flow]}"
+
+    def about(self) -> str:
+        return f"{len(self):,} flows of {size(self.bytes)} in all"
+
+
+@dataclasses.dataclass
+class Coflows:
+    """Coflows of the Facebook trace's format."""
+
+    racks: int
+    rows: list[str]
+    """The lines of the trace, without the first."""
+    flows: int
+    bytes: float
+    notes: list[str] = dataclasses.field(default_factory=list)
+    divisor: int = 1
+    """What sizes and times are divided by."""
+    section: str = "workload"
+
+    def table(self) -> Mapping[str, Any]:
+        divisors = {"size_divisor": self.divisor, "time_divisor": self.divisor} if self.divisor > 1 else {}
+        return {"kind": "coflow_trace", "file": "coflows.txt", **divisors}
+
+    def files(self) -> Mapping[str, Iterator[str]]:
+        return {"coflows.txt": iter([f"{self.racks} {len(self.rows)}", *self.rows])}
+
+    def about(self) -> str:
+        return f"{len(self.rows):,} coflows with {self.flows:,} flows of {size(self.bytes)} in all"
+
+
+@dataclasses.dataclass
+class Sizes:
+    """The sizes of flows. Their starts and ends are random."""
+
+    points: list[tuple[float, float]]
+    """Bytes and cumulative probabilities, as of `sizes.Table`."""
+    mean: float
+    lines: list[str]
+    """Of the file that a scenario reads."""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    section: str = "workload"
+
+    def table(self) -> Mapping[str, Any]:
+        return {"kind": "poisson", "sizes": {"cdf": "sizes.csv"}, "load": 0.5, "flows": 1000}
+
+    def files(self) -> Mapping[str, Iterator[str]]:
+        return {"sizes.csv": iter(self.lines)}
+
+    def about(self) -> str:
+        return f"sizes of flows: {len(self.points):,} points, mean {self.mean:,.0f} B, largest {self.points[-1][0]:,.0f} B"
+
+
+Workload = Trace | Coflows | Sizes
+
+
+def _too_long(span_s: Decimal) -> str:
+    fits = f"at most {SPAN_S_MAX:,} s fit into a run; check the unit of starts"
+    return f"flows start {span_s:.6g} s apart; {fits}"
+
+
+def _quantity(value: int, units: tuple[tuple[str, int], ...]) -> str:
+    name, unit = next(((name, unit) for name, unit in units if value >= unit), units[-1])
+    return f"{Decimal(value) / unit:f}{name}"
+
+
+def rate(bps: int) -> str:
+    """Format a rate, exactly."""
+    return _quantity(bps, (("Gb/s", 10**9), ("Mb/s", 10**6), ("kb/s", 10**3), ("b/s", 1)))
+
+
+def duration(ps: int) -> str:
+    """Format a duration, exactly."""
+    return _quantity(ps, (("s", PS), ("ms", 10**9), ("us", 10**6), ("ns", 10**3), ("ps", 1)))
+
+
+def seconds(ps: int) -> str:
+    """Format picoseconds in seconds, exactly."""
+    whole, part = divmod(ps, PS)
+    return f"{whole}.{part:012d}".rstrip("0").rstrip(".")
+
+
+def size(count: float) -> str:
+    """Format bytes for people."""
+    unit, factor = next(((u, f) for u, f in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if count >= f), ("B", 1))
+    return f"{count / factor:,.4g} {unit}"
