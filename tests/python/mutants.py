@@ -1,10 +1,11 @@
-"""Mutants of tables: small changes that a mistake, a tool or a bad merge makes to a figure file or a ledger."""
+"""Mutants of tables and texts: small changes that a mistake, a tool or a bad merge makes to a file."""
 
 from __future__ import annotations
 
 import copy
 import math
 import random
+import re
 from typing import Any
 
 VALUES: list[Any] = [
@@ -82,3 +83,58 @@ def _near(holder: Any, key: Any, draw: random.Random) -> None:
             holder[key] = draw.choice([value[::-1], value[1:], value + value])
         case dict(value):
             holder[key] = dict(list(value.items())[1:])
+
+
+WORDS = [
+    "", "0", "1", "-1", "2", "1e3", "1e400", "0.5", "nan", "inf", "99999999999999999999", "x", "a->b", "0->0", "1:", ":",
+    "100Gbps", "1us", "\x00", "\x1b[2J", "\u202e", "é", "x" * 300, "[", "]", '"', "'", "<", "&amp;", "->", ",", "#",
+    "\t", "\n", "\r",
+]  # fmt: skip
+"""What a word of a text is replaced by."""
+
+
+def text_mutant(text: str, draw: random.Random) -> tuple[str, str]:
+    """Return a changed copy of a text of lines and words, and what was changed."""
+    change = draw.choice([_drop_line, _double_line, _swap_lines, _retype_word, _retype_word, _drop_word, _letter, _cut])
+    return change(text, draw), change.__name__
+
+
+def _line(text: str, draw: random.Random) -> tuple[list[str], int]:
+    lines = text.splitlines(keepends=True)
+    return lines, draw.randrange(len(lines))
+
+
+def _drop_line(text: str, draw: random.Random) -> str:
+    lines, at = _line(text, draw)
+    return "".join(lines[:at] + lines[at + 1 :])
+
+
+def _double_line(text: str, draw: random.Random) -> str:
+    lines, at = _line(text, draw)
+    return "".join(lines[: at + 1] + lines[at:])
+
+
+def _swap_lines(text: str, draw: random.Random) -> str:
+    lines, at = _line(text, draw)
+    other = draw.randrange(len(lines))
+    lines[at], lines[other] = lines[other], lines[at]
+    return "".join(lines)
+
+
+def _retype_word(text: str, draw: random.Random) -> str:
+    found = draw.choice(list(re.finditer(r"[^\s,;<>\"]+", text)))
+    return text[: found.start()] + draw.choice(WORDS) + text[found.end() :]
+
+
+def _drop_word(text: str, draw: random.Random) -> str:
+    found = draw.choice(list(re.finditer(r"[^\s,;<>\"]+[\s,;]?", text)))
+    return text[: found.start()] + text[found.end() :]
+
+
+def _letter(text: str, draw: random.Random) -> str:
+    at = draw.randrange(len(text))
+    return text[:at] + draw.choice(["", text[at] * 2, draw.choice("09-.x, \n")]) + text[at + 1 :]
+
+
+def _cut(text: str, draw: random.Random) -> str:
+    return text[: draw.randrange(len(text))]

@@ -422,7 +422,11 @@ def test_import_reads_other_tools_tables_and_they_run(scenario, tmp_path, dialec
 @pytest.mark.parametrize(
     ("dialect", "text", "complaint"),
     [
-        ([], "1,0.5\n2,1\n", "--as bytes_probability (mean 1 B, largest 2 B) or --as packets_probability (mean 1,825 B, largest"),
+        (
+            [],
+            "1,0.5\n2,1\n",
+            "--as bytes_probability (mean 1 B, largest 2 B) or --as packets_probability (mean 1,825 B, largest",
+        ),
         (["--as", "packets"], "1,1\n", "did you mean"),
         (["--as", "ns2_bytes"], "1,0.5\n2,1\n", "foreign.txt:1: ns2_bytes has 3 columns"),
         (["--as", "bytes_probability"], "1,0.5\n0,1\n", "foreign.txt:2: sizes and shares must not decrease"),

@@ -407,7 +407,10 @@ def test_an_import_replaces_nothing_but_an_unchanged_import_of_the_same_files(tm
     Path("own").mkdir()
     Path("own/sizes.csv").write_text(table)
     assert "it holds something else (sizes.csv)" in call("import", "own/sizes.csv", "--out", "own", code=2).stderr
-    assert "sizes.csv in it was not written by Flowloom" in call("import", "own/sizes.csv", "--out", "own", "--force", code=2).stderr
+    assert (
+        "sizes.csv in it was not written by Flowloom"
+        in call("import", "own/sizes.csv", "--out", "own", "--force", code=2).stderr
+    )
     assert "it is not a directory" in call("import", "a.csv", "--out", "b.csv", code=2).stderr
     assert Path("a.csv").read_text() == Path("b.csv").read_text() == Path("own/sizes.csv").read_text() == table
     call("import", "a.csv", "--out", "made")

@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from flowloom.importing.parts import HOSTS_MAX, LINKS_MAX, Link, Network, Switch
+from flowloom.importing.parts import HOSTS_MAX, LINKS_MAX, Link, Network, Switch, count
 from flowloom.importing.source import Source, is_whole
 from flowloom.words import listed, shown
 
@@ -77,14 +77,14 @@ class _Work:
         )
 
     def check(self) -> None:
-        for count, most, what in ((sum(n.host for n in self.nodes), HOSTS_MAX, "hosts"), (len(self.links), LINKS_MAX, "links")):
-            if count > most:
-                raise self.source.wrong(None, f"the network has {count:,} {what}; the simulator has at most {most:,}")
+        for found, most, what in ((sum(n.host for n in self.nodes), HOSTS_MAX, "hosts"), (len(self.links), LINKS_MAX, "links")):
+            if found > most:
+                raise self.source.wrong(None, f"the network has {found:,} {what}; the simulator has at most {most:,}")
 
     def drop_loops(self) -> None:
         kept = [link for link in self.links if link.a != link.b]
         if len(kept) < len(self.links):
-            self.notes.append(f"{_count(len(self.links) - len(kept), 'link')} from a node to itself: left out.")
+            self.notes.append(f"{count(len(self.links) - len(kept), 'link')} from a node to itself: left out.")
         self.links = kept
 
     def keep_one_link_per_host(self) -> None:
@@ -102,8 +102,8 @@ class _Work:
         if several:
             names = listed([shown(self.nodes[host].name) for host in sorted(several)], 3)
             self.notes.append(
-                f"{_count(len(several), 'host')} with several links ({names}): a host has one link, so the first one of each "
-                f"is kept, and {_count(len(self.links) - len(kept), 'link')} left out."
+                f"{count(len(several), 'host')} with several links ({names}): a host has one link, so the first one of each "
+                f"is kept, and {count(len(self.links) - len(kept), 'link')} left out."
             )
         self.links = kept
 
@@ -113,7 +113,7 @@ class _Work:
         if not direct:
             return
         self.notes.append(
-            f"{_count(len(direct), 'link')} between two hosts: hosts are joined to switches, so there is one in the middle."
+            f"{count(len(direct), 'link')} between two hosts: hosts are joined to switches, so there is one in the middle."
         )
         parted = set(direct)
         self.links = [link for link in self.links if link not in parted]
@@ -133,8 +133,10 @@ class _Work:
             raise self.source.wrong(None, "no two hosts are joined by links; a network needs two hosts at least")
         kept = [at for at, part in enumerate(component) if part == main]
         if len(kept) < len(self.nodes):
-            gone = [shown(self.nodes[at].name) for at, part in enumerate(component) if part != main]
-            self.notes.append(f"{_count(len(gone), 'node')} that no link joins to the others ({listed(gone, 3)}): left out.")
+            left = [self.nodes[at] for at, part in enumerate(component) if part != main]
+            # Switches that were added here are none of the file's nodes.
+            gone = [shown(node.name) for node in left if node.id]
+            self.notes.append(f"{count(len(gone), 'node')} that no link joins to the others ({listed(gone, 3)}): left out.")
         # Hosts come first.
         kept.sort(key=lambda at: not self.nodes[at].host)
         number = {at: new for new, at in enumerate(kept)}
@@ -146,7 +148,7 @@ class _Work:
         levels = _levels(len(self.nodes), hosts, self.links)
         tiers = max(levels[hosts:])
         tier = [f"tier{min(level, _LEVELS_MAX)}" if tiers > 1 else "switch" for level in levels]
-        names = _names(self.nodes, {*tier, *_TAKEN})
+        names = _names(self.nodes, self.links, {*tier, *_TAKEN})
         switches = [Switch(names[at], min(levels[at], _LEVELS_MAX), tier[at]) for at in range(hosts, len(self.nodes))]
         known = {node.id: at for at, node in enumerate(self.nodes[:hosts])}
         for at, node in enumerate(self.nodes[:hosts]):
@@ -156,10 +158,6 @@ class _Work:
             few = [f"{shown(self.nodes[at].name)} is {names[at]}" for at in renamed]
             self.notes.append(f"Names that would have two meanings or no form are changed ({listed(few, 3)}).")
         return Network(names[:hosts], switches, self.links, known, self.notes)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _neighbours(nodes: int, links: Iterable[Link]) -> list[list[int]]:
@@ -200,12 +198,25 @@ def _levels(nodes: int, hosts: int, links: Iterable[Link]) -> list[int]:
     return level
 
 
-def _names(nodes: Sequence[Node], taken: set[str]) -> list[str]:
+def _names(nodes: Sequence[Node], links: Sequence[Link], taken: set[str]) -> list[str]:
     """Return names of which each has one meaning, alone and with another one and a hyphen between them."""
+    names = _unique(nodes, taken, "-")
+    ends: dict[str, tuple[int, int]] = {}
+    for link in links:
+        for pair in ((link.a, link.b), (link.b, link.a)):
+            if ends.setdefault("-".join(names[end] for end in pair), pair) != pair:
+                return _unique(nodes, taken, "")
+    return names
+
+
+def _unique(nodes: Sequence[Node], taken: set[str], kept: str) -> list[str]:
+    """Return names without colons and, unless they are to be kept, without hyphens."""
     used = set(taken)
     names = []
     for at, node in enumerate(nodes):
-        plain = "".join(c if c.isprintable() and c not in "-:" else "_" for c in node.name).strip()[:60] or "node"
+        plain = (
+            "".join(c if c.isprintable() and (c in kept or c not in "-:") else "_" for c in node.name).strip()[:60] or "node"
+        )
         if is_whole(plain.removeprefix("+")):
             plain = f"n{plain}"
         name = next(n for n in itertools.chain([plain], (f"{plain}_{k}" for k in itertools.count(at))) if n not in used)

@@ -57,7 +57,7 @@ MEANINGS = {
     "delays_ms": _delay(lambda value: round(value * 10**9), "ms"),
     "delays_us": _delay(lambda value: round(value * 10**6), "us"),
     "rates_gbps": Meaning(
-        lambda value: Link(0, 1, max(1, round(value * 10**9)), DELAY_PS),
+        lambda value: Link(0, 1, max(units.RATE_BPS_MIN, round(value * 10**9)), DELAY_PS),
         lambda value: f"{value:g} Gb/s",
         f"Cells are Gb/s; all links have a delay of {duration(DELAY_PS)}.",
     ),

@@ -108,7 +108,7 @@ class Network:
         ]
 
     def about(self) -> str:
-        return f"{len(self.hosts):,} hosts, {len(self.switches):,} switches and {len(self.links):,} links"
+        return f"{count(len(self.hosts), 'host')}, {count(len(self.switches), 'switch')} and {count(len(self.links), 'link')}"
 
 
 @dataclasses.dataclass
@@ -138,7 +138,7 @@ class Fabric:
         return []
 
     def about(self) -> str:
-        return f"{self.hosts:,} hosts and {self.links:,} links"
+        return f"{count(self.hosts, 'host')} and {count(self.links, 'link')}"
 
 
 Topology = Network | Fabric
@@ -240,7 +240,7 @@ class Trace:
             yield f"{start},{numbers[self._sources[flow]]},{numbers[self._targets[flow]]},{self._sizes[flow]}"
 
     def about(self) -> str:
-        return f"{len(self):,} flows of {size(self.bytes)} in all"
+        return f"{count(len(self), 'flow')} of {size(self.bytes)} in all"
 
 
 @dataclasses.dataclass
@@ -265,7 +265,7 @@ class Coflows:
         return {"coflows.txt": iter([f"{self.racks} {len(self.rows)}", *self.rows])}
 
     def about(self) -> str:
-        return f"{len(self.rows):,} coflows with {self.flows:,} flows of {size(self.bytes)} in all"
+        return f"{count(len(self.rows), 'coflow')} with {count(self.flows, 'flow')} of {size(self.bytes)} in all"
 
 
 @dataclasses.dataclass
@@ -295,7 +295,7 @@ Workload = Trace | Coflows | Sizes
 
 def _too_long(span_s: Decimal) -> str:
     fits = f"at most {SPAN_S_MAX:,} s fit into a run; check the unit of starts"
-    return f"flows start {span_s:.6g} s apart; {fits}"
+    return f"flows start {span_s:,.0f} s apart; {fits}"
 
 
 def _quantity(value: int, units: tuple[tuple[str, int], ...]) -> str:
@@ -319,7 +319,13 @@ def seconds(ps: int) -> str:
     return f"{whole}.{part:012d}".rstrip("0").rstrip(".")
 
 
-def size(count: float) -> str:
+def size(found: float) -> str:
     """Format bytes for people."""
-    unit, factor = next(((u, f) for u, f in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if count >= f), ("B", 1))
-    return f"{count / factor:,.4g} {unit}"
+    unit, factor = next(((u, f) for u, f in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if found >= f), ("B", 1))
+    return f"{found / factor:,.4g} {unit}"
+
+
+def count(number: int, what: str) -> str:
+    """Format a number of things."""
+    plural = "" if number == 1 else "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{plural}"

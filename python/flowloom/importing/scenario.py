@@ -108,7 +108,7 @@ def write(files: Sequence[Read], out: Path, key: str, command: str, *, force: bo
                     storage.write_lines(folder / name, lines)
             tables = _tables(topology, workload, notes)
             text = _comments(command, about, notes) + tables
-            _check(text, folder, out)
+            _check(text, folder, files)
             storage.write_text(folder / _SCENARIO, text)
             marker["scenario"] = _digest(text)
     return Made(out / _SCENARIO, about, notes)
@@ -147,7 +147,8 @@ def _halves(files: Sequence[Read], notes: list[str]) -> tuple[Topology, Workload
 
 
 def _few(topology: Topology) -> str:
-    hosts = list(topology.known)
+    first = {number: name for name, number in reversed(topology.known.items())}
+    hosts = [first[number] for number in sorted(first)]
     return ", ".join(map(shown, hosts)) if len(hosts) <= 4 else f"{shown(hosts[0])}, {shown(hosts[1])} … {shown(hosts[-1])}"
 
 
@@ -203,12 +204,15 @@ def _wrapped(line: str) -> list[str]:
     return textwrap.wrap(printable(line, keep=""), 110, subsequent_indent=later, break_on_hyphens=False) or [""]
 
 
-def _check(text: str, folder: Path, out: Path) -> None:
+def _check(text: str, folder: Path, files: Sequence[Read]) -> None:
     """Raise ScenarioError if the simulator cannot run the scenario."""
     try:
         Scenario(text, str(folder / _SCENARIO)).resolve()
     except ScenarioError as error:
-        raise ScenarioError(f"the simulator cannot run what the files give: {error}".replace(str(folder), str(out))) from None
+        # The lines after the first one show a file that will not exist.
+        why = str(error).replace(f"{folder}/", "").partition("\n")[0]
+        names = " and ".join(read.name for read in files)
+        raise ScenarioError(f"the simulator cannot run what is in {names}: {why}") from None
 
 
 def _digest(text: str) -> str:

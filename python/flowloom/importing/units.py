@@ -12,12 +12,15 @@ _RATE = re.compile(_NUMBER + r"(?:([kKmMgGtTpP]?)(i?)(bps|b/s|bit/s|bits/s|Bps|B
 _DURATION = re.compile(_NUMBER + r"(ps|ns|us|µs|ms|s)?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _SECONDS = {"ps": -12, "ns": -9, "us": -6, "µs": -6, "ms": -3, "s": 0}
-RATE_BPS_MAX = 10**15
+RATE_BPS_MIN, RATE_BPS_MAX = 1000, 10**15
+"""Slower links than these are mistakes: a port of theirs would not drain within a run."""
 DELAY_S_MAX = 1000
 
 
 def rate_bps(text: str) -> int | None:
-    """Read a rate such as `100Gbps`, `25Gb/s`, `1GB/s` or `10000000.0`, a number of bits per second. None if it is none.
+    """Read a rate such as `100Gbps`, `25Gb/s`, `1GB/s` or `10000000.0`, a number of bits per second.
+
+    None if it is none, or out of range.
 
     `B` is a byte, `b` and `bit` are a bit, and `i` makes a unit binary, as in ns-3.
     """
@@ -28,7 +31,7 @@ def rate_bps(text: str) -> int | None:
     factor = (1024 if binary else 1000) ** _POWERS[(prefix or "").lower()]
     bits = 8 if unit and unit.startswith("B") else 1
     bps = Decimal(number) * factor * bits
-    return round(bps) if 1 <= bps <= RATE_BPS_MAX else None
+    return round(bps) if RATE_BPS_MIN <= bps <= RATE_BPS_MAX else None
 
 
 def delay_ps(text: str) -> int | None:

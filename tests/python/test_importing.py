@@ -1,0 +1,651 @@
+"""Files of other tools become scenarios: hosts, links, rates, delays and flows are those of a hand-made file, and they run.
+
+`FLOWLOOM_MUTANTS` is the number of mutants of each file, 60 by default. `FLOWLOOM_MUTANT_SEED` repeats a failure.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import flowloom
+import mutants
+from flowloom import ScenarioError, importing
+from flowloom.cli import app
+from flowloom.importing import formats, logs, matrices, parts, source, units
+
+MUTANTS = int(os.environ.get("FLOWLOOM_MUTANTS", "60"))
+SEED = int(os.environ.get("FLOWLOOM_MUTANT_SEED", "26"))
+MESSAGE_MAX = 3000
+
+HPCC_TOPOLOGY = """\
+7 3 6
+4 5 6
+0 4 100Gbps 1000ns 0.000000
+1 4 100Gbps 1000ns 0.000000
+2 5 25Gbps 0.001ms 0
+3 5 50000000000.0 1us 0
+4 6 400Gbps 2us 0.5
+5 6 400Gbps 2us 0
+
+First line: total node #, switch node #, link #
+"""
+HPCC_FLOWS = """\
+3
+0 3 3 100 1000000 2
+1 2 3 100 500000 2.0000015
+3 0 3 101 7 2.000001
+2 1 3 100 9999 5
+
+src0 dst0 3 dst_port0 size0 start_time0
+"""
+HTSIM_TOPO = """\
+# two pods of two racks of two hosts
+Nodes 8
+Tiers 3
+Podsize 4
+
+Tier 0
+Downlink_speed_Gbps 100
+Radix_Down 2
+Radix_Up 2
+Downlink_Latency_ns 1000
+Switch_Latency_ns 300
+
+Tier 1
+downlink_speed_gbps 100
+Radix_Down 2
+Radix_Up 2
+Downlink_Latency_ns 700
+Switch_Latency_ns 500
+Oversubscribed 2
+Bundle 1
+
+Tier 2
+Downlink_speed_Gbps 50
+Radix_Down 4
+Downlink_Latency_ns 5000
+Bundle 2
+"""
+HTSIM_CM = """\
+Nodes 8
+Connections 4
+Triggers 2
+Failures 1
+0->5 id 1 start 0 size 200000 send_done_trigger 1
+5->0 id 2 trigger 1 size 100000 recv_done_trigger 2
+3->1 id 3 start 2000000 size 300000
+4->2 id 4 start 500 size 0 prio 3
+trigger id 1 oneshot
+trigger id 2 barrier count 2
+failure switch_type AGG switch_id 0 link_id 1
+"""
+GML = """\
+Creator "by hand"
+graph [
+  label "Three towns"
+  node [ id 0 label "Paris" Latitude 48.85341 Longitude 2.3488 ]
+  node [ id 1 label "London" Latitude 51.50853 Longitude -0.12574 ]
+  node [ id 2 label "London" ]
+  node [ id 7 label "Nowhere" ]
+  edge [ source 0 target 1 LinkSpeed "10" LinkSpeedUnits "G" LinkSpeedRaw 10000000000.0 ]
+  edge [ source 0 target 1 LinkLabel "OC-48c" ]
+  edge [ source 1 target 2 LinkSpeed "155" LinkSpeedUnits "M" delay "3ms" ]
+  edge [ source 1 target 1 ]
+]
+"""
+GRAPHML = """\
+<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key attr.name="type" attr.type="string" for="node" id="k" />
+  <key attr.name="bandwidth" attr.type="string" for="edge" id="b" />
+  <graph edgedefault="directed">
+    <node id="a"><data key="k">host</data></node>
+    <node id="b"><data key="k">Host</data></node>
+    <node id="s"><data key="k">switch</data></node>
+    <edge source="a" target="s"><data key="b">40 Gbps</data></edge>
+    <edge source="s" target="a"><data key="b">40 Gbps</data></edge>
+    <edge source="s" target="b"><data key="b">10Gb/s</data></edge>
+  </graph>
+</graphml>
+"""
+DISTANCES = """\
+,Ulm,Bonn,Kiel
+Ulm,0,300,
+Bonn,300,0,450.5
+Kiel,,450.5,0
+"""
+ADJACENCY = "0 1 1 0\n1 0 0 0\n1 0 0 1\n0 0 1 0\n"
+COFLOWS = """\
+4 3
+1 0 2 0 1 1 2:4.0
+2 10 1 3 2 0:1.0 3:2
+7 10 1 0 1 1:0.000001
+"""
+LOG = """\
+start_us,src,dst,bytes,proto
+1700000000000000,10.0.0.1,10.0.0.2,1500,tcp
+1700000000000250.5,10.0.0.2,web-1,3000,tcp
+1700000000000100,web-1,10.0.0.1,100,udp
+1700000000000100,web-1,web-1,100,udp
+1700000000000100,web-1,10.0.0.1,0,udp
+"""
+PERCENT = "0 0\n1000 50\n3000 100\n"
+GOOD = {
+    "hpcc_topology": HPCC_TOPOLOGY,
+    "hpcc_flows": HPCC_FLOWS,
+    "htsim_topo": HTSIM_TOPO,
+    "htsim_cm": HTSIM_CM,
+    "gml": GML,
+    "graphml": GRAPHML,
+    "distances_km": DISTANCES,
+    "adjacency": ADJACENCY,
+    "coflows": COFLOWS,
+    "flows": LOG,
+    "bytes_percent": PERCENT,
+}
+
+
+class Imported:
+    """An import of texts, by the names of their files."""
+
+    def __init__(self, folder: Path, named: dict[str, str] | None = None, **texts: str | bytes) -> None:
+        paths = []
+        for name, text in texts.items():
+            path = folder / name.replace("_", ".")
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+            paths.append(path)
+        self.out = folder / "made"
+        named = {str(folder / file.replace("_", ".")): name for file, name in (named or {}).items()}
+        self.made = importing.make(paths, self.out, named)
+        self.text = self.made.path.read_text()
+        self.table: dict[str, Any] = tomllib.loads(self.text)
+
+    def network(self) -> dict[str, Any]:
+        return tomllib.loads((self.out / "network.toml").read_text())
+
+    def names(self, kind: str) -> list[str]:
+        return [node["name"] for node in self.network()["node"] if node["kind"] == kind]
+
+    def links(self) -> list[tuple[str, str, str, str]]:
+        return [(link["a"], link["b"], link["rate"], link["delay"]) for link in self.network()["link"]]
+
+    def flows(self) -> list[tuple[str, ...]]:
+        return [tuple(row) for row in csv.reader((self.out / "flows.csv").open())][1:]
+
+    def run(self, **overrides: Any) -> pa.Table:
+        """Run the scenario, whose flows must all finish, and return them."""
+        result = flowloom.run(self.made.path, **overrides)
+        assert result.summary["finished"] == result.summary["flows"]
+        return result.flows
+
+    def says(self, *words: str) -> bool:
+        """Return whether a comment of the scenario has these words, whatever its line breaks."""
+        comments = re.sub(r"\n# +", " ", self.text)
+        return all(word in comments for word in words)
+
+
+def test_a_topology_and_flows_of_hpcc(tmp_path):
+    made = Imported(tmp_path, net_txt=HPCC_TOPOLOGY, flow_txt=HPCC_FLOWS)
+    assert made.names("host") == ["h0", "h1", "h2", "h3"]
+    levels = {node["name"]: (node["level"], node["tier"]) for node in made.network()["node"] if node["kind"] == "switch"}
+    assert levels == {"s4": (1, "tier1"), "s5": (1, "tier1"), "s6": (2, "tier2")}
+    assert made.links() == [
+        ("h0", "s4", "100Gb/s", "1us"), ("h1", "s4", "100Gb/s", "1us"), ("h2", "s5", "25Gb/s", "1us"),
+        ("h3", "s5", "50Gb/s", "1us"), ("s4", "s6", "400Gb/s", "2us"), ("s5", "s6", "400Gb/s", "2us"),
+    ]  # fmt: skip
+    # A link loses packets both ways. The flow after the third is none.
+    assert [(f["where"], f["probability"]) for f in made.table["fault"]] == [("s4-s6", 0.5), ("s6-s4", 0.5)]
+    assert made.flows() == [("0", "0", "3", "1000000"), ("0.000001", "3", "0", "7"), ("0.0000015", "1", "2", "500000")]
+    assert made.says("the 1 after them are left out", "Time 0 is 2 s of the file", "Priority groups")
+    flows = made.run(fault=[])
+    assert flows["bytes"].to_pylist() == [1_000_000, 7, 500_000]
+    # 7 bytes are one small packet, so the way takes the delays of four links, 1 + 2 + 2 + 1 us, and little more.
+    assert 6e-6 < flows["optimum"][1].as_py() < 6.1e-6
+
+
+def test_counts_of_hpcc_may_have_the_racks_and_rates_between_them(tmp_path):
+    made = Imported(tmp_path, net_txt=HPCC_TOPOLOGY.replace("7 3 6", "7 3 2 6 25000000000 25000000000"))
+    assert len(made.names("host")) == 4 and len(made.links()) == 6
+    # Without flows, there are random ones.
+    assert made.table["workload"]["kind"] == "poisson" and made.says("No file has flows")
+    assert made.run(workload__flows=20, fault=[]).num_rows == 20
+
+
+def test_hosts_of_hpcc_have_the_numbers_of_our_hosts_even_if_a_switch_comes_first(tmp_path):
+    star = "4 1 3\n0\n0 1 10Gbps 1us 0\n0 2 10Gbps 1us 0\n0 3 10Gbps 1us 0\n"
+    made = Imported(tmp_path, net_txt=star, flow_txt="1\n3 1 3 100 1000 0\n")
+    assert made.names("host") == ["h1", "h2", "h3"] and made.flows() == [("0", "2", "0", "1000")]
+
+
+def test_flows_of_hpcc_alone_are_on_one_switch(tmp_path):
+    made = Imported(tmp_path, flow_txt=HPCC_FLOWS)
+    assert made.table["topology"] == {"kind": "single_switch", "hosts": 4, "host_rate": "100Gb/s", "delay": "1us"}
+    assert made.says("No file says the network")
+    assert sum(made.run()["bytes"].to_pylist()) == 1_500_007
+
+
+def test_a_topology_and_connections_of_htsim(tmp_path):
+    made = Imported(tmp_path, net_topo=HTSIM_TOPO, traffic_cm=HTSIM_CM)
+    assert len(made.names("host")) == 8
+    counted = Counter(made.links())
+    # Half of a switch's latency is on each of its links: 1000 + 300/2, 700 + (300 + 500)/2, and 5000 + 500/2 ns.
+    host = [link for link in counted if link[0].startswith("h")]
+    up = [link for link in counted if link[0].startswith("tor")]
+    core = [link for link in counted if link[0].startswith("agg")]
+    assert (len(host), len(up), len(core)) == (8, 8, 4)
+    assert {link[2:] for link in host} == {("100Gb/s", "1.15us")}
+    assert {link[2:] for link in up} == {("100Gb/s", "1.1us")}
+    assert {link[2:] for link in core} == {("50Gb/s", "5.25us")}
+    # Two parallel links join each aggregation switch to its core: those of both pods that have the same place.
+    assert {counted[link] for link in core} == {2}
+    assert {link[:2] for link in core} == {("agg0", "core0"), ("agg1", "core1"), ("agg2", "core0"), ("agg3", "core1")}
+    assert made.flows() == [
+        ("0", "0", "5", "200000"),
+        ("0.0000000005", "4", "2", "100000000"),
+        ("0.000002", "3", "1", "300000"),
+    ]
+    assert made.says("wait for a trigger (1, of 100 kB)", "of size 0 (1): they have 100 MB", "Priorities", "Failures")
+    assert sum(made.run()["bytes"].to_pylist()) == 100_500_000
+
+
+def test_a_topology_of_htsim_that_has_a_kind_here(tmp_path):
+    """Two tiers are a leaf-spine, and three that are alike a fat tree."""
+    header = "Nodes 8\nTiers 2\nPodsize 8\n"
+    leaves = "Tier 0\nDownlink_speed_Gbps 25\nRadix_Down 4\nRadix_Up 2\nDownlink_Latency_ns 1000\nOversubscribed 1\n"
+    spines = "Tier 1\nDownlink_speed_Gbps 50\nRadix_Down 2\nDownlink_Latency_ns 2000\n"
+    made = Imported(tmp_path, net_topo=header + leaves + spines)
+    assert made.table["topology"] == {
+        "kind": "leaf_spine", "racks": 2, "hosts_per_rack": 4, "spines": 2, "host_rate": "25Gb/s", "spine_rate": "50Gb/s",
+        "delay": "2us", "host_delay": "1us",
+    }  # fmt: skip
+    (tmp_path / "fat").mkdir()
+    tier = "Tier {}\nDownlink_speed_Gbps 100\nRadix_Down {}\n{}Downlink_Latency_ns 1000\n"
+    tiers = [tier.format(0, 2, "Radix_Up 2\n"), tier.format(1, 2, "Radix_Up 2\n"), tier.format(2, 4, "")]
+    made = Imported(tmp_path / "fat", net_topo="Nodes 16\nTiers 3\nPodsize 4\n" + "".join(tiers))
+    assert made.table["topology"] == {"kind": "fat_tree", "k": 4, "rate": "100Gb/s", "delay": "1us", "host_delay": "1us"}
+
+
+def test_a_graph_whose_nodes_are_alike_has_a_host_at_each(tmp_path):
+    made = Imported(tmp_path, towns_gml=GML)
+    assert made.names("host") == ["Paris", "London", "London_2"]
+    links = made.links()
+    assert [link[2] for link in links] == ["10Gb/s", "2.48832Gb/s", "155Mb/s", "10Gb/s", "10Gb/s", "155Mb/s"]
+    # Paris and London are 343.8 km apart, by the spherical law of cosines, and light takes 5 us per kilometre in fibre.
+    assert float(links[0][3].removesuffix("ms")) == pytest.approx(343.8 * 5e-3, rel=1e-3)
+    assert links[1][3] == links[0][3] and links[2][3] == "3ms"
+    assert made.says("Nowhere", "1 link from a node to itself", "London is London_2")
+    assert made.run(workload__flows=10).num_rows == 10
+
+
+def test_a_graph_that_knows_its_hosts(tmp_path):
+    made = Imported(tmp_path, net_graphml=GRAPHML, log_csv="start_s,src,dst,bytes\n0,b,a,1000\n")
+    assert made.names("host") == ["a", "b"] and made.names("switch") == ["s"]
+    # The edge back is the same link.
+    assert made.links() == [("a", "s", "40Gb/s", "1us"), ("s", "b", "10Gb/s", "1us")]
+    assert made.flows() == [("0", "1", "0", "1000")]
+    assert made.says("Links whose delay is not known (2 of 2)")
+
+
+@pytest.mark.parametrize(
+    ("name", "links"),
+    [
+        ("distances_km", [("10Gb/s", "1.5ms"), ("10Gb/s", "2.2525ms")]),
+        ("delays_ms", [("10Gb/s", "300ms"), ("10Gb/s", "450.5ms")]),
+        ("delays_us", [("10Gb/s", "300us"), ("10Gb/s", "450.5us")]),
+        ("rates_gbps", [("300Gb/s", "1us"), ("450.5Gb/s", "1us")]),
+    ],
+)
+def test_a_matrix_of_numbers_says_what_they_are(tmp_path, name, links):
+    made = Imported(tmp_path, {"m_csv": name}, m_csv=DISTANCES)
+    assert made.names("host") == ["Ulm", "Bonn", "Kiel"]
+    assert [link[2:] for link in made.links()[:2]] == links and len(made.links()) == 5
+
+
+def test_a_matrix_that_could_mean_several_things_is_not_guessed(tmp_path):
+    with pytest.raises(ScenarioError) as error:
+        Imported(tmp_path, m_csv=DISTANCES)
+    for words in ("distances_km (450.5 km are a delay of 2.2525ms)", "delays_us (450.5 us are", "rates_gbps (450.5 Gb/s)"):
+        assert words in str(error.value)
+    assert "adjacency" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", [ADJACENCY, ADJACENCY.replace(" ", ","), "0 1 1 0\n0 0 0 0\n0 0 0 1\n0 0 0 0\n"])
+def test_an_adjacency_matrix_needs_no_option(tmp_path, text):
+    made = Imported(tmp_path, m_txt=text)
+    between = [link[:2] for link in made.links() if link[0].endswith("switch")]
+    assert between == [("n0 switch", "n1 switch"), ("n0 switch", "n2 switch"), ("n2 switch", "n3 switch")]
+    assert made.says("Pairs of nodes whose two cells differ (3)") == (text.count("1") == 3)
+
+
+def test_coflows(tmp_path):
+    made = Imported(tmp_path, trace_txt=COFLOWS)
+    assert made.table["topology"]["hosts"] == 4
+    assert (made.out / "coflows.txt").read_text() == COFLOWS
+    assert made.says("3 coflows with 5 flows of 7 MB", "Flows within a rack (1)")
+    # 4 MB from two mappers, 1 MB, and 1 byte; the flow of 2 MB stays in its rack.
+    assert sorted(made.run()["bytes"].to_pylist()) == [1, 1_000_000, 2_000_000, 2_000_000]
+
+
+def test_large_coflows_are_scaled(tmp_path):
+    made = Imported(tmp_path, trace_txt=COFLOWS.replace("2:4.0", "2:40000.0"))
+    assert made.table["workload"]["size_divisor"] == made.table["workload"]["time_divisor"] == 10
+    assert made.says("Sizes and times are divided by 10")
+
+
+def test_a_log_of_flows(tmp_path):
+    made = Imported(tmp_path, log_csv=LOG)
+    assert made.names("host") == ["10.0.0.1", "10.0.0.2", "web-1"]
+    assert made.flows() == [("0", "0", "1", "1500"), ("0.0001", "2", "0", "100"), ("0.0002505", "1", "2", "3000")]
+    assert made.says("proto", "Time 0 is 1700000000 s", "from a host to itself (1)", "of 0 bytes (1)")
+    assert made.run()["bytes"].to_pylist() == [1500, 100, 3000]
+
+
+def test_a_log_in_other_forms(tmp_path):
+    rows = [["2026-01-01T00:00:00", "5", "0", "10"], ["2026-01-01T00:00:01.5", "0", "2", "20"]]
+    expected = [("0", "5", "0", "10"), ("1.5", "0", "2", "20")]
+    for number, separator in enumerate("\t; "):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        text = "\n".join(separator.join(row) for row in [["Timestamp", "Src_IP", "DstIP", "size"], *rows])
+        made = Imported(folder, log_tsv=text)
+        assert made.flows() == expected and made.table["topology"]["hosts"] == 6
+    pq.write_table(
+        pa.table({"start": [7.25, 7.0], "src": [1, 0], "dst": [0, 1], "bytes": [30, 40], "tenant": [0, 0]}),
+        tmp_path / "log.parquet",
+    )
+    made = Imported(tmp_path, log_parquet=(tmp_path / "log.parquet").read_bytes())
+    assert made.flows() == [("0", "0", "1", "40"), ("0.25", "1", "0", "30")]
+    assert made.says("tenant", "The column start says no unit")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["bytes\n10\n30\n10\n20\n", "10\n30\n10\n20\n", "id;Bytes\n1;10\n2;30\n3;10\n4;20\n", "size\tx\n1e1\t\n30\t\n10\t\n20\t\n"],
+)
+def test_a_log_of_sizes_needs_no_option(tmp_path, text):
+    made = Imported(tmp_path, log_csv=text)
+    steps = [line for line in (made.out / "sizes.csv").read_text().splitlines() if line[0].isdigit()]
+    assert steps == ["10,0.5", "20,0.5", "20,0.75", "30,0.75", "30,1"]
+    assert set(made.run(workload__flows=50)["bytes"].to_pylist()) == {10, 20, 30}
+    assert importing.read(tmp_path / "log.csv", None).mean == 17.5
+
+
+def test_a_parquet_file_with_sizes_alone(tmp_path):
+    pq.write_table(pa.table({"bytes": [5, 5]}), tmp_path / "x.parquet")
+    assert importing.read(tmp_path / "x.parquet", None).points == [(5.0, 1.0)]
+
+
+def test_sizes_go_with_a_topology(tmp_path):
+    made = Imported(tmp_path, net_txt=HPCC_TOPOLOGY, sizes_txt=PERCENT)
+    assert made.table["workload"]["sizes"] == {"cdf": "sizes.csv"} and made.table["topology"]["file"] == "network.toml"
+    # Linear from 0 over (1000, 0.5) to (3000, 1): 500 / 2 + 2000 / 2.
+    assert made.says("mean 1,250 B, largest 3,000 B")
+
+
+def test_sizes_that_could_be_packets_come_with_what_each_reading_means(tmp_path):
+    with pytest.raises(ScenarioError) as error:
+        Imported(tmp_path, sizes_txt="1 0.5\n2 1\n")
+    # In packets of 1460 B, half of the flows have one, and the others up to two: 1460 * (0.5 + 0.5 * 1.5).
+    for words in ("--as bytes_probability (mean 1 B, largest 2 B)", "--as packets_probability (mean 1,825 B, largest 2,920 B)"):
+        assert words in str(error.value)
+    with pytest.raises(ScenarioError, match=r"ns2_bytes \(mean 1 B, largest 2 B\) or --as ns2_packets \(mean 1,825 B"):
+        Imported(tmp_path, sizes_txt="1 1 0.5\n2 1 1\n")
+
+
+def test_hosts_with_several_links_and_hosts_that_are_joined_directly(tmp_path):
+    text = (
+        "5 1 6\n4\n0 4 10Gbps 1us 0\n0 1 10Gbps 1us 0\n1 4 10Gbps 1us 0\n2 3 10Gbps 3us 0\n1 4 10Gbps 1us 0\n2 4 10Gbps 1us 0\n"
+    )
+    with pytest.raises(ScenarioError, match=r"flow\.txt: a flow ends or begins at \"2\", but the hosts of net\.txt are 0, 1"):
+        Imported(tmp_path, net_txt=text, flow_txt="1\n0 2 3 100 1 0\n")
+    made = Imported(tmp_path, net_txt=text)
+    assert made.links() == [("h0", "s4", "10Gb/s", "1us"), ("h1", "s4", "10Gb/s", "1us")]
+    assert made.says(
+        "3 hosts with several links (h0; h1; h2)", "3 links left out", "2 nodes that no link joins", "between two hosts"
+    )
+    (tmp_path / "pair").mkdir()
+    made = Imported(tmp_path / "pair", net_txt="2 0 1\n0 1 10Gbps 3001ps 0.25\n")
+    middle = "between h0 and h1"
+    assert made.links() == [("h0", middle, "10Gb/s", "1.5ns"), (middle, "h1", "10Gb/s", "1.501ns")]
+    assert {fault["where"] for fault in made.table["fault"]} == {f"h0-{middle}", f"{middle}-h0"}
+
+
+def test_names_have_one_meaning(tmp_path):
+    # Both links would be called a-b-c, and a trace would take 7 and +1 for numbers of hosts.
+    ends = [("a-b", "c"), ("a", "b-c"), ("x:2", "c"), ("arbiter", "c"), ("7", "c"), ("+1", "b-c"), ("x_2", "c"), ("c", "b-c")]
+    edges = "\n".join(f'edge [ source "{a}" target "{b}" ]' for a, b in ends)
+    names = sorted({name for pair in ends for name in pair})
+    kind = {name: "switch" if name in ("c", "b-c") else "host" for name in names}
+    nodes = "\n".join(f'node [ id "{name}" label "{name}" type "{kind[name]}" ]' for name in names)
+    made = Imported(tmp_path, x_gml=f"graph [\n{nodes}\n{edges}\n]\n")
+    assert sorted(made.names("host")) == ["a", "a_b", "arbiter_4", "n+1", "n7", "x_2", "x_2_6"]
+    made.run(workload__flows=10)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("100Gbps", 10**11), ("25Gb/s", 25 * 10**9), ("1MBps", 8 * 10**6), ("2Kib/s", 2048), ("1e10", 10**10),
+     ("10 Mbit/s", 10**7), ("0", None), ("999", None), ("fast", None), ("-1Gbps", None), ("1Tbps2", None), ("1e40", None), (".", None)],
+)  # fmt: skip
+def test_rates(text, rate):
+    assert units.rate_bps(text) == rate
+
+
+@pytest.mark.parametrize(
+    ("text", "delay"),
+    [("1000ns", 10**6), ("0.001ms", 10**6), ("1us", 10**6), ("0.5", 5 * 10**11), ("1e-6s", 10**6), ("0", 0), ("1001s", None),
+     ("-1us", None), ("soon", None)],
+)  # fmt: skip
+def test_delays(text, delay):
+    assert units.delay_ps(text) == delay
+
+
+ERRORS = [
+    (
+        HPCC_TOPOLOGY,
+        "0 4 100Gbps",
+        "0 9 100Gbps",
+        ':3: an end of the link is "9"; it is a whole number from 0 to 6 (read as a topology of',
+    ),
+    (HPCC_TOPOLOGY, "25Gbps", "25Gbbs", ':5: the rate is "25Gbbs"; it is something like 100Gbps'),
+    (HPCC_TOPOLOGY, "0.001ms", "0.001m", ':5: the delay is "0.001m"'),
+    (HPCC_TOPOLOGY, "7 3 6", "7 3 9", ":10: a link has both ends"),
+    (HPCC_TOPOLOGY, "7 3 6\n4 5 6", "7 3 6\n4 5 5", ":2: switch 5 appears twice"),
+    (HPCC_TOPOLOGY, "2us 0.5", "2us 1.5", ':7: the error rate is "1.5"; it is a number from 0 to 1'),
+    (HPCC_FLOWS, "3\n", "9\n", ':7: a host is "src0"'),
+    (
+        HPCC_FLOWS,
+        "100 500000 2.0000015",
+        "100 500000",
+        ":3: a flow has source, destination, priority group, port, bytes and start",
+    ),
+    (HPCC_FLOWS, "1000000 2", "1e6 2", ':2: the number of bytes is "1e6"'),
+    (
+        HPCC_FLOWS,
+        "2.0000015",
+        "9999999",
+        ":3: flows start 9,999,997 s apart; at most 1,000,000 s fit into a run; check the unit of starts",
+    ),
+    (
+        HTSIM_TOPO,
+        "Podsize 4",
+        "Podsize 3",
+        ":6: tier 0: the number of nodes must be a multiple of the pod size: 8 is no multiple of 3",
+    ),
+    (
+        HTSIM_TOPO,
+        "Oversubscribed 2\n",
+        "",
+        ":13: tier 1: Oversubscribed is 1, but radices and speeds give 2 (2 links of 100Gb/s below",
+    ),
+    (HTSIM_TOPO, "Radix_Down 4", "Radix_Down 3", ":22: tier 2: Radix_Down is 3, but it must be 4, for 2 pods, with Bundle 2"),
+    (
+        HTSIM_TOPO,
+        "Switch_Latency_ns 300",
+        "Switch_Latencies 3",
+        'unknown key "Switch_Latencies": did you mean "switch_latency_ns"',
+    ),
+    (HTSIM_TOPO, "Nodes 8", "Nodes 999999", "Nodes is 999,999; the simulator has at most 65,000 hosts"),
+    (HTSIM_CM, "Connections 4", "Connections 5", "Connections is 5, but there are 4"),
+    (
+        HTSIM_CM,
+        "3->1",
+        "3->8",
+        ':7: a node is "8"; it is a whole number from 0 to 7 (read as a connection matrix of htsim (.cm), starts',
+    ),
+    (HTSIM_CM, "start 2000000 size", "strat 2000000 size", ':7: unknown key "strat": did you mean "start"'),
+    (HTSIM_CM, "start 2000000 size", "size", ":7: a connection has either a start or a trigger"),
+    (GML, "edge [ source 1 target 2", "edge [ source 1 tarrget 2", "the graph cannot be read"),
+    (GRAPHML, "</graph>", "", "the graph cannot be read: mismatched tag"),
+    (DISTANCES, "Bonn,300,0,450.5", "Bonn,300,0", ":3: the row has 2 cells, and the first one 3"),
+    (ADJACENCY, "1 0 0 1", "1 0 0 x", "this is no format that is read"),
+    (COFLOWS, "2 10 1 3", "2 10 1 4", ':3: a rack is "4"; it is a whole number from 0 to 3'),
+    (COFLOWS, "4 3\n", "4 4\n", "line 1 says that there are 4 coflows, but 3 follow"),
+    (COFLOWS, "3:2", "3;2", ':3: a reducer is "3;2"; it is rack:megabytes'),
+    (COFLOWS, "2 10 1", "1 10 1", ":3: a second coflow has id 1"),
+    (COFLOWS, "7 10", "7 9", ":4: the coflow arrives at 9 ms, before the one above it"),
+    (LOG, ",1500,", ",many,", ':2: "many" in the column bytes is not a number'),
+    (LOG, "1700000000000250.5,", "later,", ':3: "later" in the column start_us is neither a number nor a date'),
+    (LOG, ",10.0.0.2,1500", ",,1500", ":2: dst is empty"),
+    (
+        LOG,
+        "1700000000000250.5,10.0.0.2,web-1,3000,tcp",
+        "1700000000000250.5,10.0.0.2",
+        ":3: the row has 2 cells, and the first line names 5",
+    ),
+    (PERCENT, "3000 100", "3000 99", ":2: 1000 at 50 is no point of a distribution in bytes_probability"),
+]
+
+
+@pytest.mark.parametrize(("good", "old", "new", "complaint"), ERRORS, ids=[f"{number}" for number in range(len(ERRORS))])
+def test_an_error_says_where_and_what_would_be_right(tmp_path, good, old, new, complaint):
+    assert good.count(old) >= 1
+    with pytest.raises(ScenarioError) as error:
+        Imported(tmp_path, {"x_txt": "distances_km"} if good == DISTANCES else None, x_txt=good.replace(old, new, 1))
+    assert f"{tmp_path / 'x.txt'}" in str(error.value) and complaint in str(error.value)
+    assert not (tmp_path / "made").exists()
+
+
+def test_starts_without_a_unit_are_not_guessed(tmp_path):
+    old = "Nodes 2\nConnections 1\n0->1 start 5 size 100\n"
+    with pytest.raises(
+        ScenarioError, match=r"--as htsim_cm \(the last flow starts at 5e-12 s\) or --as htsim_cm_us .*0.000005 s"
+    ):
+        Imported(tmp_path, x_cm=old)
+    made = Imported(tmp_path, {"x_cm": "htsim_cm_us"}, x_cm=old)
+    assert made.says("Time 0 is 0.000005 s of the file")
+
+
+def test_files_that_do_not_fit_together(tmp_path):
+    with pytest.raises(ScenarioError, match=r"a\.txt and b\.txt both give a network, and a scenario has one of each"):
+        Imported(tmp_path, a_txt=ADJACENCY, b_txt=HPCC_TOPOLOGY)
+    with pytest.raises(ScenarioError, match=r"b\.txt and c\.txt both give flows or their sizes"):
+        Imported(tmp_path, a_txt=ADJACENCY, b_txt=HPCC_FLOWS, c_txt=PERCENT)
+    with pytest.raises(ScenarioError, match=r'"10.0.0.1", but the hosts of b\.txt are 0, 1, 2, 3'):
+        Imported(tmp_path, a_csv=LOG, b_txt=ADJACENCY)
+
+
+def test_what_is_no_format(tmp_path):
+    for text in (
+        b"",
+        b"\n\n",
+        b"hello world\n",
+        b"\xff\xfe",
+        b"{}",
+        b"1 2 3 4\n5 6 7 8\n1 2 3 4\n5 6 7 8\n1 2 3 4\n",
+        bytes(range(256)),
+        b"PAR1",
+    ):
+        with pytest.raises(ScenarioError) as error:
+            Imported(tmp_path, x_dat=text)
+        assert "x.dat" in str(error.value)
+        if text != b"PAR1":
+            assert "hpcc_topology" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["a.txt", "--as", "gmll"], '--as: there is no format "gmll": did you mean "gml"?'),
+        (["a.txt", "b.txt", "--as", "gml"], "there are several files, so say which one: --as a.txt=gml"),
+        (["a.txt", "--as", "c.txt=gml"], "--as: c.txt is no file of the command; it has a.txt"),
+        (["a.txt", "--as", "gml", "--as", "graphml"], "a.txt has two formats, gml and graphml"),
+        (["a.txt", "--as", "gml"], "read as GML, as --as says"),
+        (["nowhere.txt"], "cannot read nowhere.txt: No such file"),
+        (["."], "Is a directory"),
+    ],
+)
+def test_the_command_line(tmp_path, monkeypatch, words, complaint):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b.txt"):
+        Path(name).write_text(ADJACENCY)
+    done = CliRunner().invoke(app, ["import", *words, "--out", "made"])
+    assert done.exit_code == 2 and complaint in done.stderr, done.output
+    done = CliRunner().invoke(app, ["import", "a.txt", "--as", "a.txt=adjacency", "--out", "good"])
+    assert done.exit_code == 0 and "Run it: flowloom run good/scenario.toml" in done.stdout
+    assert "# Made by `flowloom import a.txt --as a.txt=adjacency`." in Path("good/scenario.toml").read_text()
+
+
+def test_huge_files_are_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "FLOWS_MAX", 2)
+    monkeypatch.setattr(logs, "FLOWS_MAX", 2)
+    for text in (HPCC_FLOWS, LOG, "1\n2\n3\n"):
+        with pytest.raises(ScenarioError, match=r"x\.txt:[34]: an import has at most"):
+            Imported(tmp_path, x_txt=text)
+    monkeypatch.setattr(source, "LINE_BYTES_MAX", 1000)
+    with pytest.raises(ScenarioError, match=r"x\.txt:2: the line has 1,000 bytes or more"):
+        Imported(tmp_path, x_txt="bytes\n" + "9" * 1001)
+    monkeypatch.setattr(source, "TEXT_BYTES_MAX", 100)
+    with pytest.raises(ScenarioError, match=r"x\.txt: the file has more than"):
+        Imported(tmp_path, x_txt=GML)
+    monkeypatch.setattr(matrices, "_NODES_MAX", 3)
+    with pytest.raises(ScenarioError, match=r"x\.txt:1: the matrix has 4 columns; an import has at most 3 nodes"):
+        Imported(tmp_path, x_txt=ADJACENCY)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_mutants_end_in_a_named_error_or_in_a_scenario(tmp_path, name):
+    draw = random.Random(f"{SEED} {name}")
+    outcomes: Counter[str] = Counter()
+    named = {"x_txt": name} if name == "distances_km" else None
+    for number in range(MUTANTS):
+        text, what = mutants.text_mutant(GOOD[name], draw)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        try:
+            Imported(folder, named, x_txt=text)
+        except ScenarioError as error:
+            message = str(error)
+            assert "x.txt" in message and len(message) < MESSAGE_MAX and message.isprintable(), (number, what, text, message)
+            assert not (folder / "made").exists()
+            outcomes["errors"] += 1
+        except Exception as error:
+            error.add_note(f"FLOWLOOM_MUTANT_SEED={SEED} FLOWLOOM_MUTANTS={number + 1}: {name}: {what}\n{text}")
+            raise
+        else:
+            outcomes["scenarios"] += 1
+    assert outcomes["errors"] and outcomes["scenarios"], outcomes
+
+
+def test_each_format_has_a_name_of_its_own_and_recognises_its_file(tmp_path):
+    names = [entry.name for entry in formats.FORMATS]
+    assert len(set(names)) == len(names)
+    known = {"distances_km": "matrix", "adjacency": "matrix", "bytes_percent": "sizes"}
+    for name, text in GOOD.items():
+        path = tmp_path / "x"
+        path.write_text(text)
+        with source.opened(path) as found:
+            first = next(entry for entry in formats.FORMATS if entry.reason(found) is not None)
+        assert first.name == known.get(name, name)
