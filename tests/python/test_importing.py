@@ -296,6 +296,7 @@ def test_a_graph_that_knows_its_hosts(tmp_path):
     assert made.links() == [("a", "s", "40Gb/s", "1us"), ("s", "b", "10Gb/s", "1us")]
     assert made.flows() == [("0", "1", "0", "1000")]
     assert made.says("Links whose delay is not known (2 of 2)")
+    assert made.run()["bytes"].to_pylist() == [1000]
 
 
 @pytest.mark.parametrize(
@@ -437,7 +438,8 @@ def test_names_have_one_meaning(tmp_path):
 @pytest.mark.parametrize(
     ("text", "rate"),
     [("100Gbps", 10**11), ("25Gb/s", 25 * 10**9), ("1MBps", 8 * 10**6), ("2Kib/s", 2048), ("1e10", 10**10),
-     ("10 Mbit/s", 10**7), ("0", None), ("999", None), ("fast", None), ("-1Gbps", None), ("1Tbps2", None), ("1e40", None), (".", None)],
+     ("10 Mbit/s", 10**7), ("0", None), ("999", None),
+     ("fast", None), ("-1Gbps", None), ("1Tbps2", None), ("1e40", None), (".", None)],
 )  # fmt: skip
 def test_rates(text, rate):
     assert units.rate_bps(text) == rate
@@ -546,6 +548,23 @@ def test_starts_without_a_unit_are_not_guessed(tmp_path):
         Imported(tmp_path, x_cm=old)
     made = Imported(tmp_path, {"x_cm": "htsim_cm_us"}, x_cm=old)
     assert made.says("Time 0 is 0.000005 s of the file")
+
+
+def test_files_that_take_long_or_much_memory_elsewhere(tmp_path):
+    entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "a" * 10}">' for n in range(10))
+    bomb = f'<?xml version="1.0"?><!DOCTYPE g [{entities}]><graphml><graph>&a9;</graph></graphml>'
+    for text, complaint in [
+        (bomb, "limit on input amplification factor"),
+        ("graph [ " + "a [ " * 20_000 + "] " * 20_000 + "]", "the graph cannot be read"),
+        (f"2 1\n1 0 {10**9} 0 1 1 1:1\n", 'a rack is "1:1"; it is a whole number from 0 to 1'),
+        (f"Nodes {10**9}\nConnections 1\n0->1 start 0 size 1\n", "Nodes is"),
+        (f"{10**9} 1 1\n0\n0 1 1Gbps 1us 0\n", "the number of nodes is"),
+    ]:
+        with pytest.raises(ScenarioError) as error:
+            Imported(tmp_path, x_txt=text)
+        assert complaint in str(error.value)
+    made = Imported(tmp_path, x_csv=f"start_s,src,dst,bytes\n0,{'9' * 5000},1,10\n")
+    assert [len(name) for name in made.names("host")] == [61, 2]
 
 
 def test_files_that_do_not_fit_together(tmp_path):

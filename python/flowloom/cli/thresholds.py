@@ -30,7 +30,10 @@ _Histogram = Annotated[
     typer.Option(metavar="FILE", help="Flow sizes: a CSV file with a bin's upper edge in bytes and its number of flows."),
 ]
 _Dialect = Annotated[
-    str | None, typer.Option(metavar="FORMAT", help="The format of the file in --sizes; see `flowloom import --help`.")
+    str | None,
+    typer.Option(
+        metavar="FORMAT", help="The format of the file in --sizes, such as ns2_packets, flows or histogram; see docs/import.md."
+    ),
 ]
 _Load = Annotated[float | None, typer.Option(metavar="L", help="Offered load of the bottleneck, above 0 and below 1.")]
 _Robust = Annotated[

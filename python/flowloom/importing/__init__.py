@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flowloom._native import ScenarioError
-from flowloom.importing import formats, scenario
 from flowloom.importing.parts import BYTES_MAX
-from flowloom.importing.scenario import Made
 from flowloom.importing.sizes import Table, read
 from flowloom.importing.source import opened
 from flowloom.words import listed, shown
 
-__all__ = ["BYTES_MAX", "Made", "Table", "make", "read"]
+if TYPE_CHECKING:
+    from flowloom.importing.scenario import Made
+
+__all__ = ["BYTES_MAX", "Table", "make", "read"]
 
 
 def make(
@@ -37,6 +39,9 @@ def make(
     Raises:
         ScenarioError: A file cannot be read or is broken, the files do not fit together, or `out` may not be replaced.
     """
+    # Whoever reads sizes alone needs no formats of networks and no simulator.
+    from flowloom.importing import formats, scenario
+
     named = dict(named or {})
     if unknown := sorted(set(named).difference(map(str, paths))):
         given = listed([shown(path) for path in paths])

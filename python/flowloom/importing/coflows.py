@@ -5,6 +5,7 @@ The simulator reads this format itself, so the file is checked, counted and copi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -88,12 +89,14 @@ class _Row:
         self._words = iter(line.split())
         self.id = self._whole("the coflow's id", 0)
         self.arrival_ms = source.number(number, self._next("the arrival in ms"), "the arrival in ms", 0, 1000 * SPAN_S_MAX)
-        mappers = [self._rack(self._next("the rack of a mapper")) for _ in range(self._whole("the number of mappers", 1))]
+        mappers = Counter(
+            self._rack(self._next("the rack of a mapper")) for _ in range(self._whole("the number of mappers", 1))
+        )
         reducers = [self._reducer() for _ in range(self._whole("the number of reducers", 1))]
         if (more := next(self._words, None)) is not None:
             raise source.wrong(number, f'"{shown(more)}" is more than the coflow says it has')
-        self.flows = len(mappers) * len(reducers)
-        self.local = sum(mappers.count(rack) for rack, _ in reducers)
+        self.flows = mappers.total() * len(reducers)
+        self.local = sum(mappers[rack] for rack, _ in reducers)
         self.megabytes = sum((megabytes for _, megabytes in reducers), Decimal(0))
 
     def _next(self, what: str) -> str:

@@ -44,6 +44,8 @@ def topology(source: Source) -> Network:
             if switch in switches:
                 raise source.wrong(number, f"switch {switch} appears twice among the {switch_count:,} switches of line 1")
             switches.add(switch)
+        if len(switches) > switch_count:
+            raise source.wrong(number, f"line 1 says that there are {switch_count:,} switches, but here are more")
     links = []
     for _ in range(link_count):
         number, words = _next(source, lines, f"a link: line 1 says that there are {link_count:,}")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import array
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from flowloom import toml
 from flowloom.importing.source import Source
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BYTES_MAX = 10**15
 """The largest flow, as in the simulator."""
@@ -18,6 +22,7 @@ LINKS_MAX = 1_000_000
 FLOWS_MAX = 10_000_000
 """More flows than this do not fit into the memory of a usual machine."""
 TOO_MANY = f"an import has at most {FLOWS_MAX:,} flows, and this is one more; take a part of the file"
+_PART = 65_536
 SPAN_S_MAX = 1_000_000
 """The longest time between the starts of two flows, in seconds, as in the simulator."""
 PS = 10**12
@@ -165,7 +170,7 @@ class Trace:
         self._zero_ps = 0
         self._starts_ps, self._sizes = array.array("q"), array.array("q")
         self._sources, self._targets = array.array("i"), array.array("i")
-        self._order: Iterable[int] = ()
+        self._order: NDArray[np.int64] | None = None
         self._numbers: Mapping[str, int] = {}
         self._within = self._empty = 0
 
@@ -204,7 +209,7 @@ class Trace:
         if self._first is None:
             raise self._source.wrong(None, "there is no flow between two hosts with a byte or more")
         starts = np.asarray(self._starts_ps)
-        self._order = np.argsort(starts, kind="stable").tolist()
+        self._order = np.argsort(starts, kind="stable")
         self._zero_ps, last = int(starts.min()), int(starts.max())
         if last - self._zero_ps > SPAN_S_MAX * PS:
             raise self._source.wrong(None, _too_long(Decimal(last - self._zero_ps) / PS))
@@ -235,9 +240,12 @@ class Trace:
     def _lines(self) -> Iterator[str]:
         yield "start_s,src,dst,bytes"
         numbers = [self._numbers[name] for name in self.names]
-        for flow in self._order:
-            start = seconds(self._starts_ps[flow] - self._zero_ps)
-            yield f"{start},{numbers[self._sources[flow]]},{numbers[self._targets[flow]]},{self._sizes[flow]}"
+        assert self._order is not None
+        # A list of all flows would take more memory than the flows themselves.
+        for part in range(0, len(self), _PART):
+            for flow in self._order[part : part + _PART].tolist():
+                start = seconds(self._starts_ps[flow] - self._zero_ps)
+                yield f"{start},{numbers[self._sources[flow]]},{numbers[self._targets[flow]]},{self._sizes[flow]}"
 
     def about(self) -> str:
         return f"{count(len(self), 'flow')} of {size(self.bytes)} in all"

@@ -159,9 +159,11 @@ def _usual_network(read: Read) -> Topology:
     if isinstance(workload, Coflows):
         hosts, bps = workload.racks, _RACK_RATE_BPS
     if isinstance(workload, Trace):
-        numbers = all(is_whole(name) and int(name) < HOSTS_MAX and str(int(name)) == name for name in workload.names)
+        numbers = all(is_whole(name) and len(name) < 6 and str(int(name)) == name for name in workload.names)
         if workload.hosts is not None or numbers:
             hosts = workload.hosts or 1 + max(map(int, workload.names))
+            if hosts > HOSTS_MAX:
+                raise read.source.wrong(None, f"there is a host {hosts - 1:,}; the simulator has at most {HOSTS_MAX:,} hosts")
         else:
             names = list(workload.names)
             hosts = len(names)

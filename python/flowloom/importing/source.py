@@ -16,11 +16,13 @@ from flowloom import storage
 from flowloom._native import ScenarioError
 from flowloom.words import shown
 
-_HEAD_BYTES = 65_536
+_HEAD_BYTES = 262_144
 LINE_BYTES_MAX = 4_000_000
 """The maximum length of a line. A longer one is no line of any format, and would fill the memory."""
-TEXT_BYTES_MAX = 64_000_000
+TEXT_BYTES_MAX = 16_000_000
 """The maximum size of a file that a parser needs as a whole."""
+PIPE_BYTES_MAX = 256_000_000
+"""The most that is kept of what can be read only once."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _BOM = "\ufeff"
 
@@ -128,9 +130,9 @@ def opened(path: Path) -> Iterator[Source]:
 
 def _kept(path: Path, pipe: BinaryIO) -> BinaryIO:
     """Return the content of a pipe, which can be read only once."""
-    content = pipe.read(TEXT_BYTES_MAX + 1)
-    if len(content) > TEXT_BYTES_MAX:
-        raise ScenarioError(f"cannot read {shown(path, 200)}: more than {TEXT_BYTES_MAX / 1e6:g} MB need a file, not a pipe")
+    content = pipe.read(PIPE_BYTES_MAX + 1)
+    if len(content) > PIPE_BYTES_MAX:
+        raise ScenarioError(f"cannot read {shown(path, 200)}: more than {PIPE_BYTES_MAX / 1e6:g} MB need a file, not a pipe")
     return io.BytesIO(content)
 
 
