@@ -107,7 +107,7 @@ fuzz: $(CHECKED)
 NUMBER := 200
 trials: $(CHECKED)
 	@FLOWLOOM_SEED=$(SEED) FLOWLOOM_SCENARIOS=$(NUMBER) cargo test --workspace --quiet --test any_parameters -- --nocapture
-	@FLOWLOOM_MUTANT_SEED=$(SEED) FLOWLOOM_MUTANTS=$$((10 * $(NUMBER))) $(BIN)/pytest --quiet --capture=no tests/python/test_mutants.py
+	@FLOWLOOM_MUTANT_SEED=$(SEED) FLOWLOOM_MUTANTS=$$((10 * $(NUMBER))) $(BIN)/pytest --quiet --capture=no tests/python/test_mutants.py tests/python/test_importing.py -k mutants
 
 lint: $(VENV)/.requirements
 	cargo fmt --all --check

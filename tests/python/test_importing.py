@@ -558,6 +558,7 @@ def test_files_that_take_long_or_much_memory_elsewhere(tmp_path):
         ("graph [ " + "a [ " * 20_000 + "] " * 20_000 + "]", "the graph cannot be read"),
         (f"2 1\n1 0 {10**9} 0 1 1 1:1\n", 'a rack is "1:1"; it is a whole number from 0 to 1'),
         (f"Nodes {10**9}\nConnections 1\n0->1 start 0 size 1\n", "Nodes is"),
+        (HTSIM_TOPO.replace("_Up 2", f"_Up {10**9}"), "the network has 2,000,000,004,000,000,008 links"),
         (f"{10**9} 1 1\n0\n0 1 1Gbps 1us 0\n", "the number of nodes is"),
     ]:
         with pytest.raises(ScenarioError) as error:

@@ -16,7 +16,19 @@ from collections import Counter
 from decimal import Decimal
 
 from flowloom.importing import joining
-from flowloom.importing.parts import BYTES_MAX, FLOWS_MAX, HOSTS_MAX, Fabric, Link, Topology, Trace, duration, rate, size
+from flowloom.importing.parts import (
+    BYTES_MAX,
+    FLOWS_MAX,
+    HOSTS_MAX,
+    LINKS_MAX,
+    Fabric,
+    Link,
+    Topology,
+    Trace,
+    duration,
+    rate,
+    size,
+)
 from flowloom.importing.source import Source
 from flowloom.words import shown, suggestion
 
@@ -102,9 +114,12 @@ def topology(source: Source) -> Topology:
     if top == 2:
         cores = aggs * tree.divided(tree.up(1), tree.bundle(2), 2, "Radix_Up of the tier below must be a multiple of Bundle")
         _same(tree, 2, "Radix_Down", tree.down(2), pods * tree.bundle(2), f"{pods} pods, with Bundle {tree.bundle(2)}")
+    links = tree.hosts + pods * tors * tree.up(0) + (pods * aggs * tree.up(1) if top == 2 else 0)
+    if links > LINKS_MAX:
+        raise source.wrong(None, f"the network has {links:,} links; the simulator has at most {LINKS_MAX:,}")
     for tier in range(top):
         _check_oversubscription(tree, tier)
-    found = _known_kind(tree, pods, tors, aggs, cores) or _custom(tree, pods, tors, aggs)
+    found = _known_kind(tree, pods, tors, aggs, cores) or _custom(tree, pods, tors, aggs, cores)
     if any(tier.get("switch_latency_ns", 0) for tier in tree.tiers):
         found.notes.append("The latency of a switch is part of the delays of its links, one half on each.")
     return found
@@ -192,9 +207,8 @@ def _known_kind(tree: _Tree, pods: int, tors: int, aggs: int, cores: int) -> Fab
     return None
 
 
-def _custom(tree: _Tree, pods: int, tors: int, aggs: int) -> Topology:
+def _custom(tree: _Tree, pods: int, tors: int, aggs: int, cores: int) -> Topology:
     nodes = [joining.Node(str(host), f"h{host}", host=True) for host in range(tree.hosts)]
-    cores = aggs * (tree.up(1) // tree.bundle(2)) if len(tree.tiers) == 3 else 0
     first = [tree.hosts, tree.hosts + pods * tors, tree.hosts + pods * (tors + aggs)]
     for tier, count in zip(_TIERS, (pods * tors, pods * aggs, cores), strict=True):
         nodes += [joining.Node(f"{tier}{at}", f"{tier}{at}", host=False) for at in range(count)]
