@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -230,7 +231,7 @@ def import_files(
             "--as",
             metavar="FORMAT",
             help="The format of a file that is not recognised, or could have several; FILE=FORMAT for one of several files. "
-            "A wrong name lists all.",
+            "docs/import.md lists all.",
         ),
     ] = None,
     force: Annotated[
@@ -246,8 +247,8 @@ def import_files(
     from flowloom import importing
 
     named = _named_formats(files, formats or [])
-    words = [f"--as {word}" for word in formats or []]
-    command = " ".join(["flowloom import", *(path.name for path in files), *words])
+    options = [word for name in formats or [] for word in ("--as", name)]
+    command = shlex.join(["flowloom", "import", *(path.name for path in files), *options])
     made = importing.make(files, out, named, command, force=force)
     for line in [*made.about, "", "What the scenario has otherwise than the files, or what they do not say:"]:
         typer.echo(line)

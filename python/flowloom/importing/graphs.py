@@ -53,8 +53,8 @@ def gml(source: Source) -> Network:
     """Read GML."""
     import networkx as nx
 
-    # The Topology Zoo has parallel links without saying that its graphs have them.
     def parse(text: str) -> Any:
+        # Files of the Topology Zoo have parallel links without saying so.
         several = re.sub(r"^\s*multigraph\s+\d+\s*$", "", text, flags=re.M)
         return nx.parse_gml(re.sub(r"\bgraph\s*\[", "graph [ multigraph 1 ", several, count=1), label="id")
 
