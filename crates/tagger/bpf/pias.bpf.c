@@ -254,6 +254,12 @@ inlined struct tcp_sock *socket_of(struct __sk_buff *skb)
 	return socket ? skc_to_tcp_sock(socket) : 0;
 }
 
+/* Whether a flow has sent nothing for the idle gap. */
+inlined int is_idle(const struct flow *flow, const struct rules *rules, __u64 now)
+{
+	return now - flow->last_ns > rules->idle_gap_ns;
+}
+
 /*
  * Whether a TCP packet begins a message. Nothing may be in flight, and the latest write must have found the send buffer empty: only such a
  * write sets `app_limited` to `delivered`, and the next acknowledgement ends that. The gap counts from the time at which a packet first
@@ -273,7 +279,7 @@ inlined __u64 count_tcp(struct __sk_buff *skb, const struct packet *packet, stru
 	__u64 offset;
 
 	if (packet->payload && ahead >= 0) {
-		if (tcp ? begins_message(tcp, flow, rules, packet->sequence, now) : now - flow->last_ns > rules->idle_gap_ns) {
+		if (flow->sent && (tcp ? begins_message(tcp, flow, rules, packet->sequence, now) : is_idle(flow, rules, now))) {
 			end(flow);
 			begin(flow, count);
 		}
@@ -317,7 +323,7 @@ inlined __u64 count_datagram(const struct packet *packet, struct flow *flow, con
 {
 	__u64 offset;
 
-	if (now - flow->last_ns > rules->idle_gap_ns) {
+	if (flow->sent && is_idle(flow, rules, now)) {
 		end(flow);
 		begin(flow, count);
 	}

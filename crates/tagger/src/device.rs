@@ -61,12 +61,19 @@ impl Device {
 
     /// Removes that qdisc, if nobody else has filters there.
     pub fn remove_clsact(&self) -> Result<()> {
-        for side in ["ingress", "egress"] {
-            if !run("tc", &["filter", "show", "dev", &self.name, side])?.trim().is_empty() {
-                return Ok(());
-            }
+        if self.filters("ingress")?.trim().is_empty() && self.filters("egress")?.trim().is_empty() {
+            run("tc", &["qdisc", "del", "dev", &self.name, "clsact"])?;
         }
-        run("tc", &["qdisc", "del", "dev", &self.name, "clsact"]).map(drop)
+        Ok(())
+    }
+
+    /// Whether a program of this name is a filter of outgoing packets.
+    pub fn has_filter(&self, program: &str) -> Result<bool> {
+        Ok(self.filters("egress")?.contains(program))
+    }
+
+    fn filters(&self, side: &str) -> Result<String> {
+        run("tc", &["filter", "show", "dev", &self.name, side])
     }
 }
 

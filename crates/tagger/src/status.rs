@@ -26,6 +26,8 @@ pub struct Class {
 /// Messages of about one size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Bin {
+    /// The largest size of the bin before, bytes.
+    pub above: u64,
     /// The largest size of the bin, bytes.
     pub bytes: u64,
     /// Messages that have ended.
@@ -110,9 +112,9 @@ impl fmt::Display for Status {
             let dscp = 8 * (CLASSES - 1 - class);
             writeln!(f, "{class:>5}  {dscp:>4} {beyond:>12} {:>14} {:>18}", counted.packets, counted.bytes)?;
         }
-        let timeouts = if self.timeouts == 0 { "never".into() } else { format!("after {} timeouts", self.timeouts) };
+        let timeouts = if self.timeouts == 0 { "off".into() } else { self.timeouts.to_string() };
         let ecn = if self.ecn { "ECT(0)" } else { "unchanged" };
-        writeln!(f, "idle gap {} us; flows count as new again {timeouts}; ECN field {ecn}", self.idle_gap_us)?;
+        writeln!(f, "idle gap {} us; timeouts until a flow counts as new: {timeouts}; ECN field {ecn}", self.idle_gap_us)?;
         writeln!(
             f,
             "flows: {} seen, {} in the table of {}, {} evicted; {} messages, {} aged; {} packets of other protocols",

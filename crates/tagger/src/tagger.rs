@@ -88,13 +88,16 @@ impl Tagger {
     pub fn attach(device: &str, rules: &Rules, options: Options) -> Result<Tagger> {
         let device = Device::find(device)?;
         bpffs::mount()?;
-        let folder = bpffs::folder_of(device.index)?;
-        if folder.exists() {
+        let tagger = Tagger { folder: bpffs::folder_of(device.index)?, device: device.name.clone() };
+        if tagger.is_attached(&device)? {
             let name = &device.name;
             return Err(Error::Input(format!("{name} has a tagger; change it with `set`, or detach it first")));
         }
-        fs::create_dir_all(&folder).map_err(failed("make a folder for the tagger in /sys/fs/bpf"))?;
-        let tagger = Tagger { folder, device: device.name.clone() };
+        if tagger.folder.exists() {
+            // A device that is gone had the same number in a namespace with the same number.
+            bpffs::remove(&tagger.folder)?;
+        }
+        fs::create_dir_all(&tagger.folder).map_err(failed("make a folder for the tagger in /sys/fs/bpf"))?;
         match tagger.attach_programs(&device, rules, options) {
             Ok(()) => Ok(tagger),
             Err(error) => {
@@ -152,14 +155,26 @@ impl Tagger {
     /// The device has none.
     pub fn open(device: &str) -> Result<Tagger> {
         let device = Device::find(device)?;
-        let folder = bpffs::folder_of(device.index)?;
-        if !folder.join(MAPS[0]).exists() {
+        let tagger = Tagger { folder: bpffs::folder_of(device.index)?, device: device.name.clone() };
+        if !tagger.is_attached(&device)? {
             let name = device.name;
-            return Err(Error::Input(format!(
-                "{name} has no tagger; `attach {name}` attaches one (taggers are seen by root only)"
-            )));
+            return Err(Error::Input(format!("{name} has no tagger; `attach {name}` attaches one (only root sees taggers)")));
         }
-        Ok(Tagger { folder, device: device.name })
+        Ok(tagger)
+    }
+
+    /// Whether the programs in the folder are those that the device runs.
+    fn is_attached(&self, device: &Device) -> Result<bool> {
+        if !self.folder.exists() {
+            return Ok(false);
+        }
+        let Ok(link) = PinnedLink::from_pin(self.folder.join(LINK)) else {
+            return device.has_filter(TAG);
+        };
+        let ours = FdLink::from(link).info().map_err(failed("find the tagger"))?.program_id();
+        let (_, programs) =
+            SchedClassifier::query_tcx(&device.name, TcAttachType::Egress).map_err(failed("find the device's programs"))?;
+        Ok(programs.iter().any(|program| program.id() == ours))
     }
 
     /// The rules that apply now.
@@ -202,7 +217,7 @@ impl Tagger {
         for bin in 0..BINS {
             let count = sizes.get(&bin, 0).map_err(failed("read the sizes"))?.iter().sum();
             if count > 0 {
-                status.sizes.push(Bin { bytes: last_of_bin(bin), count });
+                status.sizes.push(Bin { above: bin.checked_sub(1).map_or(0, last_of_bin), bytes: last_of_bin(bin), count });
             }
         }
         Ok(status)
