@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 _SIOCETHTOOL, _ETHTOOL_STXCSUM = 0x8946, 0x17
@@ -29,6 +27,8 @@ ADDRESSES = {4: ("10.77.0.1", "10.77.0.2"), 6: ("fd77::1", "fd77::2")}
 
 def skip(reason: str) -> None:
     """Skip the test, or fail where `TESTBED=require` says that it can run."""
+    import pytest
+
     if os.environ.get("TESTBED") == "require":
         pytest.fail(f"TESTBED=require, but {reason}")
     pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""`flowloom pias` on two hosts that are network namespaces: what is on the cable, and what is left when the tagger is detached."""
+"""`flowloom pias` on two hosts that are network namespaces: what is on the cable, and what is left after it is detached."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -19,48 +20,52 @@ import namespaces
 from namespaces import ADDRESSES, Cable, Packet, inside, run, skip
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benches"))
+import pias_hosts  # noqa: E402
+
 THRESHOLDS = (20_000, 100_000, 1_000_000)
 WRITTEN = "20kB,100kB,1MB"
 ECT_0 = 2
 SYN, FIN = 2, 1
 
 
-@pytest.fixture(scope="module")
-def environment() -> dict[str, str]:
-    """The environment of commands, with the `flowloom-tag` that `cargo test` has built."""
+@pytest.fixture
+def tools(monkeypatch) -> None:
+    """Put the `flowloom-tag` that `cargo test` has built on the PATH. Skip the test where it cannot run."""
     namespaces.available()
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     folders = [str(target / profile) for profile in ("debug", "release")]
-    path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
-    if shutil.which("flowloom-tag", path=path) is None:
-        skip("flowloom-tag is not built; run `cargo build --package flowloom-tagger`")
-    return {**os.environ, "PATH": path}
+    monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
+    for command, package in (("flowloom-tag", "`cargo build --package flowloom-tagger`"), ("bpftool", "bpftool")):
+        if shutil.which(command) is None:
+            skip(f"the command {command} is missing ({package})")
 
 
 class Host:
-    """The cable, and `flowloom pias` for the device of host `a`."""
+    """The cable, and the tagger of host `a`'s device."""
 
-    def __init__(self, cable: Cable, environment: dict[str, str]) -> None:
-        self.cable, self.environment = cable, environment
+    def __init__(self, cable: Cable) -> None:
+        self.cable = cable
 
-    def pias(self, what: str, *options: str, device: str = "a0") -> str:
-        words = [sys.executable, "-m", "flowloom", "pias", what, device, "--netns", self.cable.a, *options]
-        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def tag(self, what: str, *options: str) -> str:
+        """Run `flowloom-tag`."""
+        return run("flowloom-tag", what, "a0", "--netns", self.cable.a, *options)
+
+    def pias(self, what: str, *options: str) -> str:
+        """Run `flowloom pias`, which takes longer to start."""
+        return run(sys.executable, "-m", "flowloom", "pias", what, "a0", "--netns", self.cable.a, *options)
 
     def status(self) -> dict:
-        return json.loads(self.pias("status", "--json"))
+        return json.loads(self.tag("status", "--json"))
 
 
 @pytest.fixture
-def host(environment) -> Iterator[Host]:
+def host(tools) -> Iterator[Host]:
     cable = Cable()
-    made = Host(cable, environment)
     try:
-        yield made
+        yield Host(cable)
     finally:
-        subprocess.run(["flowloom-tag", "detach", "a0", "--netns", cable.a], env=environment, capture_output=True, check=False)
+        subprocess.run(["flowloom-tag", "detach", "a0", "--netns", cable.a], capture_output=True, check=False)
         cable.close()
 
 
@@ -103,7 +108,7 @@ def dscp(offset: int, thresholds: tuple[int, ...] = THRESHOLDS) -> int:
 @pytest.mark.parametrize(("version", "how"), [(4, []), (6, []), (4, ["--clsact"])])
 def test_every_packet_has_the_class_of_its_offset_and_right_checksums(host, version, how):
     host.cable.without_checksum_offload()
-    host.pias("attach", "--thresholds", WRITTEN, "--exact", *how)
+    host.tag("attach", "--thresholds", WRITTEN, "--exact", *how)
     with host.cable.captured() as packets:
         client, server = host.cable.connect(version)
         reader = drained(server)
@@ -128,7 +133,7 @@ def test_every_packet_has_the_class_of_its_offset_and_right_checksums(host, vers
 
 
 def test_a_message_begins_after_a_pause_if_everything_is_acknowledged(host):
-    host.pias("attach", "--thresholds", WRITTEN, "--exact")
+    host.tag("attach", "--thresholds", WRITTEN, "--exact")
     with host.cable.captured() as packets:
         client, server = host.cable.connect()
         reader = drained(server)
@@ -144,9 +149,9 @@ def test_a_message_begins_after_a_pause_if_everything_is_acknowledged(host):
 
 
 def test_a_pause_of_the_receiver_begins_no_message(host):
-    # The receiver's window closes and opens for seconds, so the sender is silent for much longer than the gap, and everything that it
-    # has sent is acknowledged; but its send buffer is never empty.
-    host.pias("attach", "--thresholds", WRITTEN, "--exact")
+    # The receiver's window closes and opens, so the sender is silent for much longer than the gap, and everything that it has
+    # sent is acknowledged; but its send buffer is never empty.
+    host.tag("attach", "--thresholds", WRITTEN, "--exact")
     with host.cable.captured() as packets:
         client, server = host.cable.connect(buffer=20_000)
         reader = drained(server, pause=0.01)
@@ -159,7 +164,7 @@ def test_a_pause_of_the_receiver_begins_no_message(host):
 
 
 def test_datagrams_have_the_classes_of_their_messages(host):
-    host.pias("attach", "--thresholds", "5kB,20kB", "--idle-gap", "200ms")
+    host.tag("attach", "--thresholds", "5kB,20kB", "--idle-gap", "200ms")
     with host.cable.captured() as packets:
         with inside(host.cable.a):
             client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -192,12 +197,13 @@ def test_thresholds_change_while_a_flow_runs(host):
     seen = offsets(tcp(packets))
     assert {p.dscp for p, at in seen if at < 200_000} == {56}
     assert {p.dscp for p, at in seen if at >= 200_000} == {40}
-    assert host.status()["thresholds_bytes"] == [1_000, 2_000]
+    assert json.loads(host.pias("status", "--json"))["thresholds_bytes"] == [1_000, 2_000]
+    host.pias("detach")
     assert not {p.ecn for p in tcp(packets)} - {0, 2}
 
 
 def test_a_flow_counts_as_new_after_consecutive_timeouts(host):
-    host.pias("attach", "--thresholds", WRITTEN, "--exact")
+    host.tag("attach", "--thresholds", WRITTEN, "--exact")
     cable = host.cable
     with cable.captured() as packets:
         client, server = cable.connect()
@@ -206,7 +212,7 @@ def test_a_flow_counts_as_new_after_consecutive_timeouts(host):
         acknowledged(client)
         # Packets go to a neighbour that does not exist, so nothing is acknowledged.
         run("ip", "-n", cable.a, "neighbour", "replace", ADDRESSES[4][1], "lladdr", "02:00:00:00:00:77", "dev", "a0")
-        host.pias("set", "--idle-gap", "1000s")
+        host.tag("set", "--idle-gap", "1000s")
         client.sendall(bytes(1_000))
         time.sleep(2.5)
         run("ip", "-n", cable.a, "neighbour", "delete", ADDRESSES[4][1], "dev", "a0")
@@ -232,13 +238,13 @@ def test_nothing_is_left_after_detach(host, how):
         }
 
     before, kernel = state(), bpf_objects()
-    host.pias("attach", "--thresholds", WRITTEN, "--exact", *how)
+    host.tag("attach", "--thresholds", WRITTEN, "--exact", *how)
     client, server = host.cable.connect()
     client.close()
     server.close()
     assert state() != before
     assert bpf_objects() - kernel
-    host.pias("detach")
+    host.tag("detach")
     assert state() == before
     # The kernel frees programs and maps a little later.
     deadline = time.monotonic() + 20
@@ -248,9 +254,7 @@ def test_nothing_is_left_after_detach(host, how):
 
 
 def bpf_objects() -> set[tuple[str, int, str]]:
-    """Programs, maps and links of taggers that the kernel has, if `bpftool` is there to list them."""
-    if shutil.which("bpftool") is None:
-        skip("the command `bpftool` is missing")
+    """Programs and maps of taggers that the kernel has."""
     found = {
         (kind, each["id"], each.get("name", "")) for kind in ("prog", "map") for each in json.loads(run("bpftool", "-j", kind))
     }
@@ -261,29 +265,29 @@ def bpf_objects() -> set[tuple[str, int, str]]:
 def test_a_qdisc_with_filters_of_others_stays(host):
     tc = ["tc", "-n", host.cable.a]
     run(*tc, "qdisc", "add", "dev", "a0", "clsact")
-    host.pias("attach", "--thresholds", WRITTEN, "--clsact")
-    host.pias("detach")
+    host.tag("attach", "--thresholds", WRITTEN, "--clsact")
+    host.tag("detach")
     assert "clsact" in run(*tc, "qdisc", "show", "dev", "a0")
 
 
-def test_a_namespace_that_is_gone_leaves_a_tagger_that_detach_all_removes(host, environment):
-    host.pias("attach", "--thresholds", WRITTEN)
-    run("ip", "netns", "delete", host.cable.a)
-    done = subprocess.run(["flowloom-tag", "detach", "--all"], env=environment, capture_output=True, text=True, check=True)
-    assert "a0 is detached" in done.stdout
-    run("ip", "netns", "add", host.cable.a)
+def test_a_device_that_is_gone_takes_its_tagger_with_it(host):
+    host.tag("attach", "--thresholds", WRITTEN)
+    run("ip", "-n", host.cable.a, "link", "delete", "a0")
+    assert "a0\n" in run("flowloom-tag", "status")
+    assert "a0 is detached\n" in run("flowloom-tag", "detach", "--all")
+    assert run("flowloom-tag", "status") == "no device has a tagger\n"
 
 
-def test_an_agent_gives_and_takes_what_a_controller_with_its_key_asks(host, environment, tmp_path):
+def test_an_agent_gives_and_takes_what_a_controller_with_its_key_asks(host, tmp_path):
     from flowloom import RunError
     from flowloom.tagging.agents import Remote
 
     key = tmp_path / "key"
     key.write_text("0123456789abcdef\n", encoding="utf-8")
     key.chmod(0o600)
-    host.pias("attach", "--thresholds", WRITTEN)
+    host.tag("attach", "--thresholds", WRITTEN)
     words = ["flowloom-tag", "serve", "a0", "--netns", host.cable.a, "--listen", f"{ADDRESSES[4][0]}:0", "--key-file", str(key)]
-    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
         try:
             assert agent.stdout is not None
             _, _, address, *_ = agent.stdout.readline().split()
@@ -303,7 +307,7 @@ def test_an_agent_gives_and_takes_what_a_controller_with_its_key_asks(host, envi
 
 
 def test_the_controller_gives_taggers_the_thresholds_of_the_messages_that_they_saw(host):
-    host.pias("attach", "--thresholds", WRITTEN)
+    host.tag("attach", "--thresholds", WRITTEN)
     with inside(host.cable.b):
         listener = socket.create_server((ADDRESSES[4][1], 0))
     for number in range(60):
@@ -317,7 +321,23 @@ def test_the_controller_gives_taggers_the_thresholds_of_the_messages_that_they_s
         server.close()
     listener.close()
     said = host.pias("controller", "--once", "--least", "50", "--queues", "2")
-    # 40 messages of 3 kB and 20 of 300 kB: one threshold between the two sizes, as the bins of the tagger know them, separates them.
+    # 40 messages of 3 kB and 20 of 300 kB: the threshold is between the two sizes, as the bins of the tagger know them.
     (threshold,) = host.status()["thresholds_bytes"]
     assert 3_000 * 0.9 < threshold < 300_000 * 1.13
-    assert "60 messages" in said and "instead of 20kB,100kB,1MB" in said
+    assert "60 messages" in said and "instead of 20kB,100kB,1000kB" in said
+
+
+def test_a_packet_costs_little(tools):
+    # The kernel's own statistics. Other programs on this machine make the program's cache cold and interrupt it.
+    medians = [statistics.median(per_packet for _, per_packet in pias_hosts.cost(1, repeats=5)) for _ in range(3)]
+    print(f"nanoseconds for each packet, medians of five transfers each: {medians}")
+    if os.environ.get("TESTBED") == "require":
+        assert min(medians) <= 500
+
+
+def test_short_files_of_a_web_server_are_faster_beside_a_bulk_transfer(tools):
+    times = pias_hosts.web(rounds=2, files=20)
+    without, tagged = (statistics.median(seconds) for seconds in times.values())
+    print(f"short files: {without * 1e3:.2f} ms without tags, {tagged * 1e3:.2f} ms with tags")
+    if os.environ.get("TESTBED") == "require":
+        assert tagged < 0.75 * without

@@ -13,20 +13,25 @@
 #include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
 
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-
 #define CLASSES 8
 /* Sizes below 8 bytes have a bin each, larger ones eight bins to an octave. The last octave begins at 2^47 bytes. */
 #define BINS (8 * 46)
 #define LAST_OCTAVE 47
 #define EXTENSION_HEADERS_MAX 4
+/* What is brought into one piece of memory if headers are not. This copies, so it is done only then. */
+#define PULLED 256
 #define ECT_0 2
 #define CE 3
 /* Programs that others have attached to the device come next. */
 #define NEXT TC_ACT_UNSPEC
 
-#define inlined static __always_inline
+#define inlined static __attribute__((always_inline))
+#define section(name) __attribute__((section(name), used))
+
+/* The order of bytes in the network; BPF machines with its order exist, but nobody has tried the tagger on one. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the object is for little-endian machines");
+#define network16(number) __builtin_bswap16(number)
+#define network32(number) __builtin_bswap32(number)
 
 /* Userspace may change these at any time. A packet that sees some old and some new thresholds gets a class between the two. */
 struct rules {
@@ -77,15 +82,22 @@ struct tcp_sock {
 	__u32 write_seq, snd_una, delivered, app_limited;
 } __attribute__((preserve_access_index));
 
-static struct tcp_sock *(*const skc_to_tcp_sock)(void *socket) = (void *)BPF_FUNC_skc_to_tcp_sock;
+/* The functions of the kernel. */
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, __u64 flags) = (void *)BPF_FUNC_map_update_elem;
+static long (*const bpf_for_each_map_elem)(void *map, void *function, void *context, __u64 flags) = (void *)BPF_FUNC_for_each_map_elem;
+static long (*const bpf_skb_pull_data)(struct __sk_buff *skb, __u32 length) = (void *)BPF_FUNC_skb_pull_data;
+static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *socket) = (void *)BPF_FUNC_skc_to_tcp_sock;
+static __u64 (*const bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
 
-#define MAP(name, map_type, entries, key_type, value_type) \
+/* The form in which loaders find the definition of a map in the types of the object (BTF). */
+#define MAP(name, kind, entries, key_type, value_type) \
 	struct { \
-		__uint(type, map_type); \
-		__uint(max_entries, entries); \
-		__type(key, key_type); \
-		__type(value, value_type); \
-	} name SEC(".maps")
+		int (*type)[kind]; \
+		int (*max_entries)[entries]; \
+		key_type *key; \
+		value_type *value; \
+	} name section(".maps")
 
 MAP(rules_map, BPF_MAP_TYPE_ARRAY, 1, __u32, struct rules);
 MAP(flows, BPF_MAP_TYPE_LRU_HASH, 65536, struct flow_key, struct flow);
@@ -96,7 +108,6 @@ MAP(attachment, BPF_MAP_TYPE_ARRAY, 1, __u32, struct attachment);
 /* A packet, as far as its class depends on it. */
 struct packet {
 	struct flow_key key;
-	__u32 header; /* where the transport's header begins, from the beginning of the IP header */
 	__u64 payload;
 	__u32 sequence;
 	__u8 syn, ends; /* TCP: the packet begins the connection; it ends it (FIN or RST) */
@@ -106,15 +117,19 @@ struct tcp_header {
 	__be16 source, destination;
 	__be32 sequence, acknowledgement;
 	__u8 offset, flags;
+	__be16 window;
 };
 
 struct udp_header {
 	__be16 source, destination, length, checksum;
 };
 
-inlined int load(struct __sk_buff *skb, __u32 at, void *to, __u32 length)
+/* A part of the packet behind the Ethernet header; 0 if the packet ends before, or its bytes are not in one piece of memory. */
+inlined void *bytes(struct __sk_buff *skb, __u32 at, __u32 length)
 {
-	return bpf_skb_load_bytes_relative(skb, at, to, length, BPF_HDR_START_NET);
+	void *begin = (void *)(long)skb->data + ETH_HLEN + at;
+
+	return begin + length <= (void *)(long)skb->data_end ? begin : 0;
 }
 
 /* The bin of a size. */
@@ -155,38 +170,40 @@ inlined void begin(struct flow *flow, struct counters *count)
 /* The number of the IP header's bytes, and the packet's addresses; 0 if the packet is to stay as it is. */
 inlined __u32 read_ipv4(struct __sk_buff *skb, struct packet *packet, __u32 *length, int *fragment)
 {
-	struct iphdr ip;
+	struct iphdr *ip = bytes(skb, 0, sizeof(*ip));
 	__u8 *source = packet->key.source, *destination = packet->key.destination;
 
-	if (load(skb, 0, &ip, sizeof(ip)))
+	if (!ip)
 		return 0;
 	source[10] = source[11] = destination[10] = destination[11] = 0xff;
-	__builtin_memcpy(source + 12, &ip.saddr, 4);
-	__builtin_memcpy(destination + 12, &ip.daddr, 4);
-	packet->key.protocol = ip.protocol;
-	*fragment = (ip.frag_off & bpf_htons(0x3fff)) != 0;
-	/* Bursts may be too long for the length field. */
-	*length = skb->gso_segs > 1 || !ip.tot_len ? 0 : bpf_ntohs(ip.tot_len);
-	return ip.ihl * 4;
+	__builtin_memcpy(source + 12, &ip->saddr, 4);
+	__builtin_memcpy(destination + 12, &ip->daddr, 4);
+	packet->key.protocol = ip->protocol;
+	*fragment = (ip->frag_off & network16(0x3fff)) != 0;
+	*length = network16(ip->tot_len);
+	return ip->ihl * 4;
 }
 
 inlined __u32 read_ipv6(struct __sk_buff *skb, struct packet *packet, __u32 *length, int *fragment)
 {
-	struct ipv6hdr ip;
-	__u32 at = sizeof(ip);
-	__u8 next, extension[2];
+	struct ipv6hdr *ip = bytes(skb, 0, sizeof(*ip));
+	__u32 at = sizeof(*ip);
+	__u8 next;
 
-	if (load(skb, 0, &ip, sizeof(ip)))
+	if (!ip)
 		return 0;
-	__builtin_memcpy(packet->key.source, &ip.saddr, 16);
-	__builtin_memcpy(packet->key.destination, &ip.daddr, 16);
-	*length = skb->gso_segs > 1 || !ip.payload_len ? 0 : sizeof(ip) + bpf_ntohs(ip.payload_len);
-	next = ip.nexthdr;
+	__builtin_memcpy(packet->key.source, &ip->saddr, 16);
+	__builtin_memcpy(packet->key.destination, &ip->daddr, 16);
+	*length = ip->payload_len ? sizeof(*ip) + network16(ip->payload_len) : 0;
+	next = ip->nexthdr;
 #pragma unroll
 	for (int i = 0; i < EXTENSION_HEADERS_MAX; i++) {
+		__u8 *extension;
+
 		if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING && next != IPPROTO_DSTOPTS && next != IPPROTO_FRAGMENT)
 			break;
-		if (load(skb, at, extension, sizeof(extension)))
+		extension = bytes(skb, at, 8);
+		if (!extension)
 			return 0;
 		*fragment |= next == IPPROTO_FRAGMENT;
 		at += next == IPPROTO_FRAGMENT ? 8 : (extension[1] + 1) * 8;
@@ -199,48 +216,45 @@ inlined __u32 read_ipv6(struct __sk_buff *skb, struct packet *packet, __u32 *len
 /* Reads a packet's headers; returns 0 if it is neither TCP nor UDP over IP. */
 inlined int read(struct __sk_buff *skb, struct packet *packet)
 {
-	__u32 length, at, frame;
+	__u32 length = 0, at, frame;
 	int fragment = 0;
 
-	if (skb->protocol == bpf_htons(ETH_P_IP))
+	if (!bytes(skb, 0, (skb->protocol == network16(ETH_P_IP) ? 20 : 40) + sizeof(struct udp_header)))
+		bpf_skb_pull_data(skb, skb->len < PULLED ? skb->len : PULLED);
+	if (skb->protocol == network16(ETH_P_IP))
 		at = read_ipv4(skb, packet, &length, &fragment);
-	else if (skb->protocol == bpf_htons(ETH_P_IPV6))
+	else if (skb->protocol == network16(ETH_P_IPV6))
 		at = read_ipv6(skb, packet, &length, &fragment);
 	else
 		return 0;
-	if (!at)
+	if (!at || (packet->key.protocol != IPPROTO_TCP && packet->key.protocol != IPPROTO_UDP))
 		return 0;
 	frame = skb->len > ETH_HLEN ? skb->len - ETH_HLEN : 0;
-	/* Short frames are padded, so the IP header knows better. */
-	if (!length || length > frame)
+	/* Short frames are padded, so the IP header knows better; but bursts may be too long for it. */
+	if (!length || length > frame || skb->gso_segs > 1)
 		length = frame;
-	if (packet->key.protocol != IPPROTO_TCP && packet->key.protocol != IPPROTO_UDP)
-		return 0;
 	if (fragment) {
-		packet->payload = length > at ? length - at : 0;
 		/* A part of a TCP segment has no sequence number, so it is counted like a datagram. */
 		packet->key.protocol |= 0x100;
-		return 1;
-	}
-	if (packet->key.protocol == IPPROTO_TCP) {
-		struct tcp_header tcp;
+	} else if (packet->key.protocol == IPPROTO_TCP) {
+		struct tcp_header *tcp = bytes(skb, at, sizeof(*tcp));
 
-		if (load(skb, at, &tcp, 14))
+		if (!tcp)
 			return 0;
-		packet->key.source_port = tcp.source;
-		packet->key.destination_port = tcp.destination;
-		packet->sequence = bpf_ntohl(tcp.sequence);
-		packet->syn = (tcp.flags & 2) != 0;
-		packet->ends = (tcp.flags & 5) != 0;
-		at += (tcp.offset >> 4) * 4;
+		packet->key.source_port = tcp->source;
+		packet->key.destination_port = tcp->destination;
+		packet->sequence = network32(tcp->sequence);
+		packet->syn = (tcp->flags & 2) != 0;
+		packet->ends = (tcp->flags & 5) != 0;
+		at += (tcp->offset >> 4) * 4;
 	} else {
-		struct udp_header udp;
+		struct udp_header *udp = bytes(skb, at, sizeof(*udp));
 
-		if (load(skb, at, &udp, sizeof(udp)))
+		if (!udp)
 			return 0;
-		packet->key.source_port = udp.source;
-		packet->key.destination_port = udp.destination;
-		at += sizeof(udp);
+		packet->key.source_port = udp->source;
+		packet->key.destination_port = udp->destination;
+		at += sizeof(*udp);
 	}
 	packet->payload = length > at ? length - at : 0;
 	return 1;
@@ -251,7 +265,7 @@ inlined struct tcp_sock *socket_of(struct __sk_buff *skb)
 {
 	struct bpf_sock *socket = skb->sk;
 
-	return socket ? skc_to_tcp_sock(socket) : 0;
+	return socket ? bpf_skc_to_tcp_sock(socket) : 0;
 }
 
 /* Whether a flow has sent nothing for the idle gap. */
@@ -383,31 +397,35 @@ inlined __u8 tagged(__u8 tos, __u32 class, const struct rules *rules)
 	return (CLASSES - 1 - class) << 5 | ecn;
 }
 
-/* Writes the class and the ECN field; returns 0 if the packet has no Ethernet header, and stays as it is. */
-inlined int write(struct __sk_buff *skb, __u32 class, const struct rules *rules)
+/* Writes the class and the ECN field. */
+inlined void write(struct __sk_buff *skb, __u32 class, const struct rules *rules)
 {
-	/* The first 16 bits of the IP header, which have the field in both versions. */
-	__u16 old, new;
-	__u8 byte[2];
+	if (skb->protocol == network16(ETH_P_IP)) {
+		struct iphdr *ip = bytes(skb, 0, sizeof(*ip));
+		__u32 sum;
+		__u8 tos;
 
-	if (bpf_skb_load_bytes(skb, ETH_HLEN, byte, 2))
-		return 0;
-	old = byte[0] << 8 | byte[1];
-	if (skb->protocol == bpf_htons(ETH_P_IP)) {
-		new = (old & 0xff00) | tagged(byte[1], class, rules);
+		if (!ip)
+			return;
+		tos = tagged(ip->tos, class, rules);
+		/* RFC 1624, equation 3. The field is the second byte of its 16-bit word, in the order of the network. */
+		sum = (__u16)~ip->check + (__u16)~network16(ip->tos) + network16(tos);
+		sum = (sum & 0xffff) + (sum >> 16);
+		ip->check = ~((sum & 0xffff) + (sum >> 16));
+		ip->tos = tos;
 	} else {
-		new = (old & 0xf00f) | tagged(old >> 4, class, rules) << 4;
+		__u8 *ip = bytes(skb, 0, sizeof(struct ipv6hdr));
+		__u8 tos;
+
+		if (!ip)
+			return;
+		tos = tagged(ip[0] << 4 | ip[1] >> 4, class, rules);
+		ip[0] = (ip[0] & 0xf0) | tos >> 4;
+		ip[1] = (ip[1] & 0x0f) | tos << 4;
 	}
-	if (new == old)
-		return 1;
-	byte[0] = new >> 8;
-	byte[1] = new;
-	if (skb->protocol == bpf_htons(ETH_P_IP))
-		bpf_l3_csum_replace(skb, ETH_HLEN + __builtin_offsetof(struct iphdr, check), bpf_htons(old), bpf_htons(new), 2);
-	return !bpf_skb_store_bytes(skb, ETH_HLEN, byte, 2, 0);
 }
 
-SEC("classifier")
+section("classifier")
 int flowloom_tag(struct __sk_buff *skb)
 {
 	struct packet packet = {};
@@ -442,7 +460,7 @@ static long sweep_flow(void *map, const struct flow_key *key, struct flow *flow,
 	return 0;
 }
 
-SEC("classifier")
+section("classifier")
 int flowloom_sweep(struct __sk_buff *skb)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -451,4 +469,4 @@ int flowloom_sweep(struct __sk_buff *skb)
 }
 
 /* The kernel lets only programs under the GPL read its sockets, so this file may be used under either licence. */
-char LICENSE[] SEC("license") = "GPL";
+char LICENSE[] section("license") = "GPL";

@@ -202,8 +202,7 @@ impl Tagger {
         status.exact = attachment.gso_segments_max != 0;
         let flows: HashMap<_, [u8; 40], [u8; 48]> = self.map("flows")?.try_into().map_err(failed("read the flows"))?;
         status.known = flows.keys().filter(std::result::Result::is_ok).count() as u64;
-        status.table_size =
-            self.data("flows")?.info().and_then(|info| Ok(info.max_entries())).map_err(failed("read the flows"))?;
+        status.table_size = self.data("flows")?.info().map(|info| info.max_entries()).map_err(failed("read the flows"))?;
         let counters: PerCpuArray<_, [u64; COUNTERS]> =
             self.map("counters")?.try_into().map_err(failed("read the counters"))?;
         let mut total = [0; COUNTERS];

@@ -54,7 +54,8 @@ class Controller:
         settings.check()
         self._taggers, self._settings, self._log = taggers, settings, log
         self._before: dict[str, Counts] = {}
-        self._smoothed: dict[tuple[int, int], float] = {}
+        self.smoothed: dict[tuple[int, int], float] = {}
+        """Messages by bin, in the mean over the periods."""
         self._thresholds: tuple[int, ...] | None = None
 
     def step(self) -> tuple[int, ...] | None:
@@ -82,18 +83,16 @@ class Controller:
             return None
 
     def _smooth(self, period: Counts) -> None:
-        weight = self._settings.smoothing if self._smoothed else 1.0
-        for bin_ in self._smoothed.keys() | period.keys():
-            self._smoothed[bin_] = (1 - weight) * self._smoothed.get(bin_, 0.0) + weight * period[bin_]
+        weight = self._settings.smoothing if self.smoothed else 1.0
+        for bin_ in self.smoothed.keys() | period.keys():
+            self.smoothed[bin_] = (1 - weight) * self.smoothed.get(bin_, 0.0) + weight * period[bin_]
 
     def _computed(self) -> tuple[int, ...]:
-        sizes = Sizes.through("the measured messages", points(self._smoothed))
+        sizes = Sizes.through("the measured messages", points(self.smoothed))
         queues = min(self._settings.queues, sizes.queues)
-        if queues < 2:
-            self._log("all messages have the same size in packets, so thresholds would make no difference")
-            return ()
         found = analytic.thresholds(sizes, self._settings.load, queues, reading=self._settings.reading).thresholds
-        self._log(f"{sum(self._smoothed.values()):,.0f} messages of {size(sizes.mean)} on average: {_shown(found)}")
+        best = _shown(found) if found else "one class is best for them, so thresholds stay"
+        self._log(f"{sum(self.smoothed.values()):,.0f} messages of {size(sizes.mean)} on average: {best}")
         return found
 
     def _give(self, tagger: Tagger, status: Status, thresholds: tuple[int, ...]) -> None:

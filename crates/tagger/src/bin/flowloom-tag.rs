@@ -93,6 +93,9 @@ serve lets a controller on another host read the status and set thresholds; with
         netns: Option<String>,
     }
 
+    /// A command's name, the options that it takes, and what runs it.
+    type Command = (&'static str, &'static [&'static str], fn(&Words) -> Result<()>);
+
     fn run(mut words: VecDeque<String>) -> Result<()> {
         let asked = |names: [&str; 2]| words.iter().any(|word| names.contains(&word.as_str()));
         if words.is_empty() || asked(["-h", "--help"]) {
@@ -102,7 +105,7 @@ serve lets a controller on another host read the status and set thresholds; with
             return print(&format!("flowloom-tag {}\n", env!("CARGO_PKG_VERSION")));
         }
         let command = words.pop_front().unwrap_or_default();
-        let commands: [(&str, &[&str], fn(&Words) -> Result<()>); 5] = [
+        let commands: [Command; 5] = [
             ("attach", &["--thresholds", "--idle-gap", "--timeouts", "--ecn", "--exact", "--table-size", "--clsact"], attach),
             ("set", &["--thresholds", "--idle-gap", "--timeouts", "--ecn"], set),
             ("status", &["--json"], status),
