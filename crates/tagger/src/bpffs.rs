@@ -36,8 +36,20 @@ pub fn mount() -> Result<()> {
         let right = "use --netns NAME instead of `ip netns exec NAME`";
         return Err(Error::Input(format!("/sys/fs/bpf has no BPF file system in this mount namespace; {right}")));
     }
-    rustix::mount::mount("bpf", ROOT, "bpf", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
+    rustix::mount::mount("bpf", ROOT, "bpf", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, c"mode=0700")
         .map_err(failed("mount the file system of BPF objects in /sys/fs/bpf"))
+}
+
+/// Makes a folder, which must belong to this user: in a file system that everybody may write to, somebody else could have made it.
+pub fn make(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(failed("make a folder for the tagger in /sys/fs/bpf"))?;
+    for made in folder.ancestors().take(2) {
+        let owner = fs::metadata(made).map_err(failed("read the tagger's folder"))?.uid();
+        if owner != rustix::process::geteuid().as_raw() {
+            return Err(Error::System(format!("{} belongs to user {owner}; remove it first", made.display())));
+        }
+    }
+    Ok(())
 }
 
 /// Removes a tagger's folder, and that of all taggers if it was the last one.

@@ -97,7 +97,7 @@ impl Tagger {
             // A device that is gone had the same number in a namespace with the same number.
             bpffs::remove(&tagger.folder)?;
         }
-        fs::create_dir_all(&tagger.folder).map_err(failed("make a folder for the tagger in /sys/fs/bpf"))?;
+        bpffs::make(&tagger.folder)?;
         match tagger.attach_programs(&device, rules, options) {
             Ok(()) => Ok(tagger),
             Err(error) => {
@@ -321,12 +321,10 @@ fn taggers() -> Result<Vec<Tagger>> {
 
 /// Loads the programs into the kernel.
 fn load(table_size: u32) -> Result<Ebpf> {
-    let mut programs =
-        EbpfLoader::new().map_max_entries("flows", table_size).load(OBJECT).map_err(failed("load the tagger"))?;
+    let what = "load the tagger (it needs root, and a kernel of 5.13 or later with BTF)";
+    let mut programs = EbpfLoader::new().map_max_entries("flows", table_size).load(OBJECT).map_err(failed(what))?;
     for name in [TAG, SWEEP] {
-        program(&mut programs, name)?
-            .load()
-            .map_err(failed("load the tagger (it needs root, and a kernel of 5.13 or later with BTF)"))?;
+        program(&mut programs, name)?.load().map_err(failed(what))?;
     }
     Ok(programs)
 }
