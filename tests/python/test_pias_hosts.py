@@ -278,6 +278,26 @@ def bpf_objects() -> set[tuple[str, int, str]]:
     return {each for each in found if each[2] in names}
 
 
+@pytest.mark.parametrize("then", [["detach"], ["attach", "--thresholds", "1kB", "--exact"]])
+def test_an_attach_that_was_killed_leaves_nothing_for_ever(host, then):
+    def bursts() -> int:
+        return json.loads(run("ip", "-n", host.cable.a, "-json", "-details", "link", "show", "dev", "a0"))[0]["gso_max_segs"]
+
+    before, folders = bursts(), set(Path("/sys/fs/bpf").glob("flowloom/*"))
+    host.tag("attach", "--thresholds", WRITTEN, "--exact")
+    # The last step is the link; without it, the program is not attached.
+    (folder,) = set(Path("/sys/fs/bpf").glob("flowloom/*")) - folders
+    (folder / "link").unlink()
+    with pytest.raises(subprocess.CalledProcessError):
+        host.tag("status")
+    host.tag(*then)
+    if then[0] == "attach":
+        assert host.status()["exact"]
+        host.tag("detach")
+    assert bursts() == before
+    assert not folder.exists()
+
+
 def test_a_qdisc_with_filters_of_others_stays(host):
     tc = ["tc", "-n", host.cable.a]
     run(*tc, "qdisc", "add", "dev", "a0", "clsact")

@@ -86,7 +86,7 @@ impl Tagger {
     ///
     /// There is no such device, it has a tagger, or the system refuses (it must be run as root). Then nothing is left behind.
     pub fn attach(device: &str, rules: &Rules, options: Options) -> Result<Tagger> {
-        let device = Device::find(device)?;
+        let mut device = Device::find(device)?;
         bpffs::mount()?;
         let tagger = Tagger { folder: bpffs::folder_of(device.index)?, device: device.name.clone() };
         if tagger.is_attached(&device)? {
@@ -94,15 +94,21 @@ impl Tagger {
             return Err(Error::Input(format!("{name} has a tagger; change it with `set`, or detach it first")));
         }
         if tagger.folder.exists() {
-            // A device that is gone had the same number in a namespace with the same number.
-            bpffs::remove(&tagger.folder)?;
+            // It was killed while it was attached; or a device that is gone had the same number in a namespace with the same number.
+            let theirs = tagger.attachment().is_ok_and(|attachment| attachment.device() != tagger.device);
+            if theirs {
+                bpffs::remove(&tagger.folder)?
+            } else {
+                tagger.undo()?
+            }
+            device = Device::find(&tagger.device)?;
         }
         bpffs::make(&tagger.folder)?;
         match tagger.attach_programs(&device, rules, options) {
             Ok(()) => Ok(tagger),
             Err(error) => {
                 // The first error is what counts.
-                let _ = tagger.detach();
+                let _ = tagger.undo();
                 Err(error)
             }
         }
@@ -157,8 +163,7 @@ impl Tagger {
         let device = Device::find(device)?;
         let tagger = Tagger { folder: bpffs::folder_of(device.index)?, device: device.name.clone() };
         if !tagger.is_attached(&device)? {
-            let name = device.name;
-            return Err(Error::Input(format!("{name} has no tagger; `attach {name}` attaches one (only root sees taggers)")));
+            return Err(none(&device.name));
         }
         Ok(tagger)
     }
@@ -222,8 +227,22 @@ impl Tagger {
         Ok(status)
     }
 
-    /// Detaches the programs, and restores what the tagger changed.
-    pub fn detach(self) -> Result<()> {
+    /// Detaches the tagger of a device, and restores what it changed. This also cleans up after an `attach` that was killed.
+    ///
+    /// # Errors
+    ///
+    /// The device has none, or the system refuses.
+    pub fn detach(device: &str) -> Result<()> {
+        let device = Device::find(device)?;
+        let tagger = Tagger { folder: bpffs::folder_of(device.index)?, device: device.name.clone() };
+        if !tagger.folder.exists() {
+            return Err(none(&device.name));
+        }
+        tagger.undo()
+    }
+
+    /// Undoes `attach`, as far as it came.
+    fn undo(&self) -> Result<()> {
         let attachment = self.attachment().unwrap_or_default();
         if let Ok(link) = PinnedLink::from_pin(self.folder.join(LINK)) {
             link.unpin().map_err(failed("detach the tagger"))?;
@@ -249,7 +268,7 @@ impl Tagger {
     /// Ends the messages of flows that are silent.
     fn sweep(&self) -> Result<()> {
         let program = SchedClassifier::from_pin(self.folder.join(SWEEP)).map_err(failed("find the tagger's programs"))?;
-        let packet = [0; 14];
+        let packet = [0; 64];
         program
             .test_run(TestRunOptions { data_in: Some(&packet), ..TestRunOptions::default() })
             .map(drop)
@@ -279,6 +298,10 @@ impl Tagger {
     }
 }
 
+fn none(device: &str) -> Error {
+    Error::Input(format!("{device} has no tagger; `attach {device}` attaches one (only root sees taggers)"))
+}
+
 /// The devices that have taggers, in all network namespaces.
 ///
 /// # Errors
@@ -298,7 +321,7 @@ pub fn detach_all() -> Result<Vec<String>> {
         .into_iter()
         .map(|tagger| {
             let name = tagger.device.clone();
-            tagger.detach().map(|()| name)
+            tagger.undo().map(|()| name)
         })
         .collect()
 }

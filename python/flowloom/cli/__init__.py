@@ -35,7 +35,8 @@ def _short_errors() -> Iterator[None]:
     except Exception as error:
         # Usage errors are recognised by this method, since typer contains its own copy of click's classes.
         problem: Any = error
-        if hasattr(problem, "format_message"):
+        # A group without a command has its help as message.
+        if hasattr(problem, "format_message") and type(problem).__name__ != "NoArgsIsHelpError":
             problem.message = shown(problem.message, 400)
         raise
 

@@ -239,7 +239,7 @@ serve lets a controller on another host read the status and set thresholds; with
             let names = detach_all()?;
             return print(&names.iter().map(|name| format!("{name} is detached\n")).collect::<String>());
         }
-        Tagger::open(words.device()?)?.detach()
+        Tagger::detach(words.device()?)
     }
 
     fn serve(words: &Words) -> Result<()> {
