@@ -29,10 +29,15 @@ ECT_0 = 2
 SYN, FIN = 2, 1
 
 
-@pytest.fixture
-def tools(monkeypatch) -> None:
-    """Put the `flowloom-tag` that `cargo test` has built on the PATH. Skip the test where it cannot run."""
+@pytest.fixture(scope="module")
+def machine() -> None:
+    """Skip all tests where there are no namespaces."""
     namespaces.available()
+
+
+@pytest.fixture
+def tools(machine, monkeypatch) -> None:
+    """Put the `flowloom-tag` that `cargo test` has built on the PATH."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     folders = [str(target / profile) for profile in ("debug", "release")]
     monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
@@ -160,6 +165,25 @@ def test_a_pause_of_the_receiver_begins_no_message(host):
         reader.join()
         server.close()
     assert [(p, at) for p, at in offsets(tcp(packets)) if p.dscp != dscp(at)] == []
+    assert host.status()["messages"] == 1
+
+
+def test_a_message_counts_once_when_it_ends(host):
+    host.tag("attach", "--thresholds", WRITTEN)
+    client, server = host.cable.connect()
+    reader = drained(server)
+    time.sleep(1.2)
+    assert host.status()["sizes"] == [], "the connection is silent, but nothing was sent"
+    client.sendall(bytes(3_000))
+    acknowledged(client)
+    assert host.status()["sizes"] == [], "it may go on"
+    time.sleep(1.2)
+    ended = [{"above": 2815, "bytes": 3071, "count": 1}]
+    assert host.status()["sizes"] == ended
+    client.close()
+    reader.join()
+    server.close()
+    assert host.status()["sizes"] == ended
     assert host.status()["messages"] == 1
 
 

@@ -109,7 +109,7 @@ MAP(attachment, BPF_MAP_TYPE_ARRAY, 1, __u32, struct attachment);
 struct packet {
 	struct flow_key key;
 	__u64 payload;
-	__u32 sequence;
+	__u32 sequence; /* TCP: the number of the first byte of payload */
 	__u8 syn, ends; /* TCP: the packet begins the connection; it ends it (FIN or RST) */
 };
 
@@ -155,8 +155,9 @@ inlined void end(struct flow *flow)
 	__u32 bin = bin_of(size);
 	__u64 *count = bpf_map_lookup_elem(&sizes, &bin);
 
-	if (count && size && !flow->counted)
-		*count += 1;
+	if (!count || !size || flow->counted)
+		return;
+	*count += 1;
 	flow->counted = 1;
 }
 
@@ -243,8 +244,9 @@ inlined int read(struct __sk_buff *skb, struct packet *packet)
 			return 0;
 		packet->key.source_port = tcp->source;
 		packet->key.destination_port = tcp->destination;
-		packet->sequence = network32(tcp->sequence);
 		packet->syn = (tcp->flags & 2) != 0;
+		/* A SYN takes a number of its own, and may carry data. */
+		packet->sequence = network32(tcp->sequence) + packet->syn;
 		packet->ends = (tcp->flags & 5) != 0;
 		at += (tcp->offset >> 4) * 4;
 	} else {
@@ -358,11 +360,9 @@ inlined __u64 count_packet(struct __sk_buff *skb, const struct packet *packet, c
 	now = bpf_ktime_get_ns();
 	flow = bpf_map_lookup_elem(&flows, &packet->key);
 	if (!flow) {
-		struct flow fresh = {
-			.last_ns = now, .written_ns = now, .next = packet->sequence + packet->syn, .counted = packet->ends && !packet->payload
-		};
+		struct flow fresh = { .last_ns = now, .written_ns = now, .next = packet->sequence };
 
-		if (fresh.counted)
+		if (packet->ends && !packet->payload)
 			return 0;
 		bpf_map_update_elem(&flows, &packet->key, &fresh, BPF_ANY);
 		count->flows += 1;
@@ -372,9 +372,11 @@ inlined __u64 count_packet(struct __sk_buff *skb, const struct packet *packet, c
 			return 0;
 	} else if (packet->syn) {
 		/* A new connection has the ports of an old one, or its request is repeated. */
-		end(flow);
-		begin(flow, count);
-		flow->next = packet->sequence + 1;
+		if (flow->sent) {
+			end(flow);
+			begin(flow, count);
+		}
+		flow->next = packet->sequence;
 		flow->timeouts = 0;
 	}
 	if (packet->syn && !packet->payload)

@@ -206,7 +206,7 @@ impl Model {
         let flow = self.flows.entry(key).or_default();
         let offset = if control {
             if packet.flags & SYN != 0 {
-                *flow = Flow { sent: 0, first: Some(packet.sequence.wrapping_add(1)) };
+                *flow = Flow { sent: packet.payload as u64, first: Some(packet.sequence.wrapping_add(1)) };
                 return 0;
             }
             let first = *flow.first.get_or_insert(packet.sequence);
@@ -245,7 +245,7 @@ fn the_kernel_does_what_the_model_says_with_random_packets() {
             let place = next.entry((packet.version, packet.host, packet.port)).or_insert(u32::MAX - 5_000);
             packet.sequence = *place;
             match draw(40) {
-                0 => (packet.flags, packet.payload) = (SYN, 0),
+                0 => packet.flags = SYN,
                 1 => packet.flags |= FIN,
                 2 => packet.flags |= RST,
                 // A retransmission, of up to 100 bytes more than were sent.
@@ -254,7 +254,7 @@ fn the_kernel_does_what_the_model_says_with_random_packets() {
             }
             if packet.protocol == TCP && !packet.fragment {
                 if packet.flags & SYN != 0 {
-                    *place = packet.sequence.wrapping_add(1);
+                    *place = packet.sequence.wrapping_add(1 + packet.payload as u32);
                 } else {
                     let first =
                         model.flows.get(&(packet.version, packet.host, packet.port, TCP, false)).and_then(|flow| flow.first);
