@@ -268,14 +268,8 @@ def test_a_flow_counts_as_new_after_consecutive_timeouts(host):
 
 @pytest.mark.parametrize("how", [[], ["--clsact"]])
 def test_nothing_is_left_after_detach(host, how):
-    def state() -> dict[str, object]:
-        listed = json.loads(run("ip", "-n", host.cable.a, "-json", "-details", "link", "show", "dev", "a0"))[0]
-        return {
-            "bursts": (listed["gso_max_segs"], listed["gso_max_size"]),
-            "qdiscs": run("tc", "-n", host.cable.a, "qdisc", "show", "dev", "a0"),
-            "filters": [run("tc", "-n", host.cable.a, "filter", "show", "dev", "a0", side) for side in ("ingress", "egress")],
-            "pins": sorted(str(p) for p in Path("/sys/fs/bpf").glob("flowloom/*")),
-        }
+    def state() -> tuple[object, ...]:
+        return device_of(host.cable.a), sorted(Path("/sys/fs/bpf").glob("flowloom/*"))
 
     before, kernel = state(), bpf_objects()
     host.tag("attach", "--thresholds", WRITTEN, "--exact", *how)
@@ -293,6 +287,17 @@ def test_nothing_is_left_after_detach(host, how):
     assert bpf_objects() - kernel == set()
 
 
+def device_of(namespace: str) -> dict[str, object]:
+    """What a tagger may change at a device: the size of bursts, qdiscs and filters."""
+    listed = json.loads(run("ip", "-n", namespace, "-json", "-details", "link", "show", "dev", "a0"))[0]
+    tc = ["tc", "-n", namespace]
+    return {
+        "bursts": (listed["gso_max_segs"], listed["gso_max_size"]),
+        "qdiscs": run(*tc, "qdisc", "show", "dev", "a0"),
+        "filters": [run(*tc, "filter", "show", "dev", "a0", side) for side in ("ingress", "egress")],
+    }
+
+
 def bpf_objects() -> set[tuple[str, int, str]]:
     """Programs and maps of taggers that the kernel has."""
     found = {
@@ -304,10 +309,7 @@ def bpf_objects() -> set[tuple[str, int, str]]:
 
 @pytest.mark.parametrize("then", [["detach"], ["attach", "--thresholds", "1kB", "--exact"]])
 def test_an_attach_that_was_killed_leaves_nothing_for_ever(host, then):
-    def bursts() -> int:
-        return json.loads(run("ip", "-n", host.cable.a, "-json", "-details", "link", "show", "dev", "a0"))[0]["gso_max_segs"]
-
-    before, folders = bursts(), set(Path("/sys/fs/bpf").glob("flowloom/*"))
+    before, folders = device_of(host.cable.a), set(Path("/sys/fs/bpf").glob("flowloom/*"))
     host.tag("attach", "--thresholds", WRITTEN, "--exact")
     # The last step is the link; without it, the program is not attached.
     (folder,) = set(Path("/sys/fs/bpf").glob("flowloom/*")) - folders
@@ -318,7 +320,7 @@ def test_an_attach_that_was_killed_leaves_nothing_for_ever(host, then):
     if then[0] == "attach":
         assert host.status()["exact"]
         host.tag("detach")
-    assert bursts() == before
+    assert device_of(host.cable.a) == before
     assert not folder.exists()
 
 
@@ -330,12 +332,24 @@ def test_a_qdisc_with_filters_of_others_stays(host):
     assert "clsact" in run(*tc, "qdisc", "show", "dev", "a0")
 
 
-def test_a_device_that_is_gone_takes_its_tagger_with_it(host):
-    host.tag("attach", "--thresholds", WRITTEN)
-    run("ip", "-n", host.cable.a, "link", "delete", "a0")
-    assert "a0\n" in run("flowloom-tag", "status")
-    assert "a0 is detached\n" in run("flowloom-tag", "detach", "--all")
-    assert run("flowloom-tag", "status") == "no device has a tagger\n"
+def test_detach_all_finds_devices_in_all_namespaces_and_those_that_are_gone(host):
+    a, b = host.cable.a, host.cable.b
+    run("ip", "-n", b, "link", "add", "gone", "type", "veth", "peer", "name", "a0")
+    script = f"""
+        mount -t bpf bpf /sys/fs/bpf
+        flowloom-tag attach a0 --netns {a} --thresholds 1kB --exact --clsact
+        flowloom-tag attach a0 --netns {b} --thresholds 1kB --exact
+        flowloom-tag attach gone --netns {b} --thresholds 1kB
+        ip -n {b} link delete gone
+        flowloom-tag status
+        flowloom-tag detach --all
+        flowloom-tag status
+    """
+    before = device_of(a)
+    # In a mount namespace of its own, `--all` means only the taggers of this test.
+    said = run("unshare", "--mount", "sh", "-ec", script)
+    assert said.splitlines()[-7:] == ["a0", "a0", "gone", *["a0 is detached"] * 2, "gone is detached", "no device has a tagger"]
+    assert device_of(a) == before
 
 
 def test_an_agent_gives_and_takes_what_a_controller_with_its_key_asks(host, tmp_path):

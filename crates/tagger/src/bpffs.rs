@@ -17,10 +17,15 @@ pub fn folder() -> PathBuf {
     Path::new(ROOT).join("flowloom")
 }
 
-/// The folder of a device's tagger. Names of devices are no names here, since they may have dots.
+/// The folder of the tagger of a device in this network namespace. Names of devices are no names here, since they may have dots.
 pub fn folder_of(index: u32) -> Result<PathBuf> {
     let namespace = fs::metadata("/proc/thread-self/ns/net").map_err(failed("read the network namespace"))?;
     Ok(folder().join(format!("{}-{index}", namespace.ino())))
+}
+
+/// The number of the network namespace of a tagger's device, from the tagger's folder.
+pub fn namespace_of(folder: &Path) -> Option<u64> {
+    folder.file_name()?.to_str()?.split_once('-')?.0.parse().ok()
 }
 
 /// Mounts the file system, if it is not.
@@ -42,9 +47,11 @@ pub fn mount() -> Result<()> {
 
 /// Makes a folder, which must belong to this user: in a file system that everybody may write to, somebody else could have made it.
 pub fn make(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(failed("make a folder for the tagger in /sys/fs/bpf"))?;
+    let failed = failed("make a folder for the tagger in /sys/fs/bpf");
+    // Of two that attach a tagger at once, only one makes the folder.
+    fs::create_dir_all(self::folder()).and_then(|()| fs::create_dir(folder)).map_err(failed)?;
     for made in folder.ancestors().take(2) {
-        let owner = fs::metadata(made).map_err(failed("read the tagger's folder"))?.uid();
+        let owner = fs::metadata(made).map_err(crate::failed("read the tagger's folder"))?.uid();
         if owner != rustix::process::geteuid().as_raw() {
             return Err(Error::System(format!("{} belongs to user {owner}; remove it first", made.display())));
         }

@@ -1,14 +1,18 @@
 //! The network device, as `ip` and `tc` of iproute2 know it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
 use crate::{Error, Result, failed};
+
+/// Where `ip netns` keeps namespaces.
+const NAMESPACES: &str = "/run/netns";
 
 /// A network device of this namespace.
 pub struct Device {
@@ -86,14 +90,28 @@ pub fn enter_namespace(name: &str) -> Result<()> {
     if name.is_empty() || name.contains('/') {
         return Err(Error::Input(format!("--netns {name}: give a name of `ip netns list`")));
     }
-    let path = format!("/run/netns/{name}");
+    let path = format!("{NAMESPACES}/{name}");
     let file = File::open(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             Error::Input(format!("--netns {name}: there is no such namespace; `ip netns list` lists them"))
         }
         _ => Error::System(format!("--netns {name}: cannot open {path}: {error}")),
     })?;
-    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(failed("enter the network namespace"))
+    enter(&file)
+}
+
+/// Moves this thread into the network namespace with this number, if `ip netns` has a name for it, and else into `home`.
+pub fn enter_number(number: u64, home: &File) -> Result<()> {
+    for entry in fs::read_dir(NAMESPACES).into_iter().flatten().flatten() {
+        if fs::metadata(entry.path()).is_ok_and(|found| found.ino() == number) {
+            return enter(&File::open(entry.path()).map_err(failed("open a network namespace"))?);
+        }
+    }
+    enter(home)
+}
+
+fn enter(namespace: &File) -> Result<()> {
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(failed("enter a network namespace"))
 }
 
 /// Runs a command of iproute2; returns what it prints.

@@ -9,7 +9,7 @@ use aya::programs::tc::{self, NlOptions, TcAttachOptions};
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, TestRun, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
 
-use crate::device::Device;
+use crate::device::{Device, enter_number};
 use crate::rules::{Rules, WORDS};
 use crate::status::{BINS, Bin, COUNTERS, Status, last_of_bin};
 use crate::{Error, Result, bpffs, failed};
@@ -97,9 +97,9 @@ impl Tagger {
             // It was killed while it was attached; or a device that is gone had the same number in a namespace with the same number.
             let theirs = tagger.attachment().is_ok_and(|attachment| attachment.device() != tagger.device);
             if theirs {
-                bpffs::remove(&tagger.folder)?
+                bpffs::remove(&tagger.folder)?;
             } else {
-                tagger.undo()?
+                tagger.undo()?;
             }
             device = Device::find(&tagger.device)?;
         }
@@ -247,8 +247,10 @@ impl Tagger {
         if let Ok(link) = PinnedLink::from_pin(self.folder.join(LINK)) {
             link.unpin().map_err(failed("detach the tagger"))?;
         }
-        // The device may be gone; then there is nothing to restore.
-        if let Ok(device) = Device::find(&self.device) {
+        // The device may be gone; then there is nothing to restore, and another one may have its name.
+        if let Ok(device) = Device::find(&self.device)
+            && bpffs::folder_of(device.index)? == self.folder
+        {
             if attachment.clsact {
                 match tc::qdisc_detach_program(&device.name, TcAttachType::Egress, TAG) {
                     Err(tc::TcError::IoError(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -317,13 +319,16 @@ pub fn devices() -> Result<Vec<String>> {
 ///
 /// The system refuses.
 pub fn detach_all() -> Result<Vec<String>> {
-    taggers()?
-        .into_iter()
-        .map(|tagger| {
-            let name = tagger.device.clone();
-            tagger.undo().map(|()| name)
-        })
-        .collect()
+    let home = fs::File::open("/proc/thread-self/ns/net").map_err(failed("read the network namespace"))?;
+    let mut names = Vec::new();
+    for tagger in taggers()? {
+        if let Some(number) = bpffs::namespace_of(&tagger.folder) {
+            enter_number(number, &home)?;
+        }
+        tagger.undo()?;
+        names.push(tagger.device);
+    }
+    Ok(names)
 }
 
 fn taggers() -> Result<Vec<Tagger>> {

@@ -61,6 +61,8 @@ class Controller:
     def step(self) -> tuple[int, ...] | None:
         """Collect sizes, and give new thresholds to all taggers that have others; return them, None if there are none yet."""
         statuses = {tagger.name: status for tagger in self._taggers if (status := self._status(tagger))}
+        if not statuses:
+            return self._thresholds
         now = {name: Counter({(b.above, b.bytes): b.count for b in status.sizes}) for name, status in statuses.items()}
         period: Counts = sum((_since(counts, self._before.get(name)) for name, counts in now.items()), Counter())
         if period.total() >= self._settings.least:
