@@ -20,6 +20,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 _SIOCETHTOOL, _ETHTOOL_STXCSUM = 0x8946, 0x17
 _ETH_P_ALL, _SO_RCVBUFFORCE = 3, 33
+_TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 2, 0x1000
 _NUMBERS = itertools.count()
 ADDRESSES = {4: ("10.77.0.1", "10.77.0.2"), 6: ("fd77::1", "fd77::2")}
 """The addresses of the two hosts, by version of IP."""
@@ -192,6 +193,59 @@ class Cable:
         server, _ = listener.accept()
         listener.close()
         return client, server
+
+
+class LongCable(Cable):
+    """A cable on which a round trip takes 10 to 20 ms, and that loses all acknowledgements of a round trip but the last.
+
+    Every 10 ms, a thread carries the packets that wait from one TAP device to the other.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        run("ip", "-n", self.a, "link", "delete", "a0")
+        self._taps = [self._tap(self.a, "a0", 0), self._tap(self.b, "b0", 1)]
+        self.carried: list[Packet] = []
+        """The packets of host `a` that the other has got."""
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._carry)
+        self._thread.start()
+
+    def _tap(self, namespace: str, device: str, at: int) -> int:
+        with inside(namespace):
+            number = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+            fcntl.ioctl(number, _TUNSETIFF, struct.pack("16sH22x", device.encode(), _IFF_TAP | _IFF_NO_PI))
+        run("ip", "-n", namespace, "address", "add", f"{ADDRESSES[4][at]}/24", "dev", device)
+        run("ip", "-n", namespace, "link", "set", device, "up")
+        return number
+
+    def _carry(self) -> None:
+        there, back = self._taps
+        while not self._ended.wait(0.01):
+            for frame in _waiting(there):
+                os.write(back, frame)
+                self.carried += [packet for packet in [parse(frame)] if packet]
+            frames = _waiting(back)
+            last = next((frame for frame in reversed(frames) if parse(frame)), None)
+            for frame in frames:
+                if frame is last or not parse(frame):
+                    os.write(there, frame)
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        for number in self._taps:
+            os.close(number)
+        super().close()
+
+
+def _waiting(tap: int) -> list[bytes]:
+    """Read the frames that wait at a TAP device."""
+    frames = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            frames.append(os.read(tap, 1 << 16))
+    return frames
 
 
 def available() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import namespaces
-from namespaces import ADDRESSES, Cable, Packet, inside, run, skip
+from namespaces import ADDRESSES, Cable, LongCable, Packet, inside, run, skip
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benches"))
@@ -64,14 +65,20 @@ class Host:
         return json.loads(self.tag("status", "--json"))
 
 
-@pytest.fixture
-def host(tools) -> Iterator[Host]:
-    cable = Cable()
+@contextlib.contextmanager
+def hosts(cable: Cable) -> Iterator[Host]:
+    """Two hosts, until the block ends."""
     try:
         yield Host(cable)
     finally:
         subprocess.run(["flowloom-tag", "detach", "a0", "--netns", cable.a], capture_output=True, check=False)
         cable.close()
+
+
+@pytest.fixture
+def host(tools) -> Iterator[Host]:
+    with hosts(Cable()) as made:
+        yield made
 
 
 def drained(server: socket.socket, pause: float = 0.0) -> threading.Thread:
@@ -166,6 +173,29 @@ def test_a_pause_of_the_receiver_begins_no_message(host):
         server.close()
     assert [(p, at) for p, at in offsets(tcp(packets)) if p.dscp != dscp(at)] == []
     assert host.status()["messages"] == 1
+
+
+def test_a_round_trip_longer_than_the_gap_begins_no_message(tools):
+    # The first window leaves at once. A round trip later, all of it is acknowledged by one packet, and the second follows: the
+    # times, and what is in flight, are those of a new message. The send buffer tells that it is none.
+    cable = LongCable()
+    with hosts(cable) as host:
+        host.tag("attach", "--thresholds", "10kB,40kB", "--exact")
+        for _ in range(2):
+            client, server = cable.connect()
+            reader = drained(server)
+            client.sendall(bytes(60_000))
+            acknowledged(client)
+            client.close()
+            reader.join()
+            server.close()
+        time.sleep(0.1)
+        seen = tcp(cable.carried)
+        assert host.status()["messages"] == 2
+    for ports in {p.ports for p in seen}:
+        flow = offsets([p for p in seen if p.ports == ports])
+        assert [(p, at) for p, at in flow if p.dscp != dscp(at, (10_000, 40_000))] == []
+        assert len(flow) >= 42
 
 
 def test_a_message_counts_once_when_it_ends(host):
