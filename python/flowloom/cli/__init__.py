@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from flowloom import signals
-from flowloom.cli import common, comparing, inspect, paper, plotting, reporting, running, terminal, thresholds
+from flowloom.cli import common, comparing, inspect, paper, pias, plotting, reporting, running, terminal, thresholds
 from flowloom.words import shown
 
 
@@ -35,7 +35,8 @@ def _short_errors() -> Iterator[None]:
     except Exception as error:
         # Usage errors are recognised by this method, since typer contains its own copy of click's classes.
         problem: Any = error
-        if hasattr(problem, "format_message"):
+        # A group without a command has its help as message.
+        if hasattr(problem, "format_message") and type(problem).__name__ != "NoArgsIsHelpError":
             problem.message = shown(problem.message, 400)
         raise
 
@@ -59,6 +60,7 @@ app.add_typer(paper.app, name="paper")
 paper.register(app)
 inspect.register(app)
 thresholds.register(app)
+pias.register(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,331 @@
+//! The program in the kernel against a model of the rule, on packets that no network needs to carry (`BPF_PROG_TEST_RUN`).
+
+#![cfg(target_os = "linux")]
+
+mod testbed;
+
+use std::collections::HashMap;
+
+use aya::maps::{Array, PerCpuArray};
+use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
+use aya::{Ebpf, EbpfLoader};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+const THRESHOLDS: [u64; 3] = [2_000, 10_000, 60_000];
+const NEVER_NS: u64 = u64::MAX / 2;
+const ETHERNET: usize = 14;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+struct Tag(Ebpf);
+
+impl Tag {
+    /// Loads the program; None if this process may not.
+    fn load(idle_gap_ns: u64, keep_ecn: bool) -> Option<Tag> {
+        let mut programs = match EbpfLoader::new().load(flowloom_tagger::OBJECT) {
+            Ok(programs) => programs,
+            Err(error) => {
+                testbed::skip(&format!("the kernel takes no BPF maps from this process (is it root?): {error}"));
+                return None;
+            }
+        };
+        let program: &mut SchedClassifier = programs.program_mut("flowloom_tag").unwrap().try_into().unwrap();
+        program.load().unwrap();
+        let mut words = [u64::MAX; 10];
+        words[..3].copy_from_slice(&THRESHOLDS);
+        words[7..].copy_from_slice(&[idle_gap_ns, 2, u64::from(keep_ecn)]);
+        let mut rules: Array<_, [u64; 10]> = programs.map_mut("rules_map").unwrap().try_into().unwrap();
+        rules.set(0, words, 0).unwrap();
+        Some(Tag(programs))
+    }
+
+    /// What leaves the device in place of a frame. A burst has more than one segment.
+    fn run(&self, frame: &[u8], segments: u32) -> Vec<u8> {
+        let mut out = vec![0; frame.len() + 64];
+        // struct __sk_buff (linux/bpf.h): wire_len is at 160, gso_segs at 164.
+        let mut context = [0_u8; 192];
+        context[160..164].copy_from_slice(&(frame.len() as u32).to_ne_bytes());
+        context[164..168].copy_from_slice(&segments.to_ne_bytes());
+        let program: &SchedClassifier = self.0.program("flowloom_tag").unwrap().try_into().unwrap();
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(&mut out),
+            ctx_in: Some(&context),
+            ..TestRunOptions::default()
+        };
+        let result = program.test_run(options).unwrap();
+        assert_eq!(result.return_value, u32::MAX, "other programs come next: TCX_NEXT is -1");
+        out.truncate(frame.len());
+        out
+    }
+
+    fn counters(&self) -> [u64; 20] {
+        let map: PerCpuArray<_, [u64; 20]> = self.0.map("counters").unwrap().try_into().unwrap();
+        let mut total = [0; 20];
+        for words in map.get(&0, 0).unwrap().iter() {
+            for (sum, word) in total.iter_mut().zip(words) {
+                *sum += word;
+            }
+        }
+        total
+    }
+}
+
+/// A packet as a test describes it.
+#[derive(Clone, Debug)]
+struct Packet {
+    version: u8,
+    host: u8,
+    port: u16,
+    protocol: u8,
+    sequence: u32,
+    flags: u8,
+    payload: usize,
+    tos: u8,
+    /// Words of options in the IPv4 header; extension headers of IPv6.
+    extras: usize,
+    /// Whether it is a part of a larger packet.
+    fragment: bool,
+    /// Bytes after the IP packet: short frames are padded.
+    padding: usize,
+}
+
+impl Packet {
+    fn new(version: u8, protocol: u8, payload: usize) -> Packet {
+        Packet {
+            version,
+            host: 1,
+            port: 7,
+            protocol,
+            sequence: 0,
+            flags: ACK,
+            payload,
+            tos: 0,
+            extras: 0,
+            fragment: false,
+            padding: 0,
+        }
+    }
+
+    fn frame(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        body.extend(self.port.to_be_bytes());
+        body.extend(80_u16.to_be_bytes());
+        if self.protocol == TCP {
+            body.extend(self.sequence.to_be_bytes());
+            body.extend([0, 0, 0, 0, 8 << 4, self.flags, 1, 0, 0, 0, 0, 0]);
+            body.extend([1; 12]); // options
+        } else {
+            body.extend(((8 + self.payload) as u16).to_be_bytes());
+            body.extend([0, 0]);
+        }
+        body.extend((0..self.payload).map(|at| at as u8));
+        let mut ip = if self.version == 4 { self.ipv4(body.len()) } else { self.ipv6(body.len()) };
+        ip.extend(body);
+        ip.extend(vec![0; self.padding]);
+        let kind: [u8; 2] = if self.version == 4 { [0x08, 0x00] } else { [0x86, 0xdd] };
+        [vec![2; 12], kind.to_vec(), ip].concat()
+    }
+
+    fn ipv4(&self, body: usize) -> Vec<u8> {
+        let header = 20 + 4 * self.extras;
+        let mut ip = vec![0x40 | (header / 4) as u8, self.tos];
+        ip.extend(((header + body) as u16).to_be_bytes());
+        ip.extend([0, 1, if self.fragment { 0x20 } else { 0x40 }, 0, 64, self.protocol, 0, 0]);
+        ip.extend([10, 0, 0, self.host, 10, 0, 0, 200]);
+        ip.extend(vec![1; 4 * self.extras]);
+        mend_checksum(&mut ip);
+        ip
+    }
+
+    fn ipv6(&self, body: usize) -> Vec<u8> {
+        let extensions = 8 * (self.extras + usize::from(self.fragment));
+        let mut ip = vec![0x60 | self.tos >> 4, self.tos << 4 | 0xa, 0xbc, 0xde];
+        ip.extend(((extensions + body) as u16).to_be_bytes());
+        // Destination options (60), then a fragment header (44).
+        let mut kinds = vec![60; self.extras];
+        kinds.extend(self.fragment.then_some(44));
+        kinds.push(self.protocol);
+        ip.extend([kinds[0], 64]);
+        ip.extend([0xfd; 15]);
+        ip.push(self.host);
+        ip.extend([0xfd; 16]);
+        for next in &kinds[1..] {
+            ip.extend([*next, 0, 1, 4, 0, 0, 0, 0]);
+        }
+        ip
+    }
+}
+
+/// Computes the checksum of an IPv4 header anew, as RFC 791 defines it.
+fn mend_checksum(header: &mut [u8]) {
+    header[10..12].fill(0);
+    let mut sum: u32 = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    header[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+/// The frame with a class and the ECN field that it must have.
+fn expected(packet: &Packet, class: usize, keep_ecn: bool) -> Vec<u8> {
+    let ecn = if keep_ecn || packet.tos & 3 == 3 { packet.tos & 3 } else { 2 };
+    Packet { tos: ((7 - class) << 5) as u8 | ecn, ..packet.clone() }.frame()
+}
+
+/// What the README says of a packet's class, in the simplest form: every byte of a flow has a number, and new ones are counted up.
+#[derive(Default)]
+struct Model {
+    flows: HashMap<(u8, u8, u16, u8, bool), Flow>,
+}
+
+#[derive(Default)]
+struct Flow {
+    /// The number of the byte with each sequence number that was sent, by the first and the last of each packet.
+    sent: u64,
+    first: Option<u32>,
+}
+
+impl Model {
+    fn class(&mut self, packet: &Packet) -> usize {
+        let control = packet.protocol == TCP && !packet.fragment;
+        if packet.payload == 0 && !packet.fragment && (!control || packet.flags & (SYN | FIN | RST) == 0) {
+            return 0;
+        }
+        let port = if packet.fragment { 0 } else { packet.port };
+        let key = (packet.version, packet.host, port, packet.protocol, packet.fragment);
+        let ends = control && packet.flags & (FIN | RST) != 0;
+        if packet.payload == 0 && ends && !self.flows.contains_key(&key) {
+            return 0;
+        }
+        let flow = self.flows.entry(key).or_default();
+        let offset = if control {
+            if packet.flags & SYN != 0 {
+                *flow = Flow { sent: packet.payload as u64, first: Some(packet.sequence.wrapping_add(1)) };
+                return 0;
+            }
+            let first = *flow.first.get_or_insert(packet.sequence);
+            // No test sends more than 4 GB, so the number of a byte is its sequence number less the first.
+            let offset = u64::from(packet.sequence.wrapping_sub(first));
+            flow.sent = flow.sent.max(offset + packet.payload as u64);
+            offset
+        } else {
+            let header = if packet.protocol == TCP { 32 } else { 8 };
+            let offset = flow.sent;
+            flow.sent += (packet.payload + if packet.fragment { header } else { 0 }) as u64;
+            offset
+        };
+        THRESHOLDS.iter().filter(|&&threshold| offset > threshold).count()
+    }
+}
+
+#[test]
+fn the_kernel_does_what_the_model_says_with_random_packets() {
+    for seed in 0..4 {
+        let Some(tag) = Tag::load(NEVER_NS, seed == 3) else { return };
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut draw = move |below: u64| random.next_u64() % below;
+        let (mut model, mut next) = (Model::default(), HashMap::new());
+        let mut by_class = [0; 8];
+        for number in 0..20_000 {
+            let mut packet = Packet::new([4, 6][draw(2) as usize], [TCP, UDP][draw(2) as usize], 0);
+            packet.host = draw(2) as u8;
+            packet.port = draw(2) as u16;
+            packet.tos = draw(256) as u8;
+            packet.extras = draw(3) as usize;
+            packet.fragment = draw(20) == 0;
+            packet.payload = [0, 1, 100, 1448][draw(4) as usize];
+            packet.padding = if draw(8) == 0 { draw(20) as usize } else { 0 };
+            // Each flow's next sequence number; new connections begin just before the numbers wrap around.
+            let place = next.entry((packet.version, packet.host, packet.port)).or_insert(u32::MAX - 5_000);
+            packet.sequence = *place;
+            match draw(40) {
+                0 => packet.flags = SYN,
+                1 => packet.flags |= FIN,
+                2 => packet.flags |= RST,
+                // A retransmission, of up to 100 bytes more than were sent.
+                3..8 => packet.sequence = place.wrapping_sub(draw(packet.payload as u64 + 100) as u32),
+                _ => {}
+            }
+            if packet.protocol == TCP && !packet.fragment {
+                if packet.flags & SYN != 0 {
+                    *place = packet.sequence.wrapping_add(1 + packet.payload as u32);
+                } else {
+                    let first =
+                        model.flows.get(&(packet.version, packet.host, packet.port, TCP, false)).and_then(|flow| flow.first);
+                    if first.is_some_and(|first| packet.sequence.wrapping_sub(first) > u32::MAX / 2) || first.is_none() {
+                        // Before the first byte there is none to send again.
+                        packet.sequence = *place;
+                    }
+                    let end = packet.sequence.wrapping_add(packet.payload as u32);
+                    if end.wrapping_sub(*place) < u32::MAX / 2 {
+                        *place = end;
+                    }
+                }
+            }
+            let class = model.class(&packet);
+            by_class[class] += 1;
+            let frame = packet.frame();
+            assert_eq!(tag.run(&frame, 1), expected(&packet, class, seed == 3), "packet {number} of seed {seed}: {packet:?}");
+        }
+        let counted = tag.counters();
+        assert_eq!(counted[..8], by_class);
+        assert_eq!(counted[16], model.flows.len() as u64);
+        assert!(by_class[..4].iter().all(|&count| count > 500), "{by_class:?}");
+    }
+}
+
+#[test]
+fn what_is_neither_tcp_nor_udp_stays_as_it_is() {
+    let Some(tag) = Tag::load(NEVER_NS, false) else { return };
+    let icmp = Packet::new(4, 1, 60).frame();
+    let mut arp = icmp.clone();
+    arp[12..14].copy_from_slice(&[0x08, 0x06]);
+    let six = Packet { extras: 4, fragment: true, ..Packet::new(6, UDP, 60) }.frame();
+    for frame in [icmp, arp, six] {
+        assert_eq!(tag.run(&frame, 1), frame);
+    }
+    assert_eq!(tag.counters()[19], 3);
+}
+
+#[test]
+fn a_header_that_is_cut_off_stays_as_it_is() {
+    let Some(tag) = Tag::load(NEVER_NS, false) else { return };
+    for version in [4, 6] {
+        let whole = Packet { extras: 1, ..Packet::new(version, TCP, 0) }.frame();
+        // The kernel refuses test packets without an IP header.
+        for length in ETHERNET + if version == 4 { 20 } else { 40 }..whole.len() - 20 {
+            let frame = &whole[..length];
+            assert_eq!(tag.run(frame, 1), frame, "version {version}, {length} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_burst_has_one_class_and_counts_as_its_packets() {
+    let Some(tag) = Tag::load(NEVER_NS, false) else { return };
+    for (sequence, class) in [(0, 0), (3_000, 1), (6_000, 1), (9_000, 1), (12_000, 2)] {
+        let packet = Packet { sequence, ..Packet::new(4, TCP, 3_000) };
+        assert_eq!(tag.run(&packet.frame(), 3), expected(&packet, class, false));
+    }
+    assert_eq!(tag.counters()[..4], [3, 9, 3, 0]);
+}
+
+#[test]
+fn a_message_of_datagrams_ends_with_a_pause() {
+    let Some(tag) = Tag::load(50_000_000, false) else { return };
+    let packet = Packet::new(6, UDP, 1_500);
+    let classes = |tag: &Tag| [(); 3].map(|()| tag.run(&packet.frame(), 1));
+    let [first, second, third] = [0, 0, 1].map(|class| expected(&packet, class, false));
+    // The offsets are 0, 1500 and 3000, of which the last is beyond 2000. A slow machine may pause on its own, so this may take more tries.
+    let tried = (0..20).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        classes(&tag) == [first.clone(), second.clone(), third.clone()]
+    });
+    assert!(tried);
+}
