@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use flowloom_core::{Ecn, NodeId};
-use flowloom_host::{Arrival, Cluster, Datagrams, Node, Profile, Udp, marking};
+use flowloom_core::{Bytes, Ecn, NodeId};
+use flowloom_host::{Arrival, Cluster, Datagrams, InMemory, Node, Profile, Udp, marking};
 use flowloom_transports::phost::PHost;
 
 /// The time limit of a test that hangs.
@@ -88,7 +88,8 @@ fn a_transport_s_classes_arrive_as_dscp() {
         .zip(sockets)
         .map(|(me, inner)| {
             let recording = Recording { inner, seen: BTreeSet::new() };
-            Node::<PHost, _>::over(recording, &Default::default(), &cluster, NodeId(me)).unwrap()
+            let store = Box::new(InMemory::new(Bytes::new(1 << 20)));
+            Node::<PHost, _>::over(recording, store, &Default::default(), &cluster, NodeId(me)).unwrap()
         })
         .collect();
     let (mut b, mut a) = (nodes.pop().unwrap(), nodes.pop().unwrap());
