@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 
 use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
-    AbortReason, Bytes, Duration, Ecn, Endpoint, Event, Flow, FlowId, Nic, NodeId, NodeKind, Packet, Paths, Placement, Routing, Site, Time, Transport,
-    WireProfile,
+    AbortReason, Bytes, Duration, Ecn, Endpoint, Event, Flow, FlowId, Nic, NodeId, NodeKind, Packet, Paths, Placement, Routing,
+    Site, Time, Transport, WireProfile,
 };
 
 use crate::cluster::{Cluster, digest, invalid};
@@ -372,12 +372,14 @@ impl<T: Transport> Surroundings<T> {
             return Ok(());
         };
         let tos = marking::to_tos(packet.class, packet.ecn);
-        if network.send(to, tos, &self.send_buffer[..length])? {
-            self.stats.sent(packet);
-        } else {
-            self.stats.send_failures += 1;
-        }
-        Ok(())
+        self.stats.sent(packet);
+        network.send(to, tos, &self.send_buffer[..length])
+    }
+
+    /// Sends what the network has kept.
+    fn flush(&mut self, network: &mut dyn Datagrams) -> io::Result<()> {
+        self.stats.send_failures += network.flush()?;
+        self.outcome()
     }
 
     /// Sends the greetings that are due.
@@ -438,13 +440,7 @@ impl<T: Transport> Driver<T> {
     ///
     /// # Errors
     /// If there is no such node, the MTU has no room for payload, or the transport needs control nodes.
-    pub fn new(
-        config: &T::Config,
-        cluster: &Cluster,
-        me: NodeId,
-        seed: u64,
-        store: Box<dyn Store>,
-    ) -> io::Result<Driver<T>> {
+    pub fn new(config: &T::Config, cluster: &Cluster, me: NodeId, seed: u64, store: Box<dyn Store>) -> io::Result<Driver<T>> {
         let network = cluster.network();
         if me.index() >= network.len() {
             return Err(invalid(format!("there is no node {}; the cluster has {} nodes, counted from 0", me.0, network.len())));
@@ -534,8 +530,7 @@ impl<T: Transport> Driver<T> {
                 around.me.0, dst.0
             )));
         }
-        let id =
-            flow_ids.next(|id| around.outgoing.is_taken(id)).ok_or_else(|| invalid("too many open flows".into()))?;
+        let id = flow_ids.next(|id| around.outgoing.is_taken(id)).ok_or_else(|| invalid("too many open flows".into()))?;
         around.set_clock(clock);
         around.set_now(around.now.max(clock));
         let (src, size, start) = (around.me, Bytes::new(data.len() as u64), around.now);
@@ -587,7 +582,7 @@ impl<T: Transport> Driver<T> {
             }
         }
         self.around.greet(network)?;
-        self.around.outcome()
+        self.around.flush(network)
     }
 
     /// Handles what happened to peers.
@@ -649,7 +644,7 @@ impl<T: Transport> Driver<T> {
             }
             self.around.outcome()?;
         }
-        Ok(())
+        self.around.flush(network)
     }
 
     /// Receives one datagram. Returns false if there was none.

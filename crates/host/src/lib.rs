@@ -35,4 +35,5 @@ pub use flowloom_core::{frame, marking};
 pub use node::Node;
 pub use stats::Stats;
 pub use store::{InFiles, InMemory, Store};
+pub use sys::processor_time;
 pub use trust::Key;

@@ -59,6 +59,7 @@ pub struct Node<T: Transport, D: Datagrams = Udp> {
     driver: Driver<T>,
     network: D,
     clock: Clock,
+    busy: bool,
 }
 
 impl<T: Transport> Node<T> {
@@ -78,9 +79,15 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
     ///
     /// # Errors
     /// As [`Node::bind`].
-    pub fn over(network: D, store: Box<dyn Store>, config: &T::Config, cluster: &Cluster, me: NodeId) -> io::Result<Node<T, D>> {
+    pub fn over(
+        network: D,
+        store: Box<dyn Store>,
+        config: &T::Config,
+        cluster: &Cluster,
+        me: NodeId,
+    ) -> io::Result<Node<T, D>> {
         let seed = RandomState::new().build_hasher().finish();
-        Ok(Node { driver: Driver::new(config, cluster, me, seed, store)?, network, clock: Clock(Instant::now()) })
+        Ok(Node { driver: Driver::new(config, cluster, me, seed, store)?, network, clock: Clock(Instant::now()), busy: false })
     }
 
     /// Starts to send `data` to `dst` as one flow. Its first packets are sent in the next [`Node::step`].
@@ -98,10 +105,17 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
     pub fn step(&mut self, timeout: Duration) -> io::Result<()> {
         self.driver.advance(self.clock.now(), &mut self.network)?;
         let wait_max = self.driver.next_instant().map_or(timeout, |due| timeout.min(self.clock.until(due)));
-        self.network.wait(wait_max)?;
+        if !wait_max.is_zero() && !self.busy {
+            self.network.wait(wait_max)?;
+        }
         let now = self.clock.now();
         self.driver.advance(now, &mut self.network)?;
         self.driver.receive(now, &mut self.network)
+    }
+
+    /// Says whether the node never sleeps. It then takes a core for itself, and no wake-up is late.
+    pub fn set_busy(&mut self, busy: bool) {
+        self.busy = busy;
     }
 
     /// Repeats [`Node::step`] until `done` returns true or `deadline` has passed. Returns whether `done` returned true.

@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use flowloom_core::{
-    Bytes, Duration, Ecn, Endpoint, Event, Flow, FlowId, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport, WireProfile,
-    wire_format,
+    Bytes, Duration, Ecn, Endpoint, Event, Flow, FlowId, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport,
+    WireProfile, wire_format,
 };
 use flowloom_transports::disciplines::DropTail;
 
@@ -148,16 +148,23 @@ pub struct MemoryNetwork {
     pub arriving: VecDeque<(SocketAddr, u8, Vec<u8>)>,
     /// Whether every datagram to send is refused for lack of buffer space.
     pub full: bool,
+    /// How many were refused since the last flush.
+    pub refused: u64,
     /// The timeout of the last wait.
     pub waited: Option<std::time::Duration>,
 }
 
 impl Datagrams for MemoryNetwork {
-    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool> {
-        if !self.full {
+    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<()> {
+        if self.full {
+            self.refused += 1;
+        } else {
             self.sent.push((to, tos, datagram.to_vec()));
         }
-        Ok(!self.full)
+        Ok(())
+    }
+    fn flush(&mut self) -> io::Result<u64> {
+        Ok(std::mem::take(&mut self.refused))
     }
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
         Ok(self.arriving.pop_front().map(|(from, tos, datagram)| {

@@ -11,13 +11,13 @@ use crate::trust::Rejection;
 /// Counts of what happened since the node was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
-    /// Datagrams sent.
+    /// Datagrams given to the kernel.
     pub packets_sent: u64,
     /// Payload bytes in them.
     pub payload_bytes_sent: u64,
     /// Sent datagrams whose payload had been sent before.
     pub retransmissions: u64,
-    /// Datagrams that the kernel refused for lack of buffer space or of a route. The transport sees them as lost packets.
+    /// Those of them that the kernel refused for lack of buffer space or of a route. The transport sees them as lost packets.
     pub send_failures: u64,
     /// Packets that the emulated NIC dropped.
     pub nic_drops: u64,

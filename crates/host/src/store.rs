@@ -272,7 +272,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error() {
-        let mut files = InFiles { directory: "/dev".into(), open: HashMap::from([(FlowId(1), File::create("/dev/full").unwrap())]) };
+        let mut files =
+            InFiles { directory: "/dev".into(), open: HashMap::from([(FlowId(1), File::create("/dev/full").unwrap())]) };
         let error = files.write(FlowId(1), 0, b"1").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }

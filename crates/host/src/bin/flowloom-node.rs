@@ -15,7 +15,9 @@ use std::{fs, io, thread};
 use clap::Parser;
 use clap::builder::TypedValueParser;
 use flowloom_core::{Bytes, NodeId, NodeKind, Rate, Transport};
-use flowloom_host::{Cluster, Faults, Faulty, InFiles, InMemory, Key, Member, Node, Notice, Profile, Store, Udp};
+use flowloom_host::{
+    Cluster, Faults, Faulty, InFiles, InMemory, Key, Member, Node, Notice, Profile, Store, Udp, processor_time,
+};
 use flowloom_transports::{Checked, Conditions, for_each_transport};
 use serde::de::DeserializeOwned;
 
@@ -50,12 +52,18 @@ struct Options {
     /// The transport's parameters, such as 'token_life_slots = 4.0'; defaults are the paper's.
     #[arg(long, value_name = "TOML", default_value = "")]
     config: String,
-    /// The rate of the emulated NICs.
-    #[arg(long, value_name = "RATE", default_value_t = Profile::LOOPBACK.line_rate, value_parser = quantity::<Rate>)]
-    line_rate: Rate,
-    /// The memory of the emulated NICs, for transports that queue packets there.
-    #[arg(long, value_name = "SIZE", default_value_t = Profile::LOOPBACK.nic_buffer, value_parser = quantity::<Bytes>)]
-    nic_buffer: Bytes,
+    /// How this machine keeps time: "loopback" keeps the paper's rules, at 100 Mb/s; "batched" handles bursts of packets, at 1 Gb/s, and gives pHost's tokens a longer life.
+    #[arg(long, value_name = "NAME", default_value = "loopback", value_parser = Profile::named)]
+    profile: Profile,
+    /// The rate of the emulated NICs; by default the profile's.
+    #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>)]
+    line_rate: Option<Rate>,
+    /// The memory of the emulated NICs, for transports that queue packets there; by default the profile's.
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
+    nic_buffer: Option<Bytes>,
+    /// Never sleeps. The process then takes a core for itself.
+    #[arg(long)]
+    busy: bool,
     /// After how long a node that says nothing counts as gone.
     #[arg(long, value_name = "TIME", default_value_t = Profile::LOOPBACK.silence, value_parser = quantity::<flowloom_core::Duration>)]
     silence: flowloom_core::Duration,
@@ -108,8 +116,10 @@ fn find(cluster: &Cluster, name: &str) -> io::Result<NodeId> {
 
 /// The cluster that the options describe.
 fn cluster(options: &Options) -> io::Result<Cluster> {
-    let Options { line_rate, nic_buffer, silence, .. } = *options;
-    let profile = Profile { line_rate, nic_buffer, silence, ..Profile::LOOPBACK };
+    let Options { profile, line_rate, nic_buffer, silence, .. } = *options;
+    let line_rate = line_rate.unwrap_or(profile.line_rate);
+    let nic_buffer = nic_buffer.unwrap_or(profile.nic_buffer);
+    let profile = Profile { line_rate, nic_buffer, silence, ..profile };
     let key = options.key.as_ref().map_or(Ok(Key::PUBLIC), |file| Key::read(file).map_err(about(file.display())))?;
     let cluster = match &options.cluster {
         Some(file) => {
@@ -172,7 +182,10 @@ where
     T: Transport,
     T::Config: DeserializeOwned + Checked,
 {
-    let config: T::Config = toml::from_str(&options.config).map_err(|error| invalid(format!("--config: {error}")))?;
+    let mut table: toml::Table = cluster.profile().parameters::<T>().parse().expect("it is TOML");
+    let given: toml::Table = options.config.parse().map_err(|error| invalid(format!("--config: {error}")))?;
+    table.extend(given);
+    let config: T::Config = table.try_into().map_err(|error| invalid(format!("--config: {error}")))?;
     config.check().map_err(invalid)?;
     let conditions = Conditions {
         network: cluster.network(),
@@ -210,15 +223,12 @@ where
         Some(directory) => Box::new(InFiles::new(directory).map_err(about(directory.display()))?),
         None => Box::new(InMemory::new(Bytes::new(1 << 30))),
     };
-    let faults = Faults {
-        loss: options.loss,
-        duplicate: options.duplicate,
-        reorder: options.reorder,
-        delay_max: REORDER_DELAY_MAX,
-    };
+    let faults =
+        Faults { loss: options.loss, duplicate: options.duplicate, reorder: options.reorder, delay_max: REORDER_DELAY_MAX };
     let socket = Udp::bind(place).map_err(about(format_args!("cannot listen at {place}")))?;
     let network = Faulty::new(socket, faults, u64::from(me.0));
     let mut node = Node::<T, _>::over(network, store, &config, &cluster, me)?;
+    node.set_busy(options.busy);
     say(format_args!("listening at={place}"));
     for (to, file, data) in sending {
         let flow = node.send(to, data)?;
@@ -236,8 +246,10 @@ where
     }
     let counts = node.network().counts();
     say(format_args!(
-        "stats {} lost={} duplicated={} reordered={}",
+        "stats {} calls={} processor_us={} lost={} duplicated={} reordered={}",
         node.stats(),
+        node.network().inner().calls(),
+        processor_time().as_micros(),
         counts.lost,
         counts.duplicated,
         counts.reordered

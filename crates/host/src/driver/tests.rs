@@ -166,7 +166,7 @@ fn a_datagram_that_the_kernel_refuses_is_a_lost_packet() {
     driver.advance(at_us(SLOT_US), &mut network).unwrap();
     network.full = false;
     driver.advance(at_us(2 * SLOT_US), &mut network).unwrap();
-    assert_eq!((driver.stats().send_failures, driver.stats().packets_sent), (2, 1));
+    assert_eq!((driver.stats().send_failures, driver.stats().packets_sent), (2, 3));
 }
 
 /// A packet of node 0's first flow to node 1.
@@ -259,7 +259,9 @@ where
             let (to, network) = (&mut nodes[1 - me], &mut networks[1 - me]);
             to.around.set_now(to.around.now.max(clock));
             for (_, tos, mut datagram) in sent {
-                let Some(secret) = frame::payload_bytes(&datagram).filter(|_| datagram.starts_with(&frame::MAGIC)) else { continue };
+                let Some(secret) = frame::payload_bytes(&datagram).filter(|_| datagram.starts_with(&frame::MAGIC)) else {
+                    continue;
+                };
                 let length = to.around.peers.open(clock, NodeId(me as u32), &mut datagram, secret).unwrap();
                 // The transport's header begins at byte 30.
                 if let Some((0..=40, at, flip)) = damage.next() {
@@ -346,7 +348,11 @@ impl Two {
             for (me, heard) in news.iter_mut().enumerate() {
                 self.nodes[me].advance(at_us(self.clock_us), &mut self.networks[me]).unwrap();
                 let [a, b] = &mut self.networks;
-                if me == 0 { carry(a, b, 0) } else { carry(b, a, 1) }
+                if me == 0 {
+                    carry(a, b, 0)
+                } else {
+                    carry(b, a, 1)
+                }
                 while !self.networks[me].arriving.is_empty() {
                     self.nodes[me].receive(at_us(self.clock_us), &mut self.networks[me]).unwrap();
                 }
@@ -431,7 +437,8 @@ fn a_node_that_says_nothing_ends_the_flows_with_it() {
     for us in (since..since + 12_000_000).step_by(10_000) {
         for me in 0..2 {
             two.nodes[me].advance(at_us(us), &mut lonely[me]).unwrap();
-            ended[me] = ended[me].take().or_else(|| two.nodes[me].poll_notice().map(|notice| (notice, (us - since) / 1_000_000)));
+            ended[me] =
+                ended[me].take().or_else(|| two.nodes[me].poll_notice().map(|notice| (notice, (us - since) / 1_000_000)));
         }
     }
     assert_eq!(ended[0], Some((Notice::Aborted { flow, cause: Cause::Silent }, 10)));
@@ -450,7 +457,11 @@ fn a_node_that_has_nothing_to_say_is_asked() {
     two.nodes[0].advance(at_us(SLOT_US + 40), &mut two.networks[0]).unwrap();
     two.networks[0].full = false;
     let [sender, receiver] = two.run(15_000_000);
-    assert!(sender.is_empty() && receiver.is_empty(), "flow {} has neither failed nor arrived: {sender:?} {receiver:?}", flow.0);
+    assert!(
+        sender.is_empty() && receiver.is_empty(),
+        "flow {} has neither failed nor arrived: {sender:?} {receiver:?}",
+        flow.0
+    );
 }
 
 #[test]

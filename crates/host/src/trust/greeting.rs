@@ -101,8 +101,7 @@ impl Greeting {
         let (body, tag) = rest.split_last_chunk::<TAG_BYTES>().ok_or(Unread::Forged)?;
         let nonce: [u8; 12] = clear[16..].try_into().expect("12 bytes");
         let mut body = body.to_vec();
-        let opened =
-            key.greetings().decrypt_inout_detached(&nonce.into(), clear, body.as_mut_slice().into(), &Tag::from(*tag));
+        let opened = key.greetings().decrypt_inout_detached(&nonce.into(), clear, body.as_mut_slice().into(), &Tag::from(*tag));
         opened.map_err(|_| Unread::Forged)?;
         Greeting::parse(&body).ok_or(Unread::Forged)
     }

@@ -357,7 +357,11 @@ mod tests {
         assert!(said.contains("takes 8.57") && said.ends_with("0.0016 is used instead"), "{said}");
         assert_eq!(check(&config(0.0014), &slow), Ok(()));
         // A full packet takes 6 ms at 2 Mb/s.
-        assert!(check(&config(1.0), &star(Rate::from_bps(2_000_000))).unwrap_err().starts_with("min_rate: a full packet takes 12ms"));
+        assert!(
+            check(&config(1.0), &star(Rate::from_bps(2_000_000)))
+                .unwrap_err()
+                .starts_with("min_rate: a full packet takes 12ms")
+        );
         let distant = Config { base_rtt: Some(Duration::from_ms(9)), ..Config::default() };
         assert!(check(&distant, &fast).unwrap_err().starts_with("base_rtt: a round trip takes 9ms"));
     }
