@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use flowloom_core::{
     Bytes, Duration, Ecn, Endpoint, Flow, FlowId, NodeId, Packet, Paths, Placement, Rate, Routing, Site, Switching, Time,
-    Transport, Wire, WireProfile, topology,
+    Transport, Wire, WireProfile, frame, marking, topology,
 };
-use flowloom_host::{frame, marking};
 use flowloom_transports::for_each_transport;
 use libfuzzer_sys::{Corpus, fuzz_target};
 

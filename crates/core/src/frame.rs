@@ -86,6 +86,16 @@ pub fn write_head<T: Transport>(packet: &Packet<T::Header>, out: &mut [u8]) -> u
     HEADER_BYTES + packet.header.encode(&mut out[HEADER_BYTES..])
 }
 
+/// The source of a datagram, as it claims; `None` if it is too short.
+pub fn source(datagram: &[u8]) -> Option<NodeId> {
+    datagram.first_chunk().map(|fixed| NodeId(u32::from_be_bytes(field(fixed, 12))))
+}
+
+/// The length of a datagram's payload, as it claims; `None` if it is too short.
+pub fn payload_bytes(datagram: &[u8]) -> Option<usize> {
+    datagram.first_chunk().map(|fixed| u16::from_be_bytes(field(fixed, 28)).into())
+}
+
 /// The `N` bytes at offset `at` of the fixed header.
 fn field<const N: usize>(fixed: &[u8; HEADER_BYTES], at: usize) -> [u8; N] {
     fixed[at..at + N].try_into().expect("N bytes")

@@ -1,5 +1,7 @@
 //! A transport: its endpoints, its ports, its header, and where its control endpoints run.
 
+use std::fmt::Debug;
+
 use crate::{Discipline, Endpoint, Gauge, LinkId, Memory, Network, NodeId, PathNeed, Paths, Profile, Rate, Wire, WireProfile};
 
 /// How packets get from a host's endpoint to the port of its NIC.
@@ -101,8 +103,8 @@ pub trait Transport: Sized + 'static {
     const SHARES_MEMORY: bool = false;
     /// What it needs of the paths of packets. A scenario whose routing does not provide it is refused.
     const PATHS: PathNeed = PathNeed::Any;
-    /// Its parameters; the defaults are the paper's.
-    type Config: Clone + Default;
+    /// Its parameters; the defaults are the paper's. Nodes of a real network compare them by what `Debug` writes.
+    type Config: Clone + Default + Debug;
     /// Its packet header.
     type Header: Wire;
     /// A host's protocol state.

@@ -25,11 +25,16 @@ pub struct Arrival {
 /// Sends and receives datagrams without blocking. [`Udp`] is the real implementation. Fault injection ([`Faulty`](crate::Faulty)),
 /// tracing and recording are wrappers around another implementation.
 pub trait Datagrams {
-    /// Sends a datagram. Returns `false` if the datagram was lost at once, for lack of buffer space or of a route.
+    /// Sends a datagram, or keeps it until [`Datagrams::flush`].
     ///
     /// # Errors
     /// Errors after which sending cannot succeed any more.
-    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool>;
+    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<()>;
+    /// Sends what was kept. Returns how many datagrams since the last call were lost at once, for lack of buffer space or of a route.
+    ///
+    /// # Errors
+    /// Errors after which sending cannot succeed any more.
+    fn flush(&mut self) -> io::Result<u64>;
     /// Receives the next datagram into the front of `buffer`, if there is one.
     ///
     /// # Errors
@@ -42,10 +47,55 @@ pub trait Datagrams {
     fn wait(&mut self, timeout: Duration) -> io::Result<()>;
 }
 
-/// A UDP socket.
+/// How many datagrams the kernel cuts out of one batch at most; older kernels allow no more.
+const SEGMENTS_MAX: usize = 64;
+/// How many bytes fit into one batch: what an IP packet can hold.
+const BATCH_BYTES_MAX: usize = 65_535 - 40 - 8;
+/// How many batches are open at once. A node that sends data and tokens to a few peers in turn keeps a batch for each.
+const OPEN_BATCHES: usize = 8;
+
+/// Datagrams of one length, to one address, with one TOS byte, that wait to be sent together. The last may be shorter.
 #[derive(Debug)]
+struct Batch {
+    to: SocketAddr,
+    tos: u8,
+    segment: usize,
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    fn is_to(&self, to: SocketAddr, tos: u8) -> bool {
+        (self.to, self.tos) == (to, tos)
+    }
+
+    /// Whether a datagram of this length can be added.
+    fn takes(&self, length: usize) -> bool {
+        let whole = self.bytes.len().is_multiple_of(self.segment);
+        whole
+            && (1..=self.segment).contains(&length)
+            && self.bytes.len() + length <= BATCH_BYTES_MAX
+            && self.bytes.len() / self.segment < SEGMENTS_MAX
+    }
+}
+
+/// A UDP socket. It collects datagrams of one kind and gives them to the kernel together, and takes together what has arrived.
 pub struct Udp {
     socket: UdpSocket,
+    batches: Vec<Batch>,
+    /// Whether the kernel can cut batches.
+    cuts: bool,
+    lost: u64,
+    inbox: sys::Inbox,
+    /// What is in the inbox, and the first batch and byte that was not yet handed out.
+    arrived: Vec<sys::Received>,
+    next: (usize, usize),
+    calls: u64,
+}
+
+impl std::fmt::Debug for Udp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Udp({:?})", self.socket)
+    }
 }
 
 impl Udp {
@@ -58,7 +108,10 @@ impl Udp {
         socket.set_nonblocking(true)?;
         sys::report_tos(socket.as_fd(), &address)?;
         sys::set_receive_buffer(socket.as_fd(), RECEIVE_BUFFER_BYTES)?;
-        Ok(Udp { socket })
+        // A kernel before 5.0 gives one datagram at a time.
+        let _ = sys::receive_batches(socket.as_fd());
+        let inbox = sys::Inbox::default();
+        Ok(Udp { socket, batches: Vec::new(), cuts: true, lost: 0, inbox, arrived: Vec::new(), next: (0, 0), calls: 0 })
     }
 
     /// The address that the socket is bound to.
@@ -67,6 +120,67 @@ impl Udp {
     /// What the system reports.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    /// How many system calls it has made to send, receive and wait.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Gives a batch to the kernel.
+    fn send_batch(&mut self, batch: &Batch) -> io::Result<()> {
+        let datagrams = batch.bytes.len().div_ceil(batch.segment);
+        if datagrams <= 1 || self.cuts {
+            match self.send_now(batch, &batch.bytes) {
+                // Some devices cannot cut, and say so in one of these ways.
+                Err(error)
+                    if datagrams > 1
+                        && matches!(
+                            error.raw_os_error(),
+                            Some(libc::EINVAL | libc::EIO | libc::ENOPROTOOPT | libc::EOPNOTSUPP)
+                        ) =>
+                {
+                    self.cuts = false;
+                }
+                Err(error) if is_loss(&error) => {
+                    self.lost += datagrams as u64;
+                    return Ok(());
+                }
+                other => return other,
+            }
+        }
+        for datagram in batch.bytes.chunks(batch.segment) {
+            match self.send_now(batch, datagram) {
+                Err(error) if is_loss(&error) => self.lost += 1,
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    fn send_now(&mut self, Batch { to, tos, segment, .. }: &Batch, bytes: &[u8]) -> io::Result<()> {
+        loop {
+            self.calls += 1;
+            match sys::send(self.socket.as_fd(), to, *tos, bytes, *segment) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Fills the inbox. Returns false if nothing has arrived.
+    fn fill(&mut self) -> io::Result<bool> {
+        self.arrived.clear();
+        self.next = (0, 0);
+        loop {
+            self.calls += 1;
+            match self.inbox.receive(self.socket.as_fd(), &mut self.arrived) {
+                Ok(()) => return Ok(!self.arrived.is_empty()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_loss(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 
@@ -80,29 +194,116 @@ fn is_loss(error: &io::Error) -> bool {
 }
 
 impl Datagrams for Udp {
-    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool> {
-        loop {
-            match sys::send(self.socket.as_fd(), &to, tos, datagram) {
-                Ok(()) => return Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_loss(&error) => return Ok(false),
-                Err(error) => return Err(error),
-            }
+    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<()> {
+        if let Some(batch) = self.batches.iter_mut().find(|batch| batch.is_to(to, tos) && batch.takes(datagram.len())) {
+            batch.bytes.extend_from_slice(datagram);
+            return Ok(());
         }
+        // Datagrams of one class to one address stay in order.
+        let full = self.batches.iter().position(|batch| batch.is_to(to, tos));
+        if let Some(index) = full.or((self.batches.len() == OPEN_BATCHES).then_some(0)) {
+            let batch = self.batches.remove(index);
+            self.send_batch(&batch)?;
+        }
+        self.batches.push(Batch { to, tos, segment: datagram.len().max(1), bytes: datagram.to_vec() });
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<u64> {
+        for batch in std::mem::take(&mut self.batches) {
+            self.send_batch(&batch)?;
+        }
+        Ok(std::mem::take(&mut self.lost))
     }
 
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
-        loop {
-            match sys::receive(self.socket.as_fd(), buffer) {
-                Ok((from, bytes, tos)) => return Ok(Some(Arrival { from, bytes, tos })),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_loss(&error) => return Ok(None),
-                Err(error) => return Err(error),
+        let (mut batch, mut at) = self.next;
+        if batch == self.arrived.len() {
+            // Fewer batches than there is room for were all that there was.
+            let drained = batch > 0 && batch < sys::BATCHES;
+            self.arrived.clear();
+            self.next = (0, 0);
+            if drained || !self.fill()? {
+                return Ok(None);
             }
+            (batch, at) = (0, 0);
         }
+        let sys::Received { from, tos, bytes, segment } = self.arrived[batch];
+        let end = bytes.min(at + segment);
+        buffer[..end - at].copy_from_slice(&self.inbox.bytes(batch)[at..end]);
+        self.next = if end == bytes { (batch + 1, 0) } else { (batch, end) };
+        Ok(Some(Arrival { from, bytes: end - at, tos }))
     }
 
     fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        // What is in the inbox need not be waited for.
+        if self.next.0 < self.arrived.len() {
+            return Ok(());
+        }
+        self.calls += 1;
         sys::wait(self.socket.as_fd(), timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The length, the TOS byte, and which of two destinations.
+    fn plan() -> Vec<(usize, u8, usize)> {
+        let full = |tos, to, count: usize| std::iter::repeat_n((1400, tos, to), count);
+        // More than a batch, a short end, two more full ones, two destinations and two classes in turn, different lengths, and nothing at all.
+        let mut plan: Vec<_> = full(0xE0, 0, 150).collect();
+        plan.push((77, 0xE0, 0));
+        plan.extend(full(0xE0, 0, 2));
+        (0..40).for_each(|n| plan.push((100, [0xE0, 0xC2][n % 2], n / 2 % 2)));
+        (0..30).for_each(|n| plan.push((200 + n % 7, 0x20, 1)));
+        plan.push((0, 0x20, 0));
+        plan
+    }
+
+    fn exchange(cuts: bool) -> u64 {
+        let bind = || Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (mut from, mut to) = (bind(), [bind(), bind()]);
+        from.cuts = cuts;
+        let addresses = [0, 1].map(|index: usize| to[index].local_address().unwrap());
+        for (number, (length, tos, dst)) in plan().into_iter().enumerate() {
+            let datagram: Vec<u8> = (0..length).map(|at| (number + at) as u8).collect();
+            from.send(addresses[dst], tos, &datagram).unwrap();
+        }
+        assert_eq!(from.flush().unwrap(), 0);
+        let mut buffer = vec![0; 1 << 16];
+        for (dst, socket) in to.iter_mut().enumerate() {
+            // Datagrams of one class to one address arrive in order.
+            let mut all = std::collections::HashMap::new();
+            for class in [0xE0, 0xC2, 0x20] {
+                let mut expected: Vec<(usize, Vec<u8>)> = Vec::new();
+                for (number, (length, tos, to)) in plan().into_iter().enumerate() {
+                    if (tos, to) == (class, dst) {
+                        expected.push((length, (0..length).map(|at| (number + at) as u8).collect()));
+                    }
+                }
+                all.insert(class, std::collections::VecDeque::from(expected));
+            }
+            let mut left: usize = plan().iter().filter(|(_, _, to)| *to == dst).count();
+            while left > 0 {
+                let Some(arrival) = socket.receive(&mut buffer).unwrap() else {
+                    socket.wait(Duration::from_secs(10)).unwrap();
+                    continue;
+                };
+                let (length, bytes) = all.get_mut(&arrival.tos).unwrap().pop_front().unwrap();
+                assert_eq!((arrival.bytes, arrival.from), (length, from.local_address().unwrap()));
+                assert_eq!(buffer[..length], bytes[..]);
+                left -= 1;
+            }
+        }
+        from.calls()
+    }
+
+    #[test]
+    fn batches_arrive_as_single_datagrams_in_order() {
+        let (together, single) = (exchange(true), exchange(false));
+        assert_eq!(single, plan().len() as u64);
+        assert!(together < single / 4, "{together} calls for {single} datagrams");
     }
 }

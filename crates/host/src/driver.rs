@@ -1,24 +1,26 @@
 //! The driver of one endpoint on a real host. It has no clock and no socket: each call passes the time and the network.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
-    AbortReason, Bytes, Duration, Event, Flow, FlowId, Nic, NodeId, Packet, Paths, Placement, Routing, Site, Time, Transport,
-    WireProfile,
+    AbortReason, Bytes, Duration, Ecn, Endpoint, Event, Flow, FlowId, Nic, NodeId, NodeKind, Packet, Paths, Placement, Routing,
+    Site, Time, Transport, WireProfile,
 };
 
-use crate::cluster::{Cluster, invalid};
+use crate::cluster::{Cluster, digest, invalid};
 use crate::datagrams::{Arrival, Datagrams};
 use crate::flow_ids::{self, FlowIds};
-use crate::frame::{self, Frame, Refusal};
+use crate::frame::{self, Frame};
 use crate::marking;
 use crate::nic::EmulatedNic;
 use crate::stats::Stats;
-use crate::transfers::{Incoming, Outgoing};
+use crate::store::Store;
+use crate::transfers::{Admission, Incoming, Outgoing};
+use crate::trust::{self, Affair, Identity, Kind, Peers, Rejection};
 
 #[cfg(test)]
 mod tests;
@@ -31,54 +33,155 @@ const EVENTS_BATCH: usize = 1024;
 /// The largest size of a datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
-/// The end of a flow, for the application.
+/// Why a flow ended before it was complete.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The transport gave it up.
+    Transport(AbortReason),
+    /// Its destination could not keep it, for this reason.
+    Refused(String),
+    /// The other node was restarted, and knows nothing of the flow.
+    Restarted,
+    /// The other node has said nothing for [`Profile::silence`](crate::Profile::silence).
+    Silent,
+    /// The other node cannot work with this one, for this reason.
+    Differs(String),
+}
+
+/// What it means, as the end of a sentence about a flow.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Transport(reason) => write!(f, "its transport gave it up ({})", reason.name()),
+            Cause::Refused(reason) => write!(f, "its destination did not keep it: {reason}"),
+            Cause::Restarted => write!(f, "the other node was restarted"),
+            Cause::Silent => write!(f, "the other node does not answer"),
+            Cause::Differs(what) => write!(f, "the other node {what}"),
+        }
+    }
+}
+
+/// News for the application.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// All of a flow to this node has arrived.
+    /// All of a flow to this node has arrived, and is kept.
     Received {
         /// The flow.
         flow: FlowId,
         /// The node that sent it.
         src: NodeId,
-        /// Its bytes.
+        /// How many bytes it has.
+        size: Bytes,
+        /// Its bytes, if the store keeps flows in memory.
         data: Vec<u8>,
     },
-    /// All of a flow from this node has arrived, and its destination has acknowledged it.
+    /// A flow to this node has ended before all of it arrived, or could not be kept.
+    Incomplete {
+        /// The flow.
+        flow: FlowId,
+        /// The node that sent it.
+        src: NodeId,
+        /// Why.
+        cause: Cause,
+    },
+    /// All of a flow from this node has arrived, and its destination keeps it.
     Acknowledged {
         /// The flow.
         flow: FlowId,
     },
-    /// The transport has given up a flow from this node.
+    /// A flow from this node has ended before its destination had all of it.
     Aborted {
         /// The flow.
         flow: FlowId,
         /// Why.
-        reason: AbortReason,
+        cause: Cause,
     },
+    /// A node cannot work with this one. The flows between them end, if it is certain that the node said so; without a common key it is not.
+    Differs {
+        /// The node.
+        peer: NodeId,
+        /// What is different, as the end of a sentence about that node.
+        what: String,
+    },
+}
+
+/// What a node runs: the endpoint of a host, or the control endpoint of a switch or of the controller.
+enum Role<T: Transport> {
+    Host(T::Host),
+    Control(T::Control),
+}
+
+/// Passes a call on to the endpoint.
+macro_rules! delegate {
+    ($role:expr, $endpoint:ident => $call:expr) => {
+        match $role {
+            Role::Host($endpoint) => $call,
+            Role::Control($endpoint) => $call,
+        }
+    };
+}
+
+impl<T: Transport> Endpoint for Role<T> {
+    type Header = T::Header;
+
+    fn open(&mut self, now: Time, flow: &Flow) {
+        delegate!(self, endpoint => endpoint.open(now, flow));
+    }
+    fn handle_packet(&mut self, now: Time, packet: &Packet<T::Header>) {
+        delegate!(self, endpoint => endpoint.handle_packet(now, packet));
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        delegate!(self, endpoint => endpoint.handle_timeout(now));
+    }
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet<T::Header>> {
+        delegate!(self, endpoint => endpoint.poll_transmit(now))
+    }
+    fn may_transmit(&self) -> bool {
+        delegate!(self, endpoint => endpoint.may_transmit())
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        delegate!(self, endpoint => endpoint.poll_timeout())
+    }
+    fn poll_event(&mut self) -> Option<Event> {
+        delegate!(self, endpoint => endpoint.poll_event())
+    }
 }
 
 /// One node: its endpoint, and what surrounds it.
 pub struct Driver<T: Transport> {
-    host: T::Host,
+    role: Role<T>,
     around: Surroundings<T>,
     wire: WireProfile,
     /// How far the time may be behind the clock.
     lag_max: Duration,
     flow_ids: FlowIds,
+    /// Flows whose destination has no session with this process yet.
+    waiting: Vec<Flow>,
     receive_buffer: Box<[u8]>,
 }
 
 /// What surrounds a node's endpoint: its NIC, and the data of its flows.
 struct Surroundings<T: Transport> {
     me: NodeId,
-    addresses: Vec<SocketAddr>,
+    /// Where the other nodes are; `None` for switches without a process.
+    addresses: Vec<Option<SocketAddr>>,
+    /// How many of the nodes are hosts, which come first.
+    hosts: usize,
+    peers: Peers,
     nic: EmulatedNic<T>,
+    /// The time of the clock, as far as it is known.
+    clock: Time,
     /// The time that the endpoint and the NIC see. It is behind the clock while missed events are handled.
     now: Time,
     /// When the endpoint wants to be called.
     timer: Option<Time>,
     outgoing: Outgoing,
     incoming: Incoming,
+    store: Box<dyn Store>,
+    /// How many open flows there are with each node.
+    open_with: Vec<usize>,
+    /// The flows whose sources are to be told that they are refused, and why.
+    refusals: Vec<(FlowId, String)>,
     notices: VecDeque<Notice>,
     stats: Stats,
     send_buffer: Box<[u8]>,
@@ -136,6 +239,10 @@ impl<T: Transport> Surroundings<T> {
         self.nic.set_now(now);
     }
 
+    fn set_clock(&mut self, clock: Time) {
+        self.clock = self.clock.max(clock);
+    }
+
     /// Handles an event of the endpoint. `frame` is the frame that the endpoint handled in this call.
     fn take_event(&mut self, event: &Event, frame: Option<&Frame<'_, T::Header>>) {
         match *event {
@@ -144,25 +251,97 @@ impl<T: Transport> Surroundings<T> {
                     let start = offset.get().checked_sub(frame.packet.offset.get())? as usize;
                     frame.payload.get(start..)?.get(..bytes.get() as usize)
                 });
-                self.stats.payload_bytes_delivered += new.map_or(0, |bytes| bytes.len() as u64);
-                self.incoming.insert(flow, offset.get(), new);
+                self.keep(flow, offset.get(), new);
             }
-            Event::Received { flow } => {
-                let src = flow_ids::source_of(flow);
-                match self.incoming.finish(flow).filter(|_| src != self.me) {
-                    Some(data) => self.notices.push_back(Notice::Received { flow, src, data }),
-                    None => self.stats.broken_flows += 1,
-                }
-            }
+            Event::Received { flow } => self.complete(flow),
             Event::TimedOut { .. } => {}
             Event::Acknowledged { flow } => {
-                self.outgoing.remove(flow);
-                self.notices.push_back(Notice::Acknowledged { flow });
+                if let Some(dst) = self.outgoing.remove(flow) {
+                    self.close(dst);
+                    self.notices.push_back(Notice::Acknowledged { flow });
+                }
             }
-            Event::Aborted { flow, reason } => {
-                self.outgoing.remove(flow);
-                self.notices.push_back(Notice::Aborted { flow, reason });
+            Event::Aborted { flow, reason } => self.give_up(flow, Cause::Transport(reason)),
+        }
+    }
+
+    /// Stores new bytes of a flow.
+    fn keep(&mut self, flow: FlowId, offset: u64, new: Option<&[u8]>) {
+        self.stats.payload_bytes_delivered += new.map_or(0, |bytes| bytes.len() as u64);
+        let open = self.incoming.insert(flow, new.map(|bytes| (offset, offset + bytes.len() as u64)));
+        if let Some(bytes) = new.filter(|_| open)
+            && let Err(error) = self.store.write(flow, offset, bytes)
+        {
+            self.refuse(flow, &error);
+        }
+    }
+
+    /// Publishes a flow of which everything has arrived. This happens before the endpoint's acknowledgement is sent.
+    fn complete(&mut self, flow: FlowId) {
+        if self.incoming.is_refused(flow) {
+            return;
+        }
+        let src = flow_ids::source_of(flow);
+        let Some(size) = self.incoming.size(flow).filter(|_| src != self.me) else {
+            self.stats.broken_flows += 1;
+            self.refuse(flow, &io::Error::other("its packets contradict each other"));
+            return;
+        };
+        match self.store.finish(flow, size) {
+            Ok(data) => {
+                self.incoming.end(flow, None);
+                self.close(src);
+                self.notices.push_back(Notice::Received { flow, src, size: Bytes::new(size), data });
             }
+            Err(error) => self.refuse(flow, &error),
+        }
+    }
+
+    /// Ends a flow to this node that cannot be kept. Its source is told now, and whenever it goes on.
+    fn refuse(&mut self, flow: FlowId, error: &io::Error) {
+        self.lose(flow, Cause::Refused(error.to_string()), error.to_string());
+        self.refusals.push((flow, error.to_string()));
+    }
+
+    /// Ends a flow to this node that is not complete. `reason` is what its source hears, if it goes on.
+    fn lose(&mut self, flow: FlowId, cause: Cause, reason: String) {
+        if self.incoming.end(flow, Some(reason)) {
+            self.store.discard(flow);
+            let src = flow_ids::source_of(flow);
+            self.close(src);
+            self.notices.push_back(Notice::Incomplete { flow, src, cause });
+        }
+    }
+
+    /// Gives up a flow from this node.
+    fn give_up(&mut self, flow: FlowId, cause: Cause) {
+        if let Some(dst) = self.outgoing.give_up(flow) {
+            self.close(dst);
+            self.notices.push_back(Notice::Aborted { flow, cause });
+        }
+    }
+
+    /// Ends all flows from and to a node.
+    fn end_all(&mut self, peer: NodeId, cause: &Cause) {
+        for flow in self.outgoing.to(peer) {
+            self.give_up(flow, cause.clone());
+        }
+        for flow in self.incoming.from(peer) {
+            self.lose(flow, cause.clone(), cause.to_string());
+        }
+    }
+
+    /// Notes that there is one more open flow with a node.
+    fn open(&mut self, peer: NodeId) {
+        self.open_with[peer.index()] += 1;
+        self.peers.set_needed(self.clock, peer, true);
+    }
+
+    /// Notes that there is one open flow less with a node.
+    fn close(&mut self, peer: NodeId) {
+        self.open_with[peer.index()] -= 1;
+        if self.open_with[peer.index()] == 0 {
+            self.peers.set_needed(self.clock, peer, false);
         }
     }
 
@@ -176,19 +355,78 @@ impl<T: Transport> Surroundings<T> {
     }
 
     fn transmit_one(&mut self, packet: &Packet<T::Header>, network: &mut dyn Datagrams) -> io::Result<()> {
+        let Packet { flow, dst, .. } = *packet;
         // A link frame has no address, and the data of a flow that was acknowledged while the packet was queued is gone.
-        let (Some(to), Some(payload)) = (self.addresses.get(packet.dst.index()), self.outgoing.payload(packet)) else {
+        let (Some(to), Some(payload)) = (self.address(dst), self.outgoing.payload(packet)) else {
             self.stats.unsendable += 1;
             return Ok(());
         };
+        // Endpoints do not know which flows were given up or refused.
+        if self.outgoing.is_given_up(flow) || self.incoming.is_refused(flow) {
+            self.stats.unsendable += 1;
+            return Ok(());
+        }
         let length = frame::write::<T>(packet, payload, &mut self.send_buffer);
+        let Some(length) = self.peers.seal(self.clock, dst, &mut self.send_buffer, length, payload.len()) else {
+            self.stats.unsendable += 1;
+            return Ok(());
+        };
         let tos = marking::to_tos(packet.class, packet.ecn);
-        if network.send(*to, tos, &self.send_buffer[..length])? {
-            self.stats.sent(packet);
-        } else {
-            self.stats.send_failures += 1;
+        self.stats.sent(packet);
+        network.send(to, tos, &self.send_buffer[..length])
+    }
+
+    /// Sends what the network has kept.
+    fn flush(&mut self, network: &mut dyn Datagrams) -> io::Result<()> {
+        self.stats.send_failures += network.flush()?;
+        self.outcome()
+    }
+
+    /// Sends the greetings that are due.
+    fn greet(&mut self, network: &mut dyn Datagrams) -> io::Result<()> {
+        while let Some((peer, greeting)) = self.peers.poll_transmit() {
+            if let Some(to) = self.address(peer) {
+                network.send(to, marking::to_tos(0, Ecn::NotCapable), &greeting)?;
+            }
         }
         Ok(())
+    }
+
+    /// Tells a flow's source that this node does not take the flow.
+    fn send_refusal(&mut self, flow: FlowId, reason: &str, network: &mut dyn Datagrams) -> io::Result<()> {
+        let dst = flow_ids::source_of(flow);
+        let secret = [&flow.0.to_be_bytes(), reason.as_bytes()].concat();
+        let head = trust::head(Kind::Refusal, self.me, dst);
+        let length = head.len() + secret.len();
+        self.send_buffer[..head.len()].copy_from_slice(&head);
+        self.send_buffer[head.len()..length].copy_from_slice(&secret);
+        let sealed = self.peers.seal(self.clock, dst, &mut self.send_buffer, length, secret.len());
+        if let (Some(length), Some(to)) = (sealed, self.address(dst)) {
+            network.send(to, marking::to_tos(0, Ecn::NotCapable), &self.send_buffer[..length])?;
+        }
+        Ok(())
+    }
+
+    /// Where a node's process is, if it exists and has one.
+    fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        *self.addresses.get(node.index())?
+    }
+
+    /// Whether a node is a switch or the controller.
+    fn is_control(&self, node: NodeId) -> bool {
+        node.index() >= self.hosts
+    }
+
+    /// The node that a datagram claims to come from, if it comes from that node's address.
+    fn peer(&self, src: NodeId, arrival: &Arrival) -> Result<NodeId, Refusal> {
+        let known = src != self.me && self.address(src) == Some(arrival.from);
+        known.then_some(src).ok_or(Refusal::Foreign)
+    }
+
+    /// Notes an error of the network, which ends this call.
+    fn fail(&mut self, error: io::Error) -> Refusal {
+        self.error.get_or_insert(error);
+        Refusal::Foreign
     }
 
     /// The first error of the network since the last call.
@@ -198,47 +436,70 @@ impl<T: Transport> Surroundings<T> {
 }
 
 impl<T: Transport> Driver<T> {
-    /// Node `me` of `cluster`.
+    /// Node `me` of `cluster`, which keeps in `store` what it receives.
     ///
     /// # Errors
     /// If there is no such node, the MTU has no room for payload, or the transport needs control nodes.
-    pub fn new(config: &T::Config, cluster: &Cluster, me: NodeId, seed: u64) -> io::Result<Driver<T>> {
-        if me.index() >= cluster.addresses().len() {
-            return Err(invalid(format!(
-                "there is no node {}; the cluster has {} nodes, counted from 0",
-                me.0,
-                cluster.addresses().len()
-            )));
+    pub fn new(config: &T::Config, cluster: &Cluster, me: NodeId, seed: u64, store: Box<dyn Store>) -> io::Result<Driver<T>> {
+        let network = cluster.network();
+        if me.index() >= network.len() {
+            return Err(invalid(format!("there is no node {}; the cluster has {} nodes, counted from 0", me.0, network.len())));
         }
-        if T::placement(config) != Placement::Nowhere {
-            return Err(invalid(format!("{} has control nodes, which are not run on hosts yet", T::NAME)));
+        let placement = T::placement(config);
+        if placement == Placement::ExtraHost && network.control_host().is_none() {
+            return Err(invalid(format!("{} needs a controller, and the cluster has none", T::NAME)));
         }
-        let (network, wire) = (Arc::new(cluster.network()), cluster.wire::<T>()?);
-        let paths = Paths::new(network.clone(), Routing::EcmpSymmetric, seed);
-        let site = Site { node: me, network: &network, wire, seed, reorders: false, paths: Some(&paths) };
+        let identity = Identity {
+            transport: T::NAME.to_owned(),
+            parameters: digest(format!("{config:?}").as_bytes()),
+            cluster: cluster.digest(),
+        };
+        let nodes = network.len();
+        let peers = Peers::new(me, nodes, cluster.key().clone(), identity, cluster.profile().silence)?;
+        let wire = cluster.wire::<T>()?;
+        // All nodes must agree on the path of a flow.
+        let paths = Paths::new(network.clone(), Routing::EcmpSymmetric, cluster.digest());
+        let site = Site { node: me, network, wire, seed, reorders: false, paths: Some(&paths) };
+        let role = match (network.node(me).kind, placement) {
+            (NodeKind::Host, _) => Role::Host(T::host(config, &site)),
+            (NodeKind::Switch, Placement::Switches) | (NodeKind::ControlHost, Placement::ExtraHost) => {
+                Role::Control(T::control(config, &site))
+            }
+            _ => {
+                let name = &cluster.members()[me.index()].name;
+                return Err(invalid(format!("{}, as configured, has nothing to run at \"{name}\"", T::NAME)));
+            }
+        };
         let profile = cluster.profile();
         let around = Surroundings {
             me,
-            addresses: cluster.addresses().to_vec(),
+            addresses: cluster.members().iter().map(|member| member.address).collect(),
+            hosts: network.hosts(),
+            peers,
             nic: EmulatedNic::new(config, &site, profile.nic_buffer),
+            clock: Time::ZERO,
             now: Time::ZERO,
             timer: None,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
+            store,
+            open_with: vec![0; nodes],
+            refusals: Vec::new(),
             notices: VecDeque::new(),
             stats: Stats::default(),
             send_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
             error: None,
         };
         let mut driver = Driver {
-            host: T::host(config, &site),
+            role,
             around,
             wire,
             lag_max: profile.line_rate.transmit_time(wire.full) * profile.catch_up_slots,
             flow_ids: FlowIds::new(me, seed),
+            waiting: Vec::new(),
             receive_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
         };
-        driver::start(&driver.host, Attached { around: &mut driver.around, network: None, frame: None });
+        driver::start(&driver.role, Attached { around: &mut driver.around, network: None, frame: None });
         Ok(driver)
     }
 
@@ -257,31 +518,40 @@ impl<T: Transport> Driver<T> {
         self.around.notices.pop_front()
     }
 
-    /// Opens a flow. Its packets leave in the next calls of [`Driver::advance`].
+    /// Opens a flow. Its packets leave in the next calls of [`Driver::advance`], when there is a session with its destination.
     ///
     /// # Errors
     /// If `dst` is this node or does not exist, or 2^20 flows are open.
     pub fn open(&mut self, clock: Time, dst: NodeId, data: Vec<u8>) -> io::Result<FlowId> {
-        let Driver { host, around, flow_ids, .. } = self;
-        if dst == around.me || dst.index() >= around.addresses.len() {
+        let Driver { around, flow_ids, .. } = self;
+        if dst == around.me || around.is_control(dst) || around.is_control(around.me) {
             return Err(invalid(format!(
-                "node {} cannot send to node {}: the destination must be another node of the cluster",
+                "node {} cannot send to node {}: both must be hosts of the cluster, and not the same",
                 around.me.0, dst.0
             )));
         }
-        let id = flow_ids
-            .next(|id| around.outgoing.destination(id).is_some())
-            .ok_or_else(|| invalid("too many open flows".into()))?;
+        let id = flow_ids.next(|id| around.outgoing.is_taken(id)).ok_or_else(|| invalid("too many open flows".into()))?;
+        around.set_clock(clock);
         around.set_now(around.now.max(clock));
         let (src, size, start) = (around.me, Bytes::new(data.len() as u64), around.now);
         around.outgoing.insert(id, dst, data);
+        around.open(dst);
         let flow = Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None, background: false };
-        driver::open(host, Attached { around, network: None, frame: None }, &flow);
+        if around.peers.has_session(dst) {
+            driver::open(&mut self.role, Attached { around, network: None, frame: None }, &flow);
+        } else {
+            self.waiting.push(flow);
+        }
         Ok(id)
     }
 
     /// When [`Driver::advance`] must be called next.
     pub fn next_instant(&self) -> Option<Time> {
+        self.next_event().into_iter().chain(self.around.peers.poll_timeout()).min()
+    }
+
+    /// When the endpoint or the NIC has something to do.
+    fn next_event(&self) -> Option<Time> {
         [self.around.timer, self.around.nic.next_service()].into_iter().flatten().min()
     }
 
@@ -291,16 +561,19 @@ impl<T: Transport> Driver<T> {
     /// # Errors
     /// Errors of the network.
     pub fn advance(&mut self, clock: Time, network: &mut impl Datagrams) -> io::Result<()> {
+        self.around.set_clock(clock);
+        self.around.peers.handle_timeout(clock);
+        self.take_affairs(network)?;
         self.refill(network);
         let limit = Time::from_ps(clock.as_ps().saturating_sub(self.lag_max.as_ps()));
         for _ in 0..EVENTS_BATCH {
             self.around.outcome()?;
-            let Some(due) = self.next_instant().filter(|due| *due <= clock) else { break };
+            let Some(due) = self.next_event().filter(|due| *due <= clock) else { break };
             let now = self.around.now.max(due).max(limit);
             self.around.set_now(now);
             if self.around.timer.is_some_and(|due| due <= now) {
                 self.around.timer = None;
-                driver::wake(&mut self.host, Attached { around: &mut self.around, network: Some(network), frame: None });
+                driver::wake(&mut self.role, Attached { around: &mut self.around, network: Some(network), frame: None });
             }
             if self.around.nic.next_service().is_some_and(|due| due <= now) {
                 self.around.nic.serve();
@@ -308,11 +581,54 @@ impl<T: Transport> Driver<T> {
                 self.refill(network);
             }
         }
-        self.around.outcome()
+        self.around.greet(network)?;
+        self.around.flush(network)
+    }
+
+    /// Handles what happened to peers.
+    fn take_affairs(&mut self, network: &mut impl Datagrams) -> io::Result<()> {
+        while let Some(affair) = self.around.peers.poll_affair() {
+            match affair {
+                Affair::Met { peer, again } => self.meet(peer, again),
+                Affair::Silent { peer } => {
+                    self.waiting.retain(|flow| flow.dst != peer);
+                    self.around.end_all(peer, &Cause::Silent);
+                }
+                Affair::Differs { peer, what, proven } => {
+                    self.around.notices.push_back(Notice::Differs { peer, what: what.clone() });
+                    if proven {
+                        self.waiting.retain(|flow| flow.dst != peer);
+                        self.around.end_all(peer, &Cause::Differs(what));
+                    }
+                }
+            }
+        }
+        self.around.greet(network)
+    }
+
+    /// Starts the flows that waited for a session with a node. If the node was restarted, the others cannot go on.
+    fn meet(&mut self, peer: NodeId, again: bool) {
+        let (ready, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|flow| flow.dst == peer);
+        self.waiting = waiting;
+        let ready: Vec<Flow> = ready;
+        if again {
+            let begun = self.around.outgoing.to(peer);
+            for flow in begun.into_iter().filter(|flow| ready.iter().all(|waited| waited.id != *flow)) {
+                self.around.give_up(flow, Cause::Restarted);
+            }
+            for flow in self.around.incoming.from(peer) {
+                self.around.lose(flow, Cause::Restarted, Cause::Restarted.to_string());
+            }
+            self.around.incoming.forget(peer);
+        }
+        for flow in ready {
+            let flow = Flow { start: self.around.now, ..flow };
+            driver::open(&mut self.role, Attached { around: &mut self.around, network: None, frame: None }, &flow);
+        }
     }
 
     fn refill(&mut self, network: &mut impl Datagrams) {
-        driver::refill(&mut self.host, Attached { around: &mut self.around, network: Some(network), frame: None });
+        driver::refill(&mut self.role, Attached { around: &mut self.around, network: Some(network), frame: None });
     }
 
     /// Receives waiting datagrams, which the endpoint handles at time `clock`.
@@ -320,6 +636,7 @@ impl<T: Transport> Driver<T> {
     /// # Errors
     /// Errors of the network.
     pub fn receive(&mut self, clock: Time, network: &mut impl Datagrams) -> io::Result<()> {
+        self.around.set_clock(clock);
         self.around.set_now(self.around.now.max(clock));
         for _ in 0..RECEIVE_BATCH {
             if !self.receive_one(network)? {
@@ -327,33 +644,106 @@ impl<T: Transport> Driver<T> {
             }
             self.around.outcome()?;
         }
-        Ok(())
+        self.around.flush(network)
     }
 
     /// Receives one datagram. Returns false if there was none.
     fn receive_one(&mut self, network: &mut impl Datagrams) -> io::Result<bool> {
         let mut buffer = std::mem::take(&mut self.receive_buffer);
         let arrival = network.receive(&mut buffer);
-        if let Ok(Some(arrival)) = &arrival {
-            match self.accept(&buffer[..arrival.bytes], arrival) {
-                Ok(frame) => {
-                    let attached = Attached { around: &mut self.around, network: Some(network), frame: Some(&frame) };
-                    driver::deliver(&mut self.host, attached, &frame);
+        let taken = match &arrival {
+            Ok(Some(arrival)) => self.take_datagram(&mut buffer[..arrival.bytes], arrival, network),
+            _ => Ok(()),
+        };
+        self.receive_buffer = buffer;
+        taken?;
+        Ok(arrival?.is_some())
+    }
+
+    fn take_datagram(&mut self, datagram: &mut [u8], arrival: &Arrival, network: &mut impl Datagrams) -> io::Result<()> {
+        if let Err(refusal) = self.open_datagram(datagram, arrival, network) {
+            self.around.stats.refused(refusal);
+        }
+        for (flow, reason) in std::mem::take(&mut self.around.refusals) {
+            self.around.send_refusal(flow, &reason, network)?;
+        }
+        self.take_affairs(network)
+    }
+
+    /// Handles a datagram, if it is authentic.
+    fn open_datagram(&mut self, datagram: &mut [u8], arrival: &Arrival, network: &mut impl Datagrams) -> Result<(), Refusal> {
+        let magic = datagram.first_chunk::<2>();
+        let secret = frame::payload_bytes(datagram);
+        let clock = self.around.clock;
+        if magic == Some(&frame::MAGIC)
+            && let (Some(src), Some(secret)) = (frame::source(datagram), secret)
+        {
+            let peer = self.around.peer(src, arrival)?;
+            let length = self.around.peers.open(clock, peer, datagram, secret)?;
+            // A session may begin with this datagram.
+            self.take_affairs(network).map_err(|error| self.around.fail(error))?;
+            return self.take_frame(&datagram[..length], arrival, network);
+        }
+        let (kind, src, dst) = trust::parse_head(datagram).filter(|_| magic == Some(&trust::MAGIC)).ok_or(Refusal::Foreign)?;
+        if kind == Kind::Refusal as u8 {
+            let peer = self.around.peer(src, arrival)?;
+            let secret = datagram.len().checked_sub(trust::HEAD_BYTES + trust::SEAL_BYTES).ok_or(Refusal::Malformed)?;
+            let length = self.around.peers.open(clock, peer, datagram, secret)?;
+            return self.take_refusal(peer, &datagram[trust::HEAD_BYTES..length]);
+        }
+        if let Some(index) = self.around.addresses.iter().position(|address| *address == Some(arrival.from)) {
+            let here = NodeId(index as u32);
+            self.around.peers.check_places(here, src, dst);
+        }
+        let peer = self.around.peer(src, arrival)?;
+        Ok(self.around.peers.handle_greeting(clock, peer, datagram)?)
+    }
+
+    /// Handles an authentic packet.
+    fn take_frame(&mut self, datagram: &[u8], arrival: &Arrival, network: &mut impl Datagrams) -> Result<(), Refusal> {
+        let frame = self.accept(datagram, arrival)?;
+        let Packet { flow, src, .. } = frame.packet;
+        if flow_ids::source_of(flow) == src && !self.around.is_control(self.around.me) {
+            match self.around.incoming.admit(flow) {
+                Admission::Taken(false) => {}
+                Admission::Taken(true) => self.around.open(src),
+                Admission::Full => {
+                    self.around.stats.over_limit += 1;
+                    return Ok(());
                 }
-                Err(Refusal::Foreign) => self.around.stats.foreign += 1,
-                Err(Refusal::Malformed) => self.around.stats.malformed += 1,
+                Admission::Refused(reason) => {
+                    let reason = reason.to_owned();
+                    self.around.refusals.push((flow, reason));
+                    return Ok(());
+                }
             }
         }
-        self.receive_buffer = buffer;
-        Ok(arrival?.is_some())
+        let attached = Attached { around: &mut self.around, network: Some(network), frame: Some(&frame) };
+        driver::deliver(&mut self.role, attached, &frame);
+        Ok(())
+    }
+
+    /// Handles an authentic message that a flow is not taken.
+    fn take_refusal(&mut self, peer: NodeId, message: &[u8]) -> Result<(), Refusal> {
+        let (flow, reason) = message.split_first_chunk::<4>().ok_or(Refusal::Malformed)?;
+        let flow = FlowId(u32::from_be_bytes(*flow));
+        if self.around.outgoing.destination(flow) == Some(peer) {
+            let reason = String::from_utf8_lossy(reason).chars().filter(|c| !c.is_control()).collect();
+            self.around.give_up(flow, Cause::Refused(reason));
+        }
+        Ok(())
     }
 
     /// Accepts a datagram only if it is a packet from another node to this one, about a flow between the two.
     fn accept<'a>(&self, datagram: &'a [u8], arrival: &Arrival) -> Result<Frame<'a, T::Header>, Refusal> {
         let frame = frame::parse::<T>(datagram, arrival.tos, &self.wire)?;
         let Packet { flow, src, dst, .. } = frame.packet;
-        if dst != self.around.me || src == self.around.me || self.around.addresses.get(src.index()) != Some(&arrival.from) {
+        if dst != self.around.me {
             return Err(Refusal::Foreign);
+        }
+        // Control nodes speak about flows between any hosts, and have no data.
+        if self.around.is_control(src) || self.around.is_control(dst) {
+            return if frame.payload.is_empty() { Ok(frame) } else { Err(Refusal::Malformed) };
         }
         let owner = flow_ids::source_of(flow);
         let answers_me = owner == self.around.me && self.around.outgoing.destination(flow).is_none_or(|peer| peer == src);
@@ -363,5 +753,31 @@ impl<T: Transport> Driver<T> {
             (false, true) if !frame.payload.is_empty() => Err(Refusal::Malformed),
             _ => Ok(frame),
         }
+    }
+}
+
+/// Why a datagram is ignored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// It is no packet of this cluster.
+    Foreign,
+    /// It is authentic, and its fields contradict each other.
+    Malformed,
+    /// It is not authentic.
+    Rejected(Rejection),
+}
+
+impl From<frame::Refusal> for Refusal {
+    fn from(refusal: frame::Refusal) -> Refusal {
+        match refusal {
+            frame::Refusal::Foreign => Refusal::Foreign,
+            frame::Refusal::Malformed => Refusal::Malformed,
+        }
+    }
+}
+
+impl From<Rejection> for Refusal {
+    fn from(rejection: Rejection) -> Refusal {
+        Refusal::Rejected(rejection)
     }
 }

@@ -53,6 +53,11 @@ impl<D: Datagrams> Faulty<D> {
         Faulty { inner, faults, random, held: BTreeMap::new(), held_ever: 0, counts: FaultCounts::default() }
     }
 
+    /// The network below.
+    pub fn inner(&self) -> &D {
+        &self.inner
+    }
+
     /// How often each fault has happened.
     pub fn counts(&self) -> FaultCounts {
         self.counts
@@ -75,8 +80,12 @@ impl<D: Datagrams> Faulty<D> {
 }
 
 impl<D: Datagrams> Datagrams for Faulty<D> {
-    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool> {
+    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<()> {
         self.inner.send(to, tos, datagram)
+    }
+
+    fn flush(&mut self) -> io::Result<u64> {
+        self.inner.flush()
     }
 
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {

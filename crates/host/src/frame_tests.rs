@@ -10,9 +10,9 @@ use crate::probe::{Header, Probe, WIRE};
 prop_compose! {
     fn any_packet()(
         header in prop_oneof![any::<u32>().prop_map(|size| Header::Data { size }), Just(Header::Done)],
-        payload in prop::collection::vec(any::<u8>(), 0..1437),
+        payload in prop::collection::vec(any::<u8>(), 0..1409),
         (flow, src, dst) in any::<(u32, u32, u32)>(),
-        offset in 0..=u64::MAX - 1437,
+        offset in 0..=u64::MAX - 1409,
         class in 0_u8..8,
         ecn in prop::sample::select(vec![Ecn::NotCapable, Ecn::Capable, Ecn::Marked]),
         retransmission: bool,
@@ -21,7 +21,7 @@ prop_compose! {
             flow: FlowId(flow),
             src: NodeId(src),
             dst: NodeId(dst),
-            size_bytes: 63 + payload.len() as u32,
+            size_bytes: 91 + payload.len() as u32,
             payload_bytes: payload.len() as u32,
             offset: Bytes::new(offset),
             class,
@@ -45,7 +45,7 @@ proptest! {
     #[test]
     fn encoding_and_decoding_are_inverse((packet, payload) in any_packet()) {
         let datagram = datagram(&packet, &payload);
-        prop_assert!(datagram.len() + 28 <= packet.size_bytes as usize, "the wire profile has room for the datagram with its IP and UDP headers");
+        prop_assert!(datagram.len() + 28 + 28 <= packet.size_bytes as usize, "the wire profile has room for the datagram with its seal and its IP and UDP headers");
         let frame = parse::<Probe>(&datagram, marking::to_tos(packet.class, packet.ecn), &WIRE);
         prop_assert_eq!(frame, Ok(Frame { packet, payload: payload.as_slice() }));
     }

@@ -22,13 +22,18 @@ mod node;
 #[cfg(test)]
 mod probe;
 mod stats;
+mod store;
 mod sys;
 mod transfers;
+mod trust;
 
-pub use cluster::{Cluster, Profile};
+pub use cluster::{Cluster, Member, Profile};
 pub use datagrams::{Arrival, Datagrams, Udp};
-pub use driver::Notice;
+pub use driver::{Cause, Notice};
 pub use faulty::{FaultCounts, Faults, Faulty};
 pub use flowloom_core::{frame, marking};
 pub use node::Node;
 pub use stats::Stats;
+pub use store::{InFiles, InMemory, Store};
+pub use sys::processor_time;
+pub use trust::Key;

@@ -4,12 +4,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::time::{Duration, Instant};
 
-use flowloom_core::{FlowId, NodeId, Time, Transport};
+use flowloom_core::{Bytes, FlowId, NodeId, Time, Transport};
 
 use crate::cluster::{Cluster, invalid};
 use crate::datagrams::{Datagrams, Udp};
 use crate::driver::{Driver, Notice};
 use crate::stats::Stats;
+use crate::store::{InMemory, Store};
+
+/// How much of unfinished flows a node keeps in memory.
+const MEMORY: Bytes = Bytes::new(1 << 30);
 
 /// The time since the node was created, from the monotonic clock.
 #[derive(Clone, Copy, Debug)]
@@ -55,27 +59,35 @@ pub struct Node<T: Transport, D: Datagrams = Udp> {
     driver: Driver<T>,
     network: D,
     clock: Clock,
+    busy: bool,
 }
 
 impl<T: Transport> Node<T> {
-    /// Node `me` of `cluster`, on a socket at its address.
+    /// Node `me` of `cluster`, on a socket at its address. It keeps the flows that it receives in memory, of which unfinished ones take 1 GiB at most.
     ///
     /// # Errors
     /// If there is no such node, the address cannot be bound, the MTU has no room for payload, or the transport needs control nodes.
     pub fn bind(config: &T::Config, cluster: &Cluster, me: NodeId) -> io::Result<Node<T>> {
-        let address = cluster.addresses().get(me.index()).ok_or_else(|| invalid(format!("there is no node {}", me.0)))?;
-        Node::over(Udp::bind(*address)?, config, cluster, me)
+        let member = cluster.members().get(me.index()).ok_or_else(|| invalid(format!("there is no node {}", me.0)))?;
+        let address = member.address.ok_or_else(|| invalid(format!("\"{}\" has no address", member.name)))?;
+        Node::over(Udp::bind(address)?, Box::new(InMemory::new(MEMORY)), config, cluster, me)
     }
 }
 
 impl<T: Transport, D: Datagrams> Node<T, D> {
-    /// Node `me` of `cluster` over any network.
+    /// Node `me` of `cluster` over any network, which keeps in `store` what it receives.
     ///
     /// # Errors
     /// As [`Node::bind`].
-    pub fn over(network: D, config: &T::Config, cluster: &Cluster, me: NodeId) -> io::Result<Node<T, D>> {
+    pub fn over(
+        network: D,
+        store: Box<dyn Store>,
+        config: &T::Config,
+        cluster: &Cluster,
+        me: NodeId,
+    ) -> io::Result<Node<T, D>> {
         let seed = RandomState::new().build_hasher().finish();
-        Ok(Node { driver: Driver::new(config, cluster, me, seed)?, network, clock: Clock(Instant::now()) })
+        Ok(Node { driver: Driver::new(config, cluster, me, seed, store)?, network, clock: Clock(Instant::now()), busy: false })
     }
 
     /// Starts to send `data` to `dst` as one flow. Its first packets are sent in the next [`Node::step`].
@@ -93,10 +105,17 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
     pub fn step(&mut self, timeout: Duration) -> io::Result<()> {
         self.driver.advance(self.clock.now(), &mut self.network)?;
         let wait_max = self.driver.next_instant().map_or(timeout, |due| timeout.min(self.clock.until(due)));
-        self.network.wait(wait_max)?;
+        if !wait_max.is_zero() && !self.busy {
+            self.network.wait(wait_max)?;
+        }
         let now = self.clock.now();
         self.driver.advance(now, &mut self.network)?;
         self.driver.receive(now, &mut self.network)
+    }
+
+    /// Says whether the node never sleeps. It then takes a core for itself, and no wake-up is late.
+    pub fn set_busy(&mut self, busy: bool) {
+        self.busy = busy;
     }
 
     /// Repeats [`Node::step`] until `done` returns true or `deadline` has passed. Returns whether `done` returned true.

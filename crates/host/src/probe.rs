@@ -1,12 +1,12 @@
 //! For the tests of this crate: a transport that sends every packet once and never retransmits, and an in-memory network.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 
 use flowloom_core::{
-    Bytes, Duration, Ecn, Endpoint, Event, Flow, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport, WireProfile,
-    wire_format,
+    Bytes, Duration, Ecn, Endpoint, Event, Flow, FlowId, Nic, NoControl, NodeId, Packet, PortSite, Site, Time, Transport,
+    WireProfile, wire_format,
 };
 use flowloom_transports::disciplines::DropTail;
 
@@ -28,7 +28,7 @@ wire_format! {
 
 /// Packet sizes over IPv4 with an MTU of 1500 B.
 pub const WIRE: WireProfile =
-    WireProfile { name: "udp", full: Bytes::new(1500), overhead: Bytes::new(63), control: Bytes::new(63) };
+    WireProfile { name: "udp", full: Bytes::new(1500), overhead: Bytes::new(91), control: Bytes::new(91) };
 
 /// The transport.
 pub enum Probe {}
@@ -50,7 +50,7 @@ impl Transport for Probe {
             period: *config,
             next: config.map_or(Time::MAX, |period| Time::ZERO + period),
             woken: Vec::new(),
-            missing: None,
+            missing: HashMap::new(),
             packets: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -68,8 +68,8 @@ pub struct ProbeHost {
     next: Time,
     /// The times of its timeouts.
     pub woken: Vec<Time>,
-    /// The payload bytes of the flow being received that have not arrived.
-    missing: Option<u32>,
+    /// The payload bytes of each flow being received that have not arrived.
+    missing: HashMap<FlowId, u32>,
     packets: VecDeque<Packet<Header>>,
     events: VecDeque<Event>,
 }
@@ -101,8 +101,10 @@ impl Endpoint for ProbeHost {
         let flow = packet.flow;
         match packet.header {
             Header::Data { size } => {
-                let missing = self.missing.unwrap_or(size) - packet.payload_bytes;
-                self.missing = Some(missing).filter(|missing| *missing > 0);
+                let missing = self.missing.remove(&flow).unwrap_or(size) - packet.payload_bytes;
+                if missing > 0 {
+                    self.missing.insert(flow, missing);
+                }
                 self.events.push_back(Event::Delivered { flow, offset: packet.offset, bytes: packet.payload() });
                 if missing == 0 {
                     self.events.push_back(Event::Received { flow });
@@ -146,16 +148,23 @@ pub struct MemoryNetwork {
     pub arriving: VecDeque<(SocketAddr, u8, Vec<u8>)>,
     /// Whether every datagram to send is refused for lack of buffer space.
     pub full: bool,
+    /// How many were refused since the last flush.
+    pub refused: u64,
     /// The timeout of the last wait.
     pub waited: Option<std::time::Duration>,
 }
 
 impl Datagrams for MemoryNetwork {
-    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool> {
-        if !self.full {
+    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<()> {
+        if self.full {
+            self.refused += 1;
+        } else {
             self.sent.push((to, tos, datagram.to_vec()));
         }
-        Ok(!self.full)
+        Ok(())
+    }
+    fn flush(&mut self) -> io::Result<u64> {
+        Ok(std::mem::take(&mut self.refused))
     }
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
         Ok(self.arriving.pop_front().map(|(from, tos, datagram)| {

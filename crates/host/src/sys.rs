@@ -1,4 +1,7 @@
-//! System calls that std does not offer: datagrams with a TOS byte, and a wait with a timeout in nanoseconds.
+//! System calls that std does not offer: batches of datagrams with a TOS byte, and a wait with a timeout in nanoseconds.
+//!
+//! A batch goes through the kernel as one packet, which it or the network card cuts into datagrams (`UDP_SEGMENT`); what arrives is put together in the same way
+//! (`UDP_GRO`). The path of a packet through the kernel costs several times what the system call does, so this is where the time is.
 
 #![allow(unsafe_code)]
 
@@ -10,16 +13,18 @@ use std::time::Duration;
 
 use libc::{c_int, c_void};
 
-/// Space for one control message with an `int`, aligned as the kernel requires.
+/// Space for two control messages with an `int` each, aligned as the kernel requires.
+#[derive(Clone, Copy)]
 #[repr(C)]
 union Control {
     _align: libc::cmsghdr,
     bytes: [u8; CONTROL_BYTES],
 }
 // SAFETY: CMSG_SPACE is arithmetic on its argument.
-const CONTROL_BYTES: usize = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as usize;
+const CONTROL_BYTES: usize = 2 * unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as usize;
 
 /// A socket address in the kernel's representation.
+#[derive(Clone, Copy)]
 struct Address {
     storage: libc::sockaddr_storage,
     length: libc::socklen_t,
@@ -86,46 +91,112 @@ impl Address {
     }
 }
 
-/// Sends one datagram with this TOS or traffic class byte.
+/// Sends `bytes` with this TOS or traffic class byte, as datagrams of `segment` bytes, of which the last may be shorter.
 ///
 /// # Errors
 /// The error of `sendmsg`.
-pub fn send(fd: BorrowedFd<'_>, to: &SocketAddr, tos: u8, bytes: &[u8]) -> io::Result<()> {
+pub fn send(fd: BorrowedFd<'_>, to: &SocketAddr, tos: u8, bytes: &[u8], segment: usize) -> io::Result<()> {
     let mut address = Address::new(to);
     let mut control = Control { bytes: [0; CONTROL_BYTES] };
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let message = message(&mut address, &mut part, &mut control);
-    let (level, kind) = match to {
+    let mut message = message(&mut address, &mut part, &mut control);
+    let tos_option = match to {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
     };
-    // SAFETY: `control` is aligned for cmsghdr and has room for a header and an int, so that the first header exists and its
-    // data is within `control`. `message` points at locals that outlive the call; sendmsg writes to none of them.
+    // SAFETY: `control` is aligned for cmsghdr and has room for two headers with an int each, so both headers exist and their data is within `control`. The
+    // kernel reads 16 bits of the second, which are at the front of the int on every machine that stores a u16 there. `message` points at locals that outlive
+    // the call; sendmsg writes to none of them.
     let sent = unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
-        (*header).cmsg_level = level;
-        (*header).cmsg_type = kind;
-        (*header).cmsg_len = libc::CMSG_LEN(size_of::<c_int>() as u32) as _;
-        libc::CMSG_DATA(header).cast::<c_int>().write_unaligned(c_int::from(tos));
+        put(header, tos_option, &c_int::from(tos).to_ne_bytes());
+        if segment < bytes.len() {
+            let header = libc::CMSG_NXTHDR(&raw const message, header);
+            put(header, (libc::SOL_UDP, libc::UDP_SEGMENT), &(segment as u16).to_ne_bytes());
+        } else {
+            message.msg_controllen = (CONTROL_BYTES / 2) as _;
+        }
         libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
     };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Receives one datagram. Returns its sender, its length and its TOS or traffic class byte. Bytes that do not fit into `buffer` are
-/// lost.
+/// Writes a control message.
 ///
-/// # Errors
-/// The error of `recvmsg`; [`io::ErrorKind::WouldBlock`] if there is no datagram.
-pub fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(SocketAddr, usize, u8)> {
-    let mut address = Address::empty();
-    let mut control = Control { bytes: [0; CONTROL_BYTES] };
-    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let mut message = message(&mut address, &mut part, &mut control);
-    // SAFETY: `message` points at `buffer`, `address` and `control`, with their sizes, all borrowed mutably for the call.
-    let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, 0) };
-    let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
-    Ok((address.get()?, received, tos_of(&message)))
+/// # Safety
+/// `header` must have room for it.
+unsafe fn put(header: *mut libc::cmsghdr, (level, kind): (c_int, c_int), value: &[u8]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*header).cmsg_level = level;
+        (*header).cmsg_type = kind;
+        (*header).cmsg_len = libc::CMSG_LEN(value.len() as u32) as _;
+        std::ptr::copy_nonoverlapping(value.as_ptr(), libc::CMSG_DATA(header), value.len());
+    }
+}
+
+/// What came with one call: datagrams of one sender with one TOS or traffic class byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// Their sender.
+    pub from: SocketAddr,
+    /// Their TOS or traffic class byte; 0 if the kernel did not report it.
+    pub tos: u8,
+    /// The length of all together.
+    pub bytes: usize,
+    /// The length of each but the last, which may be shorter.
+    pub segment: usize,
+}
+
+/// How many batches [`Inbox::receive`] takes at most.
+pub const BATCHES: usize = 8;
+/// The longest batch.
+pub const BATCH_BYTES: usize = 1 << 16;
+
+/// Where batches of datagrams are received.
+pub struct Inbox {
+    buffer: Box<[u8]>,
+}
+
+impl Default for Inbox {
+    fn default() -> Inbox {
+        Inbox { buffer: vec![0; BATCHES * BATCH_BYTES].into() }
+    }
+}
+
+impl Inbox {
+    /// The bytes of batch number `batch`.
+    pub fn bytes(&self, batch: usize) -> &[u8] {
+        &self.buffer[batch * BATCH_BYTES..][..BATCH_BYTES]
+    }
+
+    /// Receives all batches that wait, up to [`BATCHES`], and adds what they are to `out`.
+    ///
+    /// # Errors
+    /// The error of `recvmmsg`; [`io::ErrorKind::WouldBlock`] if there is none. An address that is neither IPv4 nor IPv6.
+    pub fn receive(&mut self, fd: BorrowedFd<'_>, out: &mut Vec<Received>) -> io::Result<()> {
+        let mut addresses = [Address::empty(); BATCHES];
+        let mut controls = [Control { bytes: [0; CONTROL_BYTES] }; BATCHES];
+        let mut parts: [libc::iovec; BATCHES] = std::array::from_fn(|batch| libc::iovec {
+            iov_base: self.buffer[batch * BATCH_BYTES..].as_mut_ptr().cast(),
+            iov_len: BATCH_BYTES,
+        });
+        let mut messages: [libc::mmsghdr; BATCHES] = std::array::from_fn(|batch| libc::mmsghdr {
+            msg_hdr: message(&mut addresses[batch], &mut parts[batch], &mut controls[batch]),
+            msg_len: 0,
+        });
+        // SAFETY: each message points at a part of the buffer, an address and control messages of its own, with their sizes. All outlive the call.
+        let received = unsafe {
+            let messages = messages.as_mut_ptr();
+            libc::recvmmsg(fd.as_raw_fd(), messages, BATCHES as u32, libc::MSG_DONTWAIT as _, std::ptr::null_mut())
+        };
+        let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        for (message, address) in messages.iter().zip(&addresses).take(received) {
+            let (bytes, (tos, segment)) = (message.msg_len as usize, options_of(&message.msg_hdr));
+            out.push(Received { from: address.get()?, tos, bytes, segment: segment.unwrap_or(bytes) });
+        }
+        Ok(())
+    }
 }
 
 /// A message with one part, an address and control messages. It holds pointers to its arguments.
@@ -142,23 +213,27 @@ fn message(address: &mut Address, part: &mut libc::iovec, control: &mut Control)
     message
 }
 
-/// The TOS byte of a received message; 0 if the kernel did not report it.
-fn tos_of(message: &libc::msghdr) -> u8 {
-    // SAFETY: recvmsg has set msg_control and msg_controllen to the control messages it wrote, which the macros walk; the data of
-    // an IP_TOS message is one byte, that of an IPV6_TCLASS message an int.
+/// The TOS byte of a received message, 0 if the kernel did not report it, and the length of its datagrams, if there may be more than one.
+fn options_of(message: &libc::msghdr) -> (u8, Option<usize>) {
+    let (mut tos, mut segment) = (0, None);
+    // SAFETY: recvmmsg has set msg_control and msg_controllen to the control messages it wrote, which the macros walk; the data of
+    // an IP_TOS message is one byte, that of the others an int.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while !header.is_null() {
+            let data = libc::CMSG_DATA(header);
             match ((*header).cmsg_level, (*header).cmsg_type) {
-                (libc::IPPROTO_IP, libc::IP_TOS) => return libc::CMSG_DATA(header).read(),
-                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                    return libc::CMSG_DATA(header).cast::<c_int>().read_unaligned() as u8;
+                (libc::IPPROTO_IP, libc::IP_TOS) => tos = data.read(),
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => tos = data.cast::<c_int>().read_unaligned() as u8,
+                (libc::SOL_UDP, libc::UDP_GRO) => {
+                    segment = usize::try_from(data.cast::<c_int>().read_unaligned()).ok().filter(|bytes| *bytes > 0);
                 }
-                _ => header = libc::CMSG_NXTHDR(message, header),
+                _ => {}
             }
+            header = libc::CMSG_NXTHDR(message, header);
         }
     }
-    0
+    (tos, segment)
 }
 
 /// Makes the kernel report the TOS or traffic class byte of each received datagram.
@@ -170,6 +245,14 @@ pub fn report_tos(fd: BorrowedFd<'_>, family: &SocketAddr) -> io::Result<()> {
         SocketAddr::V4(_) => set_option(fd, libc::IPPROTO_IP, libc::IP_RECVTOS, 1),
         SocketAddr::V6(_) => set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
     }
+}
+
+/// Lets the kernel put datagrams together that arrive together.
+///
+/// # Errors
+/// What `setsockopt` reports, also where the kernel cannot do this.
+pub fn receive_batches(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
 /// Requests a receive buffer of this size; the kernel may grant less.
@@ -203,4 +286,12 @@ pub fn wait(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
         error if result < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
         _ => Ok(()),
     }
+}
+
+/// The processor time that this process has used.
+pub fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to the local. The clock exists, so the call does not fail.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -1,33 +1,57 @@
-//! The data of flows that are being sent and received.
+//! The flows that are being sent and received.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use flowloom_core::{FlowId, NodeId, Packet};
 
-/// The flows that this node sends, until they are acknowledged.
+use crate::flow_ids;
+
+/// The flows that this node sends, until they are acknowledged or given up.
 #[derive(Default, Debug)]
 pub struct Outgoing {
     flows: HashMap<FlowId, (NodeId, Vec<u8>)>,
+    /// Flows that were given up. The endpoint is not told, so its packets of them are not sent.
+    given_up: HashSet<FlowId>,
 }
 
 impl Outgoing {
-    /// How many flows are not yet acknowledged.
+    /// How many flows are open.
     pub fn len(&self) -> usize {
         self.flows.len()
     }
-    /// The destination of a flow that is not yet acknowledged.
+    /// The destination of an open flow.
     pub fn destination(&self, flow: FlowId) -> Option<NodeId> {
         self.flows.get(&flow).map(|(dst, _)| *dst)
+    }
+    /// Whether a flow must have another id than this.
+    pub fn is_taken(&self, flow: FlowId) -> bool {
+        self.flows.contains_key(&flow) || self.given_up.contains(&flow)
+    }
+    /// Whether a flow was given up.
+    pub fn is_given_up(&self, flow: FlowId) -> bool {
+        self.given_up.contains(&flow)
     }
     /// Adds a flow with its data.
     pub fn insert(&mut self, flow: FlowId, dst: NodeId, data: Vec<u8>) {
         self.flows.insert(flow, (dst, data));
     }
-    /// Removes a flow.
-    pub fn remove(&mut self, flow: FlowId) {
-        self.flows.remove(&flow);
+    /// Removes a flow that is acknowledged. Returns its destination.
+    pub fn remove(&mut self, flow: FlowId) -> Option<NodeId> {
+        self.flows.remove(&flow).map(|(dst, _)| dst)
     }
-    /// A packet's payload. `None` if the flow was acknowledged after the packet was created, or does not have these bytes.
+    /// Gives a flow up. Returns its destination.
+    pub fn give_up(&mut self, flow: FlowId) -> Option<NodeId> {
+        let dst = self.remove(flow)?;
+        self.given_up.insert(flow);
+        Some(dst)
+    }
+    /// The open flows to a node, in order of their ids.
+    pub fn to(&self, peer: NodeId) -> Vec<FlowId> {
+        let mut flows: Vec<FlowId> = self.flows.iter().filter(|(_, (dst, _))| *dst == peer).map(|(flow, _)| *flow).collect();
+        flows.sort_unstable();
+        flows
+    }
+    /// A packet's payload. `None` if the flow is no longer open, or does not have these bytes.
     pub fn payload<H>(&self, packet: &Packet<H>) -> Option<&[u8]> {
         if packet.payload_bytes == 0 {
             return Some(&[]);
@@ -38,54 +62,132 @@ impl Outgoing {
     }
 }
 
-/// Reassembles the data of one flow. It uses memory only for bytes that have arrived, whatever offset a datagram claims.
+/// How many unfinished flows one node may have here. Packets of further ones are lost, so they wait.
+const FLOWS_PER_PEER: usize = 1 << 16;
+/// How many flows are remembered after their end, so that a late packet does not look like a new flow.
+const ENDED_MAX: usize = 1 << 16;
+
+/// Which bytes of a flow have come.
 #[derive(Default, Debug)]
-struct Assembly {
-    /// The bytes from the start of the flow to the first hole.
-    front: Vec<u8>,
-    /// The bytes after holes, by offset.
-    ahead: BTreeMap<u64, Vec<u8>>,
-    /// Whether reported byte ranges overlap or were not in their packet.
+struct Coverage {
+    /// All bytes before this one.
+    front: u64,
+    /// The ranges after holes: end by start.
+    ahead: BTreeMap<u64, u64>,
+    /// Whether reported ranges overlap or were not in their packet.
     broken: bool,
 }
 
-impl Assembly {
-    fn insert(&mut self, offset: u64, bytes: &[u8]) {
-        if offset != self.front.len() as u64 {
-            self.broken |= offset < self.front.len() as u64 || self.ahead.insert(offset, bytes.to_vec()).is_some();
+impl Coverage {
+    fn insert(&mut self, start: u64, end: u64) {
+        if start != self.front {
+            self.broken |= start < self.front || self.ahead.insert(start, end).is_some();
             return;
         }
-        self.front.extend_from_slice(bytes);
+        self.front = end;
         while let Some(next) = self.ahead.first_entry()
-            && *next.key() <= self.front.len() as u64
+            && *next.key() <= self.front
         {
-            self.broken |= *next.key() < self.front.len() as u64;
-            self.front.extend(next.remove());
+            self.broken |= *next.key() < self.front;
+            self.front = next.remove();
         }
     }
 }
 
-/// The flows that this node receives, until they are complete.
+/// Why a flow to this node ended before it was complete; `None` if it was complete.
+type End = Option<String>;
+
+/// The flows that this node receives, until they end.
 #[derive(Default, Debug)]
 pub struct Incoming {
-    flows: HashMap<FlowId, Assembly>,
+    flows: HashMap<FlowId, Coverage>,
+    by_peer: HashMap<NodeId, usize>,
+    /// The flows that ended last, oldest first.
+    ended: HashMap<FlowId, End>,
+    order: VecDeque<FlowId>,
+}
+
+/// What becomes of a packet of a flow to this node.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Admission<'a> {
+    /// The endpoint gets it. The flow is new if this is true.
+    Taken(bool),
+    /// It is lost: its source has too many flows here.
+    Full,
+    /// Its flow was refused for this reason.
+    Refused(&'a str),
 }
 
 impl Incoming {
-    /// Adds new bytes at `offset` of the flow. `None` means that the endpoint reported bytes that were not in the packet; the flow then
-    /// never becomes complete.
-    pub fn insert(&mut self, flow: FlowId, offset: u64, bytes: Option<&[u8]>) {
-        let assembly = self.flows.entry(flow).or_default();
-        match bytes {
-            Some(bytes) => assembly.insert(offset, bytes),
-            None => assembly.broken = true,
+    /// Decides about a packet from the flow's source.
+    pub fn admit(&mut self, flow: FlowId) -> Admission<'_> {
+        if self.flows.contains_key(&flow) {
+            return Admission::Taken(false);
         }
+        // Not `if let`: the borrow would last until the end.
+        if self.ended.contains_key(&flow) {
+            return match &self.ended[&flow] {
+                None => Admission::Taken(false),
+                Some(reason) => Admission::Refused(reason),
+            };
+        }
+        let count = self.by_peer.entry(flow_ids::source_of(flow)).or_default();
+        if *count == FLOWS_PER_PEER {
+            return Admission::Full;
+        }
+        *count += 1;
+        self.flows.insert(flow, Coverage::default());
+        Admission::Taken(true)
     }
 
-    /// Removes a flow and returns its data; `None` if it has a hole or an overlap.
-    pub fn finish(&mut self, flow: FlowId) -> Option<Vec<u8>> {
-        let assembly = self.flows.remove(&flow).unwrap_or_default();
-        (assembly.ahead.is_empty() && !assembly.broken).then_some(assembly.front)
+    /// Notes that bytes of a flow have come. `None` means that the endpoint reported bytes that were not in the packet; the flow then never becomes complete.
+    /// Returns whether the flow is open.
+    pub fn insert(&mut self, flow: FlowId, range: Option<(u64, u64)>) -> bool {
+        let Some(coverage) = self.flows.get_mut(&flow) else { return false };
+        match range {
+            Some((start, end)) => coverage.insert(start, end),
+            None => coverage.broken = true,
+        }
+        true
+    }
+
+    /// Whether a flow was refused.
+    pub fn is_refused(&self, flow: FlowId) -> bool {
+        matches!(self.ended.get(&flow), Some(Some(_)))
+    }
+
+    /// The size of a flow of which all bytes have come; `None` if it has a hole or an overlap, or is not open.
+    pub fn size(&self, flow: FlowId) -> Option<u64> {
+        self.flows.get(&flow).filter(|coverage| coverage.ahead.is_empty() && !coverage.broken).map(|coverage| coverage.front)
+    }
+
+    /// Ends a flow. Returns whether it was open.
+    pub fn end(&mut self, flow: FlowId, refused: End) -> bool {
+        if self.flows.remove(&flow).is_none() {
+            return false;
+        }
+        *self.by_peer.get_mut(&flow_ids::source_of(flow)).expect("it was counted") -= 1;
+        if self.order.len() == ENDED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ended.remove(&oldest);
+        }
+        self.order.push_back(flow);
+        self.ended.insert(flow, refused);
+        true
+    }
+
+    /// Forgets the flows of a node that have ended. A new process of it may use their ids again.
+    pub fn forget(&mut self, peer: NodeId) {
+        self.ended.retain(|flow, _| flow_ids::source_of(*flow) != peer);
+        self.order.retain(|flow| flow_ids::source_of(*flow) != peer);
+    }
+
+    /// The open flows from a node, in order of their ids.
+    pub fn from(&self, peer: NodeId) -> Vec<FlowId> {
+        let mut flows: Vec<FlowId> = self.flows.keys().copied().filter(|flow| flow_ids::source_of(*flow) == peer).collect();
+        flows.sort_unstable();
+        flows
     }
 }
 
@@ -97,18 +199,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_in_any_order_make_the_flow(
-            data in prop::collection::vec(any::<u8>(), 1..300),
-            piece in 1_usize..20,
-            order in prop::collection::vec(any::<u32>(), 300),
-        ) {
-            let mut pieces: Vec<(usize, &[u8])> = data.chunks(piece).enumerate().map(|(n, bytes)| (n * piece, bytes)).collect();
-            pieces.sort_by_key(|(offset, _)| order[*offset]);
+        fn pieces_in_any_order_make_the_flow(pieces in prop::collection::vec(1_u64..20, 1..50), order in prop::collection::vec(any::<u32>(), 50)) {
+            let ends: Vec<u64> = pieces.iter().scan(0, |end, piece| { *end += piece; Some(*end) }).collect();
+            let mut ranges: Vec<(u64, u64)> = ends.iter().zip(&pieces).map(|(end, piece)| (end - piece, *end)).collect();
+            ranges.sort_by_key(|(start, _)| order[*start as usize % 50]);
             let mut incoming = Incoming::default();
-            for (offset, bytes) in &pieces {
-                incoming.insert(FlowId(1), *offset as u64, Some(bytes));
-            }
-            prop_assert_eq!(incoming.finish(FlowId(1)), Some(data));
+            prop_assert_eq!(incoming.admit(FlowId(1)), Admission::Taken(true));
+            ranges.iter().for_each(|range| assert!(incoming.insert(FlowId(1), Some(*range))));
+            prop_assert_eq!(incoming.size(FlowId(1)), ends.last().copied());
         }
 
         #[test]
@@ -116,6 +214,7 @@ mod tests {
             // The size of the flow is not known here, so a missing last piece cannot be detected.
             let wrong = if missing { wrong % (pieces - 1) } else { wrong % pieces };
             let mut incoming = Incoming::default();
+            incoming.admit(FlowId(1));
             for n in 0..pieces {
                 let copies = match (n == wrong, missing) {
                     (false, _) => 1,
@@ -123,27 +222,65 @@ mod tests {
                     (true, false) => 2,
                 };
                 for _ in 0..copies {
-                    incoming.insert(FlowId(1), n * 3, Some(b"abc"));
+                    incoming.insert(FlowId(1), Some((n * 3, n * 3 + 3)));
                 }
             }
-            prop_assert_eq!(incoming.finish(FlowId(1)), None);
+            prop_assert_eq!(incoming.size(FlowId(1)), None);
         }
     }
 
     #[test]
     fn overlaps_and_bytes_that_never_arrived_break_a_flow() {
         let mut incoming = Incoming::default();
-        incoming.insert(FlowId(1), 2, Some(b"cd"));
-        incoming.insert(FlowId(1), 0, Some(b"abc"));
-        assert_eq!(incoming.finish(FlowId(1)), None);
-        incoming.insert(FlowId(2), 0, Some(b"ab"));
-        incoming.insert(FlowId(2), 2, None);
-        assert_eq!(incoming.finish(FlowId(2)), None);
-        assert!(incoming.flows.is_empty());
+        incoming.admit(FlowId(1));
+        incoming.admit(FlowId(2));
+        incoming.insert(FlowId(1), Some((2, 4)));
+        incoming.insert(FlowId(1), Some((0, 3)));
+        incoming.insert(FlowId(2), Some((0, 2)));
+        incoming.insert(FlowId(2), None);
+        assert_eq!((incoming.size(FlowId(1)), incoming.size(FlowId(2)), incoming.size(FlowId(3))), (None, None, None));
+    }
+
+    #[test]
+    fn a_late_packet_does_not_open_a_flow_again() {
+        let mut incoming = Incoming::default();
+        for (flow, end) in [(FlowId(1), None), (FlowId(2), Some("the disk is full".to_owned()))] {
+            assert_eq!(incoming.admit(flow), Admission::Taken(true));
+            assert!(incoming.end(flow, end.clone()));
+            assert!(!incoming.end(flow, end), "it has ended");
+        }
+        // The endpoint acknowledges again what is complete.
+        assert_eq!(incoming.admit(FlowId(1)), Admission::Taken(false));
+        assert_eq!(incoming.admit(FlowId(2)), Admission::Refused("the disk is full"));
+        assert!(!incoming.insert(FlowId(2), Some((0, 1))) && incoming.from(NodeId(0)).is_empty());
+    }
+
+    #[test]
+    fn a_peer_has_a_limited_number_of_flows() {
+        let mut incoming = Incoming::default();
+        let of = |node: u32, count: u32| FlowId(node << 20 | count);
+        assert!((0..FLOWS_PER_PEER as u32).all(|count| incoming.admit(of(1, count)) == Admission::Taken(true)));
+        assert_eq!(incoming.admit(of(1, FLOWS_PER_PEER as u32)), Admission::Full);
+        assert_eq!(incoming.admit(of(2, 0)), Admission::Taken(true), "others are not affected");
+        incoming.end(of(1, 5), None);
+        assert_eq!(incoming.admit(of(1, FLOWS_PER_PEER as u32)), Admission::Taken(true));
     }
 
     #[test]
     fn an_empty_flow_is_complete_without_a_piece() {
-        assert_eq!(Incoming::default().finish(FlowId(1)), Some(Vec::new()));
+        let mut incoming = Incoming::default();
+        incoming.admit(FlowId(1));
+        assert_eq!(incoming.size(FlowId(1)), Some(0));
+    }
+
+    #[test]
+    fn what_is_given_up_is_not_sent_and_its_id_not_used() {
+        let mut outgoing = Outgoing::default();
+        outgoing.insert(FlowId(1), NodeId(4), vec![1]);
+        outgoing.insert(FlowId(2), NodeId(4), vec![2]);
+        assert_eq!(outgoing.to(NodeId(4)), [FlowId(1), FlowId(2)]);
+        assert_eq!((outgoing.give_up(FlowId(1)), outgoing.give_up(FlowId(1))), (Some(NodeId(4)), None));
+        assert!(outgoing.is_given_up(FlowId(1)) && outgoing.is_taken(FlowId(1)) && !outgoing.is_given_up(FlowId(2)));
+        assert_eq!(outgoing.len(), 1);
     }
 }

@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+mod support;
+
 const NODES: [&str; 2] = ["127.0.0.1:7000", "127.0.0.1:7001"];
 
 /// Runs it with these arguments, which it must refuse, and returns its standard error.
@@ -17,24 +19,29 @@ fn refused(arguments: &[&str]) -> String {
 
 #[test]
 fn bad_input_is_named() {
-    let cases: [(&[&str], &str); 9] = [
-        (&["--nodes", "3"], "there is no option --nodes"),
-        (&["--send", "0:x"], "--me is missing"),
-        (&["--me", "one"], "\"one\" is no node"),
+    let cases: [(&[&str], &str); 14] = [
+        (&["--me", "0", "--nodes", "3"], "unexpected argument '--nodes'"),
+        (&["--send", "0:x"], "--me <NODE>"),
+        (&["--me", "one"], "there is no node one; the cluster has 0, 1, switch"),
+        (&["--me", "switch"], "\"switch\" has no address"),
+        (&["--me", "0", "--cluster", "x"], "cannot be used with"),
+        (&["--me", "0", "--send", "7:Cargo.toml"], "there is no node 7"),
         (&["--me", "0", "--send", "file"], "it must be NODE:FILE"),
         (&["--me", "0", "--loss", "1.5"], "\"1.5\" is no share"),
         (&["--me", "0", "--line-rate", "100"], "say the unit"),
-        (&["--me", "2"], "there is no node 2"),
-        (&["--me", "0", "--transport", "tcpp"], "there is no transport tcpp"),
+        (&["--me", "3"], "there is no node 3"),
+        (&["--me", "0", "--transport", "tcpp"], "there is no transport tcpp; there are tcp, dctcp"),
+        (&["--me", "0", "--send", "1:missing.txt"], "missing.txt: No such file"),
+        (&["--me", "0", "--key", "Cargo.toml"], "Cargo.toml: a key is 64 hexadecimal digits"),
         (&["--me", "0", "--config", "token_life = 1.5"], "unknown field `token_life`"),
     ];
     for (arguments, expected) in cases {
         let said = refused(&[arguments, &NODES].concat());
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
-    assert!(refused(&["--me"]).contains("--me needs a value"));
-    assert!(refused(&["--me", "0", "localhost"]).contains("\"localhost\" is no address"));
-    assert!(refused(&["--me", "0", NODES[0]]).contains("1 nodes, but a network has 2 to 4096"));
+    assert!(refused(&["--me"]).contains("a value is required for '--me <NODE>'"));
+    assert!(refused(&["--me", "0", "localhost"]).contains("'localhost' for '[ADDRESS]...': invalid socket address"));
+    assert!(refused(&["--me", "0", NODES[0]]).contains("1 hosts, but a cluster has 2 to 4096"));
 }
 
 #[test]
@@ -44,10 +51,54 @@ fn help_and_version_have_two_names_each() {
         assert!(output.status.success());
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(said("-h").contains("--me N"));
-    assert_eq!(said("-h"), said("--help"));
+    assert!(said("-h").contains("--me <NODE>") && said("--help").contains("--me <NODE>"));
     assert_eq!(said("-V"), concat!("flowloom-node ", env!("CARGO_PKG_VERSION"), "\n"));
     assert_eq!(said("-V"), said("--version"));
+}
+
+#[test]
+fn words_that_are_no_text_and_a_closed_output_are_no_reason_to_panic() {
+    use std::os::unix::ffi::OsStrExt;
+    let strange = std::ffi::OsStr::from_bytes(b"\xff\xfe");
+    for before in [&["--me"][..], &["--me", "0", "--transport"], &["--me", "0"], &["--me", "0", "--send"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_flowloom-node")).args(before).arg(strange).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{before:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // Both write to a pipe that nobody reads.
+    for arguments in ["--help", "--me 0 127.0.0.1:7990 127.0.0.1:7991"] {
+        let program = env!("CARGO_BIN_EXE_flowloom-node");
+        let script = format!("{{ sleep 0.1; {program} {arguments}; echo $? >&3; }} 3>&2 </dev/null | true");
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.ends_with("0\n") && !said.contains("panicked"), "{arguments}: {said}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let place = taken.local_addr().unwrap().to_string();
+    let said = refused(&["--me", "0", &place, NODES[1]]);
+    assert!(said.contains(&format!("cannot listen at {place}: Address already in use")), "{said}");
+}
+
+#[test]
+fn each_transport_starts_with_its_defaults() {
+    macro_rules! names {
+        ($($transport:ty),* $(,)?) => { [$(<$transport as flowloom_core::Transport>::NAME),*] };
+    }
+    for name in flowloom_transports::for_each_transport!(names) {
+        let addresses = [support::address(), support::address()];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowloom-node"));
+        command.args(["--me", "0", "--transport", name]).args(addresses).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if name == "fastpass" {
+            assert!(said.contains("fastpass needs a controller, and the cluster has none"), "{said}");
+        } else {
+            assert!(output.status.success(), "{name}: {said}");
+        }
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use flowloom_core::{Ecn, NodeId};
-use flowloom_host::{Arrival, Cluster, Datagrams, Node, Profile, Udp, marking};
+use flowloom_core::{Bytes, Ecn, NodeId};
+use flowloom_host::{Arrival, Cluster, Datagrams, InMemory, Node, Profile, Udp, marking};
 use flowloom_transports::phost::PHost;
 
 /// The time limit of a test that hangs.
@@ -31,7 +31,8 @@ fn every_byte_arrives(address: &str) {
     let (source, destination) = (from.local_address().unwrap(), to.local_address().unwrap());
     let mut buffer = [0; 100];
     for tos in 0..=u8::MAX {
-        assert!(from.send(destination, tos, &[tos, 1, 2]).unwrap());
+        from.send(destination, tos, &[tos, 1, 2]).unwrap();
+        assert_eq!(from.flush().unwrap(), 0);
         let arrival = next(&mut to, &mut buffer);
         assert_eq!(arrival, Arrival { from: source, bytes: 3, tos });
         assert_eq!(buffer[..3], [tos, 1, 2]);
@@ -39,6 +40,7 @@ fn every_byte_arrives(address: &str) {
     for class in 0..8 {
         for ecn in [Ecn::NotCapable, Ecn::Capable, Ecn::Marked] {
             from.send(destination, marking::to_tos(class, ecn), b"").unwrap();
+            from.flush().unwrap();
             assert_eq!(marking::from_tos(next(&mut to, &mut buffer).tos), (class, ecn));
         }
     }
@@ -65,8 +67,11 @@ struct Recording {
 }
 
 impl Datagrams for Recording {
-    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<bool> {
+    fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<()> {
         self.inner.send(to, tos, datagram)
+    }
+    fn flush(&mut self) -> io::Result<u64> {
+        self.inner.flush()
     }
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
         let arrival = self.inner.receive(buffer)?;
@@ -88,7 +93,8 @@ fn a_transport_s_classes_arrive_as_dscp() {
         .zip(sockets)
         .map(|(me, inner)| {
             let recording = Recording { inner, seen: BTreeSet::new() };
-            Node::<PHost, _>::over(recording, &Default::default(), &cluster, NodeId(me)).unwrap()
+            let store = Box::new(InMemory::new(Bytes::new(1 << 20)));
+            Node::<PHost, _>::over(recording, store, &Default::default(), &cluster, NodeId(me)).unwrap()
         })
         .collect();
     let (mut b, mut a) = (nodes.pop().unwrap(), nodes.pop().unwrap());

@@ -1,97 +1,142 @@
 //! One node of a network of UDP processes. It sends files, and saves the files that other nodes send.
 
-use std::io::Read;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use flowloom_core::{Bytes, NodeId, QuantityError, Transport};
-use flowloom_host::{Cluster, Faults, Faulty, Node, Notice, Profile, Udp};
+use clap::Parser;
+use clap::builder::TypedValueParser;
+use flowloom_core::{Bytes, NodeId, NodeKind, Rate, Transport};
+use flowloom_host::{
+    Cluster, Faults, Faulty, InFiles, InMemory, Key, Member, Node, Notice, Profile, Store, Udp, processor_time,
+};
 use flowloom_transports::{Checked, Conditions, for_each_transport};
 use serde::de::DeserializeOwned;
 
-const USAGE: &str = "\
-flowloom-node --me N [OPTION]... ADDRESS ADDRESS...
-
-Runs node N of the network whose nodes, counted from 0, have the given addresses. Every node must get the same addresses,
-transport and line rate. The program ends when all its flows are acknowledged; with --save, not before its standard input
-ends (Ctrl-D).
-
-  --send NODE:FILE      send a file to a node; any number of times
-  --save DIR            save each received flow as DIR/FLOW; the directory is created
-  --transport NAME      the transport (phost)
-  --config TOML         the transport's parameters, such as 'token_life_slots = 4.0'; defaults are the paper's
-  --line-rate RATE      the rate of the emulated NICs (100Mb/s)
-  --loss P              lose this share of arriving datagrams (0)
-  --duplicate P         duplicate this share of them (0)
-  --reorder P           hold this share of them back for up to 2 ms (0)
-  -h, --help            print this text
-  -V, --version         print the version
-";
+/// Runs one node of a network of UDP processes: it sends files, and saves the files that other nodes send.
+///
+/// The nodes are hosts at the given addresses, counted from 0, on one switch; or those of a cluster file, with switches. All must get the same cluster, transport,
+/// parameters, line rate and key; a node that differs is named. The program ends when all its flows have ended: with 0 if all were acknowledged, which means
+/// that their destinations have them on disk, and with 1 otherwise. A receiver (--save), an arbitrator (a switch) and a controller do not end before their
+/// standard input ends (Ctrl-D).
+#[derive(Parser)]
+#[command(name = "flowloom-node", version)]
+struct Options {
+    /// This node: its number, or its name in the cluster file. A switch or the controller runs the transport's control endpoint there.
+    #[arg(long, value_name = "NODE", required_unless_present = "new_key")]
+    me: Option<String>,
+    /// The addresses of all hosts, such as 127.0.0.1:7000.
+    #[arg(value_name = "ADDRESS", conflicts_with = "cluster")]
+    addresses: Vec<SocketAddr>,
+    /// The description of the cluster (TOML): host = [{ name, address, switch }, ...], switch = [{ name, address, above = [...], rate }, ...], and
+    /// controller = { address } for a transport that has one.
+    #[arg(long, value_name = "FILE")]
+    cluster: Option<PathBuf>,
+    /// Sends a file to a node; any number of times.
+    #[arg(long, value_name = "NODE:FILE", value_parser = clap::builder::OsStringValueParser::new().try_map(Sending::parse))]
+    send: Vec<Sending>,
+    /// Saves each received flow as DIR/FLOW; the directory is created.
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+    /// The transport.
+    #[arg(long, value_name = "NAME", default_value = "phost")]
+    transport: String,
+    /// The transport's parameters, such as 'token_life_slots = 4.0'; defaults are the paper's.
+    #[arg(long, value_name = "TOML", default_value = "")]
+    config: String,
+    /// How this machine keeps time: "loopback" keeps the paper's rules, at 100 Mb/s; "batched" handles bursts of packets, at 1 Gb/s, and gives pHost's tokens a longer life.
+    #[arg(long, value_name = "NAME", default_value = "loopback", value_parser = Profile::named)]
+    profile: Profile,
+    /// The rate of the emulated NICs; by default the profile's.
+    #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>)]
+    line_rate: Option<Rate>,
+    /// The memory of the emulated NICs, for transports that queue packets there; by default the profile's.
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
+    nic_buffer: Option<Bytes>,
+    /// Never sleeps. The process then takes a core for itself.
+    #[arg(long)]
+    busy: bool,
+    /// After how long a node that says nothing counts as gone.
+    #[arg(long, value_name = "TIME", default_value_t = Profile::LOOPBACK.silence, value_parser = quantity::<flowloom_core::Duration>)]
+    silence: flowloom_core::Duration,
+    /// The file with the cluster's secret. Without it, anybody can forge datagrams.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Writes a new random secret into a file, and ends.
+    #[arg(long, value_name = "FILE")]
+    new_key: Option<PathBuf>,
+    /// Loses this share of arriving datagrams.
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = share)]
+    loss: f64,
+    /// Duplicates this share of arriving datagrams.
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = share)]
+    duplicate: f64,
+    /// Holds this share of arriving datagrams back for up to 2 ms.
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = share)]
+    reorder: f64,
+}
 
 const REORDER_DELAY_MAX: Duration = Duration::from_millis(2);
 /// How often a node checks whether its standard input has ended.
 const INPUT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-struct Options {
-    me: NodeId,
-    addresses: Vec<SocketAddr>,
-    send: Vec<(NodeId, PathBuf)>,
-    save: Option<PathBuf>,
-    transport: String,
-    config: String,
-    profile: Profile,
-    faults: Faults,
+/// A file, and the node that it is for.
+#[derive(Clone, Debug)]
+struct Sending {
+    to: String,
+    file: PathBuf,
 }
 
-fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut me = None;
-    let mut options = Options {
-        me: NodeId(0),
-        addresses: Vec::new(),
-        send: Vec::new(),
-        save: None,
-        transport: "phost".into(),
-        config: String::new(),
-        profile: Profile::LOOPBACK,
-        faults: Faults { delay_max: REORDER_DELAY_MAX, ..Faults::default() },
-    };
-    while let Some(name) = arguments.next() {
-        if !name.starts_with("--") {
-            options
-                .addresses
-                .push(name.parse().map_err(|_| format!("\"{name}\" is no address; an address looks like 127.0.0.1:7000"))?);
-            continue;
-        }
-        let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--me" => me = Some(node(&value)?),
-            "--send" => {
-                let (to, file) = value.split_once(':').ok_or_else(|| format!("--send {value}: it must be NODE:FILE"))?;
-                options.send.push((node(to)?, file.into()));
-            }
-            "--save" => options.save = Some(value.into()),
-            "--transport" => options.transport = value,
-            "--config" => options.config = value,
-            "--line-rate" => {
-                options.profile.line_rate = value.parse().map_err(|error: QuantityError| error.to_string())?;
-            }
-            "--loss" => options.faults.loss = share(&value)?,
-            "--duplicate" => options.faults.duplicate = share(&value)?,
-            "--reorder" => options.faults.reorder = share(&value)?,
-            _ => return Err(format!("there is no option {name}")),
-        }
+impl Sending {
+    fn parse(text: OsString) -> Result<Sending, String> {
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        let bytes = text.as_bytes();
+        let colon = bytes.iter().position(|byte| *byte == b':').ok_or("it must be NODE:FILE, such as 1:notes.txt")?;
+        let to = String::from_utf8_lossy(&bytes[..colon]).into_owned();
+        Ok(Sending { to, file: OsString::from_vec(bytes[colon + 1..].to_vec()).into() })
     }
-    options.me = me.ok_or("--me is missing")?;
-    Ok(options)
 }
 
-fn node(text: &str) -> Result<NodeId, String> {
-    text.parse().map(NodeId).map_err(|_| format!("\"{text}\" is no node; nodes are counted from 0"))
+/// The node that the user means.
+fn find(cluster: &Cluster, name: &str) -> io::Result<NodeId> {
+    cluster.find(name).ok_or_else(|| {
+        let names: Vec<&str> = cluster.members().iter().map(|member| member.name.as_str()).collect();
+        let names = if names.len() > 20 { format!("{} nodes", names.len()) } else { names.join(", ") };
+        invalid(format!("there is no node {name}; the cluster has {names}"))
+    })
+}
+
+/// The cluster that the options describe.
+fn cluster(options: &Options) -> io::Result<Cluster> {
+    let Options { profile, line_rate, nic_buffer, silence, .. } = *options;
+    let line_rate = line_rate.unwrap_or(profile.line_rate);
+    let nic_buffer = nic_buffer.unwrap_or(profile.nic_buffer);
+    let profile = Profile { line_rate, nic_buffer, silence, ..profile };
+    let key = options.key.as_ref().map_or(Ok(Key::PUBLIC), |file| Key::read(file).map_err(about(file.display())))?;
+    let cluster = match &options.cluster {
+        Some(file) => {
+            let text = fs::read_to_string(file).map_err(about(file.display()))?;
+            Cluster::parse(&text, profile).map_err(about(file.display()))?
+        }
+        None => Cluster::new(options.addresses.clone(), profile)?,
+    };
+    let local = cluster.members().iter().flat_map(|member| member.address).all(|address| address.ip().is_loopback());
+    if options.key.is_none() && !local {
+        complain(format_args!("without --key, anybody who reaches these addresses can forge datagrams"));
+    }
+    Ok(cluster.with_key(key))
+}
+
+fn quantity<Q: FromStr<Err: fmt::Display>>(text: &str) -> Result<Q, String> {
+    text.parse().map_err(|error: Q::Err| error.to_string())
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -103,6 +148,20 @@ fn share(text: &str) -> Result<f64, String> {
 
 fn invalid(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+/// An error about something that the user has named.
+fn about(name: impl fmt::Display) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| invalid(format!("{name}: {error}"))
+}
+
+/// Writes a line to standard output. Nobody may be reading it, which is no reason to stop.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+fn complain(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "flowloom-node: {line}");
 }
 
 /// Becomes true when standard input ends.
@@ -117,100 +176,143 @@ fn input_ended() -> Arc<AtomicBool> {
     ended
 }
 
-fn run<T>(options: &Options) -> io::Result<()>
+/// Reads and checks the parameters of `T`, and prints those that do not suit the network.
+fn configure<T>(options: &Options, cluster: &Cluster) -> io::Result<T::Config>
 where
     T: Transport,
     T::Config: DeserializeOwned + Checked,
 {
-    let config: T::Config = toml::from_str(&options.config).map_err(|error| invalid(error.to_string()))?;
+    let mut table: toml::Table = cluster.profile().parameters::<T>().parse().expect("it is TOML");
+    let given: toml::Table = options.config.parse().map_err(|error| invalid(format!("--config: {error}")))?;
+    table.extend(given);
+    let config: T::Config = table.try_into().map_err(|error| invalid(format!("--config: {error}")))?;
     config.check().map_err(invalid)?;
-    let cluster = Cluster::new(options.addresses.clone(), options.profile)?;
-    let (network, wire, buffer) = (cluster.network(), cluster.wire::<T>()?, options.profile.nic_buffer);
-    config
-        .check_under(&Conditions {
-            network: &network,
-            wire,
-            buffer,
-            pauses: false,
-            last_deadline: None,
-            largest_flow: Bytes::ZERO,
-            largest_coflow: Bytes::ZERO,
-        })
-        .map_err(invalid)?;
-    let place = options.addresses.get(options.me.index()).copied();
-    let place =
-        place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("there is no node {}", options.me.0)))?;
-    if let Some(directory) = &options.save {
-        fs::create_dir_all(directory)?;
+    let conditions = Conditions {
+        network: cluster.network(),
+        wire: cluster.wire::<T>()?,
+        buffer: cluster.profile().nic_buffer,
+        pauses: false,
+        last_deadline: None,
+        largest_flow: Bytes::ZERO,
+        largest_coflow: Bytes::ZERO,
+    };
+    config.check_under(&conditions).map_err(invalid)?;
+    for misfit in config.misfits(&conditions) {
+        complain(format_args!("--config {}", misfit.replace("fabric.buffer", "--nic-buffer")));
     }
-    let network = Faulty::new(Udp::bind(place)?, options.faults, u64::from(options.me.0));
-    let mut node = Node::<T, _>::over(network, &config, &cluster, options.me)?;
-    println!("listening at={place}");
-    for (to, file) in &options.send {
-        let flow = node.send(*to, fs::read(file)?)?;
-        println!("sending flow={} to={} file={}", flow.0, to.0, file.display());
+    Ok(config)
+}
+
+/// Runs the node until its flows have ended. Returns whether all were acknowledged.
+fn run<T>(options: &Options) -> io::Result<bool>
+where
+    T: Transport,
+    T::Config: DeserializeOwned + Checked,
+{
+    let cluster = cluster(options)?;
+    let config = configure::<T>(options, &cluster)?;
+    let me = find(&cluster, options.me.as_ref().expect("it is required"))?;
+    let Member { name, address } = &cluster.members()[me.index()];
+    let place = address.ok_or_else(|| invalid(format!("\"{name}\" has no address, so nothing runs there")))?;
+    let sending = options.send.iter().map(|Sending { to, file }| {
+        let data = fs::read(file).map_err(about(file.display()))?;
+        Ok((find(&cluster, to)?, file, data))
+    });
+    let sending: Vec<(NodeId, &PathBuf, Vec<u8>)> = sending.collect::<io::Result<_>>()?;
+    let store: Box<dyn Store> = match &options.save {
+        Some(directory) => Box::new(InFiles::new(directory).map_err(about(directory.display()))?),
+        None => Box::new(InMemory::new(Bytes::new(1 << 30))),
+    };
+    let faults =
+        Faults { loss: options.loss, duplicate: options.duplicate, reorder: options.reorder, delay_max: REORDER_DELAY_MAX };
+    let socket = Udp::bind(place).map_err(about(format_args!("cannot listen at {place}")))?;
+    let network = Faulty::new(socket, faults, u64::from(me.0));
+    let mut node = Node::<T, _>::over(network, store, &config, &cluster, me)?;
+    node.set_busy(options.busy);
+    say(format_args!("listening at={place}"));
+    for (to, file, data) in sending {
+        let flow = node.send(to, data)?;
+        say(format_args!("sending flow={} to={} file={}", flow.0, to.0, file.display()));
     }
     let ended = input_ended();
-    while node.unacknowledged() > 0 || options.save.is_some() && !ended.load(Ordering::Relaxed) {
+    let stays = options.save.is_some() || cluster.network().node(me).kind != NodeKind::Host;
+    let mut good = true;
+    while node.unacknowledged() > 0 || stays && !ended.load(Ordering::Relaxed) {
         node.step(INPUT_CHECK_INTERVAL)?;
         while let Some(notice) = node.poll_notice() {
-            print_notice(notice, options)?;
+            good &= !matches!(notice, Notice::Aborted { .. });
+            report(&notice, &cluster);
         }
     }
     let counts = node.network().counts();
-    println!("stats {} lost={} duplicated={} reordered={}", node.stats(), counts.lost, counts.duplicated, counts.reordered);
-    Ok(())
+    say(format_args!(
+        "stats {} calls={} processor_us={} lost={} duplicated={} reordered={}",
+        node.stats(),
+        node.network().inner().calls(),
+        processor_time().as_micros(),
+        counts.lost,
+        counts.duplicated,
+        counts.reordered
+    ));
+    Ok(good)
 }
 
-fn print_notice(notice: Notice, options: &Options) -> io::Result<()> {
+/// Tells the user about a notice.
+fn report(notice: &Notice, cluster: &Cluster) {
+    let name = |node: &NodeId| {
+        let Member { name, address } = &cluster.members()[node.index()];
+        address.map_or_else(|| format!("node {name}"), |address| format!("node {name} ({address})"))
+    };
     match notice {
-        Notice::Acknowledged { flow } => println!("acknowledged flow={}", flow.0),
-        Notice::Aborted { flow, reason } => println!("aborted flow={} reason={}", flow.0, reason.name()),
-        Notice::Received { flow, src, data } => {
-            if let Some(directory) = &options.save {
-                fs::write(directory.join(flow.0.to_string()), &data)?;
-            }
-            println!("received flow={} from={} bytes={}", flow.0, src.0, data.len());
+        Notice::Acknowledged { flow } => say(format_args!("acknowledged flow={}", flow.0)),
+        Notice::Received { flow, src, size, .. } => {
+            say(format_args!("received flow={} from={} bytes={}", flow.0, src.0, size.get()));
         }
+        Notice::Aborted { flow, cause } => {
+            say(format_args!("aborted flow={}", flow.0));
+            complain(format_args!("flow {} was aborted: {cause}", flow.0));
+        }
+        Notice::Incomplete { flow, src, cause } => {
+            say(format_args!("incomplete flow={} from={}", flow.0, src.0));
+            complain(format_args!("flow {} from {} is not complete: {cause}", flow.0, name(src)));
+        }
+        Notice::Differs { peer, what } => complain(format_args!("{} {what}", name(peer))),
     }
-    Ok(())
 }
 
 /// Runs the transport of that name.
-fn dispatch(options: &Options) -> io::Result<()> {
+fn dispatch(options: &Options) -> io::Result<bool> {
+    if let Some(file) = &options.new_key {
+        Key::random()?.write(file).map_err(about(file.display()))?;
+        return Ok(true);
+    }
+    let mut names = Vec::new();
     macro_rules! by_name {
         ($($transport:ty),* $(,)?) => {
             $(if options.transport == <$transport>::NAME {
                 return run::<$transport>(options);
-            })*
+            }
+            names.push(<$transport>::NAME);)*
         };
     }
     for_each_transport!(by_name);
-    Err(invalid(format!("there is no transport {}", options.transport)))
+    Err(invalid(format!("there is no transport {}; there are {}", options.transport, names.join(", "))))
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let asked = |names: [&str; 2]| arguments.iter().any(|argument| names.contains(&argument.as_str()));
-    if arguments.is_empty() || asked(["-h", "--help"]) {
-        print!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    if asked(["-V", "--version"]) {
-        println!("flowloom-node {}", env!("CARGO_PKG_VERSION"));
-        return ExitCode::SUCCESS;
-    }
-    let options = match parse(arguments.into_iter()) {
+    let options = match Options::try_parse() {
         Ok(options) => options,
-        Err(what) => {
-            eprintln!("flowloom-node: {what}");
-            return ExitCode::from(2);
+        Err(error) => {
+            // The text goes nowhere if nobody reads it.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
         }
     };
     match dispatch(&options) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("flowloom-node: {error}");
+            complain(format_args!("{error}"));
             ExitCode::from(if error.kind() == io::ErrorKind::InvalidInput { 2 } else { 1 })
         }
     }

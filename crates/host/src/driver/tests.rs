@@ -6,17 +6,60 @@ use proptest::prelude::*;
 use super::*;
 use crate::cluster::Profile;
 use crate::probe::{Header, MemoryNetwork, Probe, WIRE};
+use crate::store::InMemory;
+use crate::trust::Key;
 
 /// The time of a full packet at the profile's 100 Mb/s.
 const SLOT_US: u64 = 120;
 
-fn cluster(nodes: u16) -> Cluster {
-    let addresses = (0..nodes).map(|node| SocketAddr::from(([127, 0, 0, 1], 7000 + node))).collect();
-    Cluster::new(addresses, Profile::LOOPBACK).unwrap()
+fn addresses(nodes: u16) -> Vec<SocketAddr> {
+    (0..nodes).map(|node| SocketAddr::from(([127, 0, 0, 1], 7000 + node))).collect()
 }
 
+fn cluster(nodes: u16) -> Cluster {
+    Cluster::new(addresses(nodes), Profile::LOOPBACK).unwrap()
+}
+
+fn stranger<T: Transport>(config: &T::Config, me: u32) -> Driver<T> {
+    process(config, me, 0)
+}
+
+/// A process whose flow ids count from `seed`.
+fn process<T: Transport>(config: &T::Config, me: u32, seed: u64) -> Driver<T> {
+    Driver::new(config, &cluster(3), NodeId(me), seed, Box::new(InMemory::new(Bytes::new(1 << 20)))).unwrap()
+}
+
+/// A node that has sessions with processes of both others.
 fn driver<T: Transport>(config: &T::Config, me: u32) -> Driver<T> {
-    Driver::new(config, &cluster(3), NodeId(me), 0).unwrap()
+    let mut new = stranger::<T>(config, me);
+    for other in (0..3).filter(|other| *other != me) {
+        meet(&mut new, &mut stranger::<T>(config, other));
+    }
+    new
+}
+
+/// Two nodes that have a session with each other.
+fn pair<T: Transport>(config: &T::Config) -> (Driver<T>, Driver<T>) {
+    let (mut a, mut b) = (stranger::<T>(config, 0), stranger::<T>(config, 1));
+    meet(&mut a, &mut b);
+    meet(&mut b, &mut stranger::<T>(config, 2));
+    (a, b)
+}
+
+/// Lets two nodes greet each other.
+fn meet<T: Transport>(a: &mut Driver<T>, b: &mut Driver<T>) {
+    let (me, peer) = (a.around.me, b.around.me);
+    a.around.peers.set_needed(at_us(0), peer, true);
+    a.around.peers.set_needed(at_us(0), peer, false);
+    let (mut to_a, mut to_b) = (MemoryNetwork::default(), MemoryNetwork::default());
+    for _ in 0..3 {
+        a.advance(at_us(0), &mut to_a).unwrap();
+        carry(&mut to_a, &mut to_b, me.0 as u16);
+        b.receive(at_us(0), &mut to_b).unwrap();
+        carry(&mut to_b, &mut to_a, peer.0 as u16);
+        a.receive(at_us(0), &mut to_a).unwrap();
+    }
+    assert!(a.around.peers.has_session(peer) && b.around.peers.has_session(me));
 }
 
 fn at_us(us: u64) -> Time {
@@ -33,11 +76,11 @@ fn a_nic_sends_one_packet_per_slot() {
     driver.open(at_us(0), NodeId(1), full_packets(4)).unwrap();
     for (clock_us, sent, next_us) in [(0, 1, SLOT_US), (SLOT_US - 1, 1, SLOT_US), (SLOT_US, 2, 2 * SLOT_US)] {
         driver.advance(at_us(clock_us), &mut network).unwrap();
-        assert_eq!((network.sent.len(), driver.next_instant()), (sent, Some(at_us(next_us))), "at {clock_us} us");
+        assert_eq!((network.sent.len(), driver.next_event()), (sent, Some(at_us(next_us))), "at {clock_us} us");
     }
     // A wake-up that is late by two and a half slots sends all packets that were due meanwhile; then nothing is left.
     driver.advance(at_us(4 * SLOT_US + 60), &mut network).unwrap();
-    assert_eq!((network.sent.len(), driver.next_instant()), (4, None));
+    assert_eq!((network.sent.len(), driver.next_event()), (4, None));
     assert_eq!(driver.stats().payload_bytes_sent, 4 * WIRE.payload().get());
     // Packet k goes to node 1 in class k, as CS(7 - k), with the k-th ECN value.
     let tos: Vec<u8> = network.sent.iter().map(|(_, tos, _)| *tos).collect();
@@ -53,21 +96,27 @@ fn a_very_late_wake_up_catches_up_to_its_limit_only() {
     driver.advance(at_us(100 * SLOT_US), &mut network).unwrap();
     // One packet at 0, then one in each of the slots 84 to 100.
     assert_eq!(network.sent.len(), 1 + 17);
-    assert_eq!(driver.next_instant(), Some(at_us(101 * SLOT_US)));
+    assert_eq!(driver.next_event(), Some(at_us(101 * SLOT_US)));
 }
 
 #[test]
 fn missed_timeouts_happen_at_their_own_instants() {
     let (mut driver, mut network) = (driver::<Probe>(&Some(Duration::from_us(10)), 0), MemoryNetwork::default());
-    assert_eq!(driver.next_instant(), Some(at_us(10)));
+    assert_eq!(driver.next_event(), Some(at_us(10)));
     driver.advance(at_us(9), &mut network).unwrap();
-    assert!(driver.host.woken.is_empty());
+    assert!(woken(&driver).is_empty());
     driver.advance(at_us(35), &mut network).unwrap();
-    assert_eq!(driver.host.woken, [at_us(10), at_us(20), at_us(30)]);
+    assert_eq!(woken(&driver), [at_us(10), at_us(20), at_us(30)]);
     // 10 ms later, timeouts are not earlier than the limit of 16 slots ago.
     driver.advance(at_us(10_035), &mut network).unwrap();
-    assert_eq!(driver.host.woken[3], at_us(10_035 - 16 * SLOT_US));
-    assert!(driver.host.woken.is_sorted());
+    assert_eq!(woken(&driver)[3], at_us(10_035 - 16 * SLOT_US));
+    assert!(woken(&driver).is_sorted());
+}
+
+/// The times of a probe's timeouts.
+fn woken(driver: &Driver<Probe>) -> &[Time] {
+    let Role::Host(host) = &driver.role else { panic!("it is a host") };
+    &host.woken
 }
 
 /// Moves the datagrams that one node sent to the other, with the address of `from_node`.
@@ -78,8 +127,7 @@ fn carry(network: &mut MemoryNetwork, to: &mut MemoryNetwork, from_node: u16) {
 
 #[test]
 fn a_flow_arrives_with_the_bytes_that_were_sent() {
-    let (mut a, mut to_a) = (driver::<Probe>(&None, 0), MemoryNetwork::default());
-    let (mut b, mut to_b) = (driver::<Probe>(&None, 1), MemoryNetwork::default());
+    let ((mut a, mut b), mut to_a, mut to_b) = (pair::<Probe>(&None), MemoryNetwork::default(), MemoryNetwork::default());
     let mut data = full_packets(3);
     data.truncate(4000);
     let flow = a.open(at_us(0), NodeId(1), data.clone()).unwrap();
@@ -87,7 +135,7 @@ fn a_flow_arrives_with_the_bytes_that_were_sent() {
     to_a.sent.reverse();
     carry(&mut to_a, &mut to_b, 0);
     b.receive(at_us(50), &mut to_b).unwrap();
-    assert_eq!(b.poll_notice(), Some(Notice::Received { flow, src: NodeId(0), data }));
+    assert_eq!(b.poll_notice(), Some(Notice::Received { flow, src: NodeId(0), size: Bytes::new(4000), data }));
     assert_eq!((b.stats().payload_bytes_delivered, b.stats().packets_marked), (4000, 1));
     carry(&mut to_b, &mut to_a, 1);
     assert_eq!(a.unacknowledged(), 1);
@@ -98,15 +146,17 @@ fn a_flow_arrives_with_the_bytes_that_were_sent() {
 
 #[test]
 fn a_byte_that_is_reported_twice_breaks_its_flow_and_nothing_else() {
-    let (mut a, mut to_a) = (driver::<Probe>(&None, 0), MemoryNetwork::default());
-    let (mut b, mut to_b) = (driver::<Probe>(&None, 1), MemoryNetwork::default());
-    a.open(at_us(0), NodeId(1), full_packets(2)).unwrap();
-    a.advance(at_us(1000), &mut to_a).unwrap();
+    let ((mut a, mut b), mut to_b) = (pair::<Probe>(&None), MemoryNetwork::default());
     // The probe counts the second copy as the other half of the flow.
-    to_a.sent[1] = to_a.sent[0].clone();
-    carry(&mut to_a, &mut to_b, 0);
+    for _ in 0..2 {
+        let half = Packet { header: Header::Data { size: 4 }, ..packet() };
+        to_b.arriving.push_back((SocketAddr::from(([127, 0, 0, 1], 7000)), 0, sealed(&mut a, &half, b"hi")));
+    }
     b.receive(at_us(50), &mut to_b).unwrap();
-    assert_eq!((b.poll_notice(), b.stats().broken_flows), (None, 1));
+    let Some(Notice::Incomplete { cause: Cause::Refused(reason), .. }) = b.poll_notice() else { panic!("it is not complete") };
+    assert_eq!((reason.as_str(), b.poll_notice(), b.stats().broken_flows), ("its packets contradict each other", None, 1));
+    // The probe's acknowledgement is not sent, only the refusal.
+    assert_eq!(to_b.sent.iter().map(|(_, _, datagram)| &datagram[..2]).collect::<Vec<_>>(), [b"FH"]);
 }
 
 #[test]
@@ -116,7 +166,7 @@ fn a_datagram_that_the_kernel_refuses_is_a_lost_packet() {
     driver.advance(at_us(SLOT_US), &mut network).unwrap();
     network.full = false;
     driver.advance(at_us(2 * SLOT_US), &mut network).unwrap();
-    assert_eq!((driver.stats().send_failures, driver.stats().packets_sent), (2, 1));
+    assert_eq!((driver.stats().send_failures, driver.stats().packets_sent), (2, 3));
 }
 
 /// A packet of node 0's first flow to node 1.
@@ -159,34 +209,42 @@ fn packets_of_other_conversations_are_ignored() {
         ("payload of a flow from this node", Packet { flow: mine, ..packet() }, 7000, (0, 0, 1)),
     ];
     for (what, packet, port, expected) in cases {
-        let (mut driver, mut network) = (driver::<Probe>(&None, 1), MemoryNetwork::default());
+        let (mut other, mut driver) = pair::<Probe>(&None);
+        let mut network = MemoryNetwork::default();
         // Flow ids count from the seed, so this one is known.
         assert_eq!(driver.open(at_us(0), NodeId(0), vec![7]).unwrap(), mine);
-        let mut datagram = vec![0; 100];
-        let length = frame::write::<Probe>(&packet, &b"hi"[..packet.payload_bytes as usize], &mut datagram);
-        datagram.truncate(length);
+        let datagram = sealed(&mut other, &packet, &b"hi"[..packet.payload_bytes as usize]);
         network.arriving.push_back((SocketAddr::from(([127, 0, 0, 1], port)), 0, datagram));
         driver.receive(at_us(0), &mut network).unwrap();
         let stats = driver.stats();
-        assert_eq!((stats.packets_received, stats.foreign, stats.malformed), expected, "{what}");
+        assert_eq!((stats.packets_received, stats.foreign + stats.strangers, stats.malformed), expected, "{what}");
     }
+}
+
+/// A datagram to node 1 as node `from` would send it.
+fn sealed(from: &mut Driver<Probe>, packet: &Packet<Header>, payload: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0; 200];
+    let length = frame::write::<Probe>(packet, payload, &mut datagram);
+    let length = from.around.peers.seal(at_us(0), NodeId(1), &mut datagram, length, payload.len()).unwrap();
+    datagram.truncate(length);
+    datagram
 }
 
 #[test]
 fn impossible_nodes_and_flows_are_refused() {
-    assert!(Driver::<Probe>::new(&None, &cluster(2), NodeId(2), 0).is_err());
+    assert!(Driver::<Probe>::new(&None, &cluster(2), NodeId(2), 0, Box::new(InMemory::new(Bytes::ZERO))).is_err());
     let mut driver = driver::<Probe>(&None, 1);
     assert!(driver.open(at_us(0), NodeId(1), Vec::new()).is_err());
     assert!(driver.open(at_us(0), NodeId(3), Vec::new()).is_err());
 }
 
-/// Two nodes of `T` exchange flows, and the headers of some datagrams are damaged. Nothing may panic.
+/// Two nodes of `T` exchange flows, and one of them is malicious: it damages the headers of some packets before it seals them. Nothing may panic.
 fn survives_damage<T: Transport>(damage: &[(u8, usize, u8)])
 where
     T::Config: Default,
 {
-    let mut nodes = [driver::<T>(&T::Config::default(), 0), driver::<T>(&T::Config::default(), 1)];
-    let mut networks = [MemoryNetwork::default(), MemoryNetwork::default()];
+    let (a, b) = pair::<T>(&T::Config::default());
+    let (mut nodes, mut networks) = ([a, b], [MemoryNetwork::default(), MemoryNetwork::default()]);
     let mut damage = damage.iter().cycle();
     for size in [1, 3000, 40_000] {
         nodes[0].open(at_us(0), NodeId(1), vec![7; size]).unwrap();
@@ -196,24 +254,302 @@ where
         let clock = at_us(step * 20);
         for me in 0..2 {
             nodes[me].advance(clock, &mut networks[me]).unwrap();
-            let mut sent = std::mem::take(&mut networks[me].sent);
-            for (_, _, datagram) in &mut sent {
+            let sent = std::mem::take(&mut networks[me].sent);
+            let arrival = |tos, bytes| Arrival { from: SocketAddr::from(([127, 0, 0, 1], 7000 + me as u16)), bytes, tos };
+            let (to, network) = (&mut nodes[1 - me], &mut networks[1 - me]);
+            to.around.set_now(to.around.now.max(clock));
+            for (_, tos, mut datagram) in sent {
+                let Some(secret) = frame::payload_bytes(&datagram).filter(|_| datagram.starts_with(&frame::MAGIC)) else {
+                    continue;
+                };
+                let length = to.around.peers.open(clock, NodeId(me as u32), &mut datagram, secret).unwrap();
                 // The transport's header begins at byte 30.
                 if let Some((0..=40, at, flip)) = damage.next() {
-                    let at = 30 + at % 25;
-                    if let Some(byte) = datagram.get_mut(at) {
-                        *byte ^= flip;
-                    }
+                    let at = (30 + at % 25).min(length - 1);
+                    datagram[at] ^= flip;
                 }
+                let _ = to.take_frame(&datagram[..length], &arrival(tos, length), network);
             }
-            networks[me].sent = sent;
-            let (left, right) = networks.split_at_mut(1);
-            let (from, to) = if me == 0 { (&mut left[0], &mut right[0]) } else { (&mut right[0], &mut left[0]) };
-            carry(from, to, me as u16);
         }
+    }
+}
+
+/// One million datagrams that were damaged, recorded or made up. None has any effect, and nothing grows.
+#[test]
+fn what_is_not_authentic_has_no_effect() {
+    let (mut a, mut b) = pair::<Probe>(&None);
+    let (mut to_a, mut to_b) = (MemoryNetwork::default(), MemoryNetwork::default());
+    let from = SocketAddr::from(([127, 0, 0, 1], 7000));
+    a.open(at_us(0), NodeId(1), full_packets(2)).unwrap();
+    a.advance(at_us(1000), &mut to_a).unwrap();
+    let authentic: Vec<Vec<u8>> = to_a.sent.drain(..).map(|(_, _, datagram)| datagram).collect();
+    assert_eq!(authentic.len(), 2);
+    let greeting = {
+        let mut early = stranger::<Probe>(&None, 0);
+        early.open(at_us(0), NodeId(1), vec![1]).unwrap();
+        early.advance(at_us(0), &mut to_a).unwrap();
+        to_a.sent.pop().unwrap().2
+    };
+    let mut state = 1_u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    const TRIES: u64 = 1_000_000;
+    for tried in 0..TRIES {
+        let mut datagram = match random(4) {
+            0 => greeting.clone(),
+            kind => authentic[kind % 2].clone(),
+        };
+        for _ in 0..=random(3) {
+            let at = if random(2) == 0 { random(datagram.len().min(64)) } else { random(datagram.len()) };
+            datagram[at] ^= 1 << random(8);
+        }
+        datagram.truncate(if random(4) == 0 { random(datagram.len() + 1) } else { datagram.len() });
+        if authentic.contains(&datagram) || datagram == greeting {
+            continue; // the changes have undone each other
+        }
+        to_b.arriving.push_back((from, 0, datagram));
+        b.receive(at_us(tried), &mut to_b).unwrap();
+    }
+    let stats = b.stats();
+    let counted = stats.foreign + stats.forged + stats.replayed + stats.strangers;
+    assert!(counted > TRIES * 99 / 100 && stats.forged > TRIES / 10, "{stats}");
+    assert_eq!((stats.packets_received, stats.malformed), (0, 0), "{stats}");
+    assert_eq!(b.poll_notice(), None);
+    // In answer to who has no session, it greets, a few times in each tenth of a second.
+    assert!(to_b.sent.len() <= 4 * (TRIES as usize / 100_000 + 1), "{} datagrams were sent", to_b.sent.len());
+    // It still takes what is authentic, once.
+    for copy in 0..2 {
+        to_b.arriving.extend(authentic.iter().map(|datagram| (from, 0, datagram.clone())));
+        b.receive(at_us(TRIES), &mut to_b).unwrap();
+        assert_eq!((b.stats().packets_received, b.stats().replayed - stats.replayed), (2, 2 * copy));
+    }
+    assert!(matches!(b.poll_notice(), Some(Notice::Received { .. })));
+}
+
+/// A network of two nodes, in which a test can replace a process.
+struct Two {
+    nodes: [Driver<Probe>; 2],
+    networks: [MemoryNetwork; 2],
+    clock_us: u64,
+}
+
+impl Two {
+    fn new(nodes: [Driver<Probe>; 2]) -> Two {
+        Two { nodes, networks: [MemoryNetwork::default(), MemoryNetwork::default()], clock_us: 0 }
+    }
+
+    /// Runs both nodes for this long, in steps of 20 us. Returns the news of each.
+    fn run(&mut self, us: u64) -> [Vec<Notice>; 2] {
+        let mut news = [Vec::new(), Vec::new()];
+        for _ in 0..us / 20 {
+            self.clock_us += 20;
+            for (me, heard) in news.iter_mut().enumerate() {
+                self.nodes[me].advance(at_us(self.clock_us), &mut self.networks[me]).unwrap();
+                let [a, b] = &mut self.networks;
+                if me == 0 {
+                    carry(a, b, 0)
+                } else {
+                    carry(b, a, 1)
+                }
+                while !self.networks[me].arriving.is_empty() {
+                    self.nodes[me].receive(at_us(self.clock_us), &mut self.networks[me]).unwrap();
+                }
+                heard.extend(std::iter::from_fn(|| self.nodes[me].poll_notice()));
+            }
+        }
+        news
+    }
+
+    fn send(&mut self, packets: u64) -> FlowId {
+        self.nodes[0].open(at_us(self.clock_us), NodeId(1), full_packets(packets)).unwrap()
+    }
+}
+
+#[test]
+fn a_flow_waits_for_its_destination_to_start() {
+    let mut two = Two::new([stranger(&None, 0), stranger(&None, 1)]);
+    let flow = two.send(3);
+    // Nothing but greetings is sent to who does not answer: after 0, 100, 300, 700 and 1500 ms.
+    let mut lonely = MemoryNetwork::default();
+    for ms in 0..1600 {
+        two.nodes[0].advance(at_us(ms * 1000), &mut lonely).unwrap();
+    }
+    assert_eq!((lonely.sent.len(), two.nodes[0].stats().packets_sent), (5, 0));
+    two.clock_us = 1_600_000;
+    let [sender, receiver] = two.run(1_000_000);
+    assert_eq!(sender, [Notice::Acknowledged { flow }]);
+    assert!(matches!(receiver[..], [Notice::Received { .. }]));
+    assert_eq!(two.nodes.each_ref().map(Driver::unacknowledged), [0, 0]);
+}
+
+#[test]
+fn a_restarted_receiver_is_noticed_and_acknowledges_nothing_of_before() {
+    let mut two = Two::new(pair(&None).into());
+    let first = two.send(100);
+    two.run(10 * SLOT_US);
+    two.nodes[1] = stranger(&None, 1);
+    let [sender, receiver] = two.run(20 * SLOT_US);
+    assert_eq!(sender, [Notice::Aborted { flow: first, cause: Cause::Restarted }]);
+    assert!(receiver.is_empty(), "{receiver:?}");
+    assert!(two.nodes[1].stats().strangers > 0);
+    let second = two.send(3);
+    // Before, the probe wants to send what is left of the first flow, and these packets take their time and do not leave.
+    let [sender, receiver] = two.run(120 * SLOT_US);
+    assert_eq!(sender, [Notice::Acknowledged { flow: second }]);
+    assert!(matches!(&receiver[..], [Notice::Received { flow, .. }] if *flow == second));
+}
+
+#[test]
+fn a_restarted_sender_is_noticed_and_its_old_datagrams_are_refused() {
+    let mut two = Two::new(pair(&None).into());
+    let flow = two.send(100);
+    two.run(10 * SLOT_US);
+    let recorded: Vec<_> = {
+        two.nodes[0].advance(at_us(two.clock_us + SLOT_US), &mut two.networks[0]).unwrap();
+        two.networks[0].sent.clone()
+    };
+    assert!(!recorded.is_empty());
+    two.nodes[0] = process(&None, 0, 1000);
+    two.networks[0].sent.clear();
+    let second = two.send(3);
+    let [sender, receiver] = two.run(20 * SLOT_US);
+    assert_eq!(sender, [Notice::Acknowledged { flow: second }]);
+    assert_eq!(receiver[0], Notice::Incomplete { flow, src: NodeId(0), cause: Cause::Restarted });
+    let before = two.nodes[1].stats();
+    two.networks[0].sent = recorded;
+    let [sender, receiver] = two.run(10 * SLOT_US);
+    assert!(sender.is_empty() && receiver.is_empty());
+    let after = two.nodes[1].stats();
+    assert_eq!(after.packets_received, before.packets_received);
+    assert!(after.strangers > before.strangers);
+}
+
+#[test]
+fn a_node_that_says_nothing_ends_the_flows_with_it() {
+    let mut two = Two::new(pair(&None).into());
+    let flow = two.send(100);
+    two.run(10 * SLOT_US);
+    let since = two.clock_us;
+    let mut lonely = [MemoryNetwork::default(), MemoryNetwork::default()];
+    let mut ended = [None, None];
+    for us in (since..since + 12_000_000).step_by(10_000) {
         for me in 0..2 {
-            nodes[me].receive(clock, &mut networks[me]).unwrap();
+            two.nodes[me].advance(at_us(us), &mut lonely[me]).unwrap();
+            ended[me] =
+                ended[me].take().or_else(|| two.nodes[me].poll_notice().map(|notice| (notice, (us - since) / 1_000_000)));
         }
+    }
+    assert_eq!(ended[0], Some((Notice::Aborted { flow, cause: Cause::Silent }, 10)));
+    assert_eq!(ended[1], Some((Notice::Incomplete { flow, src: NodeId(0), cause: Cause::Silent }, 10)));
+}
+
+/// The probe's receiver says nothing until it has everything, so the drivers must ask each other.
+#[test]
+fn a_node_that_has_nothing_to_say_is_asked() {
+    let mut two = Two::new(pair(&None).into());
+    let flow = two.send(2);
+    two.nodes[0].advance(at_us(20), &mut two.networks[0]).unwrap();
+    // The second packet is lost, and the probe does not repeat it.
+    two.run(SLOT_US / 2);
+    two.networks[0].full = true;
+    two.nodes[0].advance(at_us(SLOT_US + 40), &mut two.networks[0]).unwrap();
+    two.networks[0].full = false;
+    let [sender, receiver] = two.run(15_000_000);
+    assert!(
+        sender.is_empty() && receiver.is_empty(),
+        "flow {} has neither failed nor arrived: {sender:?} {receiver:?}",
+        flow.0
+    );
+}
+
+#[test]
+fn nodes_that_differ_are_named_and_exchange_nothing() {
+    let with = |cluster: &Cluster, config| {
+        Driver::<Probe>::new(&config, cluster, NodeId(1), 0, Box::new(InMemory::new(Bytes::ZERO))).unwrap()
+    };
+    let slower = Profile { line_rate: flowloom_core::Rate::from_bps(1_000_000), ..Profile::LOOPBACK };
+    let addresses = addresses(3);
+    let cases = [
+        (with(&cluster(3), Some(Duration::from_us(7))), "has other parameters of probe", true),
+        (with(&Cluster::new(addresses, slower).unwrap(), None), "has other addresses, another order", true),
+        (with(&cluster(3).with_key(Key::random().unwrap()), None), "has another key", false),
+    ];
+    for (other, expected, proven) in cases {
+        let mut two = Two::new([stranger(&None, 0), other]);
+        let flow = two.send(3);
+        let [sender, receiver] = two.run(900_000);
+        let Notice::Differs { peer: NodeId(1), what } = &sender[0] else { panic!("{sender:?}") };
+        assert!(what.starts_with(expected), "{what}");
+        assert!(matches!(&receiver[0], Notice::Differs { peer: NodeId(0), .. }), "{receiver:?}");
+        let ended = [Notice::Aborted { flow, cause: Cause::Differs(what.clone()) }];
+        assert_eq!(sender[1..], ended[..usize::from(proven)], "{expected}");
+        assert_eq!(two.nodes[0].stats().packets_sent, 0);
+    }
+}
+
+#[test]
+fn another_transport_is_named() {
+    let (mut a, mut b) = (stranger::<Probe>(&None, 0), stranger::<PHost>(&Default::default(), 1));
+    let (mut to_a, mut to_b) = (MemoryNetwork::default(), MemoryNetwork::default());
+    a.open(at_us(0), NodeId(1), vec![1]).unwrap();
+    for _ in 0..3 {
+        a.advance(at_us(10), &mut to_a).unwrap();
+        carry(&mut to_a, &mut to_b, 0);
+        b.receive(at_us(10), &mut to_b).unwrap();
+        carry(&mut to_b, &mut to_a, 1);
+        a.receive(at_us(10), &mut to_a).unwrap();
+    }
+    let what = "runs phost, this node probe".to_owned();
+    assert_eq!(a.poll_notice(), Some(Notice::Differs { peer: NodeId(1), what }));
+    assert!(matches!(a.poll_notice(), Some(Notice::Aborted { .. })));
+    let what = "runs probe, this node phost".to_owned();
+    assert_eq!(b.poll_notice(), Some(Notice::Differs { peer: NodeId(0), what }));
+}
+
+#[test]
+fn addresses_in_another_order_are_named() {
+    let mut swapped = addresses(3);
+    swapped.swap(0, 1);
+    let other = Cluster::new(swapped, Profile::LOOPBACK).unwrap();
+    // The process at node 1's address believes that it is node 0.
+    let other = Driver::<Probe>::new(&None, &other, NodeId(0), 0, Box::new(InMemory::new(Bytes::ZERO))).unwrap();
+    let mut two = Two::new([stranger(&None, 0), other]);
+    two.send(1);
+    let [sender, receiver] = two.run(900_000);
+    let said = |news: &[Notice]| match news {
+        [Notice::Differs { what, .. }, ..] => what.clone(),
+        _ => panic!("{news:?}"),
+    };
+    assert!(said(&receiver).contains("another order"), "{receiver:?}");
+    // It does not know who greets it, so the other node hears nothing from it until it sends itself.
+    assert!(sender.is_empty());
+}
+
+/// A store that is full.
+struct Full;
+
+impl Store for Full {
+    fn write(&mut self, _: FlowId, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+    fn finish(&mut self, _: FlowId, _: u64) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+    fn discard(&mut self, _: FlowId) {}
+}
+
+#[test]
+fn a_flow_that_cannot_be_kept_is_not_acknowledged_and_its_source_hears_why() {
+    for packets in [0, 1, 30] {
+        let full = Driver::new(&None, &cluster(3), NodeId(1), 0, Box::new(Full)).unwrap();
+        let mut two = Two::new([stranger(&None, 0), full]);
+        let flow = two.send(packets);
+        let [sender, receiver] = two.run(100 * SLOT_US);
+        let cause = Cause::Refused("no storage space".to_owned());
+        assert_eq!(receiver, [Notice::Incomplete { flow, src: NodeId(0), cause: cause.clone() }]);
+        assert_eq!(sender, [Notice::Aborted { flow, cause }], "{packets} packets");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Parameters of HPCC.
 
-use flowloom_core::{Bytes, Duration, Network, Site, WireProfile};
+use flowloom_core::{Bytes, Duration, Network, Rate, Site, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -105,7 +105,7 @@ impl Config {
             fast_reaction: self.fast_reaction,
             rtt: spans.rtt.as_ps() as f64 / 1e3,
             most,
-            least: most * self.min_rate,
+            least: most * self.least_share(site.line_rate(), site.wire.full, Rules::lifetime(fastest)),
             byte_time: Rules::byte_times(&rates),
             lifetime: Rules::lifetime(fastest),
         }
@@ -150,15 +150,31 @@ impl Checked for Config {
         self.check_records(network)?;
         let spans = Spans::new(self, network, wire)?;
         let [slowest, _] = conditions.host_rates();
-        let gap = span_of("min_rate", slowest.transmit_time(full).checked_scale(1.0 / self.min_rate))?;
-        let fastest = network.links().iter().map(|link| link.rate).max().unwrap_or_default();
-        let lifetime = Rules::lifetime(fastest);
-        for (key, what, span) in [("min_rate", "a full packet at this rate", gap), ("base_rtt", "a round trip", spans.rtt)] {
+        let lifetime = Rules::lifetime(fastest(network));
+        // Whatever `min_rate` is, a flow that has its NIC for itself must be able to compare records.
+        for (key, what, span) in
+            [("min_rate", "a full packet", slowest.transmit_time(full) * 2), ("base_rtt", "a round trip", spans.rtt)]
+        {
             if span >= lifetime {
                 return Err(format!("{key}: {what} takes {span} here, but records can be compared for {lifetime} only"));
             }
         }
         Ok(())
+    }
+
+    fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
+        let ([slowest, _], full) = (conditions.host_rates(), conditions.wire.full);
+        let lifetime = Rules::lifetime(fastest(conditions.network));
+        let least = self.least_share(slowest, full, lifetime);
+        if least == self.min_rate {
+            return Vec::new();
+        }
+        let slower = slowest.transmit_time(full).scale(1.0 / self.min_rate);
+        vec![format!(
+            "min_rate: {} of {slowest} is so little that a full packet takes {slower}, but records can be compared for {lifetime} only; \
+             {least:.4} is used instead",
+            self.min_rate
+        )]
     }
 
     /// Each flow starts with a window of a round trip at the rate of its host. Ports hear of a second flow a round trip later.
@@ -180,6 +196,12 @@ impl Checked for Config {
 }
 
 impl Config {
+    /// The least rate of a flow as a share of `rate`, its NIC's: `min_rate`, or as much as it takes to compare the records of two packets in a row.
+    fn least_share(&self, rate: Rate, full: Bytes, lifetime: Duration) -> f64 {
+        let comparable = rate.transmit_time(full).as_secs_f64() / lifetime.as_secs_f64();
+        if self.min_rate > comparable { self.min_rate } else { comparable / 0.9 }
+    }
+
     /// Every switch of a path must find room for its record, and a record must be able to name the rate of every link.
     fn check_records(&self, network: &Network) -> Result<(), String> {
         let hops = network.distances(flowloom_core::NodeId(0));
@@ -195,6 +217,11 @@ impl Config {
             )),
         }
     }
+}
+
+/// The rate of the fastest link.
+fn fastest(network: &Network) -> Rate {
+    network.links().iter().map(|link| link.rate).max().unwrap_or_default()
 }
 
 /// Timeouts double at most this many times.
@@ -237,7 +264,7 @@ impl Spans {
 
 #[cfg(test)]
 mod tests {
-    use flowloom_core::{NodeId, Rate, Switching, topology};
+    use flowloom_core::{NodeId, Switching, topology};
 
     use super::*;
     use crate::trial::{default_text, refused};
@@ -264,9 +291,9 @@ mod tests {
         }
     }
 
-    fn check(config: &Config, network: &Network) -> Result<(), String> {
+    fn conditions(network: &Network) -> Conditions<'_> {
         let (buffer, largest_flow) = (Bytes::new(100_000), Bytes::new(1_000_000));
-        config.check_under(&Conditions {
+        Conditions {
             network,
             wire: WireProfile::IP_1500,
             buffer,
@@ -274,7 +301,11 @@ mod tests {
             last_deadline: None,
             largest_flow,
             largest_coflow: Bytes::ZERO,
-        })
+        }
+    }
+
+    fn check(config: &Config, network: &Network) -> Result<(), String> {
+        config.check_under(&conditions(network))
     }
 
     fn star(rate: Rate) -> Network {
@@ -316,12 +347,21 @@ mod tests {
 
     /// The clock of a record wraps after 16.8 ms, and two records can be compared for half of that. A full packet takes 12 us at 1 Gb/s.
     #[test]
-    fn rates_at_which_records_come_too_rarely_are_refused() {
+    fn a_rate_at_which_records_come_too_rarely_is_raised() {
         let (slow, fast) = (star(Rate::from_gbps(1)), star(Rate::from_gbps(10)));
         let config = |min_rate| Config { min_rate, ..Config::default() };
-        assert_eq!(check(&config(0.0015), &slow), Ok(()));
-        assert!(check(&config(0.0014), &slow).unwrap_err().starts_with("min_rate: a full packet at this rate takes 8.57"));
-        assert_eq!(check(&config(0.0014), &fast), Ok(()));
+        let misfits = |min_rate, network: &Network| config(min_rate).misfits(&conditions(network));
+        assert!(misfits(0.0015, &slow).is_empty() && misfits(0.0014, &fast).is_empty());
+        // 12 us / 0.0014 are 8.57 ms, and 12 us / 8.39 ms / 0.9 is 0.00159.
+        let [said] = &misfits(0.0014, &slow)[..] else { panic!("it is too low") };
+        assert!(said.contains("takes 8.57") && said.ends_with("0.0016 is used instead"), "{said}");
+        assert_eq!(check(&config(0.0014), &slow), Ok(()));
+        // A full packet takes 6 ms at 2 Mb/s.
+        assert!(
+            check(&config(1.0), &star(Rate::from_bps(2_000_000)))
+                .unwrap_err()
+                .starts_with("min_rate: a full packet takes 12ms")
+        );
         let distant = Config { base_rtt: Some(Duration::from_ms(9)), ..Config::default() };
         assert!(check(&distant, &fast).unwrap_err().starts_with("base_rtt: a round trip takes 9ms"));
     }

@@ -1,0 +1,334 @@
+//! The other nodes of the cluster: sessions with their processes, and whether they are alive.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+
+use flowloom_core::{Duration, NodeId, Time};
+
+use super::greeting::{Greeting, Identity, Unread};
+use super::key::{Key, Process};
+use super::seal::Session;
+use super::{Rejection, VERSION};
+
+/// How often this node looks at the peers that it needs.
+const TICK: Duration = Duration::from_ms(50);
+/// When a greeting without an answer is repeated first. The time doubles up to `GREETING_INTERVAL_MAX`.
+const GREETING_INTERVAL: Duration = Duration::from_ms(100);
+const GREETING_INTERVAL_MAX: Duration = Duration::from_ms(1000);
+/// How many greetings a peer gets at most in one `GREETING_INTERVAL`. Opening a session takes two. Whoever replays greetings gets no more than these.
+const GREETINGS_MAX: u32 = 4;
+/// A peer that is needed is asked whether it is alive after this part of the time after which it counts as gone.
+const ASKS_PER_SILENCE: u64 = 8;
+
+/// How many claims that are not proven are reported of one peer.
+const CLAIMS_MAX: usize = 4;
+
+/// News about a peer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Affair {
+    /// There is a session with it. If it is not the first, the peer was restarted and knows nothing of what was before.
+    Met {
+        /// The peer.
+        peer: NodeId,
+        /// Whether there was a session with an earlier process of it.
+        again: bool,
+    },
+    /// It cannot work with this node.
+    Differs {
+        /// The peer.
+        peer: NodeId,
+        /// What is different.
+        what: String,
+        /// Whether it is known that the peer said so. Without a common key it is not.
+        proven: bool,
+    },
+    /// It is needed and has said nothing for too long.
+    Silent {
+        /// The peer.
+        peer: NodeId,
+    },
+}
+
+/// What this node knows of another one.
+#[derive(Default)]
+struct Peer {
+    session: Option<Session>,
+    /// The session that begins with the first datagram of it: the peer may not yet know this process, or an old greeting was replayed.
+    candidate: Option<Session>,
+    /// The incarnations with which it had sessions before the present one. Their datagrams can only be recordings.
+    retired: Vec<u64>,
+    /// When it was known to be alive.
+    heard: Time,
+    /// Since when something depends on it.
+    needed: Option<Time>,
+    /// When it was greeted last, and the time after which it is greeted again.
+    greeted: Option<Time>,
+    interval: Duration,
+    /// The start of the interval in which greetings are counted, and their count.
+    counted_from: Time,
+    greetings: u32,
+    /// What it, or somebody in its name, has claimed since there was a session with it.
+    claims: Vec<String>,
+}
+
+impl Peer {
+    fn knows(&self, incarnation: u64) -> bool {
+        self.session.as_ref().is_some_and(|session| session.peer.incarnation == incarnation)
+    }
+}
+
+/// The other nodes, as this process sees them. It has no clock and sends nothing itself: [`Peers::poll_transmit`] has the greetings to be sent.
+pub struct Peers {
+    me: Process,
+    key: Key,
+    identity: Identity,
+    peers: Vec<Peer>,
+    /// The peers that are needed.
+    needed: BTreeSet<usize>,
+    next_tick: Option<Time>,
+    /// After how long a peer that is needed counts as gone.
+    silence: Duration,
+    greetings: VecDeque<(NodeId, Vec<u8>)>,
+    affairs: VecDeque<Affair>,
+}
+
+impl Peers {
+    /// The peers of node `me` in a cluster of `nodes`.
+    ///
+    /// # Errors
+    /// If the system has no random numbers.
+    pub fn new(me: NodeId, nodes: usize, key: Key, identity: Identity, silence: Duration) -> io::Result<Peers> {
+        // 0 stands for an incarnation that is not known.
+        let incarnation = getrandom::u64().map_err(io::Error::other)?.max(1);
+        Ok(Peers {
+            me: Process { node: me, incarnation },
+            key,
+            identity,
+            peers: (0..nodes).map(|_| Peer::default()).collect(),
+            needed: BTreeSet::new(),
+            next_tick: None,
+            silence,
+            greetings: VecDeque::new(),
+            affairs: VecDeque::new(),
+        })
+    }
+
+    /// Whether there is a session with a peer.
+    pub fn has_session(&self, peer: NodeId) -> bool {
+        self.peers[peer.index()].session.is_some()
+    }
+
+    /// Says whether something depends on a peer. It is then greeted if it is not known, and must give signs of life.
+    pub fn set_needed(&mut self, now: Time, peer: NodeId, needed: bool) {
+        let state = &mut self.peers[peer.index()];
+        if state.needed.is_some() == needed {
+            return;
+        }
+        state.needed = needed.then_some(now);
+        if !needed {
+            self.needed.remove(&peer.index());
+            return;
+        }
+        self.needed.insert(peer.index());
+        self.next_tick.get_or_insert(now + TICK);
+        if !self.has_session(peer) {
+            self.greet(now, peer, true);
+        }
+    }
+
+    /// Seals a datagram to a peer as [`Session::seal`] does. Returns `None` if there is no session with it; it is then greeted.
+    pub fn seal(&mut self, now: Time, peer: NodeId, buffer: &mut [u8], length: usize, secret: usize) -> Option<usize> {
+        match &mut self.peers[peer.index()].session {
+            Some(session) => Some(session.seal(buffer, length, secret)),
+            None => {
+                self.greet(now, peer, true);
+                None
+            }
+        }
+    }
+
+    /// Opens a datagram from a peer as [`Session::open`] does.
+    ///
+    /// # Errors
+    /// Why it is not accepted. If there is no session, the peer is greeted.
+    pub fn open(&mut self, now: Time, peer: NodeId, datagram: &mut [u8], secret: usize) -> Result<usize, Rejection> {
+        let state = &mut self.peers[peer.index()];
+        if let Some(session) = state.session.as_mut().filter(|session| session.is_named_by(datagram)) {
+            let length = session.open(datagram, secret)?;
+            state.heard = now;
+            return Ok(length);
+        }
+        if let Some(candidate) = state.candidate.as_mut().filter(|session| session.is_named_by(datagram)) {
+            let length = candidate.open(datagram, secret)?;
+            let session = state.candidate.take().expect("it has opened the datagram");
+            self.establish(now, session);
+            return Ok(length);
+        }
+        self.greet(now, peer, true);
+        Err(Rejection::Stranger)
+    }
+
+    /// Handles a message between drivers that is not sealed: a greeting.
+    ///
+    /// # Errors
+    /// Why it is ignored.
+    pub fn handle_greeting(&mut self, now: Time, peer: NodeId, datagram: &[u8]) -> Result<(), Rejection> {
+        let greeting = match Greeting::read(datagram, &self.key, peer, self.me.node) {
+            Ok(greeting) => greeting,
+            Err(Unread::Forged) => return Err(Rejection::Forged),
+            Err(Unread::Foreign) => return Err(Rejection::Stranger),
+            Err(other) => {
+                let what = match other {
+                    Unread::Version(version) => format!("has version {version} of sessions, this node version {VERSION}"),
+                    _ => "has another key".to_owned(),
+                };
+                self.differs(peer, what, false);
+                // So that it learns the same.
+                self.greet(now, peer, false);
+                return Err(Rejection::Stranger);
+            }
+        };
+        if self.peers[peer.index()].retired.contains(&greeting.incarnation) {
+            return Err(Rejection::Replayed);
+        }
+        // Only who has seen this process's incarnation is known to speak now. Everything else can be a recording.
+        let fresh = greeting.echo == self.me.incarnation;
+        let known = self.peers[peer.index()].knows(greeting.incarnation);
+        if greeting.asks || !fresh {
+            self.answer(now, peer, greeting.incarnation, !fresh && !known);
+        }
+        if fresh {
+            self.peers[peer.index()].heard = now;
+        }
+        let theirs = Process { node: peer, incarnation: greeting.incarnation };
+        match self.difference(&greeting.identity) {
+            Some(what) if fresh => self.differs(peer, what, true),
+            Some(_) => {}
+            None if known => {}
+            None if fresh => self.establish(now, Session::new(&self.key, self.me, theirs)),
+            None => self.peers[peer.index()].candidate = Some(Session::new(&self.key, self.me, theirs)),
+        }
+        Ok(())
+    }
+
+    /// Compares the places that a greeting from the address of node `here` gives its sender and its destination.
+    pub fn check_places(&mut self, here: NodeId, src: NodeId, dst: NodeId) {
+        if (src, dst) != (here, self.me.node) {
+            let what = format!(
+                "calls itself node {} and this node {}, so its addresses have another order (here: {} and {})",
+                src.0, dst.0, here.0, self.me.node.0
+            );
+            self.differs(here, what, false);
+        }
+    }
+
+    /// What a node does not have in common with this one.
+    fn difference(&self, theirs: &Identity) -> Option<String> {
+        let ours = &self.identity;
+        if theirs.transport != ours.transport {
+            Some(format!("runs {}, this node {}", theirs.transport, ours.transport))
+        } else if theirs.parameters != ours.parameters {
+            Some(format!("has other parameters of {}", ours.transport))
+        } else if theirs.cluster != ours.cluster {
+            Some("has other addresses, another order of them, or another line rate, delay or MTU".to_owned())
+        } else {
+            None
+        }
+    }
+
+    /// Reports that a peer cannot work with this node. What is not proven anybody can claim, so it is reported a few times only, and not about a peer that has
+    /// a session.
+    fn differs(&mut self, peer: NodeId, what: String, proven: bool) {
+        let state = &mut self.peers[peer.index()];
+        let credible = proven || state.session.is_none() && state.claims.len() < CLAIMS_MAX;
+        if !credible || state.claims.contains(&what) && !(proven && state.needed.is_some()) {
+            return;
+        }
+        if !proven {
+            state.claims.push(what.clone());
+        }
+        self.affairs.push_back(Affair::Differs { peer, what, proven });
+    }
+
+    fn establish(&mut self, now: Time, session: Session) {
+        let peer = session.peer.node;
+        let state = &mut self.peers[peer.index()];
+        let before = state.session.replace(session).map(|session| session.peer.incarnation);
+        state.retired.extend(before);
+        state.candidate = None;
+        state.claims.clear();
+        state.heard = now;
+        self.affairs.push_back(Affair::Met { peer, again: before.is_some() });
+    }
+
+    /// Greets a peer whose incarnation may be known.
+    fn greet(&mut self, now: Time, peer: NodeId, asks: bool) {
+        let state = &self.peers[peer.index()];
+        let theirs = state.session.as_ref().or(state.candidate.as_ref()).map_or(0, |session| session.peer.incarnation);
+        self.answer(now, peer, theirs, asks);
+    }
+
+    /// Sends a greeting to this incarnation of a peer, if it has not had too many.
+    fn answer(&mut self, now: Time, peer: NodeId, incarnation: u64, asks: bool) {
+        let state = &mut self.peers[peer.index()];
+        if now >= state.counted_from + GREETING_INTERVAL {
+            (state.counted_from, state.greetings) = (now, 0);
+        }
+        if state.greetings == GREETINGS_MAX {
+            return;
+        }
+        state.greetings += 1;
+        state.greeted = Some(now);
+        let identity = self.identity.clone();
+        let greeting = Greeting { incarnation: self.me.incarnation, echo: incarnation, asks, identity };
+        self.greetings.push_back((peer, greeting.write(&self.key, self.me.node, peer)));
+    }
+
+    /// When [`Peers::handle_timeout`] must be called next.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.next_tick
+    }
+
+    /// Looks at the peers that are needed, if it is time.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.next_tick.is_none_or(|tick| tick > now) {
+            return;
+        }
+        for index in self.needed.clone() {
+            self.look_at(now, NodeId(index as u32));
+        }
+        self.next_tick = (!self.needed.is_empty()).then_some(now + TICK);
+    }
+
+    fn look_at(&mut self, now: Time, peer: NodeId) {
+        let state = &mut self.peers[peer.index()];
+        let last_sign = state.heard.max(state.needed.unwrap_or(now));
+        let quiet_for = now.saturating_since(last_sign);
+        if quiet_for >= self.silence {
+            state.needed = None;
+            self.needed.remove(&peer.index());
+            self.affairs.push_back(Affair::Silent { peer });
+            return;
+        }
+        let since_greeting = state.greeted.map_or(Duration::LONGEST, |at| now.saturating_since(at));
+        if state.session.is_some() {
+            state.interval = GREETING_INTERVAL;
+            if quiet_for >= self.silence / ASKS_PER_SILENCE && since_greeting >= self.silence / ASKS_PER_SILENCE {
+                self.greet(now, peer, true);
+            }
+        } else if since_greeting >= state.interval.max(GREETING_INTERVAL) {
+            state.interval = (state.interval.max(GREETING_INTERVAL) * 2).min(GREETING_INTERVAL_MAX);
+            self.greet(now, peer, true);
+        }
+    }
+
+    /// The next greeting to be sent, oldest first.
+    pub fn poll_transmit(&mut self) -> Option<(NodeId, Vec<u8>)> {
+        self.greetings.pop_front()
+    }
+
+    /// The next news, oldest first.
+    pub fn poll_affair(&mut self) -> Option<Affair> {
+        self.affairs.pop_front()
+    }
+}
