@@ -33,6 +33,8 @@ pub struct Profile {
     pub nic_buffer: Bytes,
     /// For how many slots a late wake-up catches up in one burst. Slots missed before these stay unused, as on an idle link.
     pub catch_up_slots: u64,
+    /// How long a node with work to do sleeps at least, so that there is more of it when it wakes: as the interrupt moderation of a network card.
+    pub grain: Duration,
     /// After how long a node that says nothing counts as gone, if there are open flows with it. Nodes ask each other for signs of life.
     pub silence: Duration,
 }
@@ -46,15 +48,17 @@ impl Profile {
         mtu: Bytes::new(1500),
         nic_buffer: Bytes::new(131_072),
         catch_up_slots: 16,
+        grain: Duration::ZERO,
         silence: Duration::from_ms(10_000),
     };
 
-    /// Ten times as fast. A slot of 12 us is shorter than the delay of a wake-up, so each wake-up handles a burst of slots, which go to the kernel as one batch. Transports whose
-    /// rules count slots get parameters that allow this ([`Profile::parameters`]).
+    /// Ten times as fast. A slot of 12 us is shorter than the delay of a wake-up, so a node sleeps until there is a burst of slots to handle, which goes to the kernel as one batch.
+    /// Transports whose rules count slots get parameters that allow this ([`Profile::parameters`]).
     pub const BATCHED: Profile = Profile {
         line_rate: Rate::from_bps(1_000_000_000),
         nic_buffer: Bytes::new(1 << 20),
         catch_up_slots: 64,
+        grain: Duration::from_us(100),
         ..Profile::LOOPBACK
     };
 
@@ -70,14 +74,14 @@ impl Profile {
         }
     }
 
-    /// What `T` needs to be told in this profile, as TOML: where bursts are longer than what the paper's rule allows for. A token of pHost lives for 1.5 slots in the paper (section 3.2), and
-    /// unused for longer than a burst here.
+    /// What `T` needs to be told in this profile, as TOML, where the paper's rules count slots and a node sees the time only once in a burst. pHost's tokens live for 1.5 slots in the paper
+    /// (section 3.2), eight tokens without an answer downgrade a flow, and a flow has eight free tokens (section 3.3). Here these are as many as a burst may have.
     pub fn parameters<T: Transport>(&self) -> String {
-        let burst = self.catch_up_slots as f64;
-        match (T::NAME, self.catch_up_slots > Profile::LOOPBACK.catch_up_slots) {
-            ("phost", true) => format!("token_life_slots = {burst:.1}"),
-            _ => String::new(),
+        if T::NAME != "phost" || self.grain == Duration::ZERO {
+            return String::new();
         }
+        let slots = self.catch_up_slots;
+        format!("token_life_slots = {slots}.0\ndowngrade_threshold = {slots}\nreissue_slots = {slots}.0\nfree_tokens = {slots}")
     }
 }
 

@@ -34,6 +34,6 @@ pub use faulty::{FaultCounts, Faults, Faulty};
 pub use flowloom_core::{frame, marking};
 pub use node::Node;
 pub use stats::Stats;
-pub use store::{InFiles, InMemory, Store};
+pub use store::{Discard, InFiles, InMemory, Store};
 pub use sys::processor_time;
 pub use trust::Key;

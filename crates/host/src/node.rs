@@ -60,6 +60,7 @@ pub struct Node<T: Transport, D: Datagrams = Udp> {
     network: D,
     clock: Clock,
     busy: bool,
+    grain: Duration,
 }
 
 impl<T: Transport> Node<T> {
@@ -87,7 +88,14 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
         me: NodeId,
     ) -> io::Result<Node<T, D>> {
         let seed = RandomState::new().build_hasher().finish();
-        Ok(Node { driver: Driver::new(config, cluster, me, seed, store)?, network, clock: Clock(Instant::now()), busy: false })
+        let grain = Duration::from_nanos(cluster.profile().grain.as_ps() / 1000);
+        Ok(Node {
+            driver: Driver::new(config, cluster, me, seed, store)?,
+            network,
+            clock: Clock(Instant::now()),
+            busy: false,
+            grain,
+        })
     }
 
     /// Starts to send `data` to `dst` as one flow. Its first packets are sent in the next [`Node::step`].
@@ -105,7 +113,11 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
     pub fn step(&mut self, timeout: Duration) -> io::Result<()> {
         self.driver.advance(self.clock.now(), &mut self.network)?;
         let wait_max = self.driver.next_instant().map_or(timeout, |due| timeout.min(self.clock.until(due)));
-        if !wait_max.is_zero() && !self.busy {
+        if self.busy {
+            // It never sleeps.
+        } else if wait_max < self.grain {
+            std::thread::sleep(self.grain);
+        } else {
             self.network.wait(wait_max)?;
         }
         let now = self.clock.now();

@@ -85,12 +85,58 @@ impl Store for InMemory {
     }
 }
 
+/// Keeps nothing: for measurements.
+#[derive(Clone, Copy, Debug)]
+pub struct Discard;
+
+impl Store for Discard {
+    fn write(&mut self, _: FlowId, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+    fn finish(&mut self, _: FlowId, _: u64) -> io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+    fn discard(&mut self, _: FlowId) {}
+}
+
 /// Writes flows into files of a directory. A flow's file has its id as its name, and appears when all of it is on the disk.
 #[derive(Debug)]
 pub struct InFiles {
     directory: PathBuf,
     /// Some of the unfinished files.
-    open: HashMap<FlowId, File>,
+    open: HashMap<FlowId, Part>,
+    /// Files that could not be written when they were closed to make room.
+    failed: HashMap<FlowId, io::Error>,
+}
+
+/// An unfinished file, and bytes that are yet to be written to it.
+#[derive(Debug)]
+struct Part {
+    file: File,
+    /// Where the bytes belong.
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// How many bytes in a row are written at once. A call for each packet would cost as much as receiving it.
+const WRITE_BYTES: usize = 1 << 16;
+
+impl Part {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let follows = offset == self.offset + self.bytes.len() as u64;
+        if !follows || self.bytes.len() + bytes.len() > WRITE_BYTES {
+            self.flush()?;
+            self.offset = offset;
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.bytes, self.offset)?;
+        self.bytes.clear();
+        Ok(())
+    }
 }
 
 /// How many files are open at once. A process may usually have 1024.
@@ -113,7 +159,7 @@ impl InFiles {
                 std::fs::remove_file(&path)?;
             }
         }
-        Ok(InFiles { directory: directory.to_owned(), open: HashMap::new() })
+        Ok(InFiles { directory: directory.to_owned(), open: HashMap::new(), failed: HashMap::new() })
     }
 
     fn part(&self, flow: FlowId) -> PathBuf {
@@ -121,17 +167,22 @@ impl InFiles {
     }
 
     /// The file of an unfinished flow.
-    fn file(&mut self, flow: FlowId) -> io::Result<&File> {
+    fn file(&mut self, flow: FlowId) -> io::Result<&mut Part> {
+        if let Some(error) = self.failed.remove(&flow) {
+            return Err(error);
+        }
         if !self.open.contains_key(&flow) {
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(self.part(flow))?;
             if self.open.len() == OPEN_MAX
                 && let Some(any) = self.open.keys().next().copied()
+                && let Some(mut closed) = self.open.remove(&any)
+                && let Err(error) = closed.flush()
             {
-                self.open.remove(&any);
+                self.failed.insert(any, error);
             }
-            self.open.insert(flow, file);
+            self.open.insert(flow, Part { file, offset: 0, bytes: Vec::new() });
         }
-        Ok(&self.open[&flow])
+        Ok(self.open.get_mut(&flow).expect("it is open"))
     }
 
     /// Gives the file its name, and makes sure that it outlives a crash. A file of that name, from an earlier run, is kept.
@@ -154,18 +205,21 @@ impl InFiles {
 
 impl Store for InFiles {
     fn write(&mut self, flow: FlowId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file(flow)?.write_all_at(bytes, offset)
+        self.file(flow)?.write(offset, bytes)
     }
 
     fn finish(&mut self, flow: FlowId, size: u64) -> io::Result<Vec<u8>> {
-        self.file(flow)?.set_len(size)?;
-        let file = self.open.remove(&flow).expect("it was opened");
-        self.publish(flow, &file)?;
+        let part = self.file(flow)?;
+        part.flush()?;
+        part.file.set_len(size)?;
+        let part = self.open.remove(&flow).expect("it was opened");
+        self.publish(flow, &part.file)?;
         Ok(Vec::new())
     }
 
     fn discard(&mut self, flow: FlowId) {
         self.open.remove(&flow);
+        self.failed.remove(&flow);
         // It may not exist yet, and the next process removes what is left.
         let _ = std::fs::remove_file(self.part(flow));
     }
@@ -272,9 +326,17 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error() {
-        let mut files =
-            InFiles { directory: "/dev".into(), open: HashMap::from([(FlowId(1), File::create("/dev/full").unwrap())]) };
-        let error = files.write(FlowId(1), 0, b"1").unwrap_err();
+        let directory = Directory::new("full-disk");
+        let mut files = InFiles::new(&directory.0).unwrap();
+        let part = || Part { file: File::create("/dev/full").unwrap(), offset: 0, bytes: vec![0; WRITE_BYTES] };
+        files.open.insert(FlowId(0), part());
+        let error = files.write(FlowId(0), WRITE_BYTES as u64, b"1").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        // Also where the file is closed to make room: its own flow hears of it.
+        (0..OPEN_MAX as u32).for_each(|flow| drop(files.open.insert(FlowId(flow), part())));
+        files.write(FlowId(9999), 0, b"1").unwrap();
+        let closed = (0..OPEN_MAX as u32).map(FlowId).find(|flow| !files.open.contains_key(flow)).unwrap();
+        let error = files.finish(closed, 1).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 }

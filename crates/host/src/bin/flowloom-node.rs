@@ -16,7 +16,7 @@ use clap::Parser;
 use clap::builder::TypedValueParser;
 use flowloom_core::{Bytes, NodeId, NodeKind, Rate, Transport};
 use flowloom_host::{
-    Cluster, Faults, Faulty, InFiles, InMemory, Key, Member, Node, Notice, Profile, Store, Udp, processor_time,
+    Cluster, Discard, Faults, Faulty, InFiles, InMemory, Key, Member, Node, Notice, Profile, Store, Udp, processor_time,
 };
 use flowloom_transports::{Checked, Conditions, for_each_transport};
 use serde::de::DeserializeOwned;
@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 ///
 /// The nodes are hosts at the given addresses, counted from 0, on one switch; or those of a cluster file, with switches. All must get the same cluster, transport,
 /// parameters, line rate and key; a node that differs is named. The program ends when all its flows have ended: with 0 if all were acknowledged, which means
-/// that their destinations have them on disk, and with 1 otherwise. A receiver (--save), an arbitrator (a switch) and a controller do not end before their
+/// that their destinations have them on disk, and with 1 otherwise. A receiver (--save or --discard), an arbitrator (a switch) and a controller do not end before their
 /// standard input ends (Ctrl-D).
 #[derive(Parser)]
 #[command(name = "flowloom-node", version)]
@@ -46,6 +46,9 @@ struct Options {
     /// Saves each received flow as DIR/FLOW; the directory is created.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
+    /// Takes all flows and keeps nothing of them, for measurements.
+    #[arg(long, conflicts_with = "save")]
+    discard: bool,
     /// The transport.
     #[arg(long, value_name = "NAME", default_value = "phost")]
     transport: String,
@@ -221,6 +224,7 @@ where
     let sending: Vec<(NodeId, &PathBuf, Vec<u8>)> = sending.collect::<io::Result<_>>()?;
     let store: Box<dyn Store> = match &options.save {
         Some(directory) => Box::new(InFiles::new(directory).map_err(about(directory.display()))?),
+        None if options.discard => Box::new(Discard),
         None => Box::new(InMemory::new(Bytes::new(1 << 30))),
     };
     let faults =
@@ -234,8 +238,10 @@ where
         let flow = node.send(to, data)?;
         say(format_args!("sending flow={} to={} file={}", flow.0, to.0, file.display()));
     }
+    // Without the time that it took to read the files.
+    let before = processor_time();
     let ended = input_ended();
-    let stays = options.save.is_some() || cluster.network().node(me).kind != NodeKind::Host;
+    let stays = options.save.is_some() || options.discard || cluster.network().node(me).kind != NodeKind::Host;
     let mut good = true;
     while node.unacknowledged() > 0 || stays && !ended.load(Ordering::Relaxed) {
         node.step(INPUT_CHECK_INTERVAL)?;
@@ -249,7 +255,7 @@ where
         "stats {} calls={} processor_us={} lost={} duplicated={} reordered={}",
         node.stats(),
         node.network().inner().calls(),
-        processor_time().as_micros(),
+        (processor_time() - before).as_micros(),
         counts.lost,
         counts.duplicated,
         counts.reordered
