@@ -29,7 +29,7 @@ impl Rack {
         );
         fs::write(directory.join("cluster.toml"), text).unwrap();
         for (file, bytes) in [("long", 3_000_000), ("short", 30_000)] {
-            fs::write(directory.join(file), (0..bytes).map(|n: u32| (n * 13 >> 4) as u8).collect::<Vec<u8>>()).unwrap();
+            fs::write(directory.join(file), (0..bytes).map(|n: u32| ((n * 13) >> 4) as u8).collect::<Vec<u8>>()).unwrap();
         }
         Rack(directory)
     }

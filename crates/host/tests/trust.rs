@@ -20,7 +20,7 @@ impl Place {
     fn new(name: &str) -> Place {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trust-{name}-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
-        fs::write(directory.join("file"), (0..2_000_000_u32).map(|n| (n * 7 >> 3) as u8).collect::<Vec<u8>>()).unwrap();
+        fs::write(directory.join("file"), (0..2_000_000_u32).map(|n| ((n * 7) >> 3) as u8).collect::<Vec<u8>>()).unwrap();
         Place { directory, addresses: [address(), address()] }
     }
 

@@ -349,9 +349,9 @@ impl Two {
                 self.nodes[me].advance(at_us(self.clock_us), &mut self.networks[me]).unwrap();
                 let [a, b] = &mut self.networks;
                 if me == 0 {
-                    carry(a, b, 0)
+                    carry(a, b, 0);
                 } else {
-                    carry(b, a, 1)
+                    carry(b, a, 1);
                 }
                 while !self.networks[me].arriving.is_empty() {
                     self.nodes[me].receive(at_us(self.clock_us), &mut self.networks[me]).unwrap();

@@ -150,8 +150,8 @@ mod tests {
         assert_eq!(read(&with(2, 9), &Key::PUBLIC), Err(Unread::Version(9)));
         assert_eq!(read(&with(0, b'X'), &Key::PUBLIC), Err(Unread::Foreign));
         assert_eq!(read(&datagram[..CLEAR_BYTES + 3], &Key::PUBLIC), Err(Unread::Forged));
-        for at in 16..datagram.len() {
-            assert_eq!(read(&with(at, datagram[at] ^ 1), &Key::PUBLIC), Err(Unread::Forged), "byte {at}");
+        for (at, byte) in datagram.iter().enumerate().skip(16) {
+            assert_eq!(read(&with(at, byte ^ 1), &Key::PUBLIC), Err(Unread::Forged), "byte {at}");
         }
     }
 }
