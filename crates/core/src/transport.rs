@@ -1,6 +1,9 @@
 //! A transport: its endpoints, its ports, its header, and where its control endpoints run.
 
-use crate::{Discipline, Endpoint, Gauge, LinkId, Memory, Network, NodeId, PathNeed, Paths, Profile, Rate, Wire, WireProfile};
+use crate::{
+    Discipline, Endpoint, Gauge, HostProfile, LinkId, Memory, Network, NodeId, PathNeed, Paths, PortProfile, Profile, Rate,
+    Wire, WireProfile,
+};
 
 /// How packets get from a host's endpoint to the port of its NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,6 +129,16 @@ pub trait Transport: Sized + 'static {
     fn host(config: &Self::Config, site: &Site<'_>) -> Self::Host;
     /// Creates a port.
     fn port(config: &Self::Config, site: &PortSite<'_>) -> Self::Port;
+    /// Describes what [`Transport::port`] creates. The default is one queue, first in, first out, in the port's memory.
+    fn port_profile(config: &Self::Config, site: &PortSite<'_>) -> PortProfile {
+        let _ = config;
+        PortProfile::of_queues(["all packets"], site.memory.bytes())
+    }
+    /// Describes what it asks of real hosts.
+    fn host_profile(config: &Self::Config) -> HostProfile {
+        let _ = config;
+        HostProfile::OWN
+    }
     /// Creates a control endpoint.
     ///
     /// # Panics
