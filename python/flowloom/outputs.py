@@ -69,7 +69,11 @@ FIGURE = Kind(
 THRESHOLDS = Kind(
     "thresholds", "thresholds for other arguments", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg")
 )
-_KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS)
+DEPLOYMENT = Kind(
+    "a deployment", "a deployment of another scenario or target", "deployment.json",
+    ("*.sh", "*.config_db.json", "*.sources.txt", "*.eos", "summary.txt"),
+)  # fmt: skip
+_KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS, DEPLOYMENT)
 
 
 @contextlib.contextmanager

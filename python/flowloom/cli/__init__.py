@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from flowloom import signals
-from flowloom.cli import common, comparing, inspect, paper, plotting, reporting, running, terminal, thresholds
+from flowloom.cli import common, comparing, deploying, inspect, paper, plotting, reporting, running, terminal, thresholds
 from flowloom.words import shown
 
 
@@ -59,6 +59,7 @@ app.add_typer(paper.app, name="paper")
 paper.register(app)
 inspect.register(app)
 thresholds.register(app)
+deploying.register(app)
 
 
 def _print_version(wanted: bool) -> None:
