@@ -491,8 +491,6 @@ def test_what_a_transport_lacks_is_named():
     }  # fmt: skip
     for transport, target in missing:
         expected = set(everywhere.get(transport, set()))
-        if transport in ("expresspass", "top", "pdq"):
-            expected.add(Kind.SYMMETRIC)
         if transport == "top":
             expected |= {Kind.EXPIRE} | ({Kind.LIMIT_OF_QUEUES} if target != "linux" else set())
         if transport == "ndp" and target != "sonic":

@@ -77,10 +77,12 @@ class Deployment:
         name, target = self.plan.name, self.target.NAME
         if missing := self.impossible:
             return f"{name} does not work on {target}: " + "; ".join(need.what for need in missing) + "."
-        counts = [sum(answer.verdict is verdict for _, answer in self.answers) for verdict in (Verdict.NEARLY, Verdict.NO)]
-        if not any(counts):
+        nearly, missing = (
+            sum(answer.verdict is verdict for _, answer in self.answers) for verdict in (Verdict.NEARLY, Verdict.NO)
+        )
+        if nearly + missing == 0:
             return f"{name} works on {target} as in the scenario."
-        return f"{name} works on {target}, but not as in the scenario: {counts[0]} needs are met nearly, and {counts[1]} not."
+        return f"{name} works on {target}, but not as in the scenario: met nearly {nearly}, not met {missing}."
 
 
 def target_of(name: str) -> Target:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 
 from flowloom.deploy.files import Block, File, head, name_of, ports_of, runs
-from flowloom.deploy.needs import HOSTS, NO_FEATURES, YES, Answers, Kind, nearly, no
+from flowloom.deploy.needs import COMMON, HOSTS, YES, Answers, Kind, nearly, no
 from flowloom.deploy.plan import CLASSES, Division, Group, Plan, Port, Switch, dscp, file_name
 
 NAME = "cumulus"
 ABOUT = "NVIDIA Cumulus Linux: NVUE commands"
 
 ANSWERS: Answers = {
-    **NO_FEATURES,
+    **COMMON,
     **HOSTS,
     Kind.ONE_QUEUE: YES,
     Kind.QUEUES: YES,
@@ -42,7 +42,6 @@ ANSWERS: Answers = {
         "A shaper limits one queue. Each queue gets an equal part of the share instead, also while the others are idle."
     ),
     Kind.SPRAYING: no("ECMP chooses a path by a hash of the flow; adaptive routing depends on the switch chip."),
-    Kind.SYMMETRIC: no("The two directions of a flow share links only if the hashes of all switches are symmetric and alike."),
 }
 
 _ALL = "default-global"

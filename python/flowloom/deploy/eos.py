@@ -8,7 +8,7 @@ Arista's AVD collection.
 from __future__ import annotations
 
 from flowloom.deploy.files import Block, File, head, name_of, ports_of, runs
-from flowloom.deploy.needs import HOSTS, NO_FEATURES, YES, Answers, Kind, nearly, no
+from flowloom.deploy.needs import COMMON, HOSTS, YES, Answers, Kind, nearly, no
 from flowloom.deploy.plan import CLASSES, Group, Plan, Port, Switch, dscp, file_name
 
 NAME = "eos"
@@ -19,7 +19,7 @@ _PLATFORM = (
     "them."
 )
 ANSWERS: Answers = {
-    **NO_FEATURES,
+    **COMMON,
     **HOSTS,
     Kind.ONE_QUEUE: YES,
     Kind.QUEUES: nearly("EOS keeps tx-queue 7 for control traffic, too, so class 0 shares it."),
@@ -39,7 +39,6 @@ ANSWERS: Answers = {
         "`shape rate` limits one queue. Each queue gets an equal part of the share instead, also while the others are idle."
     ),
     Kind.SPRAYING: no("ECMP chooses a path by a hash of the flow; packet spraying depends on the platform."),
-    Kind.SYMMETRIC: no("The two directions of a flow share links only if the hashes of all switches are symmetric and alike."),
 }
 
 

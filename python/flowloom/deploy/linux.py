@@ -11,14 +11,14 @@ import math
 from collections.abc import Callable
 
 from flowloom.deploy.files import Block, File, head, ports_of
-from flowloom.deploy.needs import HOSTS, NO_FEATURES, YES, Answers, Kind, nearly, no
+from flowloom.deploy.needs import COMMON, HOSTS, YES, Answers, Kind, nearly, no
 from flowloom.deploy.plan import Division, Group, Knob, Plan, Port, Switch, dscp, file_name, size
 
 NAME = "linux"
 ABOUT = "a Linux switch or router with tc: HTB, FIFOs, u32 filters and RED"
 
 ANSWERS: Answers = {
-    **NO_FEATURES,
+    **COMMON,
     **HOSTS,
     Kind.ONE_QUEUE: YES,
     Kind.QUEUES: YES,
@@ -38,7 +38,6 @@ ANSWERS: Answers = {
     Kind.LIMIT_OF_QUEUE: YES,
     Kind.LIMIT_OF_QUEUES: YES,
     Kind.SPRAYING: no("The kernel chooses a path by a hash of the flow (net.ipv4.fib_multipath_hash_policy = 1)."),
-    Kind.SYMMETRIC: no("The kernel's hash gives the two directions of a flow different paths."),
     Kind.DROP_AT_RANDOM: no("A full FIFO drops the arriving packet."),
 }
 

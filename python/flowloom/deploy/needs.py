@@ -92,7 +92,11 @@ def no(why: str) -> Answer:
 
 
 _NO_SWITCH = no("No setting of a switch does this; it takes a programmable switch chip.")
-NO_FEATURES: Answers = {
+COMMON: Answers = {
+    Kind.SYMMETRIC: nearly(
+        "The two directions of a flow share links only if all switches have the same symmetric hash, and their next hops in "
+        "the same order."
+    ),
     Kind.ORDER_BY_NUMBER: _NO_SWITCH,
     Kind.COMPUTE_RATES: _NO_SWITCH,
     Kind.TELEMETRY: no(
@@ -107,7 +111,7 @@ NO_FEATURES: Answers = {
         "The cables and the assistant switch are up to you; the queues and the limiter below are those of one pass."
     ),
 }
-"""Answers of targets that have nothing but queues, marks and limits."""
+"""What no setting of any target does, and what is set up beside the queues of ports."""
 
 HOSTS: Answers = {
     Kind.HOST_PROGRAM: no(

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from flowloom.deploy.files import File, head, name_of
-from flowloom.deploy.needs import HOSTS, NO_FEATURES, YES, Answers, Kind, nearly, no
+from flowloom.deploy.needs import COMMON, HOSTS, YES, Answers, Kind, nearly, no
 from flowloom.deploy.plan import CLASSES, Division, Group, Plan, Port, Switch, dscp, file_name
 
 NAME = "sonic"
@@ -21,7 +21,7 @@ ABOUT = "SONiC: tables of config_db.json, for `config load`"
 
 _MEMORY = "Thresholds are for queues: each holds as much as the port may, and no limit holds for all of them together."
 ANSWERS: Answers = {
-    **NO_FEATURES,
+    **COMMON,
     **HOSTS,
     Kind.ONE_QUEUE: YES,
     Kind.QUEUES: YES,
@@ -43,9 +43,6 @@ ANSWERS: Answers = {
         "A scheduler limits one queue. Each queue gets an equal part of the share instead, also while the others are idle."
     ),
     Kind.SPRAYING: no("ECMP chooses a path by a hash of the flow; packet spraying depends on the switch chip."),
-    Kind.SYMMETRIC: no(
-        "The two directions of a flow share links only if the hashes of all switches are symmetric and alike (SWITCH_HASH)."
-    ),
     Kind.TRIM: nearly(
         "Packet trimming (SWITCH_TRIMMING) needs a release from 2025 on and a switch chip that has it. It sets the DSCP, too."
     ),
