@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from flowloom._native import ScenarioError
 from flowloom.deploy import cumulus, eos, linux, sonic
 from flowloom.deploy.files import File
-from flowloom.deploy.needs import BESIDE_SWITCHES, Answer, Answers, Need, Verdict, needs
+from flowloom.deploy.needs import BESIDE_SWITCHES, Answer, Answers, Need, Verdict, needs_of
 from flowloom.deploy.plan import Plan, plan_of
 from flowloom.words import shown, suggestion
 
@@ -82,7 +82,8 @@ class Deployment:
         )
         if nearly + missing == 0:
             return f"{name} works on {target} as in the scenario."
-        return f"{name} works on {target}, but not as in the scenario: met nearly {nearly}, not met {missing}."
+        needs = f"of {len(self.answers)} needs, it meets {nearly} nearly and {missing} not at all"
+        return f"{name} works on {target}, but not as in the scenario: {needs}."
 
 
 def target_of(name: str) -> Target:
@@ -110,5 +111,5 @@ def deploy(scenario: Scenario, target: str) -> Deployment:
     plan = plan_of(scenario)
     hosts = linux.host(plan)
     files = (*chosen.files(plan), *([hosts] if hosts else []))
-    answers = tuple((need, chosen.ANSWERS[need.kind]) for need in needs(plan))
+    answers = tuple((need, chosen.ANSWERS[need.kind]) for need in needs_of(plan))
     return Deployment(plan, chosen, files, answers)

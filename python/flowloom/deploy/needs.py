@@ -129,7 +129,7 @@ BESIDE_SWITCHES = frozenset(HOSTS)
 """What is no matter of switches."""
 
 
-def needs(plan: Plan) -> list[Need]:
+def needs_of(plan: Plan) -> list[Need]:
     """Return all that a scenario needs, each once."""
     profiles = [port.profile for switch in plan.switches for port in switch.ports]
     found = [need for profile in profiles for need in _of_port(plan, profile)]

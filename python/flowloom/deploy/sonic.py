@@ -58,16 +58,18 @@ class _Database:
 
     def __init__(self) -> None:
         self.tables: Tables = {}
-        self.sources: list[tuple[str, str]] = []
+        self.sources: list[str] = []
 
     def put(self, table: str, key: str, value: dict[str, str], source: str) -> None:
         """Add an entry, or more fields of one."""
         self.tables.setdefault(table, {}).setdefault(key, {}).update(value)
         # What is alike at all ports is listed once.
         port, bar, queue = key.partition("|")
-        place = (f"{table}.{'Ethernet*' if port.startswith('Ethernet') else port}{bar}{queue}: {', '.join(value)}", source)
-        if place not in self.sources:
-            self.sources.append(place)
+        place = f"{table}.{'Ethernet*' if port.startswith('Ethernet') else port}{bar}{queue}"
+        fields = f" ({', '.join(value)})" if len(value) <= 3 else ""
+        line = f"{place}{fields}: {source}"
+        if line not in self.sources:
+            self.sources.append(line)
 
 
 def files(plan: Plan) -> list[File]:
@@ -92,14 +94,15 @@ def _of_switch(plan: Plan, switch: Switch) -> list[File]:
         _port(database, plan, group)
     _pools(database, plan, switch)
     name = file_name(switch.name)
+    ports = " ".join(port_name(number) for number in range(1, len(switch.ports) + 1))
     lines = [
         *head(plan, switch),
         "Names of ports assume four lanes a port; rename them where yours are others. Load the tables with:",
         f"  sudo config load {name}.config_db.json && sudo config save",
-        f"The MTU of each port, from {plan.source('fabric.wire')}:",
-        *(f"  sudo config interface mtu {port_name(number)} {plan.wire.mtu}" for group in groups for number in group.numbers),
+        f"The MTU comes from {plan.source('fabric.wire')}:",
+        f"  for port in {ports}; do sudo config interface mtu $port {plan.wire.mtu}; done",
         "Where entries come from:",
-        *(f"  {place}: {source}" for place, source in database.sources),
+        *(f"  {line}" for line in database.sources),
     ]
     tables = json.dumps(database.tables, indent=4, ensure_ascii=True)
     return [File(f"{name}.config_db.json", f"{tables}\n"), File(f"{name}.sources.txt", "".join(f"{line}\n" for line in lines))]
