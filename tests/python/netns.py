@@ -113,7 +113,9 @@ class Found(NamedTuple):
     """The u32 filters that choose a class: the protocol, the value and the mask that they match, and the class."""
 
 
-_CLASS = re.compile(r"class htb (\S+) (?:root|parent (\S+)) (leaf \S+ )?(?:prio (\d+) )?.*?rate (\d+)(\w?)bit ceil (\d+)(\w?)bit")
+_CLASS = re.compile(
+    r"class htb (\S+) (?:root|parent (\S+)) (leaf \S+ )?(?:prio (\d+) )?.*?rate (\d+)(\w?)bit ceil (\d+)(\w?)bit"
+)
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 

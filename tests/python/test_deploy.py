@@ -409,6 +409,17 @@ def test_hosts_have_the_settings_of_the_scenario():
         assert "mtu 1500" in space.run("ip", "link", "show", "dev", "eth0")
 
 
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
 # ---- Numbers by hand
 
 
@@ -451,6 +462,18 @@ def test_flow_control_has_the_headroom_of_the_formula():
     assert two["PORT_QOS_MAP"]["Ethernet0"]["pfc_enable"] == "6,7"
     # alpha is 1: 2 to the power of 0.
     assert two["BUFFER_PROFILE"]["flowloom_to_host_lossless"]["dynamic_th"] == "0"
+
+
+def test_a_run_prints_the_headroom_that_it_used(scenario):
+    """The same numbers as above, and none without flow control."""
+    printed = call("run", scenario, "--set", "fabric.pfc={}").stdout
+    line = "headroom of each class at the end of host-leaf: 4.911 kB beyond XOFF at 145.1 kB; it goes on 3 kB below XOFF\n"
+    assert line in printed
+    shared = call(
+        "run", scenario, "--set", "fabric.pfc={}", "--set", "fabric.sharing=switch", "--set", "fabric.buffer=1MB"
+    ).stdout
+    assert "host-leaf: 4.911 kB beyond XOFF at fabric.alpha times what is free; it goes on" in shared
+    assert "headroom" not in call("run", scenario).stdout
 
 
 def test_shared_memory_has_its_alpha():
@@ -526,17 +549,6 @@ def test_settings_have_comments_with_keys_and_values(target):
 
 
 # ---- The command line
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    path = tmp_path / "small.toml"
-    path.write_text(SMALL)
-    return path
-
-
-def call(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def test_files_are_printed_or_written(scenario, tmp_path):

@@ -1,8 +1,8 @@
 //! A transport: its endpoints, its ports, its header, and where its control endpoints run.
 
 use crate::{
-    Discipline, Endpoint, Gauge, HostProfile, LinkId, Memory, Network, NodeId, PathNeed, Paths, PortProfile, Profile, Rate,
-    Wire, WireProfile,
+    Discipline, Endpoint, Gauge, HostProfile, LinkId, Memory, Network, NodeId, NodeKind, PathNeed, Paths, PortProfile, Profile,
+    Rate, Wire, WireProfile,
 };
 
 /// How packets get from a host's endpoint to the port of its NIC.
@@ -64,6 +64,13 @@ pub struct PortSite<'a> {
     pub memory: Memory,
     /// The seed of the port's own random stream.
     pub seed: u64,
+}
+
+impl PortSite<'_> {
+    /// Whether it is a port of a switch.
+    pub fn at_switch(&self) -> bool {
+        self.network.node(self.network.link(self.link).from).kind == NodeKind::Switch
+    }
 }
 
 /// What a flow may have beside its ends, its size and its start. See [`Flow`](crate::Flow).

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flowloom_core::{
-    Division, Feature, HostProfile, Knob, LimiterProfile, LinkId, MarkProfile, Memory, MemoryProfile, NodeId, NodeKind,
-    PathNeed, Paths, Placement, PortProfile, PortSite, QueueProfile, Routing, Tagging,
+    Bytes, Division, Feature, HostProfile, Knob, LimiterProfile, LinkId, MarkProfile, Memory, MemoryProfile, NodeId, NodeKind,
+    PathNeed, Paths, Placement, PortProfile, PortSite, QueueLimit, QueueProfile, Routing, Tagging,
 };
 use flowloom_transports::pfc::ClassLimits;
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use crate::plan::Plan;
 use crate::validate::ValidSpec;
 use crate::{ScenarioError, headroom};
 
-/// Describes the switches and hosts of a plan of this scenario. Switches that are alike are listed once, with their number, and so are NICs. Bytes are integers, rates are in
-/// bits per second.
+/// Describes the switches and hosts of a plan of this scenario. Switches that are alike are listed once, with their number, and so are
+/// NICs. Bytes are integers, rates are in bits per second.
 ///
 /// # Errors
 /// If the plan's transport is none that could run on a network.
@@ -94,7 +94,7 @@ fn switches(plan: &Plan, profiles: &Profiles) -> Value {
             json!({
                 "to": to, "rate_bps": port.rate.as_bps(), "delay_ps": port.delay.as_ps(), "profile": profile(plan, profiles, *link),
                 "headroom": limits.map(|ClassLimits { headroom, .. }| headroom.get()),
-                "xoff": limits.and_then(|ClassLimits { xoff, .. }| xoff).map(|xoff| xoff.get()),
+                "xoff": limits.and_then(|ClassLimits { xoff, .. }| xoff).map(Bytes::get),
             })
         };
         let ports: Vec<Value> = network.ports(node).iter().map(port).collect();
@@ -109,7 +109,7 @@ fn switches(plan: &Plan, profiles: &Profiles) -> Value {
     let kind = |(first, count, ports): &(NodeId, u64, Vec<Value>)| {
         let node = network.node(*first);
         let name = if of_tier[node.tier.as_str()] == 1 { &node.tier } else { &node.name };
-        let shared = headroom::of(plan, *first).and_then(|limits| limits.shared()).map(|bytes| bytes.get());
+        let shared = headroom::of(plan, *first).and_then(|limits| limits.shared()).map(Bytes::get);
         json!({ "name": name, "first": node.name, "count": count, "shared": shared, "ports": ports })
     };
     kinds.iter().map(kind).collect()
@@ -137,8 +137,12 @@ fn nics(plan: &Plan, profiles: &Profiles) -> Value {
 }
 
 fn port(port: &PortProfile) -> Value {
-    let queue = |QueueProfile { holds, limit }: &QueueProfile| json!({ "holds": holds, "limit": limit.map(|limit| json!({ "bytes": limit.bytes.get(), "key": limit.key })) });
-    let feature = |Feature { ability, what, without, essential, key }: &Feature| json!({ "ability": ability.name(), "what": what, "without": without, "essential": essential, "key": key });
+    let limit = |limit: QueueLimit| json!({ "bytes": limit.bytes.get(), "key": limit.key });
+    let queue = |QueueProfile { holds, limit: most }: &QueueProfile| json!({ "holds": holds, "limit": most.map(limit) });
+    let feature = |feature: &Feature| {
+        let Feature { ability, what, without, essential, key } = *feature;
+        json!({ "ability": ability.name(), "what": what, "without": without, "essential": essential, "key": key })
+    };
     json!({
         "queues": port.queues.iter().map(queue).collect::<Value>(),
         "queues_key": port.queues_key,

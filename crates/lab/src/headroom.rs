@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{NodeId, NodeKind};
+use flowloom_core::{Bytes, NodeId, NodeKind};
 use flowloom_transports::pfc::{ClassLimits, NodeLimits};
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub(crate) fn by_hop(plan: &Plan) -> BTreeMap<String, HopHeadroom> {
             let ClassLimits { xoff, headroom } = limits.of(plan.network.link(*link).from_port);
             let found = HopHeadroom {
                 bytes: headroom.get(),
-                xoff_bytes: xoff.map(|xoff| xoff.get()),
+                xoff_bytes: xoff.map(Bytes::get),
                 hysteresis_bytes: limits.hysteresis().get(),
             };
             let most = hops.entry(plan.network.hop_name(link.reverse())).or_insert(found);

@@ -77,13 +77,12 @@ class Deployment:
         name, target = self.plan.name, self.target.NAME
         if missing := self.impossible:
             return f"{name} does not work on {target}: " + "; ".join(need.what for need in missing) + "."
-        nearly, missing = (
-            sum(answer.verdict is verdict for _, answer in self.answers) for verdict in (Verdict.NEARLY, Verdict.NO)
-        )
-        if nearly + missing == 0:
+        verdicts = [answer.verdict for _, answer in self.answers]
+        if set(verdicts) == {Verdict.YES}:
             return f"{name} works on {target} as in the scenario."
-        needs = f"of {len(self.answers)} needs, it meets {nearly} nearly and {missing} not at all"
-        return f"{name} works on {target}, but not as in the scenario: {needs}."
+        nearly, not_at_all = verdicts.count(Verdict.NEARLY), verdicts.count(Verdict.NO)
+        found = f"of {len(verdicts)} needs, it meets {nearly} nearly and {not_at_all} not at all"
+        return f"{name} works on {target}, but not as in the scenario: {found}."
 
 
 def target_of(name: str) -> Target:

@@ -10,7 +10,7 @@ import math
 
 from flowloom.deploy.files import Block, File, head, name_of, ports_of, runs
 from flowloom.deploy.needs import COMMON, HOSTS, YES, Answers, Kind, nearly, no
-from flowloom.deploy.plan import CLASSES, Division, Group, Plan, Port, Switch, dscp, file_name
+from flowloom.deploy.plan import Division, Group, Plan, Port, Switch, dscp, file_name
 
 NAME = "cumulus"
 ABOUT = "NVIDIA Cumulus Linux: NVUE commands"
@@ -53,11 +53,6 @@ def files(plan: Plan) -> list[File]:
     return [_of_switch(plan, switch) for switch in plan.switches]
 
 
-def traffic_class(profile: Port, class_: int) -> int:
-    """Return the number of the queue of a class: 7 for class 0, but 0 if there is one queue only, as for DSCP 0."""
-    return 0 if len(profile.queues) == 1 else CLASSES - 1 - class_
-
-
 def _of_switch(plan: Plan, switch: Switch) -> File:
     block = Block("#")
     block.plain("#!/bin/bash")
@@ -88,13 +83,13 @@ def _classes(block: Block, plan: Plan, profile: Port) -> None:
     source = plan.source(profile.queues_key)
     block.add(source, f"nv set qos mapping {_ALL} trust l3")
     for class_ in range(len(profile.queues)):
-        number = traffic_class(profile, class_)
+        number = profile.number(class_)
         block.note(f"Class {class_}, {profile.queues[class_].holds}, is sent as DSCP {dscp(class_)}.")
         block.plain(
             f"nv set qos mapping {_ALL} dscp {dscp(class_)} switch-priority {number}",
             f"nv set qos egress-queue-mapping {_ALL} switch-priority {number} traffic-class {number}",
         )
-    numbers = ",".join(str(traffic_class(profile, class_)) for class_ in reversed(range(len(profile.queues))))
+    numbers = ",".join(str(profile.number(class_)) for class_ in reversed(range(len(profile.queues))))
     block.add(source, f"nv set qos egress-scheduler {_ALL} traffic-class {numbers} mode strict")
 
 
@@ -105,7 +100,7 @@ def _buffers(block: Block, plan: Plan, profile: Port) -> None:
     dynamic = memory is not None and memory.division is Division.DYNAMIC
     block.add(plan.source("fabric.sharing"), f"{begin} egress-pool 0 mode {'dynamic' if dynamic else 'static'}")
     for class_, queue in enumerate(profile.queues):
-        place = f"{begin} egress-lossy-buffer traffic-class {traffic_class(profile, class_)}"
+        place = f"{begin} egress-lossy-buffer traffic-class {profile.number(class_)}"
         if queue.limit:
             block.add(plan.source(queue.limit.key), f"{place} shared-bytes {queue.limit.bytes}")
         elif memory and dynamic and memory.alpha:
@@ -128,8 +123,8 @@ def _group(block: Block, plan: Plan, group: Group) -> None:
     block.note(f"{ports_of(group.numbers)}, to {group.port.to}. {plan.rate_source(group.port.rate_bps)}")
     block.add(plan.source("fabric.wire"), f"nv set interface {ports} link mtu {plan.wire.mtu}")
     if profile.marks and plan.host.ecn:
-        marked = [class_ for class_ in range(len(profile.queues)) if not (profile.limiter and profile.limiter.has(class_))]
-        numbers = ",".join(str(traffic_class(profile, class_)) for class_ in reversed(marked))
+        marked = [class_ for class_ in range(len(profile.queues)) if not profile.is_limited(class_)]
+        numbers = ",".join(str(profile.number(class_)) for class_ in reversed(marked))
         begin = f"nv set qos congestion-control {name} traffic-class {numbers}"
         block.add(
             plan.source(profile.marks.key("mark_above"), profile.marks.key("ecn")),
@@ -143,7 +138,7 @@ def _group(block: Block, plan: Plan, group: Group) -> None:
     if profile.limiter:
         limiter = profile.limiter
         kbps = max(1, limiter.rate(group.port.rate_bps) // 1000 // limiter.queues)
-        limited = [traffic_class(profile, class_) for class_ in range(limiter.first, limiter.first + limiter.queues)]
+        limited = [profile.number(class_) for class_ in range(limiter.first, limiter.first + limiter.queues)]
         block.add(
             plan.source(limiter.share_key, limiter.burst_key),
             *(f"nv set qos egress-shaper {name} traffic-class {number} max-rate {kbps}" for number in sorted(limited)),
@@ -159,7 +154,7 @@ def _flow_control(block: Block, plan: Plan, group: Group, ports: str) -> None:
     if pfc is None or port.headroom is None:
         raise ValueError("the ports of switches have a headroom")
     begin = f"nv set qos pfc {name}"
-    numbers = ",".join(str(traffic_class(port.profile, class_)) for class_ in reversed(range(pfc.classes)))
+    numbers = ",".join(str(port.profile.number(class_)) for class_ in reversed(range(pfc.classes)))
     lines = [f"{begin} switch-priority {numbers}", f"{begin} tx enable", f"{begin} rx enable"]
     if port.xoff is not None:
         lines += [

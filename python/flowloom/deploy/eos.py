@@ -47,9 +47,8 @@ def files(plan: Plan) -> list[File]:
     return [_of_switch(plan, switch) for switch in plan.switches]
 
 
-def tx_queue(profile: Port, class_: int) -> int:
-    """Return the number of the queue of a class: 7 for class 0, but 1 if there is one queue only, as for DSCP 0."""
-    return 1 if len(profile.queues) == 1 else CLASSES - 1 - class_
+def _tx_queue(profile: Port, class_: int) -> int:
+    return profile.number(class_, alone=1)  # EOS puts DSCP 0 into queue 1
 
 
 def _of_switch(plan: Plan, switch: Switch) -> File:
@@ -59,7 +58,7 @@ def _of_switch(plan: Plan, switch: Switch) -> File:
     profile = groups[0].port.profile
     if len(profile.queues) > 1:
         for class_ in range(len(profile.queues)):
-            number = tx_queue(profile, class_)
+            number = _tx_queue(profile, class_)
             holds = profile.queues[class_].holds
             block.note(f"Class {class_}, {holds}, is sent as DSCP {dscp(class_)}. {plan.source(profile.queues_key)}")
             block.plain(f"qos map dscp {dscp(class_)} to traffic-class {number}")
@@ -81,7 +80,7 @@ def _profile(block: Block, plan: Plan, group: Group) -> None:
     if len(profile.queues) > 1:
         inner.add(plan.source(profile.queues_key), "qos trust dscp")
     if plan.pfc:
-        numbers = [tx_queue(profile, class_) for class_ in range(plan.pfc.classes)]
+        numbers = [_tx_queue(profile, class_) for class_ in range(plan.pfc.classes)]
         xon = f"XON {plan.pfc.hysteresis}B below it"
         inner.note(f"In the scenario, the headroom is {group.port.headroom}B, XOFF at {_xoff(group)}, and {xon}.")
         inner.add(
@@ -93,7 +92,7 @@ def _profile(block: Block, plan: Plan, group: Group) -> None:
     for class_ in range(len(profile.queues)):
         lines = _queue(plan, group, class_)
         if lines:
-            block.plain("   !", f"   tx-queue {tx_queue(profile, class_)}", *lines)
+            block.plain("   !", f"   tx-queue {_tx_queue(profile, class_)}", *lines)
     block.plain("!")
 
 
@@ -106,7 +105,7 @@ def _queue(plan: Plan, group: Group, class_: int) -> list[str]:
     block = Block("!", "      ")
     if len(profile.queues) > 1:
         block.add(plan.source(profile.queues_key), "priority strict")
-    limited = profile.limiter is not None and profile.limiter.has(class_)
+    limited = profile.is_limited(class_)
     if profile.limiter and limited:
         kbps = max(1, profile.limiter.rate(group.port.rate_bps) // 1000 // profile.limiter.queues)
         block.add(plan.source(profile.limiter.share_key, profile.limiter.burst_key), f"shape rate {kbps} kbps")

@@ -29,7 +29,7 @@ class Block:
         self._lines += [f"{self._indent}{self._mark} {text}".rstrip() for text in texts]
 
     def add(self, source: str, *lines: str) -> None:
-        """Add lines below the comment with their source, which is not repeated if it is that of the lines before."""
+        """Add lines below a comment with their source."""
         self.note(source)
         self.plain(*lines)
 

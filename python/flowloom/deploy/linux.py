@@ -79,7 +79,8 @@ def _script(plan: Plan, switch: Switch) -> File:
         block.plain(*inner.text.splitlines(), "}")
     block.plain("", "case ${1:-} in", "  up)")
     for group in groups:
-        block.plain(f"    # {plan.rate_source(group.port.rate_bps)}, and what the link sends in 100 us")
+        limits = " and the limit of credits" if group.port.profile.limiter else ""
+        block.plain(f"    # {plan.rate_source(group.port.rate_bps)}: the rate, the burst{limits}")
         call = " ".join([f"port_{profiles.index(group.port.profile) + 1}", '"$dev"', *_numbers(plan, group)])
         block.plain(f'    for dev in "${{{group.name}[@]}}"; do {call}; done')
     block.plain("    ;;", "  down)")
@@ -102,7 +103,7 @@ def _numbers(plan: Plan, group: Group) -> list[str]:
 def _port(block: Block, plan: Plan, profile: Port) -> None:
     block.add(plan.source("fabric.wire"), f'ip link set dev "$dev" mtu {plan.wire.mtu}')
     if plan.pfc:
-        on = " ".join(f"{_priority(profile, queue)}:on" for queue in range(plan.pfc.classes))
+        on = " ".join(f"{profile.number(queue)}:on" for queue in range(plan.pfc.classes))
         ask = f'dcb pfc set dev "$dev" prio-pfc all:off {on} || echo "$dev: its driver has no flow control" >&2'
         block.add(plan.source("fabric.pfc"), ask)
     block.note("The queues of an earlier call are removed.")
@@ -127,7 +128,7 @@ def _port(block: Block, plan: Plan, profile: Port) -> None:
 
 
 def _queue(block: Block, plan: Plan, profile: Port, queue: int) -> None:
-    limited = profile.limiter is not None and profile.limiter.has(queue)
+    limited = profile.is_limited(queue)
     minor = _minor(queue)
     begin = f'tc class add dev "$dev" parent {"1:2" if limited else "1:1"} classid 1:{minor} htb rate {_LEAST_RATE}'
     rest = 'ceil "$limit"' if limited else f'ceil "$rate" {_BURST}'
@@ -137,7 +138,7 @@ def _queue(block: Block, plan: Plan, profile: Port, queue: int) -> None:
         _mark(block, plan, profile, f"parent 1:{minor} handle {minor}:")
     else:
         fifo = f'tc qdisc add dev "$dev" parent 1:{minor} handle {minor}: bfifo limit {_room(profile, queue)}'
-        block.add(_room_source(plan, profile, queue), fifo)
+        block.add(plan.source(*profile.room_keys(queue)), fifo)
     if queue == len(profile.queues) - 1:
         return  # what no filter chooses goes there
     tos = dscp(queue) << 2
@@ -167,7 +168,7 @@ def _mark(block: Block, plan: Plan, profile: Port, place: str) -> None:
         instead = ["htb default 1", 'tc class add dev "$dev" parent 9: classid 9:1 htb rate "$rate"']
     else:
         instead = [f"bfifo limit {room}"]
-    source = plan.source(marks.key("mark_above"), marks.key("ecn"), *_room_keys(profile, 0))
+    source = plan.source(marks.key("mark_above"), marks.key("ecn"), *profile.room_keys(0))
     block.add(source, "if [[ ${MARKS:-yes} == yes ]]; then")
     block.plain(f'  tc qdisc add dev "$dev" {place} {red} probability 1 bandwidth "$rate" ecn nodrop', "else")
     block.plain(f'  tc qdisc add dev "$dev" {place} {instead[0]}', *(f"  {line}" for line in instead[1:]), "fi")
@@ -191,24 +192,6 @@ def _room(profile: Port, queue: int) -> int:
     if memory.division is Division.DYNAMIC and memory.alpha is not None:
         return int(memory.bytes * memory.alpha / (1 + memory.alpha))
     return memory.bytes
-
-
-def _room_keys(profile: Port, queue: int) -> list[str | None]:
-    """Return the keys that the room of a queue comes from."""
-    limit, memory = profile.queues[queue].limit, profile.memory
-    if limit or memory is None:
-        return [limit.key if limit else None]
-    more = ["fabric.sharing", "fabric.alpha"] if memory.division is Division.DYNAMIC else [memory.division_key]
-    return [memory.bytes_key or "fabric.buffer", *more]
-
-
-def _room_source(plan: Plan, profile: Port, queue: int) -> str:
-    return plan.source(*_room_keys(profile, queue))
-
-
-def _priority(profile: Port, queue: int) -> int:
-    """Return the priority of a queue in pause frames: 7 for class 0, but 0 if there is one queue only."""
-    return 0 if len(profile.queues) == 1 else 7 - queue
 
 
 def host(plan: Plan) -> File | None:

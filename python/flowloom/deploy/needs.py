@@ -140,10 +140,10 @@ def _of_port(plan: Plan, port: Port) -> Iterator[Need]:
     kind = Kind.ONE_QUEUE if len(port.queues) == 1 else Kind.QUEUES
     yield Need(kind, _count(len(port.queues)), plan.source(port.queues_key))
     if port.marks and plan.host.ecn:
-        yield from _of_marks(plan, port.marks, alone=len(port.queues) == 1)
+        yield from _of_marks(plan, port, port.marks)
     if plan.pfc is None:
         yield from _of_memory(plan, port)
-    for limit in {queue.limit for queue in port.queues if queue.limit}:
+    for limit in dict.fromkeys(queue.limit for queue in port.queues if queue.limit):
         yield Need(Kind.QUEUE_LIMIT, f"at most {size(limit.bytes)} in a queue", plan.source(limit.key))
     if port.limiter:
         yield _of_limiter(plan, port.limiter)
@@ -156,9 +156,11 @@ def _count(queues: int) -> str:
     return "one queue" if queues == 1 else f"{queues} queues in strict priority"
 
 
-def _of_marks(plan: Plan, marks: Marks, *, alone: bool) -> Iterator[Need]:
-    by_queue = marks.by_queue or alone
+def _of_marks(plan: Plan, port: Port, marks: Marks) -> Iterator[Need]:
+    by_queue = marks.by_queue or len(port.queues) == 1
     of = "a queue" if by_queue else "a port"
+    if port.memory and plan.pfc is None and marks.above >= port.memory.bytes:
+        of += ", which never holds as much"
     source = plan.source(marks.key("mark_above"), marks.key("ecn"))
     kind = Kind.MARKS_BY_QUEUE if by_queue else Kind.MARKS_BY_PORT
     yield Need(kind, f"ECN marks above {size(marks.above)} of {of}", source)

@@ -105,10 +105,6 @@ class Limiter:
     share_key: str | None
     burst_key: str
 
-    def has(self, queue: int) -> bool:
-        """Return whether it limits a queue."""
-        return self.first <= queue < self.first + self.queues
-
     def rate(self, rate_bps: int) -> int:
         """Return what its queues get of a link of this rate, in bits per second."""
         return round(rate_bps * self.part / self.whole)
@@ -138,6 +134,27 @@ class Port:
     memory: Memory | None
     limiter: Limiter | None
     features: tuple[Feature, ...]
+
+    def number(self, class_: int, alone: int = 0) -> int:
+        """Return the number of the queue of a class where queues with higher numbers leave first: 7 for class 0.
+
+        If there is one queue only, it is `alone`, that of DSCP 0, since nothing need set DSCPs then.
+        """
+        return alone if len(self.queues) == 1 else CLASSES - 1 - class_
+
+    def is_limited(self, class_: int) -> bool:
+        """Return whether the limiter holds for the queue of a class."""
+        return self.limiter is not None and self.limiter.first <= class_ < self.limiter.first + self.limiter.queues
+
+    def room_keys(self, class_: int) -> tuple[str | None, ...]:
+        """Return the keys that limit the queue of a class."""
+        if limit := self.queues[class_].limit:
+            return (limit.key,)
+        if self.memory is None:
+            return ()
+        shared = self.memory.division is Division.DYNAMIC
+        keys = ("fabric.sharing", "fabric.alpha") if shared else (self.memory.division_key,)
+        return (self.memory.bytes_key or "fabric.buffer", *keys)
 
 
 @dataclasses.dataclass(frozen=True)

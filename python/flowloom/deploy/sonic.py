@@ -14,7 +14,7 @@ from typing import Any
 
 from flowloom.deploy.files import File, head, name_of
 from flowloom.deploy.needs import COMMON, HOSTS, YES, Answers, Kind, nearly, no
-from flowloom.deploy.plan import CLASSES, Division, Group, Plan, Port, Switch, dscp, file_name
+from flowloom.deploy.plan import Division, Group, Plan, Switch, dscp, file_name
 
 NAME = "sonic"
 ABOUT = "SONiC: tables of config_db.json, for `config load`"
@@ -82,11 +82,6 @@ def port_name(number: int) -> str:
     return f"Ethernet{4 * (number - 1)}"
 
 
-def queue_of(profile: Port, class_: int) -> int:
-    """Return the number of the queue of a class: 7 for class 0, but 0 if there is one queue only, as for DSCP 0."""
-    return 0 if len(profile.queues) == 1 else CLASSES - 1 - class_
-
-
 def _of_switch(plan: Plan, switch: Switch) -> list[File]:
     database = _Database()
     groups = switch.groups()
@@ -114,13 +109,13 @@ def _port(database: _Database, plan: Plan, group: Group) -> None:
     if len(profile.queues) > 1:
         classes = range(len(profile.queues))
         source = f"class c is sent as DSCP 8 (7 - c); {plan.source(profile.queues_key)}"
-        to_class = {str(dscp(class_)): str(queue_of(profile, class_)) for class_ in classes}
-        to_queue = {str(queue_of(profile, class_)): str(queue_of(profile, class_)) for class_ in classes}
+        to_class = {str(dscp(class_)): str(profile.number(class_)) for class_ in classes}
+        to_queue = {str(profile.number(class_)): str(profile.number(class_)) for class_ in classes}
         database.put("DSCP_TO_TC_MAP", _PROFILE, to_class, source)
         database.put("TC_TO_QUEUE_MAP", _PROFILE, to_queue, source)
         maps = {"dscp_to_tc_map": _PROFILE, "tc_to_queue_map": _PROFILE}
     if plan.pfc:
-        lossless = [str(queue_of(profile, class_)) for class_ in range(plan.pfc.classes)]
+        lossless = [str(profile.number(class_)) for class_ in range(plan.pfc.classes)]
         same = {number: number for number in sorted(lossless)}
         pfc = plan.source("fabric.pfc")
         database.put("TC_TO_PRIORITY_GROUP_MAP", _PROFILE, same, pfc)
@@ -138,10 +133,10 @@ def _port(database: _Database, plan: Plan, group: Group) -> None:
 
 def _queue(database: _Database, plan: Plan, group: Group, port: str, class_: int) -> None:
     profile = group.port.profile
-    key = f"{port}|{queue_of(profile, class_)}"
+    key = f"{port}|{profile.number(class_)}"
     if len(profile.queues) > 1:
         database.put("QUEUE", key, {"scheduler": _scheduler(database, plan, group, class_)}, f"{profile.queues[class_].holds}")
-    if profile.marks and plan.host.ecn and not (profile.limiter and profile.limiter.has(class_)):
+    if profile.marks and plan.host.ecn and not profile.is_limited(class_):
         marks = profile.marks
         above = str(marks.above)
         source = plan.source(marks.key("mark_above"), marks.key("ecn"))
@@ -153,14 +148,14 @@ def _queue(database: _Database, plan: Plan, group: Group, port: str, class_: int
         database.put("QUEUE", key, {"wred_profile": name_of(group)}, source)
     if plan.pfc is None and (profile.memory or profile.queues[class_].limit):
         database.put(
-            "BUFFER_QUEUE", key, {"profile": _egress(database, plan, group, class_)}, _room_source(plan, profile, class_)
+            "BUFFER_QUEUE", key, {"profile": _egress(database, plan, group, class_)}, plan.source(*profile.room_keys(class_))
         )
 
 
 def _scheduler(database: _Database, plan: Plan, group: Group, class_: int) -> str:
     """Return the name of a queue's scheduler."""
     limiter = group.port.profile.limiter
-    if limiter is None or not limiter.has(class_):
+    if limiter is None or not group.port.profile.is_limited(class_):
         database.put("SCHEDULER", _STRICT, {"type": "STRICT"}, plan.source(group.port.profile.queues_key))
         return _STRICT
     name = f"{name_of(group)}_limited"
@@ -184,7 +179,7 @@ def _egress(database: _Database, plan: Plan, group: Group, class_: int) -> str:
             and class_ == len(profile.queues) - 1
         ):
             name, pool["packet_discard_action"] = f"{name}_trimmed", "trim"
-            trim = {"size": str(plan.wire.control), "dscp_value": str(dscp(0)), "queue_index": str(queue_of(profile, 0))}
+            trim = {"size": str(plan.wire.control), "dscp_value": str(dscp(0)), "queue_index": str(profile.number(0))}
             database.put(
                 "SWITCH_TRIMMING",
                 "GLOBAL",
@@ -197,23 +192,13 @@ def _egress(database: _Database, plan: Plan, group: Group, class_: int) -> str:
         name, pool["static_th"] = f"{_PROFILE}_{memory.bytes}B", str(memory.bytes)
     else:
         raise ValueError("a queue has a limit or a memory")
-    database.put("BUFFER_PROFILE", name, pool, _room_source(plan, profile, class_))
+    database.put("BUFFER_PROFILE", name, pool, plan.source(*profile.room_keys(class_)))
     return name
 
 
 def _power(alpha: float) -> int:
     """Return the power of two that is nearest to alpha, within the range of the YANG model."""
     return max(-7, min(6, round(math.log2(alpha))))
-
-
-def _room_source(plan: Plan, profile: Port, class_: int) -> str:
-    limit, memory = profile.queues[class_].limit, profile.memory
-    if limit:
-        return plan.source(limit.key)
-    if memory is None:
-        raise ValueError("a queue has a limit or a memory")
-    keys = ("fabric.sharing", "fabric.alpha") if memory.division is Division.DYNAMIC else (memory.division_key,)
-    return plan.source(memory.bytes_key or "fabric.buffer", *keys)
 
 
 def _ingress(database: _Database, plan: Plan, group: Group, port: str) -> None:
@@ -234,7 +219,7 @@ def _ingress(database: _Database, plan: Plan, group: Group, port: str) -> None:
     else:
         fields["static_th"] = str(link.xoff)
     database.put("BUFFER_PROFILE", f"{name_of(group)}_lossless", fields, source)
-    numbers = [queue_of(link.profile, class_) for class_ in range(pfc.classes)]
+    numbers = [link.profile.number(class_) for class_ in range(pfc.classes)]
     for number in numbers:
         database.put("BUFFER_PG", f"{port}|{number}", {"profile": f"{name_of(group)}_lossless"}, source)
 

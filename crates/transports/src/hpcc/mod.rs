@@ -10,7 +10,7 @@ mod tests;
 mod window;
 
 use flowloom_core::{
-    Ability, Bytes, Family, Feature, Gauge, Nic, NoControl, NodeKind, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
+    Ability, Bytes, Family, Feature, Gauge, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
 };
 
 pub use config::Config;
@@ -65,8 +65,7 @@ impl Transport for Hpcc {
         if let Some(memory) = &mut port.memory {
             memory.division_key = None;
         }
-        let at_switch = site.network.node(site.network.link(site.link).from).kind == NodeKind::Switch;
-        if at_switch { port.and(REPORTS) } else { port }
+        if site.at_switch() { port.and(REPORTS) } else { port }
     }
 }
 

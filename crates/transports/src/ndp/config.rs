@@ -1,8 +1,6 @@
 //! Parameters of NDP, each with where it comes from.
 
-use flowloom_core::{
-    Ability, Bytes, Duration, Feature, NodeKind, PortProfile, PortSite, QueueLimit, QueueProfile, Rate, WireProfile,
-};
+use flowloom_core::{Ability, Bytes, Duration, Feature, PortProfile, PortSite, QueueLimit, QueueProfile, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +72,7 @@ const AT_RANDOM: Feature = Feature {
 /// How headers and data share the link.
 const IN_TURN: Feature = Feature {
     ability: Ability::Interleave,
-    what: "it sends a data packet after each ten headers or so while both wait",
+    what: "it sends some headers and then a data packet in turn while both wait",
     without: "headers of a large incast keep all data from the link",
     essential: false,
     key: Some("headers_per_data"),
@@ -113,8 +111,7 @@ impl Config {
 
     /// Describes a port. That of a host has no limits and does nothing but keep the order.
     pub(super) fn port_profile(&self, site: &PortSite<'_>) -> PortProfile {
-        let at_switch = site.network.node(site.network.link(site.link).from).kind == NodeKind::Switch;
-        let limit = |bytes, key| at_switch.then_some(QueueLimit { bytes, key });
+        let limit = |bytes, key| site.at_switch().then_some(QueueLimit { bytes, key });
         let queue = |holds: &str, limit| QueueProfile { holds: holds.to_owned(), limit };
         let mut port = PortProfile::of_queues([""; 0], Bytes::ZERO).and(IN_TURN);
         port.memory = None;
@@ -122,7 +119,7 @@ impl Config {
             queue("headers and control packets", limit(Bytes::new(self.header_queue(&site.wire)), "header_memory")),
             queue("data", limit(site.wire.full * u64::from(self.data_queue), "data_queue")),
         ];
-        if !at_switch {
+        if !site.at_switch() {
             return port;
         }
         let port = port.and(TRIMS).and(AT_RANDOM);

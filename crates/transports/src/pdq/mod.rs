@@ -10,7 +10,7 @@ mod sender;
 mod tests;
 
 use flowloom_core::{
-    Ability, Family, Feature, Gauge, Nic, NoControl, NodeKind, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
+    Ability, Family, Feature, Gauge, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
 };
 
 pub use config::Config;
@@ -53,8 +53,7 @@ impl Transport for Pdq {
     }
     fn port_profile(_: &Config, site: &PortSite<'_>) -> PortProfile {
         let port = PortProfile::of_queues(["all packets"], site.memory.bytes());
-        let at_switch = site.network.node(site.network.link(site.link).from).kind == NodeKind::Switch;
-        if at_switch { port.and(RATES) } else { port }
+        if site.at_switch() { port.and(RATES) } else { port }
     }
     fn shared(config: &Config, site: &Site<'_>) -> Switch {
         Switch::new(config, site)

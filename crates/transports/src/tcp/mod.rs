@@ -12,9 +12,7 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{
-    Family, Gauge, HostProfile, Need, Nic, NoControl, NodeKind, PortProfile, PortSite, Profile, Site, Transport,
-};
+use flowloom_core::{Family, Gauge, HostProfile, Need, Nic, NoControl, PortProfile, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, FastRetransmit, MarkedGrowth, Reuse, RtoRule, TimeoutAfterCut, WeightOn};
 use controllers::Kind;
@@ -33,7 +31,7 @@ type Outbox = crate::toolkit::Outbox<Header>;
 
 /// The port of a switch or a host, with `classes` classes.
 pub fn port(config: &Config, classes: u8, site: &PortSite<'_>) -> EcnPriority {
-    EcnPriority::new(if is_host(site) { &config.nic } else { &config.port }, classes, site)
+    EcnPriority::new(if site.at_switch() { &config.port } else { &config.nic }, classes, site)
 }
 
 /// Describes [`port`]. `tables` are the dotted tables, among a transport's parameters, of the ports of switches and of hosts.
@@ -43,13 +41,8 @@ pub fn port_profile(
     tables: [&'static str; 2],
     site: &PortSite<'_>,
 ) -> PortProfile {
-    let (port, table) = if is_host(site) { (&config.nic, tables[1]) } else { (&config.port, tables[0]) };
+    let (port, table) = if site.at_switch() { (&config.port, tables[0]) } else { (&config.nic, tables[1]) };
     port.profile(holds, table, site.memory)
-}
-
-fn is_host(site: &PortSite<'_>) -> bool {
-    let from = site.network.link(site.link).from;
-    site.network.node(from).kind != NodeKind::Switch
 }
 
 /// Defines a transport: TCP's host and ports with one controller.

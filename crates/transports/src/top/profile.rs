@@ -1,6 +1,6 @@
 //! Describes TOP's ports.
 
-use flowloom_core::{Ability, Feature, LimiterProfile, NodeKind, PortProfile, PortSite, QueueLimit, QueueProfile};
+use flowloom_core::{Ability, Feature, LimiterProfile, PortProfile, PortSite, QueueLimit, QueueProfile};
 
 use super::FIRST_TOKENS;
 use super::config::{Config, SwitchForm};
@@ -34,7 +34,6 @@ const SORTED: Feature = Feature {
 
 pub(super) fn port(config: &Config, site: &PortSite<'_>) -> PortProfile {
     let (wire, credits) = (&site.wire, &config.credits);
-    let is_host = site.network.node(site.network.link(site.link).from).kind == NodeKind::Host;
     let ideal = config.switch == SwitchForm::Ideal;
     let limit = match config.switch {
         SwitchForm::Ideal => QueueLimit { bytes: wire.control * u64::from(config.ideal_queue), key: "ideal_queue" },
@@ -47,7 +46,7 @@ pub(super) fn port(config: &Config, site: &PortSite<'_>) -> PortProfile {
     }
     port.queues.push(QueueProfile { holds: "data".to_owned(), limit: None });
     if config.unscheduled > 0 {
-        let packets = if is_host { u64::from(config.unscheduled) } else { 1 };
+        let packets = if !site.at_switch() { u64::from(config.unscheduled) } else { 1 };
         let limit = Some(QueueLimit { bytes: wire.full * packets, key: "unscheduled" });
         port.queues.push(QueueProfile { holds: "packets of short flows that no token asked for".to_owned(), limit });
     }
@@ -67,7 +66,7 @@ pub(super) fn port(config: &Config, site: &PortSite<'_>) -> PortProfile {
     match config.switch {
         SwitchForm::Hypothetical => port.and(EXPIRE),
         SwitchForm::Ideal => port.and(EXPIRE).and(SORTED),
-        SwitchForm::Remedy if is_host => port,
+        SwitchForm::Remedy if !site.at_switch() => port,
         SwitchForm::Remedy => port.and(TWO_PASSES),
     }
 }
