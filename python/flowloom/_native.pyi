@@ -35,6 +35,9 @@ def fitted_parameters(text: str, path: str, overrides: Sequence[str]) -> str:
 def data_queue_bounds(text: str, path: str, overrides: Sequence[str]) -> str:
     """Return the bounds of queues of data under credits as JSON: `by_hop` and `per_root_of_packets`, or null."""
 
+def deployment(text: str, path: str, overrides: Sequence[str]) -> str:
+    """Return what the scenario means for switches and hosts, as JSON; `flowloom.deploy.plan` reads it."""
+
 def run(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None, sink: _Sink | None = None) -> Run:
     """Simulate a scenario."""
 

@@ -379,6 +379,11 @@ METRICS = {
         "Pause frames, paused links, and flows that wait for ports which they do not cross. None unless the scenario sets "
         "fabric.pfc.",
     ),
+    "pfc.headroom": Metric(
+        "Headroom",
+        "What each class could store beyond XOFF of what came in over links of a hop, XOFF, and how far below it a class could "
+        'go on, in bytes: `pfc.headroom["host-leaf"].bytes`. XOFF is None where ports share memory.',
+    ),
     "pfc.frames": Metric("Pause frames", "Pause frames sent, to stop neighbours and to let them go on.", "d"),
     "pfc.stops": Metric("Stops", "How often a class of a link was stopped.", "d"),
     "pfc.paused_share_max": Metric(

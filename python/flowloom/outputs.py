@@ -73,7 +73,11 @@ IMPORT = Kind(
     "an imported scenario", "the import of other files", "import.json",
     ("scenario.toml", "network.toml", "flows.csv", "coflows.txt", "sizes.csv"),
 )  # fmt: skip
-_KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS, IMPORT)
+DEPLOYMENT = Kind(
+    "a deployment", "a deployment of another scenario or target", "deployment.json",
+    ("*.sh", "*.config_db.json", "*.sources.txt", "*.eos", "summary.txt"),
+)  # fmt: skip
+_KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS, IMPORT, DEPLOYMENT)
 
 
 @contextlib.contextmanager

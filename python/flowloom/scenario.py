@@ -124,6 +124,14 @@ class Scenario:
         bounds: dict[str, Any] | None = json.loads(_native.data_queue_bounds(self.text, self.path, list(self.overrides)))
         return bounds
 
+    def deployment(self) -> str:
+        """Return what the scenario means for switches and hosts, as JSON: see `flowloom.deploy.plan`.
+
+        Raises:
+            ScenarioError: The scenario is not valid, or its transport is a bound that no network can run.
+        """
+        return _native.deployment(self.text, self.path, list(self.overrides))
+
     def key(self, progress: Progress | None = None) -> str:
         """Return the key of this scenario's result: a hash of everything that the result depends on.
 

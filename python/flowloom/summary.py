@@ -43,7 +43,12 @@ SHAPE: dict[str, Any] = {
     "control_messages": _CONTROL | {"by_tier": {ANY: _CONTROL}},
     "gaps": _numbers("per_s switch_per_s idle_share mean_us"),
     "pfc": _numbers("frames stops paused_share_max victims")
-    | {"by_link": {ANY: _LINK}, "worst_victims": [_VICTIM], "storms": [_STORM]},
+    | {
+        "headroom": {ANY: _numbers("bytes xoff_bytes hysteresis_bytes")},
+        "by_link": {ANY: _LINK},
+        "worst_victims": [_VICTIM],
+        "storms": [_STORM],
+    },
     "data_packets": NUMBER,
     "sent_by_class": [NUMBER],
     "packet_hops": NUMBER,

@@ -96,7 +96,18 @@ def of_run(results: Results) -> list[Table]:
     title = f"{label}, seed {seed}: {finished([results])} flows finished"
     beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
     rows = [(metrics.label(m), _shown(m, [results])) for m in _meant((*_RUN, *beside), [[results]])]
-    return [Table(["", ""], rows, (1,), title), *_of_sizes({label: [results]})]
+    return [Table(["", ""], rows, (1,), title, _headrooms(results)), *_of_sizes({label: [results]})]
+
+
+def _headrooms(results: Results) -> list[str]:
+    """Return a line for each kind of hop at whose end packets had a headroom, if there was flow control."""
+    found = (results.summary.get("pfc") or {}).get("headroom", {})
+    return [
+        f"headroom of each class at the end of {hop}: {metrics.size(room['bytes'])} beyond XOFF at "
+        + ("fabric.alpha times what is free" if room["xoff_bytes"] is None else metrics.size(room["xoff_bytes"]))
+        + f"; it goes on {metrics.size(room['hysteresis_bytes'])} below XOFF"
+        for hop, room in found.items()
+    ]
 
 
 def _flags(runs: Seeds) -> list[str]:

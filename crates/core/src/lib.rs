@@ -10,6 +10,7 @@
 //! What the drivers of endpoints and ports have in common is in [`driver`]. [`frame`] and [`marking`] say what a packet is in a UDP datagram: between real hosts,
 //! and in traces.
 
+mod deployment;
 pub mod driver;
 mod endpoint;
 mod flow;
@@ -31,6 +32,10 @@ mod units;
 mod wire;
 pub mod wire_format;
 
+pub use deployment::{
+    Ability, Division, Feature, HostProfile, KernelTcp, Knob, LimiterProfile, MarkProfile, MemoryProfile, PortProfile,
+    QueueLimit, QueueProfile, Tagging,
+};
 pub use endpoint::{Endpoint, NoControl};
 pub use flow::{AbortReason, Coflow, Event, Flow, FlowId};
 pub use gauge::{Gauge, Readings};

@@ -2,7 +2,10 @@
 
 use std::fmt::Debug;
 
-use crate::{Discipline, Endpoint, Gauge, LinkId, Memory, Network, NodeId, PathNeed, Paths, Profile, Rate, Wire, WireProfile};
+use crate::{
+    Discipline, Endpoint, Gauge, HostProfile, LinkId, Memory, Network, NodeId, NodeKind, PathNeed, Paths, PortProfile, Profile,
+    Rate, Wire, WireProfile,
+};
 
 /// How packets get from a host's endpoint to the port of its NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +66,13 @@ pub struct PortSite<'a> {
     pub memory: Memory,
     /// The seed of the port's own random stream.
     pub seed: u64,
+}
+
+impl PortSite<'_> {
+    /// Whether it is a port of a switch.
+    pub fn at_switch(&self) -> bool {
+        self.network.node(self.network.link(self.link).from).kind == NodeKind::Switch
+    }
 }
 
 /// What a flow may have beside its ends, its size and its start. See [`Flow`](crate::Flow).
@@ -128,6 +138,16 @@ pub trait Transport: Sized + 'static {
     fn host(config: &Self::Config, site: &Site<'_>) -> Self::Host;
     /// Creates a port.
     fn port(config: &Self::Config, site: &PortSite<'_>) -> Self::Port;
+    /// Describes what [`Transport::port`] creates. The default is one queue, first in, first out, in the port's memory.
+    fn port_profile(config: &Self::Config, site: &PortSite<'_>) -> PortProfile {
+        let _ = config;
+        PortProfile::of_queues(["all packets"], site.memory.bytes())
+    }
+    /// Describes what it asks of real hosts.
+    fn host_profile(config: &Self::Config) -> HostProfile {
+        let _ = config;
+        HostProfile::OWN
+    }
     /// Creates a control endpoint.
     ///
     /// # Panics

@@ -32,6 +32,12 @@ impl WireProfile {
     /// All presets.
     pub const ALL: [WireProfile; 4] = [Self::IP_1500, Self::ETHERNET_1538, Self::NS2_1000, Self::JUMBO_9000];
 
+    /// The largest IP packet: a full packet, without the frame around it if the profile counts that.
+    pub fn mtu(&self) -> Bytes {
+        /// The header, the check sequence, the preamble and the gap of an Ethernet frame.
+        const FRAMING: Bytes = Bytes::new(38);
+        if self.name == Self::ETHERNET_1538.name { self.full - FRAMING } else { self.full }
+    }
     /// Payload of a full packet.
     pub fn payload(&self) -> Bytes {
         self.full - self.overhead

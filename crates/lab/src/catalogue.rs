@@ -1,7 +1,10 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are.
 //! [`simulate`](crate::simulate) says how a transport runs.
 
-use flowloom_core::{Family, Field, Gauge, Layout, Message, Need, PathNeed, Placement, Profile, Transport, Wire, WireProfile};
+use flowloom_core::{
+    Family, Field, Gauge, HostProfile, Layout, Message, Need, PathNeed, Placement, PortProfile, PortSite, Profile, Transport,
+    Wire, WireProfile,
+};
 use flowloom_transports::pfc::PausableTransport;
 use flowloom_transports::{for_each_pausable_transport, for_each_transport};
 use schemars::generate::SchemaSettings;
@@ -33,12 +36,22 @@ pub struct TransportEntry {
     pub placement: fn(&Parameters) -> Placement,
     /// What its policy goes by with these parameters, if that is something that flows may lack.
     pub need: fn(&Parameters) -> Option<Need>,
+    /// What its ports and hosts are with these parameters; `None` for the oracle, which has none.
+    pub profiles: Option<Profiles>,
     /// Whether it can run flows that wait for others.
     pub closed_loops: bool,
     /// The schema of its parameters.
     pub schema: fn(&mut SchemaGenerator) -> Schema,
     /// Reads its parameters; those that are not given have their defaults.
     pub read: fn(toml::Table) -> Result<Parameters, toml::de::Error>,
+}
+
+/// What the ports and hosts of a transport are.
+pub struct Profiles {
+    /// The port at a site.
+    pub port: fn(&Parameters, &PortSite<'_>) -> PortProfile,
+    /// A host.
+    pub host: fn(&Parameters) -> HostProfile,
 }
 
 /// The name under which the oracle is listed among the transports.
@@ -95,6 +108,10 @@ impl TransportEntry {
             paths: T::PATHS,
             placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
             need: |parameters| T::need(parameters.get().expect("they are this transport's")),
+            profiles: Some(Profiles {
+                port: |parameters, site| T::port_profile(parameters.get().expect("they are this transport's"), site),
+                host: |parameters| T::host_profile(parameters.get().expect("they are this transport's")),
+            }),
             closed_loops: true,
             schema: T::Config::json_schema,
             read: Parameters::read::<T::Config>,
@@ -111,6 +128,7 @@ impl TransportEntry {
         paths: PathNeed::Any,
         placement: |_| Placement::Nowhere,
         need: |parameters| parameters.get::<Oracle>().expect("they are the oracle's").order.need(),
+        profiles: None,
         closed_loops: false, // it needs to know all starts beforehand
         schema: Oracle::json_schema,
         read: Parameters::read::<Oracle>,

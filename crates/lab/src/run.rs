@@ -116,7 +116,7 @@ pub fn run_into(scenario: &Scenario, progress: &mut Progress<'_>, sink: &mut dyn
         coflow_workloads: &plan.coflow_workloads,
         misfits: &plan.misfits(),
         findings: &findings::of(&plan, &report, &rows, trace),
-        lossless: pauses.map(|links| Lossless::of(&report, &links, &paths(&plan, &report))),
+        lossless: pauses.map(|links| Lossless::of(&plan, &report, &links, &paths(&plan, &report))),
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, scenario: scenario.spec.to_toml() })
 }

@@ -52,6 +52,10 @@ fn one_key_makes_the_network_lossless() {
         // Only switches send frames: to hosts and to each other. Each pause is followed by a resume frame.
         assert_eq!(pfc.frames, 2 * pfc.stops, "{sharing}");
         assert!(pfc.stops > 0 && pfc.by_link.contains_key("h1-l0") && !pfc.by_link.contains_key("l0-h0"), "{sharing}: {pfc:?}");
+        // The formula of docs/pfc.md, at 10 Gb/s and 200 ns; ports that share memory have no threshold of their own.
+        let room = &pfc.headroom["host-leaf"];
+        let xoff = (!sharing.contains("switch")).then_some(30_000 - 5852);
+        assert_eq!((room.bytes, room.xoff_bytes, room.hysteresis_bytes), (5852, xoff, 3000));
         // No link is paused for longer than packets are on their way.
         let longest = pfc.by_link.values().flat_map(|link| &link.paused_us).copied().fold(0.0, f64::max);
         assert!((pfc.paused_share_max - longest / 1e6 / with.summary.sim_s).abs() < 1e-9, "{sharing}");

@@ -81,6 +81,18 @@ fn data_queue_bounds(py: Python<'_>, text: &str, path: &str, overrides: Vec<Stri
     Ok(serde_json::to_string(&json).expect("numbers and names are written as JSON"))
 }
 
+/// What the scenario means for real switches and hosts, as JSON: see `flowloom_lab::deployment`.
+#[pyfunction]
+fn deployment(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
+    let scenario = load(text, path, &overrides)?;
+    let described = supervised(py, None, move |_| {
+        let spec = scenario.validate()?;
+        flowloom_lab::deployment::describe(&flowloom_lab::Plan::new(&spec)?, &spec)
+    })?;
+    let described = described.map_err(|error: flowloom_lab::ScenarioError| ScenarioError::new_err(error.to_string()))?;
+    Ok(described.to_string())
+}
+
 /// Simulates a scenario. `sink` is called with the name of a table and its next rows, as a dictionary of columns: an array of numbers, or a tuple of an array of
 /// indices and a list of the names that they refer to; and with the name of a file of the trace and its next bytes. What it raises ends the run.
 #[pyfunction]
@@ -237,6 +249,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DEBUG_ASSERTIONS", cfg!(debug_assertions))?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(data_queue_bounds, module)?)?;
+    module.add_function(wrap_pyfunction!(deployment, module)?)?;
     module.add_function(wrap_pyfunction!(fitted_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;

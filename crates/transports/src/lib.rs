@@ -18,6 +18,8 @@ pub mod pfabric;
 pub mod pfc;
 pub mod phost;
 pub mod pias;
+#[cfg(test)]
+mod profiles;
 pub mod quantity;
 pub mod tcp;
 pub mod toolkit;

@@ -12,7 +12,19 @@ import typer
 from typer.core import TyperGroup
 
 from flowloom import signals
-from flowloom.cli import common, comparing, inspect, paper, pias, plotting, reporting, running, terminal, thresholds
+from flowloom.cli import (
+    common,
+    comparing,
+    deploying,
+    inspect,
+    paper,
+    pias,
+    plotting,
+    reporting,
+    running,
+    terminal,
+    thresholds,
+)
 from flowloom.words import shown
 
 
@@ -61,6 +73,7 @@ paper.register(app)
 inspect.register(app)
 thresholds.register(app)
 pias.register(app)
+deploying.register(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,11 +7,15 @@ use flowloom_fabric::Report;
 use serde::Serialize;
 
 use crate::blocking::{Blocking, Victim};
+use crate::headroom::{self, HopHeadroom};
+use crate::plan::Plan;
 use crate::record::LinkPauses;
 
 /// The results of priority flow control.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Lossless {
+    /// What each class could store, by the hop over which its packets came in.
+    pub headroom: BTreeMap<String, HopHeadroom>,
     /// Pause frames that were sent, to stop neighbours and to let them go on.
     pub frames: u64,
     /// How often a class of a link was stopped.
@@ -72,7 +76,7 @@ const EXAMPLES: usize = 20;
 
 impl Lossless {
     /// The results of a run, given what happened to each link.
-    pub(crate) fn of(report: &Report, links: &[LinkPauses], paths: &Paths) -> Lossless {
+    pub(crate) fn of(plan: &Plan, report: &Report, links: &[LinkPauses], paths: &Paths) -> Lossless {
         let blocking = Blocking::of(report, links, paths);
         let victims = blocking.as_ref().map(Blocking::victims);
         let by_link: BTreeMap<_, _> = (0..)
@@ -82,6 +86,7 @@ impl Lossless {
             .map(|(id, link)| (report.network.link_name(id), PausedLink::of(link, report.end)))
             .collect();
         Lossless {
+            headroom: headroom::by_hop(plan),
             frames: links.iter().map(|link| link.frames).sum(),
             stops: links.iter().map(|link| link.stops).sum(),
             paused_share_max: by_link.values().map(|link| link.share).fold(0.0, f64::max),

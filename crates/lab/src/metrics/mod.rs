@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ideal::UnloadedTimes;
 
+pub use crate::headroom::HopHeadroom;
 pub use lossless::{Lossless, PausedLink, StormOrigin, VictimFlow};
 pub use ports::{Drops, HopQueue, HopUtilisation};
 pub use requests::{RequestClass, Requests};

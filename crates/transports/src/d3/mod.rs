@@ -11,7 +11,9 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Attribute, Family, Gauge, Need, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{
+    Ability, Attribute, Family, Feature, Gauge, Need, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
+};
 
 pub use config::{Config, QueueSample};
 pub use header::{Answer, Header, MOST_HOPS, Path, Purpose, Request};
@@ -21,6 +23,24 @@ pub use rules::Rules;
 
 /// D3.
 pub enum D3 {}
+
+/// What ports of switches do with requests.
+const RATES: Feature = Feature {
+    ability: Ability::ComputeRates,
+    what: "it reserves rates for deadlines, first come first served, and shares out what is left, in each request that passes",
+    without: "senders get no rates, so no flow sends",
+    essential: true,
+    key: None,
+};
+
+/// What a full port does with a data packet that carries a request.
+const KEEPS_REQUESTS: Feature = Feature {
+    ability: Ability::Trim,
+    what: "it cuts the payload off a packet that does not fit but carries a request",
+    without: "a lost request leaves its flow with the rate of the last one",
+    essential: false,
+    key: None,
+};
 
 impl Transport for D3 {
     const NAME: &'static str = "d3";
@@ -45,6 +65,9 @@ impl Transport for D3 {
     }
     fn port(_: &Config, site: &PortSite<'_>) -> Port {
         Port::new(site.memory.bytes())
+    }
+    fn port_profile(_: &Config, site: &PortSite<'_>) -> PortProfile {
+        PortProfile::of_queues(["all packets"], site.memory.bytes()).and(RATES).and(KEEPS_REQUESTS)
     }
     /// The constants of the ports, which follow from the network's round trip and so are found once per switch.
     fn shared(config: &Config, site: &Site<'_>) -> Rules {

@@ -11,14 +11,17 @@ pub(crate) mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{
+    Ability, Family, Feature, Gauge, LimiterProfile, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, QueueLimit,
+    Site, Transport, WireProfile,
+};
 
 pub(crate) use config::lost_to_requests;
 pub use config::{Config, Feedback};
 pub use header::Header;
 pub use host::Host;
 
-use crate::disciplines::{CreditLayout, CreditPort, Limit};
+use crate::disciplines::{CreditDrop, CreditLayout, CreditPort, Limit};
 
 /// The rate at which a receiver asks for a flow's data (§3.2 of the paper).
 pub(crate) const CREDIT_RATE: Gauge =
@@ -31,6 +34,24 @@ pub enum ExpressPass {}
 const CREDIT: u8 = 1;
 /// The class of data.
 const DATA: u8 = 2;
+
+/// Which credit a full queue drops; `key` is the parameter.
+pub(crate) const fn random_drop(key: &'static str) -> Feature {
+    Feature {
+        ability: Ability::DropAtRandom,
+        what: "it drops any of the credits of a full queue or the arrival, each with the same probability",
+        without: "a flow whose credits come in step with the limiter keeps those of other flows out",
+        essential: false,
+        key: Some(key),
+    }
+}
+
+impl Config {
+    /// The limit of a queue of credits; `key` is the parameter.
+    pub(crate) fn credit_limit(&self, key: &'static str, wire: &WireProfile) -> QueueLimit {
+        QueueLimit { bytes: wire.control * u64::from(self.credit_queue), key }
+    }
+}
 
 impl Transport for ExpressPass {
     const NAME: &'static str = "expresspass";
@@ -67,5 +88,21 @@ impl Transport for ExpressPass {
             memory: site.memory.bytes(),
         };
         CreditPort::new(&layout, site.network.link(site.link).rate, &site.wire)
+    }
+
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        let wire = &site.wire;
+        let mut port = PortProfile::of_queues(["signals", "credits", "data"], site.memory.bytes());
+        port.queues[usize::from(CREDIT)].limit = Some(config.credit_limit("credit_queue", wire));
+        port.limiter = Some(LimiterProfile {
+            first: CREDIT,
+            queues: 1,
+            part: wire.control,
+            whole: wire.control + wire.full,
+            burst: wire.control * u64::from(config.credit_burst),
+            share_key: None,
+            burst_key: "credit_burst",
+        });
+        if config.credit_drop == CreditDrop::Random { port.and(random_drop("credit_drop")) } else { port }
     }
 }

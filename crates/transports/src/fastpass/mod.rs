@@ -9,7 +9,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Need, Nic, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Need, Nic, Placement, PortProfile, PortSite, Profile, Site, Transport};
 
 pub use arbiter::Arbiter;
 pub use config::{Config, Policy, ScheduleStart};
@@ -49,6 +49,10 @@ impl Transport for Fastpass {
             2,
             if config.push_out { Buffer::PushOut(site.memory.bytes()) } else { Buffer::Shared(site.memory.bytes()) },
         )
+    }
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        let holds = ["requests, schedules and acknowledgements", "data"];
+        PortProfile::of_queues(holds, site.memory.bytes()).pushing_out(config.push_out)
     }
     fn control(config: &Config, site: &Site<'_>) -> Arbiter {
         Arbiter::new(config, site)

@@ -11,7 +11,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PortProfile, PortSite, Profile, Site, Transport};
 
 pub use config::{Assignment, Config};
 pub use header::Header;
@@ -42,5 +42,17 @@ impl Transport for Homa {
     fn port(config: &Config, site: &PortSite<'_>) -> StrictPriority {
         let buffer = if config.push_out { Buffer::PushOut(site.memory.bytes()) } else { Buffer::Shared(site.memory.bytes()) };
         StrictPriority::new(config.levels, buffer)
+    }
+
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        let blind = config.unscheduled_levels_or_one();
+        let holds = (0..config.levels).map(|level| match level {
+            0 if blind == 1 => "control packets, and first packets of all messages".to_owned(),
+            0 => "control packets, and first packets of the shortest messages".to_owned(),
+            level if level < blind => format!("first packets of longer messages (level {level})"),
+            level => format!("granted packets (level {level})"),
+        });
+        let port = PortProfile::of_queues(holds, site.memory.bytes()).pushing_out(config.push_out);
+        PortProfile { queues_key: Some("levels"), ..port }
     }
 }

@@ -9,17 +9,32 @@ mod sender;
 mod tests;
 mod window;
 
-use flowloom_core::{Family, Gauge, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{
+    Ability, Bytes, Family, Feature, Gauge, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
+};
 
 pub use config::Config;
 pub use header::{Header, Kind};
 pub use host::Host;
 
-use crate::disciplines::{EcnConfig, EcnPriority, Marking, Stamped};
+use crate::disciplines::{EcnConfig, EcnPriority, MarkAt, Marking, Split, Stamped};
 use crate::pfc::PausableTransport;
 
 /// HPCC.
 pub enum Hpcc {}
+
+/// The port under the records.
+const UNMARKED: EcnConfig =
+    EcnConfig { ecn: Marking::Off, mark_above: Bytes::new(1), mark_at: MarkAt::Enqueue, split: Split::Shared };
+
+/// What ports of switches write into packets.
+const REPORTS: Feature = Feature {
+    ability: Ability::Telemetry,
+    what: "it writes the length of its queues, the bytes that it has sent and the time into each data packet",
+    without: "senders know nothing of the load and cannot set their windows",
+    essential: true,
+    key: Some("records"),
+};
 
 impl Transport for Hpcc {
     const NAME: &'static str = "hpcc";
@@ -42,8 +57,15 @@ impl Transport for Hpcc {
     }
 
     fn port(config: &Config, site: &PortSite<'_>) -> Stamped<EcnPriority> {
-        let unmarked = EcnConfig { ecn: Marking::Off, ..EcnConfig::default() };
-        Stamped::new(EcnPriority::new(&unmarked, Config::CLASSES, site), config.records, site)
+        Stamped::new(EcnPriority::new(&UNMARKED, Config::CLASSES, site), config.records, site)
+    }
+
+    fn port_profile(_: &Config, site: &PortSite<'_>) -> PortProfile {
+        let mut port = UNMARKED.profile(["acknowledgements", "data"], "", site.memory);
+        if let Some(memory) = &mut port.memory {
+            memory.division_key = None;
+        }
+        if site.at_switch() { port.and(REPORTS) } else { port }
     }
 }
 

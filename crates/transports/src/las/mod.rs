@@ -4,7 +4,7 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PortProfile, PortSite, Profile, Site, Transport};
 
 pub use config::Config;
 
@@ -30,5 +30,8 @@ impl Transport for Las {
     }
     fn port(config: &Config, site: &PortSite<'_>) -> PriorityDrop {
         PriorityDrop::new(config.pfabric().port_limit(site.memory.bytes()))
+    }
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        config.pfabric().port_profile(site.memory.bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! Parameters of NDP, each with where it comes from.
 
-use flowloom_core::{Bytes, Duration, Rate, WireProfile};
+use flowloom_core::{Ability, Bytes, Duration, Feature, PortProfile, PortSite, QueueLimit, QueueProfile, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +53,39 @@ pub struct Config {
     pub rto: Duration,
 }
 
+/// What a switch does with a packet that finds the data queue full (§3.1).
+const TRIMS: Feature = Feature {
+    ability: Ability::Trim,
+    what: "it cuts the payload off a packet that finds the data queue full, and sends the header before all data",
+    without: "receivers do not learn what was lost, and each loss costs a timeout",
+    essential: true,
+    key: Some("data_queue"),
+};
+/// Which packet that is.
+const AT_RANDOM: Feature = Feature {
+    ability: Ability::DropAtRandom,
+    what: "it trims the arriving packet or the newest one in the queue, each with probability one half",
+    without: "the packets of some senders are trimmed again and again",
+    essential: false,
+    key: None,
+};
+/// How headers and data share the link.
+const IN_TURN: Feature = Feature {
+    ability: Ability::Interleave,
+    what: "it sends some headers and then a data packet in turn while both wait",
+    without: "headers of a large incast keep all data from the link",
+    essential: false,
+    key: Some("headers_per_data"),
+};
+/// What happens to headers that find their queue full.
+const RETURNS: Feature = Feature {
+    ability: Ability::ReturnToSender,
+    what: "it sends a header that finds its queue full back to its sender",
+    without: "a header that finds its queue full is lost, and its sender waits for a timeout",
+    essential: false,
+    key: Some("return_to_sender"),
+};
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -74,6 +107,23 @@ impl Config {
     pub(super) fn header_queue(&self, wire: &WireProfile) -> u64 {
         let memory = wire.full * u64::from(self.data_queue);
         (memory.get() as f64 * self.header_memory) as u64
+    }
+
+    /// Describes a port. That of a host has no limits and does nothing but keep the order.
+    pub(super) fn port_profile(&self, site: &PortSite<'_>) -> PortProfile {
+        let limit = |bytes, key| site.at_switch().then_some(QueueLimit { bytes, key });
+        let queue = |holds: &str, limit| QueueProfile { holds: holds.to_owned(), limit };
+        let mut port = PortProfile::of_queues([""; 0], Bytes::ZERO).and(IN_TURN);
+        port.memory = None;
+        port.queues = vec![
+            queue("headers and control packets", limit(Bytes::new(self.header_queue(&site.wire)), "header_memory")),
+            queue("data", limit(site.wire.full * u64::from(self.data_queue), "data_queue")),
+        ];
+        if !site.at_switch() {
+            return port;
+        }
+        let port = port.and(TRIMS).and(AT_RANDOM);
+        if self.return_to_sender { port.and(RETURNS) } else { port }
     }
 }
 

@@ -10,7 +10,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PortProfile, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, PullOrder};
 pub use header::{Header, Part};
@@ -38,5 +38,9 @@ impl Transport for Ndp {
 
     fn port(config: &Config, site: &PortSite<'_>) -> Port {
         Port::new(config, site)
+    }
+
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        config.port_profile(site)
     }
 }

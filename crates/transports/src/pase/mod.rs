@@ -18,7 +18,9 @@ mod stamp;
 mod tests;
 mod window;
 
-use flowloom_core::{Family, Flow, Gauge, Need, Nic, PathNeed, Paths, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{
+    Family, Flow, Gauge, HostProfile, Need, Nic, PathNeed, Paths, Placement, PortProfile, PortSite, Profile, Site, Transport,
+};
 
 pub use arbiter::{Arbiter, Request, Rounding, Rules, Share};
 pub use config::{Arbitration, Config, Criterion, Cut, Demand, Probing, WindowRtt};
@@ -80,6 +82,17 @@ impl Transport for Pase {
     }
     fn port(config: &Config, site: &PortSite<'_>) -> EcnPriority {
         EcnPriority::new(&config.port(), config.queues, site)
+    }
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        let arbitrated = (0..config.queues - 1).map(|queue| match queue {
+            0 => "messages, acknowledgements and flows that arbitrators put into the top queue".to_owned(),
+            _ => format!("flows that arbitrators put into queue {queue}"),
+        });
+        let queues = arbitrated.chain(["background flows".to_owned()]);
+        PortProfile { queues_key: Some("queues"), ..config.port().profile(queues, "", site.memory) }
+    }
+    fn host_profile(_: &Config) -> HostProfile {
+        HostProfile { ecn: true, ..HostProfile::OWN }
     }
     fn control(config: &Config, site: &Site<'_>) -> Control {
         let spans = config::Spans::new(config, site.network, &site.wire).expect("the configuration was checked");

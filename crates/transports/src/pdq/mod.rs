@@ -9,7 +9,9 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{
+    Ability, Family, Feature, Gauge, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
+};
 
 pub use config::Config;
 pub use header::{Feedback, Header, LineRate, Pauser, Request};
@@ -19,6 +21,15 @@ pub use port::{Port, Switch};
 
 /// PDQ.
 pub enum Pdq {}
+
+/// What ports of switches do with requests.
+const RATES: Feature = Feature {
+    ability: Ability::ComputeRates,
+    what: "it keeps a list of flows, gives the most critical ones their rates and pauses the others, in each packet that passes",
+    without: "senders get no rates, so no flow sends",
+    essential: true,
+    key: None,
+};
 
 impl Transport for Pdq {
     const NAME: &'static str = "pdq";
@@ -39,6 +50,10 @@ impl Transport for Pdq {
     }
     fn port(_: &Config, site: &PortSite<'_>) -> Port {
         Port::new(site.memory.bytes())
+    }
+    fn port_profile(_: &Config, site: &PortSite<'_>) -> PortProfile {
+        let port = PortProfile::of_queues(["all packets"], site.memory.bytes());
+        if site.at_switch() { port.and(RATES) } else { port }
     }
     fn shared(config: &Config, site: &Site<'_>) -> Switch {
         Switch::new(config, site)

@@ -1,9 +1,10 @@
 //! Parameters of pFabric.
 
-use flowloom_core::{Attribute, Bytes, Duration, Need};
+use flowloom_core::{Attribute, Bytes, Division, Duration, Need, PortProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::BY_NUMBER;
 use crate::{Checked, Conditions, check_deadline, quantity};
 
 /// What the priority number of a data packet means. Smaller numbers are better.
@@ -87,6 +88,15 @@ impl Config {
     /// The most bytes that a port with this much memory holds.
     pub fn port_limit(&self, buffer: Bytes) -> Bytes {
         self.port_most.map_or(buffer, |most| most.min(buffer))
+    }
+    /// Describes a port with this much memory.
+    pub fn port_profile(&self, buffer: Bytes) -> PortProfile {
+        let mut port = PortProfile::of_queues(["all packets"], self.port_limit(buffer)).and(BY_NUMBER);
+        if let Some(memory) = &mut port.memory {
+            memory.bytes_key = (memory.bytes < buffer).then_some("port_most");
+            memory.division = Division::PushOut;
+        }
+        port
     }
 }
 

@@ -8,13 +8,22 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Need, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Ability, Family, Feature, Gauge, Need, Nic, NoControl, PortProfile, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, Priority};
 pub use header::Header;
 pub use host::Host;
 use host::Outbox;
 pub use port::PriorityDrop;
+
+/// What [`PriorityDrop`] does: a switch sends and drops by a number in each packet.
+const BY_NUMBER: Feature = Feature {
+    ability: Ability::OrderByNumber,
+    what: "it sends the packet with the smallest of four billion priorities first and drops that with the largest; queues have eight",
+    without: "long flows delay and displace short ones",
+    essential: true,
+    key: None,
+};
 
 /// pFabric; with [`Priority::BytesSent`] its host and port are those of [LAS](crate::las).
 pub enum PFabric {}
@@ -39,5 +48,8 @@ impl Transport for PFabric {
     }
     fn port(config: &Config, site: &PortSite<'_>) -> PriorityDrop {
         PriorityDrop::new(config.port_limit(site.memory.bytes()))
+    }
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        config.port_profile(site.memory.bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! The parameters of priority flow control, and the limits that follow from them for each port.
 
-use flowloom_core::{Bytes, Duration, Link, Memory, Network, NodeId, NodeKind, WireProfile};
+use flowloom_core::{Bytes, Duration, Link, Memory, Network, NodeId, NodeKind, PortNumber, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,32 @@ pub struct NodeLimits {
     /// The memory that all ports share besides their headrooms, and the factor of its threshold.
     pub(super) shared: Option<(Bytes, f64)>,
     pub(super) hysteresis: Bytes,
+}
+
+/// What a class of an ingress port may store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClassLimits {
+    /// The threshold (XOFF) at which it is stopped; `None` if the ports of the switch share memory, whose dynamic threshold applies.
+    pub xoff: Option<Bytes>,
+    /// What it may store beyond the threshold.
+    pub headroom: Bytes,
+}
+
+impl NodeLimits {
+    /// The limits of each class of the ingress port of this number.
+    pub fn of(&self, port: PortNumber) -> ClassLimits {
+        let Limits { xoff, headroom } = self.ingress[usize::from(port.0)];
+        let xoff = self.shared.is_none().then(|| Bytes::new(xoff.into()));
+        ClassLimits { xoff, headroom: Bytes::new(headroom.into()) }
+    }
+    /// The memory that ports share besides their headrooms.
+    pub fn shared(&self) -> Option<Bytes> {
+        self.shared.map(|(bytes, _)| bytes)
+    }
+    /// How far a class must be below the threshold before it may go on.
+    pub fn hysteresis(&self) -> Bytes {
+        self.hysteresis
+    }
 }
 
 /// Memory of 2 GiB or more does not fit the accounts.

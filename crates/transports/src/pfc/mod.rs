@@ -10,10 +10,12 @@ mod tests;
 
 use std::marker::PhantomData;
 
-use flowloom_core::{Bytes, Discipline, Gauge, Memory, Nic, PathNeed, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{
+    Bytes, Discipline, Gauge, HostProfile, Memory, Nic, PathNeed, Placement, PortProfile, PortSite, Profile, Site, Transport,
+};
 
 pub use frame::{NOBODY, stopped_by};
-pub use limits::{NodeLimits, Pfc};
+pub use limits::{ClassLimits, NodeLimits, Pfc};
 pub use port::{PfcPort, PfcShared};
 pub use storm::Storm;
 
@@ -85,6 +87,13 @@ impl<T: PausableTransport> Transport for OverPfc<T> {
     fn port(config: &Self::Config, site: &PortSite<'_>) -> Self::Port {
         let inner = T::port(&config.transport, &PortSite { memory: UNLIMITED, ..*site });
         PfcPort::new(inner, T::classes(&config.transport), &config.pfc, site).with_storms(&config.storms)
+    }
+    /// Flow control is not in it: [`Pfc::limits`] describes that.
+    fn port_profile(config: &Self::Config, site: &PortSite<'_>) -> PortProfile {
+        T::port_profile(&config.transport, site)
+    }
+    fn host_profile(config: &Self::Config) -> HostProfile {
+        T::host_profile(&config.transport)
     }
     fn control(config: &Self::Config, site: &Site<'_>) -> T::Control {
         T::control(&config.transport, site)

@@ -8,7 +8,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Need, Nic, NoControl, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Need, Nic, NoControl, PortProfile, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, FreeTokenAccount, FreeTokenRule, Policy};
 pub use header::Header;
@@ -46,5 +46,9 @@ impl Transport for PHost {
     fn port(config: &Config, site: &PortSite<'_>) -> StrictPriority {
         let buffer = if config.push_out { Buffer::PushOut(site.memory.bytes()) } else { Buffer::Shared(site.memory.bytes()) };
         StrictPriority::new(3, buffer)
+    }
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        let holds = ["requests, tokens and acknowledgements", "data of short flows", "data of long flows"];
+        PortProfile::of_queues(holds, site.memory.bytes()).pushing_out(config.push_out)
     }
 }

@@ -119,6 +119,19 @@ impl Config {
     pub fn classes(&self) -> u8 {
         if self.update.period == Duration::ZERO { self.thresholds.list().len() as u8 + 1 } else { MOST_THRESHOLDS as u8 + 1 }
     }
+    /// What each class holds.
+    pub(super) fn queues(&self) -> Vec<String> {
+        let thresholds = self.thresholds.list();
+        let name = |class: usize| match (class.checked_sub(1).and_then(|before| thresholds.get(before)), thresholds.get(class))
+        {
+            (None, Some(end)) if class == 0 => format!("the first {end} of each flow"),
+            (Some(begin), Some(end)) => format!("what flows send beyond {begin}, up to {end}"),
+            (Some(begin), None) => format!("what flows send beyond {begin}"),
+            (None, _) if class == 0 => "all packets".to_owned(),
+            (None, _) => format!("what flows send beyond threshold {class}"),
+        };
+        (0..usize::from(self.classes())).map(name).collect()
+    }
 }
 
 impl Checked for Config {

@@ -11,7 +11,9 @@ mod tagger;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Duration, Family, Gauge, Need, Nic, Placement, PortSite, Profile, Site, Transport};
+use flowloom_core::{
+    Duration, Family, Gauge, HostProfile, Need, Nic, Placement, PortProfile, PortSite, Profile, Site, Tagging, Transport,
+};
 
 pub use config::{Config, MOST_THRESHOLDS, Rule, Thresholds, Update};
 pub use controller::Controller;
@@ -52,6 +54,16 @@ impl Transport for Pias {
     }
     fn port(config: &Config, site: &PortSite<'_>) -> EcnPriority {
         tcp::port(&config.tcp, config.classes(), site)
+    }
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        let port = tcp::port_profile(&config.tcp, config.queues(), ["tcp.port", "tcp.nic"], site);
+        let key = if config.update.period == Duration::ZERO { "thresholds" } else { "update.period" };
+        PortProfile { queues_key: Some(key), ..port }
+    }
+    fn host_profile(config: &Config) -> HostProfile {
+        let thresholds = config.thresholds.list().to_vec();
+        let tagger = Tagging { thresholds, key: "thresholds", command: "flowloom pias attach" };
+        HostProfile { tagger: Some(tagger), ..config.tcp.host_profile(config.controller, "tcp") }
     }
     fn control(config: &Config, site: &Site<'_>) -> Controller {
         Controller::new(config, site)

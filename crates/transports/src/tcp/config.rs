@@ -1,9 +1,10 @@
 //! Parameters of the TCP family.
 
-use flowloom_core::{Bytes, Duration};
+use flowloom_core::{Bytes, Duration, HostProfile, KernelTcp, Knob};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::controllers::{Any, Controller, Kind};
 use super::rtt::Timeouts;
 use crate::disciplines::EcnConfig;
 use crate::{Checked, Conditions, quantity};
@@ -258,6 +259,26 @@ impl Checked for Config {
 }
 
 impl Config {
+    /// Describes what hosts need for TCP with this controller. `table` is the dotted table of this configuration among a transport's parameters; empty if
+    /// it is the whole.
+    pub fn host_profile(&self, controller: Kind, table: &str) -> HostProfile {
+        let key = |name: &str| if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") };
+        let mut knobs = vec![
+            (Knob::InitialWindow(self.initial_window), key("initial_window")),
+            (Knob::RtoMin(self.rto_min), key("rto_min")),
+            (Knob::Sack(self.sack), key("sack")),
+            (Knob::SlowStartAfterIdle(self.reuse != Reuse::Keep), key("reuse")),
+            (Knob::Reordering(self.dup_ack_threshold), key("dup_ack_threshold")),
+        ];
+        let running = Any::new(controller, self);
+        if running.alpha().is_some() {
+            knobs.push((Knob::Gain(self.gain), key("gain")));
+            knobs.push((Knob::InitialAlpha(self.initial_alpha), key("initial_alpha")));
+        }
+        let (control, lacks) = controller.in_the_kernel();
+        HostProfile { ecn: running.reacts_to_marks(), kernel: Some(KernelTcp { control, lacks, knobs }), tagger: None }
+    }
+
     /// What the timeout follows from.
     #[inline]
     pub fn timeouts(&self) -> Timeouts {

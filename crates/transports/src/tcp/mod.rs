@@ -12,7 +12,7 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Need, Nic, NoControl, NodeKind, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, HostProfile, Need, Nic, NoControl, PortProfile, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, FastRetransmit, MarkedGrowth, Reuse, RtoRule, TimeoutAfterCut, WeightOn};
 use controllers::Kind;
@@ -31,9 +31,18 @@ type Outbox = crate::toolkit::Outbox<Header>;
 
 /// The port of a switch or a host, with `classes` classes.
 pub fn port(config: &Config, classes: u8, site: &PortSite<'_>) -> EcnPriority {
-    let from = site.network.link(site.link).from;
-    let of_host = site.network.node(from).kind != NodeKind::Switch;
-    EcnPriority::new(if of_host { &config.nic } else { &config.port }, classes, site)
+    EcnPriority::new(if site.at_switch() { &config.port } else { &config.nic }, classes, site)
+}
+
+/// Describes [`port`]. `tables` are the dotted tables, among a transport's parameters, of the ports of switches and of hosts.
+pub fn port_profile(
+    config: &Config,
+    holds: impl IntoIterator<Item = impl Into<String>>,
+    tables: [&'static str; 2],
+    site: &PortSite<'_>,
+) -> PortProfile {
+    let (port, table) = if site.at_switch() { (&config.port, tables[0]) } else { (&config.nic, tables[1]) };
+    port.profile(holds, table, site.memory)
 }
 
 /// Defines a transport: TCP's host and ports with one controller.
@@ -63,6 +72,12 @@ macro_rules! transport {
             }
             fn port(config: &Config, site: &PortSite<'_>) -> EcnPriority {
                 port(config, 1, site)
+            }
+            fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+                port_profile(config, ["all packets"], ["port", "nic"], site)
+            }
+            fn host_profile(config: &Config) -> HostProfile {
+                config.host_profile($kind, "")
             }
         }
 

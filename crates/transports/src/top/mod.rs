@@ -5,6 +5,7 @@ mod header;
 mod host;
 mod port;
 mod priorities;
+mod profile;
 mod receiver;
 mod scheme;
 mod sorted;
@@ -13,7 +14,7 @@ mod tests;
 mod thresholds;
 mod two_pass;
 
-use flowloom_core::{Family, Gauge, Need, Nic, NoControl, PathNeed, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Need, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, Site, Transport};
 
 pub use config::{Config, Priority, SwitchForm, Thresholds};
 pub use header::Header;
@@ -55,5 +56,9 @@ impl Transport for Top {
 
     fn port(config: &Config, site: &PortSite<'_>) -> Port {
         Port::new(config, site)
+    }
+
+    fn port_profile(config: &Config, site: &PortSite<'_>) -> PortProfile {
+        profile::port(config, site)
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::{Column, Lossless, PausedLink, RunInfo, StormOrigin, Summary, VictimFlow, columns};
 use super::{RUN, flow, receiver_rows, report, summary};
 use crate::findings::Finding;
+use crate::headroom::HopHeadroom;
 use crate::record::GapTotals;
 use crate::workload::{CoflowWorkload, numbered};
 
@@ -24,7 +25,7 @@ fn entries(heading: &str) -> Vec<(String, String)> {
 /// Where names are data, the dictionary has one name for all.
 fn placeholder(parent: &str) -> Option<&'static str> {
     match parent {
-        "queue" | "utilisation" | "drops.by_hop" => Some("<hop>"),
+        "queue" | "utilisation" | "drops.by_hop" | "pfc.headroom" => Some("<hop>"),
         "drops.by_reason" => Some("<reason>"),
         "tenants" => Some("<tenant>"),
         "requests.by_class" | "tenants.<tenant>.requests.by_class" => Some("<class>"),
@@ -76,7 +77,9 @@ fn eventful() -> Report {
 fn lossless(victims: Option<usize>) -> Lossless {
     let link = PausedLink { frames: 2, stops: 1, paused_us: vec![1.5], share: 0.5 };
     let victim = VictimFlow { flow: 1, at: "h0-s0".to_owned(), congested: "s0-h2".to_owned(), packets: 3 };
+    let headroom = |xoff_bytes| HopHeadroom { bytes: 5852, xoff_bytes, hysteresis_bytes: 3000 };
     Lossless {
+        headroom: [("host-leaf".to_owned(), headroom(victims.map(|_| 9000)))].into(),
         frames: 2,
         stops: 1,
         paused_share_max: 0.5,

@@ -1,6 +1,6 @@
 //! Parameters of a port that marks.
 
-use flowloom_core::Bytes;
+use flowloom_core::{Bytes, Division, MarkProfile, Memory, PortProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,35 @@ pub struct EcnConfig {
 impl Default for EcnConfig {
     fn default() -> EcnConfig {
         EcnConfig { ecn: Marking::Port, mark_above: Bytes::new(65 * 1500), mark_at: MarkAt::Enqueue, split: Split::Shared }
+    }
+}
+
+impl EcnConfig {
+    /// Describes an [`EcnPriority`](super::EcnPriority) port of queues that hold this. `table` is the dotted table, among a transport's parameters, of this
+    /// configuration; empty if its keys are not in a table.
+    pub fn profile(
+        &self,
+        holds: impl IntoIterator<Item = impl Into<String>>,
+        table: &'static str,
+        memory: Memory,
+    ) -> PortProfile {
+        let mut port = PortProfile::of_queues(holds, memory.bytes());
+        port.marks = (self.ecn != Marking::Off).then_some(MarkProfile {
+            above: self.mark_above,
+            by_queue: self.ecn == Marking::Queue,
+            at_dequeue: self.mark_at == MarkAt::Dequeue,
+            table,
+        });
+        let (division, key) = match (memory, self.split) {
+            (Memory::PerSwitch { alpha, .. }, _) => (Division::Dynamic(alpha), None),
+            (Memory::PerPort(_), Split::Shared) => (Division::Whole, Some("split")),
+            (Memory::PerPort(_), Split::PerClass) => (Division::PerQueue, Some("split")),
+        };
+        if let Some(memory) = &mut port.memory {
+            memory.division = division;
+            memory.division_key = key.map(|key| if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") });
+        }
+        port
     }
 }
 

@@ -86,6 +86,16 @@ impl Kind {
     pub(crate) fn need(self) -> Option<Need> {
         (self == Kind::D2tcp).then_some(Need { key: None, of: Attribute::Deadline, without: "it does what DCTCP does" })
     }
+    /// The congestion control of the Linux kernel that is closest to it, and what that lacks.
+    pub(crate) fn in_the_kernel(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            // The kernel's Reno also answers marks, as RFC 3168 says.
+            Kind::NewReno | Kind::EcnStar => ("reno", None),
+            Kind::Dctcp => ("dctcp", None),
+            Kind::D2tcp => ("dctcp", Some("it knows no deadlines, so all flows cut their windows alike")),
+            Kind::L2dct => ("dctcp", Some("it does not weigh flows by what they have sent")),
+        }
+    }
 }
 
 /// Any controller. The dispatch is a branch that goes the same way throughout a run.

@@ -1,0 +1,200 @@
+//! What a plan means for real switches and hosts: their queues, marks, memory and flow control, as data.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flowloom_core::{
+    Bytes, Division, Feature, HostProfile, Knob, LimiterProfile, LinkId, MarkProfile, Memory, MemoryProfile, NodeId, NodeKind,
+    PathNeed, Paths, Placement, PortProfile, PortSite, QueueLimit, QueueProfile, Routing, Tagging,
+};
+use flowloom_transports::pfc::ClassLimits;
+use serde_json::{Value, json};
+
+use crate::catalogue::{Profiles, classes_to_pause};
+use crate::plan::Plan;
+use crate::validate::ValidSpec;
+use crate::{ScenarioError, headroom};
+
+/// Describes the switches and hosts of a plan of this scenario. Switches that are alike are listed once, with their number, and so are
+/// NICs. Bytes are integers, rates are in bits per second.
+///
+/// # Errors
+/// If the plan's transport is none that could run on a network.
+pub fn describe(plan: &Plan, spec: &ValidSpec<'_>) -> Result<Value, ScenarioError> {
+    let Some(profiles) = &plan.transport.profiles else {
+        let message =
+            format!("{} is a bound and no transport, so switches and hosts cannot be configured for it", plan.transport.name);
+        return Err(spec.place(ScenarioError::at_key("transport.name", message)));
+    };
+    Ok(json!({
+        "transport": plan.transport.name,
+        "label": plan.transport.profile.label,
+        "about": plan.transport.about,
+        "parameters": plan.parameters.to_table(),
+        "placement": placement((plan.transport.placement)(&plan.parameters)),
+        "paths": paths(plan.transport.paths),
+        "multipath": is_multipath(plan),
+        "sprayed": matches!(plan.routing, Routing::SprayRandom | Routing::SprayLabelled | Routing::SprayRoundRobin),
+        "wire": { "name": plan.wire.name, "full": plan.wire.full.get(), "control": plan.wire.control.get(), "mtu": plan.wire.mtu().get() },
+        "memory": memory(plan.memory),
+        "pfc": pfc(plan),
+        "host": host(&(profiles.host)(&plan.parameters)),
+        "switches": switches(plan, profiles),
+        "nics": nics(plan, profiles),
+    }))
+}
+
+/// Whether packets between two hosts can take different shortest paths.
+fn is_multipath(plan: &Plan) -> bool {
+    // Only where there is one path, ECMP gives both directions of a flow the same.
+    !Paths::new(Arc::new(plan.network.clone()), Routing::Ecmp, plan.seed).give(PathNeed::Symmetric)
+}
+
+fn memory(memory: Memory) -> Value {
+    match memory {
+        Memory::PerPort(bytes) => json!({ "bytes": bytes.get(), "alpha": null }),
+        Memory::PerSwitch { bytes, alpha } => json!({ "bytes": bytes.get(), "alpha": alpha }),
+    }
+}
+
+fn placement(placement: Placement) -> &'static str {
+    match placement {
+        Placement::Nowhere => "nowhere",
+        Placement::ExtraHost => "extra_host",
+        Placement::Switches => "switches",
+    }
+}
+
+fn paths(need: PathNeed) -> &'static str {
+    match need {
+        PathNeed::Any => "any",
+        PathNeed::One => "one",
+        PathNeed::Symmetric => "symmetric",
+        PathNeed::SymmetricOrSprayed => "symmetric_or_sprayed",
+    }
+}
+
+/// Flow control, if the plan has it: how many classes can be paused, and the hysteresis.
+fn pfc(plan: &Plan) -> Value {
+    let Some((pfc, classes)) = plan.pfc.as_ref().zip(classes_to_pause(plan.transport.name)) else { return Value::Null };
+    let hysteresis = pfc.hysteresis.unwrap_or(plan.wire.full * 2);
+    json!({ "classes": classes(&plan.parameters), "hysteresis": hysteresis.get() })
+}
+
+/// Each kind of switch: its name is that of its tier, or of its first switch if its tier has several kinds.
+fn switches(plan: &Plan, profiles: &Profiles) -> Value {
+    let network = &plan.network;
+    let mut kinds: Vec<(NodeId, u64, Vec<Value>)> = Vec::new();
+    for node in network.switches() {
+        let limits = headroom::of(plan, node);
+        let port = |link: &LinkId| {
+            let port = network.link(*link);
+            let to = &network.node(port.to).tier;
+            let limits = limits.as_ref().map(|limits| limits.of(port.from_port));
+            json!({
+                "to": to, "rate_bps": port.rate.as_bps(), "delay_ps": port.delay.as_ps(), "profile": profile(plan, profiles, *link),
+                "headroom": limits.map(|ClassLimits { headroom, .. }| headroom.get()),
+                "xoff": limits.and_then(|ClassLimits { xoff, .. }| xoff).map(Bytes::get),
+            })
+        };
+        let ports: Vec<Value> = network.ports(node).iter().map(port).collect();
+        let tier = &network.node(node).tier;
+        match kinds.iter_mut().find(|(first, _, others)| network.node(*first).tier == *tier && *others == ports) {
+            Some((_, count, _)) => *count += 1,
+            None => kinds.push((node, 1, ports)),
+        }
+    }
+    let mut of_tier: BTreeMap<&str, usize> = BTreeMap::new();
+    kinds.iter().for_each(|(first, ..)| *of_tier.entry(&network.node(*first).tier).or_default() += 1);
+    let kind = |(first, count, ports): &(NodeId, u64, Vec<Value>)| {
+        let node = network.node(*first);
+        let name = if of_tier[node.tier.as_str()] == 1 { &node.tier } else { &node.name };
+        let shared = headroom::of(plan, *first).and_then(|limits| limits.shared()).map(Bytes::get);
+        json!({ "name": name, "first": node.name, "count": count, "shared": shared, "ports": ports })
+    };
+    kinds.iter().map(kind).collect()
+}
+
+/// The port of a link in a run.
+fn profile(plan: &Plan, profiles: &Profiles, link: LinkId) -> Value {
+    let kind = plan.network.node(plan.network.link(link).from).kind;
+    let site = PortSite { link, network: &plan.network, wire: plan.wire, memory: plan.memory.at(kind), seed: plan.seed };
+    port(&(profiles.port)(&plan.parameters, &site))
+}
+
+/// The NICs of each rate.
+fn nics(plan: &Plan, profiles: &Profiles) -> Value {
+    let mut kinds: Vec<(u64, Value, u64)> = Vec::new();
+    for host in plan.network.node_ids().filter(|node| plan.network.node(*node).kind == NodeKind::Host) {
+        let link = plan.network.ports(host)[0];
+        let (rate, profile) = (plan.network.link(link).rate.as_bps(), profile(plan, profiles, link));
+        match kinds.iter_mut().find(|(other, like, _)| *other == rate && *like == profile) {
+            Some((.., count)) => *count += 1,
+            None => kinds.push((rate, profile, 1)),
+        }
+    }
+    kinds.into_iter().map(|(rate, profile, count)| json!({ "rate_bps": rate, "profile": profile, "count": count })).collect()
+}
+
+fn port(port: &PortProfile) -> Value {
+    let limit = |limit: QueueLimit| json!({ "bytes": limit.bytes.get(), "key": limit.key });
+    let queue = |QueueProfile { holds, limit: most }: &QueueProfile| json!({ "holds": holds, "limit": most.map(limit) });
+    let feature = |feature: &Feature| {
+        let Feature { ability, what, without, essential, key } = *feature;
+        json!({ "ability": ability.name(), "what": what, "without": without, "essential": essential, "key": key })
+    };
+    json!({
+        "queues": port.queues.iter().map(queue).collect::<Value>(),
+        "queues_key": port.queues_key,
+        "marks": port.marks.map(|MarkProfile { above, by_queue, at_dequeue, table }| {
+            json!({ "above": above.get(), "by_queue": by_queue, "at_dequeue": at_dequeue, "table": table })
+        }),
+        "memory": port.memory.as_ref().map(port_memory),
+        "limiter": port.limiter.as_ref().map(limiter),
+        "features": port.features.iter().map(feature).collect::<Value>(),
+    })
+}
+
+fn port_memory(memory: &MemoryProfile) -> Value {
+    let (division, alpha) = match memory.division {
+        Division::Whole => ("whole", None),
+        Division::PushOut => ("push_out", None),
+        Division::PerQueue => ("per_queue", None),
+        Division::Dynamic(alpha) => ("dynamic", Some(alpha)),
+    };
+    json!({
+        "bytes": memory.bytes.get(), "bytes_key": memory.bytes_key, "division": division, "division_key": memory.division_key, "alpha": alpha
+    })
+}
+
+fn limiter(limiter: &LimiterProfile) -> Value {
+    let LimiterProfile { first, queues, part, whole, burst, share_key, burst_key } = limiter;
+    json!({
+        "first": first, "queues": queues, "part": part.get(), "whole": whole.get(), "burst": burst.get(), "share_key": share_key,
+        "burst_key": burst_key
+    })
+}
+
+fn host(host: &HostProfile) -> Value {
+    let knob = |(knob, key): &(Knob, String)| {
+        let (name, value) = match knob {
+            Knob::InitialWindow(packets) => ("initial_window", json!(packets)),
+            Knob::RtoMin(span) => ("rto_min_us", json!(span.as_us_f64())),
+            Knob::Sack(on) => ("sack", json!(on)),
+            Knob::SlowStartAfterIdle(on) => ("slow_start_after_idle", json!(on)),
+            Knob::Reordering(packets) => ("reordering", json!(packets)),
+            Knob::Gain(weight) => ("gain", json!(weight)),
+            Knob::InitialAlpha(share) => ("initial_alpha", json!(share)),
+        };
+        json!({ "name": name, "value": value, "key": key })
+    };
+    json!({
+        "ecn": host.ecn,
+        "kernel": host.kernel.as_ref().map(|kernel| {
+            json!({ "control": kernel.control, "lacks": kernel.lacks, "knobs": kernel.knobs.iter().map(knob).collect::<Value>() })
+        }),
+        "tagger": host.tagger.as_ref().map(|Tagging { thresholds, key, command }| {
+            json!({ "thresholds": thresholds.iter().map(|bytes| bytes.get()).collect::<Value>(), "key": key, "command": command })
+        }),
+    })
+}

@@ -1,0 +1,258 @@
+"""Linux switches and hosts: `tc`, `ip` and `sysctl`.
+
+A port is a tree of HTB classes, which are served in strict priority, with a FIFO in each. Marks come from RED: in the place of
+a FIFO they go by one queue, above the tree by the whole port. The grammar is that of the manual pages tc-htb(8), tc-red(8),
+tc-bfifo(8), tc-u32(8), ip-route(8) and dcb-pfc(8).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from flowloom.deploy.files import Block, File, head, ports_of
+from flowloom.deploy.needs import COMMON, HOSTS, YES, Answers, Kind, nearly, no
+from flowloom.deploy.plan import Division, Group, Knob, Plan, Port, Switch, dscp, file_name, size
+
+NAME = "linux"
+ABOUT = "a Linux switch or router with tc: HTB, FIFOs, u32 filters and RED"
+
+ANSWERS: Answers = {
+    **COMMON,
+    **HOSTS,
+    Kind.ONE_QUEUE: YES,
+    Kind.QUEUES: YES,
+    Kind.MARKS_BY_QUEUE: YES,
+    Kind.MARKS_BY_PORT: YES,
+    Kind.MARKS_AT_DEQUEUE: nearly("RED marks packets when they come."),
+    Kind.MEMORY_OF_QUEUE: YES,
+    Kind.MEMORY_OF_PORT: nearly("Each queue holds as much as the port may, and no limit holds for all of them together."),
+    Kind.PUSH_OUT: nearly("Queues have limits of their own, so a later queue takes nothing from an earlier one."),
+    Kind.DYNAMIC: nearly(
+        "Each queue may hold its share of an otherwise empty memory: alpha / (1 + alpha). No limit holds for the switch."
+    ),
+    Kind.QUEUE_LIMIT: YES,
+    Kind.FLOW_CONTROL: nearly(
+        "`dcb` asks the port's hardware for it; XOFF and headroom are the driver's. Queues of the kernel itself pause nobody."
+    ),
+    Kind.LIMIT_OF_QUEUE: YES,
+    Kind.LIMIT_OF_QUEUES: YES,
+    Kind.SPRAYING: no("The kernel chooses a path by a hash of the flow (net.ipv4.fib_multipath_hash_policy = 1)."),
+    Kind.DROP_AT_RANDOM: no("A full FIFO drops the arriving packet."),
+}
+
+_LEAST_RATE = "8kbit"
+"""The least rate of an HTB class. What is above it is borrowed, in strict priority."""
+_BURST = 'burst "$burst" cburst "$burst"'
+_HEADER = 14
+"""Bytes of an Ethernet header, which the kernel counts and the scenario's packets may not have."""
+_AVERAGE = 1000
+"""The size of packets that RED converts its parameters with."""
+
+
+def files(plan: Plan) -> list[File]:
+    """Return a script for each kind of switch."""
+    return [_script(plan, switch) for switch in plan.switches]
+
+
+def _script(plan: Plan, switch: Switch) -> File:
+    block = Block("#")
+    name = f"{file_name(switch.name)}.sh"
+    groups = switch.groups()
+    profiles = list(dict.fromkeys(group.port.profile for group in groups))
+    block.plain("#!/bin/bash")
+    block.note(
+        *head(plan, switch),
+        f"Usage, as root: ./{name} up, or ./{name} down. The names of ports are in variables:",
+        *(f"  {group.name.upper()}: {ports_of(group.numbers)}" for group in groups),
+        "It needs the kernel's sch_htb and cls_u32, and for marks sch_red. MARKS=no goes on without marks.",
+    )
+    lacks = "The kernel may lack sch_htb, cls_u32, or sch_red (MARKS=no goes on without marks)."
+    block.plain("set -euo pipefail", f"trap 'echo \"$0: the command in line $LINENO failed. {lacks}\" >&2' ERR", "")
+    for group in groups:
+        names = " ".join(f"swp{number}" for number in group.numbers)
+        block.plain(f'read -ra {group.name} <<< "${{{group.name.upper()}:-{names}}}"')
+    for number, profile in enumerate(profiles, 1):
+        block.plain("", f"port_{number}() {{", f"  local dev=$1 rate=$2 burst=$3{' limit=$4' if profile.limiter else ''}")
+        inner = Block("#", "  ")
+        _port(inner, plan, profile)
+        block.plain(*inner.text.splitlines(), "}")
+    block.plain("", "case ${1:-} in", "  up)")
+    for group in groups:
+        limits = " and the limit of credits" if group.port.profile.limiter else ""
+        block.plain(f"    # {plan.rate_source(group.port.rate_bps)}: the rate, the burst{limits}")
+        call = " ".join([f"port_{profiles.index(group.port.profile) + 1}", '"$dev"', *_numbers(plan, group)])
+        block.plain(f'    for dev in "${{{group.name}[@]}}"; do {call}; done')
+    block.plain("    ;;", "  down)")
+    every = " ".join(f'"${{{group.name}[@]}}"' for group in groups)
+    block.plain(f'    for dev in {every}; do tc qdisc del dev "$dev" root 2> /dev/null || true; done', "    ;;")
+    block.plain(f'  *) echo "usage: {name} up|down" >&2; exit 2 ;;', "esac")
+    return File(name, block.text, executable=True)
+
+
+def _numbers(plan: Plan, group: Group) -> list[str]:
+    """Return what differs between ports of one profile: the rate, the burst, and the rate of limited queues.
+
+    The burst is what the link sends in 100 us, since the kernel's timers are late, and at least two packets.
+    """
+    bps, limiter = group.port.rate_bps, group.port.profile.limiter
+    burst = max(2 * _quantum(plan), bps // 8 // 10_000)
+    return [f"{bps}bit", str(burst), *([f"{limiter.rate(bps)}bit"] if limiter else [])]
+
+
+def _port(block: Block, plan: Plan, profile: Port) -> None:
+    block.add(plan.source("fabric.wire"), f'ip link set dev "$dev" mtu {plan.wire.mtu}')
+    if plan.pfc:
+        on = " ".join(f"{profile.number(queue)}:on" for queue in range(plan.pfc.classes))
+        ask = f'dcb pfc set dev "$dev" prio-pfc all:off {on} || echo "$dev: its driver has no flow control" >&2'
+        block.add(plan.source("fabric.pfc"), ask)
+    block.note("The queues of an earlier call are removed.")
+    block.plain('tc qdisc del dev "$dev" root 2> /dev/null || true')
+    root = "root"
+    if _marks(plan, profile) and not _by_queue(profile):
+        _mark(block, plan, profile, "root handle 9:")
+        root = "parent 9:1"
+    last = len(profile.queues) - 1
+    block.note(f"Queues in strict priority: {plan.source(profile.queues_key)}.")
+    block.plain(
+        f'tc qdisc add dev "$dev" {root} handle 1: htb default {_minor(last)}',
+        f'tc class add dev "$dev" parent 1: classid 1:1 htb rate "$rate" {_BURST} quantum {_quantum(plan)}',
+    )
+    if limiter := profile.limiter:
+        # The class borrows all but the least rate, since HTB serves what it need not borrow before all that it lends.
+        rate = f'rate {_LEAST_RATE} ceil "$limit" cburst {limiter.burst} quantum {_quantum(plan)}'
+        source = f"{limiter.part} of {limiter.whole} bytes: {plan.source(limiter.share_key, limiter.burst_key)}"
+        block.add(source, f'tc class add dev "$dev" parent 1:1 classid 1:2 htb {rate}')
+    for queue in range(len(profile.queues)):
+        _queue(block, plan, profile, queue)
+
+
+def _queue(block: Block, plan: Plan, profile: Port, queue: int) -> None:
+    limited = profile.is_limited(queue)
+    minor = _minor(queue)
+    begin = f'tc class add dev "$dev" parent {"1:2" if limited else "1:1"} classid 1:{minor} htb rate {_LEAST_RATE}'
+    rest = 'ceil "$limit"' if limited else f'ceil "$rate" {_BURST}'
+    block.note(f"Queue {queue}: {profile.queues[queue].holds}. Class {queue} is sent as DSCP {dscp(queue)}.")
+    block.plain(f"{begin} {rest} prio {queue} quantum {_quantum(plan)}")
+    if _marks(plan, profile) and _by_queue(profile) and not limited:
+        _mark(block, plan, profile, f"parent 1:{minor} handle {minor}:")
+    else:
+        fifo = f'tc qdisc add dev "$dev" parent 1:{minor} handle {minor}: bfifo limit {_room(profile, queue)}'
+        block.add(plan.source(*profile.room_keys(queue)), fifo)
+    if queue == len(profile.queues) - 1:
+        return  # what no filter chooses goes there
+    tos = dscp(queue) << 2
+    block.plain(
+        f'tc filter add dev "$dev" parent 1: protocol ip prio 1 u32 match ip dsfield {tos:#04x} 0xfc flowid 1:{minor}',
+        f'tc filter add dev "$dev" parent 1: protocol ipv6 prio 2 u32 match ip6 priority {tos:#04x} 0xfc flowid 1:{minor}',
+    )
+
+
+def _marks(plan: Plan, profile: Port) -> bool:
+    return profile.marks is not None and plan.host.ecn
+
+
+def _by_queue(profile: Port) -> bool:
+    return len(profile.queues) == 1 or (profile.marks is not None and profile.marks.by_queue)
+
+
+def _mark(block: Block, plan: Plan, profile: Port, place: str) -> None:
+    """Add RED that marks all above the threshold. Its burst is the least, so that its average follows the queue at once."""
+    marks = profile.marks
+    if marks is None:
+        raise ValueError("the port marks")
+    room = _room(profile, 0)
+    red = f"red limit {room} min {marks.above} max {marks.above} avpkt {_AVERAGE} burst {math.ceil(marks.above / _AVERAGE)}"
+    if place.startswith("root"):
+        # What is below has the same parent, with RED or without.
+        instead = ["htb default 1", 'tc class add dev "$dev" parent 9: classid 9:1 htb rate "$rate"']
+    else:
+        instead = [f"bfifo limit {room}"]
+    source = plan.source(marks.key("mark_above"), marks.key("ecn"), *profile.room_keys(0))
+    block.add(source, "if [[ ${MARKS:-yes} == yes ]]; then")
+    block.plain(f'  tc qdisc add dev "$dev" {place} {red} probability 1 bandwidth "$rate" ecn nodrop', "else")
+    block.plain(f'  tc qdisc add dev "$dev" {place} {instead[0]}', *(f"  {line}" for line in instead[1:]), "fi")
+
+
+def _minor(queue: int) -> int:
+    return 10 + queue
+
+
+def _quantum(plan: Plan) -> int:
+    return plan.wire.mtu + _HEADER
+
+
+def _room(profile: Port, queue: int) -> int:
+    """Return how many bytes a queue may hold."""
+    limit, memory = profile.queues[queue].limit, profile.memory
+    if limit:
+        return limit.bytes
+    if memory is None:
+        raise ValueError("a queue without a limit has a memory")
+    if memory.division is Division.DYNAMIC and memory.alpha is not None:
+        return int(memory.bytes * memory.alpha / (1 + memory.alpha))
+    return memory.bytes
+
+
+def host(plan: Plan) -> File | None:
+    """Return the script for hosts with the kernel's TCP; None if the transport is a program of its own."""
+    if plan.host.kernel is None:
+        return None
+    block = Block("#")
+    block.plain("#!/bin/bash")
+    count = sum(nic.count for nic in plan.nics)
+    block.note(f"Hosts: {count}. {plan.name} in {plan.title}.", "Usage, as root: ./hosts.sh DEVICE")
+    block.plain("set -euo pipefail", "dev=${1:?usage: hosts.sh DEVICE}", "")
+    own = f'transport.name = "{plan.transport}"'
+    block.add(plan.source("fabric.wire"), f'ip link set dev "$dev" mtu {plan.wire.mtu}')
+    control = plan.host.kernel.control
+    if plan.host.kernel.lacks:
+        block.note(f"The closest congestion control of the kernel is {control}: {plan.host.kernel.lacks}.")
+    block.add(
+        own,
+        f"modprobe --quiet tcp_{control} || true  # it may be built in",
+        f"sysctl -qw net.ipv4.tcp_congestion_control={control}",
+    )
+    block.add(
+        f"{own}: {'its packets are ECN-capable' if plan.host.ecn else 'its packets are not ECN-capable'}",
+        f"sysctl -qw net.ipv4.tcp_ecn={int(plan.host.ecn)}",
+    )
+    routes = [_ROUTE[knob.name](knob) for knob in plan.host.kernel.knobs if knob.name in _ROUTE]
+    if routes:
+        block.note(*(plan.source(knob.key) for knob in plan.host.kernel.knobs if knob.name in _ROUTE))
+        block.plain(
+            'ip route show dev "$dev" | while read -r route; do',
+            f'  ip route change $route dev "$dev" {" ".join(routes)}',
+            "done",
+        )
+    for knob in plan.host.kernel.knobs:
+        if knob.name in _SYSCTL:
+            block.add(plan.source(knob.key), _SYSCTL[knob.name](knob))
+    if tagger := plan.host.tagger:
+        source = plan.source(tagger.key)
+        if tagger.thresholds:
+            thresholds = ",".join(map(size, tagger.thresholds))
+            block.add(source, f'{tagger.command} "$dev" --thresholds {thresholds}')
+        else:
+            block.note(f"{source}: there is one class, and nothing to tag.")
+    return File("hosts.sh", block.text, executable=True)
+
+
+_Setting = Callable[[Knob], str]
+_ROUTE: dict[str, _Setting] = {
+    "initial_window": lambda knob: f"initcwnd {knob.value}",
+    "rto_min_us": lambda knob: f"rto_min {max(1, math.ceil(knob.value / 1000))}ms",
+}
+
+
+def _parameter(name: str, value: int) -> str:
+    return f'echo {value} > "/sys/module/tcp_dctcp/parameters/{name}" || true  # it can be set where DCTCP is a module'
+
+
+_SYSCTL: dict[str, _Setting] = {
+    "sack": lambda knob: f"sysctl -qw net.ipv4.tcp_sack={int(knob.value)}",
+    "slow_start_after_idle": lambda knob: f"sysctl -qw net.ipv4.tcp_slow_start_after_idle={int(knob.value)}",
+    "reordering": lambda knob: f"sysctl -qw net.ipv4.tcp_reordering={knob.value}",
+    "gain": lambda knob: _parameter("dctcp_shift_g", round(-math.log2(knob.value)) if knob.value > 0 else 10),
+    "initial_alpha": lambda knob: _parameter("dctcp_alpha_on_init", round(1024 * knob.value)),
+}
