@@ -51,7 +51,7 @@ struct Port {
 }
 
 /// A neighbour is stopped above `stop` queued bytes, and continues below `go`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Thresholds {
     stop: u64,
     go: u64,
