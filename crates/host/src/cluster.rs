@@ -74,13 +74,18 @@ impl Profile {
         }
     }
 
+    /// How far a node's time may be behind the clock: what a late wake-up catches up. A sleep of a grain ends late, too.
+    pub(crate) fn lag_max(&self, full: Bytes) -> Duration {
+        (self.line_rate.transmit_time(full) * self.catch_up_slots).max(self.grain * 4)
+    }
+
     /// What `T` needs to be told in this profile, as TOML, where the paper's rules count slots and a node sees the time only once in a burst. pHost's tokens live for 1.5 slots in the paper
     /// (section 3.2), eight tokens without an answer downgrade a flow, and a flow has eight free tokens (section 3.3). Here these are as many as a burst may have.
     pub fn parameters<T: Transport>(&self) -> String {
         if T::NAME != "phost" || self.grain == Duration::ZERO {
             return String::new();
         }
-        let slots = self.catch_up_slots;
+        let slots = self.lag_max(self.mtu).as_ps().div_ceil(self.line_rate.transmit_time(self.mtu).as_ps().max(1));
         format!("token_life_slots = {slots}.0\ndowngrade_threshold = {slots}\nreissue_slots = {slots}.0\nfree_tokens = {slots}")
     }
 }

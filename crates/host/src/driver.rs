@@ -494,7 +494,7 @@ impl<T: Transport> Driver<T> {
             role,
             around,
             wire,
-            lag_max: profile.line_rate.transmit_time(wire.full) * profile.catch_up_slots,
+            lag_max: profile.lag_max(wire.full),
             flow_ids: FlowIds::new(me, seed),
             waiting: Vec::new(),
             receive_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),

@@ -255,12 +255,13 @@ pub fn receive_batches(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
-/// Requests a receive buffer of this size; the kernel may grant less.
+/// Requests a receive buffer of this size. The kernel may grant less, unless the process may administer the network.
 ///
 /// # Errors
 /// What `setsockopt` reports.
 pub fn set_receive_buffer(fd: BorrowedFd<'_>, bytes: c_int) -> io::Result<()> {
-    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+        .or_else(|_| set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
 fn set_option(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
