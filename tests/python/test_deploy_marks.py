@@ -8,8 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
+import namespaces
 from flowloom import Scenario
 from flowloom.deploy import deploy
 
@@ -56,10 +55,8 @@ def kernel() -> tuple[str, Path]:
     modules = sorted(Path("/usr/lib/uml/modules").glob("*/kernel"))
     reason = "" if program and modules else f"{KERNEL} is not installed (package user-mode-linux)"
     reason = reason or ("" if os.uname().machine == "x86_64" else "user-mode Linux needs x86-64")
-    if reason and os.environ.get("TESTBED") == "require":
-        pytest.fail(reason)
     if reason:
-        pytest.skip(reason)
+        namespaces.skip(reason)
     return program, modules[-1]
 
 

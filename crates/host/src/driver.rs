@@ -326,6 +326,11 @@ impl<T: Transport> Surroundings<T> {
         for flow in self.outgoing.to(peer) {
             self.give_up(flow, cause.clone());
         }
+        self.lose_all(peer, cause);
+    }
+
+    /// Ends all flows from a node.
+    fn lose_all(&mut self, peer: NodeId, cause: &Cause) {
         for flow in self.incoming.from(peer) {
             self.lose(flow, cause.clone(), cause.to_string());
         }
@@ -616,9 +621,7 @@ impl<T: Transport> Driver<T> {
             for flow in begun.into_iter().filter(|flow| ready.iter().all(|waited| waited.id != *flow)) {
                 self.around.give_up(flow, Cause::Restarted);
             }
-            for flow in self.around.incoming.from(peer) {
-                self.around.lose(flow, Cause::Restarted, Cause::Restarted.to_string());
-            }
+            self.around.lose_all(peer, &Cause::Restarted);
             self.around.incoming.forget(peer);
         }
         for flow in ready {
