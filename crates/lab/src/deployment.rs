@@ -41,6 +41,7 @@ pub fn describe(plan: &Plan, spec: &ValidSpec<'_>) -> Result<Value, ScenarioErro
         "host": host(&(profiles.host)(&plan.parameters)),
         "switches": switches(plan, profiles),
         "nics": nics(plan, profiles),
+        "hosts": plan.network.endpoints().map(|node| &plan.network.node(node).name).collect::<Vec<_>>(),
     }))
 }
 
@@ -84,7 +85,7 @@ fn pfc(plan: &Plan) -> Value {
 /// Each kind of switch: its name is that of its tier, or of its first switch if its tier has several kinds.
 fn switches(plan: &Plan, profiles: &Profiles) -> Value {
     let network = &plan.network;
-    let mut kinds: Vec<(NodeId, u64, Vec<Value>)> = Vec::new();
+    let mut kinds: Vec<(Vec<NodeId>, Vec<Value>)> = Vec::new();
     for node in network.switches() {
         let limits = headroom::of(plan, node);
         let port = |link: &LinkId| {
@@ -99,20 +100,28 @@ fn switches(plan: &Plan, profiles: &Profiles) -> Value {
         };
         let ports: Vec<Value> = network.ports(node).iter().map(port).collect();
         let tier = &network.node(node).tier;
-        match kinds.iter_mut().find(|(first, _, others)| network.node(*first).tier == *tier && *others == ports) {
-            Some((_, count, _)) => *count += 1,
-            None => kinds.push((node, 1, ports)),
+        match kinds.iter_mut().find(|(alike, others)| network.node(alike[0]).tier == *tier && *others == ports) {
+            Some((alike, _)) => alike.push(node),
+            None => kinds.push((vec![node], ports)),
         }
     }
     let mut of_tier: BTreeMap<&str, usize> = BTreeMap::new();
-    kinds.iter().for_each(|(first, ..)| *of_tier.entry(&network.node(*first).tier).or_default() += 1);
-    let kind = |(first, count, ports): &(NodeId, u64, Vec<Value>)| {
-        let node = network.node(*first);
+    kinds.iter().for_each(|(alike, _)| *of_tier.entry(&network.node(alike[0]).tier).or_default() += 1);
+    let kind = |(alike, ports): &(Vec<NodeId>, Vec<Value>)| {
+        let node = network.node(alike[0]);
         let name = if of_tier[node.tier.as_str()] == 1 { &node.tier } else { &node.name };
-        let shared = headroom::of(plan, *first).and_then(|limits| limits.shared()).map(Bytes::get);
-        json!({ "name": name, "first": node.name, "count": count, "shared": shared, "ports": ports })
+        let shared = headroom::of(plan, alike[0]).and_then(|limits| limits.shared()).map(Bytes::get);
+        let members: Vec<Value> = alike.iter().map(|switch| member(plan, *switch)).collect();
+        json!({ "name": name, "members": members, "shared": shared, "ports": ports })
     };
     kinds.iter().map(kind).collect()
+}
+
+/// A switch with the names of the nodes at the other ends of its ports, in their order.
+fn member(plan: &Plan, switch: NodeId) -> Value {
+    let name = |node: NodeId| &plan.network.node(node).name;
+    let neighbours: Vec<&String> = plan.network.ports(switch).iter().map(|link| name(plan.network.link(*link).to)).collect();
+    json!({ "name": name(switch), "neighbours": neighbours })
 }
 
 /// The port of a link in a run.

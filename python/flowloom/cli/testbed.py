@@ -1,0 +1,143 @@
+"""Commands for testbeds: the network of a scenario on this machine, with real switch ports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flowloom.cli import common
+from flowloom.cli.common import Json, ScenarioFile, Set
+
+if TYPE_CHECKING:
+    from flowloom.testbed.checks import Line, Measured
+
+app = typer.Typer(
+    help="Set up the network of a scenario on this machine, with real switch ports. It needs Linux and root.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+def register(top: typer.Typer) -> None:
+    """Add the commands, as subcommands of `flowloom testbed`."""
+    for command in (up, status, down, check):
+        app.command()(common.reported(command))
+    app.command("exec", context_settings={"allow_interspersed_args": False})(common.reported(exec_))
+    top.add_typer(app, name="testbed")
+
+
+def up(scenario: ScenarioFile, set_: Set = None) -> None:
+    """Set up the network of a scenario.
+
+    Each host and each switch is a network namespace. The ports of switches have the queues that `flowloom deploy --for linux`
+    prints, at the rates of the scenario. The network stays until `flowloom testbed down`.
+    """
+    from flowloom.cli.running import scenario_of
+    from flowloom.testbed import keeper
+
+    keeper.up(scenario_of(scenario, set_, None))
+    _print_status()
+    typer.echo(
+        "\n`flowloom testbed exec HOST COMMAND` runs a command on a host, and `flowloom testbed down` removes the network."
+    )
+
+
+def status(json: Json = False) -> None:
+    """Print the hosts of the testbed, and what the ports of its switches have done."""
+    if json:
+        import dataclasses
+
+        from flowloom.testbed import keeper
+
+        view = keeper.view()
+        hosts = [{"host": host.name, "address": host.address} for host in view.hosts]
+        ports = [dataclasses.asdict(count) for count in view.counters()]
+        common.print_json({"title": view.title, "marks": view.marks, "hosts": hosts, "ports": ports})
+    else:
+        _print_status()
+
+
+def down() -> None:
+    """Remove the testbed. Programs that run in it are ended."""
+    from flowloom.testbed import keeper
+
+    typer.echo("The testbed is removed." if keeper.down() else "No testbed is up.")
+
+
+def exec_(
+    node: Annotated[str, typer.Argument(metavar="NODE", help="A host or a switch.")],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The command and its arguments.")],
+) -> None:
+    """Run a command on a host or a switch of the testbed. Hosts are known to it by their names."""
+    from flowloom.testbed import keeper
+
+    words = keeper.command(node, command)
+    os.execvp(words[0], words)
+
+
+def check(
+    scenario: ScenarioFile,
+    set_: Set = None,
+    user_mode: Annotated[
+        bool, typer.Option("--user-mode", help="In user-mode Linux, whose kernel has RED and DCTCP, instead of this kernel.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Measure whether the ports of a scenario do on this machine what switches do.
+
+    Bulk flows of two hosts fill the port to a third one, in the lowest class. Meanwhile, echoes are measured in the highest and
+    in the lowest class, also through a port with one FIFO. The exit code is 1 if the ports do not serve in strict priority, mark
+    nothing, lose marked traffic, or carry less than 75 % of their rate.
+    """
+    import dataclasses
+
+    from flowloom.cli.running import scenario_of
+    from flowloom.testbed import checks
+
+    wanted = scenario_of(scenario, set_, None)
+    found = (checks.check_in_machine if user_mode else checks.check)(wanted, _say)
+    lines = checks.verdict(*found)
+    if json:
+        common.print_json([dataclasses.asdict(one) for one in found])
+    else:
+        _print_check(found, lines)
+    if not all(line.good for line in lines):
+        raise typer.Exit(common.FAILED)
+
+
+def _say(what: str) -> None:
+    typer.echo(f"{what} ...", err=True)
+
+
+def _print_status() -> None:
+    from flowloom.testbed import keeper
+
+    view = keeper.view()
+    title = f"{view.title}: {len(view.hosts)} hosts, {len(view.switches)} switches; {view.marks} marks packets"
+    common.print_table(["host", "address"], [[host.name, host.address] for host in view.hosts], title=title)
+    head = ["port", "packets", "bytes", "dropped", "marked", "queued bytes"]
+    rows = [
+        [f"{one.switch}-{one.to}", *(f"{n:,}" for n in (one.packets, one.bytes, one.dropped, one.marked, one.queued_bytes))]
+        for one in view.counters()
+    ]
+    common.print_table(head, rows, right=range(1, 6))
+
+
+def _print_check(found: Sequence[Measured], lines: Sequence[Line]) -> None:
+    head = ["port", "echo, highest class (us)", "lowest class (us)", "bulk (Mb/s)", "marked", "dropped", "sent again"]
+    rows = [
+        [
+            f"{one.port}, {one.rate_bps / 1e6:g} Mb/s",
+            *(f"{value:.0f}" for value in one.medians),
+            f"{one.goodput_bps / 1e6:.0f}",
+            *(f"{value:,}" for value in (one.marked, one.dropped, one.retransmitted)),
+        ]
+        for one in found
+    ]
+    notes = [f"Echoes are medians. The bulk flows have the congestion control {found[0].control}."]
+    common.print_table(head, rows, right=range(1, 7), notes=notes)
+    for line in lines:
+        typer.echo(f"{'ok ' if line.good else 'NOT'} {line.text}")
