@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Json, ScenarioFile, Set
+from flowloom.cli.common import Force, Json, ScenarioFile, Seed, Set
 
 if TYPE_CHECKING:
     from flowloom.testbed.checks import Line, Measured
@@ -19,11 +20,15 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+Profile = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="How processes keep time: loopback, with the paper's rules, or batched, for high rates."),
+]
 
 
 def register(top: typer.Typer) -> None:
     """Add the commands, as subcommands of `flowloom testbed`."""
-    for command in (up, status, down, check):
+    for command in (up, status, down, check, run, compare):
         app.command()(common.reported(command))
     app.command("exec", context_settings={"allow_interspersed_args": False})(common.reported(exec_))
     top.add_typer(app, name="testbed")
@@ -89,8 +94,8 @@ def check(
     """Measure whether the ports of a scenario do on this machine what switches do.
 
     Bulk flows of two hosts fill the port to a third one, in the lowest class. Meanwhile, echoes are measured in the highest and
-    in the lowest class, also through a port with one FIFO. The exit code is 1 if the ports do not serve in strict priority, mark
-    nothing, lose marked traffic, or carry less than 75 % of their rate.
+    in the lowest class, also through a port with one FIFO. The exit code is 1 if the ports do not serve in strict priority,
+    mark nothing, lose marked traffic, or carry less than 75 % of their rate.
     """
     import dataclasses
 
@@ -106,6 +111,69 @@ def check(
         _print_check(found, lines)
     if not all(line.good for line in lines):
         raise typer.Exit(common.FAILED)
+
+
+def run(
+    scenario: ScenarioFile,
+    set_: Set = None,
+    seed: Seed = None,
+    profile: Profile = "loopback",
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the result here, as `flowloom run` does.")] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Run a scenario on a testbed: its flows, over UDP, between processes on its hosts.
+
+    The result is that of `flowloom run`, but for what only a simulator sees.
+    """
+    from flowloom import progress
+    from flowloom.cli import tables
+    from flowloom.cli.running import scenario_of
+    from flowloom.testbed import running
+
+    wanted = scenario_of(scenario, set_, seed)
+    with progress.reporter() as reporter:
+        results = running.run(wanted, profile, reporter)
+    if out:
+        results.save(out, force=force)
+    if json:
+        common.print_json(results.as_json())
+        return
+    tables.print_run(results)
+    typer.echo(f"saved in {out}" if out else "not saved; give --out DIR to keep the flows")
+
+
+def compare(
+    scenario: ScenarioFile,
+    transports: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Transports; by default that of the scenario.")
+    ] = None,
+    set_: Set = None,
+    seed: Seed = None,
+    profile: Profile = "loopback",
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Save the results in DIR/TRANSPORT/testbed and DIR/TRANSPORT/simulated.")
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Run a scenario on a testbed and in the simulator, and print both side by side."""
+    from flowloom import progress
+    from flowloom.cli import tables
+    from flowloom.cli.running import scenario_of
+    from flowloom.testbed import running
+
+    wanted = scenario_of(scenario, set_, seed)
+    with progress.reporter() as reporter:
+        found = running.compare(wanted, common.split_list(transports) if transports else [], profile, reporter)
+    if out:
+        for (transport, world), results in found.items():
+            results.save(out / transport / world, force=force)
+    if json:
+        common.print_json([{"transport": one, "world": world} | results.as_json() for (one, world), results in found.items()])
+        return
+    tables.print_side_by_side({running.title(*key): [results] for key, results in found.items()})
+    typer.echo(f"saved in {out}" if out else "not saved; give --out DIR to keep the flows")
 
 
 def _say(what: str) -> None:

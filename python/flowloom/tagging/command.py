@@ -18,11 +18,13 @@ TAG = "flowloom-tag"
 """The program that attaches taggers to the devices of hosts."""
 PORT = "flowloom-port"
 """The program that lets the ports of switches mark packets."""
+NODE = "flowloom-node"
+"""The program that runs transports between hosts."""
 _BAD_INPUT = 2
 
 
 def path(name: str) -> str:
-    """Return the path of a program of crates/tagger: on the PATH, or beside the Python interpreter, where `make node` puts it.
+    """Return the path of a program: on the PATH, or beside the Python interpreter, where `make node` puts it.
 
     Raises:
         RunError: It is not built.

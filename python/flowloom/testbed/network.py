@@ -275,4 +275,4 @@ def _marks(profile: Port) -> list[str]:
 
 def _marked(node: Node, device: str) -> int:
     status = json.loads(node.space.run(command.path(command.PORT), "status", device, "--json"))
-    return sum(class_["marked"] for class_ in status["classes"])
+    return sum(queue["marked"] for queue in status["queues"])
