@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo build node test fuzz trials lint bench bench-memory docs clean
+.PHONY: help demo build node testbed test fuzz trials lint bench bench-memory docs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -25,6 +25,7 @@ help:
 	@echo 'make demo   pHost, pFabric and Fastpass side by side on 144 hosts, ending in a table and a picture'
 	@echo 'make build  the simulator, optimised; the other targets build what they need'
 	@echo 'make node   flowloom-node, which runs the transports over UDP between real hosts, and flowloom-tag, the tagger of `flowloom pias`'
+	@echo 'make testbed  the network of examples/testbed/port.toml on this machine, with real switch ports (Linux and root; docs/testbed.md)'
 	@echo 'make test   every test: cargo test, then pytest'
 	@echo 'make fuzz   scenarios, files and headers that nobody wrote, for SECONDS=60 each; make trials: NUMBER=200 random scenarios of each transport'
 	@echo 'make lint   rustfmt, clippy, rustdoc, ruff, mypy'
@@ -91,6 +92,11 @@ demo: $(RELEASE)
 	@echo '  $(BIN)/flowloom run examples/incast.toml --out results/incast'
 	@echo '  $(BIN)/flowloom sweep examples/incast.toml --vary workload.senders=5,20,80 --seeds 3'
 	@echo '  $(BIN)/flowloom paper list'
+
+# `make testbed SCENARIO=FILE.toml` takes another network.
+SCENARIO := examples/testbed/port.toml
+testbed: $(RELEASE) node
+	@$(BIN)/flowloom testbed up $(SCENARIO)
 
 test: $(CHECKED)
 	@echo '== cargo test'

@@ -38,13 +38,8 @@ def machine() -> None:
 
 @pytest.fixture
 def tools(machine, monkeypatch) -> None:
-    """Put the `flowloom-tag` that `cargo test` has built on the PATH."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    folders = [str(target / profile) for profile in ("debug", "release")]
-    monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
-    for command, package in (("flowloom-tag", "`cargo build --package flowloom-tagger`"), ("bpftool", "bpftool")):
-        if shutil.which(command) is None:
-            skip(f"the command {command} is missing ({package})")
+    """Put `flowloom-tag` on the PATH."""
+    namespaces.programs(monkeypatch, {"flowloom-tag": "`cargo build --package flowloom-tagger`", "bpftool": "bpftool"})
 
 
 class Host:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,14 +13,14 @@ from pathlib import Path
 import pytest
 
 import namespaces
-from flowloom import Scenario
+from flowloom import Scenario, toml
 from flowloom._native import RunError, ScenarioError
 from flowloom.tagging import command
-from flowloom.testbed import checks, keeper, machine
+from flowloom.testbed import checks, keeper, machine, running
 from flowloom.testbed import namespaces as spaces
 from flowloom.testbed.network import Network
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "testbed.toml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "testbed" / "port.toml"
 STAR = Scenario.of(EXAMPLE)
 TREE = """\
 [topology]
@@ -45,10 +44,18 @@ name = "dctcp"
 """
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _possible():
+PROGRAMS = {
+    "flowloom-port": "`cargo build --package flowloom-tagger`",
+    "flowloom-node": "`cargo build --package flowloom-host`",
+    "ping": "iputils-ping",
+}
+
+
+@pytest.fixture(autouse=True)
+def _possible(monkeypatch):
     if why := spaces.lacking():
         namespaces.skip(why)
+    namespaces.programs(monkeypatch, PROGRAMS)
 
 
 @pytest.fixture
@@ -57,14 +64,6 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     yield tmp_path
     keeper.down()
-
-
-def marker():
-    """Skip the test where neither the kernel nor a program marks packets."""
-    try:
-        command.path(command.PORT)
-    except RunError as error:
-        namespaces.skip(str(error))
 
 
 def flowloom(*words, **options):
@@ -81,7 +80,7 @@ def test_hosts_reach_each_other_over_all_shortest_paths():
         hosts = network.view.hosts
         for source in hosts:
             for other in hosts:
-                source.space.run("ping", "-c", "1", "-W", "5", other.address) if shutil.which("ping") else None
+                source.space.run("ping", "-c", "1", "-W", "5", other.address)
         leaf = network.view.find("l0")
         beyond = next(host for host in hosts if host.cables[0].to != "l0")
         routes = json.loads(leaf.space.run("ip", "-j", "route", "show", beyond.address))
@@ -91,7 +90,6 @@ def test_hosts_reach_each_other_over_all_shortest_paths():
 
 
 def test_ports_have_the_queues_that_deploy_prints():
-    marker()
     with Network(STAR) as network:
         switch = network.view.switches[0]
         assert [cable.to for cable in switch.cables] == list(network.plan.hosts)
@@ -103,7 +101,6 @@ def test_ports_have_the_queues_that_deploy_prints():
 
 
 def test_a_testbed_is_up_until_it_is_removed(home):
-    marker()
     before = devices()
     done = flowloom("up", str(EXAMPLE))
     assert done.returncode == 0, done.stderr
@@ -114,7 +111,7 @@ def test_a_testbed_is_up_until_it_is_removed(home):
     assert "10.77.0.2 h1" in found.stdout and "10.77.0.1/32" in found.stdout, found.stderr
     assert "10.77" not in Path("/etc/hosts").read_text()
     wrong = flowloom("exec", "h9", "true")
-    assert wrong.returncode == 2 and "it has h0, h1, h2, h3" in wrong.stderr
+    assert wrong.returncode == 2 and "there are h0, h1, h2, h3, s0" in wrong.stderr
     assert flowloom("exec", "h0", "sh", "-c", "exit 7").returncode == 7
     sleeper = subprocess.Popen([sys.executable, "-m", "flowloom", "testbed", "exec", "h1", "sleep", "1000"])
     status = json.loads(flowloom("status", "--json").stdout)
@@ -130,7 +127,6 @@ def test_a_testbed_is_up_until_it_is_removed(home):
 
 
 def test_a_killed_keeper_leaves_nothing(home):
-    marker()
     view = keeper.up(STAR)
     inside = spaces_of(view)
     os.kill(int(view.hosts[0].space.path.split("/")[2]), signal.SIGKILL)
@@ -176,7 +172,6 @@ def good(found):
 
 
 def test_a_port_serves_in_strict_priority_and_marks():
-    marker()
     good(checks.check(STAR, lambda what: None))
 
 
@@ -197,10 +192,67 @@ def measured(**changes):
 
 
 def test_the_verdict_names_what_is_wrong():
-    fifo = measured(high_us=(3.0,), low_us=(6.0,))
+    fifo = measured(high_us=(3.0,), low_us=(6.0,), goodput_bps=100e6)
     assert all(line.good for line in checks.verdict(measured(), fifo))
-    for number, changes in enumerate(
-        ({"high_us": (2.1,)}, None, {"goodput_bps": 74e6}, {"marked": 0}, {"retransmitted": 1}), 0
-    ):
-        lines = checks.verdict(measured(**(changes or {})), fifo if changes else measured())
-        assert [line.good for line in lines] == [number != wrong for wrong in range(5)]
+    wrong = [{"high_us": (2.1,)}, {}, {"goodput_bps": 74e6}, {"marked": 0}, {"dropped": 1}]
+    for number, changes in enumerate(wrong):
+        lines = checks.verdict(measured(**changes), fifo if changes else measured(goodput_bps=100e6))
+        assert [line.good for line in lines] == [number != other for other in range(5)]
+    assert not checks.verdict(measured(ecn=False), fifo)[4].good
+    # Hosts that are too busy for the rate are no fault of the port.
+    assert checks.verdict(measured(goodput_bps=30e6), measured(high_us=(6.0,), goodput_bps=40e6))[2].good
+
+
+SLOW = STAR.set({"topology.host_rate": "50Mb/s", "topology.hosts": 3, "transport.pase.arbitration": "local"})
+"""At this rate, hosts have processor time to spare: a full packet takes 240 us."""
+BYTES = 1_500_000
+MARKED = {"pias", "pase", "dctcp"}
+
+
+@pytest.mark.parametrize("name", ["phost", "top", "pias", "pase", "dctcp", "homa", "ndp", "expresspass"])
+def test_two_senders_share_a_port(name, tmp_path):
+    """Files arrive as they are; the port carries its rate and no more; marks and classes are those of the transport."""
+    files = [tmp_path / f"file{number}" for number in (1, 2)]
+    for file in files:
+        file.write_bytes(os.urandom(BYTES))
+    with Network(SLOW.set({"transport.name": name})) as network:
+        receiver, *senders = network.view.hosts
+        (tmp_path / "cluster.toml").write_text(toml.document(running.cluster(network)))
+        common = [
+            "flowloom-node", "--cluster", str(tmp_path / "cluster.toml"), "--transport", name,
+            "--config", running.config(network), "--line-rate", "50Mb/s",
+        ]  # fmt: skip
+        with namespaces.captured(receiver.space.path, receiver.device) as packets:
+            sink = receiver.space.start(*common, "--me", receiver.name, "--save", str(tmp_path), log=tmp_path / "sink.log")
+            sending = [
+                host.space.start(
+                    *common, "--me", host.name, "--send", f"{receiver.name}:{file}", log=tmp_path / f"{host.name}.log"
+                )
+                for host, file in zip(senders, files, strict=True)
+            ]
+            codes = [one.wait() for one in sending]
+            sink.stdin.close()
+            assert sink.wait() == 0
+        count = next(one for one in network.view.counters() if one.to == receiver.name)
+    assert codes == [0, 0], (tmp_path / "h1.log").read_text()
+    saved = [file.read_bytes() for file in tmp_path.iterdir() if file.name.isdigit()]
+    assert sorted(saved) == sorted(file.read_bytes() for file in files)
+    # The rate of the port, while both send.
+    data = [packet for packet in packets if packet.payload > 1000]
+    ends = [max(packet.at for packet in data if packet.source == host.address) for host in senders]
+    both = [packet for packet in data if packet.at <= min(ends)]
+    sent = sum(packet.payload + 28 + 14 for packet in both[1:])
+    rate = 8 * sent / (both[-1].at - both[0].at) / 50e6
+    assert 0.8 <= rate <= 1.02, rate
+    assert {packet.checksums for packet in packets} == {True}
+    ce = sum(packet.ecn == 3 for packet in packets)
+    if name in MARKED:
+        assert {packet.ecn for packet in data} == {2, 3} and ce == count.marked > 0
+        stats = [
+            dict(word.split("=") for word in (tmp_path / f"{host.name}.log").read_text().split() if "=" in word)
+            for host in senders
+        ]
+        assert [int(one["nic_drops"]) for one in stats] == [0, 0]
+    else:
+        assert {packet.ecn for packet in packets} == {0} and ce == count.marked == 0
+    assert {packet.dscp for packet in packets} <= {8 * (7 - class_) for class_ in range(8)}

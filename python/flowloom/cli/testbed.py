@@ -94,8 +94,8 @@ def check(
     """Measure whether the ports of a scenario do on this machine what switches do.
 
     Bulk flows of two hosts fill the port to a third one, in the lowest class. Meanwhile, echoes are measured in the highest and
-    in the lowest class, also through a port with one FIFO. The exit code is 1 if the ports do not serve in strict priority,
-    mark nothing, lose marked traffic, or carry less than 75 % of their rate.
+    in the lowest class, also through a port with one FIFO. The exit code is 1 if the port does not serve in strict priority,
+    marks nothing, drops packets that it could mark, or carries less than 75 % of its rate.
     """
     import dataclasses
 

@@ -57,7 +57,7 @@ def up(scenario: Scenario) -> View:
         start_new_session=True,
     )
     try:
-        answer, _ = keeper.communicate(json.dumps(dataclasses.asdict(scenario)))
+        answer = _ask(keeper, json.dumps(dataclasses.asdict(scenario)))
     except BaseException:
         keeper.kill()  # Ctrl-C; the network goes with it
         raise
@@ -65,6 +65,16 @@ def up(scenario: Scenario) -> View:
     if kind != _READY or (state := _state()) is None:
         raise (ScenarioError if kind == ScenarioError.__name__ else RunError)(why or "the keeper of the testbed ended at once")
     return state.view
+
+
+def _ask(keeper: subprocess.Popen[str], scenario: str) -> str:
+    """Give the keeper its scenario; return its answer. It goes on afterwards."""
+    if keeper.stdin is None or keeper.stdout is None:
+        raise ValueError("its input and its output are pipes")
+    with keeper.stdin, keeper.stdout:
+        keeper.stdin.write(scenario)
+        keeper.stdin.close()
+        return keeper.stdout.read()
 
 
 def view() -> View:

@@ -22,7 +22,7 @@ from flowloom.scenario import Scenario
 from flowloom.tagging import command
 from flowloom.testbed import namespaces
 from flowloom.testbed.namespaces import Namespace, Space
-from flowloom.words import listed, shown, suggestion
+from flowloom.words import shown, suggestion
 
 NODES_MAX = 64
 """The most hosts and switches of a testbed."""
@@ -85,7 +85,7 @@ class View:
             if node.name == name:
                 return node
         names = [node.name for node in self.nodes]
-        raise ScenarioError(f"there is no node {shown(name)} in the testbed; it has {listed(names)}{suggestion(name, names)}")
+        raise ScenarioError(f"there is no node {shown(name)} in the testbed: {suggestion(name, names)}")
 
     def counters(self) -> list[Count]:
         """Return what each port of each switch has done."""
@@ -222,7 +222,7 @@ def _check(plan: Plan) -> None:
     if count > NODES_MAX:
         raise ScenarioError(
             f"the scenario has {count} hosts and switches, and a testbed on one machine has at most {NODES_MAX}; "
-            "take a smaller one, such as examples/testbed.toml"
+            "take a smaller one, such as examples/testbed/port.toml"
         )
     if plan.pfc:
         raise ScenarioError("fabric.pfc: queues of the Linux kernel pause nobody, so a testbed has no flow control")
@@ -270,7 +270,7 @@ def _marks(profile: Port) -> list[str]:
     if profile.marks is None:
         raise ValueError("the port marks")
     by = ["--by", "queue"] if profile.marks.by_queue and len(profile.queues) > 1 else []
-    return ["--above", str(profile.marks.above), "--queues", str(len(profile.queues)), *by]
+    return ["--above", f"{profile.marks.above}B", "--queues", str(len(profile.queues)), *by]
 
 
 def _marked(node: Node, device: str) -> int:

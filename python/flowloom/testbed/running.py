@@ -88,14 +88,14 @@ def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
     flows = results.planned(scenario)
     with Network(scenario) as network, tempfile.TemporaryDirectory(prefix="flowloom-") as folder:
         work = Path(folder)
-        (work / "cluster.toml").write_text(toml.document(_cluster(network)))
+        (work / "cluster.toml").write_text(toml.document(cluster(network)))
         names = [host.name for host in network.view.hosts]
         for name, text in zip(names, results.lists(flows, names), strict=False):
             (work / f"{name}.flows").write_text(text)
         start = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + int(1e9 * _START_S * (1 + len(names) / 8))
         until = max(flow["start_ns"] for flow in flows) + int(1e9 * _AFTER_S)
         common = [node, "--cluster", str(work / "cluster.toml"), "--transport", network.plan.transport]
-        common += ["--config", _config(network), "--profile", profile]
+        common += ["--config", config(network), "--profile", profile]
         common += ["--line-rate", rate(min(nic.rate_bps for nic in network.plan.nics)), "--start-at", str(start)]
         before = {(one.switch, one.to): one for one in network.view.counters()}
         with contextlib.ExitStack() as stack:
@@ -120,7 +120,7 @@ def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
         return results.result(scenario, records, wall_s=time.monotonic() - began, hosts=hosts, counted=counted)
 
 
-def _cluster(network: Network) -> dict[str, Any]:
+def cluster(network: Network) -> dict[str, Any]:
     """Return the network as a cluster file describes it: each host with its switch, and each switch with those above it."""
     plan, view = network.plan, network.view
     links = {
@@ -177,7 +177,7 @@ def _words(work: Path, me: str, until: int) -> list[str]:
     return ["--flows", str(flows), "--records", str(work / f"{me}.records"), "--discard", "--until", str(until)]
 
 
-def _config(network: Network) -> str:
+def config(network: Network) -> str:
     """Return the transport's parameters, as they are in a run of the simulator."""
     return toml.document({key: value for key, value in network.plan.parameters.items() if value is not None})
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 SINK, ECHO = 5001, 5002
 """The ports of the receiver."""
+CONNECTIONS = 4
+"""The bulk flows of a sender. If the machine is busy, one alone does not always fill a port."""
 _TCP_INFO, _INFO_BYTES = 11, 104
 _OPTIONS, _TOTAL_RETRANSMITTED = 5, 100
 """Offsets in the kernel's struct tcp_info: a byte of flags, and a 32-bit count of packets."""
@@ -22,9 +24,9 @@ _ECN_OPTION = 8
 
 
 def serve() -> dict[str, float]:
-    """Take what bulk senders send, and echo single bytes, until standard input has a line; then count for a while.
+    """Take what bulk senders send, and echo single bytes, until standard input ends.
 
-    Each further line ends a span. Returns how many bytes of bulk came in the last span, and its seconds.
+    Returns how many bytes of bulk came between its first line and its second, and how many seconds passed.
     """
     counts: list[int] = []
 
@@ -51,27 +53,33 @@ def serve() -> dict[str, float]:
     sys.stdin.readline()
     began, before = time.monotonic(), sum(counts)
     sys.stdin.readline()
-    return {"bytes": sum(counts) - before, "seconds": time.monotonic() - began}
+    found = {"bytes": sum(counts) - before, "seconds": time.monotonic() - began}
+    sys.stdin.read()
+    return found
 
 
-def bulk(address: str, tos: int) -> dict[str, int]:
-    """Send as much as goes until standard input ends. Return what the kernel's TCP has counted."""
-    with _connected(address, SINK, tos) as peer:
-        ended = threading.Event()
+def bulk(address: str, tos: int, control: str) -> dict[str, int]:
+    """Send as much as goes over several connections until standard input ends. Return what the kernel's TCP has counted."""
+    peers = [_connected(address, SINK, tos, control) for _ in range(CONNECTIONS)]
+    ended = threading.Event()
 
-        def send() -> None:
-            data = bytes(1 << 16)
-            while not ended.is_set():
-                peer.sendall(data)
+    def send(peer: socket.socket) -> None:
+        data = bytes(1 << 14)
+        while not ended.is_set():
+            peer.sendall(data)
 
-        sender = threading.Thread(target=send)
+    senders = [threading.Thread(target=send, args=(peer,)) for peer in peers]
+    for sender in senders:
         sender.start()
-        sys.stdin.read()
-        ended.set()
+    sys.stdin.read()
+    ended.set()
+    for sender in senders:
         sender.join()
-        info = peer.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _INFO_BYTES)
-        (retransmitted,) = struct.unpack_from("=I", info, _TOTAL_RETRANSMITTED)
-        return {"retransmitted": retransmitted, "ecn": int(bool(info[_OPTIONS] & _ECN_OPTION))}
+    infos = [peer.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _INFO_BYTES) for peer in peers]
+    return {
+        "retransmitted": sum(struct.unpack_from("=I", info, _TOTAL_RETRANSMITTED)[0] for info in infos),
+        "ecn": int(all(info[_OPTIONS] & _ECN_OPTION for info in infos)),
+    }
 
 
 def echoes(address: str, tos: int, count: int) -> list[float]:
@@ -82,16 +90,26 @@ def echoes(address: str, tos: int, count: int) -> list[float]:
         for _ in range(count):
             began = time.perf_counter_ns()
             peer.sendall(b"x")
-            peer.recv(1)
+            if not peer.recv(1):
+                raise ConnectionError("the receiver has closed the connection")
             times.append((time.perf_counter_ns() - began) / 1000)
     return times
 
 
-def _connected(address: str, port: int, tos: int) -> socket.socket:
-    """Connect to the receiver, which may just be starting. All packets have this TOS byte, but for the ECN field."""
+def _connected(address: str, port: int, tos: int, control: str = "") -> socket.socket:
+    """Connect to the receiver, which may just be starting.
+
+    Args:
+        address: The receiver.
+        port: Its port.
+        tos: The TOS byte of all packets, but for the ECN field.
+        control: The congestion control; by default the kernel's.
+    """
     while True:
         peer = socket.socket()
         peer.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+        if control:
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
         try:
             peer.connect((address, port))
         except ConnectionRefusedError:
@@ -107,7 +125,7 @@ def main(role: str, *words: str) -> None:
     if role == "serve":
         answer = serve()
     elif role == "bulk":
-        answer = bulk(words[0], int(words[1]))
+        answer = bulk(words[0], int(words[1]), words[2])
     else:
         answer = echoes(words[0], int(words[1]), int(words[2]))
     print(json.dumps(answer), flush=True)
