@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import namespaces
-from namespaces import ADDRESSES, Cable, LongCable, Packet, inside, run, skip
+from namespaces import ADDRESSES, Cable, LongCable, Packet, inside, run
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benches"))

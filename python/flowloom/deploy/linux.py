@@ -176,7 +176,10 @@ def _mark_by_queue(block: Block, plan: Plan, profile: Port, queue: int) -> None:
 
 
 def _red(plan: Plan, profile: Port) -> tuple[str, str]:
-    """Return RED that marks all above the threshold, and where it comes from. Its burst is the least, so that it follows at once."""
+    """Return RED that marks all above the threshold, and where it comes from.
+
+    Its burst is the least, so that its average follows the queue at once.
+    """
     marks = profile.marks
     if marks is None:
         raise ValueError("the port marks")

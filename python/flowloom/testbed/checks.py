@@ -128,13 +128,11 @@ def verdict(port: Measured, fifo: Measured) -> list[Line]:
     """
     (high, low), (fifo_high, fifo_low) = port.medians, fifo.medians
     possible = min(port.rate_bps, fifo.goodput_bps)
-    share = f"{port.goodput_bps / port.rate_bps:.0%} of the line rate and {port.goodput_bps / possible:.0%} of what is possible here"
+    share = f"{port.goodput_bps / port.rate_bps:.0%} of the line rate, {port.goodput_bps / possible:.0%} of what is possible"
     capable = f"{'' if port.ecn else 'not '}ECN-capable"
     return [
-        Line(
-            f"an echo of the highest class takes {high / low:.2f} of one of the lowest: at most 0.33", high <= RATIO_MAX * low
-        ),
-        Line(f"through one FIFO, it takes {fifo_high / fifo_low:.2f} of it: at least 0.50", fifo_high >= fifo_low / 2),
+        Line(f"an echo of the highest class takes {high / low:.2f} of one of the lowest: at most 1/3", high <= RATIO_MAX * low),
+        Line(f"through one FIFO, it takes {fifo_high / fifo_low:.2f} of it: at least 1/2", fifo_high >= fifo_low / 2),
         Line(f"the bulk flows got {share}: at least {GOODPUT_MIN:.0%}", port.goodput_bps >= GOODPUT_MIN * possible),
         Line(f"{port.marked:,} packets were marked by {port.marks}: some", port.marked > 0),
         Line(f"the bulk flows were {capable}, and the port dropped {port.dropped:,}: none", port.ecn and not port.dropped),
