@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 import namespaces
 from flowloom import Scenario
 from flowloom.deploy import deploy
@@ -55,6 +57,8 @@ def test_red_marks_by_the_port_or_by_the_queue(tmp_path):
         f"ip address add 10.1.1.1/24 dev p1 && {host} && ip route show dev p1 && sysctl -n net.ipv4.tcp_congestion_control"
     ]
     commands += ["cat /sys/module/tcp_dctcp/parameters/dctcp_shift_g /sys/module/tcp_dctcp/parameters/dctcp_alpha_on_init"]
+    if why := machine.unsuited():
+        pytest.skip(why)
     if why := machine.lacking():
         namespaces.skip(why)
     _, *ports, host, parameters = machine.run([DEVICES, *commands])

@@ -176,11 +176,26 @@ def test_a_port_serves_in_strict_priority_and_marks():
 
 
 def test_the_same_in_user_mode_linux():
+    if why := machine.unsuited():
+        pytest.skip(why)
     if why := machine.lacking():
         namespaces.skip(why)
     found = checks.check_in_machine(STAR.set({"topology.host_rate": "50Mb/s"}), lambda what: None)
     assert found[0].marks == "RED" and found[0].control == "dctcp"
     good(found)
+
+
+def test_an_answer_from_user_mode_linux_is_read(monkeypatch):
+    """The same program runs here instead, without a kernel of its own."""
+
+    def run(commands, **_):
+        return [subprocess.run(one, shell=True, capture_output=True, text=True).stdout.strip() for one in commands]
+
+    monkeypatch.setattr(machine, "run", run)
+    with pytest.raises(ScenarioError, match="three hosts"):
+        checks.check_in_machine(STAR.set({"topology.hosts": 2}), lambda what: None)
+    port, fifo = checks.check_in_machine(STAR.set({"topology.host_rate": "50Mb/s"}), lambda what: None)
+    assert (port.rate_bps, port.marks, fifo.port) == (50_000_000, command.PORT, "one FIFO")
 
 
 def measured(**changes):

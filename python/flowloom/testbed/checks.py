@@ -123,8 +123,8 @@ def check_in_machine(scenario: Scenario, progress: Callable[[str], None]) -> tup
 def verdict(port: Measured, fifo: Measured) -> list[Line]:
     """Return what the measurement says.
 
-    On a machine that is too busy for the rate, hosts are the bottleneck, through both ports. Then TCP may also send packets again
-    that were only late. So the goodput is compared with that through the FIFO, and what counts as a loss is a drop.
+    On a machine that is too busy for the rate, hosts are the bottleneck, through both ports. Then TCP may also send packets
+    again that were only late. So the goodput is compared with that through the FIFO, and what counts as a loss is a drop.
     """
     (high, low), (fifo_high, fifo_low) = port.medians, fifo.medians
     possible = min(port.rate_bps, fifo.goodput_bps)

@@ -34,11 +34,21 @@ for path in sys.argv[1:]:
 _BEGIN, _END = "=====BEGIN", "=====END"
 
 
+def unsuited() -> str:
+    """Return why user-mode Linux cannot run on this processor: a clause; empty if it can."""
+    if os.uname().machine != "x86_64":
+        return "user-mode Linux needs x86-64"
+    if "amx_tile" in Path("/proc/cpuinfo").read_text().split():
+        # The state of its registers has 11 kB, and the kernel has room for less: it ends when it starts the first process.
+        return "this processor has AMX, whose registers user-mode Linux 6.1 has no room for"
+    return ""
+
+
 def lacking() -> str:
-    """Return what keeps this machine from user-mode Linux: a clause; empty if nothing does."""
+    """Return what else keeps this machine from user-mode Linux: a clause; empty if nothing does."""
     if shutil.which(PROGRAM) is None or not any(_MODULES.glob("*/kernel")):
         return f"{PROGRAM} is not installed (package {PACKAGE})"
-    return "" if os.uname().machine == "x86_64" else "user-mode Linux needs x86-64"
+    return ""
 
 
 def run(commands: Sequence[str], *, memory_mb: int = 256, seconds: float = 300.0) -> list[str]:
@@ -52,7 +62,7 @@ def run(commands: Sequence[str], *, memory_mb: int = 256, seconds: float = 300.0
     Raises:
         RunError: This machine cannot run it, or it ended before its commands did.
     """
-    if why := lacking():
+    if why := unsuited() or lacking():
         raise RunError(f"there is no user-mode Linux here: {why}")
     modules = max(_MODULES.glob("*/kernel"))
     with tempfile.TemporaryDirectory(prefix="flowloom-") as folder:
