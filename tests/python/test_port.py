@@ -35,8 +35,8 @@ def tools(monkeypatch) -> None:
 class Port:
     """A cable, and a port at the device `a0` of host `a`.
 
-    Three queues are in strict priority, and hold what comes until `open` is called: a queue has a byte per second of its own, for
-    which it sends one frame at once. The others come from what the queues share, and the first frames use that up for seconds.
+    Three queues are in strict priority, and hold what comes until `open` is called: each has a byte per second of its own, for
+    which it sends one frame at once. All others need what the queues share, and the first frames use that up for 6 seconds.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Port:
             Path("/proc/sys/net/ipv6/conf/a0/disable_ipv6").write_text("1")
         script = [
             "qdisc add dev a0 root handle 1: htb default 12",
-            "class add dev a0 parent 1: classid 1:1 htb rate 8kbit burst 1",
+            "class add dev a0 parent 1: classid 1:1 htb rate 4kbit burst 1",
         ]
         for queue in range(3):
             rates = f"rate 8bit burst 1 ceil 10gbit cburst 1m prio {queue} quantum 1514"
@@ -70,18 +70,16 @@ class Port:
     def status(self) -> dict:
         return json.loads(self.port("status", "--json"))
 
-    def send(self, version: int, dscp: int, ecn: int) -> None:
-        """Send a datagram in a frame of 1000 bytes. The n-th goes to port n, so that a capture tells them apart."""
-        kind, frame = datagram(version, dscp << 2 | ecn, self.sent)
-        with inside(self.cable.a), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
-            raw.sendto(frame, ("a0", kind))
-        self.sent += 1
+    def send(self, *packets: tuple[int, int, int]) -> None:
+        """Send datagrams in frames of 1000 bytes: IP's version, the DSCP and the ECN field of each.
 
-    def close_queues(self) -> None:
-        """Send the frames that leave at once."""
-        for dscp in (56, 48, 40):
-            self.send(4, dscp, NOT_ECT)
-        assert self.queues()["1:"]["qlen"] == 0
+        The n-th goes to port n, so that a capture tells them apart.
+        """
+        with inside(self.cable.a), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+            for version, dscp, ecn in packets:
+                kind, frame = datagram(version, dscp << 2 | ecn, self.sent)
+                raw.sendto(frame, ("a0", kind))
+                self.sent += 1
 
     def open(self) -> None:
         """Let the port send at 10 Gb/s, and wait until it is empty."""
@@ -132,7 +130,8 @@ class Sent(NamedTuple):
     queue: int
 
 
-ABOVE = "4kB"
+FIRST = [(4, 56, NOT_ECT), (4, 48, NOT_ECT), (4, 40, NOT_ECT)]
+"""One datagram for each queue, which leaves at once."""
 BURST = [
     # What waits with the packet, at the port and in its queue: bytes
     Sent(4, 56, ECT_0, ECT_0, ECT_0, 0),  # 1000, 1000
@@ -156,11 +155,9 @@ BURST = [
 
 @pytest.mark.parametrize("by", ["port", "queue"])
 def test_exactly_those_are_marked_that_find_more_than_the_threshold(port, by):
-    port.port("attach", "--above", ABOVE, "--by", by, "--queues", "3")
+    port.port("attach", "--above", "4kB", "--by", by, "--queues", "3")
     with port.cable.captured() as packets:
-        port.close_queues()
-        for each in BURST:
-            port.send(each.version, each.dscp, each.ecn)
+        port.send(*FIRST, *(each[:3] for each in BURST))
         waiting = port.queues()
         port.open()
     # What the test says of the queues is what the kernel says, which the program has read.
@@ -200,7 +197,7 @@ def test_a_burst_that_the_device_cuts_up_is_marked_as_a_whole(port):
     payload = FRAME - 14 - 20 - 8
     via.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 40 << 2 | ECT_0)
     with via, cable.captured() as packets:
-        port.close_queues()
+        port.send(*FIRST)
         via.setsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT, payload)
         try:
             for number in range(2):
@@ -234,7 +231,7 @@ class Attached(NamedTuple):
         filters = json.loads(run("tc", "-n", namespace, "-json", "filter", "show", "dev", "a0", "egress"))
         (program,) = (each["options"]["prog"] for each in filters if "options" in each)
         assert program["name"] == "flowloom_port"
-        shown = json.loads(run("bpftool", "-json", "prog", "show", "id", str(program["id"])))
+        shown = json.loads(run("bpftool", "--json", "prog", "show", "id", str(program["id"])))
         assert "pinned" not in shown
         return Attached(program["id"], tuple(shown["map_ids"]))
 
@@ -278,7 +275,7 @@ def test_the_program_goes_with_its_device(port, what):
 def test_other_rules_replace_those_that_the_port_has(port):
     port.port("attach", "--above", "30kB", "--queues", "3")
     first = Attached.at(port.cable.a)
-    port.send(4, 56, ECT_0)
+    port.send((4, 56, ECT_0))
     assert port.status()["queues"][0]["packets"] == 1
     port.port("attach", "--above", "4kB", "--by", "queue", "--queues", "2")
     second = Attached.at(port.cable.a)
@@ -295,7 +292,7 @@ def test_devices_with_one_name_in_two_namespaces_have_ports_of_their_own(port):
     try:
         for each, above in ((port, "30kB"), (other, "4kB")):
             each.port("attach", "--above", above, "--queues", "3")
-        other.send(6, 48, ECT_0)
+        other.send((6, 48, ECT_0))
         assert [each.status()["above_bytes"] for each in (port, other)] == [30_000, 4000]
         assert [each.status()["queues"][1]["packets"] for each in (port, other)] == [0, 1]
         # A process that is in the namespace needs no file system for this.
@@ -311,7 +308,7 @@ def test_programs_of_others_stay_and_come_first(port):
     port.port("attach", "--above", "500B", "--queues", "3")
     run("flowloom-tag", "attach", "a0", "--netns", a, "--thresholds", "20kB", "--clsact")
     with port.cable.captured() as packets:
-        port.send(4, 0, NOT_ECT)
+        port.send((4, 0, NOT_ECT))
         port.open()
     # The tagger made it ECN-capable, and put it in class 0.
     assert [(p.dscp, p.ecn, p.checksums) for p in packets] == [(56, CE, True)]
@@ -364,8 +361,7 @@ thresholds = ["20kB", "100kB"]
     names = {**os.environ, "TO_HOST": "a0", "MARKS": "no"}
     subprocess.run(command, input=script, env=names, check=True, capture_output=True, text=True)
     port.port("attach", "--above", "500B", "--by", "queue", "--queues", "3")
-    for dscp in (56, 48, 40):
-        port.send(4, dscp, ECT_0)
+    port.send(*((4, dscp, ECT_0) for dscp in (56, 48, 40)))
     queues = port.queues()
     for number, each in enumerate(port.status()["queues"]):
         assert each == {"packets": 1, "bytes": FRAME, "capable": 1, "marked": 1}
