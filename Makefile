@@ -24,7 +24,7 @@ CHECKED := $(VENV)/.native-checked
 help:
 	@echo 'make demo   pHost, pFabric and Fastpass side by side on 144 hosts, ending in a table and a picture'
 	@echo 'make build  the simulator, optimised; the other targets build what they need'
-	@echo 'make node   flowloom-node, which runs the transports over UDP between real hosts, and flowloom-tag, the tagger of `flowloom pias`'
+	@echo 'make node   flowloom-node, which runs the transports over UDP between real hosts, flowloom-tag, the tagger of `flowloom pias`, and flowloom-port, a port that marks'
 	@echo 'make testbed  the network of examples/testbed/port.toml on this machine, with real switch ports (Linux and root; docs/testbed.md)'
 	@echo 'make test   every test: cargo test, then pytest'
 	@echo 'make fuzz   scenarios, files and headers that nobody wrote, for SECONDS=60 each; make trials: NUMBER=200 random scenarios of each transport'
@@ -77,9 +77,9 @@ $(CHECKED): $(VENV)/.tools $(RUST_SOURCES)
 build: $(RELEASE)
 
 node: $(VENV)/.tools
-	@echo '== flowloom-node and flowloom-tag'
+	@echo '== flowloom-node, flowloom-tag and flowloom-port'
 	@cargo build --release --quiet --package flowloom-host --package flowloom-tagger
-	@for program in flowloom-node flowloom-tag; do \
+	@for program in flowloom-node flowloom-tag flowloom-port; do \
 	  ln -sf "$$(realpath "$${CARGO_TARGET_DIR:-target}")/release/$$program" $(BIN)/$$program; done
 	@echo 'run $(BIN)/flowloom-node (crates/host/README.md has a first session) and $(BIN)/flowloom pias (docs/pias-hosts.md)'
 

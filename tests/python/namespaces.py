@@ -14,7 +14,7 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,21 +39,6 @@ def skip(reason: str) -> None:
     if os.environ.get("TESTBED") == "require":
         pytest.fail(f"TESTBED=require, but {reason}")
     pytest.skip(reason)
-
-
-def programs(patch: pytest.MonkeyPatch, wanted: Mapping[str, str]) -> None:
-    """Put the programs that `cargo test` has built on the PATH; skip the test if one is missing.
-
-    Args:
-        patch: Takes the change back after the test.
-        wanted: The programs, each with the package that it comes from.
-    """
-    target = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[2] / "target"))
-    folders = [str(target / profile) for profile in ("debug", "release")]
-    patch.setenv("PATH", os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
-    for command, package in wanted.items():
-        if shutil.which(command) is None:
-            skip(f"the command {command} is missing ({package})")
 
 
 def run(*command: str) -> str:
@@ -103,7 +88,7 @@ def parse(frame: bytes) -> Packet | None:
     if kind == 0x0800:
         header = 4 * (data[0] & 15)
         tos, protocol, length = data[1], data[9], int.from_bytes(data[2:4], "big")
-        addresses, family, right = data[12:20], socket.AF_INET, _sum(data[:header]) == 0xFFFF
+        addresses, family, right = data[12:20], socket.AF_INET, ones_sum(data[:header]) == 0xFFFF
     elif kind == 0x86DD:
         header, tos, protocol = 40, int.from_bytes(data[:2], "big") >> 4 & 255, data[6]
         length = 40 + int.from_bytes(data[4:6], "big")
@@ -113,7 +98,7 @@ def parse(frame: bytes) -> Packet | None:
     if protocol not in (socket.IPPROTO_TCP, socket.IPPROTO_UDP):
         return None
     body = data[header:length]
-    right &= _sum(addresses + struct.pack(">II", len(body), protocol) + body) == 0xFFFF
+    right &= ones_sum(addresses + struct.pack(">II", len(body), protocol) + body) == 0xFFFF
     tcp = protocol == socket.IPPROTO_TCP
     return Packet(
         source=socket.inet_ntop(family, addresses[: len(addresses) // 2]),
@@ -129,8 +114,8 @@ def parse(frame: bytes) -> Packet | None:
     )
 
 
-def _sum(data: bytes) -> int:
-    """Return the sum of 16-bit words in one's complement, as the Internet's checksums are computed (RFC 1071)."""
+def ones_sum(data: bytes) -> int:
+    """Return the sum of 16-bit words in one's complement (RFC 1071): 0xFFFF, if a right checksum is among them."""
     words = struct.unpack(f">{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2))
     total = sum(words)
     while total >> 16:
@@ -289,3 +274,14 @@ def available() -> None:
         Cable().close()
     except (OSError, subprocess.CalledProcessError) as error:
         skip(f"this machine gives no network namespaces: {error}")
+
+
+def built(monkeypatch: pytest.MonkeyPatch, *commands: str) -> None:
+    """Put the commands that `cargo test` has built on the PATH; skip the test where one of these is missing."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[2] / "target"))
+    folders = [str(target / profile) for profile in ("debug", "release")]
+    monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
+    for command in commands:
+        if shutil.which(command) is None:
+            package = "`cargo build --package flowloom-tagger`" if command.startswith("flowloom-") else command
+            skip(f"the command {command} is missing ({package})")

@@ -37,8 +37,8 @@ def machine() -> None:
 
 @pytest.fixture
 def tools(machine, monkeypatch) -> None:
-    """Put `flowloom-tag` on the PATH."""
-    namespaces.programs(monkeypatch, {"flowloom-tag": "`cargo build --package flowloom-tagger`", "bpftool": "bpftool"})
+    """Put the `flowloom-tag` that `cargo test` has built on the PATH."""
+    namespaces.built(monkeypatch, "flowloom-tag", "bpftool")
 
 
 class Host:

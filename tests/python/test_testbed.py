@@ -44,18 +44,11 @@ name = "dctcp"
 """
 
 
-PROGRAMS = {
-    "flowloom-port": "`cargo build --package flowloom-tagger`",
-    "flowloom-node": "`cargo build --package flowloom-host`",
-    "ping": "iputils-ping",
-}
-
-
 @pytest.fixture(autouse=True)
 def _possible(monkeypatch):
     if why := spaces.lacking():
         namespaces.skip(why)
-    namespaces.programs(monkeypatch, PROGRAMS)
+    namespaces.built(monkeypatch, "flowloom-port", "flowloom-node", "ping")
 
 
 @pytest.fixture

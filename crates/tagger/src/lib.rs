@@ -9,6 +9,8 @@
 pub mod agent;
 mod bpffs;
 mod device;
+pub mod port;
+mod programs;
 mod rules;
 mod status;
 mod tagger;
