@@ -41,6 +41,18 @@ def deployment(text: str, path: str, overrides: Sequence[str]) -> str:
 def run(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None, sink: _Sink | None = None) -> Run:
     """Simulate a scenario."""
 
+def planned_flows(text: str, path: str, overrides: Sequence[str]) -> str:
+    """Return the flows of a scenario, for real hosts, as JSON; `flowloom.testbed.results` reads it."""
+
+def judge(
+    text: str,
+    path: str,
+    overrides: Sequence[str],
+    measured: str,
+    progress: _Progress | None = None,
+) -> Run:
+    """Return the results of a scenario's flows on real hosts; `measured` is JSON, as `flowloom.testbed.results` makes it."""
+
 def catalogue() -> str:
     """Give the transports, workloads, topologies and wires there are, as JSON."""
 

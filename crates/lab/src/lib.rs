@@ -18,6 +18,7 @@ pub mod findings;
 mod headroom;
 pub mod ideal;
 mod limits;
+pub mod measured;
 mod memory;
 pub mod metrics;
 mod misfits;

@@ -93,18 +93,7 @@ pub fn run_into(scenario: &Scenario, progress: &mut Progress<'_>, sink: &mut dyn
     let plan = Plan::new(&scenario.validate()?)?;
     let Simulated { report, recorded: Recorded { pending, gaps, pauses, trace, .. } } = simulate(&plan, progress, sink)?;
     pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
-    let solo;
-    let optima = match plan.metrics.optimum {
-        Optimum::ClosedForm => Optima::ClosedForm,
-        Optimum::Handshake => Optima::Handshake,
-        Optimum::Solo => {
-            // All flows are done, and what they take alone is still to be measured.
-            solo = solo::optima(&plan, &mut |_, _, hops| progress(1.0, report.end, report.packet_hops + hops))?;
-            Optima::Solo(&solo)
-        }
-    };
-    let Metrics { fct_end, request_delay, background, .. } = plan.metrics;
-    let rows = metrics::rows(&report, &plan.wire, fct_end, request_delay.0, background, optima);
+    let rows = rows(&plan, &report, progress)?;
     let bins: Vec<_> = plan.metrics.size_bins.iter().map(|bin| bin.0).collect();
     let info = RunInfo {
         transport: plan.transport.name,
@@ -119,6 +108,22 @@ pub fn run_into(scenario: &Scenario, progress: &mut Progress<'_>, sink: &mut dyn
         lossless: pauses.map(|links| Lossless::of(&plan, &report, &links, &paths(&plan, &report))),
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, scenario: scenario.spec.to_toml() })
+}
+
+/// The rows of a plan's report.
+pub(crate) fn rows(plan: &Plan, report: &Report, progress: &mut Progress<'_>) -> Result<Vec<Row>, RunError> {
+    let solo;
+    let optima = match plan.metrics.optimum {
+        Optimum::ClosedForm => Optima::ClosedForm,
+        Optimum::Handshake => Optima::Handshake,
+        Optimum::Solo => {
+            // All flows are done, and what they take alone is still to be measured.
+            solo = solo::optima(plan, &mut |_, _, hops| progress(1.0, report.end, report.packet_hops + hops))?;
+            Optima::Solo(&solo)
+        }
+    };
+    let Metrics { fct_end, request_delay, background, .. } = plan.metrics;
+    Ok(metrics::rows(report, &plan.wire, fct_end, request_delay.0, background, optima))
 }
 
 /// The paths that packets took in a run.

@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use flowloom_core::Time;
-use flowloom_lab::metrics::{Column, columns};
+use flowloom_lab::measured::{Judged, Measured};
+use flowloom_lab::metrics::{Column, Row, columns};
 use flowloom_lab::observe::{Samples, Sink, Table};
 use flowloom_lab::spec::{Scenario, schema as scenario_schema};
 use flowloom_lab::{Outcome, Progress, catalogue as lab_catalogue, zero_loss};
@@ -112,9 +113,41 @@ fn run<'py>(
     };
     match supervised(py, progress.as_ref(), work)? {
         (_, Some(raised)) => Err(raised),
-        (Ok(outcome), None) => results(py, outcome),
+        (Ok(Outcome { rows, summary, scenario }), None) => {
+            results(py, &rows, serde_json::to_string(&summary).expect("a summary is written as JSON"), scenario)
+        }
         (Err(error @ flowloom_lab::RunError::Scenario(_)), None) => Err(ScenarioError::new_err(error.to_string())),
         (Err(error), None) => Err(RunError::new_err(error.to_string())),
+    }
+}
+
+/// The flows of a scenario, for real hosts, as JSON: see `flowloom_lab::measured`.
+#[pyfunction]
+fn planned_flows(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
+    let scenario = load(text, path, &overrides)?;
+    let described = supervised(py, None, move |_| flowloom_lab::measured::describe_flows(&scenario))?;
+    let described = described.map_err(|error| ScenarioError::new_err(error.to_string()))?;
+    Ok(described.to_string())
+}
+
+/// The results of a scenario's flows on real hosts, as `run` returns them. `measured` is a `flowloom_lab::measured::Measured` as JSON.
+#[pyfunction]
+#[pyo3(signature = (text, path, overrides, measured, progress=None))]
+fn judge<'py>(
+    py: Python<'py>,
+    text: &str,
+    path: &str,
+    overrides: Vec<String>,
+    measured: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let scenario = load(text, path, &overrides)?;
+    let measured: Measured = serde_json::from_str(measured).map_err(|error| RunError::new_err(error.to_string()))?;
+    let work = move |progress: &mut Progress<'_>| flowloom_lab::measured::judge(&scenario, &measured, progress);
+    match supervised(py, progress.as_ref(), work)? {
+        Ok(Judged { rows, summary, scenario }) => results(py, &rows, summary.to_string(), scenario),
+        Err(error @ flowloom_lab::RunError::Scenario(_)) => Err(ScenarioError::new_err(error.to_string())),
+        Err(error) => Err(RunError::new_err(error.to_string())),
     }
 }
 
@@ -210,9 +243,9 @@ fn report(py: Python<'_>, progress: Option<&Py<PyAny>>, done: f64, now: Time, pa
     Ok(())
 }
 
-fn results(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
+fn results<'py>(py: Python<'py>, rows: &[Row], summary: String, scenario: String) -> PyResult<Bound<'py, PyDict>> {
     let flows = PyDict::new(py);
-    for (name, column) in columns(&outcome.rows) {
+    for (name, column) in columns(rows) {
         match column {
             Column::U16(values) => flows.set_item(name, PyArray1::from_vec(py, values))?,
             Column::U32(values) => flows.set_item(name, PyArray1::from_vec(py, values))?,
@@ -224,8 +257,8 @@ fn results(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     }
     let all = PyDict::new(py);
     all.set_item("flows", flows)?;
-    all.set_item("summary", serde_json::to_string(&outcome.summary).expect("a summary is written as JSON"))?;
-    all.set_item("scenario", outcome.scenario)?;
+    all.set_item("summary", summary)?;
+    all.set_item("scenario", scenario)?;
     Ok(all)
 }
 
@@ -251,6 +284,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(data_queue_bounds, module)?)?;
     module.add_function(wrap_pyfunction!(deployment, module)?)?;
     module.add_function(wrap_pyfunction!(fitted_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(judge, module)?)?;
+    module.add_function(wrap_pyfunction!(planned_flows, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)
