@@ -283,5 +283,5 @@ def built(monkeypatch: pytest.MonkeyPatch, *commands: str) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
     for command in commands:
         if shutil.which(command) is None:
-            package = "`cargo build --package flowloom-tagger`" if command.startswith("flowloom-") else command
+            package = "`cargo build`" if command.startswith("flowloom-") else command
             skip(f"the command {command} is missing ({package})")
