@@ -25,9 +25,9 @@ STAR = Scenario.of(EXAMPLE)
 TREE = """\
 [topology]
 kind = "leaf_spine"
-leaves = 2
+racks = 2
 spines = 2
-hosts_per_leaf = 2
+hosts_per_rack = 2
 host_rate = "100Mb/s"
 spine_rate = "100Mb/s"
 delay = "10us"
@@ -89,7 +89,7 @@ def test_ports_have_the_queues_that_deploy_prints():
         for cable in switch.cables:
             queues = json.loads(switch.space.run("tc", "-j", "qdisc", "show", "dev", cable.device))
             assert [queue["kind"] for queue in queues if queue.get("root")] == ["htb"]
-            assert [queue["handle"] for queue in queues if queue["kind"] == "bfifo"] == ["10:", "11:", "12:", "13:"]
+            assert sorted(queue["handle"] for queue in queues if queue["kind"] == "bfifo") == ["10:", "11:", "12:", "13:"]
         assert network.view.marks in ("RED", command.PORT)
 
 

@@ -110,8 +110,8 @@ def _port(block: Block, plan: Plan, profile: Port) -> None:
     block.plain('tc qdisc del dev "$dev" root 2> /dev/null || true')
     root = "root"
     if _marks(plan, profile) and not _by_queue(profile):
-        _mark_by_port(block, plan, profile)
-        root = '"${above[@]}"'
+        _mark(block, plan, profile, "root handle 9:")
+        root = "parent 9:1"
     last = len(profile.queues) - 1
     block.note(f"Queues in strict priority: {plan.source(profile.queues_key)}.")
     block.plain(
@@ -135,7 +135,7 @@ def _queue(block: Block, plan: Plan, profile: Port, queue: int) -> None:
     block.note(f"Queue {queue}: {profile.queues[queue].holds}. Class {queue} is sent as DSCP {dscp(queue)}.")
     block.plain(f"{begin} {rest} prio {queue} quantum {_quantum(plan)}")
     if _marks(plan, profile) and _by_queue(profile) and not limited:
-        _mark_by_queue(block, plan, profile, queue)
+        _mark(block, plan, profile, f"parent 1:{minor} handle {minor}:")
     else:
         fifo = f'tc qdisc add dev "$dev" parent 1:{minor} handle {minor}: bfifo limit {_room(profile, queue)}'
         block.add(plan.source(*profile.room_keys(queue)), fifo)
@@ -156,37 +156,22 @@ def _by_queue(profile: Port) -> bool:
     return len(profile.queues) == 1 or (profile.marks is not None and profile.marks.by_queue)
 
 
-def _mark_by_port(block: Block, plan: Plan, profile: Port) -> None:
-    """Add RED above the queues. Without it, they are at the root.
-
-    Another HTB in its place was tried. It takes a tree that waits for its rate for an empty one, and stops for seconds.
-    """
-    red, source = _red(plan, profile)
-    block.add(source, "local above=(root)", "if [[ ${MARKS:-yes} == yes ]]; then")
-    block.plain(f'  tc qdisc add dev "$dev" root handle 9: {red}', "  above=(parent 9:1)", "fi")
-
-
-def _mark_by_queue(block: Block, plan: Plan, profile: Port, queue: int) -> None:
-    """Add RED as a queue. Without it, there is a FIFO."""
-    red, source = _red(plan, profile)
-    minor = _minor(queue)
-    add = f'tc qdisc add dev "$dev" parent 1:{minor} handle {minor}:'
-    block.add(source, "if [[ ${MARKS:-yes} == yes ]]; then")
-    block.plain(f"  {add} {red}", "else", f"  {add} bfifo limit {_room(profile, queue)}", "fi")
-
-
-def _red(plan: Plan, profile: Port) -> tuple[str, str]:
-    """Return RED that marks all above the threshold, and where it comes from.
-
-    Its burst is the least, so that its average follows the queue at once.
-    """
+def _mark(block: Block, plan: Plan, profile: Port, place: str) -> None:
+    """Add RED that marks all above the threshold. Its burst is the least, so that its average follows the queue at once."""
     marks = profile.marks
     if marks is None:
         raise ValueError("the port marks")
-    sizes = f"limit {_room(profile, 0)} min {marks.above} max {marks.above}"
-    average = f"avpkt {_AVERAGE} burst {math.ceil(marks.above / _AVERAGE)}"
+    room = _room(profile, 0)
+    red = f"red limit {room} min {marks.above} max {marks.above} avpkt {_AVERAGE} burst {math.ceil(marks.above / _AVERAGE)}"
+    if place.startswith("root"):
+        # What is below has the same parent, with RED or without.
+        instead = ["htb default 1", 'tc class add dev "$dev" parent 9: classid 9:1 htb rate "$rate"']
+    else:
+        instead = [f"bfifo limit {room}"]
     source = plan.source(marks.key("mark_above"), marks.key("ecn"), *profile.room_keys(0))
-    return f'red {sizes} {average} probability 1 bandwidth "$rate" ecn nodrop', source
+    block.add(source, "if [[ ${MARKS:-yes} == yes ]]; then")
+    block.plain(f'  tc qdisc add dev "$dev" {place} {red} probability 1 bandwidth "$rate" ecn nodrop', "else")
+    block.plain(f'  tc qdisc add dev "$dev" {place} {instead[0]}', *(f"  {line}" for line in instead[1:]), "fi")
 
 
 def _minor(queue: int) -> int:
