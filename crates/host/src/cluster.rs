@@ -52,7 +52,7 @@ impl Profile {
         delay: Duration::from_us(50),
         mtu: Bytes::new(1500),
         nic_buffer: Bytes::new(131_072),
-        windows_buffer: Bytes::new(1 << 40),
+        windows_buffer: Bytes::new(1 << 30),
         catch_up_slots: 16,
         grain: Duration::ZERO,
         silence: Duration::from_ms(10_000),
