@@ -8,7 +8,7 @@ use flowloom_fabric::Report;
 
 use crate::faults::LinkOutage;
 use crate::ideal::UnloadedTimes;
-use crate::metrics::Row;
+use crate::row::Row;
 use crate::plan::Plan;
 
 /// A flow waits if it takes at least this many times as long as alone.

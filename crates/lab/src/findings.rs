@@ -2,26 +2,17 @@
 
 use flowloom_core::DropReason;
 use flowloom_fabric::Report;
-use serde::Serialize;
 
-use crate::metrics::Row;
+use crate::metrics::Finding;
 use crate::plan::Plan;
-use crate::trace::TraceEnd;
+use crate::record::TraceEnd;
+use crate::row::Row;
 use crate::{dead_links, limits};
 
 /// Where no design excludes losses, a warning comes when full ports lost more than this share of the data packets that left their sources. Transports that accept losses
 /// lose less under a load that arrives over time, if their parameters suit the network: on the fabrics of the papers and at loads of up to 0.8, pFabric loses 1 % to 2 %,
 /// TCP up to 6 %, and LAS up to 9 %. Above a tenth, a tenth of what hosts send is in vain.
 const LOST_MOST: f64 = 0.1;
-
-/// One warning.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Finding {
-    /// Its short name, which tables show beside the numbers.
-    pub flag: &'static str,
-    /// What was found, what follows from it, and what would help.
-    pub text: String,
-}
 
 /// What is to be known about the results of a plan's run.
 pub(crate) fn of(plan: &Plan, report: &Report, rows: &[Row], trace: Option<TraceEnd>) -> Vec<Finding> {

@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use crate::ScenarioError;
-use crate::metrics::Row;
+use crate::row::Row;
 
 /// What a run holds for each flow at its end, whatever the transport: the flow in the plan and in the simulation, its record, and its row.
 pub(crate) const BYTES_PER_FLOW: u64 = (2 * size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Row>()) as u64;

@@ -22,7 +22,7 @@ use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording};
 use crate::spec::{Metrics, Optimum, Scenario};
 use crate::trace::Traced;
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
-use crate::{ScenarioError, catalogue, faults, findings, memory, solo, zero_loss};
+use crate::{ScenarioError, catalogue, conservation, findings, memory, solo, zero_loss};
 
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
 /// on for as long as it returns true.
@@ -369,7 +369,7 @@ where
     P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
     G: AtEachHop<T::Header>,
 {
-    let (report, recording) = sim.finish().map_err(|violation| RunError::Failed(faults::explain(&violation, plan)))?;
+    let (report, recording) = sim.finish().map_err(|violation| RunError::Failed(conservation::explain(&violation, plan)))?;
     let recorded = Recorded { data_queues, ..recording.into_recorded::<T::Header>(report.end) };
     match stall {
         Some(stall) => Err(RunError::Failed(stall.explain(plan, &report, recorded.pauses.as_deref()))),

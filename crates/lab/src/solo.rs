@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Rate, Time};
 
 use crate::ideal::UnloadedTimes;
-use crate::metrics::{FctEnd, closed_form};
+use crate::metrics::closed_form;
 use crate::observe::{Nowhere, Observation};
 use crate::plan::Plan;
 use crate::run::{Progress, RunError, simulate};
-use crate::spec::Metrics;
+use crate::spec::{FctEnd, Metrics};
 
 /// A flow starts after the previous one by this many times the previous flow's time at line rate plus [`PAUSE`]. The
 /// number is doubled until every flow is alone.
