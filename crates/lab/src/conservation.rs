@@ -3,22 +3,22 @@
 use flowloom_fabric::{Fault, Violation};
 
 use crate::faults::highest_probability;
-use crate::plan::Plan;
+use crate::plan::Setup;
 
 /// What a violation says, and the keys of faults that can be its cause.
-pub(crate) fn explain(violation: &Violation, plan: &Plan) -> String {
-    let faults = || plan.faults.iter().flatten().map(|aimed| aimed.fault);
+pub(crate) fn explain(violation: &Violation, setup: &Setup) -> String {
+    let faults = || setup.faults.iter().flatten().map(|aimed| aimed.fault);
     let delay = faults().filter_map(|fault| if let Fault::Reorder(_, delay) = fault { Some(delay) } else { None }).max();
-    let stands = faults().any(|fault| matches!(fault, Fault::Down(..))) || !plan.storms.is_empty();
+    let stands = faults().any(|fault| matches!(fault, Fault::Down(..))) || !setup.storms.is_empty();
     let causes = [
         delay.map(|delay| format!("lower fault.delay ({delay})")),
         stands.then(|| "end faults earlier (fault.to), since packets wait until then".to_owned()),
         highest_probability(faults()).map(|probability| format!("lower fault.probability ({probability})")),
-        remembered(&plan.parameters.to_table())
-            .map(|(key, span)| format!("raise transport.{}.{key} ({span}), for which receivers remember", plan.transport.name)),
+        remembered(&setup.parameters.to_table())
+            .map(|(key, span)| format!("raise transport.{}.{key} ({span}), for which receivers remember", setup.transport.name)),
         Some(format!(
             "raise the rates of links, or lower fabric.buffer ({}), so that packets wait for less long",
-            plan.memory.bytes()
+            setup.memory.bytes()
         )),
     ];
     let causes: Vec<String> = causes.into_iter().flatten().collect();
@@ -40,13 +40,14 @@ fn remembered(parameters: &toml::Table) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
     use crate::spec::Scenario;
 
     const SCENARIO: &str = "[topology]\nkind = \"single_switch\"\n[workload]\nkind = \"permutation\"\nsizes = { fixed = \"1kB\" }\n[transport]\nname = \"phost\"\n";
 
     fn explained(violation: Violation, faults: &str) -> String {
         let scenario = Scenario::load(SCENARIO, "scenario.toml", &[format!("fault=[{faults}]")]).unwrap();
-        explain(&violation, &Plan::new(&scenario.validate().unwrap()).unwrap())
+        explain(&violation, &Plan::new(&scenario.validate().unwrap()).unwrap().setup)
     }
 
     #[test]
