@@ -11,18 +11,19 @@ use serde_json::{Value, json};
 
 use crate::catalogue::{Profiles, classes_to_pause};
 use crate::plan::Setup;
+use crate::spec::Scenario;
 use crate::{ScenarioError, headroom};
 
-/// Describes the switches and hosts of a plan. Switches that are alike are listed once, with their number, and so are
+/// Describes the switches and hosts of a plan of this scenario. Switches that are alike are listed once, with their number, and so are
 /// NICs. Bytes are integers, rates are in bits per second.
 ///
 /// # Errors
 /// If the plan's transport is none that could run on a network.
-pub fn describe(setup: &Setup) -> Result<Value, ScenarioError> {
+pub fn describe(setup: &Setup, scenario: &Scenario) -> Result<Value, ScenarioError> {
     let Some(profiles) = &setup.transport.profiles else {
         let message =
             format!("{} is a bound and no transport, so switches and hosts cannot be configured for it", setup.transport.name);
-        return Err(ScenarioError::at_key("transport.name", message));
+        return Err(scenario.place(ScenarioError::at_key("transport.name", message)));
     };
     Ok(json!({
         "transport": setup.transport.name,

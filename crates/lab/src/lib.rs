@@ -47,6 +47,7 @@ pub mod zero_loss;
 pub use error::ScenarioError;
 pub use listing::catalogue;
 pub use plan::{Extremes, Plan, Setup};
+pub use planning::refusals;
 pub use run::{Outcome, run, run_plan};
 pub use simulate::{Progress, RunError, Simulated, simulate};
 pub use validate::ValidSpec;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flowloom_core::{Bytes, Duration, Network, Paths};
-use flowloom_fabric::{AimedFault, Fault, with_control_host};
+use flowloom_core::{Bytes, Duration, Flow, Network, Paths};
+use flowloom_fabric::{AimedFault, Fault, Successor, with_control_host};
 
 use crate::faults::Faults;
 use crate::observe::Observation;
 use crate::parameters::BadParameter;
 use crate::plan::{Extremes, Plan, Setup};
+use crate::spec::Scenario;
 use crate::trace::TraceChoice;
 use crate::validate::ValidSpec;
 use crate::workload::{self, Workload};
@@ -23,66 +24,94 @@ impl Plan {
     /// exist, a workload that does not fit the network or the transport.
     pub fn new(spec: &ValidSpec<'_>) -> Result<Plan, ScenarioError> {
         let begin = Instant::now();
-        let mut plan = unplaced(spec).map_err(|error| spec.place(error))?;
+        let plan = || {
+            let (network, workload) = ground(spec)?;
+            let setup = Setup::new(spec, network, &workload)?;
+            Ok(Plan { setup, flows: workload.flows, successors: workload.successors })
+        };
+        let mut plan = plan().map_err(|error| spec.place(error))?;
         plan.setup.planned_in = begin.elapsed();
         Ok(plan)
     }
 }
 
-/// The plan, or an error that lacks the file and line of its key.
-fn unplaced(spec: &ValidSpec<'_>) -> Result<Plan, ScenarioError> {
-    let network = Arc::new(network::build(spec)?);
-    let placement = (spec.transport.placement)(spec.parameters);
-    let paths = Paths::new(with_control_host(network.clone(), placement), spec.routing, spec.seed);
-    network::check_paths(&paths, spec.transport.name, spec.transport.paths)?;
-    let Workload { flows, successors, coflows } = generate(spec, &network)?;
-    let Faults { by_link, link_outages, outages, storms } = Faults::place(spec, &network, flows.len())?;
-    let setup = Setup {
-        seed: spec.seed,
-        paths,
-        wire: spec.wire,
-        memory: spec.memory,
-        pfc: spec.pfc.cloned(),
-        time_limit: spec.time_limit,
-        stall_limit: spec.stall_limit,
-        faults: by_link,
-        link_outages,
-        outages,
-        storms,
-        extremes: Extremes::of(&flows),
-        coflow_workloads: coflows,
-        transport: spec.transport,
-        given: spec.parameters.clone(),
-        parameters: spec.parameters.clone(),
-        metrics: spec.metrics.clone(),
-        pending: spec.observe.pending,
-        observation: Observation::new(spec.observe, &network)?,
-        trace: spec.trace.map(|trace| TraceChoice::new(trace, &network)).transpose()?,
-        network,
-        misfits: Vec::new(),
-        planned_in: Default::default(),
+/// What is wrong with each of some scenarios that differ in their transports alone, if anything is. They share one network and its flows.
+///
+/// # Errors
+/// If there is no such network, or no such flows.
+pub fn refusals(scenarios: &[Result<Scenario, ScenarioError>]) -> Result<Vec<Option<ScenarioError>>, ScenarioError> {
+    let specs: Vec<Result<ValidSpec<'_>, ScenarioError>> =
+        scenarios.iter().map(|scenario| scenario.as_ref().map_err(Clone::clone).and_then(Scenario::validate)).collect();
+    let Some(first) = specs.iter().flatten().next() else { return Ok(specs.into_iter().map(Result::err).collect()) };
+    let (network, workload) = ground(first).map_err(|error| first.place(error))?;
+    let judge = |spec: ValidSpec<'_>| match Setup::new(&spec, network.clone(), &workload) {
+        Ok(_) => None,
+        Err(error) => Some(spec.place(error)),
     };
-    let mut plan = Plan { setup, flows, successors };
-    check(&plan)?;
-    let sizes = || workload::size_shares(spec.workload, &plan.flows, spec.base_dir());
-    plan.setup.parameters = spec.parameters.clone().fitted(&plan.setup.conditions(), &sizes);
-    plan.setup.misfits = misfits::of(&plan.setup, &plan.flows);
-    Ok(plan)
+    Ok(specs.into_iter().map(|spec| spec.map_or_else(Some, judge)).collect())
 }
 
-fn generate(spec: &ValidSpec<'_>, network: &Network) -> Result<Workload, ScenarioError> {
-    let workload = workload::generate(spec.workload, network, &spec.wire, spec.seed, spec.base_dir())?;
-    if !workload.successors.is_empty() && !spec.transport.closed_loops {
-        let name = spec.transport.name;
-        let message = format!("{name} is computed from the flows' starts, which closed loops do not have before they run");
-        return Err(ScenarioError::at_key("transport.name", message));
+/// The network and the flows, which do not depend on the transport.
+fn ground(spec: &ValidSpec<'_>) -> Result<(Arc<Network>, Workload), ScenarioError> {
+    let network = network::build(spec)?;
+    let workload = workload::generate(spec.workload, &network, &spec.wire, spec.seed, spec.base_dir())?;
+    Ok((Arc::new(network), workload))
+}
+
+impl Setup {
+    /// The setup of a run of these flows. An error lacks the file and line of its key.
+    fn new(spec: &ValidSpec<'_>, network: Arc<Network>, workload: &Workload) -> Result<Setup, ScenarioError> {
+        let Workload { flows, successors, coflows } = workload;
+        check_loops(spec, successors)?;
+        let placement = (spec.transport.placement)(spec.parameters);
+        let paths = Paths::new(with_control_host(network.clone(), placement), spec.routing, spec.seed);
+        network::check_paths(&paths, spec.transport.name, spec.transport.paths)?;
+        let Faults { by_link, link_outages, outages, storms } = Faults::place(spec, &network, flows.len())?;
+        let mut setup = Setup {
+            seed: spec.seed,
+            paths,
+            wire: spec.wire,
+            memory: spec.memory,
+            pfc: spec.pfc.cloned(),
+            time_limit: spec.time_limit,
+            stall_limit: spec.stall_limit,
+            faults: by_link,
+            link_outages,
+            outages,
+            storms,
+            extremes: Extremes::of(flows),
+            coflow_workloads: coflows.clone(),
+            transport: spec.transport,
+            given: spec.parameters.clone(),
+            parameters: spec.parameters.clone(),
+            metrics: spec.metrics.clone(),
+            pending: spec.observe.pending,
+            observation: Observation::new(spec.observe, &network)?,
+            trace: spec.trace.map(|trace| TraceChoice::new(trace, &network)).transpose()?,
+            network,
+            misfits: Vec::new(),
+            planned_in: Default::default(),
+        };
+        check(&setup, flows)?;
+        let sizes = || workload::size_shares(spec.workload, flows, spec.base_dir());
+        setup.parameters = spec.parameters.clone().fitted(&setup.conditions(), &sizes);
+        setup.misfits = misfits::of(&setup, flows);
+        Ok(setup)
     }
-    Ok(workload)
 }
 
-/// Checks that a run's clock and counters can hold the plan's faults, pauses and sums, and that memory holds its headrooms.
-fn check(plan: &Plan) -> Result<(), ScenarioError> {
-    let Plan { setup, flows, .. } = plan;
+/// Checks that the transport can run flows that wait for others, if there are any.
+fn check_loops(spec: &ValidSpec<'_>, successors: &[Option<Successor>]) -> Result<(), ScenarioError> {
+    if successors.is_empty() || spec.transport.closed_loops {
+        return Ok(());
+    }
+    let name = spec.transport.name;
+    let message = format!("{name} is computed from the flows' starts, which closed loops do not have before they run");
+    Err(ScenarioError::at_key("transport.name", message))
+}
+
+/// Checks that a run's clock and counters can hold the faults, pauses and sums, and that memory holds its headrooms.
+fn check(setup: &Setup, flows: &[Flow]) -> Result<(), ScenarioError> {
     let too_long = |aimed: &AimedFault| matches!(aimed.fault, Fault::Reorder(_, delay) if delay > Duration::LONGEST);
     if setup.faults.iter().flatten().any(too_long) {
         return Err(ScenarioError::at_key("fault", format!("packets are held back for at most {}", Duration::LONGEST)));
