@@ -14,8 +14,9 @@ pub(crate) fn explain(violation: &Violation, setup: &Setup) -> String {
         delay.map(|delay| format!("lower fault.delay ({delay})")),
         stands.then(|| "end faults earlier (fault.to), since packets wait until then".to_owned()),
         highest_probability(faults()).map(|probability| format!("lower fault.probability ({probability})")),
-        remembered(&setup.parameters.to_table())
-            .map(|(key, span)| format!("raise transport.{}.{key} ({span}), for which receivers remember", setup.transport.name)),
+        remembered(&setup.parameters.to_table()).map(|(key, span)| {
+            format!("raise transport.{}.{key} ({span}), for which receivers remember", setup.transport.name)
+        }),
         Some(format!(
             "raise the rates of links, or lower fabric.buffer ({}), so that packets wait for less long",
             setup.memory.bytes()

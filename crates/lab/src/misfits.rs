@@ -16,7 +16,8 @@ pub(crate) fn of(setup: &Setup, flows: &[Flow]) -> Vec<String> {
     let misfits = setup.parameters.misfits(&setup.conditions(), &sizes);
     let misfits = misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", setup.transport.name));
     let dead = dead_links::foreseen(setup, flows);
-    let others = unmet(setup, flows).into_iter().chain(small_memory(setup)).chain(dead).chain(unknown_flows(setup, flows.len()));
+    let others =
+        unmet(setup, flows).into_iter().chain(small_memory(setup)).chain(dead).chain(unknown_flows(setup, flows.len()));
     misfits.chain(others).collect()
 }
 

@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn routing_that_does_not_give_what_a_transport_needs_is_refused() {
-        let network: Arc<Network> = topology::fat_tree(4, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward).into();
+        let network: Arc<Network> =
+            topology::fat_tree(4, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward).into();
         let check = |routing, need| check_paths(&Paths::new(network.clone(), routing, 0), "guided", need);
         let refused = |need| MODES.map(|routing| check(routing, need).is_err());
         assert_eq!(refused(PathNeed::Any), [false; 5]);
@@ -105,7 +106,8 @@ mod tests {
     #[test]
     fn in_a_tree_every_routing_gives_one_path() {
         let rate = Rate::from_gbps(10);
-        let tree: Arc<Network> = topology::three_tier(4, 2, 2, rate, rate, rate, Duration::ZERO, Switching::StoreAndForward).into();
+        let tree: Arc<Network> =
+            topology::three_tier(4, 2, 2, rate, rate, rate, Duration::ZERO, Switching::StoreAndForward).into();
         for routing in MODES {
             check_paths(&Paths::new(tree.clone(), routing, 0), "guided", PathNeed::Symmetric).unwrap();
         }

@@ -138,16 +138,17 @@ fn faults_strike_the_links_they_name() {
     let fault = |kind: &str, place: &str| {
         let parameters = if kind == "link_down" { "from = \"1ms\"\nto = \"2ms\"" } else { "probability = 0.25" };
         let plan = plan("kind = \"leaf_spine\"", &format!("[[fault]]\nkind = \"{kind}\"\nwhere = \"{place}\"\n{parameters}"));
-        let struck: Vec<LinkId> =
-            (0..plan.setup.faults.len() as u32).map(LinkId).filter(|link| !plan.setup.faults[link.index()].is_empty()).collect();
+        let struck: Vec<LinkId> = (0..plan.setup.faults.len() as u32)
+            .map(LinkId)
+            .filter(|link| !plan.setup.faults[link.index()].is_empty())
+            .collect();
         (plan, struck)
     };
     // Nine leaves, four spines: 36 links up; 144 hosts.
     let (plan, up) = fault("loss", "leaf-spine");
     assert_eq!(up.len(), 36);
-    assert!(
-        up.iter().all(|link| plan.setup.network.hop_name(*link) == "leaf-spine" && plan.setup.faults[link.index()] == [Fault::Loss(0.25).into()])
-    );
+    assert!(up.iter().all(|link| plan.setup.network.hop_name(*link) == "leaf-spine"
+        && plan.setup.faults[link.index()] == [Fault::Loss(0.25).into()]));
     assert_eq!(fault("corrupt", "all").1.len(), 2 * (36 + 144));
     let (plan, one) = fault("duplicate", "l0-s3");
     assert_eq!(one.len(), 1);
@@ -271,7 +272,8 @@ fn demotion_thresholds_follow_from_the_workload() {
             "kind = \"poisson\"\nload = 0.5\nflows = 200\nsizes = { bimodal = [\"4380B\", \"1022000B\"], first_share = 0.9 }";
         load(Path::new(""), &(scenario(topology, "fabric.buffer = \"360kB\"", workload, "pias") + given))
     };
-    let thresholds = |plan: &Plan| plan.setup.parameters.get::<pias::Config>().expect("they are PIAS's").thresholds.list().to_vec();
+    let thresholds =
+        |plan: &Plan| plan.setup.parameters.get::<pias::Config>().expect("they are PIAS's").thresholds.list().to_vec();
     let fitted = plan("");
     assert_eq!(thresholds(&fitted), [Bytes::new(4635)]);
     assert_eq!(fitted.setup.misfits, [""; 0]);

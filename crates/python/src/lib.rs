@@ -72,13 +72,7 @@ struct PyPlan {
 /// Plans a scenario: its network, paths and flows are made, and everything but the run itself is checked.
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides, progress=None))]
-fn plan(
-    py: Python<'_>,
-    text: &str,
-    path: &str,
-    overrides: Vec<String>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<PyPlan> {
+fn plan(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<PyPlan> {
     let scenario = Arc::new(Scenario::load(text, path, &overrides).map_err(bad_input)?);
     let shared = Arc::clone(&scenario);
     let planned = supervised(py, progress.as_ref(), move |_| Plan::new(&shared.validate()?))?;
@@ -144,12 +138,7 @@ impl PyPlan {
     /// of numbers, or a tuple of an array of indices and a list of the names that they refer to; and with the name of a file of the trace
     /// and its next bytes. What it raises ends the run.
     #[pyo3(signature = (progress=None, sink=None))]
-    fn run<'py>(
-        &self,
-        py: Python<'py>,
-        progress: Option<Py<PyAny>>,
-        sink: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    fn run<'py>(&self, py: Python<'py>, progress: Option<Py<PyAny>>, sink: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
         let plan = self.plan.lock().expect("nobody panics with it").take();
         let plan = plan.ok_or_else(|| PyValueError::new_err(WAS_RUN))?;
         let work = move |progress: &mut Progress<'_>| {

@@ -45,8 +45,8 @@ pub use topology::{
 };
 pub use transport::{FctEnd, Metrics, Optimum, TransportSpec};
 pub use workload::{
-    Bimodal, Burst, CdfFile, ClosedLoop, Deadline, ExponentialDeadline, FLOWS_MAX, Fixed, Incast, LoadLink, MatrixKind, Permutation,
-    Poisson, Receivers, Sizes, Sources, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
+    Bimodal, Burst, CdfFile, ClosedLoop, Deadline, ExponentialDeadline, FLOWS_MAX, Fixed, Incast, LoadLink, MatrixKind,
+    Permutation, Poisson, Receivers, Sizes, Sources, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
 };
 
 use crate::ScenarioError;

@@ -6,7 +6,7 @@ use flowloom_core::{Flow, NodeId, Time};
 use flowloom_fabric::{CLASSES, ControlCounters, PortCounters, Report, SentCounters};
 use serde_json::Value;
 
-use super::super::{Column, Lossless, PausedLink, Finding, RunInfo, StormOrigin, Summary, VictimFlow, columns};
+use super::super::{Column, Finding, Lossless, PausedLink, RunInfo, StormOrigin, Summary, VictimFlow, columns};
 use super::{RUN, flow, receiver_rows, report, summary};
 use crate::headroom::HopHeadroom;
 use crate::record::GapTotals;
