@@ -1,5 +1,5 @@
 //! Everything that a scenario can name: what it is called, what it is, and what its parameters are.
-//! [`simulate`](crate::simulate) says how a transport runs.
+//! [`simulate`](fn@crate::simulate) says how a transport runs.
 
 use flowloom_core::{
     Family, Gauge, HostProfile, Layout, Need, PathNeed, Placement, PortProfile, PortSite, Profile, Transport, Wire,

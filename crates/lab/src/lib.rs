@@ -1,7 +1,7 @@
 //! From a scenario to results.
 //!
 //! A scenario is read ([`spec`]), validated ([`ValidSpec`]), planned ([`Plan`]: the network, its faults, and the flows of a
-//! [`workload`]), simulated ([`simulate`]), and judged ([`metrics`]). [`run`](fn@run) does all of this. The [`catalogue`](mod@catalogue) lists what a
+//! [`workload`]), simulated ([`simulate`](fn@simulate)), and judged ([`metrics`]). [`run`](fn@run) does all of this. The [`catalogue`](mod@catalogue) lists what a
 //! scenario can name, and [`ideal`] computes the reference line.
 
 mod blocking;

@@ -16,7 +16,7 @@ use crate::spec::Metrics;
 use crate::trace::TraceChoice;
 use crate::workload::CoflowWorkload;
 
-/// Everything that a run needs. [`simulate`](crate::simulate) takes it, since the simulator changes its flows.
+/// Everything that a run needs. [`simulate`](fn@crate::simulate) takes it, since the simulator changes its flows.
 #[derive(Clone)]
 pub struct Plan {
     /// All but the flows.

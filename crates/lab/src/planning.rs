@@ -24,14 +24,10 @@ impl Plan {
     /// exist, a workload that does not fit the network or the transport.
     pub fn new(spec: &ValidSpec<'_>) -> Result<Plan, ScenarioError> {
         let begin = Instant::now();
-        let plan = || {
-            let (network, workload) = ground(spec)?;
-            let setup = Setup::new(spec, network, &workload)?;
-            Ok(Plan { setup, flows: workload.flows, successors: workload.successors })
-        };
-        let mut plan = plan().map_err(|error| spec.place(error))?;
-        plan.setup.planned_in = begin.elapsed();
-        Ok(plan)
+        let (network, workload) = ground(spec)?;
+        let mut setup = Setup::new(spec, network, &workload)?;
+        setup.planned_in = begin.elapsed();
+        Ok(Plan { setup, flows: workload.flows, successors: workload.successors })
     }
 }
 
@@ -43,24 +39,29 @@ pub fn refusals(scenarios: &[Result<Scenario, ScenarioError>]) -> Result<Vec<Opt
     let specs: Vec<Result<ValidSpec<'_>, ScenarioError>> =
         scenarios.iter().map(|scenario| scenario.as_ref().map_err(Clone::clone).and_then(Scenario::validate)).collect();
     let Some(first) = specs.iter().flatten().next() else { return Ok(specs.into_iter().map(Result::err).collect()) };
-    let (network, workload) = ground(first).map_err(|error| first.place(error))?;
-    let judge = |spec: ValidSpec<'_>| match Setup::new(&spec, network.clone(), &workload) {
-        Ok(_) => None,
-        Err(error) => Some(spec.place(error)),
-    };
-    Ok(specs.into_iter().map(|spec| spec.map_or_else(Some, judge)).collect())
+    let (network, workload) = ground(first)?;
+    let refusal = |spec: Result<ValidSpec<'_>, _>| Setup::new(&spec?, network.clone(), &workload).map(drop);
+    Ok(specs.into_iter().map(|spec| refusal(spec).err()).collect())
 }
 
 /// The network and the flows, which do not depend on the transport.
 fn ground(spec: &ValidSpec<'_>) -> Result<(Arc<Network>, Workload), ScenarioError> {
-    let network = network::build(spec)?;
-    let workload = workload::generate(spec.workload, &network, &spec.wire, spec.seed, spec.base_dir())?;
-    Ok((Arc::new(network), workload))
+    let make = || -> Result<_, ScenarioError> {
+        let network = network::build(spec)?;
+        let workload = workload::generate(spec.workload, &network, &spec.wire, spec.seed, spec.base_dir())?;
+        Ok((Arc::new(network), workload))
+    };
+    make().map_err(|error| spec.place(error))
 }
 
 impl Setup {
-    /// The setup of a run of these flows. An error lacks the file and line of its key.
+    /// The setup of a run of these flows.
     fn new(spec: &ValidSpec<'_>, network: Arc<Network>, workload: &Workload) -> Result<Setup, ScenarioError> {
+        Setup::unplaced(spec, network, workload).map_err(|error| spec.place(error))
+    }
+
+    /// The same, with errors that lack the file and line of their key.
+    fn unplaced(spec: &ValidSpec<'_>, network: Arc<Network>, workload: &Workload) -> Result<Setup, ScenarioError> {
         let Workload { flows, successors, coflows } = workload;
         check_loops(spec, successors)?;
         let placement = (spec.transport.placement)(spec.parameters);

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use flowloom_core::Time;
+
 use crate::metrics::{self, Lossless, Optima, Row, RunInfo, Summary};
 use crate::plan::Plan;
 use crate::record::Recorded;
@@ -38,7 +40,7 @@ pub fn run_plan(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) ->
     let Recorded { pending, gaps, pauses, trace, .. } = recorded;
     pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
     // All flows are done, and what they take alone is still to be measured.
-    let mut measuring = |_: f64, _, hops| progress(1.0, report.end, report.packet_hops + hops);
+    let mut measuring = |_: f64, _: Time, hops: u64| progress(1.0, report.end, report.packet_hops + hops);
     let solo = alone.map(|alone| alone.measure(&setup, &mut measuring)).transpose()?;
     let optima = match (setup.metrics.optimum, &solo) {
         (_, Some(solo)) => Optima::Solo(solo),

@@ -41,7 +41,7 @@ pub struct RunInfo<'a> {
     pub wire: WireProfile,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: &'a [CoflowWorkload],
-    /// What [`Plan::misfits`](crate::Plan::misfits) says.
+    /// What [`Setup::misfits`](crate::Setup::misfits) has.
     pub misfits: &'a [String],
     /// What the run has shown that makes its numbers misleading.
     pub findings: &'a [Finding],
