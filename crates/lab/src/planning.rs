@@ -40,7 +40,7 @@ pub fn refusals(scenarios: &[Result<Scenario, ScenarioError>]) -> Result<Vec<Opt
         scenarios.iter().map(|scenario| scenario.as_ref().map_err(Clone::clone).and_then(Scenario::validate)).collect();
     let Some(first) = specs.iter().flatten().next() else { return Ok(specs.into_iter().map(Result::err).collect()) };
     let (network, workload) = ground(first)?;
-    let refusal = |spec: Result<ValidSpec<'_>, _>| Setup::new(&spec?, network.clone(), &workload).map(drop);
+    let refusal = |spec: Result<ValidSpec<'_>, ScenarioError>| Setup::new(&spec?, network.clone(), &workload).map(drop);
     Ok(specs.into_iter().map(|spec| refusal(spec).err()).collect())
 }
 
