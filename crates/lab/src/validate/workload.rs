@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 
-use flowloom_core::{Bytes, Duration};
 use flowloom_fabric::calendar::PAYLOADS_MAX;
 
 use crate::ScenarioError;
 use crate::spec::{
-    Background, Bimodal, Burst, ClosedLoop, CoflowTrace, Deadline, Incast, Mix, Part, Permutation, Poisson, Receivers, Sizes,
-    Tenant, Uniform, WorkloadKind, WorkloadSpec, WorkloadTable,
+    Background, Bimodal, Burst, ClosedLoop, CoflowTrace, Deadline, FLOWS_MAX, Incast, Mix, Part, PayloadOf, Permutation,
+    Poisson, Receivers, Sizes, Tenant, Uniform, WorkloadKind, WorkloadSpec, WorkloadTable,
 };
 
 pub(super) fn check(table: &WorkloadTable) -> Result<(), ScenarioError> {
