@@ -204,8 +204,8 @@ def startup() -> None:
     (swept,) = lines(sys.executable, "-c", SWEEP, PHOST, str(SWEEP_RUNS), str(SWEEP_FLOWS))
     whole = swept["own_s"] + swept["workers_s"]
     print(
-        f"A sweep of {SWEEP_RUNS} runs of {SWEEP_FLOWS} flows submits the first after {swept['submitted_s']:.2f} s and begins it after "
-        f"{swept['begun_s']:.2f} s; its process takes {swept['own_s']:.2f} s of {whole:.2f} s of processor time "
+        f"A sweep of {SWEEP_RUNS} runs of {SWEEP_FLOWS} flows submits the first after {swept['submitted_s']:.2f} s and begins it "
+        f"after {swept['begun_s']:.2f} s; its process takes {swept['own_s']:.2f} s of {whole:.2f} s of processor time "
         f"({swept['own_s'] / whole:.1%})\n",
         flush=True,
     )

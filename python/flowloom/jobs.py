@@ -59,9 +59,7 @@ class Job:
     """Rewords an error of the scenario that its run finds."""
 
     @classmethod
-    def of(
-        cls, label: str, scenario: Question, run: Callable[..., Results] = simulate, blame: Blame = unchanged
-    ) -> Job:
+    def of(cls, label: str, scenario: Question, run: Callable[..., Results] = simulate, blame: Blame = unchanged) -> Job:
         """Create a job. Its scenario is read and its rules are checked, which is all that the key needs.
 
         Raises:

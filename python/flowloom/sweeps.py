@@ -181,8 +181,8 @@ def sweep(
 
     Raises:
         ScenarioError: A point breaks a rule, an axis has no values, or `out` holds something else. Nothing was run.
-        IncompleteSweep: Some runs failed, or their scenarios do not fit their networks. This is a RunError. All others finished,
-            and `out` has their table, unless an earlier table has runs that it would lack.
+        IncompleteSweep: Some runs failed, or their scenarios do not fit their networks. This is a RunError. All others
+            finished, and `out` has their table, unless an earlier table has runs that it would lack.
     """
     base = Scenario.of(scenario)
     seeds = check_grid(axes, seeds)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import FIGURE, SMALL
-from flowloom import RunError, ScenarioError, _native, provenance
+from flowloom import RunError, ScenarioError, provenance
 from flowloom.claims import digests, ledger
 from flowloom.claims.digests import Digests
 from flowloom.claims.entries import About, OfCheck, OfClaim, OfReading

@@ -66,9 +66,9 @@ def test_a_command_about_a_scenario_plans_once(scenario, plans, command):
 
 def test_a_sweep_plans_each_run_where_it_runs(scenario, plans, tmp_path):
     queue = Queue(plans)
-    flowloom.sweep(scenario, {"workload.load": [0.3, 0.5]}, seeds=2, executor=queue, out=tmp_path)
+    flowloom.sweep(scenario, {"workload.load": [0.3, 0.5]}, seeds=2, executor=queue, out=tmp_path / "out")
     assert (queue.before, len(plans)) == (0, 4)
-    flowloom.sweep(scenario, {"workload.load": [0.3, 0.5]}, seeds=3, executor=Queue(plans), out=tmp_path)
+    flowloom.sweep(scenario, {"workload.load": [0.3, 0.5]}, seeds=3, executor=Queue(plans), out=tmp_path / "out")
     assert len(plans) == 6, "four runs were stored"
 
 
