@@ -15,6 +15,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
+export PIP_NO_COMPILE := 1
 
 RUST_SOURCES := $(shell find crates data -type f -not -name '*.md' 2>/dev/null) Cargo.toml Cargo.lock
 # One native module is installed at a time: optimised for measuring, or with every assertion for testing.
@@ -32,7 +33,8 @@ help:
 	@echo 'make docs   the API documentation in target/doc, the reference of scenarios, and the outputs and pictures of commands in docs'
 	@echo 'The command line itself is $(BIN)/flowloom once one of them has run.'
 
-# A list of requirements instead of `pip install .`: the native module has rules, and profiles, of its own.
+# A list of requirements instead of `pip install .`: the native module has rules, and profiles, of its own. uv unpacks packages several times as
+# fast as pip does; pip, which knows settings that uv does not read, is asked where uv has failed.
 $(VENV)/.tools: pyproject.toml
 	@echo '== a virtual environment in $(VENV)'
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -41,7 +43,7 @@ $(VENV)/.tools: pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import tomllib; from pathlib import Path; \
 	  p = tomllib.load(open("pyproject.toml", "rb")); extra = p["project"]["optional-dependencies"]; \
-	  wanted = {"tools": p["build-system"]["requires"], "packages": p["project"]["dependencies"], \
+	  wanted = {"tools": [*p["build-system"]["requires"], "uv"], "packages": p["project"]["dependencies"], \
 	    "requirements": p["project"]["dependencies"] + [w for some in extra.values() for w in some if not w.startswith("flowloom")]}; \
 	  [Path("$(VENV)", name + ".txt").write_text("\n".join(lines) + "\n") for name, lines in wanted.items()]'
 	@$(BIN)/pip install --requirement $(VENV)/tools.txt
@@ -50,7 +52,7 @@ $(VENV)/.tools: pyproject.toml
 # What it takes to run, and what it takes to test.
 $(VENV)/.packages $(VENV)/.requirements: $(VENV)/.%: $(VENV)/.tools
 	@echo '== Python packages into $(VENV)'
-	@$(BIN)/pip install --requirement $(VENV)/$*.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement $(VENV)/$*.txt || $(BIN)/pip install --requirement $(VENV)/$*.txt
 	@touch $@
 
 # $(call install,PACKAGES,OPTIONS): the packages are downloaded while the simulator is compiled, which mostly keeps one core busy.
@@ -58,7 +60,7 @@ define install
 	@$(MAKE) $(VENV)/.$(1) & packages=$$!; \
 	  $(BIN)/maturin develop $(2) --quiet --skip-install || { wait; exit 1; }; \
 	  wait $$packages
-	@$(BIN)/maturin develop $(2) --quiet
+	@$(BIN)/maturin develop $(2) --uv --quiet
 endef
 
 $(RELEASE): $(VENV)/.tools $(RUST_SOURCES)

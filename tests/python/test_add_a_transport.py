@@ -66,7 +66,9 @@ def test_a_folder_and_a_line_add_a_transport():
     after = re.search(r"^pub mod disciplines;\n", source, re.M).end()
     source = source[:after] + module + source[after:]
     after = source.index("$apply,\n", source.index("macro_rules! for_each_transport")) + len("$apply,\n")
-    (copy / LIST).write_text(source[:after] + line + source[after:], encoding="utf-8")
+    # The transports that are on the list need not be compiled once more.
+    rest = re.sub(r"^ +\$crate::\w+::\w+,\n", "", source[after:], flags=re.M)
+    (copy / LIST).write_text(source[:after] + line + rest, encoding="utf-8")
     (copy / "crates/lab/tests/added.rs").write_text(CHECK, encoding="utf-8")
 
     # Sources keep their modification times, so that a second test run rebuilds nothing. The first is fast without optimisation.

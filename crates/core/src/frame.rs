@@ -61,23 +61,23 @@ pub const fn tag(name: &str) -> u32 {
 /// If `payload` is not `packet.payload_bytes` long, or `out` is too short.
 pub fn write<T: Transport>(packet: &Packet<T::Header>, payload: &[u8], out: &mut [u8]) -> usize {
     assert_eq!(payload.len(), packet.payload_bytes as usize);
-    let start = write_head::<T>(packet, out);
+    let start = write_head(const { tag(T::NAME) }, packet, out);
     let end = start + payload.len();
     out[start..end].copy_from_slice(payload);
     end
 }
 
-/// Writes all of a datagram but its payload to the front of `out` and returns the number of bytes written, which is at most [`HEADER_BYTES`] and
+/// Writes all of a datagram of the transport with this [`tag`] but its payload to the front of `out` and returns the number of bytes written, which is at most [`HEADER_BYTES`] and
 /// [`Wire::MAX_BYTES`].
 ///
 /// # Panics
 /// If the payload is longer than a datagram, or `out` is too short.
-pub fn write_head<T: Transport>(packet: &Packet<T::Header>, out: &mut [u8]) -> usize {
+pub fn write_head<H: Wire>(tag: u32, packet: &Packet<H>, out: &mut [u8]) -> usize {
     let length = u16::try_from(packet.payload_bytes).expect("a datagram is below 64 KiB");
     out[0..2].copy_from_slice(&MAGIC);
     out[2] = VERSION;
     out[3] = if packet.retransmission { RETRANSMISSION } else { 0 };
-    out[4..8].copy_from_slice(&tag(T::NAME).to_be_bytes());
+    out[4..8].copy_from_slice(&tag.to_be_bytes());
     out[8..12].copy_from_slice(&packet.flow.0.to_be_bytes());
     out[12..16].copy_from_slice(&packet.src.0.to_be_bytes());
     out[16..20].copy_from_slice(&packet.dst.0.to_be_bytes());

@@ -113,8 +113,8 @@ pub trait Transport: Sized + 'static {
     const SHARES_MEMORY: bool = false;
     /// What it needs of the paths of packets. A scenario whose routing does not provide it is refused.
     const PATHS: PathNeed = PathNeed::Any;
-    /// Its parameters; the defaults are the paper's. Nodes of a real network compare them by what `Debug` writes.
-    type Config: Clone + Default + Debug;
+    /// Its parameters. If they have defaults, those are the paper's. Nodes of a real network compare them by what `Debug` writes.
+    type Config: Clone + Debug + Send + Sync;
     /// Its packet header.
     type Header: Wire;
     /// A host's protocol state.

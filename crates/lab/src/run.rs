@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flowloom_core::{
-    Discipline, Duration, Flow, FlowId, LinkId, Network, Paths, Placement, Pool, PoolFull, Readings, Time, Transport,
+    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Network, Nic, PartsOf, Paths, Placement, Pool, PoolFull, PortSite, Readings, Time,
+    Transport,
 };
 use flowloom_fabric::{CONTROL_HOST, Faulty, FlowRecord, PortView, Report, Sim};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
@@ -147,7 +148,7 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sin
         ($($transport:ty),* $(,)?) => {
             match (&plan.pfc, plan.transport.name) {
                 $((Some(pfc), <$transport as Transport>::NAME) => {
-                    return simulate_over_pfc::<$transport>(plan, pfc, progress, sink);
+                    return simulate_over_pfc::<$transport, { pulls::<$transport>() }>(plan, pfc, progress, sink);
                 })*
                 _ => {}
             }
@@ -157,7 +158,9 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sin
     macro_rules! under_credits_by_name {
         ($($transport:ty),* $(,)?) => {
             match plan.transport.name {
-                $(<$transport as Transport>::NAME => return simulate_under_credits::<$transport>(plan, progress, sink),)*
+                $(<$transport as Transport>::NAME => {
+                    return simulate_under_credits::<$transport, { pulls::<$transport>() }>(plan, progress, sink);
+                })*
                 _ => {}
             }
         };
@@ -167,7 +170,7 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sin
         ($($transport:ty),* $(,)?) => {
             match plan.transport.name {
                 $(<$transport as Transport>::NAME => {
-                    simulate_network::<$transport, _>(plan, parameters(plan), (), |_, _| {}, |_| None, progress, sink)
+                    simulate_network::<$transport, _, { pulls::<$transport>() }>(plan, parameters(plan), (), |_, _| {}, |_| None, progress, sink)
                 })*
                 catalogue::IDEAL => Ok(ask_oracle(plan)),
                 name => unreachable!("{name} is in the catalogue and cannot be run"),
@@ -175,6 +178,11 @@ fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sin
         };
     }
     for_each_transport!(by_name)
+}
+
+/// Whether a transport's NICs pull packets from their endpoints.
+const fn pulls<T: Transport>() -> bool {
+    matches!(T::NIC, Nic::Pulled)
 }
 
 fn parameters<C: Config>(plan: &Plan) -> &C {
@@ -194,7 +202,7 @@ fn recording<G>(plan: &Plan, at_each_hop: G) -> Recording<G> {
 }
 
 /// Runs a transport over priority flow control.
-fn simulate_over_pfc<T: PausableTransport>(
+fn simulate_over_pfc<T: PausableTransport, const PULLED: bool>(
     plan: &Plan,
     pfc: &Pfc,
     progress: &mut Progress<'_>,
@@ -207,11 +215,11 @@ where
     let transport = parameters::<T::Config>(plan).clone();
     let setting = Setting { transport, pfc: pfc.clone(), memory: *memory, storms: storms.clone() };
     let pauses = Pauses::new(network, pfc.reaction, T::classes(&setting.transport));
-    simulate_network::<OverPfc<T>, _>(plan, &setting, pauses, |_, _| {}, |_| None, progress, sink)
+    simulate_network::<OverPfc<T>, _, PULLED>(plan, &setting, pauses, |_, _| {}, |_| None, progress, sink)
 }
 
 /// Runs a transport whose data is scheduled by credits. Its ports compare their queues of data with the limits that follow from the plan, if there are any.
-fn simulate_under_credits<T: Transport<Port: WatchesData>>(
+fn simulate_under_credits<T: Transport<Port: WatchesData>, const PULLED: bool>(
     plan: &Plan,
     progress: &mut Progress<'_>,
     sink: &mut dyn Sink,
@@ -222,7 +230,7 @@ where
     let limits = zero_loss::limits(plan);
     let watch = |port: &mut T::Port, link| limits.iter().for_each(|limits| limits.apply(port, link));
     let queue = |port: &T::Port| limits.as_ref().map(|_| port.data_queue().clone());
-    let simulated = simulate_network::<T, _>(plan, parameters(plan), (), watch, queue, progress, sink)?;
+    let simulated = simulate_network::<T, _, PULLED>(plan, parameters(plan), (), watch, queue, progress, sink)?;
     let queues = simulated.recorded.data_queues.iter().flatten();
     zero_loss::check(plan, queues.map(DataQueue::beyond)).map_err(RunError::Failed)?;
     Ok(simulated)
@@ -230,8 +238,8 @@ where
 
 /// Runs a transport over the simulated network. `prepare` changes each port before the run, and `queue` reads its queue of data afterwards.
 ///
-/// Each transport is compiled twice: bare, and with faults and all recorders, each of which may be off.
-fn simulate_network<T, A>(
+/// The simulator runs the transport's parts. They are compiled twice: bare, and with faults and all recorders, each of which may be off.
+fn simulate_network<T, A, const PULLED: bool>(
     plan: &Plan,
     config: &T::Config,
     recorder: A,
@@ -246,24 +254,28 @@ where
 {
     let (flows, setup) = (flows(plan)?, plan.setup());
     let is_bare = plan.faults.iter().all(Vec::is_empty) && !plan.metrics.gaps && plan.trace.is_none();
+    let assembly = Assembly::of::<T>(config);
+    // Closures have types of their own, with which all that takes them would be compiled again for each transport.
     if is_bare {
-        let sim = Sim::<T, T::Port, _>::with_ports(config, setup, flows, recording(plan, recorder), |mut port, site| {
+        let wrap: &mut dyn FnMut(T::Port, &PortSite<'_>) -> T::Port = &mut |mut port, site| {
             prepare(&mut port, site.link);
             port
-        });
+        };
+        let sim = Sim::<PartsOf<T, PULLED>, T::Port, _>::with_ports(&assembly, setup, flows, recording(plan, recorder), wrap);
         let (sim, stall) = drive(sim, plan, progress, sink)?;
         let queues = sim.ports().map(queue).collect();
         return conclude(sim, plan, queues, stall);
     }
     let gaps = plan.metrics.gaps.then(|| Gaps::new(&plan.network, &plan.wire, &plan.flows));
-    let trace = plan.trace.as_ref().map(|choice| Traced::<T>::new(choice, &all_links::<T>(plan, config), &plan.flows));
+    let trace = plan.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, &all_links::<T>(plan, config), &plan.flows));
     let recording = recording(plan, (recorder, (gaps, trace)));
-    let sim = Sim::<T, Faulty<T::Port>, _>::with_ports(config, setup, flows, recording, |mut port, site| {
+    let wrap: &mut dyn FnMut(T::Port, &PortSite<'_>) -> Faulty<T::Port> = &mut |mut port, site| {
         prepare(&mut port, site.link);
         // A control host's link comes after those that the scenario knows.
         let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
         Faulty::new(port, site, faults, plan.seed)
-    });
+    };
+    let sim = Sim::<PartsOf<T, PULLED>, Faulty<T::Port>, _>::with_ports(&assembly, setup, flows, recording, wrap);
     let (sim, stall) = drive(sim, plan, progress, sink)?;
     let queues = sim.ports().map(|port| queue(port.inner())).collect();
     conclude(sim, plan, queues, stall)
@@ -296,7 +308,7 @@ where
     G: AtEachHop<T::Header>,
 {
     let mut watchdog = Watchdog::new(plan);
-    let mut sampler = Sampler::new(&plan.observation, &plan.network, T::GAUGES, sink);
+    let mut sampler = Sampler::new(&plan.observation, &plan.network, plan.transport.gauges, sink);
     let mut sim = sim.with_successors(plan.successors.clone()).with_outages(&plan.outages);
     // When the watchdog looks next, at the latest.
     let mut look_at = Time::MAX;

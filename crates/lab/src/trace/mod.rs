@@ -8,10 +8,9 @@ mod headers;
 mod pcapng;
 mod timeline;
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use flowloom_core::{DropReason, Event, Flow, FlowId, LinkId, Network, NodeId, Packet, PacketId, Time, Transport, Wire, frame};
+use flowloom_core::{DropReason, Event, Flow, FlowId, LinkId, Network, NodeId, Packet, PacketId, Time, Wire, frame};
 use flowloom_fabric::Observer;
 
 use self::capture::Capture;
@@ -70,45 +69,46 @@ pub struct TraceEnd {
 pub type FilePart = (&'static str, Vec<u8>);
 
 /// Observes a run of a transport, and writes what it sees to the files of a trace.
-pub struct Traced<T> {
+pub struct Traced {
     tracer: Tracer,
-    transport: PhantomData<fn() -> T>,
+    /// What names the transport in a datagram: [`frame::tag`].
+    tag: u32,
 }
 
-impl<T: Transport> Traced<T> {
-    /// An observer of a run of these flows, whose ids are their indices. `network` has all links of the run.
-    pub fn new(choice: &TraceChoice, network: &Arc<Network>, flows: &[Flow]) -> Traced<T> {
-        Traced { tracer: Tracer::new(choice, network, flows), transport: PhantomData }
+impl Traced {
+    /// An observer of a run of these flows, whose ids are their indices, under the transport of this name. `network` has all links of the run.
+    pub fn new(transport: &str, choice: &TraceChoice, network: &Arc<Network>, flows: &[Flow]) -> Traced {
+        Traced { tracer: Tracer::new(choice, network, flows), tag: frame::tag(transport) }
     }
 
     /// What a packet is in a datagram, without its payload.
-    fn with_head(&mut self, packet: &Packet<T::Header>, record: impl FnOnce(&mut Tracer, &Seen<'_>)) {
-        let mut head = vec![0; frame::HEADER_BYTES + T::Header::MAX_BYTES];
-        let length = frame::write_head::<T>(packet, &mut head);
-        let kind = message(&T::Header::LAYOUT, &head[frame::HEADER_BYTES..length]);
+    fn with_head<H: Wire>(&mut self, packet: &Packet<H>, record: impl FnOnce(&mut Tracer, &Seen<'_>)) {
+        let mut head = vec![0; frame::HEADER_BYTES + H::MAX_BYTES];
+        let length = frame::write_head(self.tag, packet, &mut head);
+        let kind = message(&H::LAYOUT, &head[frame::HEADER_BYTES..length]);
         record(&mut self.tracer, &Seen { packet: packet.with_header(()), head: &head[..length], kind });
     }
 }
 
-impl<T: Transport> Observer<T::Header> for Traced<T> {
+impl<H: Wire> Observer<H> for Traced {
     fn flow_opened(&mut self, now: Time, flow: &Flow) {
         self.tracer.open(now, flow);
     }
-    fn packet_queued(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<T::Header>, _: u64) {
+    fn packet_queued(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, _: u64) {
         self.tracer.queue(now, link, id, &packet.with_header(()));
     }
-    fn packet_sent(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<T::Header>) {
+    fn packet_sent(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>) {
         if self.tracer.wants(now, link, packet.flow, packet.dst) {
             self.with_head(packet, |tracer, seen| tracer.send(now, link, id, seen));
         }
     }
-    fn packet_dropped(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<T::Header>, why: DropReason) {
+    fn packet_dropped(&mut self, now: Time, link: LinkId, id: PacketId, packet: &Packet<H>, why: DropReason) {
         if self.tracer.wants(now, link, packet.flow, packet.dst) {
             self.with_head(packet, |tracer, seen| tracer.drop(now, link, id, seen, why));
         }
         self.tracer.forget(id);
     }
-    fn packet_arrived(&mut self, _: Time, _: NodeId, id: PacketId, _: &Packet<T::Header>) {
+    fn packet_arrived(&mut self, _: Time, _: NodeId, id: PacketId, _: &Packet<H>) {
         self.tracer.forget(id);
     }
     fn flow_event(&mut self, now: Time, _: NodeId, event: &Event) {
@@ -116,7 +116,7 @@ impl<T: Transport> Observer<T::Header> for Traced<T> {
     }
 }
 
-impl<T: Transport> AtEachHop<T::Header> for Traced<T> {
+impl<H: Wire> AtEachHop<H> for Traced {
     fn add_to(self, recorded: &mut Recorded, _: Time) {
         recorded.trace = Some(self.tracer.end());
     }
