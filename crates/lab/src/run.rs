@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flowloom_core::{
-    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Network, Nic, PartsOf, Paths, Placement, Pool, PoolFull, PortSite, Readings, Time,
-    Transport,
+    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Network, Nic, PartsOf, Paths, Placement, Pool, PoolFull, PortSite,
+    Readings, Time, Transport,
 };
 use flowloom_fabric::{CONTROL_HOST, Faulty, FlowRecord, PortView, Report, Sim};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
