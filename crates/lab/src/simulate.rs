@@ -235,7 +235,7 @@ where
     G: AtEachHop<T::Header>,
 {
     let mut watchdog = Watchdog::new(setup);
-    let mut sampler = Sampler::new(&setup.observation, &setup.network, plan.transport.gauges, sink);
+    let mut sampler = Sampler::new(&setup.observation, &setup.network, setup.transport.gauges, sink);
     let mut sim = sim.with_outages(&setup.outages);
     // When the watchdog looks next, at the latest.
     let mut look_at = Time::MAX;
