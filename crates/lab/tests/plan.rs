@@ -41,7 +41,7 @@ fn hops_are_called_as_documented() {
         ("fat_tree", &["agg-core", "agg-edge", "core-agg", "edge-agg", "edge-host", "host-edge"]),
     ];
     for (kind, names) in expected {
-        let found = hops(&plan(&format!("kind = \"{kind}\""), "").network);
+        let found = hops(&plan(&format!("kind = \"{kind}\""), "").setup.network);
         assert_eq!(found, names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>(), "{kind}");
     }
 }
@@ -77,7 +77,7 @@ fn the_hosts_own_delay_is_in_the_round_trip() {
 fn hosts_links_have_a_delay_of_their_own_if_the_scenario_says_so() {
     for kind in ["leaf_spine", "three_tier", "fat_tree"] {
         let delays = |more: &str| {
-            let network = plan(&format!("kind = \"{kind}\", delay = \"3us\"{more}"), "").network;
+            let network = plan(&format!("kind = \"{kind}\", delay = \"3us\"{more}"), "").setup.network;
             let (hosts, others): (Vec<_>, Vec<_>) =
                 network.links().iter().partition(|link| link.from.index().min(link.to.index()) < network.hosts());
             let set = |links: Vec<&Link>| links.into_iter().map(|link| link.delay).collect::<BTreeSet<_>>();
@@ -91,7 +91,7 @@ fn hosts_links_have_a_delay_of_their_own_if_the_scenario_says_so() {
 
 #[test]
 fn memory_is_each_ports_or_each_switchs() {
-    let memory = |fabric: &str| plan_of("kind = \"leaf_spine\"", fabric, PERMUTATION, "ideal").setup().memory;
+    let memory = |fabric: &str| plan_of("kind = \"leaf_spine\"", fabric, PERMUTATION, "ideal").setup.memory;
     let bytes = Bytes::new(36_864);
     assert_eq!(memory(""), Memory::PerPort(bytes));
     assert_eq!(memory("fabric.sharing = \"switch\""), Memory::PerSwitch { bytes, alpha: 1.0 });
@@ -104,6 +104,7 @@ fn each_number_of_a_topology_goes_where_it_belongs() {
         "kind = \"three_tier\", racks = 6, hosts_per_rack = 5, aggregations = 3, host_rate = \"1Gb/s\", aggregation_rate = \"2Gb/s\", core_rate = \"3Gb/s\", delay = \"4us\"",
         "",
     )
+    .setup
     .network;
     assert_eq!(network.hosts(), 30);
     let rate = |hop: &str| {
@@ -113,13 +114,13 @@ fn each_number_of_a_topology_goes_where_it_belongs() {
     };
     assert_eq!(["host-tor", "tor-agg", "agg-core"].map(rate), [vec![1], vec![2], vec![3]]);
     assert!(network.links().iter().all(|link| link.delay == Duration::from_us(4)));
-    let spread = plan("kind = \"leaf_spine\", racks = 3, hosts_per_rack = 2, spines = 5", "").network;
+    let spread = plan("kind = \"leaf_spine\", racks = 3, hosts_per_rack = 2, spines = 5", "").setup.network;
     assert_eq!((spread.hosts(), spread.switches().count(), spread.links().len()), (6, 8, 2 * (6 + 15)));
 }
 
 #[test]
 fn switches_cut_through_once_they_have_the_smallest_packet() {
-    let switching = |more: &str| plan("kind = \"single_switch\"", more).network.switching();
+    let switching = |more: &str| plan("kind = \"single_switch\"", more).setup.network.switching();
     assert_eq!(switching(""), Switching::CutThrough { header: WireProfile::IP_1500.control });
     let ethernet = switching("[fabric]\nwire = \"ethernet_1538\"");
     assert_eq!(ethernet, Switching::CutThrough { header: WireProfile::ETHERNET_1538.control });
@@ -187,7 +188,7 @@ fn a_custom_network_is_what_its_file_says() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("net.toml"), text).unwrap();
-    let network = load(&folder, &scenario("kind = \"custom\", file = \"net.toml\"", "", PERMUTATION, "phost")).network;
+    let network = load(&folder, &scenario("kind = \"custom\", file = \"net.toml\"", "", PERMUTATION, "phost")).setup.network;
     let (a, b) = (NodeId(0), NodeId(1));
     assert_eq!((network.node(a).name.as_str(), network.node(b).name.as_str()), ("a", "b"));
     let path: Vec<(Rate, Duration)> =
