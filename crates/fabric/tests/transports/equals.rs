@@ -1,8 +1,11 @@
 //! Equivalence: a scheme whose parameters reduce it to a simpler one must give exactly the same run, to the byte and picosecond.
 
-use flowloom_core::{Bytes, Duration, Flow, Memory, Transport, topology};
+use flowloom_core::{Assembly, Bytes, Duration, Flow, Memory, Nic, PartsOf, Transport, topology};
 use flowloom_fabric::{Report, Routing, SimSetup};
 use flowloom_transports::disciplines::EcnConfig;
+use flowloom_transports::fastpass::Fastpass;
+use flowloom_transports::pase::Pase;
+use flowloom_transports::phost::PHost;
 use flowloom_transports::pias::{self, Pias};
 use flowloom_transports::tcp::controllers::Kind;
 use flowloom_transports::tcp::{Config, D2tcp, Dctcp, EcnStar, FastRetransmit, L2dct, Tcp};
@@ -103,4 +106,18 @@ fn pias_with_thresholds_that_no_flow_reaches_equals_its_controller() {
     let thresholds = [10, 20, 30, 40, 50, 60, 70].map(|mb: u64| Bytes::new(mb * 1_000_000)).to_vec().into();
     let pias = pias::Config { thresholds, tcp: small(), ..pias::Config::default() };
     assert_equal("far thresholds", &go::<Dctcp>(&small(), Routing::Ecmp), &go::<Pias>(&pias, Routing::Ecmp));
+}
+
+/// The lab runs the parts of transports. Those with control nodes on an extra host and at switches are among them.
+#[test]
+fn a_transports_parts_equal_the_transport() {
+    fn check<T: Transport, const PULLED: bool>(config: &T::Config) {
+        assert_eq!(PULLED, T::NIC == Nic::Pulled);
+        let whole = go::<T>(config, Routing::Ecmp);
+        assert_equal(T::NAME, &whole, &go::<PartsOf<T, PULLED>>(&Assembly::of::<T>(config), Routing::Ecmp));
+    }
+    check::<D2tcp, false>(&small());
+    check::<PHost, true>(&Default::default());
+    check::<Fastpass, true>(&Default::default());
+    check::<Pase, false>(&Default::default());
 }
