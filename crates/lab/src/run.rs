@@ -12,6 +12,7 @@ use flowloom_core::{
 use flowloom_fabric::{CONTROL_HOST, Faulty, FlowRecord, PortView, Report, Sim};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
+#[cfg(not(test))]
 use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
 
 use crate::ideal::{self, Oracle};
@@ -24,6 +25,26 @@ use crate::spec::{Metrics, Optimum, Scenario};
 use crate::trace::Traced;
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, catalogue, faults, findings, memory, solo, zero_loss};
+
+// Unit tests simulate nothing. One transport of each list is enough for them, so that not all are compiled once more.
+#[cfg(test)]
+macro_rules! for_each_transport {
+    ($apply:ident) => {
+        $apply!(flowloom_transports::tcp::Tcp)
+    };
+}
+#[cfg(test)]
+macro_rules! for_each_pausable_transport {
+    ($apply:ident) => {
+        $apply!(flowloom_transports::tcp::Tcp)
+    };
+}
+#[cfg(test)]
+macro_rules! for_each_credit_transport {
+    ($apply:ident) => {
+        $apply!(flowloom_transports::top::Top)
+    };
+}
 
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
 /// on for as long as it returns true.
