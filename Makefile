@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo build node tests test fuzz trials style lint bench bench-memory docs clean
+.PHONY: help demo build node test fuzz trials style lint bench bench-memory docs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -94,13 +94,11 @@ demo: $(RELEASE)
 	@echo '  $(BIN)/flowloom sweep examples/incast.toml --vary workload.senders=5,20,80 --seeds 3'
 	@echo '  $(BIN)/flowloom paper list'
 
-tests: $(CHECKED)
-	@echo '== the tests of Rust'
-	@cargo test --workspace --quiet --no-run
-
-test: tests
+# Which tests of Rust: `make test RUST_TESTS='--test engine'`.
+RUST_TESTS :=
+test: $(CHECKED)
 	@echo '== cargo test'
-	@cargo test --workspace --quiet
+	@cargo test --workspace --quiet $(RUST_TESTS)
 	@echo '== pytest'
 	@$(BIN)/pytest --quiet --numprocesses auto --dist loadfile
 
