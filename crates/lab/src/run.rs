@@ -257,6 +257,9 @@ where
     Ok(simulated)
 }
 
+/// Makes the port that runs of a transport's port. A closure's own type would have all that takes it compiled again for each transport.
+type Wrap<'a, T, P> = &'a mut dyn FnMut(<T as Transport>::Port, &PortSite<'_>) -> P;
+
 /// Runs a transport over the simulated network. `prepare` changes each port before the run, and `queue` reads its queue of data afterwards.
 ///
 /// The simulator runs the transport's parts. They are compiled twice: bare, and with faults and all recorders, each of which may be off.
@@ -276,9 +279,8 @@ where
     let (flows, setup) = (flows(plan)?, plan.setup());
     let is_bare = plan.faults.iter().all(Vec::is_empty) && !plan.metrics.gaps && plan.trace.is_none();
     let assembly = Assembly::of::<T>(config);
-    // Closures have types of their own, with which all that takes them would be compiled again for each transport.
     if is_bare {
-        let wrap: &mut dyn FnMut(T::Port, &PortSite<'_>) -> T::Port = &mut |mut port, site| {
+        let wrap: Wrap<'_, T, T::Port> = &mut |mut port, site| {
             prepare(&mut port, site.link);
             port
         };
@@ -290,7 +292,7 @@ where
     let gaps = plan.metrics.gaps.then(|| Gaps::new(&plan.network, &plan.wire, &plan.flows));
     let trace = plan.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, &all_links::<T>(plan, config), &plan.flows));
     let recording = recording(plan, (recorder, (gaps, trace)));
-    let wrap: &mut dyn FnMut(T::Port, &PortSite<'_>) -> Faulty<T::Port> = &mut |mut port, site| {
+    let wrap: Wrap<'_, T, Faulty<T::Port>> = &mut |mut port, site| {
         prepare(&mut port, site.link);
         // A control host's link comes after those that the scenario knows.
         let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
