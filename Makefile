@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo build node test fuzz trials lint bench bench-memory docs clean
+.PHONY: help demo build node test fuzz trials style lint bench bench-memory docs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -28,7 +28,7 @@ help:
 	@echo 'make node   flowloom-node, which runs the transports over UDP between real hosts, and flowloom-tag, the tagger of `flowloom pias`'
 	@echo 'make test   every test: cargo test, then pytest'
 	@echo 'make fuzz   scenarios, files and headers that nobody wrote, for SECONDS=60 each; make trials: NUMBER=200 random scenarios of each transport'
-	@echo 'make lint   rustfmt, clippy, rustdoc, ruff, mypy'
+	@echo 'make lint   rustfmt, clippy, rustdoc, ruff, mypy; make style: without clippy and rustdoc, which compile'
 	@echo 'make bench  how fast the simulator is here, and ns-3 beside it; make bench-memory: what flows take'
 	@echo 'make docs   the API documentation in target/doc, the reference of scenarios, and the outputs and pictures of commands in docs'
 	@echo 'The command line itself is $(BIN)/flowloom once one of them has run.'
@@ -94,9 +94,11 @@ demo: $(RELEASE)
 	@echo '  $(BIN)/flowloom sweep examples/incast.toml --vary workload.senders=5,20,80 --seeds 3'
 	@echo '  $(BIN)/flowloom paper list'
 
+# Which tests of Rust: `make test RUST_TESTS='--test engine'`.
+RUST_TESTS :=
 test: $(CHECKED)
 	@echo '== cargo test'
-	@cargo test --workspace --quiet
+	@cargo test --workspace --quiet $(RUST_TESTS)
 	@echo '== pytest'
 	@$(BIN)/pytest --quiet --numprocesses auto --dist loadfile
 
@@ -112,14 +114,16 @@ trials: $(CHECKED)
 	@FLOWLOOM_SEED=$(SEED) FLOWLOOM_SCENARIOS=$(NUMBER) cargo test --workspace --quiet --test any_parameters -- --nocapture
 	@FLOWLOOM_MUTANT_SEED=$(SEED) FLOWLOOM_MUTANTS=$$((10 * $(NUMBER))) $(BIN)/pytest --quiet --capture=no tests/python/test_mutants.py tests/python/test_importing.py -k mutants
 
-lint: $(VENV)/.requirements
+style: $(VENV)/.requirements
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 	$(BIN)/ruff check python tests/python fuzz
 	$(BIN)/ruff format --check python tests/python fuzz
 	$(BIN)/mypy --strict
+
+lint: style
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 
 bench: $(RELEASE)
 	@$(BIN)/python benches/bench.py speed instructions ns3 startup

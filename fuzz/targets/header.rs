@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-fn attempt<T: Transport>(node: u8, bytes: &[u8]) {
+fn attempt<T: Transport<Config: Default>>(node: u8, bytes: &[u8]) {
     datagram::<T>(bytes);
     let config = T::Config::default();
     let mut network = topology::single_switch(2, Rate::from_gbps(10), Duration::from_us(1), Switching::StoreAndForward);

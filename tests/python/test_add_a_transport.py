@@ -76,7 +76,8 @@ def test_a_folder_and_a_line_add_a_transport():
     for name in (LIST, "crates/lab/tests/added.rs"):
         os.utime(copy / name, (newest, newest))
     plain = [f"--config=profile.dev.package.flowloom-{crate}.opt-level=0" for crate in ("core", "transports", "fabric", "lab")]
-    command = ["cargo", "test", "--locked", "--package", "flowloom-lab", "--test", "added", *plain]
+    # All packages, so that what comes from registries has the features with which `make test` has compiled it.
+    command = ["cargo", "test", "--locked", "--workspace", "--test", "added", *plain]
     done = subprocess.run(
         command, cwd=copy, env={**os.environ, "CARGO_TARGET_DIR": str(target)}, capture_output=True, text=True
     )

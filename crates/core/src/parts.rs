@@ -10,7 +10,7 @@ use crate::{Discipline, Endpoint, Nic, Placement, PortSite, Site, Transport, Wir
 ///
 /// A driver that runs `PartsOf<T, PULLED>` instead of `T` does the same, and the compiler sees one type for all transports that differ in
 /// parameters only: the five of TCP's family.
-pub struct Parts<H, E, P, C, const PULLED: bool>(PhantomData<fn() -> (H, E, P, C)>);
+pub struct Parts<H, E, P, C, const PULLED: bool>(PhantomData<(H, E, P, C)>);
 
 /// The [`Parts`] of a transport. `PULLED` says whether its NIC is [`Nic::Pulled`].
 pub type PartsOf<T, const PULLED: bool> =

@@ -109,7 +109,7 @@ struct Ends<T: Transport> {
     packets: VecDeque<Packet<T::Header>>,
 }
 
-impl<T: Transport> Ends<T> {
+impl<T: Transport<Config: Default>> Ends<T> {
     fn new() -> Self {
         let (wire, config) = (WireProfile::IP_1500, T::Config::default());
         let (rate, delay) = (Rate::from_gbps(10), Duration::from_ns(200));

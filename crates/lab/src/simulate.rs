@@ -9,6 +9,7 @@ use flowloom_core::{
 use flowloom_fabric::{Faulty, FlowRecord, PortView, Report, Sim};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
+#[cfg(not(test))]
 use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
 
 use crate::ideal::{self, Oracle};
@@ -20,6 +21,26 @@ use crate::sink::Sink;
 use crate::trace::Traced;
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, catalogue, conservation, zero_loss};
+
+// Unit tests simulate nothing. One transport of each list is enough for them, so that not all are compiled once more.
+#[cfg(test)]
+macro_rules! for_each_transport {
+    ($apply:ident) => {
+        $apply!(flowloom_transports::tcp::Tcp)
+    };
+}
+#[cfg(test)]
+macro_rules! for_each_pausable_transport {
+    ($apply:ident) => {
+        $apply!(flowloom_transports::tcp::Tcp)
+    };
+}
+#[cfg(test)]
+macro_rules! for_each_credit_transport {
+    ($apply:ident) => {
+        $apply!(flowloom_transports::top::Top)
+    };
+}
 
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
 /// on for as long as it returns true.
@@ -169,6 +190,9 @@ where
     Ok(simulated)
 }
 
+/// Makes the port that runs of a transport's port. A closure's own type would have all that takes it compiled again for each transport.
+type Wrap<'a, T, P> = &'a mut dyn FnMut(<T as Transport>::Port, &PortSite<'_>) -> P;
+
 /// Runs a transport over the simulated network. `prepare` changes each port before the run, and `queue` reads its queue of data afterwards.
 ///
 /// The simulator runs the transport's parts. They are compiled twice: bare, and with faults and all recorders, each of which may be off.
@@ -188,11 +212,10 @@ where
     let setup = &plan.setup;
     let is_bare = setup.faults.iter().all(Vec::is_empty) && !setup.metrics.gaps && setup.trace.is_none();
     let assembly = Assembly::of::<T>(config);
-    // Closures have types of their own, with which all that takes them would be compiled again for each transport.
     if is_bare {
         let recording = recording(&plan, recorder);
         let Plan { setup, flows, successors } = plan;
-        let wrap: &mut dyn FnMut(T::Port, &PortSite<'_>) -> T::Port = &mut |mut port, site| {
+        let wrap: Wrap<'_, T, T::Port> = &mut |mut port, site| {
             prepare(&mut port, site.link);
             port
         };
@@ -205,7 +228,7 @@ where
     let trace = setup.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, setup.paths.network(), &plan.flows));
     let recording = recording(&plan, (recorder, (gaps, trace)));
     let Plan { setup, flows, successors } = plan;
-    let wrap: &mut dyn FnMut(T::Port, &PortSite<'_>) -> Faulty<T::Port> = &mut |mut port, site| {
+    let wrap: Wrap<'_, T, Faulty<T::Port>> = &mut |mut port, site| {
         prepare(&mut port, site.link);
         // A control host's link comes after those that the scenario knows.
         let faults = setup.faults.get(site.link.index()).cloned().unwrap_or_default();

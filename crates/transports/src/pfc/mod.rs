@@ -45,6 +45,17 @@ pub struct Setting<C> {
     pub storms: Vec<Storm>,
 }
 
+impl<C: Default> Default for Setting<C> {
+    fn default() -> Self {
+        Setting {
+            transport: C::default(),
+            pfc: Pfc::default(),
+            memory: Memory::PerPort(Bytes::new(1_000_000)),
+            storms: Vec::new(),
+        }
+    }
+}
+
 /// A transport over priority flow control. Endpoints and headers are the transport's own; its ports are those of the transport in a
 /// [`PfcPort`]. Transports without flow control are not affected.
 pub struct OverPfc<T>(PhantomData<T>);
