@@ -220,7 +220,7 @@ pub trait Scheme: 'static {
     const NIC: Nic = Nic::Pulled;
     /// Whether every data packet is answered, with the `extra` field of its header.
     const ECHO: bool = false;
-    type Config: Clone + Default + std::fmt::Debug;
+    type Config: Clone + Default + std::fmt::Debug + Send + Sync;
     type Extra: Copy + Default + Send + std::fmt::Debug + 'static;
     type Port: Discipline<Header<Self::Extra>> + 'static;
     fn port(config: &Self::Config, site: &PortSite<'_>) -> Self::Port;
