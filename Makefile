@@ -15,7 +15,9 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
-export PIP_NO_COMPILE := 1
+# Where Python may not keep what it has compiled, each of the tests' many programs would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+export UV_COMPILE_BYTECODE ?= 1
 
 RUST_SOURCES := $(shell find crates data -type f -not -name '*.md' 2>/dev/null) Cargo.toml Cargo.lock
 # One native module is installed at a time: optimised for measuring, or with every assertion for testing.
