@@ -67,8 +67,8 @@ pub fn write<T: Transport>(packet: &Packet<T::Header>, payload: &[u8], out: &mut
     end
 }
 
-/// Writes all of a datagram of the transport with this [`tag`] but its payload to the front of `out` and returns the number of bytes written, which is at most [`HEADER_BYTES`] and
-/// [`Wire::MAX_BYTES`].
+/// Writes all of a datagram but its payload to the front of `out`. [`tag`] makes the tag of its transport. Returns the number of bytes written,
+/// which is at most [`HEADER_BYTES`] and [`Wire::MAX_BYTES`].
 ///
 /// # Panics
 /// If the payload is longer than a datagram, or `out` is too short.

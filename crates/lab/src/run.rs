@@ -257,7 +257,8 @@ where
     Ok(simulated)
 }
 
-/// Makes the port that runs of a transport's port. A closure's own type would have all that takes it compiled again for each transport.
+/// Takes the port that a transport has made, and returns the port that is simulated. Each closure has a type of its own, with which all that takes it
+/// would be compiled again for each transport.
 type Wrap<'a, T, P> = &'a mut dyn FnMut(<T as Transport>::Port, &PortSite<'_>) -> P;
 
 /// Runs a transport over the simulated network. `prepare` changes each port before the run, and `queue` reads its queue of data afterwards.
