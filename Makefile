@@ -37,7 +37,7 @@ help:
 
 # A list of requirements instead of `pip install .`: the native module has rules, and profiles, of its own. uv unpacks packages several times as
 # fast as pip does; pip, which knows settings that uv does not read, is asked where uv has failed.
-$(VENV)/.tools: pyproject.toml
+$(VENV)/.tools: pyproject.toml Makefile
 	@echo '== a virtual environment in $(VENV)'
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo 'Flowloom needs Python 3.11 or later; try make PYTHON=python3.12' >&2; exit 1; }
