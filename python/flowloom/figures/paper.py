@@ -101,7 +101,8 @@ def _run(
     tried = trials(figure, scale, changes)
     made: dict[str, Results] = {}
     if tried:
-        made = run_jobs([run.job for run in tried], executor=executor, workers=workers, store=Store(runs), reporter=reporter)
+        store = Store(runs, flows=())  # they are compared by their summaries
+        made = run_jobs([run.job for run in tried], executor=executor, workers=workers, store=store, reporter=reporter)
     chosen = choose(figure, tried, made)
     seeds, seeds_max = figure.scales[scale].seeds, figure.scales[scale].seeds_max
     planned = plan(figure, scale, seeds, changes, chosen)
