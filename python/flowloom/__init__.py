@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flowloom._native import RunError, ScenarioError
     from flowloom.api import load, run
     from flowloom.claims.listing import Ledger, ledger
+    from flowloom.clusters import Cluster
     from flowloom.comparisons import Comparison, compare, load_comparison
     from flowloom.demotion.analytic import thresholds
     from flowloom.demotion.check import check_thresholds
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from flowloom.sweeps import IncompleteSweep, Sweep, load_sweep, sweep
 
 __all__ = [
+    "Cluster",
     "Comparison",
     "IncompleteSweep",
     "Ledger",
@@ -48,6 +50,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Cluster": "flowloom.clusters",
     "Comparison": "flowloom.comparisons",
     "IncompleteSweep": "flowloom.sweeps",
     "Ledger": "flowloom.claims.listing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import ctypes
 import dataclasses
@@ -51,6 +52,14 @@ class Job:
     def of(cls, label: str, scenario: Question, run: Callable[..., Results] = simulate) -> Job:
         """Create a job and check its scenario."""
         return cls(label, scenario, scenario.key(), run)
+
+
+class JobExecutor(Executor, abc.ABC):
+    """An executor that reports the progress of jobs."""
+
+    @abc.abstractmethod
+    def running(self, jobs: Sequence[Job], reporter: Reporter) -> contextlib.AbstractContextManager[dict[Future[Results], Job]]:
+        """Submit jobs; when the block ends, those that are not over are stopped."""
 
 
 class FailedRuns(RunError):  # noqa: N818, the name says what it has
@@ -185,7 +194,10 @@ def _find(store: Store, job: Job, reporter: Reporter) -> Results | None:
 def _outcomes(
     jobs: list[Job], executor: Executor | None, workers: int | None, reporter: Reporter, step: Callable[[], None]
 ) -> Generator[tuple[Job, Results | str]]:
-    if executor is not None:
+    if isinstance(executor, JobExecutor):
+        with executor.running(jobs, reporter) as futures:
+            yield from _collect(futures, step)
+    elif executor is not None:
         yield from _collect({executor.submit(job.run, job.scenario): job for job in jobs}, step)
     elif jobs:
         with _LocalPool(min(workers or cores(), len(jobs)), reporter) as pool:

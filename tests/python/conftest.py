@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -120,3 +121,12 @@ def fake(monkeypatch: pytest.MonkeyPatch):
     for name in ("ScenarioError", "RunError"):
         monkeypatch.setattr(fake_native, name, getattr(_native, name))
     return fake_native
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A working directory with the files of a fresh clone that commands use."""
+    for name in ("examples", "papers"):
+        shutil.copytree(Path(__file__).parents[2] / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

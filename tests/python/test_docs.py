@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -50,15 +49,6 @@ def test_links_to_sections_lead_to_a_heading(page):
 def test_files_that_are_named_exist(page):
     for name in re.findall(r"`((?:crates|tests|docs|examples|papers|data|python)/[\w./-]+)`", page.read_text(encoding="utf-8")):
         assert (ROOT / name).exists(), name
-
-
-@pytest.fixture
-def clone(tmp_path, monkeypatch):
-    """A working directory with the files of a fresh clone that commands use."""
-    for name in ("examples", "papers"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.name)

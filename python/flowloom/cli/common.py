@@ -19,6 +19,7 @@ from flowloom.words import elided, listed, printable, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+    from flowloom.clusters import Cluster
     from flowloom.comparisons import Comparison
     from flowloom.outputs import Kind
     from flowloom.sweeps import IncompleteSweep, Sweep
@@ -41,6 +42,10 @@ Seeds = Annotated[
     int, typer.Option(metavar="N", help="Run N seeds (run.seed, run.seed + 1, ...) and print means with intervals.", min=1)
 ]
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Number of worker processes; by default one per core.", min=1)]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="tcp://HOST:PORT", help="Run on the workers of this Dask cluster; see docs/cluster.md."),
+]
 Force = Annotated[
     bool,
     typer.Option("--force", help="Replace an earlier, different result in --out. Files that Flowloom did not write stay."),
@@ -84,6 +89,22 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             raise _interrupted(stop) from None
 
     return wrapped
+
+
+@contextlib.contextmanager
+def executor(address: str | None, jobs: int | None) -> Iterator[Cluster | None]:
+    """Connect to the cluster at an address; without one, runs use local processes."""
+    from flowloom._native import ScenarioError
+
+    if address is None:
+        yield None
+        return
+    if jobs is not None:
+        raise ScenarioError("--jobs and --cluster: the cluster's workers say how many runs there are at a time; leave out one")
+    from flowloom.clusters import Cluster
+
+    with Cluster(address) as cluster:
+        yield cluster
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Force, Jobs, Json, Metrics, Plot, ScenarioFile, Seed, Seeds, Set, With
+from flowloom.cli.common import ClusterAddress, Force, Jobs, Json, Metrics, Plot, ScenarioFile, Seed, Seeds, Set, With
 from flowloom.cli.running import axis_of, scenario_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def compare(
     seed: Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for runs, table and picture.")] = Path("results/compare"),
     jobs: Jobs = None,
+    cluster: ClusterAddress = None,
     force: Force = False,
     plot: Plot = True,
     json: Json = False,
@@ -71,7 +72,7 @@ def compare(
     names, left_out = _transports(transports, ideal, base, needed=not more)
     others = common.by_label("--with", map(overlays.split, with_ or []))
     with common.resumable(out / "runs"):
-        with progress.reporter() as reporter:
+        with common.executor(cluster, jobs) as executor, progress.reporter() as reporter:
             begin = time.monotonic()
             done, failed = common.swept(
                 lambda: comparisons.compare(
@@ -82,6 +83,7 @@ def compare(
                     beside=others,
                     metrics=None if metrics is None else common.split_list(metrics),
                     seeds=seeds,
+                    executor=executor,
                     workers=jobs,
                     out=out,
                     force=force,

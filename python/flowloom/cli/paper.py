@@ -13,10 +13,11 @@ import typer
 
 from flowloom import toml
 from flowloom.cli import common
-from flowloom.cli.common import Force, Jobs, Json, Set
+from flowloom.cli.common import ClusterAddress, Force, Jobs, Json, Set
 
 if TYPE_CHECKING:
     from flowloom.claims.entries import Entry, OfCheck, Part
+    from flowloom.clusters import Cluster
     from flowloom.figures.paper import Outcome
     from flowloom.figures.schema import Figure
 
@@ -138,6 +139,7 @@ def run(
     ] = False,
     sets: Set = None,
     jobs: Jobs = None,
+    cluster: ClusterAddress = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -163,6 +165,7 @@ def run(
     """
     from flowloom._native import ScenarioError
     from flowloom.figures import catalogue, reader
+    from flowloom.jobs import cores
 
     changes = {key: common.parse_value(value) for key, _, value in (p.partition("=") for p in common.overrides(sets, None))}
     if changes and ledger:
@@ -185,13 +188,13 @@ def run(
 
     def one(figure: Figure) -> None:
         into_ledger = ledger or (out is None and not changes and catalogue.keeps_ledger(figure.path))
-        _run_one(figure, scale, changes, jobs, out, runs, force, into_ledger)
+        _run_one(figure, scale, changes, executor, jobs, out, runs, force, into_ledger)
 
-    with common.resumable(runs):
+    with common.resumable(runs), common.executor(cluster, jobs) as executor:
         if len(todo) == 1 and asked:
             one(todo[0])
             return
-        failed = _run_each(todo, scale, jobs, one)
+        failed = _run_each(todo, scale, jobs or (executor.threads if executor else cores()), one)
     if failed or errors:
         typer.echo(f"{len(failed) + len(errors)} figure(s) failed: {', '.join(failed) or 'see above'}", err=True)
         raise typer.Exit(common.FAILED)
@@ -208,13 +211,11 @@ def _without_fresh(figures: list[Figure], scale: str) -> list[Figure]:
     return [figure for figure in figures if figure.name not in fresh]
 
 
-def _run_each(figures: list[Figure], scale: str, jobs: int | None, one: Callable[[Figure], None]) -> list[str]:
+def _run_each(figures: list[Figure], scale: str, workers: int, one: Callable[[Figure], None]) -> list[str]:
     """Run figures one after the other and print the remaining time; return the names of figures that failed."""
     from flowloom._native import RunError, ScenarioError
     from flowloom.figures.cost import Remaining
-    from flowloom.jobs import cores
 
-    workers = jobs or cores()
     remaining, failed = Remaining([f for f in figures if scale in f.scales], scale), []
     if remaining.unknown:
         typer.echo(f"the time of these figures is unknown: {', '.join(remaining.unknown)}", err=True)
@@ -234,6 +235,7 @@ def _run_one(
     figure: Figure,
     scale: str,
     changes: dict[str, Any],
+    executor: Cluster | None,
     jobs: int | None,
     out: Path | None,
     runs: Path,
@@ -251,6 +253,7 @@ def _run_one(
             out=where,
             runs=runs,
             changes=changes,
+            executor=executor,
             workers=jobs,
             force=force,
             into_ledger=into_ledger,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowloom.cli import common
-from flowloom.cli.common import Force, Jobs, Json, Metrics, Plot, ScenarioFile, Seed, Seeds, Set
+from flowloom.cli.common import ClusterAddress, Force, Jobs, Json, Metrics, Plot, ScenarioFile, Seed, Seeds, Set
 
 if TYPE_CHECKING:
     from flowloom.scenario import Scenario
@@ -96,6 +96,7 @@ def sweep(
     seed: Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the runs and the table.")] = Path("results/sweep"),
     jobs: Jobs = None,
+    cluster: ClusterAddress = None,
     force: Force = False,
     flows: Annotated[bool, typer.Option(help="Keep each run's table of flows, or only its summary.")] = True,
     metrics: Metrics = None,
@@ -122,12 +123,13 @@ def sweep(
         axes[key] = values
     base = scenario_of(scenario, set_, seed)
     with common.resumable(out / "runs"):
-        with progress.reporter() as reporter:
+        with common.executor(cluster, jobs) as executor, progress.reporter() as reporter:
             done, failed = common.swept(
                 lambda: run_sweep(
                     base,
                     axes,
                     seeds=seeds,
+                    executor=executor,
                     workers=jobs,
                     out=out,
                     flows=flows,
