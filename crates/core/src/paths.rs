@@ -119,7 +119,7 @@ impl Paths {
 
     /// The network.
     #[inline]
-    pub fn network(&self) -> &Network {
+    pub fn network(&self) -> &Arc<Network> {
         &self.network
     }
 
@@ -129,6 +129,11 @@ impl Paths {
         self.routing
     }
 
+    /// Whether there are several shortest paths between some nodes.
+    pub fn is_multipath(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
     /// Whether packets of one flow may take different paths.
     pub fn reorders(&self) -> bool {
         !self.give(PathNeed::One)
@@ -136,7 +141,7 @@ impl Paths {
 
     /// Whether these paths are what a transport needs. Where there is one shortest path between any two nodes, every routing suffices.
     pub fn give(&self, need: PathNeed) -> bool {
-        self.groups.is_empty()
+        !self.is_multipath()
             || match need {
                 PathNeed::Any => true,
                 PathNeed::One => matches!(self.routing, Routing::Ecmp | Routing::EcmpSymmetric),

@@ -1,8 +1,6 @@
 //! Routing: the next hop of each packet, also where packets of one flow are sprayed over several paths.
 
-use std::sync::Arc;
-
-use flowloom_core::{FlowId, LinkId, Network, NodeId, Paths, Rate, Routing, Way};
+use flowloom_core::{FlowId, LinkId, NodeId, Paths, Rate, Routing, Way};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -27,8 +25,9 @@ pub enum Origin {
 }
 
 impl Routes {
-    /// The routes of a network for which [`Network::check`] has succeeded.
-    pub fn new(network: Arc<Network>, routing: Routing, seed: u64) -> Routes {
+    /// The routes along these paths. The state of spraying begins as `seed` says.
+    pub fn new(paths: Paths, seed: u64) -> Routes {
+        let network = paths.network();
         Routes {
             counters: (0..network.links().len() + network.len())
                 .map(|index| stream_seed(seed, Purpose::Spray, index as u64) as u32)
@@ -37,7 +36,7 @@ impl Routes {
                 .node_ids()
                 .map(|node| Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Spray, u64::from(node.0))))
                 .collect(),
-            paths: Paths::new(network, routing, seed),
+            paths,
         }
     }
 
@@ -89,13 +88,18 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
+    use std::sync::Arc;
 
     use super::*;
     use flowloom_core::topology;
-    use flowloom_core::{Duration, Switching};
+    use flowloom_core::{Duration, Network, Switching};
 
     fn fat_tree() -> Arc<Network> {
         topology::fat_tree(4, Rate::from_gbps(10), Duration::from_ns(200), Switching::StoreAndForward).into()
+    }
+
+    fn routes(network: &Arc<Network>, routing: Routing, seed: u64) -> Routes {
+        Routes::new(Paths::new(network.clone(), routing, seed), seed)
     }
 
     /// The links a packet crosses from `src` to `dst`.
@@ -130,7 +134,7 @@ mod tests {
         for routing in
             [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric]
         {
-            let mut routes = Routes::new(network.clone(), routing, 7);
+            let mut routes = routes(&network, routing, 7);
             for src in 0..16 {
                 for dst in (0..16).filter(|dst| *dst != src) {
                     let (src, dst) = (NodeId(src), NodeId(dst));
@@ -144,7 +148,7 @@ mod tests {
     #[test]
     fn symmetric_routing_shares_every_link_and_uses_many_paths() {
         let network = fat_tree();
-        let mut routes = Routes::new(network.clone(), Routing::EcmpSymmetric, 7);
+        let mut routes = routes(&network, Routing::EcmpSymmetric, 7);
         let mut used = std::collections::BTreeSet::new();
         for flow in 0..64 {
             let (a, b) = (NodeId(1), NodeId(14));
@@ -160,7 +164,7 @@ mod tests {
     fn ecmp_keeps_a_flow_on_one_path_and_spraying_spreads_it() {
         let network = fat_tree();
         let paths = |routing| {
-            let mut routes = Routes::new(network.clone(), routing, 1);
+            let mut routes = routes(&network, routing, 1);
             let paths: std::collections::BTreeSet<_> =
                 (0..400).map(|_| walk(&mut routes, &network, 5, NodeId(0), NodeId(15))).collect();
             paths.len()
@@ -179,7 +183,7 @@ mod tests {
         let network: Arc<Network> =
             topology::leaf_spine(2, 2, 4, Rate::from_gbps(10), Rate::from_gbps(40), delay, Switching::StoreAndForward).into();
         let uplinks = |routing| {
-            let mut routes = Routes::new(network.clone(), routing, 1);
+            let mut routes = routes(&network, routing, 1);
             let mut used = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
             for packet in 0..400 {
                 used[packet % 2].insert(walk(&mut routes, &network, packet as u32 % 2, NodeId(0), NodeId(3))[1]);
@@ -197,7 +201,7 @@ mod tests {
         for (routing, label, expected) in
             [(Routing::SprayLabelled, Some(3), 1), (Routing::SprayLabelled, None, 4), (Routing::SprayRandom, Some(3), 4)]
         {
-            let mut routes = Routes::new(network.clone(), routing, 1);
+            let mut routes = routes(&network, routing, 1);
             let paths: std::collections::BTreeSet<_> =
                 (0..400).map(|_| labelled(&mut routes, &network, 5, NodeId(0), NodeId(15), label)).collect();
             assert_eq!(paths.len(), expected, "{routing:?}, {label:?}");
@@ -209,7 +213,7 @@ mod tests {
         let network: Arc<Network> =
             topology::leaf_spine(2, 2, 4, Rate::from_gbps(10), Rate::from_gbps(40), Duration::ZERO, Switching::StoreAndForward)
                 .into();
-        let mut routes = Routes::new(network.clone(), Routing::SprayRoundRobin, 1);
+        let mut routes = routes(&network, Routing::SprayRoundRobin, 1);
         let mut counts = HashMap::new();
         for _ in 0..400 {
             *counts.entry(walk(&mut routes, &network, 5, NodeId(0), NodeId(3))[1]).or_insert(0) += 1;
