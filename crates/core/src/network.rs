@@ -74,6 +74,18 @@ pub struct Link {
     pub to_port: PortNumber,
 }
 
+/// Where a switch stands in a network whose hosts are numbered from left to right. Behind each of its first `children` ports are `span` hosts, in order,
+/// and the first of them all is host `first`. All other hosts are behind each of its other ports that lead to switches, at the same distance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Position {
+    /// The first host below.
+    pub first: u32,
+    /// How many hosts are behind each port that leads down.
+    pub span: u32,
+    /// How many ports lead down.
+    pub children: u32,
+}
+
 /// When a switch may begin to forward a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Switching {
@@ -115,6 +127,8 @@ pub struct Network {
     nodes: Vec<Node>,
     links: Vec<Link>,
     ports: Vec<Vec<LinkId>>,
+    /// The positions of nodes. It is shorter than `nodes` where the last ones have none.
+    positions: Vec<Option<Position>>,
     hosts: usize,
     switching: Switching,
     /// The path from the first host to the one farthest from it, and the path back. It is kept because each node of a run asks for
@@ -125,8 +139,8 @@ pub struct Network {
 impl Network {
     /// A network of `hosts` hosts and no links yet.
     pub fn new(hosts: usize, switching: Switching) -> Network {
-        let (nodes, links, ports) = (Vec::new(), Vec::new(), Vec::new());
-        let mut network = Network { nodes, links, ports, hosts, switching, longest: OnceLock::new() };
+        let (nodes, links, ports, positions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut network = Network { nodes, links, ports, positions, hosts, switching, longest: OnceLock::new() };
         for index in 0..hosts {
             network.push(NodeKind::Host, 0, "host", format!("h{index}"));
         }
@@ -149,21 +163,36 @@ impl Network {
     pub fn add_control_host(&mut self, name: impl Into<String>) -> NodeId {
         let first = *self.link(self.ports(NodeId(0))[0]);
         let control = self.push(NodeKind::ControlHost, 0, "control", name.into());
+        // A control host takes no part in the positions of switches.
+        let positions = std::mem::take(&mut self.positions);
         self.connect(control, first.to, first.rate, first.delay);
+        self.positions = positions;
         control
     }
 
-    /// Adds both directions of a link and returns the one from `a` to `b`.
+    /// Adds both directions of a link and returns the one from `a` to `b`. No switch has a position after that.
     pub fn connect(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Duration) -> LinkId {
         let forward = LinkId(u32::try_from(self.links.len()).expect("fewer than 2^32 links"));
         let port = |ports: &Vec<LinkId>| PortNumber(u16::try_from(ports.len()).expect("fewer than 2^16 ports at a node"));
         let (from_port, to_port) = (port(&self.ports[a.index()]), port(&self.ports[b.index()]));
         self.longest = OnceLock::new();
+        self.positions.clear();
         self.links.push(Link { from: a, to: b, rate, delay, from_port, to_port });
         self.links.push(Link { from: b, to: a, rate, delay, from_port: to_port, to_port: from_port });
         self.ports[a.index()].push(forward);
         self.ports[b.index()].push(forward.reverse());
         forward
+    }
+
+    /// Says where a switch stands. If all switches have a position, [`Paths`](crate::Paths) follow from these without a search.
+    pub fn set_position(&mut self, switch: NodeId, position: Position) {
+        self.positions.resize(self.nodes.len().max(self.positions.len()), None);
+        self.positions[switch.index()] = Some(position);
+    }
+
+    /// Where a switch stands, if that was said.
+    pub fn position(&self, switch: NodeId) -> Option<Position> {
+        *self.positions.get(switch.index())?
     }
 
     /// Renames a node (custom topologies).

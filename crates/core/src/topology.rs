@@ -1,6 +1,6 @@
 //! The topologies that papers use. Each builder returns a [`Network`] whose hosts are nodes `0..hosts`, rack by rack.
 
-use crate::{Duration, Network, NodeId, Rate, Switching};
+use crate::{Duration, Network, NodeId, Position, Rate, Switching};
 
 /// Propagation delays, one way. A [`Duration`] converts to the same delay on all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +22,7 @@ pub fn single_switch(hosts: usize, rate: Rate, delay: Duration, switching: Switc
     let mut network = Network::new(hosts, switching);
     let switch = network.add_switch(1, "switch", "s0");
     attach(&mut network, 0..hosts, switch, rate, delay);
+    place(&mut network, &[switch], 0, 1, hosts);
     network
 }
 
@@ -33,6 +34,7 @@ pub fn dumbbell(hosts_per_side: usize, host_rate: Rate, middle_rate: Rate, delay
     attach(&mut network, 0..hosts_per_side, left, host_rate, delay);
     attach(&mut network, hosts_per_side..2 * hosts_per_side, right, host_rate, delay);
     network.connect(left, right, middle_rate, delay);
+    place(&mut network, &[left, right], hosts_per_side, 1, hosts_per_side);
     network
 }
 
@@ -56,11 +58,16 @@ pub fn leaf_spine(
             network.connect(*leaf, *spine, spine_rate, delay.switches);
         }
     }
+    place(&mut network, &leaves, hosts_per_rack, 1, hosts_per_rack);
+    place(&mut network, &spines, 0, hosts_per_rack, racks);
     network
 }
 
 /// A tree of `racks` top-of-rack switches, divided evenly among `aggregations` aggregation switches, which connect to one core
 /// switch.
+///
+/// # Panics
+/// If `racks` is not a multiple of `aggregations`.
 #[allow(clippy::too_many_arguments)] // a struct with the same names would be no clearer
 pub fn three_tier(
     racks: usize,
@@ -72,6 +79,8 @@ pub fn three_tier(
     delay: impl Into<Delays>,
     switching: Switching,
 ) -> Network {
+    assert!(racks.is_multiple_of(aggregations), "racks are divided evenly");
+    let racks_each = racks / aggregations;
     let delay = delay.into();
     let mut network = Network::new(racks * hosts_per_rack, switching);
     let tors: Vec<NodeId> = (0..racks).map(|rack| network.add_switch(1, "tor", format!("t{rack}"))).collect();
@@ -79,11 +88,15 @@ pub fn three_tier(
     let core = network.add_switch(3, "core", "c0");
     for (rack, tor) in tors.iter().enumerate() {
         attach(&mut network, rack * hosts_per_rack..(rack + 1) * hosts_per_rack, *tor, host_rate, delay.hosts);
-        network.connect(*tor, aggs[rack * aggregations / racks], aggregation_rate, delay.switches);
+        network.connect(*tor, aggs[rack / racks_each], aggregation_rate, delay.switches);
     }
-    for agg in aggs {
-        network.connect(agg, core, core_rate, delay.switches);
+    for agg in &aggs {
+        network.connect(*agg, core, core_rate, delay.switches);
     }
+    let hosts_each = racks_each * hosts_per_rack;
+    place(&mut network, &tors, hosts_per_rack, 1, hosts_per_rack);
+    place(&mut network, &aggs, hosts_each, hosts_per_rack, racks_each);
+    place(&mut network, &[core], 0, hosts_each, aggregations);
     network
 }
 
@@ -116,12 +129,25 @@ pub fn fat_tree(k: usize, rate: Rate, delay: impl Into<Delays>, switching: Switc
             network.connect(*agg, *core, rate, delay.switches);
         }
     }
+    place(&mut network, &edges, half, 1, half);
+    for pod in 0..k {
+        let below = Position { first: (pod * half * half) as u32, span: half as u32, children: half as u32 };
+        aggs[pod * half..(pod + 1) * half].iter().for_each(|agg| network.set_position(*agg, below));
+    }
+    place(&mut network, &cores, 0, half * half, k);
     network
 }
 
 fn attach(network: &mut Network, hosts: std::ops::Range<usize>, switch: NodeId, rate: Rate, delay: Duration) {
     for host in hosts {
         network.connect(NodeId(host as u32), switch, rate, delay);
+    }
+}
+
+/// Says where the switches of a tier stand: the hosts below each of them are `apart` from those below the one before.
+fn place(network: &mut Network, tier: &[NodeId], apart: usize, span: usize, children: usize) {
+    for (index, switch) in tier.iter().enumerate() {
+        network.set_position(*switch, Position { first: (index * apart) as u32, span: span as u32, children: children as u32 });
     }
 }
 

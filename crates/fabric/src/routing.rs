@@ -54,34 +54,35 @@ impl Routes {
     /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`, which may have a path label.
     #[inline(always)]
     pub fn pick(&mut self, at: NodeId, origin: Origin, flow: FlowId, src: NodeId, dst: NodeId, label: Option<u16>) -> LinkId {
-        let group = match self.paths.way(at, dst) {
+        let Routes { paths, counters, streams } = self;
+        let group = match paths.way(at, dst) {
             Way::Only(link) => return link,
             Way::OneOf(group) => group,
         };
         // The compiler removes this where headers have no labels.
         if let Some(label) = label
-            && self.paths.routing() == Routing::SprayLabelled
+            && paths.routing() == Routing::SprayLabelled
         {
-            return self.paths.labelled(group, label);
+            return paths.labelled(group, at, dst, label);
         }
-        let choice = match self.paths.routing() {
+        let choice = match paths.routing() {
             Routing::SprayRoundRobin => {
                 let counter = match origin {
                     Origin::Link(link) => link.index(),
-                    Origin::Local(node) => self.paths.network().links().len() + node.index(),
+                    Origin::Local(node) => paths.network().links().len() + node.index(),
                 };
-                let turn = &mut self.counters[counter];
+                let turn = &mut counters[counter];
                 *turn = turn.wrapping_add(1);
                 *turn % group.count()
             }
             Routing::SprayRandom | Routing::SprayLabelled => {
-                let word = u64::from(self.streams[at.index()].next_u32());
+                let word = u64::from(streams[at.index()].next_u32());
                 ((word * u64::from(group.count())) >> 32) as u32
             }
-            Routing::Ecmp => return self.paths.hashed(group, at, flow, src, dst),
-            Routing::EcmpSymmetric => return self.paths.symmetric(at, flow, src, dst).expect("a packet is on its flow's path"),
+            Routing::Ecmp => return paths.hashed(group, at, flow, src, dst),
+            Routing::EcmpSymmetric => return paths.symmetric(at, flow, src, dst).expect("a packet is on its flow's path"),
         };
-        self.paths.member(group, choice)
+        group.links[choice as usize]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flowloom_core::{Duration, Flow, LinkId, NodeId, Paths, Time, Way};
+use flowloom_core::{Duration, Flow, LinkId, NodeId, Paths, Time};
 use flowloom_fabric::Report;
 
 use crate::faults::LinkOutage;
@@ -131,10 +131,8 @@ impl<'a> Routes<'a> {
     fn is_between(&self, from: NodeId, to: NodeId) -> bool {
         let (mut reached, mut next) = (vec![from], 0);
         while let Some(at) = reached.get(next).copied().filter(|at| *at != to) {
-            let links: Vec<LinkId> = match self.paths.way(at, to) {
-                Way::Only(link) => vec![link],
-                Way::OneOf(group) => (0..group.count()).map(|index| self.paths.member(group, index)).collect(),
-            };
+            let way = self.paths.way(at, to);
+            let links = way.links();
             if links.iter().any(|link| self.is_down[link.index()]) {
                 return true;
             }
