@@ -127,8 +127,8 @@ pub struct Network {
     nodes: Vec<Node>,
     links: Vec<Link>,
     ports: Vec<Vec<LinkId>>,
-    /// The positions of nodes. It is shorter than `nodes` where the last ones have none.
-    positions: Vec<Option<Position>>,
+    /// The position of each switch, from the first on, if they have positions.
+    positions: Vec<Position>,
     hosts: usize,
     switching: Switching,
     /// The path from the first host to the one farthest from it, and the path back. It is kept because each node of a run asks for
@@ -156,6 +156,7 @@ impl Network {
     /// Adds a switch `level` tiers above the hosts.
     pub fn add_switch(&mut self, level: u8, tier: &str, name: impl Into<String>) -> NodeId {
         assert!(level > 0, "level 0 is the hosts'");
+        self.positions.clear();
         self.push(NodeKind::Switch, level, tier, name.into())
     }
 
@@ -170,7 +171,8 @@ impl Network {
         control
     }
 
-    /// Adds both directions of a link and returns the one from `a` to `b`. No switch has a position after that.
+    /// Adds both directions of a link and returns the one from `a` to `b`. Switches have no positions after that, nor after
+    /// [`Network::add_switch`].
     pub fn connect(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Duration) -> LinkId {
         let forward = LinkId(u32::try_from(self.links.len()).expect("fewer than 2^32 links"));
         let port = |ports: &Vec<LinkId>| PortNumber(u16::try_from(ports.len()).expect("fewer than 2^16 ports at a node"));
@@ -184,15 +186,19 @@ impl Network {
         forward
     }
 
-    /// Says where a switch stands. If all switches have a position, [`Paths`](crate::Paths) follow from these without a search.
-    pub fn set_position(&mut self, switch: NodeId, position: Position) {
-        self.positions.resize(self.nodes.len().max(self.positions.len()), None);
-        self.positions[switch.index()] = Some(position);
+    /// Says where each switch stands, in the order in which they were added. [`Paths`](crate::Paths) follow from positions without a search.
+    ///
+    /// # Panics
+    /// If there are not as many positions as switches, or if other nodes were added between hosts and switches.
+    pub fn set_positions(&mut self, positions: Vec<Position>) {
+        let switches = self.hosts..self.hosts + positions.len();
+        assert!(self.switches().map(NodeId::index).eq(switches), "each switch has a position");
+        self.positions = positions;
     }
 
-    /// Where a switch stands, if that was said.
-    pub fn position(&self, switch: NodeId) -> Option<Position> {
-        *self.positions.get(switch.index())?
+    /// The position of each switch, from the first on; empty if they have none.
+    pub fn positions(&self) -> &[Position] {
+        &self.positions
     }
 
     /// Renames a node (custom topologies).
@@ -316,21 +322,54 @@ impl Network {
     /// # Panics
     /// If there is no path.
     pub fn path(&self, from: NodeId, to: NodeId) -> Vec<LinkId> {
-        let distance = self.distances(to);
-        let mut path = Vec::new();
-        let mut at = from;
-        while at != to {
-            let here = distance[at.index()];
-            assert!(here != u32::MAX, "no path between the nodes");
-            let step = *self
-                .ports(at)
-                .iter()
-                .find(|link| distance[self.link(**link).to.index()] < here)
-                .expect("a neighbour that is nearer");
-            path.push(step);
-            at = self.link(step).to;
+        if to.index() < self.hosts && !self.positions.is_empty() {
+            return self.walk(from, to, |at| self.step(at, to));
         }
-        path
+        let distance = self.distances(to);
+        assert!(distance[from.index()] != u32::MAX, "no path between the nodes");
+        let is_nearer = |at: NodeId, link: &LinkId| distance[self.link(*link).to.index()] < distance[at.index()];
+        self.walk(from, to, |at| *self.ports(at).iter().find(|link| is_nearer(at, link)).expect("a neighbour that is nearer"))
+    }
+
+    /// The path of these steps.
+    fn walk(&self, from: NodeId, to: NodeId, step: impl Fn(NodeId) -> LinkId) -> Vec<LinkId> {
+        let next = |at: NodeId| (at != to).then(|| step(at));
+        std::iter::successors(next(from), |link| next(self.link(*link).to)).collect()
+    }
+
+    /// The first link from a node towards a host, by the node's position if it is a switch.
+    fn step(&self, at: NodeId, to: NodeId) -> LinkId {
+        let port = self.position(at).map_or(0, |Position { first, span, children }| {
+            let offset = to.0.wrapping_sub(first);
+            if offset < span * children { offset / span } else { children }
+        });
+        self.ports(at)[port as usize]
+    }
+
+    /// The position of a switch.
+    fn position(&self, node: NodeId) -> Option<Position> {
+        self.positions.get(node.index().checked_sub(self.hosts)?).copied()
+    }
+
+    /// The host that is farthest from a node. Of several, it is the last.
+    pub fn farthest(&self, node: NodeId) -> NodeId {
+        let hosts = self.hosts as u32;
+        if node.0 >= hosts || self.positions.is_empty() {
+            let distance = self.distances(node);
+            return (0..hosts).map(NodeId).max_by_key(|host| distance[host.index()]).unwrap_or(node);
+        }
+        // The higher a path leads, the longer it is. So the farthest hosts are all those outside the largest part that is not the whole network.
+        let mut near = node.0..node.0 + 1;
+        let mut at = self.link(self.ports(node)[0]).to;
+        while let Some(Position { first, span, children }) = self.position(at) {
+            let below = first..first + span * children;
+            if below.len() == self.hosts || !below.contains(&node.0) {
+                break;
+            }
+            near = below;
+            at = self.link(self.ports(at)[children as usize]).to;
+        }
+        NodeId(if near.end < hosts { hosts - 1 } else { near.start.saturating_sub(1) })
     }
 
     /// The time from the arrival of a packet's first bit over link `index` of `path` until the next node can use the packet. At its

@@ -22,7 +22,7 @@ pub fn single_switch(hosts: usize, rate: Rate, delay: Duration, switching: Switc
     let mut network = Network::new(hosts, switching);
     let switch = network.add_switch(1, "switch", "s0");
     attach(&mut network, 0..hosts, switch, rate, delay);
-    place(&mut network, &[switch], 0, 1, hosts);
+    network.set_positions(tier(1, 0, 1, hosts).collect());
     network
 }
 
@@ -34,7 +34,7 @@ pub fn dumbbell(hosts_per_side: usize, host_rate: Rate, middle_rate: Rate, delay
     attach(&mut network, 0..hosts_per_side, left, host_rate, delay);
     attach(&mut network, hosts_per_side..2 * hosts_per_side, right, host_rate, delay);
     network.connect(left, right, middle_rate, delay);
-    place(&mut network, &[left, right], hosts_per_side, 1, hosts_per_side);
+    network.set_positions(tier(2, hosts_per_side, 1, hosts_per_side).collect());
     network
 }
 
@@ -58,8 +58,8 @@ pub fn leaf_spine(
             network.connect(*leaf, *spine, spine_rate, delay.switches);
         }
     }
-    place(&mut network, &leaves, hosts_per_rack, 1, hosts_per_rack);
-    place(&mut network, &spines, 0, hosts_per_rack, racks);
+    let above = tier(spines.len(), 0, hosts_per_rack, racks);
+    network.set_positions(tier(racks, hosts_per_rack, 1, hosts_per_rack).chain(above).collect());
     network
 }
 
@@ -94,9 +94,9 @@ pub fn three_tier(
         network.connect(*agg, core, core_rate, delay.switches);
     }
     let hosts_each = racks_each * hosts_per_rack;
-    place(&mut network, &tors, hosts_per_rack, 1, hosts_per_rack);
-    place(&mut network, &aggs, hosts_each, hosts_per_rack, racks_each);
-    place(&mut network, &[core], 0, hosts_each, aggregations);
+    let tors = tier(racks, hosts_per_rack, 1, hosts_per_rack);
+    let aggs = tier(aggregations, hosts_each, hosts_per_rack, racks_each);
+    network.set_positions(tors.chain(aggs).chain(tier(1, 0, hosts_each, aggregations)).collect());
     network
 }
 
@@ -110,12 +110,12 @@ pub fn fat_tree(k: usize, rate: Rate, delay: impl Into<Delays>, switching: Switc
     let half = k / 2;
     let delay = delay.into();
     let mut network = Network::new(k * half * half, switching);
-    let tier = |network: &mut Network, level, tier: &str, count, letter: char| -> Vec<NodeId> {
+    let add = |network: &mut Network, level, tier: &str, count, letter: char| -> Vec<NodeId> {
         (0..count).map(|index| network.add_switch(level, tier, format!("{letter}{index}"))).collect()
     };
-    let edges = tier(&mut network, 1, "edge", k * half, 'e');
-    let aggs = tier(&mut network, 2, "agg", k * half, 'a');
-    let cores = tier(&mut network, 3, "core", half * half, 'c');
+    let edges = add(&mut network, 1, "edge", k * half, 'e');
+    let aggs = add(&mut network, 2, "agg", k * half, 'a');
+    let cores = add(&mut network, 3, "core", half * half, 'c');
     for (index, edge) in edges.iter().enumerate() {
         attach(&mut network, index * half..(index + 1) * half, *edge, rate, delay.hosts);
         let pod = index / half;
@@ -129,12 +129,9 @@ pub fn fat_tree(k: usize, rate: Rate, delay: impl Into<Delays>, switching: Switc
             network.connect(*agg, *core, rate, delay.switches);
         }
     }
-    place(&mut network, &edges, half, 1, half);
-    for pod in 0..k {
-        let below = Position { first: (pod * half * half) as u32, span: half as u32, children: half as u32 };
-        aggs[pod * half..(pod + 1) * half].iter().for_each(|agg| network.set_position(*agg, below));
-    }
-    place(&mut network, &cores, 0, half * half, k);
+    let edges = tier(k * half, half, 1, half);
+    let aggs = tier(k, half * half, half, half).flat_map(|pod| std::iter::repeat_n(pod, half));
+    network.set_positions(edges.chain(aggs).chain(tier(half * half, 0, half * half, k)).collect());
     network
 }
 
@@ -144,11 +141,9 @@ fn attach(network: &mut Network, hosts: std::ops::Range<usize>, switch: NodeId, 
     }
 }
 
-/// Says where the switches of a tier stand: the hosts below each of them are `apart` from those below the one before.
-fn place(network: &mut Network, tier: &[NodeId], apart: usize, span: usize, children: usize) {
-    for (index, switch) in tier.iter().enumerate() {
-        network.set_position(*switch, Position { first: (index * apart) as u32, span: span as u32, children: children as u32 });
-    }
+/// The positions of `count` switches. The hosts below each of them begin `apart` hosts after those below the one before.
+fn tier(count: usize, apart: usize, span: usize, children: usize) -> impl Iterator<Item = Position> {
+    (0..count).map(move |index| Position { first: (index * apart) as u32, span: span as u32, children: children as u32 })
 }
 
 #[cfg(test)]

@@ -409,6 +409,7 @@ mod tests {
         let (slow, fast) = (Rate::from_gbps(1), Rate::from_gbps(10));
         let (delay, switching) = (Duration::from_ns(200), Switching::StoreAndForward);
         let mut networks = vec![
+            topology::single_switch(1, slow, delay, switching),
             topology::single_switch(3, slow, delay, switching),
             topology::dumbbell(3, slow, fast, delay, switching),
             topology::leaf_spine(1, 3, 2, slow, fast, delay, switching),
@@ -434,6 +435,8 @@ mod tests {
             assert_eq!(matches!(*paths.next_hops, NextHops::Structure(_)), index < placed);
             for dst in network.node_ids() {
                 let distance = network.distances(dst);
+                let last_farthest = (0..network.hosts() as u32).map(NodeId).max_by_key(|host| distance[host.index()]);
+                assert_eq!(Some(network.farthest(dst)), last_farthest, "network {index}, from {dst:?}");
                 let nearer = |at: NodeId| {
                     let is_nearer = |link: &&LinkId| {
                         let to = network.link(**link).to;
@@ -445,6 +448,18 @@ mod tests {
                     let expected = nearer(at);
                     assert_eq!(paths.way(at, dst).links(), expected, "network {index}, from {at:?} to {dst:?}");
                     assert_eq!(paths.rate(at, dst), expected.iter().map(|link| network.link(*link).rate).max().unwrap());
+                }
+                for src in network.node_ids() {
+                    let step = |at: NodeId| {
+                        *network
+                            .ports(at)
+                            .iter()
+                            .find(|link| distance[network.link(**link).to.index()] < distance[at.index()])
+                            .unwrap()
+                    };
+                    let next = |at: NodeId| (at != dst).then(|| step(at));
+                    let lowest = std::iter::successors(next(src), |link| next(network.link(*link).to));
+                    assert!(network.path(src, dst).into_iter().eq(lowest), "network {index}, from {src:?} to {dst:?}");
                 }
                 for src in network.endpoints().filter(|src| *src != dst && network.node(dst).kind == NodeKind::Host) {
                     // In these networks, all paths of a pair have the same number of choices.

@@ -36,13 +36,15 @@ struct Place {
 }
 
 impl Structure {
-    /// `None` if a switch has no position.
+    /// `None` if the switches have no positions.
     pub(super) fn new(network: &Network) -> Option<Structure> {
+        if network.positions().is_empty() {
+            return None;
+        }
         let hosts = network.hosts() as u32;
         let mut ports = Vec::new();
         let mut places = Vec::new();
-        for switch in network.switches() {
-            let position = network.position(switch)?;
+        for (switch, position) in network.switches().zip(network.positions()) {
             let links = network.ports(switch);
             let below = position.span * position.children;
             let lead_up = |link: &&LinkId| network.node(network.link(**link).to).kind == NodeKind::Switch;
