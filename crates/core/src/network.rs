@@ -130,6 +130,8 @@ pub struct Network {
     /// The position of each switch, from the first on, if they have positions.
     positions: Vec<Position>,
     hosts: usize,
+    /// The first control host, if there is one.
+    control_host: Option<NodeId>,
     switching: Switching,
     /// The path from the first host to the one farthest from it, and the path back. It is kept because each node of a run asks for
     /// [`Network::base_rtt`]; a change of the network empties it.
@@ -140,7 +142,8 @@ impl Network {
     /// A network of `hosts` hosts and no links yet.
     pub fn new(hosts: usize, switching: Switching) -> Network {
         let (nodes, links, ports, positions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut network = Network { nodes, links, ports, positions, hosts, switching, longest: OnceLock::new() };
+        let (control_host, longest) = (None, OnceLock::new());
+        let mut network = Network { nodes, links, ports, positions, hosts, control_host, switching, longest };
         for index in 0..hosts {
             network.push(NodeKind::Host, 0, "host", format!("h{index}"));
         }
@@ -168,6 +171,7 @@ impl Network {
         let positions = std::mem::take(&mut self.positions);
         self.connect(control, first.to, first.rate, first.delay);
         self.positions = positions;
+        self.control_host.get_or_insert(control);
         control
     }
 
@@ -242,7 +246,7 @@ impl Network {
     }
     /// The first control host, if there is one.
     pub fn control_host(&self) -> Option<NodeId> {
-        self.node_ids().find(|id| self.node(*id).kind == NodeKind::ControlHost)
+        self.control_host
     }
     /// All links; index by [`LinkId::index`].
     pub fn links(&self) -> &[Link] {

@@ -169,8 +169,7 @@ where
         let RoutedSetup { paths, wire, memory, seed, time_limit } = setup;
         let network = paths.network().clone();
         let placement = T::placement(config);
-        let is_control = |node: NodeId| network.node(node).kind == NodeKind::ControlHost;
-        assert!(placement != Placement::ExtraHost || network.node_ids().any(is_control), "{} has no control host", T::NAME);
+        assert!(placement != Placement::ExtraHost || network.control_host().is_some(), "{} has no control host", T::NAME);
         let routes = Routes::new(paths, seed);
         let site = |node: NodeId| site(node, routes.paths(), wire, stream_seed(seed, Purpose::Endpoint, u64::from(node.0)));
         let mut roles = Vec::with_capacity(network.len());
