@@ -73,17 +73,13 @@ class Cluster(JobExecutor):
             reporter.warn("the cluster has no workers; runs begin when the first one has joined (`dask worker ADDRESS`)")
         name = f"flowloom-{uuid.uuid4().hex}"
         self._client.subscribe_topic(name, lambda event: reporter.progress(*event[1]))
-        remote: list[Any] = []
-        futures: dict[Future[Results], Job] = {}
+        begun: list[tuple[Any, Future[Results]]] = []
         try:
             for number, job in enumerate(jobs):
-                task, future = self._begin(f"{name}-{number}", _work, name, job.key, job.label, job.run, job.scenario)
-                remote.append(task)
-                futures[future] = job
-            # The caller removes futures that are over.
-            yield dict(futures)
+                begun.append(self._begin(f"{name}-{number}", _work, name, job.key, job.label, job.run, job.scenario))
+            yield {future: job for (_, future), job in zip(begun, jobs, strict=True)}
         finally:
-            left = [task for task, future in zip(remote, futures, strict=True) if not future.done()]
+            left = [task for task, future in begun if not future.done()]
             # A scheduler that is lost cannot be told anything.
             with contextlib.suppress(Exception):
                 self._client.cancel(left)
@@ -122,6 +118,8 @@ def _settle(task: Any, future: Future[Any]) -> None:
         future.set_result(task.result())
     except BaseException as error:
         future.set_exception(_worded(error))
+    finally:
+        task.release()  # else the worker would keep the result until all jobs are over
 
 
 def _worded(error: BaseException) -> BaseException:
