@@ -119,8 +119,8 @@ trials: $(CHECKED)
 style: $(VENV)/.requirements
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	$(BIN)/ruff check python tests/python fuzz
-	$(BIN)/ruff format --check python tests/python fuzz
+	$(BIN)/ruff check python tests/python fuzz .ci
+	$(BIN)/ruff format --check python tests/python fuzz .ci
 	$(BIN)/mypy --strict
 
 lint: style

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,16 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 HANG_S = 600.0
 """What takes longer than this is taken to hang. A busy machine may need a minute for what takes a second."""
+
+
+def eventually(condition: Callable[[], object]) -> bool:
+    """Wait until a condition holds, and return whether it did in time."""
+    deadline = time.monotonic() + HANG_S
+    while not (found := condition()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return bool(found)
+
+
 SMALL = """\
 [topology]
 kind = "single_switch"

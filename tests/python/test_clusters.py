@@ -10,13 +10,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import flowloom
+from conftest import eventually
 from flowloom import RunError, clusters
 from flowloom.cli import app
 from flowloom.jobs import Job, run_jobs
@@ -122,8 +122,8 @@ def test_what_ends_early_ends_on_the_workers(cluster):
     job = Job.of("long", flowloom.Scenario.of(SMALL.replace("flows = 200", "flows = 1000000")))
     with flowloom.Cluster(cluster) as executor:
         with executor.running([job], seen):
-            wait_for(lambda: seen.labels)
-        wait_for(lambda: not any(cluster.run(lambda dask_worker: len(dask_worker.state.executing)).values()))
+            assert eventually(lambda: seen.labels)
+        assert eventually(lambda: not any(cluster.run(lambda dask_worker: len(dask_worker.state.executing)).values()))
 
 
 def test_a_worker_that_fails_in_its_own_way_is_told(cluster):
@@ -183,7 +183,7 @@ def test_the_page_leads_from_nothing_to_a_figure(clone, tmp_path):
         for line in (scheduler, worker):
             _, *words = line.split()
             stack.enter_context(started([sys.executable, "-m", "dask", *words, "--no-dashboard"], tmp_path / f"{words[0]}.log"))
-            wait_for(lambda: answers(port))
+            assert eventually(lambda: answers(port))
         _, *words = command.split()
         done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
@@ -201,11 +201,3 @@ def answers(port):
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(port)), timeout=1):
         return True
     return False
-
-
-def wait_for(condition, seconds=600):
-    """Wait until a condition holds. The time is for a busy machine."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)

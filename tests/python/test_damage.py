@@ -24,7 +24,7 @@ import pytest
 from typer.testing import CliRunner
 
 import flowloom
-from conftest import HANG_S, SMALL
+from conftest import HANG_S, SMALL, eventually
 from flowloom import ScenarioError, integrity
 from flowloom.cli import app
 from flowloom.progress import Silent
@@ -435,13 +435,6 @@ def is_alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def eventually(condition) -> bool:
-    deadline = time.monotonic() + HANG_S
-    while not (found := condition()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return bool(found)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
