@@ -55,6 +55,8 @@ wire_format! {
     pub enum Acked {
         /// Data.
         Data,
+        /// Data that arrived with congestion experienced.
+        Marked,
         /// A probe. All that was sent before it, in its queue or a higher one, has arrived or is lost.
         Probe,
         /// A request for the destination's share.
@@ -94,8 +96,8 @@ wire_format! {
         Ack {
             /// What it answers.
             acked: Acked,
-            /// The packet arrived with congestion experienced.
-            echo: bool,
+            /// After how many periods without data the flow asks again.
+            patience: u8,
             /// The queue on the destination's half of the path.
             queue: u8,
             /// What more critical flows leave there: [`Share::rate`](super::Share::rate).
@@ -196,16 +198,23 @@ pub(super) mod tests {
             let fields = (halves, numbers(), numbers(), any::<u8>());
             fields.prop_map(|(half, src, dst, stamp)| (half, NodeId(src), NodeId(dst), Stamp(stamp)))
         };
-        let acked = prop::sample::select(vec![Acked::Data, Acked::Probe, Acked::Refresh]);
+        let acked = prop::sample::select(vec![Acked::Data, Acked::Marked, Acked::Probe, Acked::Refresh]);
         let blocks = prop::collection::vec((prop_oneof![1_u32..16, 1_u32..60_000], 1_u32..100), 0..=MOST_BLOCKS)
             .prop_map(|list| Blocks::new(0, list.into_iter().map(|(start, length)| start..start + length)));
         prop_oneof![
             (places(), asking()).prop_map(|((number, packets), asking)| Header::Data { number, packets, asking }),
             (places(), asking()).prop_map(|((_, packets), asking)| Header::Probe { packets, asking }),
             (places(), asking()).prop_map(|((_, packets), asking)| Header::Refresh { packets, asking }),
-            (acked, any::<bool>(), share(), numbers(), blocks).prop_map(|(acked, echo, (queue, rate), cumulative, blocks)| {
-                Header::Ack { acked, echo, queue, rate, cumulative, blocks }
-            }),
+            (acked, any::<u8>(), share(), numbers(), blocks).prop_map(
+                |(acked, patience, (queue, rate), cumulative, blocks)| Header::Ack {
+                    acked,
+                    patience,
+                    queue,
+                    rate,
+                    cumulative,
+                    blocks
+                }
+            ),
             (half(), asking(), share()).prop_map(|((half, src, dst, stamp), asking, (queue, rate))| {
                 Header::Ask { half, src, dst, stamp, asking, queue, rate }
             }),

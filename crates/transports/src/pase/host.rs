@@ -65,9 +65,9 @@ impl Endpoint for Host {
         let Host { sender, receiver, out } = self;
         match packet.header {
             Header::Data { number, packets, asking } => receiver.handle_data(now, packet, number, packets, asking, out),
-            Header::Ack { acked, echo, queue, rate, cumulative, blocks } => {
+            Header::Ack { acked, patience, queue, rate, cumulative, blocks } => {
                 let share = Share { queue, rate: rate.into() };
-                sender.handle_ack(now, packet.flow, &Ack { acked, echo, share, cumulative, blocks }, out);
+                sender.handle_ack(now, packet.flow, &Ack { acked, patience, share, cumulative, blocks }, out);
             }
             Header::Probe { packets, asking } => receiver.handle_query(now, packet, Acked::Probe, packets, asking, out),
             Header::Refresh { packets, asking } => receiver.handle_query(now, packet, Acked::Refresh, packets, asking, out),

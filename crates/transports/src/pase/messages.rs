@@ -24,6 +24,11 @@ impl Messages {
         Messages { framing, size: u32::try_from(size.max(wire.control).get()).expect("a message is a packet") }
     }
 
+    /// Of each message, on the wire.
+    pub fn size(&self) -> Bytes {
+        Bytes::new(self.size.into())
+    }
+
     fn message(&self, flow: FlowId, to: NodeId, header: Header) -> Packet<Header> {
         Packet { size_bytes: self.size, ..self.framing.control(flow, to, header) }
     }

@@ -33,7 +33,7 @@ pub(super) struct Sender {
 /// An acknowledgement.
 pub(super) struct Ack {
     pub acked: Acked,
-    pub echo: bool,
+    pub patience: u8,
     pub share: Share,
     pub cumulative: u32,
     pub blocks: Blocks,
@@ -178,7 +178,7 @@ impl Sender {
         self.arbitrate(now, slot);
         let state = &mut self.flows[slot];
         let quiet =
-            state.started && !state.fixed.background && now - state.spoke >= self.spans.period * state.patience(&self.config);
+            state.started && !state.fixed.background && now - state.spoke >= self.spans.period * u64::from(state.patience);
         if !state.started && (state.alone || !matches!(state.asked, Asked::Waiting(_))) {
             state.start(&self.config);
         }
@@ -238,7 +238,7 @@ impl Sender {
         let Some(new) = state.board.acknowledge(ack.cumulative, ack.blocks.ranges(ack.cumulative)) else { return };
         state.unheard = 0;
         let advance = state.board.first_missing() - before;
-        state.estimate(new, ack.echo, self.config.gain);
+        state.estimate(new, ack.acked == Acked::Marked, self.config.gain);
         state.take_sample(now);
         if state.board.first_missing() == state.fixed.packets {
             return self.complete(now, slot, out);
@@ -248,6 +248,7 @@ impl Sender {
         }
         if !state.fixed.background {
             state.beyond = Some(ack.share);
+            state.patience = ack.patience;
         }
         self.arbitrate(now, slot);
         self.control_rate(slot, ack, new);
@@ -264,16 +265,13 @@ impl Sender {
     /// Algorithm 2, for acknowledgements of data.
     fn control_rate(&mut self, slot: u32, ack: &Ack, new: u32) {
         let state = &mut self.flows[slot];
-        if ack.acked != Acked::Data {
-            return;
-        }
-        if ack.echo {
+        if ack.acked == Acked::Marked {
             let each = self.config.cut == Cut::PerMark && state.guide(&self.config) != Guide::Nothing;
             if each || state.may_cut() {
                 state.window.cut(state.alpha.get());
                 state.note_cut();
             }
-        } else if new > 0 {
+        } else if ack.acked == Acked::Data && new > 0 {
             let held = self.config.hold_cut && !state.may_cut();
             state.window.grow(state.guide(&self.config), new, held);
         }

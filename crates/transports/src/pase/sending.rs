@@ -92,6 +92,8 @@ pub(super) struct Sending {
     pub upper: Option<Share>,
     /// The share of the destination's half.
     pub beyond: Option<Share>,
+    /// After how many periods without data it asks its destination again.
+    pub patience: u8,
     /// The combined share: what the flow is assigned.
     pub share: Share,
     /// Whether it goes on without its arbitrators, which are silent.
@@ -152,6 +154,7 @@ impl Sending {
             here: None,
             upper: None,
             beyond: None,
+            patience: 1,
             share: Share::FREE,
             alone: false,
             class: 0,
@@ -179,13 +182,6 @@ impl Sending {
             return Asking::default();
         }
         self.request(now, config.demand, [self.here, self.upper]).into()
-    }
-
-    /// After how many periods without data the flow asks its destination again. If the flows before it demand k times the downlink's capacity, and
-    /// k exceeds the number of queues, it waits k periods: its turn comes no earlier. So the n flows that wait for a link ask it about ln n times
-    /// per period. When each of them asked once per period, requests took an eighth of the link with 40 flows, and all of it with 300.
-    pub fn patience(&self, config: &Config) -> u64 {
-        self.beyond.map(|share| share.queue).filter(|queue| *queue > config.lowest_class()).map_or(1, u64::from)
     }
 
     /// Whether the source's half of the path has pruned the flow. Then its destination need not be reminded of it either. When each flow that

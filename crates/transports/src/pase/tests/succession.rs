@@ -139,8 +139,8 @@ fn marks_cut_once_per_round_trip_or_each_time() {
         assert_eq!(sent, 38);
         let mut acknowledge = |cumulative, echo| {
             let header = Header::Ack {
-                acked: Acked::Data,
-                echo,
+                acked: if echo { Acked::Marked } else { Acked::Data },
+                patience: 1,
                 queue: 0,
                 rate: Rate::from_gbps(1).into(),
                 cumulative,

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::{FOREVER, data, us};
 use crate::pase::config::Spans;
 use crate::pase::{Arbitration, Config, Criterion, Demand, Header, Pase};
+use crate::trial::flow;
 
 const WIRE: WireProfile = WireProfile::NS2_1000;
 
@@ -190,6 +191,34 @@ fn messages_of_waiting_flows_leave_the_core_to_data() {
     }
     // The core needs 13 ms for 1600 packets. Those that overflow the last queue wait for their timeouts of 200 ms.
     pair.run_to_end(Time::ZERO + Duration::from_ms(1_000));
+}
+
+/// 240 flows of one packet have sent it in the second queue, because their sources have long flows with deadlines. Their packets wait for one
+/// downlink, which a long flow uses for 8 ms. A round trip of 44 us carries 5,500 B. If each flow refreshed once per period and the destination asked
+/// its top-of-rack switch as often, refreshes and answers would take 9,600 to 25,000 B of them, and no data would pass. They may take an eighth:
+/// those of six flows, so each flow waits for 40 periods.
+#[test]
+fn messages_of_waiting_flows_leave_a_downlink_to_data() {
+    let gbps = Rate::from_gbps;
+    let network = topology::three_tier(4, 10, 2, gbps(1), gbps(10), gbps(10), Duration::from_us(2), Switching::StoreAndForward);
+    let config = Config { criterion: Criterion::Deadline, ..Config::default() };
+    let mut pair = Pair::<Pase>::new(&config, PairSetup { network: Some(network), ..setup() });
+    // One to the downlink, and the others within their racks.
+    let dst = |src| if src == 0 { 39 } else { src / 10 * 10 + (src + 1) % 10 };
+    let long = (0..30).map(|src| (src, dst(src), 960_000, Some(us(20_000))));
+    let short = (0..240).map(|number| (number % 30, 39, 400, None));
+    for (id, (src, dst, size, deadline)) in (0..).zip(long.chain(short)) {
+        pair.open_flow(flow(id, src, dst, size, Time::ZERO, deadline));
+    }
+    // All data take 8.9 ms of the link, and 10.2 ms of the seven eighths that are left.
+    pair.run_to_end(us(11_000));
+    let (from, to) = (us(1_000), us(7_000));
+    let is_message = |header| matches!(header, Header::Refresh { .. } | Header::Share { .. });
+    let messages = pair.sent().iter().filter(|sent| sent.packet.dst == NodeId(39) && is_message(sent.packet.header));
+    let bytes =
+        messages.filter(|sent| (from..to).contains(&sent.at)).map(|sent| u64::from(sent.packet.size_bytes)).sum::<u64>();
+    let most = gbps(1).bytes_in(to - from).get() / 8;
+    assert!((most / 2..=most).contains(&bytes), "{bytes} B of messages, {most} B at most");
 }
 
 /// The sender's rules: a period after the other, one request per half of the path, and nothing but the destination's refresh while data flows.
