@@ -145,8 +145,8 @@ def test_what_only_a_simulator_sees_is_unknown(tmp_path):
     dctcp = results.result(scenario(tmp_path, transport="dctcp"), ENDED, wall_s=1.0, hosts={})
     assert diagnosis.NO_MARKS not in {finding.flag for finding in dctcp.warnings}
     assert diagnosis.of_result(dctcp)
-    counted = results.result(scenario(tmp_path, transport="dctcp"), ENDED, wall_s=1.0, hosts={}, counted={"marks": 17})
-    assert counted.summary["marks"] == 17
+    counted = results.result(scenario(tmp_path, transport="dctcp"), ENDED, wall_s=1.0, hosts={}, marks=17, drops=2)
+    assert (counted.summary["marks"], counted.summary["drops"]["total"]) == (17, 2)
 
 
 def test_a_result_is_saved_like_a_simulated_one(tmp_path):

@@ -132,7 +132,8 @@ def result(
     wall_s: float,
     hosts: Mapping[str, Any],
     end_ns: int = 0,
-    counted: Mapping[str, Any] | None = None,
+    marks: int | None = None,
+    drops: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
     """Make a result of what real hosts have recorded.
@@ -143,7 +144,8 @@ def result(
         wall_s: How long the run took, with everything around it, in seconds.
         hosts: What ran it (the kernel, the kind of the switch, and so on), for `provenance.json`.
         end_ns: When the run was over, in nanoseconds after the common start, if that was after the last end of a flow.
-        counted: Numbers of the summary that were counted elsewhere, such as `marks` at the switch.
+        marks: How many packets the switches have marked, if they were asked.
+        drops: How many packets they have dropped, if they were asked.
         progress: Is called while optima are measured in the simulator (`metrics.optimum = "solo"`), and may raise to stop.
 
     Raises:
@@ -162,7 +164,8 @@ def result(
         record["scenario"] = wanted.title
     # A simulation of the same scenario has another key, so that neither takes the place of the other.
     record["key"] = hashlib.sha256(f"hosts\n{wanted.key_of(resolved)}".encode()).hexdigest()[:20]
-    summary = json.loads(outcome["summary"]) | dict(counted or {})
+    summary = json.loads(outcome["summary"])
+    summary["marks"], summary["drops"]["total"] = marks, drops
     grown = growth(flows)
     return Results(
         summary | ({} if grown is None else {"backlog": grown._asdict()}), resolved, record, _flows=flows, _series={}
@@ -177,7 +180,8 @@ def write(
     wall_s: float,
     hosts: Mapping[str, Any],
     end_ns: int = 0,
-    counted: Mapping[str, Any] | None = None,
+    marks: int | None = None,
+    drops: int | None = None,
     csv: bool = False,
     force: bool = False,
 ) -> Results:
@@ -188,7 +192,7 @@ def write(
         RunError: As `result`.
         OSError: The disk is full or cannot be written to.
     """
-    made = result(scenario, records, wall_s=wall_s, hosts=hosts, end_ns=end_ns, counted=counted)
+    made = result(scenario, records, wall_s=wall_s, hosts=hosts, end_ns=end_ns, marks=marks, drops=drops)
     made.save(out, csv=csv, force=force)
     return made
 

@@ -111,13 +111,12 @@ def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
                 _end(one)
             reporter.finished(name, name)
         after = network.view.counters()
-        counted = {
-            "marks": sum(one.marked - before[one.switch, one.to].marked for one in after),
-            "drops": sum(one.dropped - before[one.switch, one.to].dropped for one in after),
-        }
+        marks = sum(one.marked - before[one.switch, one.to].marked for one in after)
+        drops = sum(one.dropped - before[one.switch, one.to].dropped for one in after)
         hosts = {"kernel": platform.release(), "marks": network.view.marks, "profile": profile}
         records = results.read(work / f"{name}.records" for name in names)
-        return results.result(scenario, records, wall_s=time.monotonic() - began, hosts=hosts, counted=counted)
+        took = time.monotonic() - began
+        return results.result(scenario, records, wall_s=took, hosts=hosts, marks=marks, drops=drops)
 
 
 def cluster(network: Network) -> dict[str, Any]:
