@@ -13,6 +13,7 @@ use crate::plan::{Plan, Setup};
 use crate::run;
 use crate::simulate::{Progress, RunError};
 use crate::solo::Alone;
+use crate::spec::Scenario;
 
 /// What was measured of a run.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -60,15 +61,15 @@ pub struct Judged {
     pub summary: Value,
 }
 
-/// Describes the flows of a plan, for real hosts. Instants are in nanoseconds, which are rounded down, and hosts are numbers.
+/// Describes the flows of a scenario's plan, for real hosts. Instants are in nanoseconds, which are rounded down, and hosts are numbers.
 ///
 /// # Errors
 /// If a flow waits for others.
-pub fn describe_flows(plan: &Plan) -> Result<Value, ScenarioError> {
+pub fn describe_flows(plan: &Plan, scenario: &Scenario) -> Result<Value, ScenarioError> {
     if !plan.successors.is_empty() {
         let message =
             "its flows wait for others (closed loops), and real hosts begin flows at instants that are known before the run";
-        return Err(ScenarioError::at_key("workload.kind", message));
+        return Err(scenario.place(ScenarioError::at_key("workload.kind", message)));
     }
     let ns = |at: Time| at.as_ps() / 1000;
     let flow = |flow: &Flow| {

@@ -139,8 +139,7 @@ impl PyPlan {
     fn flows(&self) -> PyResult<String> {
         let plan = self.plan.lock().expect("nobody panics with it");
         let plan = plan.as_ref().ok_or_else(|| PyValueError::new_err(WAS_RUN))?;
-        let described = measured::describe_flows(plan).map_err(|error| bad_input(self.scenario.place(error)))?;
-        Ok(described.to_string())
+        Ok(measured::describe_flows(plan, &self.scenario).map_err(bad_input)?.to_string())
     }
 
     /// The results of the plan's flows on real hosts, as `run` returns them. The plan is used up. `measured` is a `flowloom_lab::measured::Measured`
