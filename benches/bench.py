@@ -38,6 +38,32 @@ INSTRUCTION_FLOWS = 400
 NS3_LIBRARIES = ["core", "network", "internet", "point-to-point", "traffic-control"]
 NS3_REPETITIONS = 3
 STARTS = 10
+SWEEP_RUNS, SWEEP_FLOWS = 100, 2000
+# A sweep in a process of its own, which prints how long it takes to get to its first run, and what it and its workers take.
+SWEEP = """
+import json, resource, sys, tempfile, time
+from pathlib import Path
+begin = time.time()
+import flowloom
+from flowloom.progress import Silent
+class Clock(Silent):
+    def begin(self, runs, *, kept):
+        self.submitted = time.time()
+def own(who):
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime
+scenario, runs, flows = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+clock = Clock()
+with tempfile.TemporaryDirectory() as folder:
+    base = flowloom.Scenario.of(Path(scenario)).set({"workload.flows": flows})
+    made = flowloom.sweep(base, {"transport.name": ["phost"]}, seeds=runs, out=folder, reporter=clock)
+    files = [(run.results.directory / "summary.json", run.results.provenance["wall_s"]) for run in made]
+    begun = min(file.stat().st_mtime - wall_s for file, wall_s in files)
+print(json.dumps({
+    "submitted_s": clock.submitted - begin, "begun_s": begun - begin,
+    "own_s": own(resource.RUSAGE_SELF), "workers_s": own(resource.RUSAGE_CHILDREN),
+}))
+"""
 MEMORY_FLOWS = [250_000, 1_000_000]
 SAMPLED_FLOWS = [25_000, 100_000]
 
@@ -167,14 +193,22 @@ def ns3() -> None:
 
 
 def startup() -> None:
-    """How long the command line takes to say what it can do."""
+    """How long the command line takes to say what it can do, and a sweep to get to its first run."""
     command = Path(sys.executable).parent / "flowloom"
     taken = []
     for _ in range(STARTS):
         before = time.perf_counter()
         output(command, "--help")
         taken.append(time.perf_counter() - before)
-    print(f"Startup: flowloom --help takes {statistics.median(taken):.2f} s, median of {STARTS}\n", flush=True)
+    print(f"Startup: flowloom --help takes {statistics.median(taken):.2f} s, median of {STARTS}", flush=True)
+    (swept,) = lines(sys.executable, "-c", SWEEP, PHOST, str(SWEEP_RUNS), str(SWEEP_FLOWS))
+    whole = swept["own_s"] + swept["workers_s"]
+    print(
+        f"A sweep of {SWEEP_RUNS} runs of {SWEEP_FLOWS} flows submits the first after {swept['submitted_s']:.2f} s and begins it "
+        f"after {swept['begun_s']:.2f} s; its process takes {swept['own_s']:.2f} s of {whole:.2f} s of processor time "
+        f"({swept['own_s'] / whole:.1%})\n",
+        flush=True,
+    )
 
 
 def memory_of_open_flows() -> None:

@@ -1,7 +1,7 @@
 """The simulator, written in Rust. Arguments and results are plain; see ARCHITECTURE.md, "The native module"."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, final
 
 from numpy.typing import NDArray
 
@@ -17,29 +17,43 @@ class RunError(Exception):
 class Run(TypedDict):
     flows: dict[str, NDArray[Any] | list[str]]
     summary: str
-    scenario: str
 
 _Progress = Callable[[float, float, int], None]
 """`progress(done, sim_s, packet_hops)` is called about ten times a second, with zeros before the run, and may raise to stop."""
 
-_Sink = Callable[[str, dict[str, NDArray[Any] | tuple[NDArray[Any], list[str]]] | bytes], None]
+Sink = Callable[[str, dict[str, NDArray[Any] | tuple[NDArray[Any], list[str]]] | bytes], None]
 """`sink(name, columns)` takes the next rows of a series, and may raise to stop. Indices come with the names they refer to.
 Bytes are the next ones of a file of the trace."""
 
-def check(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> tuple[str, list[str]]:
-    """Return the resolved scenario, which is TOML with every default filled in, and what in it does not suit the network."""
+def resolve(text: str, path: str, overrides: Sequence[str]) -> str:
+    """Read a scenario, check its rules, and return it as TOML with every default filled in. Nothing is planned."""
 
-def fitted_parameters(text: str, path: str, overrides: Sequence[str]) -> str:
-    """Return the transport's parameters that follow from the network and the workload, with the values of a run, as JSON."""
+def refusals(text: str, path: str, overrides: Sequence[str], transports: Sequence[str]) -> dict[str, str]:
+    """Return why transports cannot run the scenario: by name, those that cannot."""
 
-def data_queue_bounds(text: str, path: str, overrides: Sequence[str]) -> str:
-    """Return the bounds of queues of data under credits as JSON: `by_hop` and `per_root_of_packets`, or null."""
+def plan(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> Plan:
+    """Make the network, the paths and the flows of a scenario, and check everything but the run itself."""
 
-def deployment(text: str, path: str, overrides: Sequence[str]) -> str:
-    """Return what the scenario means for switches and hosts, as JSON; `flowloom.deploy.plan` reads it."""
+@final
+class Plan:
+    """A scenario that is planned, and can be run once."""
 
-def run(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None, sink: _Sink | None = None) -> Run:
-    """Simulate a scenario."""
+    @property
+    def resolved(self) -> str:
+        """The scenario as TOML with every default filled in."""
+    @property
+    def misfits(self) -> list[str]:
+        """What in the scenario does not suit the network or the flows."""
+    def fitted_parameters(self) -> str:
+        """Return the transport's parameters that follow from the network and the workload, with a run's values, as JSON."""
+    def data_queue_bounds(self) -> str:
+        """Return the bounds of queues of data under credits as JSON: `by_hop` and `per_root_of_packets`, or null."""
+    def deployment(self) -> str:
+        """Return what the scenario means for switches and hosts, as JSON; `flowloom.deploy.plan` reads it."""
+    def until(self, limit_ps: int) -> Plan:
+        """Return the same plan with another time limit; it shares the network and the paths."""
+    def run(self, progress: _Progress | None = None, sink: Sink | None = None) -> Run:
+        """Simulate the plan, which is used up: a second call raises ValueError."""
 
 def catalogue() -> str:
     """Give the transports, workloads, topologies and wires there are, as JSON."""

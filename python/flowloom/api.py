@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowloom import outputs
-from flowloom.engine import simulate
+from flowloom.engine import execute
 from flowloom.results import Results, load
 from flowloom.scenario import Progress, Scenario, Source
 
@@ -40,9 +40,10 @@ def run(
         RunError: The simulation failed.
     """
     wanted = Scenario.of(scenario).set(changes or {}).set(overrides)
+    plan = wanted.plan(progress)
     if out is None:
-        return simulate(wanted, progress)
-    with outputs.claim(out, outputs.RESULT, wanted.key(progress), force=force) as output:
-        results = simulate(wanted, progress)
+        return execute(plan, progress)
+    with outputs.claim(out, outputs.RESULT, plan.key, force=force) as output:
+        results = execute(plan, progress)
         results.write(output)
     return results

@@ -105,7 +105,7 @@ def _findings(result: Results, spec: Mapping[str, Any]) -> list[Finding]:
 
 
 def foreseen(resolved: str, misfits: Sequence[str]) -> list[Finding]:
-    """Return the warnings that follow from a scenario alone, before it runs: what `Scenario.examine` returns of it."""
+    """Return the warnings that follow from a scenario alone, before it runs: what `Scenario.plan` returns of it."""
     return list(_foreseen(tomllib.loads(resolved), misfits))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flowloom import _native, columns, provenance, series, traces
 from flowloom.backlog import growth
 from flowloom.results import Results, seed_of
-from flowloom.scenario import Progress, Scenario
+from flowloom.scenario import Plan, Progress, Scenario
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,30 +66,39 @@ class _Recorder:
 
 
 def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
-    """Run a scenario in this process.
+    """Plan a scenario and run it in this process.
 
     Raises:
         ScenarioError: The scenario is not valid.
         RunError: The simulation failed.
         OSError: What the run records does not fit on the disk.
     """
+    return execute(scenario.plan(progress), progress)
+
+
+def execute(plan: Plan, progress: Progress | None = None) -> Results:
+    """Run a plan in this process. The plan is used up.
+
+    Raises:
+        RunError: The simulation failed.
+        OSError: What the run records does not fit on the disk.
+    """
     begin = time.perf_counter()
     with _Recorder() as recorder:
-        outcome = _native.run(scenario.text, scenario.path, list(scenario.overrides), progress, recorder.take)
+        outcome = plan.run(progress, recorder.take)
         samples, trace = recorder.close()
     wall_s = time.perf_counter() - begin
     summary = json.loads(outcome["summary"])
-    resolved = outcome["scenario"]
-    seed = seed_of(tomllib.loads(resolved))
+    seed = seed_of(tomllib.loads(plan.resolved))
     record = provenance.record(seed, summary.get("wall_s", wall_s), summary.get("peak_rss_mb"))
-    if scenario.path:
-        record["scenario"] = scenario.title
+    if plan.scenario.path:
+        record["scenario"] = plan.scenario.title
     with contextlib.suppress(OSError):  # a file that the scenario refers to was deleted during the run
-        record["key"] = scenario.key_of(resolved)
+        record["key"] = plan.key
     flows = columns.flow_table(outcome["flows"])
     return Results(
         summary | _backlog(flows),
-        resolved,
+        plan.resolved,
         record,
         _flows=flows,
         _series=samples,

@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from flowloom import outputs, results, signals
 from flowloom._native import RunError, ScenarioError
@@ -36,6 +36,15 @@ class Question(Protocol):
         """Return a hash of everything that the result depends on."""
 
 
+Blame: TypeAlias = Callable[[ScenarioError], ScenarioError]
+"""Rewords an error of a scenario, so that it names what the user wrote."""
+
+
+def unchanged(error: ScenarioError) -> ScenarioError:
+    """Return an error as it is."""
+    return error
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
     """A run to execute."""
@@ -47,11 +56,20 @@ class Job:
     """`scenario.key()`; jobs with equal keys share one run."""
     run: Callable[..., Results] = simulate
     """Computes the results; its arguments are the scenario and a progress callback."""
+    blame: Blame = unchanged
+    """Rewords an error of the scenario that its run finds."""
 
     @classmethod
-    def of(cls, label: str, scenario: Question, run: Callable[..., Results] = simulate) -> Job:
-        """Create a job and check its scenario."""
-        return cls(label, scenario, scenario.key(), run)
+    def of(cls, label: str, scenario: Question, run: Callable[..., Results] = simulate, blame: Blame = unchanged) -> Job:
+        """Create a job. Its scenario is read and its rules are checked, which is all that the key needs.
+
+        Raises:
+            ScenarioError: The scenario is not valid, as `blame` words it.
+        """
+        try:
+            return cls(label, scenario, scenario.key(), run, blame)
+        except ScenarioError as error:
+            raise blame(error) from None
 
 
 class JobExecutor(Executor, abc.ABC):
@@ -121,6 +139,7 @@ def run_jobs(
     workers: int | None = None,
     store: Store | None = None,
     reporter: Reporter | None = None,
+    made: Callable[[Job, Results], None] = lambda job, results: None,
 ) -> dict[str, Results]:
     """Execute the jobs whose runs the store does not have yet.
 
@@ -130,6 +149,7 @@ def run_jobs(
         workers: The number of local processes, instead of one per core.
         store: Saves each run as it finishes; a stored run is not repeated. Without a store, results stay in memory.
         reporter: Receives progress and warnings.
+        made: Is called with each run that was simulated, when it has finished.
 
     Returns:
         Results by key.
@@ -151,6 +171,7 @@ def run_jobs(
             missing.setdefault(job.key, job)
     reporter.begin(len(missing), kept=len(done))
     failures: list[tuple[str, str]] = []
+    bad: list[ScenarioError] = []
     # Signals are held back, so that a finished run is saved before an interrupt takes effect.
     with (
         signals.held() as step,
@@ -160,9 +181,13 @@ def run_jobs(
             if isinstance(outcome, Results):
                 done[job.key] = store.keep(job.key, outcome) if store else outcome
                 reporter.finished(job.key, job.label)
+                made(job, outcome)
             else:
-                failures.append((job.label, outcome))
+                failures.append((job.label, str(outcome)))
+                bad += [outcome] if isinstance(outcome, ScenarioError) else []
                 reporter.failed(job.key, job.label)
+    if bad and len(bad) == len(jobs):
+        raise bad[0]  # not some of the runs are at fault, but what they share
     if failures:
         raise FailedRuns(failures, len(jobs), done)
     return done
@@ -193,7 +218,7 @@ def _find(store: Store, job: Job, reporter: Reporter) -> Results | None:
 
 def _outcomes(
     jobs: list[Job], executor: Executor | None, workers: int | None, reporter: Reporter, step: Callable[[], None]
-) -> Generator[tuple[Job, Results | str]]:
+) -> Generator[tuple[Job, Results | Exception]]:
     if isinstance(executor, JobExecutor):
         with executor.running(jobs, reporter) as futures:
             yield from _collect(futures, step)
@@ -204,7 +229,7 @@ def _outcomes(
             yield from _collect(pool.submit(jobs), step)
 
 
-def _collect(futures: dict[Future[Results], Job], step: Callable[[], None]) -> Iterator[tuple[Job, Results | str]]:
+def _collect(futures: dict[Future[Results], Job], step: Callable[[], None]) -> Iterator[tuple[Job, Results | Exception]]:
     try:
         while futures:
             step()
@@ -215,11 +240,13 @@ def _collect(futures: dict[Future[Results], Job], step: Callable[[], None]) -> I
                     yield job, future.result()
                 except BrokenProcessPool:
                     step()  # the signal that killed the worker may have been sent to this process too
-                    yield job, _WORKER_DIED
-                except (RunError, ScenarioError) as error:
-                    yield job, str(error)
+                    yield job, RunError(_WORKER_DIED)
+                except ScenarioError as error:
+                    yield job, job.blame(error)
+                except RunError as error:
+                    yield job, error
                 except MemoryError:
-                    yield job, "there is too little memory"
+                    yield job, RunError("there is too little memory")
                 step()
     finally:
         for future in futures:
@@ -271,7 +298,7 @@ class _LocalPool:
         # ignored the signal themselves, it could interrupt them while they start.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return {self._pool.submit(_work, job): job for job in jobs}
+            return {self._pool.submit(_work, job.key, job.label, job.run, job.scenario): job for job in jobs}
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             sys.modules["__main__"] = main
@@ -323,10 +350,10 @@ def _watch(stop_receiver: Connection, parent: int) -> None:
     os._exit(1)
 
 
-def _work(job: Job) -> Results:
+def _work(key: str, label: str, run: Callable[..., Results], scenario: Question) -> Results:
     def progress(done: float, sim_s: float, packet_hops: int) -> None:
         if _stop.is_set():
             raise Stopped
-        _report((job.key, job.label, done, sim_s, packet_hops))
+        _report((key, label, done, sim_s, packet_hops))
 
-    return job.run(job.scenario, progress)
+    return run(scenario, progress)

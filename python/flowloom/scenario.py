@@ -9,7 +9,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -86,58 +86,43 @@ class Scenario:
         added = tuple(f"{key.replace('__', '.')}={_written(toml.value, value)}" for key, value in changes.items())
         return dataclasses.replace(self, overrides=self.overrides + added)
 
-    def resolve(self, progress: Progress | None = None) -> str:
-        """Return the scenario with every default filled in, as TOML. `progress` is called meanwhile, and may raise to stop.
+    def resolve(self) -> str:
+        """Return the scenario with every default filled in, as TOML.
+
+        Its keys, values and rules are checked, but not how they fit the network and the flows: see `plan`.
 
         Raises:
             ScenarioError: The scenario is not valid; the message can be printed as it is.
         """
-        return self.examine(progress)[0]
+        return _native.resolve(self.text, self.path, self.overrides)
 
-    def examine(self, progress: Progress | None = None) -> tuple[str, list[str]]:
-        """Return what `resolve` returns, and a sentence for each parameter of the transport that does not suit the network.
+    def plan(self, progress: Progress | None = None) -> Plan:
+        """Return the scenario with its network, paths and flows, after a check of everything but the run itself.
 
-        Raises:
-            ScenarioError: The scenario is not valid.
-        """
-        return _native.check(self.text, self.path, list(self.overrides), progress)
-
-    def fitted_parameters(self) -> dict[str, Any]:
-        """Return the transport's parameters that follow from the network and the workload, with the values that a run has.
+        `progress` is called meanwhile, and may raise to stop.
 
         Raises:
-            ScenarioError: The scenario is not valid.
+            ScenarioError: The scenario is not valid; the message can be printed as it is.
         """
-        fitted: dict[str, Any] = json.loads(_native.fitted_parameters(self.text, self.path, list(self.overrides)))
-        return fitted
+        return Plan(self, _native.plan(self.text, self.path, self.overrides, progress))
 
-    def data_queue_bounds(self) -> dict[str, Any] | None:
-        """Return how many bytes of data can queue at a port where credits schedule all data; None if there is no such bound.
-
-        `by_hop` has the largest bound of each kind of hop. Where the sizes of credits are random, `per_root_of_packets` times
-        the square root of the number of packets that queue without a break comes on top. Data that waits for signals does not
-        count.
+    def refusals(self, transports: Sequence[str]) -> dict[str, str]:
+        """Return why transports cannot run the scenario: by name, those that cannot. One network and its flows serve for all.
 
         Raises:
-            ScenarioError: The scenario is not valid.
+            ScenarioError: No transport can, because of the network or the flows.
         """
-        bounds: dict[str, Any] | None = json.loads(_native.data_queue_bounds(self.text, self.path, list(self.overrides)))
-        return bounds
+        return _native.refusals(self.text, self.path, self.overrides, transports)
 
-    def deployment(self) -> str:
-        """Return what the scenario means for switches and hosts, as JSON: see `flowloom.deploy.plan`.
-
-        Raises:
-            ScenarioError: The scenario is not valid, or its transport is a bound that no network can run.
-        """
-        return _native.deployment(self.text, self.path, list(self.overrides))
-
-    def key(self, progress: Progress | None = None) -> str:
+    def key(self) -> str:
         """Return the key of this scenario's result: a hash of everything that the result depends on.
 
         These are the resolved scenario, the content of the files that it refers to, and the simulator.
+
+        Raises:
+            ScenarioError: The scenario is not valid, or a file that it refers to cannot be read.
         """
-        return self.key_of(self.resolve(progress))
+        return self.key_of(self.resolve())
 
     def key_of(self, resolved: str) -> str:
         """Return `key`, given the resolved scenario."""
@@ -147,6 +132,60 @@ class Scenario:
             digest.update(f"\n{name}\n".encode())
             digest.update((folder / name).read_bytes())
         return digest.hexdigest()[:20]
+
+
+class Plan:
+    """A scenario with its network, paths and flows: what is to be known of it before it is run, and its run."""
+
+    def __init__(self, scenario: Scenario, made: _native.Plan) -> None:
+        """Keep what `Scenario.plan` has made."""
+        self.scenario = scenario
+        self.resolved = made.resolved
+        """The scenario with every default filled in, as TOML."""
+        self.misfits = made.misfits
+        """A sentence for each value that does not suit the network or the flows."""
+        self._made = made
+
+    @functools.cached_property
+    def key(self) -> str:
+        """The key of the result: see `Scenario.key`."""
+        return self.scenario.key_of(self.resolved)
+
+    def fitted_parameters(self) -> dict[str, Any]:
+        """Return the transport's parameters that follow from the network and the workload, with the values that a run has."""
+        fitted: dict[str, Any] = json.loads(self._made.fitted_parameters())
+        return fitted
+
+    def data_queue_bounds(self) -> dict[str, Any] | None:
+        """Return how many bytes of data can queue at a port where credits schedule all data; None if there is no such bound.
+
+        `by_hop` has the largest bound of each kind of hop. Where the sizes of credits are random, `per_root_of_packets` times
+        the square root of the number of packets that queue without a break comes on top. Data that waits for signals does not
+        count.
+        """
+        bounds: dict[str, Any] | None = json.loads(self._made.data_queue_bounds())
+        return bounds
+
+    def deployment(self) -> str:
+        """Return what the scenario means for switches and hosts, as JSON: see `flowloom.deploy.plan`.
+
+        Raises:
+            ScenarioError: The transport is a bound that no network can run.
+        """
+        return self._made.deployment()
+
+    def until(self, limit_ps: int) -> Plan:
+        """Return the same plan with another time limit, in picoseconds. The network and the paths are shared."""
+        return Plan(self.scenario, self._made.until(limit_ps))
+
+    def run(self, progress: Progress | None = None, sink: _native.Sink | None = None) -> _native.Run:
+        """Simulate the plan, which is used up.
+
+        Raises:
+            RunError: The simulation failed.
+            ValueError: The plan was run before.
+        """
+        return self._made.run(progress, sink)
 
 
 _OVERRIDE = re.compile(r"--set ([\w.-]+)=", re.ASCII)

@@ -18,7 +18,7 @@ from flowloom import metrics as metrics_
 from flowloom._native import RunError, ScenarioError
 from flowloom.axes import text
 from flowloom.frames import Framed
-from flowloom.jobs import FailedRuns, Job, Store, run_jobs, whole_number
+from flowloom.jobs import Blame, FailedRuns, Job, Store, run_jobs, unchanged, whole_number
 from flowloom.outputs import Output
 from flowloom.progress import Reporter, Silent
 from flowloom.results import Results, seed_of
@@ -180,9 +180,9 @@ def sweep(
         metrics: The metrics to draw, and to add to the table.
 
     Raises:
-        ScenarioError: A point is not valid, an axis has no values, or `out` holds something else. Nothing was run.
-        IncompleteSweep: Some runs failed. This is a RunError. All others finished, and `out` has their table, unless an earlier
-            table has runs that it would lack.
+        ScenarioError: A point breaks a rule, an axis has no values, or `out` holds something else. Nothing was run.
+        IncompleteSweep: Some runs failed, or their scenarios do not fit their networks. This is a RunError. All others
+            finished, and `out` has their table, unless an earlier table has runs that it would lack.
     """
     base = Scenario.of(scenario)
     seeds = check_grid(axes, seeds)
@@ -202,7 +202,7 @@ class Place:
     """Its values by the names of the table's columns."""
     changes: dict[str, Any]
     """The scenario keys that it sets."""
-    blame: Callable[[ScenarioError], ScenarioError] = lambda error: error
+    blame: Blame = unchanged
     """Rewords an error of its scenario."""
 
 
@@ -241,23 +241,12 @@ def run_places(
         summary.check(name)
     workers = None if workers is None else whole_number("workers", workers, "processes")
     reporter = reporter or Silent()
-    plan, foreseen = [], []
+    plan = []
     for place in places:
-        name = label(place.point, None)
-        reporter.prepare(f"checking the scenarios before the first run, now {name}")
-        try:
-            # Resolving every point finds mistakes before anything runs. It also gives the scenario's own seed.
-            at = base.set(place.changes)
-            resolved, misfits = at.examine()
-            foreseen.append((name, diagnosis.foreseen(resolved, misfits)))
-            first = seed_of(tomllib.loads(resolved)) or 0
-            for seed in range(first, first + seeds):
-                name = label(place.point, seed if seeds > 1 else None)
-                plan.append((place.point, seed, Job.of(name, at.set({"run.seed": seed}))))
-        except ScenarioError as error:
-            raise place.blame(error) from None
-    for line in diagnosis.grouped(foreseen):
-        reporter.warn(line)
+        reporter.prepare(f"reading the scenarios before the first run, now {label(place.point, None)}")
+        for seed, at in _seeded(base, place, seeds):
+            name = label(place.point, seed if seeds > 1 else None)
+            plan.append((place.point, seed, Job.of(name, at, blame=place.blame)))
     alike: dict[str, list[str]] = {}
     for _, _, job in plan:
         alike.setdefault(job.key, []).append(job.label)
@@ -265,10 +254,12 @@ def run_places(
         if len(labels) > 1:
             reporter.warn(f"{listed(labels)}: these are the same scenario, which is run once")
 
+    told = _Told(reporter)
+
     def run(store: Store | None) -> tuple[Sweep, FailedRuns | None]:
         jobs, failed = [job for _, _, job in plan], None
         try:
-            made = run_jobs(jobs, executor=executor, workers=workers, store=store, reporter=reporter)
+            made = run_jobs(jobs, executor=executor, workers=workers, store=store, reporter=reporter, made=told.warn)
         except FailedRuns as error:
             made, failed = error.done, error
         finished = [(point, seed, job) for point, seed, job in plan if job.key in made]
@@ -295,6 +286,34 @@ def run_places(
                 columns.write_csv(table, folder / "sweep.csv")
                 write(folder)
     return _complete(done, failed)
+
+
+def _seeded(base: Scenario, place: Place, seeds: int) -> list[tuple[int, Scenario]]:
+    """Return the scenario of a point with each of its seeds, the first of which is its own.
+
+    Raises:
+        ScenarioError: A value cannot be written, or the scenario is not valid.
+    """
+    try:
+        at = base.set(place.changes)
+        first = seed_of(tomllib.loads(at.resolve())) or 0
+        return [(seed, at.set({"run.seed": seed})) for seed in range(first, first + seeds)]
+    except ScenarioError as error:
+        raise place.blame(error) from None
+
+
+class _Told:
+    """Warns of what does not suit a network or its flows when the first run that has found it finishes."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._flags: set[str] = set()
+
+    def warn(self, job: Job, run: Results) -> None:
+        for finding in diagnosis.foreseen(run.scenario, run.summary.get("misfits", [])):
+            if finding.flag not in self._flags:
+                self._flags.add(finding.flag)
+                self._reporter.warn(f"{finding.flag} ({job.label}): {finding.text}")
 
 
 def _written(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

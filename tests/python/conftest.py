@@ -127,7 +127,7 @@ def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fake(monkeypatch: pytest.MonkeyPatch):
     """Replace the simulator by the fake one, in this process."""
     transports()  # they are read once, and not from the fake
-    for name in ("check", "run", "catalogue"):
+    for name in ("resolve", "refusals", "plan", "catalogue"):
         monkeypatch.setattr(_native, name, getattr(fake_native, name))
     for name in ("ScenarioError", "RunError"):
         monkeypatch.setattr(fake_native, name, getattr(_native, name))

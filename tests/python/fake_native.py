@@ -43,7 +43,7 @@ for _error in (ScenarioError, RunError):
     _error.__module__ = "flowloom._native"
 
 
-def check(text, path, overrides, progress=None):
+def resolve(text, path, overrides):
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -70,12 +70,39 @@ def check(text, path, overrides, progress=None):
         raise ScenarioError(f'{path}: transport.name: unknown transport "{resolved["transport"]["name"]}"')
     if not 0 < resolved["workload"].get("load", 0.5) < 1:
         raise ScenarioError("--set workload.load: must lie between 0 and 1")
-    return toml.document(resolved), []
+    return toml.document(resolved)
+
+
+def refusals(text, path, overrides, transports):
+    found = {}
+    for name in transports:
+        try:
+            resolve(text, path, [*overrides, f"transport.name={name}"])
+        except ScenarioError as error:
+            found[name] = str(error)
+    return found
+
+
+def plan(text, path, overrides, progress=None):
+    return Plan(text, path, overrides)
+
+
+class Plan:
+    misfits = ()
+
+    def __init__(self, text, path, overrides):
+        self.scenario = (text, path, overrides)
+        self.resolved = resolve(*self.scenario)
+
+    def until(self, limit_ps):
+        return self
+
+    def run(self, progress=None, sink=None):
+        return run(*self.scenario, progress, sink)
 
 
 def run(text, path, overrides, progress, sink=None):
-    resolved, _ = check(text, path, overrides)
-    spec = tomllib.loads(resolved)
+    spec = tomllib.loads(resolve(text, path, overrides))
     workload, name = spec["workload"], spec["transport"]["name"]
     if workload["kind"] == "fails":
         raise RunError("the run made no progress for 10 s")
@@ -110,7 +137,6 @@ def run(text, path, overrides, progress, sink=None):
     return {
         "flows": flows,
         "summary": json.dumps(summarise(spec, flows)),
-        "scenario": resolved,
     }
 
 

@@ -171,7 +171,7 @@ def test_the_readme_shows_the_numbers_of_the_demo():
 @pytest.mark.parametrize("page", [PAGES[0], PAGES[1]], ids=lambda page: page.name)
 def test_scenarios_in_pages_are_complete(page):
     (text,) = re.findall(r"^```toml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
-    assert Scenario.of(text).resolve()
+    assert Scenario.of(text).plan()
 
 
 def test_a_citation_says_the_same_everywhere_and_has_what_its_format_asks_for():

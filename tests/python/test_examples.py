@@ -58,10 +58,10 @@ def test_its_commands_are_right(name):
             if option in ("--set", "--vary", "--over"):
                 key, _, values = value.partition("=")
                 for one in split_list(values) if option != "--set" else [values]:
-                    scenario.set({key: parse_value(one)}).resolve()
+                    scenario.set({key: parse_value(one)}).plan()
             if option == "--transports" and value != "all":
                 for one in value.split(","):
-                    scenario.set({"transport.name": one}).resolve()
+                    scenario.set({"transport.name": one}).plan()
 
 
 def test_incast_overflows_pfabrics_port_and_not_phosts():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import FIGURE, SMALL
-from flowloom import RunError, ScenarioError, _native, provenance
+from flowloom import RunError, ScenarioError, provenance
 from flowloom.claims import digests, ledger
 from flowloom.claims.digests import Digests
 from flowloom.claims.entries import About, OfCheck, OfClaim, OfReading
@@ -112,7 +112,7 @@ def test_todays_digests_are_computed_once(papers, fake, monkeypatch):
     def fails(*_):
         raise AssertionError("asked again")
 
-    monkeypatch.setattr(_native, "run", fails)
+    monkeypatch.setattr(fake, "run", fails)
     assert now(papers) == before
 
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_compared_is_stale_and_says_why(papers, fake, monkeypatch
     (papers / "default.toml").unlink()
     assert "cannot read the scenario" in entry(papers).parts[0].stale_because
     (papers / "default.toml").write_text(SMALL)
-    monkeypatch.setattr(_native, "run", lambda *_: 1 / 0)
+    monkeypatch.setattr(fake, "run", lambda *_: 1 / 0)
     monkeypatch.setenv("FLOWLOOM_CACHE", str(tmp_path / "another"))
     assert "division by zero" in entry(papers).parts[0].stale_because
     for key in ("inputs", "behaviour"):
@@ -459,7 +459,7 @@ def test_a_ledger_of_another_shape_is_told_with_its_place_before_anything_runs(
             holder = holder[part]
         holder[place[-1]] = value
     (papers / "claims.json").write_text(json.dumps(content if place else value))
-    monkeypatch.setattr(_native, "run", lambda *_: pytest.fail("something was run"))
+    monkeypatch.setattr(fake, "run", lambda *_: pytest.fail("something was run"))
     figures = [reader.read(papers / "fig1.toml")]
     for use in (
         lambda: ledger.entries(figures),
@@ -553,4 +553,4 @@ def test_the_command_of_a_cause_can_be_run(claim, command, monkeypatch):
     assert named.keys() == {"--set", "--vary", "--seed", "--seeds", "--out"}
     changes = {key: parse_value(value) for key, _, value in (pair.partition("=") for pair in named["--set"])}
     changes |= {key: split_list(values)[0] for key, _, values in (pair.partition("=") for pair in named["--vary"])}
-    assert Scenario.of(Path(scenario)).set(changes).resolve()
+    assert Scenario.of(Path(scenario)).set(changes).plan()

@@ -36,13 +36,13 @@ def tiny(fake, tmp_path, monkeypatch):
     """A scenario for the fake simulator, which counts its runs."""
     path = tmp_path / "tiny.toml"
     path.write_text("[workload]\nflows = 10\n")
-    made = []
+    simulate, made = fake.run, []
 
     def run(*words):
         made.append(words)
-        return fake.run(*words)
+        return simulate(*words)
 
-    monkeypatch.setattr(flowloom._native, "run", run)
+    monkeypatch.setattr(fake, "run", run)
     return path, made
 
 
@@ -211,7 +211,7 @@ PLACES = [
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("command", ["run", "sweep", "compare", "paper", "thresholds"])
 def test_a_target_is_tested_before_anything_is_simulated(fake, papers, tmp_path, monkeypatch, command, where):
-    monkeypatch.setattr(flowloom._native, "run", never)
+    monkeypatch.setattr(fake, "run", never)
     monkeypatch.setattr("flowloom.sweeps.run_jobs", never)
     monkeypatch.setattr("flowloom.figures.paper.run_jobs", never)
     monkeypatch.setattr("flowloom.demotion.analytic.thresholds", never)
@@ -280,7 +280,7 @@ def test_a_mount_point_is_written_in_place(result, mount):
 
 
 def test_what_is_read_only_is_found_before_the_run(fake, mount, tmp_path, monkeypatch):
-    monkeypatch.setattr(flowloom._native, "run", never)
+    monkeypatch.setattr(fake, "run", never)
     (tmp_path / "s.toml").write_text("")
     folder = mount("disk", "-o", "ro")
     for out in (folder, folder / "new"):
@@ -289,7 +289,7 @@ def test_what_is_read_only_is_found_before_the_run(fake, mount, tmp_path, monkey
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="modes do not bind root; the test above has a read-only file system")
 def test_a_folder_without_permission_is_found_before_the_run(fake, tmp_path, monkeypatch):
-    monkeypatch.setattr(flowloom._native, "run", never)
+    monkeypatch.setattr(fake, "run", never)
     (tmp_path / "s.toml").write_text("")
     (tmp_path / "locked").mkdir(mode=0o500)
     for out in (tmp_path / "locked", tmp_path / "locked" / "new"):

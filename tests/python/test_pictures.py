@@ -21,10 +21,10 @@ def unsimulated(monkeypatch):
     """Fail if anything is simulated from now on."""
 
     def forbid():
-        def run(*_):
-            raise AssertionError("something was simulated")
+        def plan(*_):
+            raise AssertionError("something is to be simulated")
 
-        monkeypatch.setattr(_native, "run", run)
+        monkeypatch.setattr(_native, "plan", plan)
 
     return forbid
 

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fake_native
 import flowloom
 from conftest import SMALL
 from flowloom import RunError, ScenarioError, _native, metrics
@@ -476,7 +477,7 @@ def bowl(fake, monkeypatch, tmp_path):
 
     def run(text, path, overrides, progress, sink=None):
         outcome = simulate(text, path, overrides, progress)
-        spec = tomllib.loads(outcome["scenario"])
+        spec = tomllib.loads(fake.resolve(text, path, overrides))
         made.append((tuple(spec["transport"]["pias"]["thresholds"]), spec["run"]["seed"], spec["workload"]["load"]))
         seed = spec["run"]["seed"]
         shared, own = random.Random(seed).gauss(0, 3), random.Random(repr(made[-1])).gauss(0, 0.05)
@@ -484,7 +485,7 @@ def bowl(fake, monkeypatch, tmp_path):
         summary["fct_us"]["mean"] = 100 * spec["workload"]["load"] * (10 + DEPTH * depth(spec) + shared + own)
         return outcome | {"summary": json.dumps(summary)}
 
-    monkeypatch.setattr(_native, "run", run)
+    monkeypatch.setattr(fake, "run", run)
     run_jobs = search.run_jobs
 
     def in_threads(jobs, **how):
@@ -573,14 +574,14 @@ def test_a_metric_is_any_number_of_the_summary(bowl):
 
 
 def test_runs_that_leave_flows_unfinished_are_no_evidence(bowl, monkeypatch):
-    run = _native.run
+    run = fake_native.run
 
     def cut(*arguments):
         outcome = run(*arguments)
         summary = json.loads(outcome["summary"])
         return outcome | {"summary": json.dumps(summary | {"finished": summary["flows"] - 1})}
 
-    monkeypatch.setattr(_native, "run", cut)
+    monkeypatch.setattr(fake_native, "run", cut)
     with pytest.raises(RunError, match="29 of 30 flows finished"):
         look(budget=80)
 

@@ -42,7 +42,7 @@ pub use flow::{AbortReason, Coflow, Event, Flow, FlowId};
 pub use gauge::{Gauge, Readings};
 pub use hash::mix;
 pub use memory::Memory;
-pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, Switching};
+pub use network::{Link, LinkId, Network, NetworkError, Node, NodeId, NodeKind, Position, Switching};
 pub use packet::{Ecn, Packet};
 pub use parts::{Assembly, Parts, PartsOf};
 pub use paths::{Group, PathNeed, Paths, Routing, Way};

@@ -74,6 +74,18 @@ pub struct Link {
     pub to_port: PortNumber,
 }
 
+/// Where a switch stands in a network whose hosts are numbered from left to right. Behind each of its first `children` ports are `span` hosts, in order,
+/// and the first of them all is host `first`. All other hosts are behind each of its other ports that lead to switches, at the same distance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Position {
+    /// The first host below.
+    pub first: u32,
+    /// How many hosts are behind each port that leads down.
+    pub span: u32,
+    /// How many ports lead down.
+    pub children: u32,
+}
+
 /// When a switch may begin to forward a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Switching {
@@ -115,7 +127,11 @@ pub struct Network {
     nodes: Vec<Node>,
     links: Vec<Link>,
     ports: Vec<Vec<LinkId>>,
+    /// The position of each switch, from the first on, if they have positions.
+    positions: Vec<Position>,
     hosts: usize,
+    /// The first control host, if there is one.
+    control_host: Option<NodeId>,
     switching: Switching,
     /// The path from the first host to the one farthest from it, and the path back. It is kept because each node of a run asks for
     /// [`Network::base_rtt`]; a change of the network empties it.
@@ -125,8 +141,9 @@ pub struct Network {
 impl Network {
     /// A network of `hosts` hosts and no links yet.
     pub fn new(hosts: usize, switching: Switching) -> Network {
-        let (nodes, links, ports) = (Vec::new(), Vec::new(), Vec::new());
-        let mut network = Network { nodes, links, ports, hosts, switching, longest: OnceLock::new() };
+        let (nodes, links, ports, positions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (control_host, longest) = (None, OnceLock::new());
+        let mut network = Network { nodes, links, ports, positions, hosts, control_host, switching, longest };
         for index in 0..hosts {
             network.push(NodeKind::Host, 0, "host", format!("h{index}"));
         }
@@ -142,6 +159,7 @@ impl Network {
     /// Adds a switch `level` tiers above the hosts.
     pub fn add_switch(&mut self, level: u8, tier: &str, name: impl Into<String>) -> NodeId {
         assert!(level > 0, "level 0 is the hosts'");
+        self.positions.clear();
         self.push(NodeKind::Switch, level, tier, name.into())
     }
 
@@ -149,21 +167,42 @@ impl Network {
     pub fn add_control_host(&mut self, name: impl Into<String>) -> NodeId {
         let first = *self.link(self.ports(NodeId(0))[0]);
         let control = self.push(NodeKind::ControlHost, 0, "control", name.into());
+        // A control host takes no part in the positions of switches.
+        let positions = std::mem::take(&mut self.positions);
         self.connect(control, first.to, first.rate, first.delay);
+        self.positions = positions;
+        self.control_host.get_or_insert(control);
         control
     }
 
-    /// Adds both directions of a link and returns the one from `a` to `b`.
+    /// Adds both directions of a link and returns the one from `a` to `b`. Switches have no positions after that, nor after
+    /// [`Network::add_switch`].
     pub fn connect(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Duration) -> LinkId {
         let forward = LinkId(u32::try_from(self.links.len()).expect("fewer than 2^32 links"));
         let port = |ports: &Vec<LinkId>| PortNumber(u16::try_from(ports.len()).expect("fewer than 2^16 ports at a node"));
         let (from_port, to_port) = (port(&self.ports[a.index()]), port(&self.ports[b.index()]));
         self.longest = OnceLock::new();
+        self.positions.clear();
         self.links.push(Link { from: a, to: b, rate, delay, from_port, to_port });
         self.links.push(Link { from: b, to: a, rate, delay, from_port: to_port, to_port: from_port });
         self.ports[a.index()].push(forward);
         self.ports[b.index()].push(forward.reverse());
         forward
+    }
+
+    /// Says where each switch stands, in the order in which they were added. [`Paths`](crate::Paths) follow from positions without a search.
+    ///
+    /// # Panics
+    /// If there are not as many positions as switches, or if other nodes were added between hosts and switches.
+    pub fn set_positions(&mut self, positions: Vec<Position>) {
+        let switches = self.hosts..self.hosts + positions.len();
+        assert!(self.switches().map(NodeId::index).eq(switches), "each switch has a position");
+        self.positions = positions;
+    }
+
+    /// The position of each switch, from the first on; empty if they have none.
+    pub fn positions(&self) -> &[Position] {
+        &self.positions
     }
 
     /// Renames a node (custom topologies).
@@ -207,7 +246,7 @@ impl Network {
     }
     /// The first control host, if there is one.
     pub fn control_host(&self) -> Option<NodeId> {
-        self.node_ids().find(|id| self.node(*id).kind == NodeKind::ControlHost)
+        self.control_host
     }
     /// All links; index by [`LinkId::index`].
     pub fn links(&self) -> &[Link] {
@@ -287,21 +326,54 @@ impl Network {
     /// # Panics
     /// If there is no path.
     pub fn path(&self, from: NodeId, to: NodeId) -> Vec<LinkId> {
-        let distance = self.distances(to);
-        let mut path = Vec::new();
-        let mut at = from;
-        while at != to {
-            let here = distance[at.index()];
-            assert!(here != u32::MAX, "no path between the nodes");
-            let step = *self
-                .ports(at)
-                .iter()
-                .find(|link| distance[self.link(**link).to.index()] < here)
-                .expect("a neighbour that is nearer");
-            path.push(step);
-            at = self.link(step).to;
+        if to.index() < self.hosts && !self.positions.is_empty() {
+            return self.walk(from, to, |at| self.step(at, to));
         }
-        path
+        let distance = self.distances(to);
+        assert!(distance[from.index()] != u32::MAX, "no path between the nodes");
+        let is_nearer = |at: NodeId, link: &LinkId| distance[self.link(*link).to.index()] < distance[at.index()];
+        self.walk(from, to, |at| *self.ports(at).iter().find(|link| is_nearer(at, link)).expect("a neighbour that is nearer"))
+    }
+
+    /// The path of these steps.
+    fn walk(&self, from: NodeId, to: NodeId, step: impl Fn(NodeId) -> LinkId) -> Vec<LinkId> {
+        let next = |at: NodeId| (at != to).then(|| step(at));
+        std::iter::successors(next(from), |link| next(self.link(*link).to)).collect()
+    }
+
+    /// The first link from a node towards a host, by the node's position if it is a switch.
+    fn step(&self, at: NodeId, to: NodeId) -> LinkId {
+        let port = self.position(at).map_or(0, |Position { first, span, children }| {
+            let offset = to.0.wrapping_sub(first);
+            if offset < span * children { offset / span } else { children }
+        });
+        self.ports(at)[port as usize]
+    }
+
+    /// The position of a switch.
+    fn position(&self, node: NodeId) -> Option<Position> {
+        self.positions.get(node.index().checked_sub(self.hosts)?).copied()
+    }
+
+    /// The host that is farthest from a node. Of several, it is the last.
+    pub fn farthest(&self, node: NodeId) -> NodeId {
+        let hosts = self.hosts as u32;
+        if node.0 >= hosts || self.positions.is_empty() {
+            let distance = self.distances(node);
+            return (0..hosts).map(NodeId).max_by_key(|host| distance[host.index()]).unwrap_or(node);
+        }
+        // The higher a path leads, the longer it is. So the farthest hosts are all those outside the largest part that is not the whole network.
+        let mut near = node.0..node.0 + 1;
+        let mut at = self.link(self.ports(node)[0]).to;
+        while let Some(Position { first, span, children }) = self.position(at) {
+            let below = first..first + span * children;
+            if below.len() == self.hosts || !below.contains(&node.0) {
+                break;
+            }
+            near = below;
+            at = self.link(self.ports(at)[children as usize]).to;
+        }
+        NodeId(if near.end < hosts { hosts - 1 } else { near.start.saturating_sub(1) })
     }
 
     /// The time from the arrival of a packet's first bit over link `index` of `path` until the next node can use the packet. At its

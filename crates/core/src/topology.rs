@@ -1,6 +1,6 @@
 //! The topologies that papers use. Each builder returns a [`Network`] whose hosts are nodes `0..hosts`, rack by rack.
 
-use crate::{Duration, Network, NodeId, Rate, Switching};
+use crate::{Duration, Network, NodeId, Position, Rate, Switching};
 
 /// Propagation delays, one way. A [`Duration`] converts to the same delay on all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +22,7 @@ pub fn single_switch(hosts: usize, rate: Rate, delay: Duration, switching: Switc
     let mut network = Network::new(hosts, switching);
     let switch = network.add_switch(1, "switch", "s0");
     attach(&mut network, 0..hosts, switch, rate, delay);
+    network.set_positions(tier(1, 0, 1, hosts).collect());
     network
 }
 
@@ -33,6 +34,7 @@ pub fn dumbbell(hosts_per_side: usize, host_rate: Rate, middle_rate: Rate, delay
     attach(&mut network, 0..hosts_per_side, left, host_rate, delay);
     attach(&mut network, hosts_per_side..2 * hosts_per_side, right, host_rate, delay);
     network.connect(left, right, middle_rate, delay);
+    network.set_positions(tier(2, hosts_per_side, 1, hosts_per_side).collect());
     network
 }
 
@@ -56,11 +58,16 @@ pub fn leaf_spine(
             network.connect(*leaf, *spine, spine_rate, delay.switches);
         }
     }
+    let above = tier(spines.len(), 0, hosts_per_rack, racks);
+    network.set_positions(tier(racks, hosts_per_rack, 1, hosts_per_rack).chain(above).collect());
     network
 }
 
 /// A tree of `racks` top-of-rack switches, divided evenly among `aggregations` aggregation switches, which connect to one core
 /// switch.
+///
+/// # Panics
+/// If `racks` is not a multiple of `aggregations`.
 #[allow(clippy::too_many_arguments)] // a struct with the same names would be no clearer
 pub fn three_tier(
     racks: usize,
@@ -72,6 +79,8 @@ pub fn three_tier(
     delay: impl Into<Delays>,
     switching: Switching,
 ) -> Network {
+    assert!(racks.is_multiple_of(aggregations), "racks are divided evenly");
+    let racks_each = racks / aggregations;
     let delay = delay.into();
     let mut network = Network::new(racks * hosts_per_rack, switching);
     let tors: Vec<NodeId> = (0..racks).map(|rack| network.add_switch(1, "tor", format!("t{rack}"))).collect();
@@ -79,11 +88,15 @@ pub fn three_tier(
     let core = network.add_switch(3, "core", "c0");
     for (rack, tor) in tors.iter().enumerate() {
         attach(&mut network, rack * hosts_per_rack..(rack + 1) * hosts_per_rack, *tor, host_rate, delay.hosts);
-        network.connect(*tor, aggs[rack * aggregations / racks], aggregation_rate, delay.switches);
+        network.connect(*tor, aggs[rack / racks_each], aggregation_rate, delay.switches);
     }
-    for agg in aggs {
-        network.connect(agg, core, core_rate, delay.switches);
+    for agg in &aggs {
+        network.connect(*agg, core, core_rate, delay.switches);
     }
+    let hosts_each = racks_each * hosts_per_rack;
+    let tors = tier(racks, hosts_per_rack, 1, hosts_per_rack);
+    let aggs = tier(aggregations, hosts_each, hosts_per_rack, racks_each);
+    network.set_positions(tors.chain(aggs).chain(tier(1, 0, hosts_each, aggregations)).collect());
     network
 }
 
@@ -97,12 +110,12 @@ pub fn fat_tree(k: usize, rate: Rate, delay: impl Into<Delays>, switching: Switc
     let half = k / 2;
     let delay = delay.into();
     let mut network = Network::new(k * half * half, switching);
-    let tier = |network: &mut Network, level, tier: &str, count, letter: char| -> Vec<NodeId> {
+    let add = |network: &mut Network, level, tier: &str, count, letter: char| -> Vec<NodeId> {
         (0..count).map(|index| network.add_switch(level, tier, format!("{letter}{index}"))).collect()
     };
-    let edges = tier(&mut network, 1, "edge", k * half, 'e');
-    let aggs = tier(&mut network, 2, "agg", k * half, 'a');
-    let cores = tier(&mut network, 3, "core", half * half, 'c');
+    let edges = add(&mut network, 1, "edge", k * half, 'e');
+    let aggs = add(&mut network, 2, "agg", k * half, 'a');
+    let cores = add(&mut network, 3, "core", half * half, 'c');
     for (index, edge) in edges.iter().enumerate() {
         attach(&mut network, index * half..(index + 1) * half, *edge, rate, delay.hosts);
         let pod = index / half;
@@ -116,6 +129,9 @@ pub fn fat_tree(k: usize, rate: Rate, delay: impl Into<Delays>, switching: Switc
             network.connect(*agg, *core, rate, delay.switches);
         }
     }
+    let edges = tier(k * half, half, 1, half);
+    let aggs = tier(k, half * half, half, half).flat_map(|pod| std::iter::repeat_n(pod, half));
+    network.set_positions(edges.chain(aggs).chain(tier(half * half, 0, half * half, k)).collect());
     network
 }
 
@@ -123,6 +139,11 @@ fn attach(network: &mut Network, hosts: std::ops::Range<usize>, switch: NodeId, 
     for host in hosts {
         network.connect(NodeId(host as u32), switch, rate, delay);
     }
+}
+
+/// The positions of `count` switches. The hosts below each of them begin `apart` hosts after those below the one before.
+fn tier(count: usize, apart: usize, span: usize, children: usize) -> impl Iterator<Item = Position> {
+    (0..count).map(move |index| Position { first: (index * apart) as u32, span: span as u32, children: children as u32 })
 }
 
 #[cfg(test)]

@@ -25,4 +25,4 @@ pub use observer::Observer;
 pub use outage::Outage;
 pub use report::{Abort, CLASSES, ControlCounters, FlowRecord, PortCounters, PortView, Report, SentCounters, Violation};
 pub use routing::{Origin, Routes};
-pub use sim::{CONTROL_HOST, Sim, SimSetup, Vitals};
+pub use sim::{CONTROL_HOST, RoutedSetup, Sim, SimSetup, Vitals, with_control_host};

@@ -1,8 +1,6 @@
 //! Routing: the next hop of each packet, also where packets of one flow are sprayed over several paths.
 
-use std::sync::Arc;
-
-use flowloom_core::{FlowId, LinkId, Network, NodeId, Paths, Rate, Routing, Way};
+use flowloom_core::{FlowId, LinkId, NodeId, Paths, Rate, Routing, Way};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -27,8 +25,9 @@ pub enum Origin {
 }
 
 impl Routes {
-    /// The routes of a network for which [`Network::check`] has succeeded.
-    pub fn new(network: Arc<Network>, routing: Routing, seed: u64) -> Routes {
+    /// The routes along these paths. The state of spraying begins as `seed` says.
+    pub fn new(paths: Paths, seed: u64) -> Routes {
+        let network = paths.network();
         Routes {
             counters: (0..network.links().len() + network.len())
                 .map(|index| stream_seed(seed, Purpose::Spray, index as u64) as u32)
@@ -37,7 +36,7 @@ impl Routes {
                 .node_ids()
                 .map(|node| Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Spray, u64::from(node.0))))
                 .collect(),
-            paths: Paths::new(network, routing, seed),
+            paths,
         }
     }
 
@@ -55,47 +54,53 @@ impl Routes {
     /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`, which may have a path label.
     #[inline(always)]
     pub fn pick(&mut self, at: NodeId, origin: Origin, flow: FlowId, src: NodeId, dst: NodeId, label: Option<u16>) -> LinkId {
-        let group = match self.paths.way(at, dst) {
+        let Routes { paths, counters, streams } = self;
+        let group = match paths.way(at, dst) {
             Way::Only(link) => return link,
             Way::OneOf(group) => group,
         };
         // The compiler removes this where headers have no labels.
         if let Some(label) = label
-            && self.paths.routing() == Routing::SprayLabelled
+            && paths.routing() == Routing::SprayLabelled
         {
-            return self.paths.labelled(group, label);
+            return paths.labelled(group, at, dst, label);
         }
-        let choice = match self.paths.routing() {
+        let choice = match paths.routing() {
             Routing::SprayRoundRobin => {
                 let counter = match origin {
                     Origin::Link(link) => link.index(),
-                    Origin::Local(node) => self.paths.network().links().len() + node.index(),
+                    Origin::Local(node) => paths.network().links().len() + node.index(),
                 };
-                let turn = &mut self.counters[counter];
+                let turn = &mut counters[counter];
                 *turn = turn.wrapping_add(1);
                 *turn % group.count()
             }
             Routing::SprayRandom | Routing::SprayLabelled => {
-                let word = u64::from(self.streams[at.index()].next_u32());
+                let word = u64::from(streams[at.index()].next_u32());
                 ((word * u64::from(group.count())) >> 32) as u32
             }
-            Routing::Ecmp => return self.paths.hashed(group, at, flow, src, dst),
-            Routing::EcmpSymmetric => return self.paths.symmetric(at, flow, src, dst).expect("a packet is on its flow's path"),
+            Routing::Ecmp => return paths.hashed(group, at, flow, src, dst),
+            Routing::EcmpSymmetric => return paths.symmetric(at, flow, src, dst).expect("a packet is on its flow's path"),
         };
-        self.paths.member(group, choice)
+        group.links[choice as usize]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
+    use std::sync::Arc;
 
     use super::*;
     use flowloom_core::topology;
-    use flowloom_core::{Duration, Switching};
+    use flowloom_core::{Duration, Network, Switching};
 
     fn fat_tree() -> Arc<Network> {
         topology::fat_tree(4, Rate::from_gbps(10), Duration::from_ns(200), Switching::StoreAndForward).into()
+    }
+
+    fn routes(network: &Arc<Network>, routing: Routing, seed: u64) -> Routes {
+        Routes::new(Paths::new(network.clone(), routing, seed), seed)
     }
 
     /// The links a packet crosses from `src` to `dst`.
@@ -130,7 +135,7 @@ mod tests {
         for routing in
             [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric]
         {
-            let mut routes = Routes::new(network.clone(), routing, 7);
+            let mut routes = routes(&network, routing, 7);
             for src in 0..16 {
                 for dst in (0..16).filter(|dst| *dst != src) {
                     let (src, dst) = (NodeId(src), NodeId(dst));
@@ -144,7 +149,7 @@ mod tests {
     #[test]
     fn symmetric_routing_shares_every_link_and_uses_many_paths() {
         let network = fat_tree();
-        let mut routes = Routes::new(network.clone(), Routing::EcmpSymmetric, 7);
+        let mut routes = routes(&network, Routing::EcmpSymmetric, 7);
         let mut used = std::collections::BTreeSet::new();
         for flow in 0..64 {
             let (a, b) = (NodeId(1), NodeId(14));
@@ -160,7 +165,7 @@ mod tests {
     fn ecmp_keeps_a_flow_on_one_path_and_spraying_spreads_it() {
         let network = fat_tree();
         let paths = |routing| {
-            let mut routes = Routes::new(network.clone(), routing, 1);
+            let mut routes = routes(&network, routing, 1);
             let paths: std::collections::BTreeSet<_> =
                 (0..400).map(|_| walk(&mut routes, &network, 5, NodeId(0), NodeId(15))).collect();
             paths.len()
@@ -179,7 +184,7 @@ mod tests {
         let network: Arc<Network> =
             topology::leaf_spine(2, 2, 4, Rate::from_gbps(10), Rate::from_gbps(40), delay, Switching::StoreAndForward).into();
         let uplinks = |routing| {
-            let mut routes = Routes::new(network.clone(), routing, 1);
+            let mut routes = routes(&network, routing, 1);
             let mut used = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
             for packet in 0..400 {
                 used[packet % 2].insert(walk(&mut routes, &network, packet as u32 % 2, NodeId(0), NodeId(3))[1]);
@@ -197,7 +202,7 @@ mod tests {
         for (routing, label, expected) in
             [(Routing::SprayLabelled, Some(3), 1), (Routing::SprayLabelled, None, 4), (Routing::SprayRandom, Some(3), 4)]
         {
-            let mut routes = Routes::new(network.clone(), routing, 1);
+            let mut routes = routes(&network, routing, 1);
             let paths: std::collections::BTreeSet<_> =
                 (0..400).map(|_| labelled(&mut routes, &network, 5, NodeId(0), NodeId(15), label)).collect();
             assert_eq!(paths.len(), expected, "{routing:?}, {label:?}");
@@ -209,7 +214,7 @@ mod tests {
         let network: Arc<Network> =
             topology::leaf_spine(2, 2, 4, Rate::from_gbps(10), Rate::from_gbps(40), Duration::ZERO, Switching::StoreAndForward)
                 .into();
-        let mut routes = Routes::new(network.clone(), Routing::SprayRoundRobin, 1);
+        let mut routes = routes(&network, Routing::SprayRoundRobin, 1);
         let mut counts = HashMap::new();
         for _ in 0..400 {
             *counts.entry(walk(&mut routes, &network, 5, NodeId(0), NodeId(3))[1]).or_insert(0) += 1;

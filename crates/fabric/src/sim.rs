@@ -39,6 +39,38 @@ pub struct SimSetup {
     pub time_limit: Time,
 }
 
+impl SimSetup {
+    /// Adds what a transport needs to the network, and computes its paths.
+    pub fn routed(self, placement: Placement) -> RoutedSetup {
+        let SimSetup { network, wire, memory, routing, seed, time_limit } = self;
+        let paths = Paths::new(with_control_host(network.into(), placement), routing, seed);
+        RoutedSetup { paths, wire, memory, seed, time_limit }
+    }
+}
+
+/// A [`SimSetup`] whose paths are known. It never changes, so runs can share it, and copies are cheap.
+#[derive(Clone)]
+pub struct RoutedSetup {
+    /// The paths, and the network as the run has it: see [`with_control_host`].
+    pub paths: Paths,
+    /// Bytes on the wire.
+    pub wire: WireProfile,
+    /// The buffer memory of ports and switches.
+    pub memory: Memory,
+    /// The seed from which every random stream is derived.
+    pub seed: u64,
+    /// Events after this time are not handled. The limit is [`Time::LAST`] at most.
+    pub time_limit: Time,
+}
+
+/// The network that a transport runs on: if its control endpoints are on an extra host, one with the control host.
+pub fn with_control_host(mut network: Arc<Network>, placement: Placement) -> Arc<Network> {
+    if placement == Placement::ExtraHost {
+        Arc::make_mut(&mut network).add_control_host(CONTROL_HOST);
+    }
+    network
+}
+
 /// The progress of a run between steps, as a watchdog needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Vitals {
@@ -116,17 +148,29 @@ where
         setup: SimSetup,
         flows: Vec<Flow>,
         observer: O,
+        wrap: impl FnMut(T::Port, &PortSite<'_>) -> P,
+    ) -> Self {
+        Self::over(config, setup.routed(T::placement(config)), flows, observer, wrap)
+    }
+
+    /// As [`Sim::with_ports`], over paths that are known.
+    ///
+    /// # Panics
+    /// If the transport needs a control host, and the network has none.
+    pub fn over(
+        config: &T::Config,
+        setup: RoutedSetup,
+        flows: Vec<Flow>,
+        observer: O,
         mut wrap: impl FnMut(T::Port, &PortSite<'_>) -> P,
     ) -> Self {
         assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index), "a flow's id is its index");
         assert!(flows.is_sorted_by_key(|flow| flow.start), "flows are sorted by start");
-        let SimSetup { mut network, wire, memory, routing, seed, time_limit } = setup;
+        let RoutedSetup { paths, wire, memory, seed, time_limit } = setup;
+        let network = paths.network().clone();
         let placement = T::placement(config);
-        if placement == Placement::ExtraHost {
-            network.add_control_host(CONTROL_HOST);
-        }
-        let network = Arc::new(network);
-        let routes = Routes::new(network.clone(), routing, seed);
+        assert!(placement != Placement::ExtraHost || network.control_host().is_some(), "{} has no control host", T::NAME);
+        let routes = Routes::new(paths, seed);
         let site = |node: NodeId| site(node, routes.paths(), wire, stream_seed(seed, Purpose::Endpoint, u64::from(node.0)));
         let mut roles = Vec::with_capacity(network.len());
         let (mut hosts, mut controls) = (Vec::new(), Vec::new());

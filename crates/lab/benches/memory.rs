@@ -37,7 +37,7 @@ fn done(path: &str, overrides: &[String]) {
     let plan = scenario.validate().and_then(|spec| Plan::new(&spec)).unwrap_or_else(|error| panic!("{error}"));
     let mut tenths = 1;
     let ran = simulate(
-        &plan,
+        plan,
         &mut |share, _, packet_hops| {
             if share * 10.0 >= f64::from(tenths) {
                 println!("{}", serde_json::json!({ "done": share, "packet_hops": packet_hops, "bytes": live() }));

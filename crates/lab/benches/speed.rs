@@ -21,11 +21,12 @@ fn main() {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let scenario = Scenario::load(&text, path, overrides).unwrap_or_else(|error| panic!("{error}"));
     let plan = scenario.validate().and_then(|spec| Plan::new(&spec)).unwrap_or_else(|error| panic!("{error}"));
+    let transport = plan.setup.transport.name;
     for _ in 0..repetitions.parse().expect("a number of repetitions") {
-        let before = user_seconds();
-        let report = measured(&plan);
+        let (plan, before) = (plan.clone(), user_seconds());
+        let report = measured(plan);
         let line = serde_json::json!({
-            "transport": plan.transport.name,
+            "transport": transport,
             "flows": report.flows.len(),
             "packet_hops": report.packet_hops,
             "data_packets": report.data_packets,
@@ -38,9 +39,9 @@ fn main() {
     }
 }
 
-/// Making the network and running it; the flows are there already. Callgrind finds this function by its name.
+/// The run alone; its network, paths and flows are there already. Callgrind finds this function by its name.
 #[inline(never)]
-fn measured(plan: &Plan) -> Report {
+fn measured(plan: Plan) -> Report {
     simulate(plan, &mut |_, _, _| true, &mut Nowhere).expect("the run balances its books").report
 }
 

@@ -1,15 +1,14 @@
 //! Flows that wait behind links which are down.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use flowloom_core::{Duration, Flow, LinkId, NodeId, Paths, Time, Way};
+use flowloom_core::{Duration, Flow, LinkId, NodeId, Paths, Time};
 use flowloom_fabric::Report;
 
 use crate::faults::LinkOutage;
 use crate::ideal::UnloadedTimes;
-use crate::metrics::Row;
-use crate::plan::Plan;
+use crate::plan::Setup;
+use crate::row::Row;
 
 /// A flow waits if it takes at least this many times as long as alone.
 const WAITS: u64 = 2;
@@ -18,25 +17,25 @@ const EXAMPLES: usize = 3;
 
 /// What is wrong with links that are down from before the first flow starts until after the last one could have finished in an idle network: a sentence for each fault,
 /// which starts with its key. Nothing is known in advance where flows wait for others.
-pub(crate) fn foreseen(plan: &Plan) -> Vec<String> {
-    if plan.link_outages.is_empty() {
+pub(crate) fn foreseen(setup: &Setup, flows: &[Flow]) -> Vec<String> {
+    if setup.link_outages.is_empty() {
         return Vec::new();
     }
-    let flows: Vec<&Flow> = plan.flows.iter().filter(|flow| !flow.background).collect();
-    let mut unloaded = UnloadedTimes::new(&plan.network, &plan.wire);
+    let flows: Vec<&Flow> = flows.iter().filter(|flow| !flow.background).collect();
+    let mut unloaded = UnloadedTimes::new(&setup.network, &setup.wire);
     let first = flows.iter().map(|flow| flow.start).min().unwrap_or(Time::MAX);
     let ends = flows.iter().map(|flow| if flow.start < Time::MAX { flow.start + unloaded.received(flow) } else { Time::MAX });
-    let last = ends.max().unwrap_or(Time::MAX).min(plan.time_limit);
-    let dead = plan.link_outages.iter().filter(|outage| outage.from <= first && outage.to >= last);
+    let last = ends.max().unwrap_or(Time::MAX).min(setup.time_limit);
+    let dead = setup.link_outages.iter().filter(|outage| outage.from <= first && outage.to >= last);
     let sentences = dead.filter_map(|outage| {
-        let mut routes = Routes::new(plan, outage);
+        let mut routes = Routes::new(setup, outage);
         let behind = flows.iter().filter(|flow| routes.cross(flow)).count();
         let LinkOutage { fault, from, to, .. } = outage;
         (behind > 0).then(|| {
             format!(
                 "fault.{fault}.to: {} from {from} to {to}, from before the first flow starts until after the last could have finished, and {behind} of \
                  {} flows cross it; bring it up earlier",
-                down(plan, outage),
+                down(setup, outage),
                 flows.len()
             )
         })
@@ -45,13 +44,13 @@ pub(crate) fn foreseen(plan: &Plan) -> Vec<String> {
 }
 
 /// The same after the run: flows that spent most of their time while a link on their way was down, if it was down for most of the run.
-pub(crate) fn observed(plan: &Plan, report: &Report, rows: &[Row]) -> Vec<String> {
+pub(crate) fn observed(setup: &Setup, report: &Report, rows: &[Row]) -> Vec<String> {
     let first = rows.iter().map(|row| row.flow.start).min().unwrap_or(Time::MAX);
-    let sentences = plan.link_outages.iter().filter_map(|outage| {
+    let sentences = setup.link_outages.iter().filter_map(|outage| {
         if !is_most(outage, first, report.end) {
             return None;
         }
-        let mut routes = Routes::new(plan, outage);
+        let mut routes = Routes::new(setup, outage);
         let waited = |row: &&Row| {
             let end = row.finish.or(row.aborted.map(|abort| abort.at)).unwrap_or(report.end);
             let took = end.saturating_since(row.flow.start);
@@ -63,7 +62,7 @@ pub(crate) fn observed(plan: &Plan, report: &Report, rows: &[Row]) -> Vec<String
             format!(
                 "fault.{fault}.to: {} from {from} to {to}, which is most of the run, and {behind} of {} flows waited behind it, so their slowdowns \
                  tell about the fault alone; bring it up earlier",
-                down(plan, outage),
+                down(setup, outage),
                 rows.len()
             )
         })
@@ -79,9 +78,9 @@ fn is_most(outage: &LinkOutage, start: Time, end: Time) -> bool {
 }
 
 /// The links that are down, as the beginning of a sentence.
-fn down(plan: &Plan, outage: &LinkOutage) -> String {
+fn down(setup: &Setup, outage: &LinkOutage) -> String {
     let links = &outage.links;
-    let names: Vec<String> = links.iter().take(EXAMPLES).map(|link| plan.network.link_name(*link)).collect();
+    let names: Vec<String> = links.iter().take(EXAMPLES).map(|link| setup.network.link_name(*link)).collect();
     match links.len() {
         1 => format!("the link {} is down", names[0]),
         count if count <= EXAMPLES => format!("the links {} are down", names.join(", ")),
@@ -90,23 +89,22 @@ fn down(plan: &Plan, outage: &LinkOutage) -> String {
 }
 
 /// Which flows can cross one of some links.
-struct Routes {
-    paths: Paths,
+struct Routes<'a> {
+    paths: &'a Paths,
     /// By link: whether this direction or the other is among them.
     is_down: Vec<bool>,
     /// By the switches of source and destination, where packets of a flow take several paths.
     known: HashMap<(NodeId, NodeId), bool>,
 }
 
-impl Routes {
-    fn new(plan: &Plan, outage: &LinkOutage) -> Routes {
-        let mut is_down = vec![false; plan.network.links().len()];
+impl<'a> Routes<'a> {
+    fn new(setup: &'a Setup, outage: &LinkOutage) -> Routes<'a> {
+        let mut is_down = vec![false; setup.paths.network().links().len()];
         for link in &outage.links {
             is_down[link.index()] = true;
             is_down[link.reverse().index()] = true;
         }
-        let paths = Paths::new(Arc::new(plan.network.clone()), plan.routing, plan.seed);
-        Routes { paths, is_down, known: HashMap::new() }
+        Routes { paths: &setup.paths, is_down, known: HashMap::new() }
     }
 
     /// Whether packets of a flow, or their answers, can cross one of the links.
@@ -133,10 +131,8 @@ impl Routes {
     fn is_between(&self, from: NodeId, to: NodeId) -> bool {
         let (mut reached, mut next) = (vec![from], 0);
         while let Some(at) = reached.get(next).copied().filter(|at| *at != to) {
-            let links: Vec<LinkId> = match self.paths.way(at, to) {
-                Way::Only(link) => vec![link],
-                Way::OneOf(group) => (0..group.count()).map(|index| self.paths.member(group, index)).collect(),
-            };
+            let way = self.paths.way(at, to);
+            let links = way.links();
             if links.iter().any(|link| self.is_down[link.index()]) {
                 return true;
             }

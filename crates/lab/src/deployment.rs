@@ -1,18 +1,17 @@
 //! What a plan means for real switches and hosts: their queues, marks, memory and flow control, as data.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use flowloom_core::{
     Bytes, Division, Feature, HostProfile, Knob, LimiterProfile, LinkId, MarkProfile, Memory, MemoryProfile, NodeId, NodeKind,
-    PathNeed, Paths, Placement, PortProfile, PortSite, QueueLimit, QueueProfile, Routing, Tagging,
+    PathNeed, Placement, PortProfile, PortSite, QueueLimit, QueueProfile, Routing, Tagging,
 };
 use flowloom_transports::pfc::ClassLimits;
 use serde_json::{Value, json};
 
 use crate::catalogue::{Profiles, classes_to_pause};
-use crate::plan::Plan;
-use crate::validate::ValidSpec;
+use crate::plan::Setup;
+use crate::spec::Scenario;
 use crate::{ScenarioError, headroom};
 
 /// Describes the switches and hosts of a plan of this scenario. Switches that are alike are listed once, with their number, and so are
@@ -20,34 +19,28 @@ use crate::{ScenarioError, headroom};
 ///
 /// # Errors
 /// If the plan's transport is none that could run on a network.
-pub fn describe(plan: &Plan, spec: &ValidSpec<'_>) -> Result<Value, ScenarioError> {
-    let Some(profiles) = &plan.transport.profiles else {
+pub fn describe(setup: &Setup, scenario: &Scenario) -> Result<Value, ScenarioError> {
+    let Some(profiles) = &setup.transport.profiles else {
         let message =
-            format!("{} is a bound and no transport, so switches and hosts cannot be configured for it", plan.transport.name);
-        return Err(spec.place(ScenarioError::at_key("transport.name", message)));
+            format!("{} is a bound and no transport, so switches and hosts cannot be configured for it", setup.transport.name);
+        return Err(scenario.place(ScenarioError::at_key("transport.name", message)));
     };
     Ok(json!({
-        "transport": plan.transport.name,
-        "label": plan.transport.profile.label,
-        "about": plan.transport.about,
-        "parameters": plan.parameters.to_table(),
-        "placement": placement((plan.transport.placement)(&plan.parameters)),
-        "paths": paths(plan.transport.paths),
-        "multipath": is_multipath(plan),
-        "sprayed": matches!(plan.routing, Routing::SprayRandom | Routing::SprayLabelled | Routing::SprayRoundRobin),
-        "wire": { "name": plan.wire.name, "full": plan.wire.full.get(), "control": plan.wire.control.get(), "mtu": plan.wire.mtu().get() },
-        "memory": memory(plan.memory),
-        "pfc": pfc(plan),
-        "host": host(&(profiles.host)(&plan.parameters)),
-        "switches": switches(plan, profiles),
-        "nics": nics(plan, profiles),
+        "transport": setup.transport.name,
+        "label": setup.transport.profile.label,
+        "about": setup.transport.about,
+        "parameters": setup.parameters.to_table(),
+        "placement": placement((setup.transport.placement)(&setup.parameters)),
+        "paths": paths(setup.transport.paths),
+        "multipath": setup.paths.is_multipath(),
+        "sprayed": matches!(setup.paths.routing(), Routing::SprayRandom | Routing::SprayLabelled | Routing::SprayRoundRobin),
+        "wire": { "name": setup.wire.name, "full": setup.wire.full.get(), "control": setup.wire.control.get(), "mtu": setup.wire.mtu().get() },
+        "memory": memory(setup.memory),
+        "pfc": pfc(setup),
+        "host": host(&(profiles.host)(&setup.parameters)),
+        "switches": switches(setup, profiles),
+        "nics": nics(setup, profiles),
     }))
-}
-
-/// Whether packets between two hosts can take different shortest paths.
-fn is_multipath(plan: &Plan) -> bool {
-    // Only where there is one path, ECMP gives both directions of a flow the same.
-    !Paths::new(Arc::new(plan.network.clone()), Routing::Ecmp, plan.seed).give(PathNeed::Symmetric)
 }
 
 fn memory(memory: Memory) -> Value {
@@ -75,24 +68,24 @@ fn paths(need: PathNeed) -> &'static str {
 }
 
 /// Flow control, if the plan has it: how many classes can be paused, and the hysteresis.
-fn pfc(plan: &Plan) -> Value {
-    let Some((pfc, classes)) = plan.pfc.as_ref().zip(classes_to_pause(plan.transport.name)) else { return Value::Null };
-    let hysteresis = pfc.hysteresis.unwrap_or(plan.wire.full * 2);
-    json!({ "classes": classes(&plan.parameters), "hysteresis": hysteresis.get() })
+fn pfc(setup: &Setup) -> Value {
+    let Some((pfc, classes)) = setup.pfc.as_ref().zip(classes_to_pause(setup.transport.name)) else { return Value::Null };
+    let hysteresis = pfc.hysteresis.unwrap_or(setup.wire.full * 2);
+    json!({ "classes": classes(&setup.parameters), "hysteresis": hysteresis.get() })
 }
 
 /// Each kind of switch: its name is that of its tier, or of its first switch if its tier has several kinds.
-fn switches(plan: &Plan, profiles: &Profiles) -> Value {
-    let network = &plan.network;
+fn switches(setup: &Setup, profiles: &Profiles) -> Value {
+    let network = &setup.network;
     let mut kinds: Vec<(NodeId, u64, Vec<Value>)> = Vec::new();
     for node in network.switches() {
-        let limits = headroom::of(plan, node);
+        let limits = headroom::of(setup, node);
         let port = |link: &LinkId| {
             let port = network.link(*link);
             let to = &network.node(port.to).tier;
             let limits = limits.as_ref().map(|limits| limits.of(port.from_port));
             json!({
-                "to": to, "rate_bps": port.rate.as_bps(), "delay_ps": port.delay.as_ps(), "profile": profile(plan, profiles, *link),
+                "to": to, "rate_bps": port.rate.as_bps(), "delay_ps": port.delay.as_ps(), "profile": profile(setup, profiles, *link),
                 "headroom": limits.map(|ClassLimits { headroom, .. }| headroom.get()),
                 "xoff": limits.and_then(|ClassLimits { xoff, .. }| xoff).map(Bytes::get),
             })
@@ -109,25 +102,25 @@ fn switches(plan: &Plan, profiles: &Profiles) -> Value {
     let kind = |(first, count, ports): &(NodeId, u64, Vec<Value>)| {
         let node = network.node(*first);
         let name = if of_tier[node.tier.as_str()] == 1 { &node.tier } else { &node.name };
-        let shared = headroom::of(plan, *first).and_then(|limits| limits.shared()).map(Bytes::get);
+        let shared = headroom::of(setup, *first).and_then(|limits| limits.shared()).map(Bytes::get);
         json!({ "name": name, "first": node.name, "count": count, "shared": shared, "ports": ports })
     };
     kinds.iter().map(kind).collect()
 }
 
 /// The port of a link in a run.
-fn profile(plan: &Plan, profiles: &Profiles, link: LinkId) -> Value {
-    let kind = plan.network.node(plan.network.link(link).from).kind;
-    let site = PortSite { link, network: &plan.network, wire: plan.wire, memory: plan.memory.at(kind), seed: plan.seed };
-    port(&(profiles.port)(&plan.parameters, &site))
+fn profile(setup: &Setup, profiles: &Profiles, link: LinkId) -> Value {
+    let kind = setup.network.node(setup.network.link(link).from).kind;
+    let site = PortSite { link, network: &setup.network, wire: setup.wire, memory: setup.memory.at(kind), seed: setup.seed };
+    port(&(profiles.port)(&setup.parameters, &site))
 }
 
 /// The NICs of each rate.
-fn nics(plan: &Plan, profiles: &Profiles) -> Value {
+fn nics(setup: &Setup, profiles: &Profiles) -> Value {
     let mut kinds: Vec<(u64, Value, u64)> = Vec::new();
-    for host in plan.network.node_ids().filter(|node| plan.network.node(*node).kind == NodeKind::Host) {
-        let link = plan.network.ports(host)[0];
-        let (rate, profile) = (plan.network.link(link).rate.as_bps(), profile(plan, profiles, link));
+    for host in setup.network.node_ids().filter(|node| setup.network.node(*node).kind == NodeKind::Host) {
+        let link = setup.network.ports(host)[0];
+        let (rate, profile) = (setup.network.link(link).rate.as_bps(), profile(setup, profiles, link));
         match kinds.iter_mut().find(|(other, like, _)| *other == rate && *like == profile) {
             Some((.., count)) => *count += 1,
             None => kinds.push((rate, profile, 1)),

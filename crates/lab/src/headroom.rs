@@ -7,13 +7,13 @@ use flowloom_transports::pfc::{ClassLimits, NodeLimits};
 use serde::Serialize;
 
 use crate::catalogue::classes_to_pause;
-use crate::plan::Plan;
+use crate::plan::Setup;
 
 /// The limits of a switch of the plan; `None` if the plan has no flow control, or if the node is no switch.
-pub(crate) fn of(plan: &Plan, node: NodeId) -> Option<NodeLimits> {
-    let (pfc, classes) = plan.pfc.as_ref().zip(classes_to_pause(plan.transport.name))?;
-    let at_switch = plan.network.node(node).kind == NodeKind::Switch;
-    let limits = || pfc.limits(&plan.network, node, &plan.wire, plan.memory, classes(&plan.parameters));
+pub(crate) fn of(setup: &Setup, node: NodeId) -> Option<NodeLimits> {
+    let (pfc, classes) = setup.pfc.as_ref().zip(classes_to_pause(setup.transport.name))?;
+    let at_switch = setup.network.node(node).kind == NodeKind::Switch;
+    let limits = || pfc.limits(&setup.network, node, &setup.wire, setup.memory, classes(&setup.parameters));
     at_switch.then(|| limits().expect("the plan was checked"))
 }
 
@@ -29,18 +29,18 @@ pub struct HopHeadroom {
 }
 
 /// The headrooms of a plan, by the hop over which packets come in; none without flow control.
-pub(crate) fn by_hop(plan: &Plan) -> BTreeMap<String, HopHeadroom> {
+pub(crate) fn by_hop(setup: &Setup) -> BTreeMap<String, HopHeadroom> {
     let mut hops: BTreeMap<String, HopHeadroom> = BTreeMap::new();
-    for switch in plan.network.switches() {
-        let Some(limits) = of(plan, switch) else { continue };
-        for link in plan.network.ports(switch) {
-            let ClassLimits { xoff, headroom } = limits.of(plan.network.link(*link).from_port);
+    for switch in setup.network.switches() {
+        let Some(limits) = of(setup, switch) else { continue };
+        for link in setup.network.ports(switch) {
+            let ClassLimits { xoff, headroom } = limits.of(setup.network.link(*link).from_port);
             let found = HopHeadroom {
                 bytes: headroom.get(),
                 xoff_bytes: xoff.map(Bytes::get),
                 hysteresis_bytes: limits.hysteresis().get(),
             };
-            let most = hops.entry(plan.network.hop_name(link.reverse())).or_insert(found);
+            let most = hops.entry(setup.network.hop_name(link.reverse())).or_insert(found);
             if found.bytes > most.bytes {
                 *most = found;
             }

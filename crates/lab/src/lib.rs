@@ -1,23 +1,25 @@
 //! From a scenario to results.
 //!
 //! A scenario is read ([`spec`]), validated ([`ValidSpec`]), planned ([`Plan`]: the network, its faults, and the flows of a
-//! [`workload`]), simulated ([`simulate`]), and judged ([`metrics`]). [`run`](fn@run) does all of this. The [`catalogue`](mod@catalogue) lists what a
+//! [`workload`]), simulated ([`simulate`](fn@simulate)), and judged ([`metrics`]). [`run`](fn@run) does all of this. The [`catalogue`](mod@catalogue) lists what a
 //! scenario can name, and [`ideal`] computes the reference line.
 
 mod blocking;
 pub mod catalogue;
 pub mod cdf;
 pub mod cdf_file;
+mod conservation;
 mod custom;
 mod dead_links;
 pub mod deployment;
 mod error;
 mod faults;
 mod files;
-pub mod findings;
+mod findings;
 mod headroom;
 pub mod ideal;
 mod limits;
+mod listing;
 mod memory;
 pub mod metrics;
 mod misfits;
@@ -26,9 +28,13 @@ pub mod observe;
 pub mod parameters;
 mod places;
 mod plan;
+mod planning;
 pub mod random;
 pub mod record;
+mod row;
 mod run;
+mod simulate;
+mod sink;
 mod solo;
 pub mod spec;
 pub mod tables;
@@ -38,8 +44,10 @@ mod watchdog;
 pub mod workload;
 pub mod zero_loss;
 
-pub use catalogue::catalogue;
 pub use error::ScenarioError;
-pub use plan::Plan;
-pub use run::{Outcome, Progress, RunError, Simulated, run, run_into, simulate};
+pub use listing::catalogue;
+pub use plan::{Extremes, Plan, Setup};
+pub use planning::refusals;
+pub use run::{Outcome, run, run_plan};
+pub use simulate::{Progress, RunError, Simulated, simulate};
 pub use validate::ValidSpec;

@@ -9,10 +9,10 @@ use rustix::process::{Resource, getrlimit};
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use crate::ScenarioError;
-use crate::metrics::Row;
+use crate::row::Row;
 
-/// What a run holds for each flow at its end, whatever the transport: the flow in the plan and in the simulation, its record, and its row.
-pub(crate) const BYTES_PER_FLOW: u64 = (2 * size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Row>()) as u64;
+/// What a run holds for each flow at its end, whatever the transport: the flow, its record, and its row.
+pub(crate) const BYTES_PER_FLOW: u64 = (size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Row>()) as u64;
 /// Fewer flows than these need no check: they fit into any memory in which the program itself runs.
 const FEW_FLOWS: u64 = 1_000_000;
 

@@ -5,25 +5,26 @@ use std::collections::BTreeSet;
 use flowloom_core::{Attribute, Flow, Need};
 use flowloom_transports::NoLoss;
 
-use crate::plan::Plan;
+use crate::plan::Setup;
 use crate::spec::FlowChoice;
-use crate::{dead_links, limits, workload};
+use crate::{dead_links, workload};
 
-/// A sentence for each key of a plan whose value does not suit the rest of it. It starts with the whole key, and says what follows from the value and what would be
+/// A sentence for each key of a plan with these flows whose value does not suit the rest of it. It starts with the whole key, and says what follows from the value and what would be
 /// right.
-pub(crate) fn of(plan: &Plan) -> Vec<String> {
-    let sizes = || workload::shares_of_flows(&plan.flows);
-    let misfits = plan.parameters.misfits(&limits::conditions(plan), &sizes);
-    let misfits = misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", plan.transport.name));
-    let others = unmet(plan).into_iter().chain(small_memory(plan)).chain(dead_links::foreseen(plan)).chain(unknown_flows(plan));
+pub(crate) fn of(setup: &Setup, flows: &[Flow]) -> Vec<String> {
+    let sizes = || workload::shares_of_flows(flows);
+    let misfits = setup.parameters.misfits(&setup.conditions(), &sizes);
+    let misfits = misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", setup.transport.name));
+    let dead = dead_links::foreseen(setup, flows);
+    let others =
+        unmet(setup, flows).into_iter().chain(small_memory(setup)).chain(dead).chain(unknown_flows(setup, flows.len()));
     misfits.chain(others).collect()
 }
 
 /// What is wrong with the flows that are to be recorded, if there are no such flows.
-fn unknown_flows(plan: &Plan) -> Vec<String> {
-    let traced = plan.trace.as_ref().map(|trace| ("trace.flows", &trace.flows));
-    let chosen = [("observe.flows", &plan.observation.flows)].into_iter().chain(traced);
-    let flows = plan.flows.len();
+fn unknown_flows(setup: &Setup, flows: usize) -> Vec<String> {
+    let traced = setup.trace.as_ref().map(|trace| ("trace.flows", &trace.flows));
+    let chosen = [("observe.flows", &setup.observation.flows)].into_iter().chain(traced);
     let unknown = |(key, choice): (&str, &FlowChoice)| {
         let FlowChoice::Ids(ids) = choice else { return None };
         let beyond = ids.iter().find(|id| **id as usize >= flows)?;
@@ -36,10 +37,10 @@ fn unknown_flows(plan: &Plan) -> Vec<String> {
 }
 
 /// What is wrong with the memory of ports if the transport's design excludes losses and needs more for it. Under flow control, ports lose nothing.
-fn small_memory(plan: &Plan) -> Option<String> {
-    let NoLoss { how, memory, .. } = plan.parameters.no_loss(&limits::conditions(plan))?;
-    let (memory, holds) = memory.filter(|(memory, _)| *memory > plan.memory.bytes() && plan.pfc.is_none())?;
-    let (found, name) = (plan.memory.bytes(), plan.transport.name);
+fn small_memory(setup: &Setup) -> Option<String> {
+    let NoLoss { how, memory, .. } = setup.parameters.no_loss(&setup.conditions())?;
+    let (memory, holds) = memory.filter(|(memory, _)| *memory > setup.memory.bytes() && setup.pfc.is_none())?;
+    let (found, name) = (setup.memory.bytes(), setup.transport.name);
     Some(format!(
         "fabric.buffer: {found} are less than {memory}, which is {holds}, so ports will lose data, although {name} {how}; raise it to {memory} or \
          more"
@@ -47,9 +48,9 @@ fn small_memory(plan: &Plan) -> Option<String> {
 }
 
 /// What is wrong if the transport goes by something that no flow has.
-fn unmet(plan: &Plan) -> Option<String> {
-    let Need { key, of, without } = (plan.transport.need)(&plan.parameters)?;
-    if is_met(of, &plan.flows) {
+fn unmet(setup: &Setup, flows: &[Flow]) -> Option<String> {
+    let Need { key, of, without } = (setup.transport.need)(&setup.parameters)?;
+    if is_met(of, flows) {
         return None;
     }
     let (lack, add) = match of {
@@ -65,10 +66,10 @@ fn unmet(plan: &Plan) -> Option<String> {
             ("coflows, but no flow belongs to one", "use a workload of coflows or requests, or the column coflow of a trace")
         }
     };
-    let name = plan.transport.name;
+    let name = setup.transport.name;
     let (key, what, other) = match key {
         Some(key) => {
-            let value = plan.parameters.to_table().get(key).map(ToString::to_string).unwrap_or_default();
+            let value = setup.parameters.to_table().get(key).map(ToString::to_string).unwrap_or_default();
             (format!("transport.{name}.{key}"), value, "value")
         }
         None => ("transport.name".to_owned(), name.to_owned(), "transport"),

@@ -1,7 +1,5 @@
 //! From `[topology]` to a network.
 
-use std::sync::Arc;
-
 use flowloom_core::topology::{self, Delays};
 use flowloom_core::{Duration, Network, PathNeed, Paths, Routing};
 
@@ -55,7 +53,7 @@ fn delays(delay: Quantity<Duration>, hosts: Option<Quantity<Duration>>) -> Delay
 ///
 /// # Errors
 /// A routing that does not give them in this network. In a network with one path for each pair of hosts, every routing does.
-pub(crate) fn check_paths(network: &Network, routing: Routing, transport: &str, need: PathNeed) -> Result<(), ScenarioError> {
+pub(crate) fn check_paths(paths: &Paths, transport: &str, need: PathNeed) -> Result<(), ScenarioError> {
     let (what, right) = match need {
         PathNeed::Any => return Ok(()),
         PathNeed::One => ("one path for all packets of a flow", "\"ecmp\" or \"ecmp_symmetric\""),
@@ -64,14 +62,10 @@ pub(crate) fn check_paths(network: &Network, routing: Routing, transport: &str, 
             ("the same path for a flow's packets in both directions, or all paths", "\"ecmp_symmetric\" or a way of spraying")
         }
     };
-    let suits = |routing| match need {
-        PathNeed::SymmetricOrSprayed => routing != Routing::Ecmp,
-        _ => matches!((routing, need), (Routing::EcmpSymmetric, _) | (Routing::Ecmp, PathNeed::One)),
-    };
-    if suits(routing) || Paths::new(Arc::new(network.clone()), routing, 0).give(need) {
+    if paths.give(need) {
         return Ok(());
     }
-    let found = match routing {
+    let found = match paths.routing() {
         Routing::SprayRandom => "spray_random",
         Routing::SprayLabelled => "spray_labelled",
         Routing::SprayRoundRobin => "spray_round_robin",
@@ -84,6 +78,8 @@ pub(crate) fn check_paths(network: &Network, routing: Routing, transport: &str, 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use flowloom_core::{Rate, Switching};
 
     use super::*;
@@ -93,13 +89,15 @@ mod tests {
 
     #[test]
     fn routing_that_does_not_give_what_a_transport_needs_is_refused() {
-        let network = topology::fat_tree(4, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward);
-        let refused = |need| MODES.map(|routing| check_paths(&network, routing, "guided", need).is_err());
+        let network: Arc<Network> =
+            topology::fat_tree(4, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward).into();
+        let check = |routing, need| check_paths(&Paths::new(network.clone(), routing, 0), "guided", need);
+        let refused = |need| MODES.map(|routing| check(routing, need).is_err());
         assert_eq!(refused(PathNeed::Any), [false; 5]);
         assert_eq!(refused(PathNeed::One), [true, true, true, false, false]);
         assert_eq!(refused(PathNeed::Symmetric), [true, true, true, true, false]);
         assert_eq!(refused(PathNeed::SymmetricOrSprayed), [false, false, false, true, false]);
-        let error = check_paths(&network, Routing::Ecmp, "guided", PathNeed::Symmetric).unwrap_err().to_string();
+        let error = check(Routing::Ecmp, PathNeed::Symmetric).unwrap_err().to_string();
         let expected = "found \"ecmp\", but guided needs the same path for a flow's packets in both directions; \
                         it must be \"ecmp_symmetric\" in this network";
         assert!(error.contains("fabric.routing") && error.contains(expected), "{error}");
@@ -108,9 +106,10 @@ mod tests {
     #[test]
     fn in_a_tree_every_routing_gives_one_path() {
         let rate = Rate::from_gbps(10);
-        let tree = topology::three_tier(4, 2, 2, rate, rate, rate, Duration::ZERO, Switching::StoreAndForward);
+        let tree: Arc<Network> =
+            topology::three_tier(4, 2, 2, rate, rate, rate, Duration::ZERO, Switching::StoreAndForward).into();
         for routing in MODES {
-            check_paths(&tree, routing, "guided", PathNeed::Symmetric).unwrap();
+            check_paths(&Paths::new(tree.clone(), routing, 0), "guided", PathNeed::Symmetric).unwrap();
         }
     }
 }

@@ -1,32 +1,45 @@
-//! From a valid scenario to what a run needs: the network, its faults, and the flows.
+//! What a run needs: its setup, and its flows.
 
-use flowloom_core::{Duration, Flow, Memory, Network, Time, WireProfile};
-use flowloom_fabric::{AimedFault, Outage, Routing, SimSetup, Successor};
+use std::sync::Arc;
+
+use flowloom_core::{Bytes, Duration, Flow, Memory, Network, Paths, Time, WireProfile};
+use flowloom_fabric::{AimedFault, Outage, RoutedSetup, Successor};
+use flowloom_transports::Conditions;
 use flowloom_transports::pfc::{Pfc, Storm};
 
+use crate::ScenarioError;
 use crate::catalogue::TransportEntry;
-use crate::faults::{Faults, LinkOutage};
+use crate::faults::LinkOutage;
 use crate::observe::Observation;
-use crate::parameters::Parameters;
+use crate::parameters::{BadParameter, Parameters};
 use crate::spec::Metrics;
 use crate::trace::TraceChoice;
-use crate::validate::ValidSpec;
-use crate::workload::{self, CoflowWorkload, Workload};
-use crate::{ScenarioError, limits, misfits, network};
+use crate::workload::CoflowWorkload;
 
-/// Everything that a run needs.
+/// Everything that a run needs. [`simulate`](fn@crate::simulate) takes it, since the simulator changes its flows.
 #[derive(Clone)]
 pub struct Plan {
+    /// All but the flows.
+    pub setup: Setup,
+    /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
+    pub flows: Vec<Flow>,
+    /// For each flow, which flow starts after it was received, if any does; empty where no flow waits.
+    pub successors: Vec<Option<Successor>>,
+}
+
+/// A plan without its flows: what never changes during a run, and serves before and after it.
+#[derive(Clone)]
+pub struct Setup {
     /// The seed of all random choices.
     pub seed: u64,
-    /// The shape of the network.
-    pub network: Network,
+    /// The network that the scenario describes.
+    pub network: Arc<Network>,
+    /// The paths that packets take. Their network also has a control host, if the transport needs one.
+    pub paths: Paths,
     /// How many bytes packets take on a link.
     pub wire: WireProfile,
     /// The memory of ports and switches.
     pub memory: Memory,
-    /// The choice among equally short paths.
-    pub routing: Routing,
     /// Priority flow control, if the scenario has it.
     pub pfc: Option<Pfc>,
     /// No event after this instant is handled; [`Time::LAST`] where the scenario says nothing.
@@ -41,15 +54,15 @@ pub struct Plan {
     pub outages: Vec<Outage>,
     /// The nodes that pause their neighbours without need; none unless there is flow control.
     pub storms: Vec<Storm>,
-    /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
-    pub flows: Vec<Flow>,
-    /// For each flow, which flow starts after it was received, if any does; empty where no flow waits.
-    pub successors: Vec<Option<Successor>>,
+    /// The extremes of the flows.
+    pub extremes: Extremes,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: Vec<CoflowWorkload>,
     /// The transport that runs.
     pub transport: &'static TransportEntry,
-    /// Its parameters, with those filled in that follow from the workload.
+    /// Its parameters, as the scenario gives them.
+    pub given: Parameters,
+    /// Its parameters, with those filled in that follow from the network and the workload.
     pub parameters: Parameters,
     /// What results are made of.
     pub metrics: Metrics,
@@ -59,56 +72,44 @@ pub struct Plan {
     pub observation: Observation,
     /// Which packets are recorded one by one, if any are.
     pub trace: Option<TraceChoice>,
+    /// Values that do not suit the network or the flows: sentences that start with the whole key.
+    pub misfits: Vec<String>,
+    /// How long it took to make the plan.
+    pub planned_in: std::time::Duration,
 }
 
-impl Plan {
-    /// Builds the network, places the faults, and generates the flows.
-    ///
-    /// # Errors
-    /// With file, line and key: a network that is not connected, a file that cannot be read or is wrong, a fault on links that do not
-    /// exist, a workload that does not fit the network or the transport.
-    pub fn new(spec: &ValidSpec<'_>) -> Result<Plan, ScenarioError> {
-        Plan::unplaced(spec).map_err(|error| spec.place(error))
-    }
+/// The extremes of some flows, which a transport's parameters are checked against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Extremes {
+    /// The latest deadline, if any flow has one.
+    pub last_deadline: Option<Time>,
+    /// The size of the largest flow.
+    pub largest_flow: Bytes,
+    /// The size of the largest coflow.
+    pub largest_coflow: Bytes,
+}
 
-    /// The same, with errors that lack the file and line of their key.
-    fn unplaced(spec: &ValidSpec<'_>) -> Result<Plan, ScenarioError> {
-        let network = network::build(spec)?;
-        network::check_paths(&network, spec.routing, spec.transport.name, spec.transport.paths)?;
-        let Workload { flows, successors, coflows } = flows(spec, &network)?;
-        let Faults { by_link, link_outages, outages, storms } = Faults::place(spec, &network, flows.len())?;
-        let mut plan = Plan {
-            seed: spec.seed,
-            wire: spec.wire,
-            memory: spec.memory,
-            routing: spec.routing,
-            pfc: spec.pfc.cloned(),
-            time_limit: spec.time_limit,
-            stall_limit: spec.stall_limit,
-            faults: by_link,
-            link_outages,
-            outages,
-            storms,
-            flows,
-            successors,
-            coflow_workloads: coflows,
-            transport: spec.transport,
-            parameters: spec.parameters.clone(),
-            metrics: spec.metrics.clone(),
-            pending: spec.observe.pending,
-            observation: Observation::new(spec.observe, &network)?,
-            trace: spec.trace.map(|trace| TraceChoice::new(trace, &network)).transpose()?,
-            network,
-        };
-        limits::check_plan(&plan)?;
-        let sizes = || workload::size_shares(spec.workload, &plan.flows, spec.base_dir());
-        plan.parameters = plan.parameters.clone().fitted(&limits::conditions(&plan), &sizes);
-        Ok(plan)
+impl Extremes {
+    /// Those of these flows.
+    pub(crate) fn of(flows: &[Flow]) -> Extremes {
+        Extremes {
+            last_deadline: flows.iter().filter_map(|flow| flow.deadline).max(),
+            largest_flow: flows.iter().map(|flow| flow.size).max().unwrap_or_default(),
+            largest_coflow: flows.iter().map(Flow::coflow_size).max().unwrap_or_default(),
+        }
+    }
+}
+
+impl Setup {
+    /// What the simulator needs besides a transport and the flows. It shares the network and the paths.
+    pub fn routed(&self) -> RoutedSetup {
+        let Setup { paths, wire, memory, seed, time_limit, .. } = self;
+        RoutedSetup { paths: paths.clone(), wire: *wire, memory: *memory, seed: *seed, time_limit: *time_limit }
     }
 
     /// The transport's parameters that follow from the network and the workload, with the values that a run has.
-    pub fn fitted(&self, spec: &ValidSpec<'_>) -> toml::Table {
-        let given = spec.parameters.to_table();
+    pub fn fitted(&self) -> toml::Table {
+        let given = self.given.to_table();
         let mut used = self.parameters.to_table();
         used.retain(|key, value| given.get(key) != Some(value));
         used
@@ -119,30 +120,28 @@ impl Plan {
         self.faults.iter().all(Vec::is_empty) && self.outages.is_empty()
     }
 
-    /// Values that do not suit the network or the flows: sentences that start with the whole key.
-    pub fn misfits(&self) -> Vec<String> {
-        misfits::of(self)
-    }
-
-    /// What the simulator needs besides a transport and the flows.
-    pub fn setup(&self) -> SimSetup {
-        SimSetup {
-            network: self.network.clone(),
+    /// What the transport's parameters are checked against.
+    pub(crate) fn conditions(&self) -> Conditions<'_> {
+        let Extremes { last_deadline, largest_flow, largest_coflow } = self.extremes;
+        Conditions {
+            network: &self.network,
             wire: self.wire,
-            memory: self.memory,
-            routing: self.routing,
-            seed: self.seed,
-            time_limit: self.time_limit,
+            buffer: self.memory.bytes(),
+            pauses: self.pfc.is_some(),
+            last_deadline,
+            largest_flow,
+            largest_coflow,
         }
     }
-}
 
-fn flows(spec: &ValidSpec<'_>, network: &Network) -> Result<Workload, ScenarioError> {
-    let workload = workload::generate(spec.workload, network, &spec.wire, spec.seed, spec.base_dir())?;
-    if !workload.successors.is_empty() && !spec.transport.closed_loops {
-        let name = spec.transport.name;
-        let message = format!("{name} is computed from the flows' starts, which closed loops do not have before they run");
-        return Err(ScenarioError::at_key("transport.name", message));
+    /// The longest time for which a flow of the transport may be silent before it tries again.
+    ///
+    /// # Errors
+    /// If the transport's parameters make no sense in this plan.
+    pub(crate) fn longest_pause(&self) -> Result<Duration, ScenarioError> {
+        self.parameters.longest_pause(&self.conditions()).map_err(|BadParameter { key, message }| {
+            let below = key.map_or(String::new(), |key| format!(".{key}"));
+            ScenarioError::at_key(format!("transport.{}{below}", self.transport.name), message)
+        })
     }
-    Ok(workload)
 }

@@ -1,83 +1,17 @@
-//! From a plan to results.
+//! From a scenario or its plan to results.
 
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::time::Instant;
 
-use flowloom_core::{
-    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Network, Nic, PartsOf, Paths, Placement, Pool, PoolFull, PortSite,
-    Readings, Time, Transport,
-};
-use flowloom_fabric::{CONTROL_HOST, Faulty, FlowRecord, PortView, Report, Sim};
-use flowloom_transports::disciplines::{DataQueue, WatchesData};
-use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
-#[cfg(not(test))]
-use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
+use flowloom_core::Time;
 
-use crate::ideal::{self, Oracle};
 use crate::metrics::{self, Lossless, Optima, Row, RunInfo, Summary};
-use crate::observe::{Nowhere, Sampler, Sink, View};
-use crate::parameters::Config;
 use crate::plan::Plan;
-use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording};
+use crate::record::Recorded;
+use crate::simulate::{Progress, RunError, Simulated, simulate};
+use crate::sink::{Nowhere, Sink};
+use crate::solo::Alone;
 use crate::spec::{Metrics, Optimum, Scenario};
-use crate::trace::Traced;
-use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
-use crate::{ScenarioError, catalogue, faults, findings, memory, solo, zero_loss};
-
-// Unit tests simulate nothing. One transport of each list is enough for them, so that not all are compiled once more.
-#[cfg(test)]
-macro_rules! for_each_transport {
-    ($apply:ident) => {
-        $apply!(flowloom_transports::tcp::Tcp)
-    };
-}
-#[cfg(test)]
-macro_rules! for_each_pausable_transport {
-    ($apply:ident) => {
-        $apply!(flowloom_transports::tcp::Tcp)
-    };
-}
-#[cfg(test)]
-macro_rules! for_each_credit_transport {
-    ($apply:ident) => {
-        $apply!(flowloom_transports::top::Top)
-    };
-}
-
-/// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
-/// on for as long as it returns true.
-pub type Progress<'a> = dyn FnMut(f64, Time, u64) -> bool + 'a;
-
-/// Why there are no results.
-#[derive(Debug)]
-pub enum RunError {
-    /// The scenario is at fault.
-    Scenario(ScenarioError),
-    /// [`Progress`] returned false.
-    Stopped,
-    /// It makes no progress, or the simulator cannot go on.
-    Failed(String),
-}
-
-impl std::error::Error for RunError {}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Scenario(error) => error.fmt(out),
-            RunError::Stopped => out.write_str("the run was stopped"),
-            RunError::Failed(message) => out.write_str(message),
-        }
-    }
-}
-
-impl From<ScenarioError> for RunError {
-    fn from(error: ScenarioError) -> RunError {
-        RunError::Scenario(error)
-    }
-}
+use crate::{findings, memory};
 
 /// The results of one run.
 pub struct Outcome {
@@ -85,340 +19,48 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// The run as a whole.
     pub summary: Summary,
-    /// The scenario with every default filled in, as TOML.
-    pub scenario: String,
 }
 
-/// What a simulation leaves behind, before any metric is computed.
-pub struct Simulated {
-    /// What became of every flow, and the counters of every port.
-    pub report: Report,
-    /// What was recorded over the course of the run.
-    pub recorded: Recorded,
-}
-
-/// Runs a scenario as [`run_into`] does, and drops what it records over its course.
+/// Validates a scenario, plans it and runs the plan, and drops what it records over its course.
 ///
 /// # Errors
-/// As those of [`run_into`].
+/// If the scenario is wrong or cannot be planned, and as those of [`run_plan`].
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
-    run_into(scenario, progress, &mut Nowhere)
+    run_plan(Plan::new(&scenario.validate()?)?, progress, &mut Nowhere)
 }
 
-/// Runs a scenario: validates it, plans it, simulates it, and computes its metrics. What it records over its course goes into the sink meanwhile.
+/// Simulates a plan, and computes its metrics. What it records over its course goes into the sink meanwhile.
 ///
 /// # Errors
-/// If the scenario is wrong or cannot be planned, the run was stopped, makes no progress or needs more memory than there is, conservation of bytes
-/// is violated, or the sink fails.
-pub fn run_into(scenario: &Scenario, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
+/// If the run was stopped, makes no progress or needs more memory than there is, conservation of bytes is violated, or the sink fails.
+pub fn run_plan(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
     let begin = Instant::now();
-    let plan = Plan::new(&scenario.validate()?)?;
-    let Simulated { report, recorded: Recorded { pending, gaps, pauses, trace, .. } } = simulate(&plan, progress, sink)?;
+    let alone = (plan.setup.metrics.optimum == Optimum::Solo).then(|| Alone::of(&plan));
+    let Simulated { setup, report, recorded } = simulate(plan, progress, sink)?;
+    let Recorded { pending, gaps, pauses, trace, .. } = recorded;
     pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
-    let solo;
-    let optima = match plan.metrics.optimum {
-        Optimum::ClosedForm => Optima::ClosedForm,
-        Optimum::Handshake => Optima::Handshake,
-        Optimum::Solo => {
-            // All flows are done, and what they take alone is still to be measured.
-            solo = solo::optima(&plan, &mut |_, _, hops| progress(1.0, report.end, report.packet_hops + hops))?;
-            Optima::Solo(&solo)
-        }
+    // All flows are done, and what they take alone is still to be measured.
+    let mut measuring = |_: f64, _: Time, hops: u64| progress(1.0, report.end, report.packet_hops + hops);
+    let solo = alone.map(|alone| alone.measure(&setup, &mut measuring)).transpose()?;
+    let optima = match (setup.metrics.optimum, &solo) {
+        (_, Some(solo)) => Optima::Solo(solo),
+        (Optimum::Handshake, None) => Optima::Handshake,
+        (_, None) => Optima::ClosedForm,
     };
-    let Metrics { fct_end, request_delay, background, .. } = plan.metrics;
-    let rows = metrics::rows(&report, &plan.wire, fct_end, request_delay.0, background, optima);
-    let bins: Vec<_> = plan.metrics.size_bins.iter().map(|bin| bin.0).collect();
+    let Metrics { fct_end, request_delay, background, .. } = setup.metrics;
+    let rows = metrics::rows(&report, &setup.wire, fct_end, request_delay.0, background, optima);
+    let bins: Vec<_> = setup.metrics.size_bins.iter().map(|bin| bin.0).collect();
     let info = RunInfo {
-        transport: plan.transport.name,
-        seed: plan.seed,
-        wall_s: begin.elapsed().as_secs_f64(),
+        transport: setup.transport.name,
+        seed: setup.seed,
+        wall_s: (setup.planned_in + begin.elapsed()).as_secs_f64(),
         peak_rss_mb: memory::peak_rss_mb().unwrap_or(0.0),
         gaps,
-        wire: plan.wire,
-        coflow_workloads: &plan.coflow_workloads,
-        misfits: &plan.misfits(),
-        findings: &findings::of(&plan, &report, &rows, trace),
-        lossless: pauses.map(|links| Lossless::of(&plan, &report, &links, &paths(&plan, &report))),
+        wire: setup.wire,
+        coflow_workloads: &setup.coflow_workloads,
+        misfits: &setup.misfits,
+        findings: &findings::of(&setup, &report, &rows, trace),
+        lossless: pauses.map(|links| Lossless::of(&setup, &report, &links)),
     };
-    Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, scenario: scenario.spec.to_toml() })
-}
-
-/// The paths that packets took in a run.
-pub(crate) fn paths(plan: &Plan, report: &Report) -> Paths {
-    Paths::new(report.network.clone(), plan.routing, plan.seed)
-}
-
-/// Runs a plan's flows with the plan's transport.
-///
-/// # Errors
-/// If the run was stopped, makes no progress or needs more packets at once than the pool can hold, if conservation of bytes is violated, or if a
-/// queue of data is longer than credits allow.
-pub fn simulate(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Simulated, RunError> {
-    catch_unwind(AssertUnwindSafe(|| simulate_by_name(plan, progress, sink))).unwrap_or_else(|payload| {
-        if !payload.is::<PoolFull>() {
-            resume_unwind(payload);
-        }
-        let most = Pool::<()>::PACKETS_MAX;
-        let message = format!("{most} packets are on their way at once, the most there can be; lower windows or fabric.buffer");
-        Err(RunError::Failed(message))
-    })
-}
-
-fn simulate_by_name(plan: &Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Simulated, RunError> {
-    macro_rules! over_pfc_by_name {
-        ($($transport:ty),* $(,)?) => {
-            match (&plan.pfc, plan.transport.name) {
-                $((Some(pfc), <$transport as Transport>::NAME) => {
-                    return simulate_over_pfc::<$transport, { pulls::<$transport>() }>(plan, pfc, progress, sink);
-                })*
-                _ => {}
-            }
-        };
-    }
-    for_each_pausable_transport!(over_pfc_by_name);
-    macro_rules! under_credits_by_name {
-        ($($transport:ty),* $(,)?) => {
-            match plan.transport.name {
-                $(<$transport as Transport>::NAME => {
-                    return simulate_under_credits::<$transport, { pulls::<$transport>() }>(plan, progress, sink);
-                })*
-                _ => {}
-            }
-        };
-    }
-    for_each_credit_transport!(under_credits_by_name);
-    macro_rules! by_name {
-        ($($transport:ty),* $(,)?) => {
-            match plan.transport.name {
-                $(<$transport as Transport>::NAME => {
-                    simulate_network::<$transport, _, { pulls::<$transport>() }>(plan, parameters(plan), (), |_, _| {}, |_| None, progress, sink)
-                })*
-                catalogue::IDEAL => Ok(ask_oracle(plan)),
-                name => unreachable!("{name} is in the catalogue and cannot be run"),
-            }
-        };
-    }
-    for_each_transport!(by_name)
-}
-
-/// Whether a transport's NICs pull packets from their endpoints.
-const fn pulls<T: Transport>() -> bool {
-    matches!(T::NIC, Nic::Pulled)
-}
-
-fn parameters<C: Config>(plan: &Plan) -> &C {
-    plan.parameters.get().expect("the catalogue reads the parameters of a transport as the transport's own type")
-}
-
-/// The flows that the simulation takes.
-fn flows(plan: &Plan) -> Result<Vec<Flow>, ScenarioError> {
-    let mut flows = memory::room_for(plan.flows.len() as u64)?;
-    flows.extend_from_slice(&plan.flows);
-    Ok(flows)
-}
-
-fn recording<G>(plan: &Plan, at_each_hop: G) -> Recording<G> {
-    let pending = plan.pending.then(|| Pending::new(&plan.flows));
-    Recording { pending, opened: plan.observation.follows_flows().then(Vec::new), at_each_hop }
-}
-
-/// Runs a transport over priority flow control.
-fn simulate_over_pfc<T: PausableTransport, const PULLED: bool>(
-    plan: &Plan,
-    pfc: &Pfc,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Simulated, RunError>
-where
-    T::Config: Config,
-{
-    let Plan { network, memory, storms, .. } = plan;
-    let transport = parameters::<T::Config>(plan).clone();
-    let setting = Setting { transport, pfc: pfc.clone(), memory: *memory, storms: storms.clone() };
-    let pauses = Pauses::new(network, pfc.reaction, T::classes(&setting.transport));
-    simulate_network::<OverPfc<T>, _, PULLED>(plan, &setting, pauses, |_, _| {}, |_| None, progress, sink)
-}
-
-/// Runs a transport whose data is scheduled by credits. Its ports compare their queues of data with the limits that follow from the plan, if there are any.
-fn simulate_under_credits<T: Transport<Port: WatchesData>, const PULLED: bool>(
-    plan: &Plan,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Simulated, RunError>
-where
-    T::Config: Config,
-{
-    let limits = zero_loss::limits(plan);
-    let watch = |port: &mut T::Port, link| limits.iter().for_each(|limits| limits.apply(port, link));
-    let queue = |port: &T::Port| limits.as_ref().map(|_| port.data_queue().clone());
-    let simulated = simulate_network::<T, _, PULLED>(plan, parameters(plan), (), watch, queue, progress, sink)?;
-    let queues = simulated.recorded.data_queues.iter().flatten();
-    zero_loss::check(plan, queues.map(DataQueue::beyond)).map_err(RunError::Failed)?;
-    Ok(simulated)
-}
-
-/// Takes the port that a transport has made, and returns the port that is simulated. Each closure has a type of its own, with which all that takes it
-/// would be compiled again for each transport.
-type Wrap<'a, T, P> = &'a mut dyn FnMut(<T as Transport>::Port, &PortSite<'_>) -> P;
-
-/// Runs a transport over the simulated network. `prepare` changes each port before the run, and `queue` reads its queue of data afterwards.
-///
-/// The simulator runs the transport's parts. They are compiled twice: bare, and with faults and all recorders, each of which may be off.
-fn simulate_network<T, A, const PULLED: bool>(
-    plan: &Plan,
-    config: &T::Config,
-    recorder: A,
-    mut prepare: impl FnMut(&mut T::Port, LinkId),
-    queue: impl Fn(&T::Port) -> Option<DataQueue>,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Simulated, RunError>
-where
-    T: Transport,
-    A: AtEachHop<T::Header>,
-{
-    let (flows, setup) = (flows(plan)?, plan.setup());
-    let is_bare = plan.faults.iter().all(Vec::is_empty) && !plan.metrics.gaps && plan.trace.is_none();
-    let assembly = Assembly::of::<T>(config);
-    if is_bare {
-        let wrap: Wrap<'_, T, T::Port> = &mut |mut port, site| {
-            prepare(&mut port, site.link);
-            port
-        };
-        let sim = Sim::<PartsOf<T, PULLED>, T::Port, _>::with_ports(&assembly, setup, flows, recording(plan, recorder), wrap);
-        let (sim, stall) = drive(sim, plan, progress, sink)?;
-        let queues = sim.ports().map(queue).collect();
-        return conclude(sim, plan, queues, stall);
-    }
-    let gaps = plan.metrics.gaps.then(|| Gaps::new(&plan.network, &plan.wire, &plan.flows));
-    let trace = plan.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, &all_links::<T>(plan, config), &plan.flows));
-    let recording = recording(plan, (recorder, (gaps, trace)));
-    let wrap: Wrap<'_, T, Faulty<T::Port>> = &mut |mut port, site| {
-        prepare(&mut port, site.link);
-        // A control host's link comes after those that the scenario knows.
-        let faults = plan.faults.get(site.link.index()).cloned().unwrap_or_default();
-        Faulty::new(port, site, faults, plan.seed)
-    };
-    let sim = Sim::<PartsOf<T, PULLED>, Faulty<T::Port>, _>::with_ports(&assembly, setup, flows, recording, wrap);
-    let (sim, stall) = drive(sim, plan, progress, sink)?;
-    let queues = sim.ports().map(|port| queue(port.inner())).collect();
-    conclude(sim, plan, queues, stall)
-}
-
-/// The plan's network, with the control host if the transport has one.
-fn all_links<T: Transport>(plan: &Plan, config: &T::Config) -> Arc<Network> {
-    let mut network = plan.network.clone();
-    if T::placement(config) == Placement::ExtraHost {
-        network.add_control_host(CONTROL_HOST);
-    }
-    Arc::new(network)
-}
-
-/// A simulation that has ended, and why, if it made no progress.
-type Driven<T, P, G> = (Sim<T, P, Recording<G>>, Option<Stall>);
-
-/// Runs a new simulation to its end, or until it makes no progress.
-// The loop of events is compiled into this function. Inside its caller, it would have fewer registers, which cost 1 % of all instructions.
-#[inline(never)]
-fn drive<T, P, G>(
-    sim: Sim<T, P, Recording<G>>,
-    plan: &Plan,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
-) -> Result<Driven<T, P, G>, RunError>
-where
-    T: Transport,
-    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
-    G: AtEachHop<T::Header>,
-{
-    let mut watchdog = Watchdog::new(plan);
-    let mut sampler = Sampler::new(&plan.observation, &plan.network, plan.transport.gauges, sink);
-    let mut sim = sim.with_successors(plan.successors.clone()).with_outages(&plan.outages);
-    // When the watchdog looks next, at the latest.
-    let mut look_at = Time::MAX;
-    let stall = loop {
-        sim.pause_at(look_at.min(sampler.next()));
-        let going = sim.step(EVENTS_PER_LOOK - sim.vitals().events % EVENTS_PER_LOOK);
-        if !going && sim.is_over() {
-            let ends_early = sim.vitals().open > 0 && plan.time_limit == Time::LAST;
-            break ends_early.then(|| Stall::at_end(sim.vitals().now, sim.has_no_event()));
-        }
-        if !going && sim.pause() == sampler.next() {
-            sampler.sample(&mut sim).map_err(RunError::Failed)?;
-            if sim.pause() < look_at {
-                continue;
-            }
-        }
-        sampler.write(sim.observer_mut().at_each_hop.take_files()).map_err(RunError::Failed)?;
-        let (done, now, packet_hops) = sim.progress();
-        if !progress(done, now, packet_hops) {
-            return Err(RunError::Stopped);
-        }
-        match watchdog.look(if going { now } else { sim.pause() }, &sim.vitals(), || sim.delivered_bytes()) {
-            Look::GoOn(until) => look_at = until,
-            Look::Stop(stall) => break Some(stall),
-        }
-    };
-    sampler.write(sim.observer_mut().at_each_hop.take_files()).map_err(RunError::Failed)?;
-    sampler.finish(sim.now(), &mut sim).map_err(RunError::Failed)?;
-    Ok((sim, stall))
-}
-
-impl<T, P, G> View for Sim<T, P, Recording<G>>
-where
-    T: Transport,
-    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
-    G: AtEachHop<T::Header>,
-{
-    fn port(&self, link: LinkId) -> PortView<'_> {
-        self.port(link)
-    }
-    fn each_queued(&self, link: LinkId, visit: &mut dyn FnMut(u8, u32)) {
-        self.each_queued(link, |packet| visit(packet.class, packet.size_bytes));
-    }
-    fn paused(&self, link: LinkId, now: Time) -> Duration {
-        self.observer().at_each_hop.paused(link, now)
-    }
-    fn flow(&self, flow: FlowId) -> (&Flow, &FlowRecord) {
-        self.flow(flow)
-    }
-    fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>) {
-        self.gauge(flow, readings);
-    }
-    fn take_opened(&mut self) -> Vec<FlowId> {
-        self.observer_mut().opened.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-    fn next_event(&mut self) -> Option<Time> {
-        self.next_event()
-    }
-}
-
-/// The results of a simulation that has ended, with the queues of data at its ports, if they have limits.
-fn conclude<T, P, G>(
-    sim: Sim<T, P, Recording<G>>,
-    plan: &Plan,
-    data_queues: Option<Vec<DataQueue>>,
-    stall: Option<Stall>,
-) -> Result<Simulated, RunError>
-where
-    T: Transport,
-    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
-    G: AtEachHop<T::Header>,
-{
-    let (report, recording) = sim.finish().map_err(|violation| RunError::Failed(faults::explain(&violation, plan)))?;
-    let recorded = Recorded { data_queues, ..recording.into_recorded::<T::Header>(report.end) };
-    match stall {
-        Some(stall) => Err(RunError::Failed(stall.explain(plan, &report, recorded.pauses.as_deref()))),
-        None => Ok(Simulated { report, recorded }),
-    }
-}
-
-/// Computes the oracle's results. It moves no packets, so there is nothing to record.
-fn ask_oracle(plan: &Plan) -> Simulated {
-    let Oracle { model, order } = *parameters(plan);
-    // Background flows would only delay the others.
-    let flows: Vec<Flow> = plan.flows.iter().filter(|flow| !flow.background).copied().collect();
-    let received = ideal::run(&plan.network, &plan.wire, &flows, model, order);
-    let report = ideal::report(&plan.network, &plan.wire, &flows, &received);
-    Simulated { report, recorded: Recorded::default() }
+    Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows })
 }

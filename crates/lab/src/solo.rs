@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Rate, Time};
 
 use crate::ideal::UnloadedTimes;
-use crate::metrics::{FctEnd, closed_form};
-use crate::observe::{Nowhere, Observation};
-use crate::plan::Plan;
-use crate::run::{Progress, RunError, simulate};
-use crate::spec::Metrics;
+use crate::metrics::closed_form;
+use crate::observe::Observation;
+use crate::plan::{Plan, Setup};
+use crate::simulate::{Progress, RunError, simulate};
+use crate::sink::Nowhere;
+use crate::spec::{FctEnd, Metrics};
 
 /// A flow starts after the previous one by this many times the previous flow's time at line rate plus [`PAUSE`]. The
 /// number is doubled until every flow is alone.
@@ -20,43 +21,69 @@ const DOUBLINGS_MAX: u32 = 10;
 /// Flows of one size over links of the same rates and delays take the same time alone.
 type Class = (Vec<(Rate, Duration)>, Bytes);
 
-/// The optimum of each flow of the plan, in their order. They are measured in a run of the plan's transport without faults, in which one
-/// flow of each size and kind of path starts after the other. Those of background flows are the closed form.
-///
-/// # Errors
-/// If a flow never completes alone, or the measurement was stopped.
-pub(crate) fn optima(plan: &Plan, progress: &mut Progress<'_>) -> Result<Vec<Duration>, RunError> {
-    let mut paths: HashMap<(u32, u32), Vec<LinkId>> = HashMap::new();
-    let mut classes: HashMap<Class, usize> = HashMap::new();
-    let mut examples: Vec<(Flow, Duration)> = Vec::new();
-    let mut class_of = Vec::with_capacity(plan.flows.len());
-    for flow in &plan.flows {
-        if flow.background {
-            class_of.push(None); // it may never end
-            continue;
-        }
-        let path = paths.entry((flow.src.0, flow.dst.0)).or_insert_with(|| plan.network.path(flow.src, flow.dst));
-        let kind = path.iter().map(|link| plan.network.link(*link)).map(|link| (link.rate, link.delay)).collect();
-        class_of.push(Some(*classes.entry((kind, flow.size)).or_insert_with(|| {
-            examples.push((*flow, plan.network.flow_time(path, flow.size, &plan.wire)));
-            examples.len() - 1
-        })));
+/// The flows of a plan, as far as the measurement of their optima needs them.
+pub(crate) struct Alone {
+    /// One flow of each class, with its time at line rate.
+    examples: Vec<(Flow, Duration)>,
+    /// By flow of the plan.
+    optima: Vec<OptimumOf>,
+}
+
+/// Where the optimum of a flow comes from.
+#[derive(Clone, Copy)]
+enum OptimumOf {
+    /// The example of this number.
+    Example(u32),
+    /// This is the closed form of a background flow, which may never end.
+    ClosedForm(Duration),
+}
+
+impl Alone {
+    /// Those of a plan that has not been run.
+    pub fn of(plan: &Plan) -> Alone {
+        let Setup { network, wire, metrics, .. } = &plan.setup;
+        let mut unloaded = UnloadedTimes::new(network, wire);
+        let mut paths: HashMap<(u32, u32), Vec<LinkId>> = HashMap::new();
+        let mut classes: HashMap<Class, u32> = HashMap::new();
+        let mut examples: Vec<(Flow, Duration)> = Vec::new();
+        let optimum = |flow: &Flow| {
+            if flow.background {
+                return OptimumOf::ClosedForm(closed_form(&mut unloaded, flow, metrics.fct_end));
+            }
+            let path = paths.entry((flow.src.0, flow.dst.0)).or_insert_with(|| network.path(flow.src, flow.dst));
+            let kind = path.iter().map(|link| network.link(*link)).map(|link| (link.rate, link.delay)).collect();
+            OptimumOf::Example(*classes.entry((kind, flow.size)).or_insert_with(|| {
+                examples.push((*flow, network.flow_time(path, flow.size, wire)));
+                examples.len() as u32 - 1
+            }))
+        };
+        let optima = plan.flows.iter().map(optimum).collect();
+        Alone { examples, optima }
     }
-    let mut patience = PATIENCE;
-    for _ in 0..DOUBLINGS_MAX {
-        let Some(flows) = one_by_one(&examples, patience) else { break };
-        if let Some(times) = alone(plan, flows, progress)? {
-            let mut unloaded = UnloadedTimes::new(&plan.network, &plan.wire);
-            let mut closed_form = |flow| closed_form(&mut unloaded, flow, plan.metrics.fct_end);
-            let flows = plan.flows.iter().zip(class_of);
-            return Ok(flows.map(|(flow, class)| class.map_or_else(|| closed_form(flow), |class| times[class])).collect());
+
+    /// The optimum of each flow of the plan, in their order. They are measured in a run of the plan's transport without faults, in which one
+    /// flow of each size and kind of path starts after the other. Those of background flows are the closed form.
+    ///
+    /// # Errors
+    /// If a flow never completes alone, or the measurement was stopped.
+    pub fn measure(&self, setup: &Setup, progress: &mut Progress<'_>) -> Result<Vec<Duration>, RunError> {
+        let mut patience = PATIENCE;
+        for _ in 0..DOUBLINGS_MAX {
+            let Some(flows) = one_by_one(&self.examples, patience) else { break };
+            if let Some(times) = alone(setup, flows, progress)? {
+                let optima = self.optima.iter().map(|optimum| match optimum {
+                    OptimumOf::Example(example) => times[*example as usize],
+                    OptimumOf::ClosedForm(time) => *time,
+                });
+                return Ok(optima.collect());
+            }
+            patience *= 2;
         }
-        patience *= 2;
+        Err(RunError::Failed(format!(
+            "metrics.optimum = \"solo\": a flow of {} does not complete alone in the network",
+            setup.transport.name
+        )))
     }
-    Err(RunError::Failed(format!(
-        "metrics.optimum = \"solo\": a flow of {} does not complete alone in the network",
-        plan.transport.name
-    )))
 }
 
 /// The flows, each well after the last; `None` if they do not fit into a run.
@@ -74,31 +101,28 @@ fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Option<Vec<Flow>>
 }
 
 /// How long each of the flows took; `None` if one of them was not alone.
-fn alone(plan: &Plan, flows: Vec<Flow>, progress: &mut Progress<'_>) -> Result<Option<Vec<Duration>>, RunError> {
-    let faults = vec![Vec::new(); plan.faults.len()];
-    let metrics = Metrics { gaps: false, ..plan.metrics.clone() };
-    let solo = Plan {
-        flows,
-        successors: Vec::new(),
-        faults,
+fn alone(setup: &Setup, flows: Vec<Flow>, progress: &mut Progress<'_>) -> Result<Option<Vec<Duration>>, RunError> {
+    let calm = Setup {
+        faults: vec![Vec::new(); setup.faults.len()],
         link_outages: Vec::new(),
         outages: Vec::new(),
         storms: Vec::new(),
         time_limit: Time::LAST,
-        metrics,
+        metrics: Metrics { gaps: false, ..setup.metrics.clone() },
         pending: false,
         observation: Observation::default(),
-        ..plan.clone()
+        ..setup.clone()
     };
-    let simulated = simulate(&solo, progress, &mut Nowhere).map_err(|error| match error {
+    let solo = Plan { setup: calm, flows, successors: Vec::new() };
+    let simulated = simulate(solo, progress, &mut Nowhere).map_err(|error| match error {
         RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
         other => other,
     })?;
     let report = simulated.report;
-    let next_starts = solo.flows.iter().skip(1).map(|flow| flow.start).chain([Time::MAX]);
+    let next_starts = report.flows.iter().skip(1).map(|flow| flow.start).chain([Time::MAX]);
     let apart = report.records.iter().zip(next_starts).all(|(record, next)| record.acknowledged < next);
-    let times = solo.flows.iter().zip(&report.records).map(|(flow, record)| {
-        let finish = match plan.metrics.fct_end {
+    let times = report.flows.iter().zip(&report.records).map(|(flow, record)| {
+        let finish = match setup.metrics.fct_end {
             FctEnd::Receiver => record.received,
             FctEnd::Sender => record.acknowledged,
         };

@@ -11,10 +11,8 @@ use flowloom_transports::disciplines::ClassSet;
 
 use crate::blocking::Blocking;
 use crate::faults::highest_probability;
-use crate::limits::longest_pause;
-use crate::plan::Plan;
+use crate::plan::Setup;
 use crate::record::LinkPauses;
-use crate::run::paths;
 
 /// Events between two looks: some ten milliseconds of work.
 pub(crate) const EVENTS_PER_LOOK: u64 = 200_000;
@@ -80,11 +78,11 @@ enum Kind {
 
 impl Watchdog {
     /// A watchdog for a run of this plan.
-    pub fn new(plan: &Plan) -> Watchdog {
+    pub fn new(setup: &Setup) -> Watchdog {
         Watchdog {
-            patience: plan.stall_limit.unwrap_or_else(|| patience(plan)),
-            events_max: (EVENTS_PER_HOST * plan.network.hosts() as u64).clamp(EVENTS_MIN, EVENTS_MAX),
-            outage: outages(plan).fold((Time::MAX, Time::ZERO), |all, (from, to)| (all.0.min(from), all.1.max(to))),
+            patience: setup.stall_limit.unwrap_or_else(|| patience(setup)),
+            events_max: (EVENTS_PER_HOST * setup.network.hosts() as u64).clamp(EVENTS_MIN, EVENTS_MAX),
+            outage: outages(setup).fold((Time::MAX, Time::ZERO), |all, (from, to)| (all.0.min(from), all.1.max(to))),
             mark: Mark { at: Time::ZERO, events: 0, over: 0, delivered_bytes: Some(0) },
         }
     }
@@ -132,26 +130,26 @@ impl Watchdog {
 }
 
 /// How long a run may make no progress if the scenario does not set it.
-fn patience(plan: &Plan) -> Duration {
-    let round_trip = plan.network.base_rtt(&plan.wire);
-    let pause = longest_pause(plan).expect("the plan was checked").max(round_trip);
+fn patience(setup: &Setup) -> Duration {
+    let round_trip = setup.network.base_rtt(&setup.wire);
+    let pause = setup.longest_pause().expect("the plan was checked").max(round_trip);
     let tries = pause.checked_mul(TRIES).unwrap_or(Duration::LONGEST);
-    tries.max(PATIENCE_MIN) + longest_outage(plan)
+    tries.max(PATIENCE_MIN) + longest_outage(setup)
 }
 
 /// When links and nodes go down and come up again, and when nodes pause their neighbours without need.
-fn outages(plan: &Plan) -> impl Iterator<Item = (Time, Time)> {
-    let links = plan.faults.iter().flatten().filter_map(|aimed| match aimed.fault {
+fn outages(setup: &Setup) -> impl Iterator<Item = (Time, Time)> {
+    let links = setup.faults.iter().flatten().filter_map(|aimed| match aimed.fault {
         Fault::Down(from, to) => Some((from, to)),
         _ => None,
     });
-    let nodes = plan.outages.iter().map(|outage| (outage.from, outage.to));
-    let storms = plan.storms.iter().map(|storm| (storm.from, storm.to));
+    let nodes = setup.outages.iter().map(|outage| (outage.from, outage.to));
+    let storms = setup.storms.iter().map(|storm| (storm.from, storm.to));
     links.chain(nodes).chain(storms)
 }
 
-fn longest_outage(plan: &Plan) -> Duration {
-    outages(plan).map(|(from, to)| to.saturating_since(from).min(Duration::LONGEST)).max().unwrap_or_default()
+fn longest_outage(setup: &Setup) -> Duration {
+    outages(setup).map(|(from, to)| to.saturating_since(from).min(Duration::LONGEST)).max().unwrap_or_default()
 }
 
 impl Stall {
@@ -163,14 +161,14 @@ impl Stall {
 
     /// The diagnosis: which flows are open, where packets were dropped, and which keys are likely at fault.
     /// `pauses` is what priority flow control did to each link, if the run had it.
-    pub fn explain(&self, plan: &Plan, report: &Report, pauses: Option<&[LinkPauses]>) -> String {
+    pub fn explain(&self, setup: &Setup, report: &Report, pauses: Option<&[LinkPauses]>) -> String {
         let is_open = |index: &usize| !report.flows[*index].background && !report.records[*index].is_over();
         let open: Vec<usize> = (0..report.flows.len()).filter(is_open).collect();
         let drops = worst_links(report);
-        let paused = pauses.and_then(|links| describe_pauses(plan, report, links));
+        let paused = pauses.and_then(|links| describe_pauses(setup, report, links));
         let likely = match &paused {
             Some((_, likely)) => likely.clone(),
-            None => few(&self.likely_keys(plan, report, &open, &drops), String::clone),
+            None => few(&self.likely_keys(setup, report, &open, &drops), String::clone),
         };
         let mut lines = vec![
             self.headline(open.len()),
@@ -204,32 +202,32 @@ impl Stall {
     }
 
     /// The keys that are likely at fault, each with its present value.
-    fn likely_keys(&self, plan: &Plan, report: &Report, open: &[usize], drops: &[Drops]) -> Vec<String> {
+    fn likely_keys(&self, setup: &Setup, report: &Report, open: &[usize], drops: &[Drops]) -> Vec<String> {
         let mut keys = Vec::new();
         match drops.first() {
             Some((link, DropReason::Lost | DropReason::Corrupted, _)) => {
-                keys.push(format!("lower fault.probability ({})", probability(plan, *link)));
+                keys.push(format!("lower fault.probability ({})", probability(setup, *link)));
             }
             Some((_, DropReason::LinkDown, _)) => keys.push("bring links up earlier (fault.to)".to_owned()),
             Some((_, DropReason::NodeDown, _)) => keys.push("bring nodes up earlier (fault.to)".to_owned()),
             Some((_, DropReason::Overflow | DropReason::PushedOut | DropReason::Expired, _)) => {
-                keys.push(format!("raise fabric.buffer ({}), or let the transport send less at once", plan.memory.bytes()));
+                keys.push(format!("raise fabric.buffer ({}), or let the transport send less at once", setup.memory.bytes()));
             }
             Some((_, DropReason::Unclaimed, _)) | None => {}
         }
-        let round_trip = plan.network.base_rtt(&plan.wire);
+        let round_trip = setup.network.base_rtt(&setup.wire);
         if self.kind == Kind::Storm {
             let raise = |(key, span)| format!("raise {key} ({span}, less than a round trip of {round_trip})");
-            keys.extend(short_timeouts(plan, round_trip).into_iter().map(raise));
+            keys.extend(short_timeouts(setup, round_trip).into_iter().map(raise));
         }
-        if let Some(limit) = plan.stall_limit.filter(|limit| self.kind == Kind::Wait && *limit < patience(plan)) {
+        if let Some(limit) = setup.stall_limit.filter(|limit| self.kind == Kind::Wait && *limit < patience(setup)) {
             keys.push(format!(
                 "raise run.stall_limit ({limit}, less than {}, its value here where it is not set)",
-                patience(plan)
+                patience(setup)
             ));
         }
         if keys.is_empty() {
-            let name = plan.transport.name;
+            let name = setup.transport.name;
             let expired = open.iter().any(|index| report.records[*index].timeouts > 0);
             keys.push(if expired || !drops.is_empty() {
                 format!("look at the timeouts of transport.{name}")
@@ -271,14 +269,13 @@ fn describe(report: &Report, index: usize) -> String {
 }
 
 /// The links that are paused at the end: the cycle that they form, if they form one, and what is likely at fault.
-fn describe_pauses(plan: &Plan, report: &Report, links: &[LinkPauses]) -> Option<(String, String)> {
+fn describe_pauses(setup: &Setup, report: &Report, links: &[LinkPauses]) -> Option<(String, String)> {
     let standing: Vec<LinkId> =
         (0..).map(LinkId).zip(links).filter(|(_, link)| link.standing != ClassSet::NONE).map(|(link, _)| link).collect();
     if standing.is_empty() {
         return None;
     }
-    let paths = paths(plan, report);
-    if let Some((cycle, flows)) = Blocking::of(report, links, &paths).and_then(|blocking| blocking.cycle()) {
+    if let Some((cycle, flows)) = Blocking::of(report, links, &setup.paths).and_then(|blocking| blocking.cycle()) {
         let names: Vec<String> = cycle.iter().map(|link| report.network.link_name(*link)).collect();
         let paused = format!(
             "deadlock: the links {} are paused in a cycle, each until the next one may send; in it stand {}",
@@ -327,13 +324,13 @@ fn worst_links(report: &Report) -> Vec<Drops> {
 }
 
 /// The largest probability with which a fault loses or corrupts packets on a link.
-fn probability(plan: &Plan, link: LinkId) -> f64 {
-    let faults = plan.faults.get(link.index()).into_iter().flatten();
+fn probability(setup: &Setup, link: LinkId) -> f64 {
+    let faults = setup.faults.get(link.index()).into_iter().flatten();
     highest_probability(faults.map(|aimed| aimed.fault)).unwrap_or(0.0)
 }
 
 /// The transport's timeouts below `most`, by key.
-fn short_timeouts(plan: &Plan, most: Duration) -> Vec<(String, Duration)> {
+fn short_timeouts(setup: &Setup, most: Duration) -> Vec<(String, Duration)> {
     fn walk(path: &str, table: &toml::Table, most: Duration, found: &mut Vec<(String, Duration)>) {
         for (name, value) in table {
             let key = format!("{path}.{name}");
@@ -348,13 +345,15 @@ fn short_timeouts(plan: &Plan, most: Duration) -> Vec<(String, Duration)> {
         }
     }
     let mut found = Vec::new();
-    walk(&format!("transport.{}", plan.transport.name), &plan.parameters.to_table(), most, &mut found);
+    walk(&format!("transport.{}", setup.transport.name), &setup.parameters.to_table(), most, &mut found);
     found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
+    use crate::simulate::Simulated;
     use crate::spec::Scenario;
 
     /// What the diagnosis holds likely if a run stands still at this instant, with flows that have been open for as long.
@@ -364,11 +363,10 @@ mod tests {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
         let scenario = Scenario::load(SCENARIO, "", &overrides).expect("it fits the schema");
         let plan = Plan::new(&scenario.validate().expect("its rules hold")).expect("it can be planned");
-        let report = crate::simulate(&plan, &mut |_, _, _| true, &mut crate::observe::Nowhere)
-            .unwrap_or_else(|error| panic!("{error}"))
-            .report;
+        let simulated = crate::simulate(plan, &mut |_, _, _| true, &mut crate::observe::Nowhere);
+        let Simulated { setup, report, .. } = simulated.unwrap_or_else(|error| panic!("{error}"));
         let stall = Stall { span: (Time::ZERO, report.end), events: 0, kind: Kind::Wait };
-        let told = stall.explain(&plan, &report, None);
+        let told = stall.explain(&setup, &report, None);
         told.lines().last().expect("it ends with what is likely").trim().to_owned()
     }
 

@@ -35,7 +35,7 @@ fn plan(sizes: &str, overrides: &[&str]) -> Plan {
 }
 
 fn config(plan: &Plan) -> &Config {
-    plan.parameters.get().expect("they are Homa's")
+    plan.setup.parameters.get().expect("they are Homa's")
 }
 
 /// The unscheduled bytes of each level, as senders choose it: over a million messages at evenly spaced quantiles, packet by packet.

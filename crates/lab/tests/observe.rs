@@ -16,13 +16,13 @@ transport.name = "phost"
 "#;
 const EVERYTHING: &str = r#"observe={ queues = ["all"], links = ["all"], flows = "all", hosts = ["all"], period = "7us" }"#;
 
-fn simulated(text: &str, overrides: &[&str]) -> (Plan, Simulated, BTreeMap<&'static str, Table>) {
+fn simulated(text: &str, overrides: &[&str]) -> (Simulated, BTreeMap<&'static str, Table>) {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let scenario = Scenario::load(text, "scenario.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::new(&scenario.validate().unwrap()).unwrap_or_else(|error| panic!("{error}"));
     let mut sink = InMemory::default();
-    let simulated = simulate(&plan, &mut |_, _, _| true, &mut sink).unwrap_or_else(|error| panic!("{error}"));
-    (plan, simulated, sink.tables.into_iter().map(|table| (table.name, table)).collect())
+    let simulated = simulate(plan, &mut |_, _, _| true, &mut sink).unwrap_or_else(|error| panic!("{error}"));
+    (simulated, sink.tables.into_iter().map(|table| (table.name, table)).collect())
 }
 
 /// Runs a scenario whose flows are the rows of `flows.csv`, in a folder of its own, and returns the end of the run and the samples.
@@ -34,7 +34,7 @@ fn traced(folder: &str, rows: &str, text: &str) -> (Time, BTreeMap<&'static str,
     let scenario = Scenario::load(text, &path, &[]).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::new(&scenario.validate().unwrap()).unwrap_or_else(|error| panic!("{error}"));
     let mut sink = InMemory::default();
-    let simulated = simulate(&plan, &mut |_, _, _| true, &mut sink).unwrap_or_else(|error| panic!("{error}"));
+    let simulated = simulate(plan, &mut |_, _, _| true, &mut sink).unwrap_or_else(|error| panic!("{error}"));
     (simulated.report.end, sink.tables.into_iter().map(|table| (table.name, table)).collect())
 }
 
@@ -85,21 +85,21 @@ fn sums_over_samples_are_the_counters_of_the_run() {
                 continue; // it cannot run over flow control
             }
             runs += 1;
-            let (_, blind, _) = simulated(FABRIC, &overrides);
-            let (plan, seen, tables) = simulated(FABRIC, &[&overrides[..], &[EVERYTHING]].concat());
+            let (blind, _) = simulated(FABRIC, &overrides);
+            let (seen, tables) = simulated(FABRIC, &[&overrides[..], &[EVERYTHING]].concat());
             assert_eq!(blind.report.records, seen.report.records, "{overrides:?}");
             assert_eq!(blind.report.events, seen.report.events, "{overrides:?}");
             // The build with all recorders and faults, which are off but for the gaps.
-            let (_, full, _) = simulated(FABRIC, &[&overrides[..], &["metrics.gaps=true"]].concat());
+            let (full, _) = simulated(FABRIC, &[&overrides[..], &["metrics.gaps=true"]].concat());
             assert_eq!(blind.report.records, full.report.records, "{overrides:?}");
-            check_links(&plan, &seen, &tables);
+            check_links(&seen, &tables);
             check_flows(&seen, &tables);
         }
     }
     assert!(runs > 2 * transports().len(), "{runs}");
 }
 
-fn check_links(plan: &Plan, seen: &Simulated, tables: &BTreeMap<&str, Table>) {
+fn check_links(seen: &Simulated, tables: &BTreeMap<&str, Table>) {
     let (queues, links) = (&tables["queues"], &tables["links"]);
     let byte_seconds = sums(queues, "link", &["mean_bytes", "span"]);
     let packet_seconds = sums(queues, "link", &["mean_packets", "span"]);
@@ -107,7 +107,7 @@ fn check_links(plan: &Plan, seen: &Simulated, tables: &BTreeMap<&str, Table>) {
         .map(|column| (column, sums(links, "link", &[column])))
         .into();
     let get = |sums: &BTreeMap<u32, f64>, link: u32| sums.get(&link).copied().unwrap_or_default();
-    for link in 0..plan.network.links().len() as u32 {
+    for link in 0..seen.setup.network.links().len() as u32 {
         let port = &seen.report.ports[LinkId(link).index()];
         let told = |column: &str| get(&counted[column], link);
         assert!(near(get(&byte_seconds, link), port.byte_time as f64 * 1e-12), "{link}");

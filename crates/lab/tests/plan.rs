@@ -7,7 +7,7 @@ use flowloom_core::{Bytes, Duration, Link, LinkId, Memory, Network, NodeId, Rate
 use flowloom_fabric::Fault;
 use flowloom_lab::observe::Nowhere;
 use flowloom_lab::spec::{Scenario, WirePreset};
-use flowloom_lab::{Plan, simulate};
+use flowloom_lab::{Plan, Simulated, simulate};
 use flowloom_transports::pias;
 
 fn load(folder: &Path, text: &str) -> Plan {
@@ -41,7 +41,7 @@ fn hops_are_called_as_documented() {
         ("fat_tree", &["agg-core", "agg-edge", "core-agg", "edge-agg", "edge-host", "host-edge"]),
     ];
     for (kind, names) in expected {
-        let found = hops(&plan(&format!("kind = \"{kind}\""), "").network);
+        let found = hops(&plan(&format!("kind = \"{kind}\""), "").setup.network);
         assert_eq!(found, names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>(), "{kind}");
     }
 }
@@ -58,16 +58,17 @@ fn the_hosts_own_delay_is_in_the_round_trip() {
             "kind = \"burst\"\nflows = 1\nsizes = { fixed = \"1B\" }",
             "pfabric",
         );
-        let record = simulate(&plan, &mut |_, _, _| true, &mut Nowhere).unwrap().report.records[0];
+        let Simulated { setup, report, .. } = simulate(plan, &mut |_, _, _| true, &mut Nowhere).unwrap();
+        let record = report.records[0];
         let bits = |bytes: [u64; 4]| Duration::from_ps(bytes[0] * 800 + bytes[1] * 200 + bytes[2] * 200 + bytes[3] * 800);
         let there = Duration::from_ns(40_800) + bits(held);
         let back = Duration::from_ns(40_800) + bits([40; 4]);
         assert_eq!(record.received, Time::ZERO + there);
         assert_eq!(record.acknowledged, record.received + back);
         // The closed form includes it, too.
-        let path = plan.network.path(NodeId(0), NodeId(1));
-        assert_eq!(plan.network.flow_time(&path, Bytes::new(1), &plan.wire), there);
-        assert_eq!(plan.network.packet_time(&path, plan.wire.control), back);
+        let path = setup.network.path(NodeId(0), NodeId(1));
+        assert_eq!(setup.network.flow_time(&path, Bytes::new(1), &setup.wire), there);
+        assert_eq!(setup.network.packet_time(&path, setup.wire.control), back);
     }
 }
 
@@ -76,7 +77,7 @@ fn the_hosts_own_delay_is_in_the_round_trip() {
 fn hosts_links_have_a_delay_of_their_own_if_the_scenario_says_so() {
     for kind in ["leaf_spine", "three_tier", "fat_tree"] {
         let delays = |more: &str| {
-            let network = plan(&format!("kind = \"{kind}\", delay = \"3us\"{more}"), "").network;
+            let network = plan(&format!("kind = \"{kind}\", delay = \"3us\"{more}"), "").setup.network;
             let (hosts, others): (Vec<_>, Vec<_>) =
                 network.links().iter().partition(|link| link.from.index().min(link.to.index()) < network.hosts());
             let set = |links: Vec<&Link>| links.into_iter().map(|link| link.delay).collect::<BTreeSet<_>>();
@@ -90,7 +91,7 @@ fn hosts_links_have_a_delay_of_their_own_if_the_scenario_says_so() {
 
 #[test]
 fn memory_is_each_ports_or_each_switchs() {
-    let memory = |fabric: &str| plan_of("kind = \"leaf_spine\"", fabric, PERMUTATION, "ideal").setup().memory;
+    let memory = |fabric: &str| plan_of("kind = \"leaf_spine\"", fabric, PERMUTATION, "ideal").setup.memory;
     let bytes = Bytes::new(36_864);
     assert_eq!(memory(""), Memory::PerPort(bytes));
     assert_eq!(memory("fabric.sharing = \"switch\""), Memory::PerSwitch { bytes, alpha: 1.0 });
@@ -103,6 +104,7 @@ fn each_number_of_a_topology_goes_where_it_belongs() {
         "kind = \"three_tier\", racks = 6, hosts_per_rack = 5, aggregations = 3, host_rate = \"1Gb/s\", aggregation_rate = \"2Gb/s\", core_rate = \"3Gb/s\", delay = \"4us\"",
         "",
     )
+    .setup
     .network;
     assert_eq!(network.hosts(), 30);
     let rate = |hop: &str| {
@@ -112,13 +114,13 @@ fn each_number_of_a_topology_goes_where_it_belongs() {
     };
     assert_eq!(["host-tor", "tor-agg", "agg-core"].map(rate), [vec![1], vec![2], vec![3]]);
     assert!(network.links().iter().all(|link| link.delay == Duration::from_us(4)));
-    let spread = plan("kind = \"leaf_spine\", racks = 3, hosts_per_rack = 2, spines = 5", "").network;
+    let spread = plan("kind = \"leaf_spine\", racks = 3, hosts_per_rack = 2, spines = 5", "").setup.network;
     assert_eq!((spread.hosts(), spread.switches().count(), spread.links().len()), (6, 8, 2 * (6 + 15)));
 }
 
 #[test]
 fn switches_cut_through_once_they_have_the_smallest_packet() {
-    let switching = |more: &str| plan("kind = \"single_switch\"", more).network.switching();
+    let switching = |more: &str| plan("kind = \"single_switch\"", more).setup.network.switching();
     assert_eq!(switching(""), Switching::CutThrough { header: WireProfile::IP_1500.control });
     let ethernet = switching("[fabric]\nwire = \"ethernet_1538\"");
     assert_eq!(ethernet, Switching::CutThrough { header: WireProfile::ETHERNET_1538.control });
@@ -137,24 +139,25 @@ fn faults_strike_the_links_they_name() {
     let fault = |kind: &str, place: &str| {
         let parameters = if kind == "link_down" { "from = \"1ms\"\nto = \"2ms\"" } else { "probability = 0.25" };
         let plan = plan("kind = \"leaf_spine\"", &format!("[[fault]]\nkind = \"{kind}\"\nwhere = \"{place}\"\n{parameters}"));
-        let struck: Vec<LinkId> =
-            (0..plan.faults.len() as u32).map(LinkId).filter(|link| !plan.faults[link.index()].is_empty()).collect();
+        let struck: Vec<LinkId> = (0..plan.setup.faults.len() as u32)
+            .map(LinkId)
+            .filter(|link| !plan.setup.faults[link.index()].is_empty())
+            .collect();
         (plan, struck)
     };
     // Nine leaves, four spines: 36 links up; 144 hosts.
     let (plan, up) = fault("loss", "leaf-spine");
     assert_eq!(up.len(), 36);
-    assert!(
-        up.iter().all(|link| plan.network.hop_name(*link) == "leaf-spine" && plan.faults[link.index()] == [Fault::Loss(0.25).into()])
-    );
+    assert!(up.iter().all(|link| plan.setup.network.hop_name(*link) == "leaf-spine"
+        && plan.setup.faults[link.index()] == [Fault::Loss(0.25).into()]));
     assert_eq!(fault("corrupt", "all").1.len(), 2 * (36 + 144));
     let (plan, one) = fault("duplicate", "l0-s3");
     assert_eq!(one.len(), 1);
-    assert_eq!(plan.network.node(plan.network.link(one[0]).to).name, "s3");
+    assert_eq!(plan.setup.network.node(plan.setup.network.link(one[0]).to).name, "s3");
     let (plan, cable) = fault("link_down", "l0-s3");
     assert_eq!(cable, [one[0], one[0].reverse()]);
     let down = Fault::Down(Time::ZERO + Duration::from_ms(1), Time::ZERO + Duration::from_ms(2));
-    assert!(cable.iter().all(|link| plan.faults[link.index()] == [down.into()]));
+    assert!(cable.iter().all(|link| plan.setup.faults[link.index()] == [down.into()]));
     assert_eq!(fault("link_down", "leaf-spine").1.len(), 72);
 }
 
@@ -185,7 +188,7 @@ fn a_custom_network_is_what_its_file_says() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("net.toml"), text).unwrap();
-    let network = load(&folder, &scenario("kind = \"custom\", file = \"net.toml\"", "", PERMUTATION, "phost")).network;
+    let network = load(&folder, &scenario("kind = \"custom\", file = \"net.toml\"", "", PERMUTATION, "phost")).setup.network;
     let (a, b) = (NodeId(0), NodeId(1));
     assert_eq!((network.node(a).name.as_str(), network.node(b).name.as_str()), ("a", "b"));
     let path: Vec<(Rate, Duration)> =
@@ -208,7 +211,7 @@ fn a_fault_strikes_one_of_two_parallel_links() {
     let struck = |place: &str| -> Vec<usize> {
         let fault = format!("fault = [{{ kind = \"loss\", where = \"{place}\", probability = 0.5 }}]");
         let plan = load(&folder, &scenario("kind = \"custom\", file = \"net.toml\"", &fault, PERMUTATION, "phost"));
-        (0..plan.faults.len()).filter(|link| !plan.faults[*link].is_empty()).collect()
+        (0..plan.setup.faults.len()).filter(|link| !plan.setup.faults[*link].is_empty()).collect()
     };
     // Links 2 and 4 of the simulator are the two from a to b, and 3 and 5 those back.
     for (place, links) in [("a-b", &[2, 4][..]), ("a-b:1", &[2]), ("a-b:2", &[4]), ("b-a:2", &[5]), ("x-a", &[0])] {
@@ -224,7 +227,7 @@ fn timeouts_and_windows_are_compared_with_the_round_trip() {
         let network = "kind = \"single_switch\", hosts = 2, host_rate = \"10Gb/s\", delay = \"10us\"";
         let more = format!("fabric = {{ switching = \"store_and_forward\" }}\ntransport.{transport} = {{ {parameters} }}");
         let text = format!("topology = {{ {network} }}\n{more}\ntransport.name = \"{transport}\"\n[workload]\n{PERMUTATION}\n");
-        load(Path::new(""), &text).misfits()
+        load(Path::new(""), &text).setup.misfits
     };
     for (transport, fits, early, small) in [
         ("pfabric", "rto = \"43us\", max_window = 35", "rto", "max_window"),
@@ -270,15 +273,16 @@ fn demotion_thresholds_follow_from_the_workload() {
             "kind = \"poisson\"\nload = 0.5\nflows = 200\nsizes = { bimodal = [\"4380B\", \"1022000B\"], first_share = 0.9 }";
         load(Path::new(""), &(scenario(topology, "fabric.buffer = \"360kB\"", workload, "pias") + given))
     };
-    let thresholds = |plan: &Plan| plan.parameters.get::<pias::Config>().expect("they are PIAS's").thresholds.list().to_vec();
+    let thresholds =
+        |plan: &Plan| plan.setup.parameters.get::<pias::Config>().expect("they are PIAS's").thresholds.list().to_vec();
     let fitted = plan("");
     assert_eq!(thresholds(&fitted), [Bytes::new(4635)]);
-    assert_eq!(fitted.misfits(), [""; 0]);
+    assert_eq!(fitted.setup.misfits, [""; 0]);
     let given = plan("pias = { thresholds = [\"1.32714MB\", \"3.62664MB\"] }");
     assert_eq!(thresholds(&given), [1_327_140, 3_626_640].map(Bytes::new));
     assert_eq!(thresholds(&plan("pias = { thresholds = \"fitted\" }")), thresholds(&fitted));
     assert_eq!(thresholds(&plan("pias = { thresholds = [] }")), []);
-    let [found] = &given.misfits()[..] else { panic!("{:?}", given.misfits()) };
+    let [found] = &given.setup.misfits[..] else { panic!("{:?}", given.setup.misfits) };
     assert!(found.starts_with("transport.pias.thresholds: they do not fit the sizes"), "{found}");
 }
 
@@ -289,7 +293,7 @@ fn demotion_thresholds_follow_from_the_workload() {
 fn the_memory_of_ports_is_compared_with_what_designs_without_loss_need() {
     let misfits = |network: &str, transport: &str, fabric: &str| -> Vec<String> {
         let fabric = format!("fabric = {{ switching = \"store_and_forward\", routing = \"ecmp_symmetric\", {fabric} }}");
-        plan_of(&format!("host_rate = \"10Gb/s\", delay = \"10us\", {network}"), &fabric, PERMUTATION, transport).misfits()
+        plan_of(&format!("host_rate = \"10Gb/s\", delay = \"10us\", {network}"), &fabric, PERMUTATION, transport).setup.misfits
     };
     let star = "kind = \"single_switch\", hosts = 2";
     let racks = "kind = \"leaf_spine\", racks = 2, hosts_per_rack = 2, spines = 2";
@@ -322,18 +326,19 @@ fn a_first_window_beyond_the_port_of_its_own_host_is_a_misfit() {
                 scenario("kind = \"single_switch\", hosts = 2", &format!("fabric = {{ {fabric} }}"), &workload, transport);
             load(Path::new(""), &format!("{text}{transport}.{key} = 10\n"))
         };
-        let lost = |plan: &Plan| {
+        let lost = |plan: Plan| {
             let report = simulate(plan, &mut |_, _, _| true, &mut Nowhere).unwrap().report;
             report.ports.iter().map(|port| port.dropped_data_packets).sum::<u64>()
         };
         let fits = plan("buffer = \"13.5kB\"", "14600B");
-        assert_eq!((fits.misfits(), lost(&fits)), (vec![], 0), "{transport}");
+        assert_eq!(fits.setup.misfits, [""; 0], "{transport}");
+        assert_eq!(lost(fits), 0, "{transport}");
         let small = plan("buffer = \"13499B\"", "14600B");
-        let [found] = &small.misfits()[..] else { panic!("{transport}: {:?}", small.misfits()) };
+        let [found] = &small.setup.misfits[..] else { panic!("{transport}: {:?}", small.setup.misfits) };
         assert!(found.starts_with(&format!("transport.{transport}.{key}: the first 10 packets of a flow are 15kB")), "{found}");
-        assert!(lost(&small) > 0, "{transport}");
+        assert!(lost(small) > 0, "{transport}");
         // A flow of nine packets never has ten under way.
-        assert_eq!(plan("buffer = \"13499B\"", "13.1kB").misfits(), [""; 0]);
+        assert_eq!(plan("buffer = \"13499B\"", "13.1kB").setup.misfits, [""; 0]);
     }
 }
 
@@ -349,7 +354,7 @@ fn a_policy_without_its_input_is_a_misfit() {
         let topology = "kind = \"single_switch\", hosts = 4, host_rate = \"10Gb/s\"";
         let given = if key == "name" { String::new() } else { format!("{transport}.{key} = \"{value}\"\n") };
         let fabric = "fabric = { routing = \"ecmp_symmetric\", buffer = \"360kB\" }";
-        load(Path::new(""), &(scenario(topology, fabric, workload, transport) + &given)).misfits()
+        load(Path::new(""), &(scenario(topology, fabric, workload, transport) + &given)).setup.misfits
     };
     for (transport, key, value, has, lacks) in [
         ("phost", "policy", "edf", &deadlines, [POISSON, &coflows]),
@@ -389,6 +394,6 @@ fn the_papers_own_parameters_suit_their_networks() {
         let path = format!("{}/../../papers/{paper}/default.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap();
         let plan = Scenario::load(&text, &path, &[]).and_then(|scenario| Plan::new(&scenario.validate()?)).unwrap();
-        assert_eq!(plan.misfits(), [""; 0], "{paper}");
+        assert_eq!(plan.setup.misfits, [""; 0], "{paper}");
     }
 }

@@ -123,8 +123,8 @@ fn faults_are_aimed() {
     let plan = plan(text, &[]).unwrap();
     let aim = Aim { packets: PacketKind::Control, flow: Some(flowloom_core::FlowId(7)) };
     let struck: Vec<LinkId> =
-        (0..plan.faults.len() as u32).map(LinkId).filter(|link| !plan.faults[link.index()].is_empty()).collect();
-    assert_eq!(plan.faults[struck[0].index()], [AimedFault { fault: Fault::Loss(0.5), aim }]);
+        (0..plan.setup.faults.len() as u32).map(LinkId).filter(|link| !plan.setup.faults[link.index()].is_empty()).collect();
+    assert_eq!(plan.setup.faults[struck[0].index()], [AimedFault { fault: Fault::Loss(0.5), aim }]);
     assert_eq!(struck.len(), 1);
     assert_eq!(
         error("[[fault]]\nkind = \"reorder\"\nwhere = \"all\"\nprobability = 0.5\ndelay = \"1us\"\nflow = 60"),
@@ -197,7 +197,7 @@ fn runs_survive_a_host_that_goes_down() {
 fn nodes_that_go_down_are_named() {
     let down = |node: &str| format!("[[fault]]\nkind = \"node_down\"\nnode = \"{node}\"\nfrom = \"1ms\"\nto = \"2ms\"\n");
     let ms = |n: u64| Time::from_ps(n * 1_000_000_000);
-    let outages = |name: &str, overrides: &[&str]| plan(&down(name), overrides).map(|plan| plan.outages);
+    let outages = |name: &str, overrides: &[&str]| plan(&down(name), overrides).map(|plan| plan.setup.outages);
     assert_eq!(outages("h3", &[]).unwrap(), [Outage { node: NodeId(3), from: ms(1), to: ms(2) }]);
     // Eight hosts, two leaves, four spines: the control host comes next.
     assert_eq!(outages("arbiter", &["transport.name=fastpass"]).unwrap()[0].node, NodeId(14));
@@ -286,7 +286,7 @@ fn flows_that_wait_behind_a_dead_link_are_told() {
         let up = Time::from_ps(200_000_000_000);
         let late = outcome.rows.iter().filter(|row| row.finish.is_some_and(|finish| finish > up)).count();
         assert!(late > 0 && late < 60, "{place}: {late}");
-        let [foreseen] = &plan("", &[ONE_PATH, &dead]).unwrap().misfits()[..] else { panic!("{place}") };
+        let [foreseen] = &plan("", &[ONE_PATH, &dead]).unwrap().setup.misfits[..] else { panic!("{place}") };
         let [observed] = &told(&outcome)[..] else { panic!("{place}") };
         let name = if place == "leaf-spine" { "l0-s0, l0-s1, l0-s2 and 5 more are" } else { &format!("{place} is") };
         for text in [foreseen, observed] {
@@ -296,10 +296,10 @@ fn flows_that_wait_behind_a_dead_link_are_told() {
             assert!(text.contains(&format!(" and {late} of 60 flows ")), "{late}: {text}");
         }
         // Where packets are sprayed, those that take the dead link are lost, and the other paths carry them in the end.
-        assert_eq!(plan("", &[&dead]).unwrap().misfits().len(), 1, "{place}");
+        assert_eq!(plan("", &[&dead]).unwrap().setup.misfits.len(), 1, "{place}");
     }
     let short = fault("l0-s1", "10us", "20us");
-    assert_eq!(plan("", &[ONE_PATH, &short]).unwrap().misfits(), [""; 0]);
+    assert_eq!(plan("", &[ONE_PATH, &short]).unwrap().setup.misfits, [""; 0]);
     assert!(told(&go("", &[ONE_PATH, &short])).is_empty());
     // Nobody sends to or from the last host.
     let unused = "workload={ kind = \"incast\", senders = 2, bytes = \"20kB\", requests = 1, period = \"1s\", receiver = 0 }";
@@ -307,6 +307,6 @@ fn flows_that_wait_behind_a_dead_link_are_told() {
     let busy: Vec<u32> = unheard.rows.iter().map(|row| row.flow.src.0).collect();
     let idle = (1..8).find(|host| !busy.contains(host)).expect("two of seven send");
     let dead = fault(&format!("h{idle}-l{}", idle / 4), "0s", "200ms");
-    assert_eq!(plan("", &[ONE_PATH, unused, &dead]).unwrap().misfits(), [""; 0]);
+    assert_eq!(plan("", &[ONE_PATH, unused, &dead]).unwrap().setup.misfits, [""; 0]);
     assert!(told(&go("", &[ONE_PATH, unused, &dead])).is_empty());
 }

@@ -18,8 +18,8 @@ mod stop_and_wait;
 use stop_and_wait::{Config, StopAndWait};
 
 fn run(config: &Config, plan: &Plan) -> Report {
-    let mut sim = Sim::<StopAndWait, Faulty<_>>::with_ports(config, plan.setup(), plan.flows.clone(), (), |port, site| {
-        Faulty::new(port, site, plan.faults[site.link.index()].clone(), plan.seed)
+    let mut sim = Sim::<StopAndWait, Faulty<_>>::over(config, plan.setup.routed(), plan.flows.clone(), (), |port, site| {
+        Faulty::new(port, site, plan.setup.faults[site.link.index()].clone(), plan.setup.seed)
     });
     while sim.step(1 << 20) {}
     sim.finish().expect("conservation").0
@@ -134,7 +134,7 @@ fn the_table_of_slowdowns_is_as_it_was() {
             let report = run(&Config { window, ..Config::default() }, &plan);
             let rows = metrics::rows(
                 &report,
-                &plan.wire,
+                &plan.setup.wire,
                 metrics::FctEnd::Receiver,
                 Duration::ZERO,
                 false,

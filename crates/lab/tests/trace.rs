@@ -25,7 +25,7 @@ fn simulated(overrides: &[&str]) -> (Simulated, BTreeMap<&'static str, Vec<u8>>)
     let scenario = scenario(overrides);
     let plan = Plan::new(&scenario.validate().unwrap()).unwrap_or_else(|error| panic!("{error}"));
     let mut sink = InMemory::default();
-    let simulated = simulate(&plan, &mut |_, _, _| true, &mut sink).unwrap_or_else(|error| panic!("{error}"));
+    let simulated = simulate(plan, &mut |_, _, _| true, &mut sink).unwrap_or_else(|error| panic!("{error}"));
     (simulated, sink.files)
 }
 

@@ -12,10 +12,10 @@ use flowloom_core::Time;
 use flowloom_lab::metrics::{Column, columns};
 use flowloom_lab::observe::{Samples, Sink, Table};
 use flowloom_lab::spec::{Scenario, schema as scenario_schema};
-use flowloom_lab::{Outcome, Progress, catalogue as lab_catalogue, zero_loss};
+use flowloom_lab::{Outcome, Plan, Progress, Setup, catalogue as lab_catalogue, zero_loss};
 use numpy::PyArray1;
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -29,92 +29,127 @@ const STOP_PERIOD: Duration = Duration::from_millis(500);
 /// As much as a main thread has.
 const STACK_BYTES: usize = 8 << 20;
 
-fn load(text: &str, path: &str, overrides: &[String]) -> PyResult<Scenario> {
-    Scenario::load(text, path, overrides).map_err(|error| ScenarioError::new_err(error.to_string()))
+fn bad_input(error: flowloom_lab::ScenarioError) -> PyErr {
+    ScenarioError::new_err(error.to_string())
 }
 
-/// The resolved scenario, which is TOML with every default filled in, and what in it does not suit the network. Everything but the run itself is
-/// checked.
+/// The scenario as TOML with every default filled in. It is read, and its rules are checked; nothing is planned.
 #[pyfunction]
-#[pyo3(signature = (text, path, overrides, progress=None))]
-fn check(
+fn resolve(text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
+    let scenario = Scenario::load(text, path, &overrides).map_err(bad_input)?;
+    scenario.validate().map_err(bad_input)?;
+    Ok(scenario.spec.to_toml())
+}
+
+/// Why transports cannot run the scenario: by name, those that cannot.
+#[pyfunction]
+fn refusals(
     py: Python<'_>,
     text: &str,
     path: &str,
     overrides: Vec<String>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<(String, Vec<String>)> {
-    let scenario = load(text, path, &overrides)?;
-    let resolved = scenario.spec.to_toml();
-    let planned =
-        supervised(py, progress.as_ref(), move |_| flowloom_lab::Plan::new(&scenario.validate()?).map(|plan| plan.misfits()))?;
-    let misfits = planned.map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    Ok((resolved, misfits))
-}
-
-/// The parameters of the scenario's transport that follow from the network and the workload, with the values that a run has, as a JSON object.
-#[pyfunction]
-fn fitted_parameters(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
-    let scenario = load(text, path, &overrides)?;
-    let fitted = supervised(py, None, move |_| {
-        let spec = scenario.validate()?;
-        Ok(flowloom_lab::Plan::new(&spec)?.fitted(&spec))
-    })?;
-    let fitted = fitted.map_err(|error: flowloom_lab::ScenarioError| ScenarioError::new_err(error.to_string()))?;
-    Ok(serde_json::to_string(&fitted).expect("parameters are written as JSON"))
-}
-
-/// The most bytes of data that queue at a port of each kind of hop, and what credits of random sizes add, as JSON; `null` if no credits schedule the
-/// data of the scenario's transport, or if there is no bound.
-#[pyfunction]
-fn data_queue_bounds(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
-    let scenario = load(text, path, &overrides)?;
-    let bounds = supervised(py, None, move |_| {
-        let plan = flowloom_lab::Plan::new(&scenario.validate()?)?;
-        Ok(zero_loss::data_queues(&plan).map(|hops| (hops, zero_loss::deviation(&plan))))
-    })?;
-    let bounds = bounds.map_err(|error: flowloom_lab::ScenarioError| ScenarioError::new_err(error.to_string()))?;
-    let json = bounds.map(|(hops, deviation)| {
-        let hops: BTreeMap<String, u64> = hops.into_iter().map(|(hop, bytes)| (hop, bytes.get())).collect();
-        serde_json::json!({ "by_hop": hops, "per_root_of_packets": deviation })
-    });
-    Ok(serde_json::to_string(&json).expect("numbers and names are written as JSON"))
-}
-
-/// What the scenario means for real switches and hosts, as JSON: see `flowloom_lab::deployment`.
-#[pyfunction]
-fn deployment(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>) -> PyResult<String> {
-    let scenario = load(text, path, &overrides)?;
-    let described = supervised(py, None, move |_| {
-        let spec = scenario.validate()?;
-        flowloom_lab::deployment::describe(&flowloom_lab::Plan::new(&spec)?, &spec)
-    })?;
-    let described = described.map_err(|error: flowloom_lab::ScenarioError| ScenarioError::new_err(error.to_string()))?;
-    Ok(described.to_string())
-}
-
-/// Simulates a scenario. `sink` is called with the name of a table and its next rows, as a dictionary of columns: an array of numbers, or a tuple of an array of
-/// indices and a list of the names that they refer to; and with the name of a file of the trace and its next bytes. What it raises ends the run.
-#[pyfunction]
-#[pyo3(signature = (text, path, overrides, progress=None, sink=None))]
-fn run<'py>(
-    py: Python<'py>,
-    text: &str,
-    path: &str,
-    overrides: Vec<String>,
-    progress: Option<Py<PyAny>>,
-    sink: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let scenario = load(text, path, &overrides)?;
-    let work = move |progress: &mut Progress<'_>| {
-        let mut calls = Calls { sink, raised: None };
-        (flowloom_lab::run_into(&scenario, progress, &mut calls), calls.raised)
+    transports: Vec<String>,
+) -> PyResult<BTreeMap<String, String>> {
+    let with = |name: &String| {
+        let overrides = [&overrides[..], &[format!("transport.name={name}")]].concat();
+        Scenario::load(text, path, &overrides)
     };
-    match supervised(py, progress.as_ref(), work)? {
-        (_, Some(raised)) => Err(raised),
-        (Ok(outcome), None) => results(py, outcome),
-        (Err(error @ flowloom_lab::RunError::Scenario(_)), None) => Err(ScenarioError::new_err(error.to_string())),
-        (Err(error), None) => Err(RunError::new_err(error.to_string())),
+    let scenarios: Vec<_> = transports.iter().map(with).collect();
+    let refused = supervised(py, None, move |_| flowloom_lab::refusals(&scenarios))?.map_err(bad_input)?;
+    let named = transports.into_iter().zip(refused);
+    Ok(named.filter_map(|(name, error)| Some((name, error?.to_string()))).collect())
+}
+
+/// A scenario that is planned, and can be run once.
+#[pyclass(frozen, module = "flowloom._native", name = "Plan")]
+struct PyPlan {
+    scenario: Arc<Scenario>,
+    /// What the plan says besides its flows. It stays when a run takes the plan.
+    setup: Setup,
+    plan: Mutex<Option<Plan>>,
+}
+
+/// Plans a scenario: its network, paths and flows are made, and everything but the run itself is checked.
+#[pyfunction]
+#[pyo3(signature = (text, path, overrides, progress=None))]
+fn plan(py: Python<'_>, text: &str, path: &str, overrides: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<PyPlan> {
+    let scenario = Arc::new(Scenario::load(text, path, &overrides).map_err(bad_input)?);
+    let shared = Arc::clone(&scenario);
+    let planned = supervised(py, progress.as_ref(), move |_| Plan::new(&shared.validate()?))?;
+    Ok(PyPlan::of(scenario, planned.map_err(bad_input)?))
+}
+
+impl PyPlan {
+    fn of(scenario: Arc<Scenario>, plan: Plan) -> PyPlan {
+        PyPlan { scenario, setup: plan.setup.clone(), plan: Mutex::new(Some(plan)) }
+    }
+}
+
+const WAS_RUN: &str = "this plan was run before, and a run takes its flows; make another plan";
+
+#[pymethods]
+impl PyPlan {
+    /// The scenario as TOML with every default filled in.
+    #[getter]
+    fn resolved(&self) -> String {
+        self.scenario.spec.to_toml()
+    }
+
+    /// What in the scenario does not suit the network or the flows.
+    #[getter]
+    fn misfits(&self) -> Vec<String> {
+        self.setup.misfits.clone()
+    }
+
+    /// The parameters of the transport that follow from the network and the workload, with the values that a run has, as a JSON object.
+    fn fitted_parameters(&self) -> String {
+        serde_json::to_string(&self.setup.fitted()).expect("parameters are written as JSON")
+    }
+
+    /// The most bytes of data that queue at a port of each kind of hop, and what credits of random sizes add, as JSON; `null` if no credits
+    /// schedule the data of the scenario's transport, or if there is no bound.
+    fn data_queue_bounds(&self, py: Python<'_>) -> PyResult<String> {
+        let setup = self.setup.clone();
+        let bounds =
+            supervised(py, None, move |_| zero_loss::data_queues(&setup).map(|hops| (hops, zero_loss::deviation(&setup))))?;
+        let json = bounds.map(|(hops, deviation)| {
+            let hops: BTreeMap<String, u64> = hops.into_iter().map(|(hop, bytes)| (hop, bytes.get())).collect();
+            serde_json::json!({ "by_hop": hops, "per_root_of_packets": deviation })
+        });
+        Ok(serde_json::to_string(&json).expect("numbers and names are written as JSON"))
+    }
+
+    /// What the scenario means for real switches and hosts, as JSON: see `flowloom_lab::deployment`.
+    fn deployment(&self, py: Python<'_>) -> PyResult<String> {
+        let (setup, scenario) = (self.setup.clone(), Arc::clone(&self.scenario));
+        let described = supervised(py, None, move |_| flowloom_lab::deployment::describe(&setup, &scenario))?;
+        Ok(described.map_err(bad_input)?.to_string())
+    }
+
+    /// The same plan with another time limit. It shares the network and the paths.
+    fn until(&self, limit_ps: u64) -> PyResult<PyPlan> {
+        let plan = self.plan.lock().expect("nobody panics with it").clone();
+        let mut plan = plan.ok_or_else(|| PyValueError::new_err(WAS_RUN))?;
+        plan.setup.time_limit = Time::from_ps(limit_ps).min(Time::LAST);
+        Ok(PyPlan::of(Arc::clone(&self.scenario), plan))
+    }
+
+    /// Simulates the plan, which is used up. `sink` is called with the name of a table and its next rows, as a dictionary of columns: an array
+    /// of numbers, or a tuple of an array of indices and a list of the names that they refer to; and with the name of a file of the trace
+    /// and its next bytes. What it raises ends the run.
+    #[pyo3(signature = (progress=None, sink=None))]
+    fn run<'py>(&self, py: Python<'py>, progress: Option<Py<PyAny>>, sink: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+        let plan = self.plan.lock().expect("nobody panics with it").take();
+        let plan = plan.ok_or_else(|| PyValueError::new_err(WAS_RUN))?;
+        let work = move |progress: &mut Progress<'_>| {
+            let mut calls = Calls { sink, raised: None };
+            (flowloom_lab::run_plan(plan, progress, &mut calls), calls.raised)
+        };
+        match supervised(py, progress.as_ref(), work)? {
+            (_, Some(raised)) => Err(raised),
+            (Ok(outcome), None) => results(py, outcome),
+            (Err(error), None) => Err(RunError::new_err(error.to_string())),
+        }
     }
 }
 
@@ -225,7 +260,6 @@ fn results(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
     all.set_item("flows", flows)?;
     all.set_item("summary", serde_json::to_string(&outcome.summary).expect("a summary is written as JSON"))?;
-    all.set_item("scenario", outcome.scenario)?;
     Ok(all)
 }
 
@@ -247,11 +281,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
     module.add("RunError", module.py().get_type::<RunError>())?;
     module.add("DEBUG_ASSERTIONS", cfg!(debug_assertions))?;
-    module.add_function(wrap_pyfunction!(check, module)?)?;
-    module.add_function(wrap_pyfunction!(data_queue_bounds, module)?)?;
-    module.add_function(wrap_pyfunction!(deployment, module)?)?;
-    module.add_function(wrap_pyfunction!(fitted_parameters, module)?)?;
-    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_class::<PyPlan>()?;
+    module.add_function(wrap_pyfunction!(plan, module)?)?;
+    module.add_function(wrap_pyfunction!(refusals, module)?)?;
+    module.add_function(wrap_pyfunction!(resolve, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)
 }

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowloom import _native, metrics, storage, toml
+from flowloom import metrics, storage, toml
 from flowloom._native import RunError, ScenarioError
 from flowloom.figures.grid import Setting, expressions, question, settings
 from flowloom.figures.schema import Figure
@@ -81,9 +81,12 @@ def today(wanted: Sequence[tuple[Figure, str]], progress: Progress | None = None
         except (ScenarioError, RunError, OSError, ValueError, TypeError) as error:
             # A scenario that is not valid may have a value of any type in any place, such as a date.
             found[figure.name, scale] = str(error)
-    answers = _answers({p.key: p for asked in missing for p in asked.probes}, progress)
+    probes = [probe for asked in missing for probe in asked.probes]
+    answers = _answers({probe.key: probe for probe in probes}, progress)
+    others = [p.instead for p in probes if p.instead and isinstance(answers[p.key], ScenarioError)]
+    answers |= _answers({probe.key: probe for probe in others if probe.key not in answers}, progress)
     for asked in missing:
-        failed = [str(answers[p.key]) for p in asked.probes if isinstance(answers[p.key], BaseException)]
+        failed = [str(answer) for p in asked.probes if isinstance(answer := p.answer(answers), BaseException)]
         if failed:
             found[asked.figure.name, asked.scale] = failed[0]
         else:
@@ -107,6 +110,13 @@ class _Probe:
 
     key: str
     run: Callable[[], _Answer]
+    instead: _Probe | None = None
+    """What is run if the scenario of this one is not valid: its workload may need more hosts than the small fabric has."""
+
+    def answer(self, answers: Mapping[str, _Answer | BaseException]) -> _Answer | BaseException:
+        """Return the answer of this run, or of the one in its place."""
+        found = answers[self.key]
+        return self.instead.answer(answers) if self.instead and isinstance(found, ScenarioError) else found
 
 
 @dataclasses.dataclass
@@ -154,20 +164,20 @@ class _Asked:
         if self.figure.tool:
             _, ask = question(self.figure)
             return _Probe(setting.question.key(), lambda: _Answer("", ask(setting.question).summary))
-        scenario = self._scenario(_smaller(_less(table)))
-        try:
-            scenario.resolve()
-        except ScenarioError:
-            # The workload needs more hosts than the small fabric has.
-            scenario = self._scenario(_less(table))
-        return _Probe(_hash(scenario.text, _files(self.figure, [table])), lambda: _observe(scenario))
+        files = _files(self.figure, [table])
+
+        def probe(table: Table, instead: _Probe | None) -> _Probe:
+            scenario = self._scenario(table)
+            return _Probe(_hash(scenario.text, files), lambda: _observe(scenario), instead)
+
+        return probe(_smaller(_less(table)), probe(_less(table), None))
 
     def behaviour(self, answers: Mapping[str, _Answer | BaseException]) -> str:
         """Return the digest of the probes' results."""
         wanted = [*_WATCHED, *(e for e in expressions(self.figure) if not any(name in e for name in MACHINE_KEYS))]
         lines = []
         for probe in self.probes:
-            answer = answers[probe.key]
+            answer = probe.answer(answers)
             assert isinstance(answer, _Answer)
             lines.append([answer.flows, [_number(e, answer.summary) for e in wanted]])
         return _hash(_VERSION, sorted(map(_plain, lines)))
@@ -275,9 +285,10 @@ def _observe(scenario: Scenario) -> _Answer:
     The simulated time that this takes is found by trial, starting with a millisecond. It depends only on the packet-hops
     that the simulator counts, so it is the same whenever the same simulator runs the scenario.
     """
+    plan = scenario.plan()
     limit_ps = 1_000_000_000
     for _ in range(12):
-        outcome = _native.run(scenario.text, scenario.path, [f'run.time_limit="{limit_ps}ps"'], None)
+        outcome = plan.until(limit_ps).run()
         summary = json.loads(outcome["summary"])
         if summary["packet_hops"] > _HOPS // 3 or (summary["finished"] == summary["flows"] and not summary["not_started"]):
             break

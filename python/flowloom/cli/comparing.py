@@ -166,13 +166,8 @@ def _able(names: list[str], scenario: Scenario) -> tuple[list[str], dict[str, st
     """
     from flowloom._native import ScenarioError
 
-    able, refused = [], {}
-    for name in names:
-        try:
-            scenario.set({"transport.name": name}).resolve()
-            able.append(name)
-        except ScenarioError as error:
-            refused[name] = error
+    refused = scenario.refusals(names)
+    able = [name for name in names if name not in refused]
     if not able:
-        raise next(iter(refused.values()))
-    return able, {name: str(why).splitlines()[0] for name, why in refused.items()}
+        raise ScenarioError(refused[names[0]])
+    return able, {name: why.splitlines()[0] for name, why in refused.items()}

@@ -12,7 +12,7 @@ from flowloom.cli import common
 from flowloom.words import printable, shown
 
 if TYPE_CHECKING:
-    from flowloom.scenario import Scenario
+    from flowloom.scenario import Plan
 
 
 def register(app: typer.Typer) -> None:
@@ -107,29 +107,29 @@ def show(
     elif name.endswith(".toml"):
         from flowloom.scenario import Scenario
 
-        scenario = Scenario.of(Path(name))
+        plan = Scenario.of(Path(name)).plan()
         # What is not printable is inside texts, where TOML has escapes for it.
-        typer.echo(printable(scenario.resolve().rstrip(), escape=lambda character: f"\\U{ord(character):08x}"))
-        _show_fitted(scenario)
-        _show_data_queues(scenario)
+        typer.echo(printable(plan.resolved.rstrip(), escape=lambda character: f"\\U{ord(character):08x}"))
+        _show_fitted(plan)
+        _show_data_queues(plan)
     else:
         raise ScenarioError(f'unknown name "{shown(name)}": {suggestion(name, found)}; `flowloom list` prints all names')
 
 
-def _show_fitted(scenario: Scenario) -> None:
+def _show_fitted(plan: Plan) -> None:
     """Print the parameters that follow from the network and the workload, as comments below the scenario."""
-    if not (fitted := scenario.fitted_parameters()):
+    if not (fitted := plan.fitted_parameters()):
         return
     typer.echo("\n# Parameters of the transport that follow from the network and the workload:")
     for key, value in fitted.items():
         typer.echo(f"#   {key} = {_toml_value(value)}")
 
 
-def _show_data_queues(scenario: Scenario) -> None:
+def _show_data_queues(plan: Plan) -> None:
     """Print how long queues of data can become, as comments below the scenario, where credits schedule all data."""
     from flowloom.metrics import size
 
-    if (bounds := scenario.data_queue_bounds()) is None:
+    if (bounds := plan.data_queue_bounds()) is None:
         return
     typer.echo(
         "\n# The most data that can queue at one port by the routes and the limits of credits, besides what waits for signals:"

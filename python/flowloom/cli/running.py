@@ -48,7 +48,7 @@ def run(
     from flowloom import diagnosis, outputs, progress
     from flowloom._native import ScenarioError
     from flowloom.cli import tables
-    from flowloom.engine import simulate
+    from flowloom.engine import execute
 
     if csv and not out:
         raise ScenarioError("--csv writes flows.csv to --out; give --out DIR as well")
@@ -61,12 +61,11 @@ def run(
         def tell(done: float, sim_s: float, packet_hops: int) -> None:
             reporter.progress("run", wanted.title, done, sim_s, packet_hops)
 
-        resolved, misfits = wanted.examine(tell)
-        for finding in diagnosis.foreseen(resolved, misfits):
+        plan = wanted.plan(tell)
+        for finding in diagnosis.foreseen(plan.resolved, plan.misfits):
             reporter.warn(f"{finding.flag}: {finding.text}")
-        key = wanted.key_of(resolved)
-        with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:
-            results = simulate(wanted, tell)
+        with outputs.claim(out, outputs.RESULT, plan.key, force=force) if out else contextlib.nullcontext() as output:
+            results = execute(plan, tell)
             reporter.finished("run", wanted.title)
             if output:
                 results.write(output, csv=csv)

@@ -357,11 +357,11 @@ def plan_of(scenario: Scenario) -> Plan:
     Raises:
         ScenarioError: The scenario is not valid, or its transport is a bound that no network can run.
     """
-    described = TypeAdapter(Plan).validate_json(scenario.deployment())
-    resolved, misfits = scenario.examine()
-    found = tuple(diagnosis.foreseen(resolved, misfits))
+    planned = scenario.plan()
+    described = TypeAdapter(Plan).validate_json(planned.deployment())
+    found = tuple(diagnosis.foreseen(planned.resolved, planned.misfits))
     return dataclasses.replace(
-        described, scenario=tomllib.loads(resolved), title=line(scenario.path or scenario.title), warnings=found
+        described, scenario=tomllib.loads(planned.resolved), title=line(scenario.path or scenario.title), warnings=found
     )
 
 

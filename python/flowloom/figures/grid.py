@@ -17,7 +17,7 @@ from flowloom.figures.blame import blamed
 from flowloom.figures.fields import Where
 from flowloom.figures.schema import Axis, Figure, Panel, Tune
 from flowloom.figures.tools import TOOLS
-from flowloom.jobs import Job
+from flowloom.jobs import Blame, Job
 from flowloom.results import Results
 from flowloom.scenario import Scenario
 from flowloom.stats import Estimate, estimate, paired_ratios
@@ -151,12 +151,13 @@ def _planned(
         point = name(figure.axes, at.point)
         words = ["trial"] * at.trial + [point, *map(str, at.tuning.values()), f"seed {seed}"]
         asked = at.question if figure.tool else at.question.set({"run.seed": seed})
-        try:
-            job = Job.of(", ".join(words), asked, run)
-        except ScenarioError as error:
-            raise blamed(error, figure, scale, point, changes) from None
+        job = Job.of(", ".join(words), asked, run, _blame(figure, scale, point, changes))
         runs.append(PlannedRun(at.point, seed, at.tuning, at.minimise, job))
     return runs
+
+
+def _blame(figure: Figure, scale: str, at: str, keys: Mapping[str, Any]) -> Blame:
+    return lambda error: blamed(error, figure, scale, at, keys)
 
 
 def question(figure: Figure) -> tuple[Any, Callable[..., Results]]:

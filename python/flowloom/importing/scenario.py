@@ -209,7 +209,7 @@ def _wrapped(line: str) -> list[str]:
 def _check(text: str, folder: Path, files: Sequence[Read]) -> None:
     """Raise ScenarioError if the simulator cannot run the scenario."""
     try:
-        Scenario(text, str(folder / _SCENARIO)).resolve()
+        Scenario(text, str(folder / _SCENARIO)).plan()
     except ScenarioError as error:
         # The lines after the first one show a file that will not exist.
         why = str(error).replace(f"{folder}/", "").partition("\n")[0]

@@ -1,8 +1,9 @@
 //! Every routing mode delivers packets over shortest paths.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use flowloom_core::{FlowId, LinkId, NodeId, Time, topology};
+use flowloom_core::{FlowId, LinkId, NodeId, Paths, Time, Way, topology};
 use flowloom_fabric::{Routing, SimSetup};
 
 use crate::common::blast::{Blast, Header, Plain};
@@ -74,6 +75,26 @@ fn hashing_keeps_a_flow_together_and_spraying_shares_it_out() {
             // Four standard deviations of a binomial distribution: √(1000 × ¼ × ¾) = 13.7. These packets have no labels.
             Routing::SprayRandom | Routing::SprayLabelled => {
                 assert!(shares.iter().all(|share| share.abs_diff(250) < 55), "{shares:?}");
+            }
+        }
+    }
+}
+
+/// The 180 switches of a fat tree with k = 12 are enough for several threads to search for the next hops, once one more has no position.
+#[test]
+fn a_search_finds_what_positions_say() {
+    let placed = topology::fat_tree(12, gbps(10), HOP_DELAY, STORE);
+    let mut searched = placed.clone();
+    let leaf = searched.add_switch(1, "edge", "without hosts");
+    searched.connect(leaf, NodeId(432), gbps(10), HOP_DELAY);
+    let [placed, searched] = [placed, searched].map(|network| Paths::new(Arc::new(network), Routing::SprayLabelled, 7));
+    for at in placed.network().switches() {
+        for dst in (0..432).map(NodeId) {
+            let (one, other) = (placed.way(at, dst), searched.way(at, dst));
+            assert_eq!(one.links(), other.links());
+            if let (Way::OneOf(one), Way::OneOf(other)) = (one, other) {
+                let label = (at.0 + dst.0) as u16;
+                assert_eq!(placed.labelled(one, at, dst, label), searched.labelled(other, at, dst, label));
             }
         }
     }

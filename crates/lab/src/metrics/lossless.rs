@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{LinkId, Paths, Time};
+use flowloom_core::{LinkId, Time};
 use flowloom_fabric::Report;
 use serde::Serialize;
 
 use crate::blocking::{Blocking, Victim};
 use crate::headroom::{self, HopHeadroom};
-use crate::plan::Plan;
+use crate::plan::Setup;
 use crate::record::LinkPauses;
 
 /// The results of priority flow control.
@@ -76,8 +76,8 @@ const EXAMPLES: usize = 20;
 
 impl Lossless {
     /// The results of a run, given what happened to each link.
-    pub(crate) fn of(plan: &Plan, report: &Report, links: &[LinkPauses], paths: &Paths) -> Lossless {
-        let blocking = Blocking::of(report, links, paths);
+    pub(crate) fn of(setup: &Setup, report: &Report, links: &[LinkPauses]) -> Lossless {
+        let blocking = Blocking::of(report, links, &setup.paths);
         let victims = blocking.as_ref().map(Blocking::victims);
         let by_link: BTreeMap<_, _> = (0..)
             .map(LinkId)
@@ -86,7 +86,7 @@ impl Lossless {
             .map(|(id, link)| (report.network.link_name(id), PausedLink::of(link, report.end)))
             .collect();
         Lossless {
-            headroom: headroom::by_hop(plan),
+            headroom: headroom::by_hop(setup),
             frames: links.iter().map(|link| link.frames).sum(),
             stops: links.iter().map(|link| link.stops).sum(),
             paused_share_max: by_link.values().map(|link| link.share).fold(0.0, f64::max),

@@ -11,68 +11,19 @@ mod table;
 mod tests;
 
 use flowloom_core::{Bytes, Duration, Flow, Time, WireProfile};
-use flowloom_fabric::{Abort, Report};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use flowloom_fabric::Report;
 
 use crate::ideal::UnloadedTimes;
 
 pub use crate::headroom::HopHeadroom;
+pub use crate::row::Row;
+pub use crate::spec::FctEnd;
 pub use lossless::{Lossless, PausedLink, StormOrigin, VictimFlow};
 pub use ports::{Drops, HopQueue, HopUtilisation};
 pub use requests::{RequestClass, Requests};
 pub use stats::{Stats, mean, percentile};
-pub use summary::{Background, ControlMessages, Distribution, Gaps, RunInfo, SizeBin, Summary, Tenant, TierMessages};
+pub use summary::{Background, ControlMessages, Distribution, Finding, Gaps, RunInfo, SizeBin, Summary, Tenant, TierMessages};
 pub use table::{Column, columns};
-
-/// Which event ends a flow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FctEnd {
-    /// The last byte is delivered (PIAS, ExpressPass).
-    #[default]
-    Receiver,
-    /// The sender has the final acknowledgement (pHost).
-    Sender,
-}
-
-/// One flow's result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
-    /// The flow.
-    pub flow: Flow,
-    /// When it ended, `None` if the run ended first or it was aborted.
-    pub finish: Option<Time>,
-    /// When and why it was aborted, if it was. Such a flow has no finish.
-    pub aborted: Option<Abort>,
-    /// How long the flow takes when it is alone in the network, to the same kind of end, plus the request's delay. More than zero.
-    pub optimum: Duration,
-    /// The time before the flow's start that is not simulated: the delay of the request and the time of the application.
-    pub request_delay: Duration,
-    /// Payload that reached the receiver for the first time.
-    pub delivered: Bytes,
-    /// Data packets that were sent again.
-    pub retransmissions: u32,
-    /// How often its retransmission timer expired.
-    pub timeouts: u32,
-    /// How many of these timeouts came directly after another one without progress, as the second of a series.
-    pub second_timeouts: u32,
-}
-
-impl Row {
-    /// Flow completion time: the time from the start to the finish, plus the request's delay.
-    pub fn fct(&self) -> Option<Duration> {
-        self.finish.map(|finish| finish - self.flow.start + self.request_delay)
-    }
-    /// Slowdown: flow completion time over optimum (pHost, §4.1).
-    pub fn slowdown(&self) -> Option<f64> {
-        self.fct().map(|fct| fct.as_ps() as f64 / self.optimum.as_ps() as f64)
-    }
-    /// Whether it finished by its deadline; `None` if it has none. A flow that is unfinished or aborted is late.
-    pub fn on_time(&self) -> Option<bool> {
-        self.flow.deadline.map(|deadline| self.finish.is_some_and(|finish| finish <= deadline))
-    }
-}
 
 /// The times that completion times are divided by.
 #[derive(Clone, Copy, Debug)]

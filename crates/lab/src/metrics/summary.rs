@@ -10,9 +10,17 @@ use serde::Serialize;
 use super::ports::Hops;
 use super::requests::{Judge, Requests};
 use super::{Drops, HopQueue, HopUtilisation, Lossless, Row, Stats, mean};
-use crate::findings::Finding;
 use crate::record::GapTotals;
 use crate::workload::CoflowWorkload;
+
+/// One warning.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// Its short name, which tables show beside the numbers.
+    pub flag: &'static str,
+    /// What was found, what follows from it, and what would help.
+    pub text: String,
+}
 
 /// The parts of a summary that are not in the simulator's report.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,7 +41,7 @@ pub struct RunInfo<'a> {
     pub wire: WireProfile,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: &'a [CoflowWorkload],
-    /// What [`Plan::misfits`](crate::Plan::misfits) says.
+    /// What [`Setup::misfits`](crate::Setup::misfits) has.
     pub misfits: &'a [String],
     /// What the run has shown that makes its numbers misleading.
     pub findings: &'a [Finding],

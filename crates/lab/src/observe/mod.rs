@@ -15,8 +15,6 @@ use std::sync::Arc;
 use flowloom_core::{Duration, Flow, FlowId, Gauge, LinkId, Network, NodeId, Readings, Time};
 use flowloom_fabric::{FlowRecord, PortView};
 
-pub use table::{InMemory, Nowhere, Samples, Sink, Table};
-
 use self::flows::Flows;
 use self::hosts::Hosts;
 use self::links::Links;
@@ -25,8 +23,10 @@ use self::queues::Queues;
 use crate::ScenarioError;
 use crate::error::suggestion;
 use crate::places::links_of;
+use crate::sink::FilePart;
 use crate::spec::{FlowChoice, Observe};
-use crate::trace::FilePart;
+
+pub use crate::sink::{InMemory, Nowhere, Samples, Sink, Table};
 
 /// A table is given away when it has this many rows.
 const ROWS_MOST: usize = 1 << 14;

@@ -12,8 +12,7 @@ pub use gaps::{GapTotals, Gaps};
 pub use pauses::{LinkPauses, Pauses};
 pub use pending::Pending;
 
-use crate::observe::Table;
-use crate::trace::{FilePart, TraceEnd};
+use crate::sink::{FilePart, Table};
 
 /// What a run has recorded.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -28,6 +27,15 @@ pub struct Recorded {
     pub trace: Option<TraceEnd>,
     /// The queues of data at each directed link's port, by its index, if they have limits.
     pub data_queues: Option<Vec<DataQueue>>,
+}
+
+/// How a trace ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceEnd {
+    /// How many transmissions and drops were recorded.
+    pub records: u32,
+    /// When there were as many as allowed, so that nothing was recorded afterwards.
+    pub full_at: Option<Time>,
 }
 
 /// A recorder that is called for each packet at each hop, or `()`. It is a type parameter of [`Recording`], so that it costs nothing when off.

@@ -2,7 +2,7 @@
 
 use flowloom_core::{Flow, Packet};
 
-use crate::observe::{Samples, Table};
+use crate::sink::{Samples, Table};
 
 /// Records whether a network keeps up with its load, as figure 7 of the pHost paper does (§4.3).
 ///

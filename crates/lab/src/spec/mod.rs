@@ -8,6 +8,7 @@ mod host;
 mod mix;
 mod observe;
 mod packet_trace;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod toml_text;
@@ -36,15 +37,16 @@ pub use host::HostRef;
 pub use mix::{Mix, Part, Parts};
 pub use observe::{AllFlows, FlowChoice, Observe};
 pub use packet_trace::PacketTrace;
+pub(crate) use requests::{PayloadOf, RequestStarts};
 pub(crate) use toml_text::TomlText;
 pub use topology::{
     Custom, Dumbbell, FatTree, HostEntry, LeafSpine, LinkEntry, NetworkFile, NodeEntry, SingleSwitch, SwitchEntry, ThreeTier,
     Topology,
 };
-pub use transport::{Metrics, Optimum, TransportSpec};
+pub use transport::{FctEnd, Metrics, Optimum, TransportSpec};
 pub use workload::{
-    Bimodal, Burst, CdfFile, ClosedLoop, Deadline, ExponentialDeadline, Fixed, Incast, LoadLink, MatrixKind, Permutation,
-    Poisson, Receivers, Sizes, Sources, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
+    Bimodal, Burst, CdfFile, ClosedLoop, Deadline, ExponentialDeadline, FLOWS_MAX, Fixed, Incast, LoadLink, MatrixKind,
+    Permutation, Poisson, Receivers, Sizes, Sources, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
 };
 
 use crate::ScenarioError;

@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 
 use super::Quantity;
 use crate::catalogue;
-use crate::metrics::FctEnd;
 use crate::parameters::Parameters;
 
 /// Which transport runs, and the parameters of this one and possibly of others. Only those of the one that runs are used, so that
@@ -109,6 +108,17 @@ fn bin_range(schema: &mut Schema) {
         items.insert("x-min".to_owned(), "0B".into());
         items.insert("x-max".to_owned(), "1000TB".into());
     }
+}
+
+/// Which event ends a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FctEnd {
+    /// The last byte is delivered (PIAS, ExpressPass).
+    #[default]
+    Receiver,
+    /// The sender has the final acknowledgement (pHost).
+    Sender,
 }
 
 /// The time that a flow completion time is divided by to make a slowdown.

@@ -8,6 +8,9 @@ use super::{CoflowSynthetic, CoflowTrace, HostRef, Mix, Quantity, mix};
 use crate::cdf_file::Dialect;
 use crate::tables::TABLES;
 
+/// The most flows that a workload may have, as the schema says for the kinds that give their number.
+pub const FLOWS_MAX: u32 = 100_000_000;
+
 /// Which flows there are, and when they start.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]

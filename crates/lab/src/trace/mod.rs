@@ -18,7 +18,8 @@ use self::headers::message;
 use self::timeline::Timeline;
 use crate::ScenarioError;
 use crate::places::links_of;
-use crate::record::{AtEachHop, Recorded};
+use crate::record::{AtEachHop, Recorded, TraceEnd};
+use crate::sink::FilePart;
 use crate::spec::{FlowChoice, PacketTrace};
 
 /// Which packets are traced, in terms of a network.
@@ -55,18 +56,6 @@ impl TraceChoice {
         })
     }
 }
-
-/// How a trace ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TraceEnd {
-    /// How many transmissions and drops were recorded.
-    pub records: u32,
-    /// When there were as many as allowed, so that nothing was recorded afterwards.
-    pub full_at: Option<Time>,
-}
-
-/// A part of a file: its name, and the bytes that come next.
-pub type FilePart = (&'static str, Vec<u8>);
 
 /// Observes a run of a transport, and writes what it sees to the files of a trace.
 pub struct Traced {

@@ -2,7 +2,7 @@
 //! and values become the types that the simulator works with. The schema has checked each value alone by then.
 
 mod topology;
-pub(crate) mod workload;
+mod workload;
 
 use std::path::Path;
 

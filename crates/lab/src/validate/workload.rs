@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 
-use flowloom_core::{Bytes, Duration};
 use flowloom_fabric::calendar::PAYLOADS_MAX;
 
 use crate::ScenarioError;
 use crate::spec::{
-    Background, Bimodal, Burst, ClosedLoop, CoflowTrace, Deadline, Incast, Mix, Part, Permutation, Poisson, Receivers, Sizes,
-    Tenant, Uniform, WorkloadKind, WorkloadSpec, WorkloadTable,
+    Background, Bimodal, Burst, ClosedLoop, CoflowTrace, Deadline, FLOWS_MAX, Incast, Mix, Part, PayloadOf, Permutation,
+    Poisson, Receivers, Sizes, Tenant, Uniform, WorkloadKind, WorkloadSpec, WorkloadTable,
 };
-use crate::workload::FLOWS_MAX;
 
 pub(super) fn check(table: &WorkloadTable) -> Result<(), ScenarioError> {
     match &table.spec {
@@ -107,7 +105,7 @@ fn first_repeated<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<usi
 
 fn check_incast(incast: &Incast) -> Result<(), ScenarioError> {
     let senders = incast.senders;
-    match request_sizes(incast)? {
+    match incast.request_sizes()? {
         PayloadOf::Request(bytes) if bytes.get() < u64::from(senders) => {
             let message = format!("{bytes} is less than a byte for each of {senders} senders");
             return Err(ScenarioError::at_key("workload.bytes", message));
@@ -124,66 +122,7 @@ fn check_incast(incast: &Incast) -> Result<(), ScenarioError> {
         let message = format!("{} requests of {senders} flows make {flow_count}; the limit is {FLOWS_MAX}", incast.requests);
         return Err(ScenarioError::at_key("workload.requests", message));
     }
-    request_starts(incast).map(drop)
-}
-
-/// What an incast gives a size to.
-#[derive(Clone, Copy)]
-pub(crate) enum PayloadOf<'a> {
-    /// A whole request, which its senders share.
-    Request(Bytes),
-    /// Each flow.
-    Flow(&'a Sizes),
-}
-
-/// Which of the two keys gives the payload.
-///
-/// # Errors
-/// Neither of the keys, or both.
-pub(crate) fn request_sizes(incast: &Incast) -> Result<PayloadOf<'_>, ScenarioError> {
-    match (incast.bytes, &incast.sizes) {
-        (Some(bytes), None) => Ok(PayloadOf::Request(bytes.0)),
-        (None, Some(sizes)) => Ok(PayloadOf::Flow(sizes)),
-        (None, None) => {
-            let message = "missing; give the payload of a request, such as \"1MB\", or sizes for that of each of its flows";
-            Err(ScenarioError::at_key("workload.bytes", message))
-        }
-        (Some(_), Some(_)) => {
-            Err(ScenarioError::at_key("workload.sizes", "bytes is given too; a request's payload follows one of them"))
-        }
-    }
-}
-
-/// When the requests of an incast start.
-#[derive(Clone, Copy)]
-pub(crate) enum RequestStarts {
-    /// As a Poisson process that loads the busiest of the hosts' links by this much.
-    PoissonOfLoad(f64),
-    /// As a Poisson process with this mean time between requests.
-    PoissonOfGap(Duration),
-    /// One every period.
-    Periodic(Duration),
-}
-
-/// Which of the three keys the requests follow.
-///
-/// # Errors
-/// None of the keys, or more than one.
-pub(crate) fn request_starts(incast: &Incast) -> Result<RequestStarts, ScenarioError> {
-    let (key, found) = match (incast.load, incast.mean_gap, incast.period) {
-        (Some(load), None, None) => return Ok(RequestStarts::PoissonOfLoad(load)),
-        (None, Some(gap), None) => return Ok(RequestStarts::PoissonOfGap(gap.0)),
-        (None, None, Some(period)) => return Ok(RequestStarts::Periodic(period.0)),
-        (None, None, None) => {
-            let message =
-                "missing; give load = 0.6 or mean_gap = \"1ms\" (Poisson arrivals), or period = \"1ms\" (one every period)";
-            return Err(ScenarioError::at_key("workload.load", message));
-        }
-        (Some(_), Some(_), _) => ("workload.mean_gap", "both load and mean_gap are"),
-        (Some(_), None, Some(_)) => ("workload.period", "both load and period are"),
-        (None, Some(_), Some(_)) => ("workload.period", "both mean_gap and period are"),
-    };
-    Err(ScenarioError::at_key(key, format!("{found} given; requests follow one of them")))
+    incast.request_starts().map(drop)
 }
 
 fn check_closed_loop(closed_loop: &ClosedLoop) -> Result<(), ScenarioError> {

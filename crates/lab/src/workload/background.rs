@@ -6,9 +6,9 @@ use flowloom_fabric::seed::Purpose;
 use super::hosts::find_host;
 use super::matrix::Matrix;
 use super::mix::in_order;
-use super::{Context, FLOWS_MAX, Workload};
+use super::{Context, Workload};
 use crate::random::Stream;
-use crate::spec::{Background, HostRef, MatrixKind};
+use crate::spec::{Background, FLOWS_MAX, HostRef, MatrixKind};
 use crate::{ScenarioError, limits};
 
 /// Adds background flows to a workload. `matrix` is the workload's, if it has one.

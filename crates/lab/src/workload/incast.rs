@@ -13,8 +13,7 @@ use super::{Context, FlowList};
 use crate::ScenarioError;
 use crate::cdf::Cdf;
 use crate::random::{NETWORK, Stream};
-use crate::spec::{Incast, LoadLink, MatrixKind, Receivers};
-use crate::validate::workload::{PayloadOf, RequestStarts, request_sizes, request_starts};
+use crate::spec::{Incast, LoadLink, MatrixKind, PayloadOf, Receivers, RequestStarts};
 
 /// Makes requests. Each has one receiver and several senders, and its flows have the request's number as their coflow.
 pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
@@ -61,7 +60,7 @@ enum RequestSizes {
 impl RequestSizes {
     fn new(spec: &Incast, context: &Context<'_>) -> Result<RequestSizes, ScenarioError> {
         let senders = u64::from(spec.senders);
-        Ok(match request_sizes(spec)? {
+        Ok(match spec.request_sizes()? {
             PayloadOf::Request(bytes) => RequestSizes::Split { bytes: bytes.get(), senders },
             PayloadOf::Flow(sizes) => RequestSizes::Drawn {
                 cdf: distribution(sizes, context.base_dir, "workload.sizes")?,
@@ -104,7 +103,7 @@ enum RequestClock {
 
 impl RequestClock {
     fn new(spec: &Incast, only: Option<NodeId>, wire_bytes: f64, context: &Context<'_>) -> Result<RequestClock, ScenarioError> {
-        let starts = request_starts(spec)?;
+        let starts = spec.request_starts()?;
         let gap_s = match starts {
             RequestStarts::PoissonOfLoad(load) => gap_at_load(wire_bytes, load, only, context)?,
             RequestStarts::PoissonOfGap(gap) | RequestStarts::Periodic(gap) => gap.as_secs_f64(),

@@ -5,9 +5,9 @@ use flowloom_fabric::Successor;
 use flowloom_fabric::calendar::PAYLOADS_MAX;
 use flowloom_fabric::seed::{Purpose, stream_seed};
 
-use super::{CoflowWorkload, Context, FLOWS_MAX, Workload, of_kind};
+use super::{CoflowWorkload, Context, Workload, of_kind};
 use crate::ScenarioError;
-use crate::spec::Part;
+use crate::spec::{FLOWS_MAX, Part};
 
 /// The flows of all parts, in order of (start, part). A part's number is the tenant of its flows. Numbers of coflows go on from part to
 /// part.

@@ -110,9 +110,6 @@ fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Workload, Scena
     Ok(workload)
 }
 
-/// The most flows that a workload may have, as the schema says for the kinds that give their number.
-pub const FLOWS_MAX: u32 = 100_000_000;
-
 /// What a generator of flows needs besides its workload.
 struct Context<'a> {
     network: &'a Network,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, Duration, LinkId, Network, NodeId, NodeKind, PathNeed, Paths, Rate, Way, WireProfile};
+use flowloom_core::{Bytes, Duration, LinkId, Network, NodeId, NodeKind, PathNeed, Paths, Rate, WireProfile};
 
 /// How the ports of a transport limit its credits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,10 +186,7 @@ fn feeders(paths: &Paths) -> Vec<Option<Vec<LinkId>>> {
                     open.push(next);
                 }
             };
-            match paths.way(at, dst) {
-                Way::Only(next) => follow(next),
-                Way::OneOf(group) => (0..group.count()).for_each(|index| follow(paths.member(group, index))),
-            }
+            paths.way(at, dst).links().iter().for_each(|next| follow(*next));
         }
     }
     feeders

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Paths, Site, Time, mix};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, Paths, Site, Time, mix};
 
 use super::config::{Config, SwitchForm};
 use super::header::Header;
@@ -170,9 +170,7 @@ impl Ages {
             return Ages::ByPath { paths: paths.clone(), config: Box::new(config.clone()), token, slot };
         }
         // Sprayed tokens take any of the shortest paths, so the longest one that ends here counts for all.
-        let distances = site.network.distances(site.node);
-        let hosts = (0..site.network.hosts() as u32).map(NodeId);
-        let far = hosts.max_by_key(|host| distances[host.index()]).unwrap_or(site.node);
+        let far = site.network.farthest(site.node);
         Ages::Fixed(oldest(config, site.network, &site.network.path(far, site.node), token, slot))
     }
 }

@@ -6,9 +6,8 @@ use flowloom_core::{Flow, NodeId, Time};
 use flowloom_fabric::{CLASSES, ControlCounters, PortCounters, Report, SentCounters};
 use serde_json::Value;
 
-use super::super::{Column, Lossless, PausedLink, RunInfo, StormOrigin, Summary, VictimFlow, columns};
+use super::super::{Column, Finding, Lossless, PausedLink, RunInfo, StormOrigin, Summary, VictimFlow, columns};
 use super::{RUN, flow, receiver_rows, report, summary};
-use crate::findings::Finding;
 use crate::headroom::HopHeadroom;
 use crate::record::GapTotals;
 use crate::workload::{CoflowWorkload, numbered};

@@ -12,7 +12,8 @@ use flowloom_core::{Bytes, Coflow, Flow, NodeId, Time};
 use serde::Serialize;
 
 use super::incast::share;
-use super::{Context, FLOWS_MAX, FlowList, Workload};
+use super::{Context, FlowList, Workload};
+use crate::spec::FLOWS_MAX;
 
 pub(crate) use classes::{LONG_BYTES, NARROW_FLOWS};
 pub(super) use synthetic::synthetic;

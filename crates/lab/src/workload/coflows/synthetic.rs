@@ -7,11 +7,11 @@ use super::classes::{Extent, MEGABYTE, draw};
 use super::{Expansion, Shuffle};
 use crate::ScenarioError;
 use crate::random::{NETWORK, Stream};
-use crate::spec::{CoflowSynthetic, MatrixKind};
+use crate::spec::{CoflowSynthetic, FLOWS_MAX, MatrixKind};
 use crate::workload::arrivals::{PS_PER_S, check_length, next_start};
 use crate::workload::load::total_bytes_per_second;
 use crate::workload::matrix::Matrix;
-use crate::workload::{Context, FLOWS_MAX, Workload};
+use crate::workload::{Context, Workload};
 
 /// Draws all coflows, and then their arrivals, whose rate follows from the wire bytes of these coflows.
 ///

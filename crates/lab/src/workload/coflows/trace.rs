@@ -11,8 +11,8 @@ use crate::ScenarioError;
 use crate::cdf::BYTES_MAX;
 use crate::error::shown;
 use crate::files;
-use crate::spec::CoflowTrace;
-use crate::workload::{Context, FLOWS_MAX, Workload};
+use crate::spec::{CoflowTrace, FLOWS_MAX};
+use crate::workload::{Context, Workload};
 
 /// About eleven days, so that no run leaves the range of [`Time`].
 const ARRIVAL_MS_MAX: f64 = 1e9;

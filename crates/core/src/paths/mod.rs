@@ -1,8 +1,12 @@
-//! The paths that packets take: routing tables, and the choice among equal-cost next hops where it follows from the flow alone.
+//! The paths that packets take: the next hops of each switch, and the choice among equal-cost next hops where it follows from the flow alone.
 
-use std::collections::BTreeMap;
+mod structure;
+mod table;
+
 use std::sync::Arc;
 
+use self::structure::Structure;
+use self::table::Table;
 use crate::{FlowId, LinkId, Network, NodeId, NodeKind, Rate, mix};
 
 /// How a switch chooses one of several equal-cost next hops.
@@ -34,92 +38,73 @@ pub enum PathNeed {
     SymmetricOrSprayed,
 }
 
-/// The next hop from a switch to one destination, in one word: either the only link, or the number of a group of links. So most look-ups
-/// are one memory access.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct NextHop(u32);
-
-impl NextHop {
-    const NONE: NextHop = NextHop(u32::MAX);
-    const GROUP: u32 = 1 << 31;
-}
-
-/// Several links over which a switch can send a packet: see [`Paths::member`].
+/// Several links over which a switch can send a packet to its destination by a shortest path.
 #[derive(Clone, Copy, Debug)]
-pub struct Group {
-    /// The index of its first link in `candidates`.
-    first: u32,
-    count: u32,
-    /// The rate of the fastest link of the group.
-    rate: Rate,
+pub struct Group<'a> {
+    /// The links, in port order.
+    pub links: &'a [LinkId],
+    /// The rate of the fastest of them.
+    pub rate: Rate,
 }
 
-impl Group {
+impl Group<'_> {
     /// How many links there are.
     #[inline]
     pub fn count(&self) -> u32 {
-        self.count
+        self.links.len() as u32
     }
 }
 
 /// The links over which a switch can send a packet to its destination by a shortest path.
 #[derive(Clone, Copy, Debug)]
-pub enum Way {
+pub enum Way<'a> {
     /// There is one.
     Only(LinkId),
     /// There are several.
-    OneOf(Group),
+    OneOf(Group<'a>),
 }
 
-/// The routing tables of all switches, and the choice among equal-cost next hops by a hash of the flow. It never changes, so the
-/// simulator and all endpoints share one. Copies are cheap: they share the tables.
+impl<'a> Way<'a> {
+    /// All of them, in port order.
+    pub fn links(&'a self) -> &'a [LinkId] {
+        match self {
+            Way::Only(link) => std::slice::from_ref(link),
+            Way::OneOf(group) => group.links,
+        }
+    }
+}
+
+/// How the next hops are found.
+enum NextHops {
+    /// From the positions of the switches.
+    Structure(Structure),
+    /// By a search from every switch.
+    Table(Table),
+}
+
+/// The next hops of all switches, and the choice among equal-cost next hops by a hash of the flow. It never changes, so the simulator and all
+/// endpoints share one. Copies are cheap: they share the next hops.
 #[derive(Clone)]
 pub struct Paths {
     network: Arc<Network>,
     routing: Routing,
     seed: u64,
-    /// The next hop by (switch, destination). The entries of a switch begin at its index in `rows`.
-    table: Arc<[NextHop]>,
-    rows: Arc<[u32]>,
-    groups: Arc<[Group]>,
-    candidates: Arc<[LinkId]>,
-    /// For path labels, the stride of a group at the index of its first link: labels that differ by less lead to the same link,
-    /// because later choices need them. Empty without labels.
-    strides: Arc<[u16]>,
+    next_hops: Arc<NextHops>,
 }
 
 impl Paths {
-    /// The routing tables of a network for which [`Network::check`] has succeeded. Hashes depend on `seed`.
+    /// The paths in a network for which [`Network::check`] has succeeded. Hashes depend on `seed`.
     pub fn new(network: Arc<Network>, routing: Routing, seed: u64) -> Paths {
-        let nodes = network.len();
-        let mut rows = vec![u32::MAX; nodes];
-        for (row, switch) in network.switches().enumerate() {
-            rows[switch.index()] = (row * nodes) as u32;
-        }
-        let mut tables = Tables {
-            table: vec![NextHop::NONE; network.switches().count() * nodes],
-            rows,
-            groups: Vec::new(),
-            candidates: Vec::new(),
-            strides: Vec::new(),
+        let next_hops = match Structure::new(&network) {
+            Some(structure) => NextHops::Structure(structure),
+            None => NextHops::Table(Table::new(&network)),
         };
-        tables.fill(&network, routing == Routing::SprayLabelled);
-        let Tables { table, rows, groups, candidates, strides } = tables;
-        Paths {
-            network,
-            routing,
-            seed,
-            table: table.into(),
-            rows: rows.into(),
-            groups: groups.into(),
-            candidates: candidates.into(),
-            strides: strides.into(),
-        }
+        Paths { network, routing, seed, next_hops: Arc::new(next_hops) }
     }
 
     /// The network.
     #[inline]
-    pub fn network(&self) -> &Network {
+    pub fn network(&self) -> &Arc<Network> {
         &self.network
     }
 
@@ -129,6 +114,14 @@ impl Paths {
         self.routing
     }
 
+    /// Whether there are several shortest paths between some nodes.
+    pub fn is_multipath(&self) -> bool {
+        match &*self.next_hops {
+            NextHops::Structure(structure) => structure.is_multipath(),
+            NextHops::Table(table) => table.is_multipath(),
+        }
+    }
+
     /// Whether packets of one flow may take different paths.
     pub fn reorders(&self) -> bool {
         !self.give(PathNeed::One)
@@ -136,7 +129,7 @@ impl Paths {
 
     /// Whether these paths are what a transport needs. Where there is one shortest path between any two nodes, every routing suffices.
     pub fn give(&self, need: PathNeed) -> bool {
-        self.groups.is_empty()
+        !self.is_multipath()
             || match need {
                 PathNeed::Any => true,
                 PathNeed::One => matches!(self.routing, Routing::Ecmp | Routing::EcmpSymmetric),
@@ -150,19 +143,12 @@ impl Paths {
     /// # Panics
     /// If `at` is not a switch, or there is no path.
     #[inline(always)]
-    pub fn way(&self, at: NodeId, to: NodeId) -> Way {
-        let next_hop = self.next_hop(at, to);
-        if next_hop.0 & NextHop::GROUP == 0 {
-            Way::Only(LinkId(next_hop.0))
-        } else {
-            Way::OneOf(self.groups[(next_hop.0 ^ NextHop::GROUP) as usize])
+    pub fn way(&self, at: NodeId, to: NodeId) -> Way<'_> {
+        match &*self.next_hops {
+            NextHops::Structure(structure) if structure.has_host(to) => structure.way(at, to),
+            NextHops::Structure(structure) => structure.way_to_others(&self.network, at, to),
+            NextHops::Table(table) => table.way(at, to),
         }
-    }
-
-    /// Link number `index` of a group, counted from 0.
-    #[inline(always)]
-    pub fn member(&self, group: Group, index: u32) -> LinkId {
-        self.candidates[(group.first + index) as usize]
     }
 
     /// How many path labels name all paths from host `src` to `dst`, from 0 on. `None` if they need more than 65,536, or if the routing
@@ -176,31 +162,33 @@ impl Paths {
         while at != dst {
             match self.way(at, dst) {
                 Way::Only(link) => at = self.network.link(link).to,
-                Way::OneOf(group) => return Some(group.count * self.stride(group)).filter(|labels| *labels <= MOST),
+                Way::OneOf(group) => return Some(group.count() * self.stride(at, dst)).filter(|labels| *labels <= MOST),
             }
         }
         Some(1)
     }
 
-    /// The link of a group that a path label names. The routing is [`Routing::SprayLabelled`].
+    /// The link of a group that a path label names, on the way from switch `at` to `dst`.
     #[inline]
-    pub fn labelled(&self, group: Group, label: u16) -> LinkId {
-        self.member(group, u32::from(label) / self.stride(group) % group.count)
+    pub fn labelled(&self, group: Group<'_>, at: NodeId, dst: NodeId, label: u16) -> LinkId {
+        group.links[(u32::from(label) / self.stride(at, dst) % group.count()) as usize]
     }
 
-    #[inline]
-    fn stride(&self, group: Group) -> u32 {
-        u32::from(self.strides[group.first as usize])
+    /// How many labels in a row name the same link at switch `at` on the way to `to`, because later choices need them.
+    fn stride(&self, at: NodeId, to: NodeId) -> u32 {
+        match &*self.next_hops {
+            NextHops::Structure(structure) if structure.has_host(to) => structure.stride(&self.network, at, to),
+            NextHops::Structure(structure) => structure.table(&self.network).stride(at, to),
+            NextHops::Table(table) => table.stride(at, to),
+        }
     }
 
     /// The rate at which switch `at` sends towards `to`, the largest if there are several links.
     #[inline]
     pub fn rate(&self, at: NodeId, to: NodeId) -> Rate {
-        let next_hop = self.next_hop(at, to);
-        if next_hop.0 & NextHop::GROUP == 0 {
-            self.network.link(LinkId(next_hop.0)).rate
-        } else {
-            self.groups[(next_hop.0 ^ NextHop::GROUP) as usize].rate
+        match self.way(at, to) {
+            Way::Only(link) => self.network.link(link).rate,
+            Way::OneOf(group) => group.rate,
         }
     }
 
@@ -218,7 +206,7 @@ impl Paths {
         if self.network.node(at).kind != NodeKind::Switch {
             return (at == src).then(|| self.network.ports(at)[0]);
         }
-        if self.next_hop(at, dst) == NextHop::NONE {
+        if !self.has_way(at, dst) {
             return None;
         }
         match self.way(at, dst) {
@@ -237,15 +225,18 @@ impl Paths {
         std::iter::successors(next(src), move |link| next(self.network.link(*link).to))
     }
 
-    /// The choice of [`Routing::Ecmp`] among the links of a group, on the way from switch `at` to `dst`.
-    #[inline(always)]
-    pub fn hashed(&self, group: Group, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> LinkId {
-        self.member(group, self.hash(at, flow, src, dst) % group.count)
+    /// Whether switch `at` is on any path to another node. In a custom network, there can be switches that are not.
+    fn has_way(&self, at: NodeId, to: NodeId) -> bool {
+        match &*self.next_hops {
+            NextHops::Structure(_) => true,
+            NextHops::Table(table) => table.has_way(at, to),
+        }
     }
 
+    /// The choice of [`Routing::Ecmp`] among the links of a group, on the way from switch `at` to `dst`.
     #[inline(always)]
-    fn next_hop(&self, at: NodeId, to: NodeId) -> NextHop {
-        self.table[self.rows[at.index()] as usize + to.index()]
+    pub fn hashed(&self, group: Group<'_>, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> LinkId {
+        group.links[(self.hash(at, flow, src, dst) % group.count()) as usize]
     }
 
     fn hash(&self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> u32 {
@@ -283,70 +274,6 @@ impl Paths {
             }
             link = step(to);
         }
-    }
-}
-
-/// Routing tables that are being filled.
-struct Tables {
-    table: Vec<NextHop>,
-    rows: Vec<u32>,
-    groups: Vec<Group>,
-    candidates: Vec<LinkId>,
-    strides: Vec<u16>,
-}
-
-impl Tables {
-    /// Groups have strides if there are labels.
-    fn fill(&mut self, network: &Network, labels: bool) {
-        let mut known: BTreeMap<u16, BTreeMap<Vec<LinkId>, NextHop>> = BTreeMap::new();
-        let mut choice: Vec<LinkId> = Vec::new();
-        let mut switches: Vec<NodeId> = network.switches().collect();
-        // How many labels each node needs to name its paths to the target; at most `u16::MAX`.
-        let mut needed: Vec<u16> = vec![1; network.len()];
-        for target in network.node_ids() {
-            let distance = network.distances(target);
-            if labels {
-                switches.sort_by_key(|switch| distance[switch.index()]);
-                needed[target.index()] = 1;
-            }
-            for switch in switches.iter().copied().filter(|switch| *switch != target) {
-                let nearer = |link: &&LinkId| {
-                    let to = network.link(**link).to;
-                    let forwards = to == target || network.node(to).kind == NodeKind::Switch;
-                    forwards && distance[to.index()] < distance[switch.index()]
-                };
-                choice.clear();
-                choice.extend(network.ports(switch).iter().filter(nearer));
-                let stride = choice.iter().map(|link| needed[network.link(*link).to.index()]).max().unwrap_or(1);
-                if labels {
-                    needed[switch.index()] = stride.saturating_mul(u16::try_from(choice.len().max(1)).unwrap_or(u16::MAX));
-                }
-                let next_hop = match choice.as_slice() {
-                    [] => NextHop::NONE,
-                    [single_link] => NextHop(single_link.0),
-                    several => {
-                        let known = known.entry(stride).or_default();
-                        known.get(several).copied().unwrap_or_else(|| {
-                            let next_hop = self.add_group(network, several, labels.then_some(stride));
-                            known.insert(several.to_vec(), next_hop);
-                            next_hop
-                        })
-                    }
-                };
-                let row = self.rows[switch.index()] as usize;
-                self.table[row + target.index()] = next_hop;
-            }
-        }
-    }
-
-    fn add_group(&mut self, network: &Network, links: &[LinkId], stride: Option<u16>) -> NextHop {
-        let rate = links.iter().map(|link| network.link(*link).rate).max().unwrap_or_default();
-        self.groups.push(Group { first: self.candidates.len() as u32, count: links.len() as u32, rate });
-        self.candidates.extend(links);
-        if let Some(stride) = stride {
-            self.strides.resize(self.candidates.len(), stride);
-        }
-        NextHop(NextHop::GROUP | (self.groups.len() as u32 - 1))
     }
 }
 
@@ -428,7 +355,7 @@ mod tests {
         while at != dst {
             links.push(match paths.way(at, dst) {
                 Way::Only(link) => link,
-                Way::OneOf(group) => paths.labelled(group, label),
+                Way::OneOf(group) => paths.labelled(group, at, dst, label),
             });
             at = network.link(links[links.len() - 1]).to;
         }
@@ -473,6 +400,80 @@ mod tests {
         let count = |label| labelled(&paths, label, NodeId(0), NodeId(1));
         let all: std::collections::BTreeSet<_> = (0..6).map(count).collect();
         assert_eq!(all.len(), 4);
+    }
+
+    /// The next hops and the numbers of labels against their definition: a next hop is nearer, and a path is a choice at each switch. In networks
+    /// with positions and in the same ones without, to hosts, control hosts and switches.
+    #[test]
+    fn next_hops_are_the_nearer_neighbours() {
+        let (slow, fast) = (Rate::from_gbps(1), Rate::from_gbps(10));
+        let (delay, switching) = (Duration::from_ns(200), Switching::StoreAndForward);
+        let mut networks = vec![
+            topology::single_switch(1, slow, delay, switching),
+            topology::single_switch(3, slow, delay, switching),
+            topology::dumbbell(3, slow, fast, delay, switching),
+            topology::leaf_spine(1, 3, 2, slow, fast, delay, switching),
+            topology::leaf_spine(3, 4, 5, slow, fast, delay, switching),
+            topology::three_tier(6, 3, 2, slow, fast, fast, delay, switching),
+            topology::three_tier(2, 1, 2, slow, fast, fast, delay, switching),
+            topology::fat_tree(2, slow, delay, switching),
+            topology::fat_tree(6, slow, delay, switching),
+        ];
+        for network in &mut networks {
+            network.add_control_host("control");
+        }
+        let placed = networks.len();
+        for index in 0..placed {
+            let mut again = networks[index].clone();
+            let switch = again.switches().next().expect("a switch");
+            let leaf = again.add_switch(1, "leaf", "without hosts");
+            again.connect(leaf, switch, slow, delay);
+            networks.push(again);
+        }
+        for (index, network) in networks.into_iter().map(Arc::new).enumerate() {
+            let paths = Paths::new(network.clone(), Routing::SprayLabelled, 7);
+            assert_eq!(matches!(*paths.next_hops, NextHops::Structure(_)), index < placed);
+            for dst in network.node_ids() {
+                let distance = network.distances(dst);
+                let last_farthest = (0..network.hosts() as u32).map(NodeId).max_by_key(|host| distance[host.index()]);
+                assert_eq!(Some(network.farthest(dst)), last_farthest, "network {index}, from {dst:?}");
+                let nearer = |at: NodeId| {
+                    let is_nearer = |link: &&LinkId| {
+                        let to = network.link(**link).to;
+                        (to == dst || network.node(to).kind == NodeKind::Switch) && distance[to.index()] < distance[at.index()]
+                    };
+                    network.ports(at).iter().filter(is_nearer).copied().collect::<Vec<LinkId>>()
+                };
+                for at in network.switches().filter(|at| *at != dst) {
+                    let expected = nearer(at);
+                    assert_eq!(paths.way(at, dst).links(), expected, "network {index}, from {at:?} to {dst:?}");
+                    assert_eq!(paths.rate(at, dst), expected.iter().map(|link| network.link(*link).rate).max().unwrap());
+                }
+                for src in network.node_ids() {
+                    let step = |at: NodeId| {
+                        *network
+                            .ports(at)
+                            .iter()
+                            .find(|link| distance[network.link(**link).to.index()] < distance[at.index()])
+                            .unwrap()
+                    };
+                    let next = |at: NodeId| (at != dst).then(|| step(at));
+                    let lowest = std::iter::successors(next(src), |link| next(network.link(*link).to));
+                    assert!(network.path(src, dst).into_iter().eq(lowest), "network {index}, from {src:?} to {dst:?}");
+                }
+                for src in network.endpoints().filter(|src| *src != dst && network.node(dst).kind == NodeKind::Host) {
+                    // In these networks, all paths of a pair have the same number of choices.
+                    let first = network.link(network.ports(src)[0]).to;
+                    let next = |at: &NodeId| (*at != dst).then(|| network.link(nearer(*at)[0]).to);
+                    let on_the_way = std::iter::successors(Some(first), next).filter(|at| *at != dst);
+                    let count: usize = on_the_way.map(|at| nearer(at).len()).product();
+                    assert_eq!(paths.labels(src, dst), Some(count as u32), "network {index}, from {src:?} to {dst:?}");
+                    let all: std::collections::BTreeSet<_> =
+                        (0..count as u16).map(|label| labelled(&paths, label, src, dst)).collect();
+                    assert_eq!(all.len(), count, "network {index}, from {src:?} to {dst:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,352 @@
+//! From a plan to what its simulation leaves behind.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use flowloom_core::{
+    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Nic, PartsOf, Pool, PoolFull, PortSite, Readings, Time, Transport,
+};
+use flowloom_fabric::{Faulty, FlowRecord, PortView, Report, Sim};
+use flowloom_transports::disciplines::{DataQueue, WatchesData};
+use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
+#[cfg(not(test))]
+use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
+
+use crate::ideal::{self, Oracle};
+use crate::observe::{Sampler, View};
+use crate::parameters::Config;
+use crate::plan::{Plan, Setup};
+use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording};
+use crate::sink::Sink;
+use crate::trace::Traced;
+use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
+use crate::{ScenarioError, catalogue, conservation, zero_loss};
+
+// Unit tests simulate nothing. One transport of each list is enough for them, so that not all are compiled once more.
+#[cfg(test)]
+macro_rules! for_each_transport {
+    ($apply:ident) => {
+        $apply!(flowloom_transports::tcp::Tcp)
+    };
+}
+#[cfg(test)]
+macro_rules! for_each_pausable_transport {
+    ($apply:ident) => {
+        $apply!(flowloom_transports::tcp::Tcp)
+    };
+}
+#[cfg(test)]
+macro_rules! for_each_credit_transport {
+    ($apply:ident) => {
+        $apply!(flowloom_transports::top::Top)
+    };
+}
+
+/// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
+/// on for as long as it returns true.
+pub type Progress<'a> = dyn FnMut(f64, Time, u64) -> bool + 'a;
+
+/// Why there are no results.
+#[derive(Debug)]
+pub enum RunError {
+    /// The scenario is at fault.
+    Scenario(ScenarioError),
+    /// [`Progress`] returned false.
+    Stopped,
+    /// It makes no progress, or the simulator cannot go on.
+    Failed(String),
+}
+
+impl std::error::Error for RunError {}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Scenario(error) => error.fmt(out),
+            RunError::Stopped => out.write_str("the run was stopped"),
+            RunError::Failed(message) => out.write_str(message),
+        }
+    }
+}
+
+impl From<ScenarioError> for RunError {
+    fn from(error: ScenarioError) -> RunError {
+        RunError::Scenario(error)
+    }
+}
+
+/// What a simulation leaves behind, before any metric is computed.
+pub struct Simulated {
+    /// The plan that was run; the simulation has taken its flows.
+    pub setup: Setup,
+    /// What became of every flow, and the counters of every port.
+    pub report: Report,
+    /// What was recorded over the course of the run.
+    pub recorded: Recorded,
+}
+
+/// Runs a plan's flows with the plan's transport.
+///
+/// # Errors
+/// If the run was stopped, makes no progress or needs more packets at once than the pool can hold, if conservation of bytes is violated, or if a
+/// queue of data is longer than credits allow.
+pub fn simulate(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Simulated, RunError> {
+    catch_unwind(AssertUnwindSafe(|| simulate_by_name(plan, progress, sink))).unwrap_or_else(|payload| {
+        if !payload.is::<PoolFull>() {
+            resume_unwind(payload);
+        }
+        let most = Pool::<()>::PACKETS_MAX;
+        let message = format!("{most} packets are on their way at once, the most there can be; lower windows or fabric.buffer");
+        Err(RunError::Failed(message))
+    })
+}
+
+fn simulate_by_name(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Simulated, RunError> {
+    macro_rules! over_pfc_by_name {
+        ($($transport:ty),* $(,)?) => {
+            match (&plan.setup.pfc, plan.setup.transport.name) {
+                $((Some(pfc), <$transport as Transport>::NAME) => {
+                    let pfc = pfc.clone();
+                    return simulate_over_pfc::<$transport, { pulls::<$transport>() }>(plan, pfc, progress, sink);
+                })*
+                _ => {}
+            }
+        };
+    }
+    for_each_pausable_transport!(over_pfc_by_name);
+    macro_rules! under_credits_by_name {
+        ($($transport:ty),* $(,)?) => {
+            match plan.setup.transport.name {
+                $(<$transport as Transport>::NAME => {
+                    return simulate_under_credits::<$transport, { pulls::<$transport>() }>(plan, progress, sink);
+                })*
+                _ => {}
+            }
+        };
+    }
+    for_each_credit_transport!(under_credits_by_name);
+    macro_rules! by_name {
+        ($($transport:ty),* $(,)?) => {
+            match plan.setup.transport.name {
+                $(<$transport as Transport>::NAME => {
+                    let config = parameters::<<$transport as Transport>::Config>(&plan.setup).clone();
+                    simulate_network::<$transport, _, { pulls::<$transport>() }>(plan, &config, (), |_, _| {}, |_| None, progress, sink)
+                })*
+                catalogue::IDEAL => Ok(ask_oracle(plan)),
+                name => unreachable!("{name} is in the catalogue and cannot be run"),
+            }
+        };
+    }
+    for_each_transport!(by_name)
+}
+
+/// Whether a transport's NICs pull packets from their endpoints.
+const fn pulls<T: Transport>() -> bool {
+    matches!(T::NIC, Nic::Pulled)
+}
+
+fn parameters<C: Config>(setup: &Setup) -> &C {
+    setup.parameters.get().expect("the catalogue reads the parameters of a transport as the transport's own type")
+}
+
+fn recording<G>(plan: &Plan, at_each_hop: G) -> Recording<G> {
+    let pending = plan.setup.pending.then(|| Pending::new(&plan.flows));
+    Recording { pending, opened: plan.setup.observation.follows_flows().then(Vec::new), at_each_hop }
+}
+
+/// Runs a transport over priority flow control.
+fn simulate_over_pfc<T: PausableTransport, const PULLED: bool>(
+    plan: Plan,
+    pfc: Pfc,
+    progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Simulated, RunError>
+where
+    T::Config: Config,
+{
+    let Setup { network, memory, storms, .. } = &plan.setup;
+    let transport = parameters::<T::Config>(&plan.setup).clone();
+    let pauses = Pauses::new(network, pfc.reaction, T::classes(&transport));
+    let setting = Setting { transport, pfc, memory: *memory, storms: storms.clone() };
+    simulate_network::<OverPfc<T>, _, PULLED>(plan, &setting, pauses, |_, _| {}, |_| None, progress, sink)
+}
+
+/// Runs a transport whose data is scheduled by credits. Its ports compare their queues of data with the limits that follow from the plan, if there are any.
+fn simulate_under_credits<T: Transport<Port: WatchesData>, const PULLED: bool>(
+    plan: Plan,
+    progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Simulated, RunError>
+where
+    T::Config: Config,
+{
+    let limits = zero_loss::limits(&plan.setup);
+    let config = parameters::<T::Config>(&plan.setup).clone();
+    let watch = |port: &mut T::Port, link| limits.iter().for_each(|limits| limits.apply(port, link));
+    let queue = |port: &T::Port| limits.as_ref().map(|_| port.data_queue().clone());
+    let simulated = simulate_network::<T, _, PULLED>(plan, &config, (), watch, queue, progress, sink)?;
+    let queues = simulated.recorded.data_queues.iter().flatten();
+    zero_loss::check(&simulated.setup, queues.map(DataQueue::beyond)).map_err(RunError::Failed)?;
+    Ok(simulated)
+}
+
+/// Takes the port that a transport has made, and returns the port that is simulated. Each closure has a type of its own, with which all that takes it
+/// would be compiled again for each transport.
+type Wrap<'a, T, P> = &'a mut dyn FnMut(<T as Transport>::Port, &PortSite<'_>) -> P;
+
+/// Runs a transport over the simulated network. `prepare` changes each port before the run, and `queue` reads its queue of data afterwards.
+///
+/// The simulator runs the transport's parts. They are compiled twice: bare, and with faults and all recorders, each of which may be off.
+fn simulate_network<T, A, const PULLED: bool>(
+    plan: Plan,
+    config: &T::Config,
+    recorder: A,
+    mut prepare: impl FnMut(&mut T::Port, LinkId),
+    queue: impl Fn(&T::Port) -> Option<DataQueue>,
+    progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Simulated, RunError>
+where
+    T: Transport,
+    A: AtEachHop<T::Header>,
+{
+    let setup = &plan.setup;
+    let is_bare = setup.faults.iter().all(Vec::is_empty) && !setup.metrics.gaps && setup.trace.is_none();
+    let assembly = Assembly::of::<T>(config);
+    if is_bare {
+        let recording = recording(&plan, recorder);
+        let Plan { setup, flows, successors } = plan;
+        let wrap: Wrap<'_, T, T::Port> = &mut |mut port, site| {
+            prepare(&mut port, site.link);
+            port
+        };
+        let sim = Sim::<PartsOf<T, PULLED>, T::Port, _>::over(&assembly, setup.routed(), flows, recording, wrap);
+        let (sim, stall) = drive(sim.with_successors(successors), &setup, progress, sink)?;
+        let queues = sim.ports().map(queue).collect();
+        return conclude(sim, setup, queues, stall);
+    }
+    let gaps = setup.metrics.gaps.then(|| Gaps::new(&setup.network, &setup.wire, &plan.flows));
+    let trace = setup.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, setup.paths.network(), &plan.flows));
+    let recording = recording(&plan, (recorder, (gaps, trace)));
+    let Plan { setup, flows, successors } = plan;
+    let wrap: Wrap<'_, T, Faulty<T::Port>> = &mut |mut port, site| {
+        prepare(&mut port, site.link);
+        // A control host's link comes after those that the scenario knows.
+        let faults = setup.faults.get(site.link.index()).cloned().unwrap_or_default();
+        Faulty::new(port, site, faults, setup.seed)
+    };
+    let sim = Sim::<PartsOf<T, PULLED>, Faulty<T::Port>, _>::over(&assembly, setup.routed(), flows, recording, wrap);
+    let (sim, stall) = drive(sim.with_successors(successors), &setup, progress, sink)?;
+    let queues = sim.ports().map(|port| queue(port.inner())).collect();
+    conclude(sim, setup, queues, stall)
+}
+
+/// A simulation that has ended, and why, if it made no progress.
+type Driven<T, P, G> = (Sim<T, P, Recording<G>>, Option<Stall>);
+
+/// Runs a new simulation to its end, or until it makes no progress.
+// The loop of events is compiled into this function. Inside its caller, it would have fewer registers, which cost 1 % of all instructions.
+#[inline(never)]
+fn drive<T, P, G>(
+    sim: Sim<T, P, Recording<G>>,
+    setup: &Setup,
+    progress: &mut Progress<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Driven<T, P, G>, RunError>
+where
+    T: Transport,
+    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
+    G: AtEachHop<T::Header>,
+{
+    let mut watchdog = Watchdog::new(setup);
+    let mut sampler = Sampler::new(&setup.observation, &setup.network, setup.transport.gauges, sink);
+    let mut sim = sim.with_outages(&setup.outages);
+    // When the watchdog looks next, at the latest.
+    let mut look_at = Time::MAX;
+    let stall = loop {
+        sim.pause_at(look_at.min(sampler.next()));
+        let going = sim.step(EVENTS_PER_LOOK - sim.vitals().events % EVENTS_PER_LOOK);
+        if !going && sim.is_over() {
+            let ends_early = sim.vitals().open > 0 && setup.time_limit == Time::LAST;
+            break ends_early.then(|| Stall::at_end(sim.vitals().now, sim.has_no_event()));
+        }
+        if !going && sim.pause() == sampler.next() {
+            sampler.sample(&mut sim).map_err(RunError::Failed)?;
+            if sim.pause() < look_at {
+                continue;
+            }
+        }
+        sampler.write(sim.observer_mut().at_each_hop.take_files()).map_err(RunError::Failed)?;
+        let (done, now, packet_hops) = sim.progress();
+        if !progress(done, now, packet_hops) {
+            return Err(RunError::Stopped);
+        }
+        match watchdog.look(if going { now } else { sim.pause() }, &sim.vitals(), || sim.delivered_bytes()) {
+            Look::GoOn(until) => look_at = until,
+            Look::Stop(stall) => break Some(stall),
+        }
+    };
+    sampler.write(sim.observer_mut().at_each_hop.take_files()).map_err(RunError::Failed)?;
+    sampler.finish(sim.now(), &mut sim).map_err(RunError::Failed)?;
+    Ok((sim, stall))
+}
+
+impl<T, P, G> View for Sim<T, P, Recording<G>>
+where
+    T: Transport,
+    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
+    G: AtEachHop<T::Header>,
+{
+    fn port(&self, link: LinkId) -> PortView<'_> {
+        self.port(link)
+    }
+    fn each_queued(&self, link: LinkId, visit: &mut dyn FnMut(u8, u32)) {
+        self.each_queued(link, |packet| visit(packet.class, packet.size_bytes));
+    }
+    fn paused(&self, link: LinkId, now: Time) -> Duration {
+        self.observer().at_each_hop.paused(link, now)
+    }
+    fn flow(&self, flow: FlowId) -> (&Flow, &FlowRecord) {
+        self.flow(flow)
+    }
+    fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>) {
+        self.gauge(flow, readings);
+    }
+    fn take_opened(&mut self) -> Vec<FlowId> {
+        self.observer_mut().opened.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+    fn next_event(&mut self) -> Option<Time> {
+        self.next_event()
+    }
+}
+
+/// The results of a simulation that has ended, with the queues of data at its ports, if they have limits.
+fn conclude<T, P, G>(
+    sim: Sim<T, P, Recording<G>>,
+    setup: Setup,
+    data_queues: Option<Vec<DataQueue>>,
+    stall: Option<Stall>,
+) -> Result<Simulated, RunError>
+where
+    T: Transport,
+    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
+    G: AtEachHop<T::Header>,
+{
+    let (report, recording) = sim.finish().map_err(|violation| RunError::Failed(conservation::explain(&violation, &setup)))?;
+    let recorded = Recorded { data_queues, ..recording.into_recorded::<T::Header>(report.end) };
+    match stall {
+        Some(stall) => Err(RunError::Failed(stall.explain(&setup, &report, recorded.pauses.as_deref()))),
+        None => Ok(Simulated { setup, report, recorded }),
+    }
+}
+
+/// Computes the oracle's results. It moves no packets, so there is nothing to record.
+fn ask_oracle(plan: Plan) -> Simulated {
+    let Plan { setup, mut flows, .. } = plan;
+    let Oracle { model, order } = *parameters(&setup);
+    // Background flows would only delay the others.
+    flows.retain(|flow| !flow.background);
+    let received = ideal::run(&setup.network, &setup.wire, &flows, model, order);
+    let report = ideal::report(&setup.network, &setup.wire, &flows, &received);
+    Simulated { setup, report, recorded: Recorded::default() }
+}
