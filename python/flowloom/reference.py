@@ -1,7 +1,7 @@
 """Generates the scenario reference from the schema that the simulator checks scenarios against.
 
 `python -m flowloom.reference docs/scenario` writes it: a page for each section of a scenario, and one for each transport. The
-descriptions are the documentation comments of `crates/lab/src/spec` and of the transports' configurations.
+descriptions are the documentation comments of the types in `crates/lab` and of the transports' configurations.
 """
 
 from __future__ import annotations
