@@ -1,12 +1,12 @@
 //! What the fuzz targets have in common: any input ends in a whole result, in an error that says what is wrong, or in a diagnosis.
 
-use flowloom_lab::spec::{
-    Background, Burst, ClosedLoop, CoflowSynthetic, Incast, Mix, Poisson, Scenario, Spec, Topology, WorkloadKind, WorkloadSpec,
-};
+use flowloom_lab::spec::{Scenario, Spec};
+use flowloom_lab::topologies::Topology;
+use flowloom_lab::workload::{Background, CoflowSynthetic, Mix, WorkloadKind, WorkloadSpec};
 use flowloom_lab::{RunError, run};
 
 /// A legal scenario may be as large as memory. Here, larger ones are read and validated, but not run.
-const HOSTS_MAX: u64 = 64;
+const NODES_MAX: u64 = 64;
 const FLOWS_MAX: u64 = 200;
 /// A coflow can have thousands of flows.
 const COFLOWS_MAX: u32 = 2;
@@ -57,36 +57,26 @@ fn is_small(spec: &Spec) -> bool {
         WorkloadSpec::One(kind) => vec![kind],
         WorkloadSpec::Several(Mix::Mix(mix)) => mix.parts.iter().map(|part| &part.kind).collect(),
     };
-    let hosts = hosts(&spec.topology);
-    let flows: Option<u64> = kinds.into_iter().map(|kind| flows(kind, hosts?)).sum();
+    let nodes = nodes(&spec.topology);
+    let flows: Option<u64> = kinds.into_iter().map(|kind| flows(kind, nodes?)).sum();
     let background: u64 = spec.workload.background.iter().map(|Background { pairs, .. }| u64::from(pairs.unwrap_or(1))).sum();
-    hosts.is_some_and(|hosts| hosts <= HOSTS_MAX) && flows.is_some_and(|flows| flows + background <= FLOWS_MAX)
+    nodes.is_some_and(|nodes| nodes <= NODES_MAX) && flows.is_some_and(|flows| flows + background <= FLOWS_MAX)
 }
 
 /// How many nodes there are at least; `None` if the network is in a file that is not beside the scenario.
-fn hosts(topology: &Topology) -> Option<u64> {
-    Some(match topology {
-        Topology::SingleSwitch(t) => t.hosts.into(),
-        Topology::Dumbbell(t) => 2 * u64::from(t.hosts_per_side),
-        Topology::LeafSpine(t) => u64::from(t.racks) * u64::from(t.hosts_per_rack.max(t.spines)),
-        Topology::ThreeTier(t) => u64::from(t.racks.max(t.aggregations)) * u64::from(t.hosts_per_rack),
-        Topology::FatTree(t) => u64::from(t.k).pow(3) / 4,
-        Topology::Custom(t) if t.file.contains('/') => return None,
-        Topology::Custom(_) => 2,
-    })
+fn nodes(topology: &Topology) -> Option<u64> {
+    match topology {
+        Topology::Custom(custom) => (!custom.file.contains('/')).then_some(2),
+        generated => generated.nodes(),
+    }
 }
 
 /// How many flows there are; `None` if they are in a file that is not beside the scenario, or if they may be many.
 fn flows(kind: &WorkloadKind, hosts: u64) -> Option<u64> {
     match kind {
-        WorkloadKind::Poisson(Poisson { flows, .. }) | WorkloadKind::Burst(Burst { flows, .. }) => Some((*flows).into()),
-        WorkloadKind::Incast(Incast { senders, requests, .. }) => Some(u64::from(*senders) * u64::from(*requests)),
-        WorkloadKind::Permutation(_) => Some(hosts),
-        WorkloadKind::ClosedLoop(ClosedLoop { from, requests, loops, .. }) => {
-            Some(from.len() as u64 * u64::from(*requests) * u64::from(*loops))
-        }
         WorkloadKind::Trace(trace) => (!trace.file.contains('/')).then_some(1),
         WorkloadKind::CoflowTrace(trace) => (!trace.file.contains('/')).then_some(1),
         WorkloadKind::CoflowSynthetic(CoflowSynthetic { coflows, .. }) => (*coflows <= COFLOWS_MAX).then_some(1),
+        other => other.number(hosts),
     }
 }

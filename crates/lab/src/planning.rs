@@ -6,7 +6,7 @@ use std::time::Instant;
 use flowloom_core::{Bytes, Duration, Flow, Network, Paths};
 use flowloom_fabric::{AimedFault, Fault, Successor, with_control_host};
 
-use crate::faults::Faults;
+use crate::faults::{Faults, Site};
 use crate::observe::Observation;
 use crate::parameters::BadParameter;
 use crate::plan::{Extremes, Plan, Setup};
@@ -67,7 +67,8 @@ impl Setup {
         let placement = (spec.transport.placement)(spec.parameters);
         let paths = Paths::new(with_control_host(network.clone(), placement), spec.routing, spec.seed);
         network::check_paths(&paths, spec.transport.name, spec.transport.paths)?;
-        let Faults { by_link, link_outages, outages, storms } = Faults::place(spec, &network, flows.len())?;
+        let site = Site { network: &network, flows: flows.len(), transport: spec.transport.name, placement, index: 0 };
+        let Faults { by_link, link_outages, outages, storms } = Faults::place(spec.faults, site)?;
         let mut setup = Setup {
             seed: spec.seed,
             paths,

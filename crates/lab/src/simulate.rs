@@ -22,23 +22,23 @@ use crate::trace::Traced;
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, catalogue, conservation, zero_loss};
 
-// Unit tests simulate nothing. One transport of each list is enough for them, so that not all are compiled once more.
+// Unit tests simulate these two alone, so not all are compiled once more.
 #[cfg(test)]
 macro_rules! for_each_transport {
     ($apply:ident) => {
-        $apply!(flowloom_transports::tcp::Tcp)
+        $apply!(flowloom_transports::tcp::Dctcp)
     };
 }
 #[cfg(test)]
 macro_rules! for_each_pausable_transport {
     ($apply:ident) => {
-        $apply!(flowloom_transports::tcp::Tcp)
+        $apply!(flowloom_transports::tcp::Dctcp)
     };
 }
 #[cfg(test)]
 macro_rules! for_each_credit_transport {
     ($apply:ident) => {
-        $apply!(flowloom_transports::top::Top)
+        $apply!(flowloom_transports::expresspass::ExpressPass)
     };
 }
 

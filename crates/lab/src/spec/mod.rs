@@ -1,55 +1,30 @@
 //! The scenario as a user writes it. Every key has a documentation comment, from which the JSON schema and the reference are made.
 
-mod background;
-mod check;
-mod coflow;
 mod fabric;
-mod host;
-mod mix;
 mod observe;
 mod packet_trace;
-mod requests;
 #[cfg(test)]
 mod tests;
-mod toml_text;
-mod topology;
 mod transport;
-mod workload;
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 pub use flowloom_transports::quantity::Quantity;
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
-use serde::de::DeserializeOwned;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toml::Table;
 
-pub use background::{Background, WorkloadTable};
-pub use coflow::{CoflowSynthetic, CoflowTrace};
-pub use fabric::{
-    Fabric, FaultPackets, FaultSpec, LinkDown, NodeDown, PauseStorm, Random, Reorder, RoutingMode, Run, SharingMode,
-    SwitchingMode, WirePreset,
-};
-pub use host::HostRef;
-pub use mix::{Mix, Part, Parts};
+pub use fabric::{Fabric, RoutingMode, Run, SharingMode, SwitchingMode, WirePreset};
 pub use observe::{AllFlows, FlowChoice, Observe};
 pub use packet_trace::PacketTrace;
-pub(crate) use requests::{PayloadOf, RequestStarts};
-pub(crate) use toml_text::TomlText;
-pub use topology::{
-    Custom, Dumbbell, FatTree, HostEntry, LeafSpine, LinkEntry, NetworkFile, NodeEntry, SingleSwitch, SwitchEntry, ThreeTier,
-    Topology,
-};
 pub use transport::{FctEnd, Metrics, Optimum, TransportSpec};
-pub use workload::{
-    Bimodal, Burst, CdfFile, ClosedLoop, Deadline, ExponentialDeadline, FLOWS_MAX, Fixed, Incast, LoadLink, MatrixKind,
-    Permutation, Poisson, Receivers, Sizes, Sources, Tenant, Trace, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec,
-};
 
 use crate::ScenarioError;
+use crate::faults::FaultSpec;
+use crate::reading::{TomlText, read, schema_of};
+use crate::topologies::Topology;
+use crate::workload::WorkloadTable;
 
 /// Everything that determines a run's results. Quantities are text with units: `"10Gb/s"`, `"200ns"`, `"36kB"` (1000 B) or
 /// `"36KiB"` (1024 B).
@@ -96,17 +71,6 @@ pub fn schema() -> &'static Value {
     &SCHEMA
 }
 
-/// The JSON schema of the file of a custom topology.
-pub(crate) fn network_schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(schema_of::<NetworkFile>);
-    &SCHEMA
-}
-
-fn schema_of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    SchemaGenerator::new(settings).into_root_schema_for::<T>().into()
-}
-
 /// A scenario, and where it came from.
 pub struct Scenario {
     /// What it says.
@@ -133,15 +97,4 @@ impl Scenario {
     pub(crate) fn place(&self, error: ScenarioError) -> ScenarioError {
         self.source.place(error)
     }
-}
-
-/// Checks a table against the schema of `T`, then makes a `T` of it.
-pub(crate) fn read<T: DeserializeOwned>(
-    table: Table,
-    schema: &Value,
-    file: &str,
-    source: &TomlText,
-) -> Result<T, ScenarioError> {
-    check::check(&table, schema, source)?;
-    table.try_into().map_err(|error: toml::de::Error| ScenarioError::at_place(file, error.message()))
 }

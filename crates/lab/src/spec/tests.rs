@@ -2,16 +2,14 @@
 
 use flowloom_core::{Bytes, Duration, Rate};
 use proptest::collection::vec;
-use proptest::option;
 use proptest::prelude::*;
 use serde_json::Value;
+use toml::Table;
 
 use super::*;
 use crate::catalogue;
-use crate::cdf_file::Dialect;
-use crate::metrics::FctEnd;
-use crate::tables::TABLES;
-use flowloom_transports::pfc::Pfc;
+use crate::topologies::{LeafSpine, network_schema};
+use crate::workload::{Deadline, LoadLink, MatrixKind, Sizes, Tenant, Uniform, UniformDeadline, WorkloadKind, WorkloadSpec};
 
 const SMALL: &str = "
 [topology]
@@ -164,225 +162,73 @@ fn the_example_in_the_architecture_is_a_scenario() {
     assert_eq!(load(&spec.to_toml(), &[]), spec);
 }
 
-fn quantity<T>(base: impl Strategy<Value = u64>, make: fn(u64) -> T) -> impl Strategy<Value = Quantity<T>>
-where
-    T: std::fmt::Debug,
-{
-    base.prop_map(move |value| Quantity(make(value)))
-}
-/// Up to 1000 s, which every duration may be.
-fn duration() -> impl Strategy<Value = Quantity<Duration>> {
-    quantity(0..=1_000_000_000_000_000_u64, Duration::from_ps)
-}
-fn positive_duration() -> impl Strategy<Value = Quantity<Duration>> {
-    quantity(1..=1_000_000_000_000_000_u64, Duration::from_ps)
-}
-fn rate() -> impl Strategy<Value = Quantity<Rate>> {
-    quantity(1..=1_000_000_000_000_000_u64, Rate::from_bps)
-}
-/// The size of a flow.
-fn bytes() -> impl Strategy<Value = Quantity<Bytes>> {
-    quantity(1..=1_000_000_000_000_000_u64, Bytes::new)
-}
-fn share() -> impl Strategy<Value = f64> {
-    (1u64..=1 << 53).prop_map(|n| n as f64 / (1u64 << 53) as f64)
-}
-
-fn topology() -> impl Strategy<Value = Topology> {
-    let counts = || (1u32..100, 1u32..100, 1u32..100);
-    prop_oneof![
-        (2u32..100, rate(), duration())
-            .prop_map(|(hosts, host_rate, delay)| { Topology::SingleSwitch(SingleSwitch { hosts, host_rate, delay }) }),
-        (1u32..100, rate(), rate(), duration()).prop_map(|(hosts_per_side, host_rate, middle_rate, delay)| {
-            Topology::Dumbbell(Dumbbell { hosts_per_side, host_rate, middle_rate, delay })
-        }),
-        (counts(), rate(), rate(), duration(), option::of(duration())).prop_map(
-            |((racks, hosts_per_rack, spines), host_rate, spine_rate, delay, host_delay)| {
-                Topology::LeafSpine(LeafSpine { racks, hosts_per_rack, spines, host_rate, spine_rate, delay, host_delay })
-            }
-        ),
-        (counts(), rate(), rate(), rate(), duration(), option::of(duration())).prop_map(
-            |((racks, hosts_per_rack, aggregations), host_rate, aggregation_rate, core_rate, delay, host_delay)| {
-                Topology::ThreeTier(ThreeTier {
-                    racks,
-                    hosts_per_rack,
-                    aggregations,
-                    host_rate,
-                    aggregation_rate,
-                    core_rate,
-                    delay,
-                    host_delay,
-                })
-            }
-        ),
-        (2u32..=64, rate(), duration(), option::of(duration()))
-            .prop_map(|(k, rate, delay, host_delay)| Topology::FatTree(FatTree { k, rate, delay, host_delay })),
-        "\\PC{0,9}".prop_map(|file| Topology::Custom(Custom { file })),
-    ]
+/// Any value that a schema allows.
+fn any_of(schema: &Value) -> BoxedStrategy<toml::Value> {
+    let number = |key: &str| schema[key].as_f64();
+    let whole = |key: &str| schema[key].as_i64();
+    if let Some(word) = schema["const"].as_str() {
+        return Just(word.into()).boxed();
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        let words: Vec<toml::Value> = words.iter().filter_map(Value::as_str).map(toml::Value::from).collect();
+        return prop::sample::select(words).boxed();
+    }
+    if let Some(branches) = ["oneOf", "anyOf"].iter().find_map(|key| schema[*key].as_array()) {
+        let branches: Vec<Value> = branches.iter().filter(|branch| branch["type"] != "null").cloned().collect();
+        return prop::sample::select(branches).prop_flat_map(|branch| any_of(&branch)).boxed();
+    }
+    match (schema["type"].as_str().or(schema["type"][0].as_str()), schema["format"].as_str()) {
+        (Some("object"), _) => any_table(schema),
+        (Some("array"), _) => {
+            let least = schema["minItems"].as_u64().unwrap_or(0) as usize;
+            let most = schema["maxItems"].as_u64().map_or(3, |most| most.min(3)) as usize;
+            vec(any_of(&schema["items"]), least..=most.max(least)).prop_map(toml::Value::Array).boxed()
+        }
+        (Some("boolean"), _) => any::<bool>().prop_map(toml::Value::from).boxed(),
+        (Some("integer"), _) => {
+            let range = whole("minimum").unwrap_or(0)..=whole("maximum").unwrap_or(i64::from(u16::MAX));
+            range.prop_map(toml::Value::from).boxed()
+        }
+        (Some("number"), _) => {
+            let least = number("minimum").or(number("exclusiveMinimum").map(|least| least + 1e-9)).expect("a range");
+            (least..=number("maximum").expect("a range")).prop_map(toml::Value::from).boxed()
+        }
+        (_, Some("quantity-rate")) => any_quantity(schema, Rate::as_bps, Rate::from_bps),
+        (_, Some("quantity-duration")) => any_quantity(schema, Duration::as_ps, Duration::from_ps),
+        (_, Some("quantity-bytes")) => any_quantity(schema, Bytes::get, Bytes::new),
+        (Some("string"), None) => "\\PC{0,9}".prop_map(toml::Value::from).boxed(),
+        _ => panic!("{schema}"),
+    }
 }
 
-fn fabric() -> impl Strategy<Value = Fabric> {
-    use {RoutingMode as R, SwitchingMode as S};
-    let wire = prop::sample::select(vec![WirePreset::Ip1500, WirePreset::Ethernet1538, WirePreset::Ns21000]);
-    let routing = prop::sample::select(vec![R::SprayRandom, R::SprayRoundRobin, R::Ecmp, R::EcmpSymmetric]);
-    let switching = prop::sample::select(vec![S::CutThrough, S::StoreAndForward]);
-    let sharing = prop::sample::select(vec![SharingMode::Port, SharingMode::Switch]);
-    let alpha = option::of(0.001..=1000.0);
-    let most = |bytes: Option<u64>| bytes.map(Bytes::new);
-    let pfc = (1..=9000_u64, option::of(0..=1_000_000_000_u64), 0.0..=1.0).prop_map(move |(frame, limit, storm_share)| Pfc {
-        frame: Bytes::new(frame),
-        headroom: most(limit),
-        xoff: most(limit),
-        hysteresis: most(limit),
-        storm_share,
-        ..Pfc::default()
-    });
-    (wire, quantity(1..=2_000_000_000_u64, Bytes::new), sharing, alpha, routing, switching, option::of(pfc)).prop_map(
-        |(wire, buffer, sharing, alpha, routing, switching, pfc)| Fabric {
-            wire,
-            buffer,
-            sharing,
-            alpha,
-            routing,
-            switching,
-            pfc,
-        },
-    )
+fn any_quantity<T: std::str::FromStr<Err: std::fmt::Debug> + ToString + 'static>(
+    schema: &Value,
+    read: fn(T) -> u64,
+    make: fn(u64) -> T,
+) -> BoxedStrategy<toml::Value> {
+    let bound = |key: &str| read(schema[key].as_str().expect("a range").parse().expect("a quantity"));
+    (bound("x-min")..=bound("x-max")).prop_map(move |value| make(value).to_string().into()).boxed()
 }
 
-fn fault() -> impl Strategy<Value = FaultSpec> {
-    let packets =
-        || prop::sample::select(vec![FaultPackets::All, FaultPackets::Data, FaultPackets::Control, FaultPackets::Messages]);
-    let random = ("\\PC{0,9}", share(), packets(), option::of(any::<u32>()))
-        .prop_map(|(place, probability, packets, flow)| Random { place, probability, packets, flow });
-    prop_oneof![
-        (random, 0..3)
-            .prop_map(|(random, kind)| [FaultSpec::Loss, FaultSpec::Corrupt, FaultSpec::Duplicate][kind as usize](random)),
-        ("all", share(), duration(), packets(), option::of(any::<u32>())).prop_map(
-            |(place, probability, delay, packets, flow)| FaultSpec::Reorder(Reorder {
-                place,
-                probability,
-                delay,
-                packets,
-                flow
-            })
-        ),
-        ("all", duration(), duration()).prop_map(|(place, from, to)| FaultSpec::LinkDown(LinkDown { place, from, to })),
-        ("\\PC{0,9}", duration(), duration()).prop_map(|(node, from, to)| FaultSpec::NodeDown(NodeDown { node, from, to })),
-        ("\\PC{0,9}", duration(), duration(), positive_duration())
-            .prop_map(|(node, from, to, every)| FaultSpec::PauseStorm(PauseStorm { node, from, to, every })),
-    ]
-}
-
-fn sizes() -> impl Strategy<Value = Sizes> {
-    use Dialect as D;
-    let dialects = vec![D::BytesPercent, D::BytesProbability, D::PacketsProbability, D::Ns2Bytes, D::Ns2Packets];
-    prop_oneof![
-        (0..TABLES.len()).prop_map(|index| Sizes::Table(TABLES[index].name.to_owned())),
-        bytes().prop_map(|fixed| Sizes::Fixed(Fixed { fixed })),
-        [bytes(), bytes()].prop_map(|uniform| Sizes::Uniform(Uniform { uniform })),
-        ([bytes(), bytes()], share()).prop_map(|(bimodal, first_share)| Sizes::Bimodal(Bimodal { bimodal, first_share })),
-        ("\\PC{0,9}", option::of(prop::sample::select(dialects)))
-            .prop_map(|(cdf, dialect)| Sizes::Cdf(CdfFile { cdf, dialect })),
-    ]
-}
-
-fn deadline() -> impl Strategy<Value = Option<Deadline>> {
-    option::of(prop_oneof![
-        (positive_duration(), 0.0..1e6, any::<bool>())
-            .prop_map(|(mean, floor, handshake)| Deadline::Exponential(ExponentialDeadline { mean, floor, handshake })),
-        (duration(), duration(), 0.0..1e6, any::<bool>())
-            .prop_map(|(min, max, floor, handshake)| Deadline::Uniform(UniformDeadline { min, max, floor, handshake })),
-    ])
-}
-
-fn kind() -> impl Strategy<Value = WorkloadKind> {
-    let matrix = || prop::sample::select(MatrixKind::ALL.to_vec());
-    let load_link = prop::sample::select(vec![LoadLink::Host, LoadLink::Core]);
-    let sources = prop::sample::select(vec![Sources::Independent, Sources::InTurn]);
-    let tenant = || {
-        ("\\PC{0,9}", option::of(sizes()), option::of(matrix()), share()).prop_map(|(name, sizes, matrix, share)| Tenant {
-            name,
-            sizes,
-            matrix,
-            share,
-        })
-    };
-    let tenants = || vec(tenant(), 0..3);
-    let count = || 1u32..100_000_000;
-    let loops = || (1u32..16_000_000, 1u32..65_000, positive_duration());
-    let host = || prop_oneof![(0u32..100_000).prop_map(HostRef::Number), "\\PC{0,9}".prop_map(HostRef::Name)];
-    let receivers = prop::sample::select(vec![Receivers::Random, Receivers::RoundRobin]);
-    let clocks = [option::of(positive_duration()), option::of(positive_duration())];
-    prop_oneof![
-        (sizes(), share(), load_link, count(), matrix(), sources, deadline(), tenants()).prop_map(
-            |(sizes, load, load_link, flows, matrix, sources, deadline, tenants)| {
-                WorkloadKind::Poisson(Poisson { sizes, load, load_link, flows, matrix, sources, deadline, tenants })
-            }
-        ),
-        (
-            1u32..65_000,
-            option::of(bytes()),
-            option::of(sizes()),
-            count(),
-            (option::of(host()), receivers),
-            option::of(share()),
-            clocks,
-            deadline()
-        )
-            .prop_map(
-                |(senders, bytes, sizes, requests, (receiver, receivers), load, [mean_gap, period], deadline)| {
-                    WorkloadKind::Incast(Incast {
-                        senders,
-                        bytes,
-                        sizes,
-                        requests,
-                        receiver,
-                        receivers,
-                        load,
-                        mean_gap,
-                        period,
-                        deadline,
-                    })
+/// A table with all keys that are required, and with some of the others.
+fn any_table(schema: &Value) -> BoxedStrategy<toml::Value> {
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut table = Just(Table::new()).boxed();
+    for (key, property) in schema["properties"].as_object().expect("a table") {
+        let (key, optional) = (key.clone(), !required.contains(&key.as_str()));
+        table = (table, any_of(property), any::<bool>())
+            .prop_map(move |(mut table, value, given)| {
+                if given || !optional {
+                    table.insert(key.clone(), value);
                 }
-            ),
-        (sizes(), deadline()).prop_map(|(sizes, deadline)| WorkloadKind::Permutation(Permutation { sizes, deadline })),
-        (sizes(), count(), matrix(), deadline(), tenants()).prop_map(|(sizes, flows, matrix, deadline, tenants)| {
-            WorkloadKind::Burst(Burst { sizes, flows, matrix, deadline, tenants })
-        }),
-        (vec(host(), 1..4), host(), sizes(), loops()).prop_map(|(from, to, sizes, (requests, loops, think))| {
-            WorkloadKind::ClosedLoop(ClosedLoop { from, to, sizes, requests, loops, think })
-        }),
-        "\\PC{0,9}".prop_map(|file| WorkloadKind::Trace(Trace { file })),
-        ("\\PC{0,9}", 1.0..1e9, 0.001..1e3, duration(), option::of(positive_duration()), option::of(count())).prop_map(
-            |(file, size_divisor, time_divisor, from, until, coflows)| {
-                WorkloadKind::CoflowTrace(CoflowTrace { file, size_divisor, time_divisor, from, until, coflows })
-            }
-        ),
-        (1u32..1_000_000, share(), prop::sample::select(vec![LoadLink::Host, LoadLink::Core]), 0.001..1e9).prop_map(
-            |(coflows, load, load_link, size_divisor)| {
-                WorkloadKind::CoflowSynthetic(CoflowSynthetic { coflows, load, load_link, size_divisor })
-            }
-        ),
-    ]
+                table
+            })
+            .boxed();
+    }
+    table.prop_map(toml::Value::Table).boxed()
 }
 
-fn background() -> impl Strategy<Value = Background> {
-    let matrix = option::of(prop::sample::select(MatrixKind::ALL.to_vec()));
-    let hosts = || option::of(prop_oneof![(0..100_000u32).prop_map(HostRef::Number), "h[0-9]".prop_map(HostRef::Name)]);
-    (hosts(), hosts(), option::of(1..=1_000_000u32), matrix, duration(), option::of(bytes()))
-        .prop_map(|(src, dst, pairs, matrix, start, size)| Background { src, dst, pairs, matrix, start, size })
-}
-
-fn workload() -> impl Strategy<Value = WorkloadTable> {
-    let part = || ("\\PC{0,9}", duration(), kind()).prop_map(|(name, start, kind)| Part { name, start, kind });
-    let spec = prop_oneof![
-        kind().prop_map(WorkloadSpec::One),
-        vec(part(), 1..4).prop_map(|parts| WorkloadSpec::Several(Mix::Mix(Parts { parts }))),
-    ];
-    (spec, vec(background(), 0..3)).prop_map(|(spec, background)| WorkloadTable { spec, background })
-}
-
+/// Any transport, with the defaults of it and of some others written out.
 fn transport() -> impl Strategy<Value = TransportSpec> {
     let with = |name: &str| {
         let entry = catalogue::transport(name).expect("a listed name");
@@ -398,64 +244,14 @@ fn transport() -> impl Strategy<Value = TransportSpec> {
 }
 
 fn spec() -> impl Strategy<Value = Spec> {
-    let run = (0u64..=i64::MAX as u64, option::of(positive_duration()), option::of(1_000_000u64..1 << 59)).prop_map(
-        |(seed, time_limit, stall_ps)| Run {
-            seed,
-            time_limit,
-            stall_limit: stall_ps.map(|ps| Quantity(Duration::from_ps(ps))),
-        },
-    );
-    let ends = prop::sample::select(vec![FctEnd::Receiver, FctEnd::Sender]);
-    let optima = prop::sample::select(vec![Optimum::ClosedForm, Optimum::Handshake, Optimum::Solo]);
-    let metrics = (ends, optima, duration(), any::<bool>(), vec(bytes(), 0..5), any::<bool>()).prop_map(
-        |(fct_end, optimum, request_delay, background, size_bins, gaps)| Metrics {
-            fct_end,
-            optimum,
-            request_delay,
-            background,
-            size_bins,
-            gaps,
-        },
-    );
-    let places = || vec(prop::sample::select(vec!["all", "leaf-host", "l0-s1"]).prop_map(str::to_owned), 0..3);
-    let chosen = || prop_oneof![Just(FlowChoice::All(AllFlows::All)), vec(any::<u32>(), 0..3).prop_map(FlowChoice::Ids)];
-    let trace = (chosen(), places(), duration(), 1..=100_000_000_u32, any::<bool>(), any::<bool>()).prop_map(
-        |(flows, links, from, records, capture, timeline)| PacketTrace {
-            flows,
-            links,
-            from,
-            to: None,
-            records,
-            capture,
-            timeline,
-        },
-    );
-    let observe =
-        (any::<bool>(), places(), places(), chosen(), vec(any::<u16>(), 0..3), places(), positive_duration(), duration())
-            .prop_map(|(pending, queues, links, flows, tenants, hosts, period, from)| Observe {
-                pending,
-                queues,
-                links,
-                flows,
-                tenants,
-                hosts,
-                period,
-                from,
-                to: None,
-            });
-    (run, topology(), fabric(), vec(fault(), 0..3), workload(), transport(), metrics, observe, option::of(trace)).prop_map(
-        |(run, topology, fabric, faults, workload, transport, metrics, observe, trace)| Spec {
-            run,
-            topology,
-            fabric,
-            faults,
-            workload,
-            transport,
-            metrics,
-            observe,
-            trace,
-        },
-    )
+    let mut others = schema().clone();
+    others["properties"].as_object_mut().expect("a table").remove("transport");
+    others["required"].as_array_mut().expect("a list").retain(|key| key != "transport");
+    (any_table(&others), transport()).prop_map(|(mut table, transport)| {
+        let transport = toml::Value::try_from(transport).expect("it is written as TOML");
+        table.as_table_mut().expect("a table").insert("transport".to_owned(), transport);
+        table.try_into().expect("the schema allows it")
+    })
 }
 
 proptest! {

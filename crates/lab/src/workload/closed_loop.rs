@@ -1,43 +1,98 @@
-//! Flows that start when others have been received.
+//! `kind = "closed_loop"`: flows that start when others have been received.
 
 use std::collections::HashSet;
 
-use flowloom_core::{NodeId, Time};
+use flowloom_core::{Duration, NodeId, Time};
 use flowloom_fabric::Successor;
+use flowloom_fabric::calendar::PAYLOADS_MAX;
 use flowloom_fabric::seed::Purpose;
+use flowloom_transports::quantity::Quantity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::arrivals::check_length;
-use super::hosts::find_host;
+use super::hosts::{HostRef, find_host};
 use super::sizes::distribution;
-use super::{Context, FlowList, Workload};
+use super::{Context, FlowList, Kind, Sizes, Workload};
 use crate::ScenarioError;
 use crate::random::Stream;
-use crate::spec::ClosedLoop;
 
-/// Makes the first flow of every loop, at time 0 and in order of source and loop, and then all that wait, loop by loop.
-pub(super) fn workload(spec: &ClosedLoop, context: &Context<'_>) -> Result<Workload, ScenarioError> {
-    let (sources, to) = ends(spec, context)?;
-    check_length("workload.requests", f64::from(spec.requests) * spec.think.0.as_secs_f64())?;
-    let cdf = distribution(&spec.sizes, context.base_dir, "workload.sizes")?;
-    let places = sources.iter().flat_map(|src| (0..u64::from(spec.loops)).map(|number| (*src, number)));
-    let stream =
-        |(src, number): (NodeId, u64)| (src, Stream::new(context.seed, Purpose::Sizes, number << 32 | u64::from(src.0)));
-    let mut loops: Vec<(NodeId, Stream)> = places.map(stream).collect();
-    let mut flows = FlowList::with_capacity(sources.len() as u64 * u64::from(spec.loops) * u64::from(spec.requests))?;
-    for (src, sizes) in &mut loops {
-        flows.push(Time::ZERO, *src, to, cdf.sample(sizes.unit()));
-    }
-    let mut successors = vec![None; flows.0.len()];
-    for (first, (src, sizes)) in loops.iter_mut().enumerate() {
-        let mut last = first;
-        for _ in 1..spec.requests {
-            let next = flows.push(Time::MAX, *src, to, cdf.sample(sizes.unit())).id;
-            successors[last] = Some(Successor { flow: next, think: spec.think.0 });
-            successors.push(None);
-            last = next.0 as usize;
+/// Flows form loops: the next flow starts when the last one has been received.
+///
+/// Each loop sends one flow after the other from a host of `from` to `to`, as an application does that asks for the next one
+/// when it has all of the last. The first flow of each loop starts at time 0. Flows that have not started when the run ends are left
+/// out.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClosedLoop {
+    /// The hosts that send, by number or name.
+    #[schemars(length(min = 1, max = 65_000))]
+    pub from: Vec<HostRef>,
+    /// The host that receives, by number or name.
+    pub to: HostRef,
+    /// The sizes of the flows.
+    pub sizes: Sizes,
+    /// How many flows each loop has.
+    #[schemars(range(min = 1, max = 16_000_000), example = 1_000)]
+    pub requests: u32,
+    /// How many loops each sender has.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 65_000))]
+    pub loops: u32,
+    /// The time between a flow's last byte at the receiver and the start of the next flow, such as the delay of the request.
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
+    pub think: Quantity<Duration>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Kind for ClosedLoop {
+    fn check(&self) -> Result<(), ScenarioError> {
+        let loop_count = self.from.len() as u64 * u64::from(self.loops);
+        let flow_count = loop_count * u64::from(self.requests);
+        if flow_count > PAYLOADS_MAX as u64 {
+            let requests = self.requests;
+            let message = format!("{loop_count} loops of {requests} flows make {flow_count}; the limit is {PAYLOADS_MAX}");
+            return Err(ScenarioError::at_key("workload.requests", message));
         }
+        self.sizes.check("workload.sizes")
     }
-    Ok(Workload { successors, ..flows.0.into() })
+
+    /// The first flow of every loop, at time 0 and in order of source and loop, and then all that wait, loop by loop.
+    fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
+        let (sources, to) = ends(self, context)?;
+        check_length("workload.requests", f64::from(self.requests) * self.think.0.as_secs_f64())?;
+        let cdf = distribution(&self.sizes, context.base_dir, "workload.sizes")?;
+        let places = sources.iter().flat_map(|src| (0..u64::from(self.loops)).map(|number| (*src, number)));
+        let stream =
+            |(src, number): (NodeId, u64)| (src, Stream::new(context.seed, Purpose::Sizes, number << 32 | u64::from(src.0)));
+        let mut loops: Vec<(NodeId, Stream)> = places.map(stream).collect();
+        let mut flows = FlowList::with_capacity(sources.len() as u64 * u64::from(self.loops) * u64::from(self.requests))?;
+        for (src, sizes) in &mut loops {
+            flows.push(Time::ZERO, *src, to, cdf.sample(sizes.unit()));
+        }
+        let mut successors = vec![None; flows.0.len()];
+        for (first, (src, sizes)) in loops.iter_mut().enumerate() {
+            let mut last = first;
+            for _ in 1..self.requests {
+                let next = flows.push(Time::MAX, *src, to, cdf.sample(sizes.unit())).id;
+                successors[last] = Some(Successor { flow: next, think: self.think.0 });
+                successors.push(None);
+                last = next.0 as usize;
+            }
+        }
+        Ok(Workload { successors, ..flows.0.into() })
+    }
+
+    fn number(&self, _: u64) -> Option<u64> {
+        Some(self.from.len() as u64 * u64::from(self.loops) * u64::from(self.requests))
+    }
+
+    fn sizes(&self) -> Option<&Sizes> {
+        Some(&self.sizes)
+    }
 }
 
 fn ends(spec: &ClosedLoop, context: &Context<'_>) -> Result<(Vec<NodeId>, NodeId), ScenarioError> {

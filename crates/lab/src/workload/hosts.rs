@@ -1,9 +1,20 @@
-//! Finds hosts by number or name.
+//! Hosts in scenarios, by number or name.
 
 use flowloom_core::{Network, NodeId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::ScenarioError;
-use crate::spec::HostRef;
+
+/// A host, by its number or its name.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum HostRef {
+    /// Counted from 0.
+    Number(#[schemars(range(max = 99_999))] u32),
+    /// As in the topology: `h0` and so on, where it gives no others.
+    Name(String),
+}
 
 /// The host that a scenario names under `key`.
 ///

@@ -1,52 +1,212 @@
-//! Requests that several senders answer at the same time.
+//! `kind = "incast"`: requests that several senders answer at the same time.
 
-use flowloom_core::{Bytes, Duration, Flow, NodeId, Time};
+use flowloom_core::{Bytes, Duration, NodeId, Time};
 use flowloom_fabric::seed::Purpose;
+use flowloom_transports::quantity::Quantity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::arrivals::{PS_PER_S, check_length, next_start};
 use super::coflows::numbered;
-use super::hosts::find_host;
-use super::load::total_bytes_per_second;
-use super::matrix::Matrix;
+use super::hosts::{HostRef, find_host};
+use super::load::{LoadLink, total_bytes_per_second};
+use super::matrix::{Matrix, MatrixKind};
 use super::sizes::distribution;
-use super::{Context, FlowList};
+use super::{Context, Deadline, FLOWS_MAX, FlowList, Kind, Sizes, Workload};
 use crate::ScenarioError;
 use crate::cdf::Cdf;
 use crate::random::{NETWORK, Stream};
-use crate::spec::{Incast, LoadLink, MatrixKind, PayloadOf, Receivers, RequestStarts};
 
-/// Makes requests. Each has one receiver and several senders, and its flows have the request's number as their coflow.
-pub(super) fn flows(spec: &Incast, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
-    let hosts = context.network.hosts();
-    let only = spec.receiver.as_ref().map(|host| find_host(host, context.network, "workload.receiver")).transpose()?;
-    let senders = spec.senders as usize;
-    if senders >= hosts {
-        let message =
-            format!("found {senders}; the topology has {hosts} hosts, so a receiver has at most {} senders", hosts - 1);
-        return Err(ScenarioError::at_key("workload.senders", message));
+/// Requests: several senders answer one receiver at the same time.
+///
+/// In each, a receiver, chosen as `receivers` says unless `receiver` names it, gets `bytes` in all, or a flow of `sizes` each, from
+/// `senders` others, drawn uniformly without replacement, all of which start at once. The flows of a request share a coflow number.
+/// Requests follow one of `load`, `mean_gap` and `period`.
+///
+/// For example, queries of a search application within a rack (the PASE paper's all-to-all scenario) have `sizes = { uniform =
+/// ["2kB", "198kB"] }`, as many `senders` as there are workers, and `receivers = "round_robin"`: any host can aggregate answers, and hosts
+/// take turns.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Incast {
+    /// How many hosts answer each request.
+    #[schemars(range(min = 1, max = 65_000), example = 20)]
+    pub senders: u32,
+    /// The payload of a request. It is split evenly among its senders, where the first ones carry the remainder, a byte each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1B", "x-max" = "1000TB"))]
+    pub bytes: Option<Quantity<Bytes>>,
+    /// The sizes of a request's flows, instead of `bytes`. Each is drawn independently of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
+    /// How many requests there are.
+    #[schemars(range(min = 1, max = 100_000_000), example = 1_000)]
+    pub requests: u32,
+    /// The receiver of all requests, by number or name. Without it, each request has a receiver of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<HostRef>,
+    /// How each request's receiver is chosen, if `receiver` does not name it.
+    #[serde(default)]
+    pub receivers: Receivers,
+    /// Requests arrive as a Poisson process that loads the busiest of the hosts' links by this much on average, counted as for Poisson
+    /// workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.6)]
+    pub load: Option<f64>,
+    /// Requests arrive as a Poisson process with this mean time between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
+    pub mean_gap: Option<Quantity<Duration>>,
+    /// One request starts every `period`, the first at time 0. With a period above the time that one request takes
+    /// (`bytes` at the receiver's rate, and a round trip) requests follow each other without overlapping.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
+    pub period: Option<Quantity<Duration>>,
+    /// The deadlines of the flows. Without it, flows have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+}
+
+/// How the receivers of requests are chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Receivers {
+    /// Each request has a receiver drawn uniformly from all hosts.
+    #[default]
+    Random,
+    /// Hosts take turns, in order of their numbers.
+    RoundRobin,
+}
+
+impl Kind for Incast {
+    fn check(&self) -> Result<(), ScenarioError> {
+        let senders = self.senders;
+        match self.request_sizes()? {
+            PayloadOf::Request(bytes) if bytes.get() < u64::from(senders) => {
+                let message = format!("{bytes} is less than a byte for each of {senders} senders");
+                return Err(ScenarioError::at_key("workload.bytes", message));
+            }
+            PayloadOf::Request(_) => {}
+            PayloadOf::Flow(sizes) => sizes.check("workload.sizes")?,
+        }
+        if self.receiver.is_some() && self.receivers != Receivers::Random {
+            let message = "it has no effect where receiver names the receiver of all requests; leave one of them out";
+            return Err(ScenarioError::at_key("workload.receivers", message));
+        }
+        let flow_count = u64::from(self.requests) * u64::from(senders);
+        if flow_count > u64::from(FLOWS_MAX) {
+            let message = format!("{} requests of {senders} flows make {flow_count}; the limit is {FLOWS_MAX}", self.requests);
+            return Err(ScenarioError::at_key("workload.requests", message));
+        }
+        self.request_starts().map(drop)
     }
-    let mut sizes = RequestSizes::new(spec, context)?;
-    let mut clock = RequestClock::new(spec, only, sizes.mean_wire_bytes(context), context)?;
-    let mut choices = Stream::new(context.seed, Purpose::Destinations, NETWORK);
-    let mut others: Vec<u32> = (1..hosts as u32).collect();
-    let mut flows = FlowList::with_capacity(u64::from(spec.requests) * u64::from(spec.senders))?;
-    for request in 0..spec.requests {
-        let start = clock.next_start();
-        let receiver = match (only, spec.receivers) {
-            (Some(host), _) => host.0,
-            (None, Receivers::Random) => choices.below(hosts) as u32,
-            (None, Receivers::RoundRobin) => request % hosts as u32,
-        };
-        for index in 0..senders {
-            // Shuffling the front of any order of the others makes it a uniform choice without replacement.
-            let chosen = index + choices.below(others.len() - index);
-            others.swap(index, chosen);
-            // Hosts other than the receiver, numbered from 1: those up to the receiver move down by one.
-            let sender = if others[index] <= receiver { others[index] - 1 } else { others[index] };
-            flows.push(start, NodeId(sender), NodeId(receiver), sizes.next(index as u64)).coflow = numbered(request);
+
+    /// Each request has one receiver and several senders, and its flows have the request's number as their coflow.
+    fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
+        let hosts = context.network.hosts();
+        let only = self.receiver.as_ref().map(|host| find_host(host, context.network, "workload.receiver")).transpose()?;
+        let senders = self.senders as usize;
+        if senders >= hosts {
+            let message =
+                format!("found {senders}; the topology has {hosts} hosts, so a receiver has at most {} senders", hosts - 1);
+            return Err(ScenarioError::at_key("workload.senders", message));
+        }
+        let mut sizes = RequestSizes::new(self, context)?;
+        let mut clock = RequestClock::new(self, only, sizes.mean_wire_bytes(context), context)?;
+        let mut choices = Stream::new(context.seed, Purpose::Destinations, NETWORK);
+        let mut others: Vec<u32> = (1..hosts as u32).collect();
+        let mut flows = FlowList::with_capacity(u64::from(self.requests) * u64::from(self.senders))?;
+        for request in 0..self.requests {
+            let start = clock.next_start();
+            let receiver = match (only, self.receivers) {
+                (Some(host), _) => host.0,
+                (None, Receivers::Random) => choices.below(hosts) as u32,
+                (None, Receivers::RoundRobin) => request % hosts as u32,
+            };
+            for index in 0..senders {
+                // Shuffling the front of any order of the others makes it a uniform choice without replacement.
+                let chosen = index + choices.below(others.len() - index);
+                others.swap(index, chosen);
+                // Hosts other than the receiver, numbered from 1: those up to the receiver move down by one.
+                let sender = if others[index] <= receiver { others[index] - 1 } else { others[index] };
+                flows.push(start, NodeId(sender), NodeId(receiver), sizes.next(index as u64)).coflow = numbered(request);
+            }
+        }
+        Ok(flows.0.into())
+    }
+
+    fn number(&self, _: u64) -> Option<u64> {
+        Some(u64::from(self.senders) * u64::from(self.requests))
+    }
+
+    fn sizes(&self) -> Option<&Sizes> {
+        self.sizes.as_ref()
+    }
+
+    fn deadline(&self) -> Option<&Deadline> {
+        self.deadline.as_ref()
+    }
+}
+
+/// What an incast gives a size to.
+#[derive(Clone, Copy)]
+enum PayloadOf<'a> {
+    /// A whole request, which its senders share.
+    Request(Bytes),
+    /// Each flow.
+    Flow(&'a Sizes),
+}
+
+/// When the requests of an incast start.
+#[derive(Clone, Copy)]
+enum RequestStarts {
+    /// As a Poisson process that loads the busiest of the hosts' links by this much.
+    PoissonOfLoad(f64),
+    /// As a Poisson process with this mean time between requests.
+    PoissonOfGap(Duration),
+    /// One every period.
+    Periodic(Duration),
+}
+
+impl Incast {
+    /// Which of the two keys gives the payload.
+    ///
+    /// # Errors
+    /// Neither of the keys, or both.
+    fn request_sizes(&self) -> Result<PayloadOf<'_>, ScenarioError> {
+        match (self.bytes, &self.sizes) {
+            (Some(bytes), None) => Ok(PayloadOf::Request(bytes.0)),
+            (None, Some(sizes)) => Ok(PayloadOf::Flow(sizes)),
+            (None, None) => {
+                let message = "missing; give the payload of a request, such as \"1MB\", or sizes for that of each of its flows";
+                Err(ScenarioError::at_key("workload.bytes", message))
+            }
+            (Some(_), Some(_)) => {
+                Err(ScenarioError::at_key("workload.sizes", "bytes is given too; a request's payload follows one of them"))
+            }
         }
     }
-    Ok(flows.0)
+
+    /// Which of the three keys the requests follow.
+    ///
+    /// # Errors
+    /// None of the keys, or more than one.
+    fn request_starts(&self) -> Result<RequestStarts, ScenarioError> {
+        let (key, found) = match (self.load, self.mean_gap, self.period) {
+            (Some(load), None, None) => return Ok(RequestStarts::PoissonOfLoad(load)),
+            (None, Some(gap), None) => return Ok(RequestStarts::PoissonOfGap(gap.0)),
+            (None, None, Some(period)) => return Ok(RequestStarts::Periodic(period.0)),
+            (None, None, None) => {
+                let message =
+                    "missing; give load = 0.6 or mean_gap = \"1ms\" (Poisson arrivals), or period = \"1ms\" (one every period)";
+                return Err(ScenarioError::at_key("workload.load", message));
+            }
+            (Some(_), Some(_), _) => ("workload.mean_gap", "both load and mean_gap are"),
+            (Some(_), None, Some(_)) => ("workload.period", "both load and period are"),
+            (None, Some(_), Some(_)) => ("workload.period", "both mean_gap and period are"),
+        };
+        Err(ScenarioError::at_key(key, format!("{found} given; requests follow one of them")))
+    }
 }
 
 /// The sizes of a request's flows.

@@ -1,10 +1,22 @@
 //! What a load means: how much traffic there is in all if the busiest link of a class is this busy.
 
 use flowloom_core::{LinkId, Network, NodeId, NodeKind, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::matrix::Matrix;
 use crate::ScenarioError;
-use crate::spec::LoadLink;
+
+/// Which links a load is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadLink {
+    /// The hosts' links.
+    #[default]
+    Host,
+    /// The links between switches.
+    Core,
+}
 
 /// Wire bytes per second of all flows together, such that the expected utilisation of the busiest link is `load`.
 /// `traffic` lists the matrices, each with the share of the bytes that follows it.
@@ -102,8 +114,8 @@ fn spread(network: &Network, target: NodeId, at_node: &mut [f64], shares: &mut [
 
 #[cfg(test)]
 mod tests {
+    use super::super::matrix::MatrixKind;
     use super::*;
-    use crate::spec::MatrixKind;
     use flowloom_core::topology;
     use flowloom_core::{Duration, Switching};
 

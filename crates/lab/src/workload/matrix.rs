@@ -4,9 +4,51 @@ use std::ops::Range;
 
 use flowloom_core::{Network, NodeId};
 use flowloom_fabric::seed::Purpose;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::random::{NETWORK, Stream};
-use crate::spec::MatrixKind;
+
+/// A traffic matrix: which host sends to which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MatrixKind {
+    /// Every host offers load in proportion to its link's rate; each flow goes to any other host with equal probability.
+    #[default]
+    AllToAll,
+    /// Every ordered pair of hosts is equally likely. The same as `all_to_all` where all hosts' links are alike.
+    RandomPairs,
+    /// Every host sends all its flows to one partner of its own.
+    Permutation,
+    /// Hosts of the first half send to hosts of the second half (the PASE paper's left-right).
+    LeftRight,
+    /// Each host of the first half sends to one host of the second half: the first to the first, the second to the second, and so on.
+    LeftRightPairs,
+    /// Hosts of either half send to hosts of the other (the TOP paper's dumbbell).
+    Across,
+    /// All hosts send to host 0 (the rack of the PIAS paper's testbed).
+    ManyToOne,
+    /// Every ordered pair of hosts whose sender has the smaller number is equally likely (one tenant of the PIAS paper's heterogeneous
+    /// traffic).
+    Upward,
+    /// Every ordered pair of hosts whose sender has the larger number is equally likely (the other tenant).
+    Downward,
+}
+
+impl MatrixKind {
+    /// Every kind.
+    pub const ALL: [MatrixKind; 9] = [
+        MatrixKind::AllToAll,
+        MatrixKind::RandomPairs,
+        MatrixKind::Permutation,
+        MatrixKind::LeftRight,
+        MatrixKind::LeftRightPairs,
+        MatrixKind::Across,
+        MatrixKind::ManyToOne,
+        MatrixKind::Upward,
+        MatrixKind::Downward,
+    ];
+}
 
 /// A traffic matrix: each host's share of all traffic, and the hosts among which it chooses destinations uniformly.
 pub struct Matrix {

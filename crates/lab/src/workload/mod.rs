@@ -1,4 +1,4 @@
-//! From `[workload]` to a list of flows.
+//! `[workload]`: which flows there are. Each kind is a module with its keys, its rules and its generator, and has a place in the list below.
 //!
 //! # Load
 //!
@@ -18,6 +18,7 @@
 
 mod arrivals;
 mod background;
+mod burst;
 mod closed_loop;
 mod coflows;
 mod deadlines;
@@ -26,6 +27,8 @@ mod incast;
 pub mod load;
 pub mod matrix;
 mod mix;
+mod permutation;
+mod poisson;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -36,16 +39,152 @@ use std::path::Path;
 
 use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
 use flowloom_fabric::Successor;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::spec::{self, WorkloadKind, WorkloadSpec, WorkloadTable};
 use crate::{ScenarioError, limits, memory};
+use mix::check_parts;
+use traffic::check_tenants;
 
+pub use background::{Background, WorkloadTable};
 pub use coflows::CoflowWorkload;
 #[cfg(test)]
 pub(crate) use coflows::numbered;
 pub(crate) use coflows::{LONG_BYTES, NARROW_FLOWS, complete};
-pub use sizes::distribution;
+pub use deadlines::{Deadline, ExponentialDeadline, UniformDeadline};
+pub use hosts::HostRef;
+pub use incast::Receivers;
+pub use load::LoadLink;
+pub use matrix::MatrixKind;
+pub use mix::{Mix, Part, Parts, WorkloadSpec};
+pub use poisson::Sources;
+pub use sizes::{Bimodal, CdfFile, Fixed, Sizes, Uniform, distribution};
 pub(crate) use sizes::{shares_of_flows, size_shares};
+pub use traffic::Tenant;
+
+/// The most flows that a workload may have, as the schema says for the kinds that give their number.
+pub const FLOWS_MAX: u32 = 100_000_000;
+
+/// A kind of workload. Its fields are the keys of `[workload]`; its documentation says which flows there are.
+trait Kind {
+    /// Checks the rules that several keys obey together, or that the schema cannot say, but for those of deadlines and tenants.
+    ///
+    /// # Errors
+    /// The first rule that is broken, with its key.
+    fn check(&self) -> Result<(), ScenarioError> {
+        Ok(())
+    }
+
+    /// Makes the flows, without deadlines.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is wrong, hosts that do not exist, a load on links that carry nothing, more flows than there is memory for.
+    fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError>;
+
+    /// How many flows there are between so many hosts, if the keys say that.
+    fn number(&self, _hosts: u64) -> Option<u64> {
+        None
+    }
+
+    /// The distribution of the sizes of all flows but those of tenants with sizes of their own, if there is one.
+    fn sizes(&self) -> Option<&Sizes> {
+        None
+    }
+
+    /// The traffic matrix of all flows, if there is one.
+    fn matrix(&self) -> Option<MatrixKind> {
+        None
+    }
+
+    /// The deadlines, if they are drawn.
+    fn deadline(&self) -> Option<&Deadline> {
+        None
+    }
+
+    /// The tenants; none if there is just one.
+    fn tenants(&self) -> &[Tenant] {
+        &[]
+    }
+}
+
+/// Makes the choice between the kinds.
+macro_rules! kinds {
+    ($($module:ident :: $kind:ident),* $(,)?) => {
+        $(pub use $module::$kind;)*
+
+        /// Flows of one kind.
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        #[allow(missing_docs)] // the documentation of the types is that of the kinds
+        pub enum WorkloadKind {
+            $($kind($kind)),*
+        }
+
+        impl WorkloadKind {
+            fn kind(&self) -> &dyn Kind {
+                match self {
+                    $(WorkloadKind::$kind(kind) => kind),*
+                }
+            }
+        }
+    };
+}
+
+kinds![
+    poisson::Poisson,
+    incast::Incast,
+    permutation::Permutation,
+    burst::Burst,
+    closed_loop::ClosedLoop,
+    trace::Trace,
+    coflows::CoflowTrace,
+    coflows::CoflowSynthetic,
+];
+
+impl WorkloadKind {
+    /// How many flows there are between so many hosts, if the keys say that.
+    pub fn number(&self, hosts: u64) -> Option<u64> {
+        self.kind().number(hosts)
+    }
+
+    fn sizes(&self) -> Option<&Sizes> {
+        self.kind().sizes()
+    }
+
+    fn tenants(&self) -> &[Tenant] {
+        self.kind().tenants()
+    }
+
+    fn check(&self) -> Result<(), ScenarioError> {
+        self.kind().check()?;
+        check_tenants(self.tenants())?;
+        self.kind().deadline().map_or(Ok(()), Deadline::check)
+    }
+
+    fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
+        let mut workload = self.kind().flows(context)?;
+        limits::check_flows(&workload.flows, context.network, context.wire)?;
+        complete(&mut workload.flows);
+        if let Some(deadline) = self.kind().deadline() {
+            deadlines::assign(&mut workload.flows, deadline, context)?;
+        }
+        Ok(workload)
+    }
+}
+
+/// Checks the rules of a workload that need neither the network nor a file.
+///
+/// # Errors
+/// The first rule that is broken, with its key.
+pub(crate) fn check(table: &WorkloadTable) -> Result<(), ScenarioError> {
+    match &table.spec {
+        WorkloadSpec::One(kind) => kind.check()?,
+        WorkloadSpec::Several(Mix::Mix(mix)) => check_parts(&mix.parts)?,
+    }
+    table.background.iter().enumerate().try_for_each(|(index, flows)| {
+        flows.check().map_err(|(key, message)| ScenarioError::at_key(format!("workload.background.{index}.{key}"), message))
+    })
+}
 
 /// The flows of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -83,30 +222,11 @@ pub fn generate(
     }
     let context = Context { network, wire, seed, base_dir };
     let (workload, matrix) = match &table.spec {
-        WorkloadSpec::One(kind) => (of_kind(kind, &context)?, kind.matrix()),
-        WorkloadSpec::Several(spec::Mix::Mix(parts)) => (mix::workload(&parts.parts, &context)?, None),
+        WorkloadSpec::One(kind) => (kind.flows(&context)?, kind.kind().matrix()),
+        WorkloadSpec::Several(Mix::Mix(parts)) => (mix::workload(&parts.parts, &context)?, None),
     };
     let workload = background::add(workload, &table.background, matrix, &context)?;
     memory::check(workload.flows.len() as u64, workload.flows.len())?;
-    Ok(workload)
-}
-
-fn of_kind(kind: &WorkloadKind, context: &Context<'_>) -> Result<Workload, ScenarioError> {
-    let mut workload: Workload = match kind {
-        WorkloadKind::Poisson(poisson) => arrivals::poisson(poisson, context)?.into(),
-        WorkloadKind::Incast(incast) => incast::flows(incast, context)?.into(),
-        WorkloadKind::Permutation(permutation) => arrivals::permutation(permutation, context)?.into(),
-        WorkloadKind::Burst(burst) => arrivals::burst(burst, context)?.into(),
-        WorkloadKind::ClosedLoop(closed_loop) => closed_loop::workload(closed_loop, context)?,
-        WorkloadKind::Trace(trace) => trace::read(&trace.file, context)?.into(),
-        WorkloadKind::CoflowTrace(trace) => coflows::trace(trace, context)?,
-        WorkloadKind::CoflowSynthetic(synthetic) => coflows::synthetic(synthetic, context)?,
-    };
-    limits::check_flows(&workload.flows, context.network, context.wire)?;
-    complete(&mut workload.flows);
-    if let Some(deadline) = kind.deadline() {
-        deadlines::assign(&mut workload.flows, deadline, context)?;
-    }
     Ok(workload)
 }
 

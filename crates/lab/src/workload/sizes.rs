@@ -1,17 +1,107 @@
-//! Distributions of flow sizes that a scenario names.
+//! The sizes of flows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use flowloom_core::{Bytes, Flow};
 use flowloom_transports::SizeShare;
+use flowloom_transports::quantity::Quantity;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 
+use super::{WorkloadSpec, WorkloadTable};
 use crate::ScenarioError;
 use crate::cdf::Cdf;
-use crate::cdf_file;
+use crate::cdf_file::{self, Dialect};
 use crate::files;
-use crate::spec::{Bimodal, Fixed, Sizes, Uniform, WorkloadKind, WorkloadSpec, WorkloadTable};
-use crate::tables;
+use crate::tables::{self, TABLES};
+
+/// The sizes of flows: the name of a table, or a distribution.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Sizes {
+    /// The name of a table that comes with the simulator.
+    #[schemars(schema_with = "table_names")]
+    Table(String),
+    /// `{ fixed = "100kB" }`: all flows have this size.
+    Fixed(Fixed),
+    /// `{ uniform = ["2kB", "198kB"] }`: sizes are uniform from the first to the second.
+    Uniform(Uniform),
+    /// `{ bimodal = ["4380B", "1022000B"], first_share = 0.9 }`: a flow has one of two sizes.
+    Bimodal(Bimodal),
+    /// `{ cdf = "my.csv", dialect = "bytes_percent" }`: a file has the distribution.
+    Cdf(CdfFile),
+}
+
+/// Gives the items of a list the range of flow sizes.
+fn size_range(schema: &mut Schema) {
+    if let Some(items) = schema.get_mut("items").and_then(serde_json::Value::as_object_mut) {
+        items.insert("x-min".to_owned(), "1B".into());
+        items.insert("x-max".to_owned(), "1000TB".into());
+    }
+}
+
+fn table_names(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    json_schema!({ "type": "string", "enum": names })
+}
+
+/// All flows have one size.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fixed {
+    /// The size of every flow.
+    #[schemars(extend("x-min" = "1B", "x-max" = "1000TB"))]
+    pub fixed: Quantity<Bytes>,
+}
+
+/// Uniform between two sizes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Uniform {
+    /// The smallest and the largest size.
+    #[schemars(transform = size_range)]
+    pub uniform: [Quantity<Bytes>; 2],
+}
+
+/// One of two sizes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bimodal {
+    /// The smaller and the larger size.
+    #[schemars(transform = size_range)]
+    pub bimodal: [Quantity<Bytes>; 2],
+    /// The share of flows that have the first size.
+    #[schemars(range(min = 0, max = 1), example = 0.9)]
+    pub first_share: f64,
+}
+
+/// The distribution is in a file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CdfFile {
+    /// The file, relative to the scenario's folder.
+    #[schemars(example = "my.csv")]
+    pub cdf: String,
+    /// What its columns mean. It is required unless the file names its columns, or its last row says 100 (percent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Dialect>,
+}
+
+impl Sizes {
+    /// Checks that the smaller of two sizes comes first. `key` is where the scenario says the sizes.
+    pub(super) fn check(&self, key: &str) -> Result<(), ScenarioError> {
+        let ([low, high], key) = match self {
+            Sizes::Uniform(Uniform { uniform }) => (uniform, format!("{key}.uniform")),
+            Sizes::Bimodal(Bimodal { bimodal, .. }) => (bimodal, format!("{key}.bimodal")),
+            Sizes::Table(_) | Sizes::Fixed(_) | Sizes::Cdf(_) => return Ok(()),
+        };
+        if low <= high {
+            return Ok(());
+        }
+        Err(ScenarioError::at_key(key, format!("{} comes before the smaller {}; give the smaller size first", low.0, high.0)))
+    }
+}
 
 /// The distribution that `sizes` names. `key` is where the scenario says it.
 ///
@@ -45,14 +135,7 @@ pub(crate) fn size_shares(table: &WorkloadTable, flows: &[Flow], base_dir: &Path
 /// The distribution of all flows, if they have the same.
 fn only_sizes(table: &WorkloadTable) -> Option<&Sizes> {
     match &table.spec {
-        WorkloadSpec::One(kind) if kind.tenants().is_empty() => match kind {
-            WorkloadKind::Poisson(poisson) => Some(&poisson.sizes),
-            WorkloadKind::Permutation(permutation) => Some(&permutation.sizes),
-            WorkloadKind::Burst(burst) => Some(&burst.sizes),
-            WorkloadKind::ClosedLoop(closed_loop) => Some(&closed_loop.sizes),
-            WorkloadKind::Incast(incast) => incast.sizes.as_ref(),
-            WorkloadKind::Trace(_) | WorkloadKind::CoflowTrace(_) | WorkloadKind::CoflowSynthetic(_) => None,
-        },
+        WorkloadSpec::One(kind) if kind.tenants().is_empty() => kind.sizes(),
         _ => None,
     }
 }

@@ -1,17 +1,33 @@
-//! Flows from a CSV file.
+//! `kind = "trace"`: flows from a CSV file.
 
 use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
 
-use flowloom_core::{Bytes, Duration, Flow, Network, NodeId, Time};
+use flowloom_core::{Bytes, Duration, Network, NodeId, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::coflows::numbered;
 use super::hosts::{by_number, no_such_host};
-use super::{Context, FlowList};
+use super::{Context, FlowList, Kind, Workload};
 use crate::ScenarioError;
 use crate::cdf::BYTES_MAX;
 use crate::error::{shown, suggestion};
 use crate::files;
+
+/// A CSV file lists the flows.
+///
+/// Its first line names the columns, in any order: `start_s`, `src`, `dst`, `bytes`, and optionally `deadline_s`, `tenant`,
+/// `coflow` and `id`. Then comes a line per flow, in order of start. `start_s` and `deadline_s` are seconds from the start of
+/// the run, `src` and `dst` host numbers or names. An empty cell of an optional column says nothing; `id` is checked for
+/// duplicates, but flows are numbered in the order of the file; `#` starts a comment line.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// The file, relative to the scenario's folder.
+    #[schemars(example = "flows.csv")]
+    pub file: String,
+}
 
 /// The columns of a trace. The first four are required.
 const COLUMNS: [&str; 8] = ["start_s", "src", "dst", "bytes", "deadline_s", "tenant", "coflow", "id"];
@@ -19,29 +35,27 @@ const REQUIRED: usize = 4;
 /// About eleven days, so that no run leaves the range of [`Time`].
 const TIME_S_MAX: f64 = 1e6;
 
-/// Reads a trace: a line that names the columns, in any order, then a line per flow, in order of start. `start_s` and `deadline_s` are
-/// instants, in seconds from the start of the run; `src` and `dst` are host numbers or names; an empty cell of an optional
-/// column means no value. `id` is checked for duplicates, but flows are numbered in the order of the file. `#` starts a
-/// comment line.
-pub(super) fn read(file: &str, context: &Context<'_>) -> Result<Vec<Flow>, ScenarioError> {
-    let (name, text) = files::read(context.base_dir, file, "workload.file")?;
-    let mut columns: Option<Columns> = None;
-    let mut reader = Reader::new(context.network);
-    for (number, line) in (1..).zip(text.lines()) {
-        if line.trim().is_empty() || line.trim_start().starts_with('#') {
-            continue;
+impl Kind for Trace {
+    fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
+        let (name, text) = files::read(context.base_dir, &self.file, "workload.file")?;
+        let mut columns: Option<Columns> = None;
+        let mut reader = Reader::new(context.network);
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.trim().is_empty() || line.trim_start().starts_with('#') {
+                continue;
+            }
+            let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+            let result = match &columns {
+                None => Columns::of(&cells).map(|found| columns = Some(found)),
+                Some(columns) => columns.row(&cells).and_then(|row| reader.flow(&row)),
+            };
+            result.map_err(|message| ScenarioError::at_line(&name, number, message))?;
         }
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let result = match &columns {
-            None => Columns::of(&cells).map(|found| columns = Some(found)),
-            Some(columns) => columns.row(&cells).and_then(|row| reader.flow(&row)),
-        };
-        result.map_err(|message| ScenarioError::at_line(&name, number, message))?;
+        if reader.flows.0.is_empty() {
+            return Err(ScenarioError::at_place(&name, "the trace has no flows"));
+        }
+        Ok(reader.flows.0.into())
     }
-    if reader.flows.0.is_empty() {
-        return Err(ScenarioError::at_place(&name, "the trace has no flows"));
-    }
-    Ok(reader.flows.0)
 }
 
 /// By column of [`COLUMNS`]: its place in a line.

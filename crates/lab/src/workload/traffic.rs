@@ -1,14 +1,62 @@
 //! Traffic of one or several tenants: its matrices and flow sizes.
 
+use std::collections::HashSet;
+
 use flowloom_core::{Bytes, WireProfile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::Context;
-use super::matrix::Matrix;
-use super::sizes::distribution;
+use super::matrix::{Matrix, MatrixKind};
+use super::sizes::{Sizes, distribution};
 use crate::ScenarioError;
 use crate::cdf::Cdf;
 use crate::random::Stream;
-use crate::spec::{MatrixKind, Sizes, Tenant};
+
+/// One of several tenants, which share the load of a Poisson workload or the bytes of a burst.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tenant {
+    /// The tenant's name, which no other tenant has. It serves readers of the scenario. Results number tenants from 0, in this order.
+    #[schemars(example = &"a")]
+    pub name: String,
+    /// The sizes of its flows. By default, they are the workload's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
+    /// Its traffic matrix. By default, it is the workload's. The load is that of all tenants together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<MatrixKind>,
+    /// Its expected share of the wire bytes. All shares together make 1.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0), example = 0.5)]
+    pub share: f64,
+}
+
+/// Checks that the shares of tenants add up to 1, and that each has a name of its own.
+pub(super) fn check_tenants(tenants: &[Tenant]) -> Result<(), ScenarioError> {
+    if tenants.is_empty() {
+        return Ok(());
+    }
+    let total: f64 = tenants.iter().map(|tenant| tenant.share).sum();
+    if (total - 1.0).abs() > 1e-6 {
+        return Err(ScenarioError::at_key("workload.tenant", format!("the tenants' shares add up to {total}, not 1")));
+    }
+    if let Some(index) = first_repeated(tenants.iter().map(|tenant| &tenant.name)) {
+        let message = format!("a second tenant is called \"{}\"", tenants[index].name);
+        return Err(ScenarioError::at_key(format!("workload.tenant.{index}.name"), message));
+    }
+    for (index, tenant) in tenants.iter().enumerate() {
+        if let Some(sizes) = &tenant.sizes {
+            sizes.check(&format!("workload.tenant.{index}.sizes"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The index of the first name that was there before.
+pub(super) fn first_repeated<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<usize> {
+    let mut seen = HashSet::new();
+    names.position(|name| !seen.insert(name))
+}
 
 /// The traffic of all tenants that have the same matrix. A workload without tenants has one, number 0.
 pub(super) struct Traffic {

@@ -1,5 +1,11 @@
 //! Random scenarios of all features, so small that they end soon.
 
+use std::sync::LazyLock;
+
+use flowloom_core::{LinkId, NodeKind};
+use flowloom_lab::Plan;
+use flowloom_lab::spec::Scenario;
+use flowloom_lab::topologies::Topology;
 use serde_json::Value;
 
 use super::Random;
@@ -15,27 +21,36 @@ pub const FILES: [(&str, &str); 4] = [
 /// A topology, the keys of its rates, and a hop that it has.
 struct Shape {
     table: &'static str,
-    rates: &'static [&'static str],
-    hop: &'static str,
+    rates: Vec<String>,
+    hop: String,
 }
 
-/// All have the hosts h0, h1 and h2.
-const SHAPES: [Shape; 6] = [
-    Shape { table: "kind = \"single_switch\", hosts = 3", rates: &["host_rate"], hop: "host-switch" },
-    Shape { table: "kind = \"dumbbell\", hosts_per_side = 2", rates: &["host_rate", "middle_rate"], hop: "leaf-leaf" },
-    Shape {
-        table: "kind = \"leaf_spine\", racks = 2, hosts_per_rack = 2, spines = 2",
-        rates: &["host_rate", "spine_rate"],
-        hop: "leaf-spine",
-    },
-    Shape {
-        table: "kind = \"three_tier\", racks = 2, hosts_per_rack = 2",
-        rates: &["host_rate", "aggregation_rate", "core_rate"],
-        hop: "agg-core",
-    },
-    Shape { table: "kind = \"fat_tree\"", rates: &["rate"], hop: "edge-agg" },
-    Shape { table: "kind = \"custom\", file = \"network.toml\"", rates: &[], hop: "leaf-spine" },
-];
+/// One of each kind. All have the hosts h0, h1 and h2.
+fn shapes() -> &'static [Shape] {
+    static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| Topology::small().into_iter().map(Shape::of).collect());
+    &SHAPES
+}
+
+impl Shape {
+    fn of(table: &'static str) -> Shape {
+        let text = format!("topology = {{ {table} }}\n{REST}");
+        let scenario = Scenario::load(&text, "tests/generator/files/s.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+        let plan = Plan::new(&scenario.validate().unwrap_or_else(|error| panic!("{error}")));
+        let network = plan.unwrap_or_else(|error| panic!("{error}")).setup.network;
+        let links = || (0..network.links().len() as u32).map(LinkId);
+        let between_switches = |link: &LinkId| {
+            let ends = network.link(*link);
+            [ends.from, ends.to].iter().all(|node| network.node(*node).kind == NodeKind::Switch)
+        };
+        let hop = network.hop_name(links().find(between_switches).unwrap_or(LinkId(0)));
+        let written: toml::Table = scenario.spec.to_toml().parse().expect("TOML");
+        let keys = written["topology"].as_table().expect("a table");
+        Shape { table, rates: keys.keys().filter(|key| key.ends_with("rate")).cloned().collect(), hop }
+    }
+}
+
+/// The rest of a scenario whose topology matters alone.
+const REST: &str = "workload = { kind = \"burst\", sizes = { fixed = \"1B\" }, flows = 1 }\ntransport = { name = \"tcp\" }";
 
 /// What a transport can do besides running alone over lossy ports of their own.
 #[derive(Clone, Copy)]
@@ -50,7 +65,7 @@ pub struct Abilities {
 pub fn overrides(transport: &Value, abilities: Abilities, flow_control: &Value, random: &mut Random) -> Vec<String> {
     let name = transport["name"].as_str().expect("a name");
     let mut draft =
-        Draft { random, overrides: vec![format!("transport.name={name}")], lasting: false, far: false, shape: &SHAPES[0] };
+        Draft { random, overrides: vec![format!("transport.name={name}")], lasting: false, far: false, shape: &shapes()[0] };
     draft.network();
     let pauses = abilities.pauses && draft.random.below(3) == 0;
     if pauses {
@@ -87,7 +102,7 @@ impl Draft<'_> {
     }
 
     fn network(&mut self) {
-        self.shape = &SHAPES[self.random.below(SHAPES.len())];
+        self.shape = &shapes()[self.random.below(shapes().len())];
         self.set("topology", format!("{{ {} }}", self.shape.table));
         // Many transports need one path for both directions of a flow.
         let modes = ["spray_random", "spray_labelled", "spray_labelled", "spray_round_robin", "ecmp"];
@@ -103,7 +118,7 @@ impl Draft<'_> {
     /// Rates, delays and sizes far from those of a data center.
     fn extremes(&mut self) {
         let rates = ["8b/s", "1kb/s", "1Mb/s", "1Gb/s", "10Gb/s", "10Gb/s", "10Gb/s", "400Gb/s", "1000Tb/s"];
-        for key in self.shape.rates {
+        for key in &self.shape.rates {
             if *key == self.shape.rates[0] || self.random.chance(0.3) {
                 let rate = self.random.one_of(&rates);
                 self.set(&format!("topology.{key}"), rate);
@@ -288,7 +303,7 @@ impl Draft<'_> {
             3 => ("duplicate", String::new()),
             _ => ("reorder", format!(", delay = \"{}\"", self.random.one_of(&["1ps", "10us", "1s", "1000000s"]))),
         };
-        let place = self.random.one_of(&["all", "all", "all", self.shape.hop]);
+        let place = self.random.one_of(&["all", "all", "all", &self.shape.hop]);
         let aim = self.random.one_of(&["", "", "", ", packets = \"data\"", ", packets = \"control\"", ", flow = 0"]);
         format!("kind = \"{kind}\", where = \"{place}\", probability = {probability}{delay}{aim}")
     }
@@ -326,7 +341,7 @@ impl Draft<'_> {
     /// What is recorded over the course of the run, on which nothing depends.
     fn recording(&mut self) {
         if self.random.chance(0.2) {
-            let hop = self.shape.hop;
+            let hop = &self.shape.hop;
             let period = self.random.one_of(&["10us", "1ms", "1000s"]);
             let what = self.random.one_of(&["queues = [\"all\"]", "flows = \"all\"", "hosts = [\"all\"]", "pending = false"]);
             self.set("observe", format!("{{ links = [\"{hop}\"], period = \"{period}\", {what} }}"));

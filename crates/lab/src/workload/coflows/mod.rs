@@ -12,12 +12,11 @@ use flowloom_core::{Bytes, Coflow, Flow, NodeId, Time};
 use serde::Serialize;
 
 use super::incast::share;
-use super::{Context, FlowList, Workload};
-use crate::spec::FLOWS_MAX;
+use super::{Context, FLOWS_MAX, FlowList, Workload};
 
 pub(crate) use classes::{LONG_BYTES, NARROW_FLOWS};
-pub(super) use synthetic::synthetic;
-pub(super) use trace::trace;
+pub use synthetic::CoflowSynthetic;
+pub use trace::CoflowTrace;
 
 /// How a workload of coflows was made, as its results report it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -40,6 +39,10 @@ pub struct CoflowWorkload {
     pub local_bytes: u64,
     /// Coflows that have no other flows. They are missing from the results.
     pub local_coflows: u32,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// The ends of one coflow's flows, as hosts, and how much each reducer gets, in bytes.

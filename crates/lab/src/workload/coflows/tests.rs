@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use flowloom_core::{Duration, FlowId, Network, Rate, Switching, WireProfile, topology};
 use flowloom_fabric::seed::Purpose;
+use flowloom_transports::quantity::Quantity;
 use proptest::prelude::*;
 
 use super::classes::{CLASSES, Extent, draw};
 use super::*;
 use crate::random::{NETWORK, Stream};
-use crate::spec::{CoflowSynthetic, CoflowTrace, LoadLink, Quantity, WorkloadKind, WorkloadSpec, WorkloadTable};
-use crate::workload::generate;
+use crate::workload::{LoadLink, WorkloadKind, WorkloadSpec, WorkloadTable, generate};
 
 const WIRE: WireProfile = WireProfile::IP_1500;
 const MEGABYTE: u64 = 1_000_000;

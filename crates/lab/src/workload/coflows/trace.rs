@@ -1,23 +1,107 @@
-//! Coflows from a file in the format of the Facebook trace.
+//! `kind = "coflow_trace"`: coflows from a file in the format of the Facebook trace.
 
 use std::collections::HashSet;
 use std::str::{FromStr, SplitWhitespace};
 
 use flowloom_core::{Duration, Time};
+use flowloom_transports::quantity::Quantity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::classes::MEGABYTE;
-use super::{Expansion, Shuffle};
+use super::{Expansion, Shuffle, one};
 use crate::ScenarioError;
 use crate::cdf::BYTES_MAX;
 use crate::error::shown;
 use crate::files;
-use crate::spec::{CoflowTrace, FLOWS_MAX};
-use crate::workload::{Context, Workload};
+use crate::workload::{Context, FLOWS_MAX, Kind, Workload};
 
 /// About eleven days, so that no run leaves the range of [`Time`].
 const ARRIVAL_MS_MAX: f64 = 1e9;
 /// More racks than any topology has hosts.
 const RACKS_MAX: u32 = 1_000_000;
+
+/// Coflows from a file in the format of the Facebook trace of the public coflow benchmark (`coflow/coflow-benchmark`).
+///
+/// The first line has the number of racks and the number of coflows. Each further line is one coflow, in order of arrival: its id, its arrival
+/// in milliseconds, the number of its mappers and the rack of each, the number of its reducers and for each `rack:megabytes`, where a
+/// megabyte is 10^6 B. Each reducer gets an equal share from each mapper, so a coflow of M mappers and R reducers has M x R flows, which
+/// all start when it arrives. A rack is the host whose number is the rack's number modulo the number of hosts. A flow between two racks that
+/// are one host is left out; the results count these flows. A coflow's number is its place in the file, from 0.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CoflowTrace {
+    /// The file, relative to the scenario's folder.
+    #[schemars(example = "FB2010-1Hr-150-0.txt")]
+    pub file: String,
+    /// All sizes are divided by this number. A flow has one byte at least.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0.001, max = 1_000_000_000))]
+    pub size_divisor: f64,
+    /// All times between arrivals are divided by this number.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0.001, max = 1_000_000_000))]
+    pub time_divisor: f64,
+    /// Coflows that arrive earlier than this in the trace are left out. The run starts at this time of the trace.
+    #[serde(default)]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
+    pub from: Quantity<Duration>,
+    /// Coflows that arrive at this time of the trace or later are left out. Without it, none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
+    pub until: Option<Quantity<Duration>>,
+    /// The most coflows that are taken, in order of arrival. Without it, all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000_000), example = 100)]
+    pub coflows: Option<u32>,
+}
+
+impl Kind for CoflowTrace {
+    fn check(&self) -> Result<(), ScenarioError> {
+        match self.until {
+            Some(until) if until <= self.from => {
+                let message = format!("found {}; it must be after from, {}", until.0, self.from.0);
+                Err(ScenarioError::at_key("workload.until", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Every line is checked, also those of coflows that are not taken.
+    fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
+        let (name, text) = files::read(context.base_dir, &self.file, "workload.file")?;
+        let wrong = |line, message: String| ScenarioError::at_line(&name, line, message);
+        let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+        let (first, line) = lines.next().ok_or_else(|| ScenarioError::at_place(&name, "the trace is empty"))?;
+        let [racks, expected] = header(line).map_err(|message| wrong(first, message))?;
+        let mut taken =
+            Taken { spec: self, hosts: context.network.hosts() as u32, expansion: Expansion::new(self.size_divisor), count: 0 };
+        let (mut ids, mut last, mut number) = (HashSet::new(), Duration::ZERO, 0);
+        for (at, line) in lines {
+            let row = row(line, racks).map_err(|message| wrong(at, message))?;
+            if number == expected {
+                return Err(wrong(at, format!("the number of coflows in the first line is {expected}; this is one more")));
+            }
+            if row.arrival < last {
+                return Err(wrong(
+                    at,
+                    format!("the coflow arrives at {}, before the one above it at {last}; sort them", row.arrival),
+                ));
+            }
+            if !ids.insert(row.id) {
+                return Err(wrong(at, format!("a second coflow has id {}", row.id)));
+            }
+            last = row.arrival;
+            taken.add(number, &row).map_err(|error| error.unwrap_or_else(|message| wrong(at, message)))?;
+            number += 1;
+        }
+        if number < expected {
+            let message = format!("the number of coflows in the first line is {expected}, but {number} follow");
+            return Err(ScenarioError::at_place(&name, message));
+        }
+        taken.into_workload(&name, context)
+    }
+}
 
 /// One line of the trace.
 struct Row {
@@ -27,41 +111,6 @@ struct Row {
     mappers: Vec<u32>,
     /// Racks, and megabytes.
     reducers: Vec<(u32, f64)>,
-}
-
-/// Reads a trace. Every line is checked, also those of coflows that are not taken.
-pub(in crate::workload) fn trace(spec: &CoflowTrace, context: &Context<'_>) -> Result<Workload, ScenarioError> {
-    let (name, text) = files::read(context.base_dir, &spec.file, "workload.file")?;
-    let wrong = |line, message: String| ScenarioError::at_line(&name, line, message);
-    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    let (first, line) = lines.next().ok_or_else(|| ScenarioError::at_place(&name, "the trace is empty"))?;
-    let [racks, expected] = header(line).map_err(|message| wrong(first, message))?;
-    let mut taken =
-        Taken { spec, hosts: context.network.hosts() as u32, expansion: Expansion::new(spec.size_divisor), count: 0 };
-    let (mut ids, mut last, mut number) = (HashSet::new(), Duration::ZERO, 0);
-    for (at, line) in lines {
-        let row = row(line, racks).map_err(|message| wrong(at, message))?;
-        if number == expected {
-            return Err(wrong(at, format!("the number of coflows in the first line is {expected}; this is one more")));
-        }
-        if row.arrival < last {
-            return Err(wrong(
-                at,
-                format!("the coflow arrives at {}, before the one above it at {last}; sort them", row.arrival),
-            ));
-        }
-        if !ids.insert(row.id) {
-            return Err(wrong(at, format!("a second coflow has id {}", row.id)));
-        }
-        last = row.arrival;
-        taken.add(number, &row).map_err(|error| error.unwrap_or_else(|message| wrong(at, message)))?;
-        number += 1;
-    }
-    if number < expected {
-        let message = format!("the number of coflows in the first line is {expected}, but {number} follow");
-        return Err(ScenarioError::at_place(&name, message));
-    }
-    taken.into_workload(&name, context)
 }
 
 /// The coflows that the scenario takes.

@@ -3,13 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::spec::{self, CoflowSynthetic, Part, Parts};
 
 pub(super) fn part(name: &str, start: Duration, kind: WorkloadKind) -> Part {
     Part { name: name.to_owned(), start: Quantity(start), kind }
 }
 pub(super) fn mix(parts: Vec<Part>) -> WorkloadSpec {
-    WorkloadSpec::Several(spec::Mix::Mix(Parts { parts }))
+    WorkloadSpec::Several(Mix::Mix(Parts { parts }))
 }
 pub(super) fn rack() -> Network {
     topology::single_switch(16, Rate::from_gbps(1), Duration::from_us(1), Switching::StoreAndForward)

@@ -6,12 +6,9 @@ mod mix;
 use std::collections::{HashMap, HashSet};
 
 use flowloom_core::{Coflow, Duration, Rate, Switching, topology};
+use flowloom_transports::quantity::Quantity;
 
 use super::*;
-use crate::spec::{
-    Burst, ClosedLoop, Deadline, ExponentialDeadline, Fixed, HostRef, Incast, LoadLink, MatrixKind, Permutation, Poisson,
-    Quantity, Receivers, Sizes, Sources, Tenant, Trace, Uniform, UniformDeadline,
-};
 
 const WIRE: WireProfile = WireProfile::IP_1500;
 

@@ -1,26 +1,132 @@
-//! A network from a file of nodes and links.
+//! `kind = "custom"`: a network from a file of nodes and links.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::LazyLock;
 
-use flowloom_core::{Link, LinkId, Network, NodeId, Switching};
+use flowloom_core::{Duration, Link, LinkId, Network, NodeId, Rate, Switching};
 use flowloom_fabric::CONTROL_HOST;
+use flowloom_transports::quantity::Quantity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::{Shape, Size};
 use crate::error::{shown, suggestion};
-use crate::spec::{NetworkFile, NodeEntry, TomlText, network_schema, read};
+use crate::reading::{TomlText, read, schema_of};
 use crate::{ScenarioError, files};
 
-/// Builds the network of `file`. Hosts are numbered in the order in which they appear, switches after them.
-pub(crate) fn network(file: &str, base_dir: &Path, switching: Switching) -> Result<Network, ScenarioError> {
-    let (name, text) = files::read(base_dir, file, "topology.file")?;
-    let (source, table) = TomlText::parse(&text, &name, &[])?;
-    let parsed: NetworkFile = read(table, network_schema(), &name, &source)?;
-    let network = build(&parsed, switching).map_err(|error| source.place(error))?;
-    network.check().map_err(|error| ScenarioError::at_place(&name, error.to_string()))?;
-    Ok(network)
+/// A file lists the nodes and links.
+///
+/// The file is TOML. Each `[[node]]` has a `name` and a `kind`, `"host"` or `"switch"`; a switch may have a `level` (tiers above
+/// the hosts; default 1) and a `tier` (what hop names call it; default `"switch"`). Each `[[link]]` has `a` and `b` (names of
+/// nodes), a `rate` and a `delay` (one way; default `"0s"`), and goes both ways. A host has exactly one link. Hosts
+/// are numbered in the order in which they appear.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Custom {
+    /// The file, relative to the scenario's folder.
+    #[schemars(example = "net.toml")]
+    pub file: String,
 }
 
-fn build(file: &NetworkFile, switching: Switching) -> Result<Network, ScenarioError> {
+/// The file of a custom topology. Hosts are numbered in the order in which they appear.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkFile {
+    /// The nodes, hosts and switches.
+    pub node: Vec<NodeEntry>,
+    /// The links; each goes both ways.
+    pub link: Vec<LinkEntry>,
+}
+
+/// A node of a custom topology.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum NodeEntry {
+    /// A host runs the transport and takes part in the workload. It has exactly one link.
+    Host(HostEntry),
+    /// A switch forwards packets.
+    Switch(SwitchEntry),
+}
+
+/// A host of a custom topology.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostEntry {
+    /// Its name, unique among all nodes.
+    #[schemars(example = &"h0")]
+    pub name: String,
+}
+
+/// A switch of a custom topology.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchEntry {
+    /// Its name, unique among all nodes.
+    #[schemars(example = &"s0")]
+    pub name: String,
+    /// How many tiers it is above the hosts, from 1.
+    #[serde(default = "lowest")]
+    #[schemars(range(min = 1, max = 100))]
+    pub level: u8,
+    /// Its tier's name, of which hop names are made.
+    #[serde(default = "switch_tier")]
+    pub tier: String,
+}
+
+/// A link of a custom topology.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkEntry {
+    /// The name of the node at one end.
+    #[schemars(example = &"h0")]
+    pub a: String,
+    /// The name of the node at the other end.
+    #[schemars(example = &"s0")]
+    pub b: String,
+    /// How fast it is, each way.
+    #[schemars(extend("x-min" = "1b/s", "x-max" = "1000Tb/s"))]
+    pub rate: Quantity<Rate>,
+    /// Its propagation delay, one way.
+    #[serde(default)]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
+    pub delay: Quantity<Duration>,
+}
+
+fn lowest() -> u8 {
+    1
+}
+fn switch_tier() -> String {
+    "switch".to_owned()
+}
+
+impl Shape for Custom {
+    fn small() -> &'static str {
+        "kind = \"custom\", file = \"network.toml\""
+    }
+
+    fn size(&self) -> Option<Size> {
+        None
+    }
+
+    fn build(&self, base_dir: &Path, switching: Switching) -> Result<Network, ScenarioError> {
+        let (name, text) = files::read(base_dir, &self.file, "topology.file")?;
+        let (source, table) = TomlText::parse(&text, &name, &[])?;
+        let parsed: NetworkFile = read(table, network_schema(), &name, &source)?;
+        let network = network_of(&parsed, switching).map_err(|error| source.place(error))?;
+        network.check().map_err(|error| ScenarioError::at_place(&name, error.to_string()))?;
+        Ok(network)
+    }
+}
+
+/// The JSON schema of the file.
+pub(crate) fn network_schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(schema_of::<NetworkFile>);
+    &SCHEMA
+}
+
+fn network_of(file: &NetworkFile, switching: Switching) -> Result<Network, ScenarioError> {
     let hosts = file.node.iter().filter(|node| matches!(node, NodeEntry::Host(_))).count();
     let mut network = Network::new(hosts, switching);
     let mut by_name = HashMap::new();

@@ -1,9 +1,6 @@
 //! From a scenario as it was written to one that is valid: every rule that needs neither the network nor another file is checked here,
 //! and values become the types that the simulator works with. The schema has checked each value alone by then.
 
-mod topology;
-mod workload;
-
 use std::path::Path;
 
 use flowloom_core::{Bytes, Duration, Memory, Switching, Time, WireProfile};
@@ -11,12 +8,12 @@ use flowloom_fabric::Routing;
 use flowloom_transports::pfc::Pfc;
 
 use crate::catalogue::{self, TransportEntry};
+use crate::faults::FaultSpec;
 use crate::parameters::{BadParameter, Parameters};
-use crate::spec::{
-    Fabric, FaultSpec, Metrics, Observe, PacketTrace, Quantity, Run, Scenario, SharingMode, Spec, SwitchingMode, Topology,
-    WorkloadTable,
-};
-use crate::{ScenarioError, spec};
+use crate::spec::{Fabric, Metrics, Observe, PacketTrace, Quantity, Run, Scenario, SharingMode, Spec, SwitchingMode};
+use crate::topologies::Topology;
+use crate::workload::WorkloadTable;
+use crate::{ScenarioError, faults, spec, workload};
 
 /// A valid scenario: only the network, and the files that the scenario names, can still be at fault.
 #[derive(Clone, Copy)]
@@ -70,8 +67,8 @@ impl<'a> ValidSpec<'a> {
     fn new(scenario: &'a Scenario) -> Result<ValidSpec<'a>, ScenarioError> {
         let Spec { run, topology, fabric, faults, workload, transport, metrics, observe, trace } = &scenario.spec;
         check_parameters(transport)?;
-        topology::check(topology)?;
-        check_faults(faults, fabric)?;
+        topology.check()?;
+        faults::check(faults, fabric.pfc.is_some())?;
         workload::check(workload)?;
         check_metrics(metrics)?;
         check_span("observe", observe.from, observe.to)?;
@@ -175,42 +172,6 @@ fn pfc<'a>(fabric: &'a Fabric, entry: &TransportEntry) -> Result<Option<&'a Pfc>
         return Err(ScenarioError::at_key("fabric.pfc", message));
     }
     Ok(Some(pfc))
-}
-
-fn check_faults(faults: &[FaultSpec], fabric: &Fabric) -> Result<(), ScenarioError> {
-    /// What a node does from one time to another, and the fault's number.
-    type Span<'a> = (&'static str, &'a str, Duration, Duration, usize);
-    let mut nodes: Vec<Span<'_>> = Vec::new();
-    for (index, fault) in faults.iter().enumerate() {
-        let wrong = |key: &str, message: String| Err(ScenarioError::at_key(format!("fault.{index}.{key}"), message));
-        let (from, to, right) = match fault {
-            FaultSpec::LinkDown(down) => (down.from.0, down.to.0, "the link comes up after it went down at"),
-            FaultSpec::NodeDown(down) => (down.from.0, down.to.0, "the node comes up after it went down at"),
-            FaultSpec::PauseStorm(_) if fabric.pfc.is_none() => {
-                let found = "found \"pause_storm\", but no port obeys pause frames without priority flow control";
-                return wrong("kind", format!("{found}; add [fabric.pfc], or give another kind"));
-            }
-            FaultSpec::PauseStorm(storm) => (storm.from.0, storm.to.0, "the storm ends after it began at"),
-            _ => continue,
-        };
-        if to <= from {
-            return wrong("to", format!("found {to}; {right} {from}"));
-        }
-        match fault {
-            FaultSpec::NodeDown(down) => nodes.push(("is down", &down.node, from, to, index)),
-            FaultSpec::PauseStorm(storm) => nodes.push(("pauses its neighbours", &storm.node, from, to, index)),
-            _ => {}
-        }
-    }
-    nodes.sort_unstable();
-    for pair in nodes.windows(2) {
-        let ((what, node, _, end, _), (other_what, other, from, _, index)) = (pair[0], pair[1]);
-        if (what, node) == (other_what, other) && from <= end {
-            let message = format!("found {from}; {node} {what} until {end} already, give one fault for both or a later time");
-            return Err(ScenarioError::at_key(format!("fault.{index}.from"), message));
-        }
-    }
-    Ok(())
 }
 
 fn check_metrics(metrics: &Metrics) -> Result<(), ScenarioError> {

@@ -1,0 +1,204 @@
+//! `[[fault]]`: what goes wrong. Each kind is a module with its keys, its rules and what it does to links and nodes, and has a place in the
+//! list below.
+
+mod corrupt;
+mod duplicate;
+mod link_down;
+mod loss;
+mod node_down;
+mod pause_storm;
+mod random;
+mod reorder;
+
+use flowloom_core::{Duration, LinkId, Network, NodeId, Placement, Time};
+use flowloom_fabric::{AimedFault, Fault, Outage};
+use flowloom_transports::pfc::Storm;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ScenarioError;
+
+pub use random::{FaultPackets, Random};
+
+/// A kind of fault. Its fields are its keys; its documentation says what goes wrong.
+trait Failure {
+    /// Checks the rules that the schema cannot say. `flow_control` says whether ports obey pause frames.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    fn check(&self, _flow_control: bool) -> Result<(), Wrong> {
+        Ok(())
+    }
+
+    /// How long it lasts, if it begins and ends.
+    fn span(&self) -> Option<Span<'_>> {
+        None
+    }
+
+    /// Adds it to the faults of a network.
+    ///
+    /// # Errors
+    /// If there is no such place, node, flow or packet.
+    fn place(&self, site: &Site<'_>, faults: &mut Faults) -> Result<(), Wrong>;
+}
+
+/// The key at fault, and what would be right.
+type Wrong = (&'static str, String);
+
+/// From when until when a fault lasts.
+struct Span<'a> {
+    from: Duration,
+    to: Duration,
+    /// What the error says of the two instants if the second is not the later one.
+    right: &'static str,
+    /// The node that it concerns, and what that does meanwhile. A node cannot do this twice at once.
+    node: Option<(&'a str, &'static str)>,
+}
+
+/// Where faults are placed.
+pub(crate) struct Site<'a> {
+    pub network: &'a Network,
+    /// How many flows there are.
+    pub flows: usize,
+    /// The name of the transport.
+    pub transport: &'static str,
+    /// Where its control endpoints are.
+    pub placement: Placement,
+    /// The number of the fault in the scenario.
+    pub index: usize,
+}
+
+impl Site<'_> {
+    /// The node of this name.
+    ///
+    /// # Errors
+    /// If there is none, with what would be right.
+    fn node_named(&self, name: &str) -> Result<NodeId, String> {
+        let network = self.network;
+        network.node_ids().find(|node| network.node(*node).name == name).ok_or_else(|| {
+            let first = &network.node(NodeId(0)).name;
+            format!("no node is called \"{name}\"; the first host is called \"{first}\"")
+        })
+    }
+}
+
+/// Makes the choice between the kinds.
+macro_rules! kinds {
+    ($($module:ident :: $kind:ident),* $(,)?) => {
+        $(pub use $module::$kind;)*
+
+        /// Something that goes wrong on some links, or at a node.
+        ///
+        /// `where` names them: a hop by the tiers it joins in the direction of travel (`"leaf-spine"` is the way up, `"spine-leaf"` the way
+        /// down), one link by its nodes (`"l0-s2"`), or `"all"`. Parallel links between two nodes are numbered in the order of the file: `"l0-s2"` names all of them, and
+        /// `"l0-s2:2"` the second.
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        #[allow(missing_docs)] // the documentation of the types is that of the kinds
+        pub enum FaultSpec {
+            $($kind($kind)),*
+        }
+
+        impl FaultSpec {
+            fn failure(&self) -> &dyn Failure {
+                match self {
+                    $(FaultSpec::$kind(failure) => failure),*
+                }
+            }
+        }
+    };
+}
+
+kinds![
+    loss::Loss,
+    corrupt::Corrupt,
+    duplicate::Duplicate,
+    reorder::Reorder,
+    link_down::LinkDown,
+    node_down::NodeDown,
+    pause_storm::PauseStorm,
+];
+
+/// Links that a fault takes down.
+#[derive(Clone, Debug)]
+pub struct LinkOutage {
+    /// The number of the fault in the scenario.
+    pub fault: usize,
+    /// One direction of each link or both, as the scenario names them. Both are down.
+    pub links: Vec<LinkId>,
+    /// When they go down.
+    pub from: Time,
+    /// When they come up again.
+    pub to: Time,
+}
+
+/// What goes wrong in a network.
+pub(crate) struct Faults {
+    /// The faults of each directed link, by its index.
+    pub by_link: Vec<Vec<AimedFault>>,
+    /// The links that go down for a while.
+    pub link_outages: Vec<LinkOutage>,
+    /// The nodes that go down for a while.
+    pub outages: Vec<Outage>,
+    /// The nodes that pause their neighbours without need.
+    pub storms: Vec<Storm>,
+}
+
+impl Faults {
+    /// Places the faults of a scenario. The index of the site does not matter.
+    ///
+    /// # Errors
+    /// A fault on links, at a node or of a flow that does not exist, at a node without an endpoint, or of messages that the transport does
+    /// not send.
+    pub fn place(specs: &[FaultSpec], site: Site<'_>) -> Result<Faults, ScenarioError> {
+        let by_link = vec![Vec::new(); site.network.links().len()];
+        let mut faults = Faults { by_link, link_outages: Vec::new(), outages: Vec::new(), storms: Vec::new() };
+        for (index, fault) in specs.iter().enumerate() {
+            fault.failure().place(&Site { index, ..site }, &mut faults).map_err(|wrong| at(index, wrong))?;
+        }
+        Ok(faults)
+    }
+
+    fn strike(&mut self, links: &[LinkId], fault: AimedFault) {
+        links.iter().for_each(|link| self.by_link[link.index()].push(fault));
+    }
+}
+
+fn at(index: usize, (key, message): Wrong) -> ScenarioError {
+    ScenarioError::at_key(format!("fault.{index}.{key}"), message)
+}
+
+/// Checks the rules of each fault, and that no node does the same twice at once. `flow_control` says whether ports obey pause frames.
+///
+/// # Errors
+/// The first rule that is broken, with its key.
+pub(crate) fn check(faults: &[FaultSpec], flow_control: bool) -> Result<(), ScenarioError> {
+    let mut nodes = Vec::new();
+    for (index, fault) in faults.iter().enumerate() {
+        let failure = fault.failure();
+        failure.check(flow_control).map_err(|wrong| at(index, wrong))?;
+        let Some(Span { from, to, right, node }) = failure.span() else { continue };
+        if to <= from {
+            return Err(at(index, ("to", format!("found {to}; {right} {from}"))));
+        }
+        nodes.extend(node.map(|(node, what)| (what, node, from, to, index)));
+    }
+    nodes.sort_unstable();
+    for pair in nodes.windows(2) {
+        let ((what, node, _, end, _), (other_what, other, from, _, index)) = (pair[0], pair[1]);
+        if (what, node) == (other_what, other) && from <= end {
+            let message = format!("found {from}; {node} {what} until {end} already, give one fault for both or a later time");
+            return Err(at(index, ("from", message)));
+        }
+    }
+    Ok(())
+}
+
+/// The highest probability with which any of the faults loses or corrupts a packet.
+pub(crate) fn highest_probability(faults: impl Iterator<Item = Fault>) -> Option<f64> {
+    let probabilities = faults.filter_map(|fault| match fault {
+        Fault::Loss(probability) | Fault::Corrupt(probability) => Some(probability),
+        _ => None,
+    });
+    probabilities.reduce(f64::max)
+}
