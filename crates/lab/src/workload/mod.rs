@@ -43,8 +43,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ScenarioError, limits, memory};
-use mix::check_parts;
-use traffic::check_tenants;
 
 pub use background::{Background, WorkloadTable};
 pub use coflows::CoflowWorkload;
@@ -157,7 +155,7 @@ impl WorkloadKind {
 
     fn check(&self) -> Result<(), ScenarioError> {
         self.kind().check()?;
-        check_tenants(self.tenants())?;
+        traffic::check_tenants(self.tenants())?;
         self.kind().deadline().map_or(Ok(()), Deadline::check)
     }
 
@@ -179,7 +177,7 @@ impl WorkloadKind {
 pub(crate) fn check(table: &WorkloadTable) -> Result<(), ScenarioError> {
     match &table.spec {
         WorkloadSpec::One(kind) => kind.check()?,
-        WorkloadSpec::Several(Mix::Mix(mix)) => check_parts(&mix.parts)?,
+        WorkloadSpec::Several(Mix::Mix(mix)) => mix::check_parts(&mix.parts)?,
     }
     table.background.iter().enumerate().try_for_each(|(index, flows)| {
         flows.check().map_err(|(key, message)| ScenarioError::at_key(format!("workload.background.{index}.{key}"), message))
