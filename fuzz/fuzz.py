@@ -121,7 +121,7 @@ def scenarios() -> Iterator[bytes]:
     for transport in json.loads(_native.catalogue())["transports"]:
         text = f'{base}name = "{transport["name"]}"\n'
         yield f'{text}--set fault=[{{ kind = "loss", where = "all", probability = 0.1 }}]\n'.encode()
-        yield _native.check(text, "scenario.toml", [])[0].encode()
+        yield _native.resolve(text, "scenario.toml", []).encode()
 
 
 def traces() -> Iterator[bytes]:
