@@ -85,6 +85,8 @@ pub struct Arbiter<T> {
     ranking: Ranking,
     /// By slot, when to check [`Entry::due`].
     timers: IndexedHeap<Time>,
+    /// See [`Arbiter::changes`].
+    changes: u64,
 }
 
 impl<T: Default> Arbiter<T> {
@@ -97,6 +99,7 @@ impl<T: Default> Arbiter<T> {
             flows: FlowTable::default(),
             ranking: Ranking::default(),
             timers: IndexedHeap::default(),
+            changes: 0,
         };
         arbiter.set_capacity(capacity);
         arbiter
@@ -110,17 +113,26 @@ impl<T: Default> Arbiter<T> {
     /// Step 1: sorts or updates the flow's entry. The entry lasts for [`Rules::lifetime`] from now. Returns its place, which it has until
     /// it is removed or expires.
     pub fn update(&mut self, now: Time, flow: FlowId, request: Request) -> u32 {
-        let rank = rank(request.key, flow.0);
-        let due = now + self.rules.lifetime;
-        let Some(slot) = self.flows.slot_of(flow) else {
-            let slot = self.flows.insert(flow, Entry { due, state: T::default() });
-            self.ranking.insert(slot, rank, Kbps::from(request.demand).0);
-            self.timers.set(slot, due);
+        if let Some(slot) = self.flows.slot_of(flow) {
+            self.update_at(now, slot, flow, request);
             return slot;
-        };
-        self.ranking.change(slot, rank, Kbps::from(request.demand).0);
-        self.flows[slot].due = due;
+        }
+        let due = now + self.rules.lifetime;
+        let slot = self.flows.insert(flow, Entry { due, state: T::default() });
+        self.ranking.insert(slot, rank(request.key, flow.0), Kbps::from(request.demand).0);
+        self.timers.set(slot, due);
+        self.changes += 1;
         slot
+    }
+
+    /// Step 1 for a flow whose place is known.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn update_at(&mut self, now: Time, place: u32, flow: FlowId, request: Request) {
+        let changed = self.ranking.change(place, rank(request.key, flow.0), Kbps::from(request.demand).0);
+        self.changes += u64::from(changed);
+        self.flows[place].due = now + self.rules.lifetime;
     }
 
     /// Step 2: the flow's share, `None` if the flow is not known.
@@ -151,6 +163,27 @@ impl<T: Default> Arbiter<T> {
         self.ranking.above(place).saturating_mul(1000)
     }
 
+    /// The place of a flow in the order of priority. The least one is that of the most critical flow.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn rank_at(&self, place: u32) -> u64 {
+        self.ranking.rank(place)
+    }
+
+    /// Whether the flow in a place is in the lowest queue.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn is_last_at(&self, place: u32) -> bool {
+        self.share_at(place).queue + 1 == self.rules.queues
+    }
+
+    /// How often a flow came, left, or changed its request. As long as this number and the capacity stay the same, so do all shares.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// How many times the capacity of the link the flows before the one in a place demand, at most 255.
     pub fn backlog_at(&self, place: u32) -> u8 {
         u8::try_from(self.higher(place) / self.capacity).unwrap_or(u8::MAX)
@@ -178,6 +211,7 @@ impl<T: Default> Arbiter<T> {
     /// Forgets a flow, and returns what was kept with it.
     pub fn remove(&mut self, flow: FlowId) -> Option<T> {
         let slot = self.flows.slot_of(flow)?;
+        self.changes += 1;
         self.ranking.remove(slot);
         self.timers.remove(slot);
         Some(self.flows.remove(slot).state)
@@ -190,6 +224,7 @@ impl<T: Default> Arbiter<T> {
             self.ranking.remove(slot);
             self.timers.remove(slot);
             self.flows.remove(slot);
+            self.changes += 1;
         }
         before - self.flows.len()
     }

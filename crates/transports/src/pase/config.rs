@@ -213,6 +213,10 @@ pub struct Config {
     /// Whether each queue has as much memory as the port is given (`per_class`: each class of ns-2 and Linux has its own queue) or all queues
     /// of a port share it (`shared`) (A19).
     pub split: Split,
+    /// Whether every flow looks at its share at the end of each period, also where this changes nothing.
+    #[cfg(test)]
+    #[serde(skip)]
+    pub never_rests: bool,
 }
 
 impl Default for Config {
@@ -254,6 +258,8 @@ impl Default for Config {
             mark_above: Bytes::new(65_000),
             mark_at: MarkAt::Enqueue,
             split: Split::PerClass,
+            #[cfg(test)]
+            never_rests: false,
         }
     }
 }

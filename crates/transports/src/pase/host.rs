@@ -47,6 +47,10 @@ impl Host {
     pub(super) fn window(&self, flow: FlowId) -> u32 {
         self.sender.window(flow)
     }
+    /// How many flows that it sends rest.
+    pub(super) fn resting(&self) -> usize {
+        self.sender.resting()
+    }
     /// Of a flow that it sends: the queue of the source's half, that of the destination's half, the one that it is assigned, and its class.
     pub(super) fn queues(&self, flow: FlowId) -> Option<[u8; 4]> {
         self.sender.queues(flow)

@@ -121,16 +121,21 @@ impl Ranking {
         self.hang(parent, rank, joined);
     }
 
-    /// Changes a flow's rank, of which only the key may change, and its demand.
-    pub fn change(&mut self, slot: u32, rank: u64, demand: u32) {
+    /// The rank of the flow in `slot`.
+    pub fn rank(&self, slot: u32) -> u64 {
+        self.node(slot).rank
+    }
+
+    /// Changes a flow's rank, of which only the key may change, and its demand. Returns whether they were others before.
+    pub fn change(&mut self, slot: u32, rank: u64, demand: u32) -> bool {
         let Node { rank: before, demand: old, .. } = *self.node(slot);
         if (before, old) == (rank, demand) {
-            return;
+            return false;
         }
         if !self.fits(slot, rank) {
             self.remove(slot);
             self.insert(slot, rank, demand);
-            return;
+            return true;
         }
         let change = u64::from(demand).wrapping_sub(u64::from(old));
         let mut at = self.root;
@@ -141,6 +146,7 @@ impl Ranking {
         }
         let node = self.node_mut(slot);
         (node.rank, node.demand, node.sum) = (rank, demand, node.sum.wrapping_add(change));
+        true
     }
 
     /// Whether a flow keeps its place in the tree with another rank: most flows that have sent a packet do.

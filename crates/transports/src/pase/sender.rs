@@ -15,6 +15,10 @@ use crate::tcp::Blocks;
 use crate::toolkit::{FlowTable, Framing, IndexedHeap};
 
 /// All flows that this node sends, and the arbitrator of its uplink.
+///
+/// A flow looks at its share at the end of each period. Where thousands of flows wait in the lowest queue, this took most of a run's time, and
+/// changed nothing: each is still last, pruned, and may send nothing. Such a flow rests. It is woken by an acknowledgement, by its timeout, or
+/// when the flows before it make room, and goes on as if it had looked at the end of each period.
 pub(super) struct Sender {
     config: Config,
     spans: Spans,
@@ -28,6 +32,10 @@ pub(super) struct Sender {
     flows: FlowTable<Sending>,
     /// By slot, when to look at a flow: [`Sending::next`] or earlier.
     timers: IndexedHeap<Time>,
+    /// By slot, the flows that rest, in the order of the uplink's arbitrator.
+    resting: IndexedHeap<u64>,
+    /// [`Arbiter::changes`] when the first of them was last in the lowest queue.
+    seen: u64,
 }
 
 /// An acknowledgement.
@@ -55,6 +63,8 @@ impl Sender {
             uplink: Arbiter::new(site.line_rate(), rules),
             flows: FlowTable::default(),
             timers: IndexedHeap::default(),
+            resting: IndexedHeap::default(),
+            seen: 0,
         }
     }
 
@@ -102,9 +112,9 @@ impl Sender {
             demand_rate: packet_rate(self.wire.full, self.horizon(course, rtt, asks)),
             line: self.line,
         };
-        let state = Sending::new(now, fixed, &self.config);
+        let mut state = Sending::new(now, fixed, &self.config);
         if !background {
-            self.uplink.update(now, flow.id, state.request(now, self.config.demand, [None; 2]));
+            state.place = self.uplink.update(now, flow.id, state.request(now, self.config.demand, [None; 2]));
         }
         let tick = state.tick;
         let slot = self.flows.insert(flow.id, state);
@@ -119,8 +129,8 @@ impl Sender {
             return;
         }
         let request = state.request(now, self.config.demand, [state.upper, state.beyond]);
-        let place = self.uplink.update(now, state.fixed.flow, request);
-        let known = self.uplink.share_at(place);
+        self.uplink.update_at(now, state.place, state.fixed.flow, request);
+        let known = self.uplink.share_at(state.place);
         state.here = Some(known);
         let free = Share::FREE;
         let before = state.share.queue;
@@ -161,10 +171,12 @@ impl Sender {
             state.start(&self.config);
         }
         self.transmit(now, slot, out);
+        self.wake_risen(now, None);
     }
 
     /// The end of a period: the flow asks its arbitrators, or starts if it need not wait for them.
     fn tick(&mut self, now: Time, slot: u32, out: &mut Outbox) {
+        let before = out.packets.len();
         self.arbitrate(now, slot);
         self.ask(now, slot, out);
         let (limit, state) = (self.spans.answer_timeout, &mut self.flows[slot]);
@@ -177,12 +189,11 @@ impl Sender {
         }
         self.arbitrate(now, slot);
         let state = &mut self.flows[slot];
-        let quiet =
-            state.started && !state.fixed.background && now - state.spoke >= self.spans.period * u64::from(state.patience);
+        let quiet = state.is_quiet(now, self.spans.period);
         if !state.started && (state.alone || !matches!(state.asked, Asked::Waiting(_))) {
             state.start(&self.config);
         }
-        state.tick = next_tick(now, state, self.spans.period, self.config.rto_max);
+        state.begin_period(now, self.spans.period, self.config.rto_max);
         let pruned = state.is_pruned(&self.config);
         if !pruned {
             state.unheard += 1;
@@ -200,6 +211,62 @@ impl Sender {
             }
         }
         self.transmit(now, slot, out);
+        if out.packets.len() == before && self.may_rest(now, slot) {
+            self.rest(slot);
+        }
+    }
+
+    /// Whether a flow that has sent nothing at the end of this period will send nothing at the ends of the next ones either, unless it hears
+    /// something, or the flows before it make room.
+    fn may_rest(&self, now: Time, slot: u32) -> bool {
+        let state = &self.flows[slot];
+        let waits = state.started && !state.fixed.background && state.is_pruned(&self.config);
+        let asks_nobody = !matches!(state.asked, Asked::Waiting(_) | Asked::Answered);
+        let probes = self.probes_first(slot) && state.board.in_flight() == 0;
+        // A deadline that passes changes the key.
+        let has_deadline = state.fixed.deadline != Time::MAX && now <= state.fixed.deadline;
+        self.rests() && waits && asks_nobody && !probes && !has_deadline && self.uplink.is_last_at(state.place)
+    }
+
+    #[cfg(not(test))]
+    fn rests(&self) -> bool {
+        true
+    }
+    #[cfg(test)]
+    fn rests(&self) -> bool {
+        !self.config.never_rests
+    }
+
+    fn rest(&mut self, slot: u32) {
+        let state = &mut self.flows[slot];
+        state.resting = true;
+        let rank = self.uplink.rank_at(state.place);
+        if self.resting.peek().is_none_or(|(first, _)| rank < first) {
+            self.seen = self.uplink.changes();
+        }
+        self.resting.set(slot, rank);
+    }
+
+    /// Ends a flow's rest. The first end of a period that it looks at is at `from` or later.
+    fn wake(&mut self, from: Time, slot: u32) {
+        if self.resting.remove(slot).is_some() {
+            self.flows[slot].wake(from, self.spans.period, self.config.rto_max);
+            self.schedule(slot);
+        }
+    }
+
+    /// Wakes the flows that are not last any more. At this instant, the flows in slots up to `done` have had their turn.
+    fn wake_risen(&mut self, now: Time, done: Option<u32>) {
+        if self.seen == self.uplink.changes() {
+            return;
+        }
+        while let Some((_, slot)) = self.resting.peek()
+            && !self.uplink.is_last_at(self.flows[slot].place)
+        {
+            let turn = done.is_none_or(|done| slot > done);
+            self.wake(if turn { now } else { now + Duration::from_ps(1) }, slot);
+        }
+        self.seen = self.uplink.changes();
     }
 
     /// Asks the arbitrator above, or leaves it if the flow is pruned here.
@@ -211,7 +278,7 @@ impl Sender {
         if state.unsent() == 0 {
             return;
         }
-        let here = self.uplink.share(course.flow).expect("a flow under way");
+        let here = self.uplink.share_at(state.place);
         if here.queue >= self.config.pruning_depth {
             if matches!(state.asked, Asked::Waiting(_) | Asked::Answered) {
                 out.packets.push_back(self.messages.leave(course, parent, stamp));
@@ -233,6 +300,12 @@ impl Sender {
 
     pub fn handle_ack(&mut self, now: Time, flow: FlowId, ack: &Ack, out: &mut Outbox) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
+        self.wake(now, slot);
+        self.handle_ack_of(now, slot, ack, out);
+        self.wake_risen(now, None);
+    }
+
+    fn handle_ack_of(&mut self, now: Time, slot: u32, ack: &Ack, out: &mut Outbox) {
         let state = &mut self.flows[slot];
         let before = state.board.first_missing();
         let Some(new) = state.board.acknowledge(ack.cumulative, ack.blocks.ranges(ack.cumulative)) else { return };
@@ -385,6 +458,12 @@ impl Sender {
         self.flows[self.flows.slot_of(flow).expect("a flow under way")].window.packets()
     }
 
+    /// How many flows rest.
+    #[cfg(test)]
+    pub fn resting(&self) -> usize {
+        self.resting.len()
+    }
+
     /// See [`super::Host`].
     #[cfg(test)]
     pub fn queues(&self, flow: FlowId) -> Option<[u8; 4]> {
@@ -400,6 +479,7 @@ impl Sender {
 
     pub fn handle_timeout(&mut self, now: Time, out: &mut Outbox) {
         while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].next()) {
+            self.wake(now, slot);
             if self.flows[slot].is_due(now) {
                 self.time_out(now, slot, out);
             }
@@ -407,6 +487,7 @@ impl Sender {
                 self.tick(now, slot, out);
             }
             self.timers.set(slot, self.flows[slot].next());
+            self.wake_risen(now, Some(slot));
         }
     }
 
@@ -441,16 +522,4 @@ impl Sender {
         readings.tell(QUEUE, state.share.queue.into());
         readings.tell_rate(REFERENCE, state.reference(&self.config));
     }
-}
-
-/// The end of the next period. A flow that hears nothing at all asks less and less often, but no less often than its longest timeout.
-fn next_tick(now: Time, state: &Sending, period: Duration, longest: Duration) -> Time {
-    const PATIENCE: u32 = 8;
-    const MOST_DOUBLINGS: u32 = 20;
-    if state.fixed.background {
-        return Time::MAX; // it has nothing to ask
-    }
-    let doublings = state.unheard.saturating_sub(PATIENCE).min(MOST_DOUBLINGS);
-    let pause = Duration::from_ps(period.as_ps().saturating_mul(1 << doublings));
-    now + pause.min(longest.max(period))
 }

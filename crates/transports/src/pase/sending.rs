@@ -57,6 +57,8 @@ pub(super) struct Fixed {
 /// One flow that is being sent.
 pub(super) struct Sending {
     pub fixed: Fixed,
+    /// Its place at the arbitrator of the uplink, which does not know background traffic.
+    pub place: u32,
     pub board: Scoreboard,
     pub window: Window,
     pub alpha: Alpha,
@@ -73,8 +75,10 @@ pub(super) struct Sending {
     armed: Option<Time>,
     /// When the flow times out; [`Time::MAX`] if nothing is outstanding.
     due: Time,
-    /// When its period ends.
+    /// When its period ends. Of a flow that rests, when the first one did, or will, that it has not looked at.
     pub tick: Time,
+    /// Whether the ends of periods may pass without it: see [`Sender`](super::sender::Sender).
+    pub resting: bool,
     /// Periods in which it spoke to its destination or its arbitrators since it heard from them.
     pub unheard: u32,
     /// Whether it may send.
@@ -133,6 +137,7 @@ impl Sending {
     pub fn new(now: Time, fixed: Fixed, config: &Config) -> Sending {
         Sending {
             fixed,
+            place: 0,
             board: Scoreboard::default(),
             window: Window::new(config.max_window, config.slow_start),
             alpha: Alpha::new(config.initial_alpha),
@@ -145,6 +150,7 @@ impl Sending {
             due: Time::MAX,
             // Flows that are opened at one instant are all known when the first of them gets its share.
             tick: now + Duration::from_ps(1),
+            resting: false,
             unheard: 0,
             started: false,
             spoke: now,
@@ -314,6 +320,48 @@ impl Sending {
         }
     }
 
+    /// How long the present period is. A flow that hears nothing at all asks less and less often, but no less often than its longest timeout.
+    fn pause(&self, period: Duration, longest: Duration) -> Duration {
+        const PATIENCE: u32 = 8;
+        const MOST_DOUBLINGS: u32 = 20;
+        let doublings = self.unheard.saturating_sub(PATIENCE).min(MOST_DOUBLINGS);
+        let pause = Duration::from_ps(period.as_ps().saturating_mul(1 << doublings));
+        pause.min(longest.max(period))
+    }
+
+    /// The next period ends.
+    pub fn begin_period(&mut self, now: Time, period: Duration, longest: Duration) {
+        // A flow of background traffic has nothing to ask.
+        self.tick = if self.fixed.background { Time::MAX } else { now + self.pause(period, longest) };
+    }
+
+    /// How long it may be silent before it speaks to its destination.
+    fn silence(&self, period: Duration) -> Duration {
+        period * u64::from(self.patience)
+    }
+
+    /// Whether it has to speak to its destination at the end of a period.
+    pub fn is_quiet(&self, now: Time, period: Duration) -> bool {
+        self.started && !self.fixed.background && now - self.spoke >= self.silence(period)
+    }
+
+    /// Ends a rest. It is as if the flow had looked at the end of each period before `from`, and had sent nothing, as it did before the rest.
+    pub fn wake(&mut self, from: Time, period: Duration, longest: Duration) {
+        self.resting = false;
+        if self.tick >= from {
+            return;
+        }
+        let (pause, silence) = (self.pause(period, longest), self.silence(period));
+        let missed = (from - self.tick).as_ps().div_ceil(pause.as_ps());
+        // It was silent for long enough at the first of the missed ends from `quiet` on, and again after each `apart` of them.
+        let quiet = (self.spoke + silence).as_ps().saturating_sub(self.tick.as_ps()).div_ceil(pause.as_ps());
+        let apart = silence.as_ps().div_ceil(pause.as_ps()).max(1);
+        if let Some(since) = (missed - 1).checked_sub(quiet) {
+            self.spoke = self.tick + pause * (quiet + since / apart * apart);
+        }
+        self.tick += pause * missed;
+    }
+
     /// Whether the flow has timed out.
     pub fn is_due(&self, now: Time) -> bool {
         self.due <= now
@@ -322,7 +370,7 @@ impl Sending {
     /// When to look at the flow next.
     #[inline]
     pub fn next(&self) -> Time {
-        self.due.min(self.tick)
+        if self.resting { self.due } else { self.due.min(self.tick) }
     }
 
     /// The reference rate: what is left of the links on the path for this flow, and no more than it demands.

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 mod control;
 mod input;
+mod resting;
 mod succession;
 mod tree;
 
