@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo build node test fuzz trials style lint bench bench-memory docs clean
+.PHONY: help demo build node testbed test fuzz trials style lint bench bench-memory docs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -27,7 +27,8 @@ CHECKED := $(VENV)/.native-checked
 help:
 	@echo 'make demo   pHost, pFabric and Fastpass side by side on 144 hosts, ending in a table and a picture'
 	@echo 'make build  the simulator, optimised; the other targets build what they need'
-	@echo 'make node   flowloom-node, which runs the transports over UDP between real hosts, and flowloom-tag, the tagger of `flowloom pias`'
+	@echo 'make node   flowloom-node, which runs the transports over UDP between real hosts, flowloom-tag, the tagger of `flowloom pias`, and flowloom-port, a port that marks'
+	@echo 'make testbed  the network of examples/testbed/port.toml on this machine, with real switch ports (Linux and root; docs/testbed.md)'
 	@echo 'make test   every test: cargo test, then pytest'
 	@echo 'make fuzz   scenarios, files and headers that nobody wrote, for SECONDS=60 each; make trials: NUMBER=200 random scenarios of each transport'
 	@echo 'make lint   rustfmt, clippy, rustdoc, ruff, mypy; make style: without clippy and rustdoc, which compile'
@@ -80,9 +81,9 @@ $(CHECKED): $(VENV)/.tools $(RUST_SOURCES)
 build: $(RELEASE)
 
 node: $(VENV)/.tools
-	@echo '== flowloom-node and flowloom-tag'
+	@echo '== flowloom-node, flowloom-tag and flowloom-port'
 	@cargo build --release --quiet --package flowloom-host --package flowloom-tagger
-	@for program in flowloom-node flowloom-tag; do \
+	@for program in flowloom-node flowloom-tag flowloom-port; do \
 	  ln -sf "$$(realpath "$${CARGO_TARGET_DIR:-target}")/release/$$program" $(BIN)/$$program; done
 	@echo 'run $(BIN)/flowloom-node (crates/host/README.md has a first session) and $(BIN)/flowloom pias (docs/pias-hosts.md)'
 
@@ -95,6 +96,11 @@ demo: $(RELEASE)
 	@echo '  $(BIN)/flowloom run examples/incast.toml --out results/incast'
 	@echo '  $(BIN)/flowloom sweep examples/incast.toml --vary workload.senders=5,20,80 --seeds 3'
 	@echo '  $(BIN)/flowloom paper list'
+
+# `make testbed SCENARIO=FILE.toml` takes another network.
+SCENARIO := examples/testbed/port.toml
+testbed: $(RELEASE) node
+	@$(BIN)/flowloom testbed up $(SCENARIO)
 
 # Which tests of Rust: `make test RUST_TESTS='--test engine'`.
 RUST_TESTS :=

@@ -52,6 +52,10 @@ class Plan:
         """Return what the scenario means for switches and hosts, as JSON; `flowloom.deploy.plan` reads it."""
     def until(self, limit_ps: int) -> Plan:
         """Return the same plan with another time limit; it shares the network and the paths."""
+    def flows(self) -> str:
+        """Return the plan's flows, for real hosts, as JSON; `flowloom.testbed.results` reads it."""
+    def judge(self, measured: str, progress: _Progress | None = None) -> Run:
+        """Return results of the flows on real hosts, from JSON of `flowloom.testbed.results`. The plan is used up."""
     def run(self, progress: _Progress | None = None, sink: Sink | None = None) -> Run:
         """Simulate the plan, which is used up: a second call raises ValueError."""
 

@@ -310,14 +310,16 @@ def _enough(summary: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find mechanisms that were configured and had no effect."""
+    """Find mechanisms that were configured and had no effect, as far as packets were counted in the network."""
     name = summary["transport"]
     settings = spec.get("transport", {}).get(name, {})
-    yield from _classes(summary, name, settings)
-    yield from _marking(summary, spec)
+    if summary["sent_by_class"]:
+        yield from _classes(summary, name, settings)
+    if summary["marks"] is not None:
+        yield from _marking(summary, spec)
     losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down", "node_down")]
     lost = any(summary["drops"]["by_reason"].get(reason) for reason in ("lost", "corrupted", "link_down", "node_down"))
-    if losing and not lost and not summary.get("aborted"):
+    if losing and summary["drops"]["total"] is not None and not lost and not summary.get("aborted"):
         yield Finding("note", "faults are configured, but no packet was lost to one", "no fault")
     workload = spec.get("workload", {})
     if any(part.get("deadline") for part in (workload, *workload.get("part", []))) and summary["deadlines_met"] is None:

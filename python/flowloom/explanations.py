@@ -112,7 +112,7 @@ def paragraphs(result: Results) -> list[str]:
         end = "the last byte at the receiver"
     lines = [
         f"{s['transport']}, seed {s['seed']}: {s['finished']} of {s['flows']} flows finished in "
-        f"{metrics.significant(s['sim_s'] * 1e3, 4)} ms of simulated time.",
+        f"{metrics.significant(s['sim_s'] * 1e3, 4)} ms{'' if 'hosts' in result.provenance else ' of simulated time'}.",
         f"A flow's completion time runs from its start to {end}.",
         *_beside(s),
         f"The mean slowdown is {_number(s['slowdown']['mean'])}, the 99th percentile {_number(s['slowdown']['p99'])}: how many "
@@ -199,7 +199,12 @@ def _where_time_went(result: Results) -> list[str]:
             f"{_number(waits[hop])} µs on average, with a peak queue of {metrics.size(s['queue'][hop]['peak_bytes'])}."
         )
     drops = s["drops"]
-    if drops["total"]:
+    if drops["total"] is None:
+        lines.append(
+            f"Real hosts ran it, and what its network lost and queued was not counted. {s['retransmissions']} packets were "
+            "retransmitted."
+        )
+    elif drops["total"]:
         hop = max(drops["by_hop"], key=lambda name: drops["by_hop"][name])
         lines.append(
             f"{drops['total']} packets were lost ({metrics.show('drops.rate', drops['rate'] or 0.0)} of the data packets), "

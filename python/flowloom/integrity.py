@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _COUNT = (int,)
+_SEEN = (int, type(None))
+"""What only a simulator counts: it is null in the result of real hosts."""
 _NUMBER = (int, float, type(None))
 _TEXT = (str,)
 _SPREAD = {"mean": _NUMBER, "p50": _NUMBER, "p95": _NUMBER, "p99": _NUMBER}
@@ -27,10 +29,10 @@ _ANY = "*"
 _SUMMARY = {
     "transport": _TEXT, "seed": _COUNT, "flows": _COUNT, "finished": _COUNT, "not_started": _COUNT,
     "slowdown": _BY_SIZE, "fct_us": _BY_SIZE, "nfct": _NUMBER, "goodput_gbps": _NUMBER, "deadlines_met": _NUMBER,
-    "drops": {"total": _COUNT, "data": _COUNT, "rate": _NUMBER, "by_hop": {_ANY: _COUNT}, "by_reason": {_ANY: _COUNT}},
-    "marks": _COUNT, "trims": _COUNT, "retransmissions": _COUNT, "timeouts": _COUNT, "second_timeouts": _COUNT,
+    "drops": {"total": _SEEN, "data": _SEEN, "rate": _NUMBER, "by_hop": {_ANY: _COUNT}, "by_reason": {_ANY: _COUNT}},
+    "marks": _SEEN, "trims": _SEEN, "retransmissions": _COUNT, "timeouts": _COUNT, "second_timeouts": _COUNT,
     "queueing_us_mean": _NUMBER, "queue": {_ANY: {"peak_bytes": _NUMBER, "wait_us_mean": _NUMBER}},
-    "sent_by_class": [_COUNT], "packet_hops": _COUNT, "sim_s": _NUMBER,
+    "sent_by_class": [_COUNT], "packet_hops": _SEEN, "sim_s": _NUMBER,
 }  # fmt: skip
 _IF_PRESENT = {
     "backlog": dict.fromkeys(("arrived", "first", "second", "noise"), _NUMBER),

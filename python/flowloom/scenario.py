@@ -178,6 +178,29 @@ class Plan:
         """Return the same plan with another time limit, in picoseconds. The network and the paths are shared."""
         return Plan(self.scenario, self._made.until(limit_ps))
 
+    def flows(self) -> list[dict[str, Any]]:
+        """Return the flows, for real hosts: see `flowloom.testbed.results.planned`.
+
+        Raises:
+            ScenarioError: Flows wait for others.
+            ValueError: The plan was run before.
+        """
+        flows: list[dict[str, Any]] = json.loads(self._made.flows())
+        return flows
+
+    def judge(self, measured: str, progress: Progress | None = None) -> _native.Run:
+        """Return the results of the flows on real hosts. The plan is used up.
+
+        Args:
+            measured: JSON, as `flowloom.testbed.results` makes it.
+            progress: Is called while optima are measured in the simulator (`metrics.optimum = "solo"`).
+
+        Raises:
+            RunError: What was measured is not of these flows.
+            ValueError: The plan was run before.
+        """
+        return self._made.judge(measured, progress)
+
     def run(self, progress: Progress | None = None, sink: _native.Sink | None = None) -> _native.Run:
         """Simulate the plan, which is used up.
 

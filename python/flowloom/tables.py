@@ -130,7 +130,7 @@ def of_comparison(compared: Comparison, left_out: Mapping[str, str] | None = Non
         compared: The comparison.
         left_out: By name, the transports that cannot run the scenario, with the reasons. Notes below the first table have them.
     """
-    first, *others = [_of_rounds(compared)] if compared.over else _side_by_side(compared.columns())
+    first, *others = [_of_rounds(compared)] if compared.over else side_by_side(compared.columns())
     return [first._replace(notes=_notes(left_out or {})), *others]
 
 
@@ -157,7 +157,8 @@ def of_variants(compared: Comparison) -> list[Table]:
     return [Table(head, rows, range(1, len(head) - 1), _averaged(results.values())), *_of_sizes(results)]
 
 
-def _side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
+def side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
+    """Return tables with a column for each result, which has the runs of its seeds: numbers, then slowdown by flow size."""
     head = ["", *results]
     wanted = _meant(_COMPARISON, results.values())
     rows = [[metrics.label(m), *(_shown(m, seeds) for seeds in results.values())] for m in wanted]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import fcntl
 import itertools
 import os
@@ -12,9 +13,14 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
@@ -42,7 +48,7 @@ def run(*command: str) -> str:
 
 @contextlib.contextmanager
 def inside(name: str) -> Iterator[None]:
-    """Let this thread create sockets in a network namespace. They stay there afterwards."""
+    """Let this thread create sockets in a network namespace, which has a name or a path. They stay there afterwards."""
     with Path("/proc/thread-self/ns/net").open() as home, Path("/run/netns", name).open() as there:
         _enter(there.fileno())
         try:
@@ -70,6 +76,10 @@ class Packet:
     checksums: bool
     """Whether the checksums of the IP header and of the packet are right."""
     ports: tuple[int, int]
+    data: bytes
+    """What follows the header of TCP or UDP."""
+    at: float = 0.0
+    """When it was captured, in seconds of the monotonic clock."""
 
 
 def parse(frame: bytes) -> Packet | None:
@@ -78,7 +88,7 @@ def parse(frame: bytes) -> Packet | None:
     if kind == 0x0800:
         header = 4 * (data[0] & 15)
         tos, protocol, length = data[1], data[9], int.from_bytes(data[2:4], "big")
-        addresses, family, right = data[12:20], socket.AF_INET, _sum(data[:header]) == 0xFFFF
+        addresses, family, right = data[12:20], socket.AF_INET, ones_sum(data[:header]) == 0xFFFF
     elif kind == 0x86DD:
         header, tos, protocol = 40, int.from_bytes(data[:2], "big") >> 4 & 255, data[6]
         length = 40 + int.from_bytes(data[4:6], "big")
@@ -88,7 +98,7 @@ def parse(frame: bytes) -> Packet | None:
     if protocol not in (socket.IPPROTO_TCP, socket.IPPROTO_UDP):
         return None
     body = data[header:length]
-    right &= _sum(addresses + struct.pack(">II", len(body), protocol) + body) == 0xFFFF
+    right &= ones_sum(addresses + struct.pack(">II", len(body), protocol) + body) == 0xFFFF
     tcp = protocol == socket.IPPROTO_TCP
     return Packet(
         source=socket.inet_ntop(family, addresses[: len(addresses) // 2]),
@@ -100,16 +110,51 @@ def parse(frame: bytes) -> Packet | None:
         payload=len(body) - (4 * (body[12] >> 4) if tcp else 8),
         checksums=right,
         ports=struct.unpack(">HH", body[:4]),
+        data=body[4 * (body[12] >> 4) if tcp else 8 :],
     )
 
 
-def _sum(data: bytes) -> int:
-    """Return the sum of 16-bit words in one's complement, as the Internet's checksums are computed (RFC 1071)."""
+def ones_sum(data: bytes) -> int:
+    """Return the sum of 16-bit words in one's complement (RFC 1071): 0xFFFF, if a right checksum is among them."""
     words = struct.unpack(f">{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2))
     total = sum(words)
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total
+
+
+@contextlib.contextmanager
+def captured(namespace: str, device: str) -> Iterator[list[Packet]]:
+    """Capture the packets that come in at a device; the list is complete when the block has ended."""
+    with inside(namespace):
+        tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
+    tap.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 64 << 20)
+    tap.bind((device, 0))
+    tap.settimeout(0.2)
+    frames: list[tuple[float, bytes]] = []
+    ended = threading.Event()
+
+    def read() -> None:
+        while True:
+            try:
+                frame, (_, _, kind, *_) = tap.recvfrom(1 << 17)
+            except TimeoutError:
+                if ended.is_set():
+                    return
+            else:
+                if kind != socket.PACKET_OUTGOING:
+                    frames.append((time.monotonic(), frame))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    packets: list[Packet] = []
+    try:
+        yield packets
+    finally:
+        ended.set()
+        thread.join()
+        tap.close()
+        packets += [dataclasses.replace(packet, at=at) for at, frame in frames if (packet := parse(frame))]
 
 
 class Cable:
@@ -140,38 +185,9 @@ class Cable:
         with inside(self.a), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             fcntl.ioctl(any_socket, _SIOCETHTOOL, request)
 
-    @contextlib.contextmanager
-    def captured(self) -> Iterator[list[Packet]]:
+    def captured(self) -> contextlib.AbstractContextManager[list[Packet]]:
         """Capture the packets that come to host `b`; the list is complete when the block has ended."""
-        with inside(self.b):
-            tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
-        tap.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 64 << 20)
-        tap.bind(("b0", 0))
-        tap.settimeout(0.2)
-        frames: list[bytes] = []
-        ended = threading.Event()
-
-        def read() -> None:
-            while True:
-                try:
-                    frame, (_, _, kind, *_) = tap.recvfrom(1 << 17)
-                except TimeoutError:
-                    if ended.is_set():
-                        return
-                else:
-                    if kind != socket.PACKET_OUTGOING:
-                        frames.append(frame)
-
-        thread = threading.Thread(target=read)
-        thread.start()
-        packets: list[Packet] = []
-        try:
-            yield packets
-        finally:
-            ended.set()
-            thread.join()
-            tap.close()
-            packets += [packet for packet in map(parse, frames) if packet]
+        return captured(self.b, "b0")
 
     def connect(self, version: int = 4, *, buffer: int | None = None) -> tuple[socket.socket, socket.socket]:
         """Return the two ends of a TCP connection, that of `a` first.
@@ -258,3 +274,14 @@ def available() -> None:
         Cable().close()
     except (OSError, subprocess.CalledProcessError) as error:
         skip(f"this machine gives no network namespaces: {error}")
+
+
+def built(monkeypatch: pytest.MonkeyPatch, *commands: str) -> None:
+    """Put the commands that `cargo test` has built on the PATH; skip the test where one of these is missing."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[2] / "target"))
+    folders = [str(target / profile) for profile in ("debug", "release")]
+    monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
+    for command in commands:
+        if shutil.which(command) is None:
+            package = "`cargo build`" if command.startswith("flowloom-") else command
+            skip(f"the command {command} is missing ({package})")

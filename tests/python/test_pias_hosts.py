@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import namespaces
-from namespaces import ADDRESSES, Cable, LongCable, Packet, inside, run, skip
+from namespaces import ADDRESSES, Cable, LongCable, Packet, inside, run
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benches"))
@@ -39,12 +38,7 @@ def machine() -> None:
 @pytest.fixture
 def tools(machine, monkeypatch) -> None:
     """Put the `flowloom-tag` that `cargo test` has built on the PATH."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    folders = [str(target / profile) for profile in ("debug", "release")]
-    monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
-    for command, package in (("flowloom-tag", "`cargo build --package flowloom-tagger`"), ("bpftool", "bpftool")):
-        if shutil.which(command) is None:
-            skip(f"the command {command} is missing ({package})")
+    namespaces.built(monkeypatch, "flowloom-tag", "bpftool")
 
 
 class Host:

@@ -1,8 +1,10 @@
 //! The nodes of a cluster, and the network that their endpoints see.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use flowloom_core::{Bytes, Duration, Network, NodeId, Rate, Switching, Transport, Wire, WireProfile};
@@ -20,17 +22,20 @@ const IPV6_UDP_BYTES: u64 = 40 + 8;
 /// The largest value of the 16-bit length field of an IPv4 packet.
 const MTU_MAX: u64 = 65_535;
 
-/// The parameters of the emulated network, from which transports derive their timers.
+/// The parameters of a node and of the emulated network, from which transports derive their timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Profile {
-    /// The rate of each emulated NIC. The time of one full packet at this rate, a slot, is the unit of most protocols' timers.
+    /// The rate of each emulated NIC, unless the cluster's file gives another. The time of one full packet at this rate, a slot, is the unit of most protocols' timers.
     pub line_rate: Rate,
-    /// The propagation delay between a node and the one switch, in each direction.
+    /// The propagation delay of each link, in each direction, unless the cluster's file gives another.
     pub delay: Duration,
     /// The size of the largest IP packet.
     pub mtu: Bytes,
-    /// The memory of each NIC, for transports that queue packets there. It has room for the first window of TCP and DCTCP, and for the queue at which DCTCP marks.
+    /// The memory of each NIC, for transports that queue packets there and find losses by themselves, such as pFabric: most of its lost packets are lost at hosts.
     pub nic_buffer: Bytes,
+    /// The memory of each NIC, for senders that are a TCP or react to marks as one does. A TCP of a real host loses nothing at its own NIC: what finds no room there waits in its
+    /// socket. So there is room for all windows, which limit what is queued.
+    pub windows_buffer: Bytes,
     /// For how many slots a late wake-up catches up in one burst. Slots missed before these stay unused, as on an idle link.
     pub catch_up_slots: u64,
     /// How long a node with work to do sleeps at least, so that there is more of it when it wakes: as the interrupt moderation of a network card.
@@ -47,6 +52,7 @@ impl Profile {
         delay: Duration::from_us(50),
         mtu: Bytes::new(1500),
         nic_buffer: Bytes::new(131_072),
+        windows_buffer: Bytes::new(1 << 30),
         catch_up_slots: 16,
         grain: Duration::ZERO,
         silence: Duration::from_ms(10_000),
@@ -74,9 +80,15 @@ impl Profile {
         }
     }
 
-    /// How far a node's time may be behind the clock: what a late wake-up catches up. A sleep of a grain ends late, too.
-    pub(crate) fn lag_max(&self, full: Bytes) -> Duration {
-        (self.line_rate.transmit_time(full) * self.catch_up_slots).max(self.grain * 4)
+    /// How far the time of a node with this line rate may be behind the clock: what a late wake-up catches up. A sleep of a grain ends late, too.
+    pub(crate) fn lag_max(&self, line_rate: Rate, full: Bytes) -> Duration {
+        (line_rate.transmit_time(full) * self.catch_up_slots).max(self.grain * 4)
+    }
+
+    /// The memory of each NIC for a transport.
+    pub fn nic_memory<T: Transport>(&self, config: &T::Config) -> Bytes {
+        let host = T::host_profile(config);
+        if host.ecn || host.kernel.is_some() { self.windows_buffer } else { self.nic_buffer }
     }
 
     /// What `T` needs to be told in this profile, as TOML, where the paper's rules count slots and a node sees the time only once in a burst. pHost's tokens live for 1.5 slots in the paper
@@ -85,7 +97,8 @@ impl Profile {
         if T::NAME != "phost" || self.grain == Duration::ZERO {
             return String::new();
         }
-        let slots = self.lag_max(self.mtu).as_ps().div_ceil(self.line_rate.transmit_time(self.mtu).as_ps().max(1));
+        let slots =
+            self.lag_max(self.line_rate, self.mtu).as_ps().div_ceil(self.line_rate.transmit_time(self.mtu).as_ps().max(1));
         format!("token_life_slots = {slots}.0\ndowngrade_threshold = {slots}\nreissue_slots = {slots}.0\nfree_tokens = {slots}")
     }
 }
@@ -119,8 +132,11 @@ impl Cluster {
             name: number.to_string(),
             address,
             switch: "switch".to_owned(),
+            rate: None,
+            delay: None,
         });
-        let switch = SwitchEntry { name: "switch".to_owned(), address: None, above: Vec::new(), rate: None };
+        let name = "switch".to_owned();
+        let switch = SwitchEntry { name, address: None, above: Vec::new(), rate: None, delay: None };
         Description { hosts: hosts.collect(), switches: vec![switch], ..Description::default() }.build(profile)
     }
 
@@ -131,7 +147,7 @@ impl Cluster {
     /// let cluster = Cluster::parse(
     ///     r#"
     ///     host = [
-    ///         { name = "a", address = "10.0.0.1:7000", switch = "tor0" },
+    ///         { name = "a", address = "10.0.0.1:7000", switch = "tor0", rate = "200Mb/s", delay = "5us" },
     ///         { name = "b", address = "10.0.0.2:7000", switch = "tor1" },
     ///     ]
     ///     switch = [
@@ -227,6 +243,11 @@ struct HostEntry {
     name: String,
     address: SocketAddr,
     switch: String,
+    /// The rate and the delay of the link to the switch; by default the profile's.
+    #[serde(default, deserialize_with = "quantity")]
+    rate: Option<Rate>,
+    #[serde(default, deserialize_with = "quantity")]
+    delay: Option<Duration>,
 }
 
 #[derive(Deserialize)]
@@ -236,9 +257,11 @@ struct SwitchEntry {
     address: Option<SocketAddr>,
     #[serde(default)]
     above: Vec<String>,
-    /// The rate of the links to the switches above.
-    #[serde(default, deserialize_with = "rate")]
+    /// The rate and the delay of the links to the switches above; by default the profile's.
+    #[serde(default, deserialize_with = "quantity")]
     rate: Option<Rate>,
+    #[serde(default, deserialize_with = "quantity")]
+    delay: Option<Duration>,
 }
 
 #[derive(Deserialize)]
@@ -247,7 +270,7 @@ struct ControllerEntry {
     address: SocketAddr,
 }
 
-fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
+fn quantity<'de, D: Deserializer<'de>, Q: FromStr<Err: Display>>(from: D) -> Result<Option<Q>, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map(Some).map_err(de::Error::custom)
 }
@@ -288,14 +311,17 @@ impl Description {
             .zip(&self.switches)
             .map(|(level, switch)| network.add_switch(*level, "switch", switch.name.as_str()))
             .collect();
+        let mut connect = |below: NodeId, above: NodeId, rate: Option<Rate>, delay: Option<Duration>| {
+            network.connect(below, above, rate.unwrap_or(profile.line_rate), delay.unwrap_or(profile.delay));
+        };
         for (number, host) in (0..).zip(&self.hosts) {
             let switch = ids[self.switch(&host.switch, &host.name)?];
-            network.connect(NodeId(number), switch, profile.line_rate, profile.delay);
+            connect(NodeId(number), switch, host.rate, host.delay);
         }
         for (id, switch) in ids.iter().zip(&self.switches) {
             for above in &switch.above {
                 let above = ids[self.switch(above, &switch.name)?];
-                network.connect(*id, above, switch.rate.unwrap_or(profile.line_rate), profile.delay);
+                connect(*id, above, switch.rate, switch.delay);
             }
         }
         if self.controller.is_some() {
@@ -394,10 +420,10 @@ mod tests {
     const TREE: &str = r#"
         host = [
             { name = "a", address = "10.0.0.1:7000", switch = "tor0" },
-            { name = "b", address = "10.0.0.2:7000", switch = "tor1" },
+            { name = "b", address = "10.0.0.2:7000", switch = "tor1", rate = "500Mb/s", delay = "20us" },
         ]
         switch = [
-            { name = "tor0", address = "10.0.0.9:7000", above = ["core"], rate = "1Gb/s" },
+            { name = "tor0", address = "10.0.0.9:7000", above = ["core"], rate = "1Gb/s", delay = "7us" },
             { name = "tor1", above = ["core"] },
             { name = "core" },
         ]
@@ -413,10 +439,12 @@ mod tests {
             cluster.network().path(NodeId(0), NodeId(1)).iter().map(|link| cluster.network().link_name(*link)).collect();
         assert_eq!(hops.len(), 4);
         let rates: Vec<u64> = cluster.network().links().iter().step_by(2).map(|link| link.rate.as_bps() / 1_000_000).collect();
-        assert_eq!(rates, [100, 100, 1000, 100, 100], "two hosts, two switches below the core, the controller");
+        assert_eq!(rates, [100, 500, 1000, 100, 100], "two hosts, two switches below the core, the controller");
         let level = |name| cluster.network().node(cluster.find(name).unwrap()).level;
         assert_eq!((level("a"), level("tor0"), level("tor1"), level("core")), (0, 1, 1, 2));
         assert_eq!((cluster.find("tor1"), cluster.find("1"), cluster.find("c")), (Some(NodeId(3)), Some(NodeId(1)), None));
+        let delays: Vec<u64> = cluster.network().links().iter().step_by(2).map(|link| link.delay.as_ps() / 1_000_000).collect();
+        assert_eq!(delays, [50, 20, 7, 50, 50], "in microseconds");
         let renamed = Cluster::parse(&TREE.replace("core", "top"), Profile::LOOPBACK).unwrap();
         assert_ne!(cluster.digest(), renamed.digest());
     }

@@ -1,6 +1,6 @@
 //! The driver of one endpoint on a real host. It has no clock and no socket: each call passes the time and the network.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::marking;
 use crate::nic::EmulatedNic;
 use crate::stats::Stats;
 use crate::store::Store;
-use crate::transfers::{Admission, Incoming, Outgoing};
+use crate::transfers::{Admission, Incoming, Outgoing, Payload, Sent};
 use crate::trust::{self, Affair, Identity, Kind, Peers, Rejection};
 
 #[cfg(test)]
@@ -46,6 +46,19 @@ pub enum Cause {
     Silent,
     /// The other node cannot work with this one, for this reason.
     Differs(String),
+}
+
+impl Cause {
+    /// Its name in records.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Cause::Transport(reason) => reason.name(),
+            Cause::Refused(_) => "refused",
+            Cause::Restarted => "restarted",
+            Cause::Silent => "silent",
+            Cause::Differs(_) => "differs",
+        }
+    }
 }
 
 /// What it means, as the end of a sentence about a flow.
@@ -81,6 +94,8 @@ pub enum Notice {
         flow: FlowId,
         /// The node that sent it.
         src: NodeId,
+        /// How many bytes of it have arrived.
+        arrived: Bytes,
         /// Why.
         cause: Cause,
     },
@@ -88,11 +103,15 @@ pub enum Notice {
     Acknowledged {
         /// The flow.
         flow: FlowId,
+        /// What it took.
+        sent: Sent,
     },
     /// A flow from this node has ended before its destination had all of it.
     Aborted {
         /// The flow.
         flow: FlowId,
+        /// What was sent of it.
+        sent: Sent,
         /// Why.
         cause: Cause,
     },
@@ -155,7 +174,9 @@ pub struct Driver<T: Transport> {
     /// How far the time may be behind the clock.
     lag_max: Duration,
     flow_ids: FlowIds,
-    /// Flows whose destination has no session with this process yet.
+    /// Flows that start later, in order of their starts.
+    planned: BTreeMap<(Time, FlowId), Flow>,
+    /// Flows that have started, and whose destination has no session with this process yet.
     waiting: Vec<Flow>,
     receive_buffer: Box<[u8]>,
 }
@@ -254,11 +275,11 @@ impl<T: Transport> Surroundings<T> {
                 self.keep(flow, offset.get(), new);
             }
             Event::Received { flow } => self.complete(flow),
-            Event::TimedOut { .. } => {}
+            Event::TimedOut { flow, in_a_row } => self.outgoing.time_out(flow, in_a_row),
             Event::Acknowledged { flow } => {
-                if let Some(dst) = self.outgoing.remove(flow) {
+                if let Some((dst, sent)) = self.outgoing.remove(flow) {
                     self.close(dst);
-                    self.notices.push_back(Notice::Acknowledged { flow });
+                    self.notices.push_back(Notice::Acknowledged { flow, sent });
                 }
             }
             Event::Aborted { flow, reason } => self.give_up(flow, Cause::Transport(reason)),
@@ -305,19 +326,19 @@ impl<T: Transport> Surroundings<T> {
 
     /// Ends a flow to this node that is not complete. `reason` is what its source hears, if it goes on.
     fn lose(&mut self, flow: FlowId, cause: Cause, reason: String) {
-        if self.incoming.end(flow, Some(reason)) {
+        if let Some(arrived) = self.incoming.end(flow, Some(reason)) {
             self.store.discard(flow);
             let src = flow_ids::source_of(flow);
             self.close(src);
-            self.notices.push_back(Notice::Incomplete { flow, src, cause });
+            self.notices.push_back(Notice::Incomplete { flow, src, arrived: Bytes::new(arrived), cause });
         }
     }
 
     /// Gives up a flow from this node.
     fn give_up(&mut self, flow: FlowId, cause: Cause) {
-        if let Some(dst) = self.outgoing.give_up(flow) {
+        if let Some((dst, sent)) = self.outgoing.give_up(flow) {
             self.close(dst);
-            self.notices.push_back(Notice::Aborted { flow, cause });
+            self.notices.push_back(Notice::Aborted { flow, sent, cause });
         }
     }
 
@@ -378,6 +399,7 @@ impl<T: Transport> Surroundings<T> {
         };
         let tos = marking::to_tos(packet.class, packet.ecn);
         self.stats.sent(packet);
+        self.outgoing.count(packet);
         network.send(to, tos, &self.send_buffer[..length])
     }
 
@@ -481,7 +503,7 @@ impl<T: Transport> Driver<T> {
             addresses: cluster.members().iter().map(|member| member.address).collect(),
             hosts: network.hosts(),
             peers,
-            nic: EmulatedNic::new(config, &site, profile.nic_buffer),
+            nic: EmulatedNic::new(config, &site, profile.nic_memory::<T>(config)),
             clock: Time::ZERO,
             now: Time::ZERO,
             timer: None,
@@ -499,8 +521,9 @@ impl<T: Transport> Driver<T> {
             role,
             around,
             wire,
-            lag_max: profile.lag_max(wire.full),
+            lag_max: profile.lag_max(site.line_rate(), wire.full),
             flow_ids: FlowIds::new(me, seed),
+            planned: BTreeMap::new(),
             waiting: Vec::new(),
             receive_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
         };
@@ -518,6 +541,16 @@ impl<T: Transport> Driver<T> {
         self.around.outgoing.len()
     }
 
+    /// Flows from here that are neither acknowledged nor given up, and what was sent of each.
+    pub fn open_flows(&self) -> Vec<(FlowId, Sent)> {
+        self.around.outgoing.open()
+    }
+
+    /// Flows to this node that are not complete, and how many bytes of each have arrived.
+    pub fn unfinished(&self) -> Vec<(FlowId, Bytes)> {
+        self.around.incoming.open().into_iter().map(|(flow, arrived)| (flow, Bytes::new(arrived))).collect()
+    }
+
     /// The next notice for the application, oldest first.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.around.notices.pop_front()
@@ -528,26 +561,69 @@ impl<T: Transport> Driver<T> {
     /// # Errors
     /// If `dst` is this node or does not exist, or 2^20 flows are open.
     pub fn open(&mut self, clock: Time, dst: NodeId, data: Vec<u8>) -> io::Result<FlowId> {
+        let start = self.around.now.max(clock);
+        let flow = Flow {
+            id: FlowId::default(),
+            src: self.around.me,
+            dst,
+            size: Bytes::new(data.len() as u64),
+            start,
+            deadline: None,
+            tenant: 0,
+            coflow: None,
+            background: false,
+        };
+        let flow = self.admit(clock, flow, Payload::Data(data))?;
+        self.around.set_now(start);
+        self.begin(flow, None);
+        Ok(flow.id)
+    }
+
+    /// Plans a flow of zeros. It begins at its start, in a call of [`Driver::advance`], or later, when there is a session with its destination; the two greet each
+    /// other now. Its id and its source are chosen here.
+    ///
+    /// # Errors
+    /// As [`Driver::open`].
+    pub fn plan(&mut self, clock: Time, flow: Flow) -> io::Result<FlowId> {
+        let flow = self.admit(clock, flow, Payload::Zeros(flow.size.get()))?;
+        self.planned.insert((flow.start, flow.id), flow);
+        Ok(flow.id)
+    }
+
+    /// Gives a flow an id and a place among the open ones.
+    fn admit(&mut self, clock: Time, flow: Flow, payload: Payload) -> io::Result<Flow> {
         let Driver { around, flow_ids, .. } = self;
-        if dst == around.me || around.is_control(dst) || around.is_control(around.me) {
+        let (src, dst) = (around.me, flow.dst);
+        if dst == src || around.is_control(dst) || around.is_control(src) {
             return Err(invalid(format!(
                 "node {} cannot send to node {}: both must be hosts of the cluster, and not the same",
-                around.me.0, dst.0
+                src.0, dst.0
             )));
         }
         let id = flow_ids.next(|id| around.outgoing.is_taken(id)).ok_or_else(|| invalid("too many open flows".into()))?;
         around.set_clock(clock);
-        around.set_now(around.now.max(clock));
-        let (src, size, start) = (around.me, Bytes::new(data.len() as u64), around.now);
-        around.outgoing.insert(id, dst, data);
+        around.outgoing.insert(id, dst, payload);
         around.open(dst);
-        let flow = Flow { id, src, dst, size, start, deadline: None, tenant: 0, coflow: None, background: false };
-        if around.peers.has_session(dst) {
-            driver::open(&mut self.role, Attached { around, network: None, frame: None }, &flow);
+        Ok(Flow { id, src, ..flow })
+    }
+
+    /// Gives a flow to the endpoint, or lets it wait for a session with its destination.
+    fn begin<'a>(&'a mut self, flow: Flow, network: Option<&'a mut dyn Datagrams>) {
+        let Driver { around, role, waiting, .. } = self;
+        if around.peers.has_session(flow.dst) {
+            around.outgoing.start(flow.id, around.now);
+            driver::open(role, Attached { around, network, frame: None }, &flow);
         } else {
-            self.waiting.push(flow);
+            waiting.push(flow);
         }
-        Ok(id)
+    }
+
+    /// Begins the planned flows that are due.
+    fn begin_planned(&mut self, network: &mut impl Datagrams) {
+        while let Some(next) = self.planned.first_entry().filter(|next| next.key().0 <= self.around.now) {
+            let flow = next.remove();
+            self.begin(flow, Some(&mut *network));
+        }
     }
 
     /// When [`Driver::advance`] must be called next.
@@ -555,9 +631,10 @@ impl<T: Transport> Driver<T> {
         self.next_event().into_iter().chain(self.around.peers.poll_timeout()).min()
     }
 
-    /// When the endpoint or the NIC has something to do.
+    /// When the endpoint or the NIC has something to do, or a flow starts.
     fn next_event(&self) -> Option<Time> {
-        [self.around.timer, self.around.nic.next_service()].into_iter().flatten().min()
+        let start = self.planned.first_key_value().map(|((start, _), _)| *start);
+        [self.around.timer, self.around.nic.next_service(), start].into_iter().flatten().min()
     }
 
     /// Handles all timeouts and NIC services that are due by `clock`, each at its own time. So a late wake-up adds delay but does not
@@ -576,6 +653,7 @@ impl<T: Transport> Driver<T> {
             let Some(due) = self.next_event().filter(|due| *due <= clock) else { break };
             let now = self.around.now.max(due).max(limit);
             self.around.set_now(now);
+            self.begin_planned(network);
             if self.around.timer.is_some_and(|due| due <= now) {
                 self.around.timer = None;
                 driver::wake(&mut self.role, Attached { around: &mut self.around, network: Some(network), frame: None });
@@ -596,13 +674,13 @@ impl<T: Transport> Driver<T> {
             match affair {
                 Affair::Met { peer, again } => self.meet(peer, again),
                 Affair::Silent { peer } => {
-                    self.waiting.retain(|flow| flow.dst != peer);
+                    self.forget_unbegun(peer);
                     self.around.end_all(peer, &Cause::Silent);
                 }
                 Affair::Differs { peer, what, proven } => {
                     self.around.notices.push_back(Notice::Differs { peer, what: what.clone() });
                     if proven {
-                        self.waiting.retain(|flow| flow.dst != peer);
+                        self.forget_unbegun(peer);
                         self.around.end_all(peer, &Cause::Differs(what));
                     }
                 }
@@ -611,22 +689,26 @@ impl<T: Transport> Driver<T> {
         self.around.greet(network)
     }
 
-    /// Starts the flows that waited for a session with a node. If the node was restarted, the others cannot go on.
+    /// Forgets the flows to a node that have not begun.
+    fn forget_unbegun(&mut self, peer: NodeId) {
+        self.waiting.retain(|flow| flow.dst != peer);
+        self.planned.retain(|_, flow| flow.dst != peer);
+    }
+
+    /// Begins the flows that waited for a session with a node. If the node was restarted, those that have begun cannot go on.
     fn meet(&mut self, peer: NodeId, again: bool) {
-        let (ready, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|flow| flow.dst == peer);
-        self.waiting = waiting;
-        let ready: Vec<Flow> = ready;
         if again {
-            let begun = self.around.outgoing.to(peer);
-            for flow in begun.into_iter().filter(|flow| ready.iter().all(|waited| waited.id != *flow)) {
+            for flow in self.around.outgoing.begun(peer) {
                 self.around.give_up(flow, Cause::Restarted);
             }
             self.around.lose_all(peer, &Cause::Restarted);
             self.around.incoming.forget(peer);
         }
+        let waiting = std::mem::take(&mut self.waiting);
+        let (ready, waiting): (Vec<Flow>, Vec<Flow>) = waiting.into_iter().partition(|flow| flow.dst == peer);
+        self.waiting = waiting;
         for flow in ready {
-            let flow = Flow { start: self.around.now, ..flow };
-            driver::open(&mut self.role, Attached { around: &mut self.around, network: None, frame: None }, &flow);
+            self.begin(Flow { start: self.around.now, ..flow }, None);
         }
     }
 

@@ -15,12 +15,14 @@ mod datagrams;
 mod driver;
 mod faulty;
 mod flow_ids;
+pub mod flow_list;
 #[cfg(test)]
 mod frame_tests;
 mod nic;
 mod node;
 #[cfg(test)]
 mod probe;
+mod records;
 mod stats;
 mod store;
 mod sys;
@@ -32,8 +34,10 @@ pub use datagrams::{Arrival, Datagrams, Udp};
 pub use driver::{Cause, Notice};
 pub use faulty::{FaultCounts, Faults, Faulty};
 pub use flowloom_core::{frame, marking};
-pub use node::Node;
+pub use node::{Node, START};
+pub use records::Records;
 pub use stats::Stats;
 pub use store::{Discard, InFiles, InMemory, Store};
 pub use sys::processor_time;
+pub use transfers::Sent;
 pub use trust::Key;

@@ -4,26 +4,38 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::time::{Duration, Instant};
 
-use flowloom_core::{Bytes, FlowId, NodeId, Time, Transport};
+use flowloom_core::{Bytes, Flow, FlowId, NodeId, Time, Transport};
 
 use crate::cluster::{Cluster, invalid};
 use crate::datagrams::{Datagrams, Udp};
 use crate::driver::{Driver, Notice};
 use crate::stats::Stats;
 use crate::store::{InMemory, Store};
+use crate::sys::monotonic_time;
+use crate::transfers::Sent;
 
 /// How much of unfinished flows a node keeps in memory.
 const MEMORY: Bytes = Bytes::new(1 << 30);
 
-/// The time since the node was created, from the monotonic clock.
+/// How far in the future and in the past a common start may be.
+const AHEAD_MAX: Duration = Duration::from_secs(3600);
+const AGO_MAX: Duration = Duration::from_secs(100 * 24 * 3600);
+/// The common start in the time of nodes that have one ([`Node::set_start`]). Their time begins ten seconds before it, so that there is time for greetings. That is not
+/// longer because some headers have 32 bits for a time.
+pub const START: Time = Time::from_ps(LEAD.as_nanos() as u64 * 1000);
+const LEAD: Duration = Duration::from_secs(10);
+
+/// The time since an instant of the monotonic clock; zero before it.
 #[derive(Clone, Copy, Debug)]
-struct Clock(Instant);
+struct Clock {
+    zero: Duration,
+}
 
 impl Clock {
     /// # Panics
     /// After 213 days, the range of [`Time`].
     fn now(&self) -> Time {
-        let ps = self.0.elapsed().as_nanos() * 1000;
+        let ps = monotonic_time().saturating_sub(self.zero).as_nanos() * 1000;
         Time::from_ps(u64::try_from(ps).expect("a node runs for less than 213 days"))
     }
 
@@ -92,10 +104,30 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
         Ok(Node {
             driver: Driver::new(config, cluster, me, seed, store)?,
             network,
-            clock: Clock(Instant::now()),
+            clock: Clock { zero: monotonic_time() },
             busy: false,
             grain,
         })
+    }
+
+    /// Makes this node's time that of all nodes of the machine that are told the same start, an instant of `CLOCK_MONOTONIC`. In this time, the start is [`START`]; more than
+    /// ten seconds before it, the time stands still. So nodes can compare their times, and flows can be planned relative to the start. This must come before the first flow
+    /// and the first step.
+    ///
+    /// # Errors
+    /// If the start is more than an hour from now, or a hundred days ago or more.
+    pub fn set_start(&mut self, start: Duration) -> io::Result<()> {
+        let now = monotonic_time();
+        let zero = start.checked_sub(LEAD).filter(|_| start <= now + AHEAD_MAX && start + AGO_MAX >= now);
+        let zero = zero.ok_or_else(|| {
+            invalid(format!(
+                "a start at {} ns of CLOCK_MONOTONIC, which is at {} ns now; it must be at most an hour from now, and less than a hundred days ago",
+                start.as_nanos(),
+                now.as_nanos()
+            ))
+        })?;
+        self.clock = Clock { zero };
+        Ok(())
     }
 
     /// Starts to send `data` to `dst` as one flow. Its first packets are sent in the next [`Node::step`].
@@ -104,6 +136,14 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
     /// If `dst` is this node or does not exist, or 2^20 flows from this node are open.
     pub fn send(&mut self, dst: NodeId, data: Vec<u8>) -> io::Result<FlowId> {
         self.driver.open(self.clock.now(), dst, data)
+    }
+
+    /// Plans to send a flow of zeros, which begins at its start, in the time of this node. Its id and its source are chosen here.
+    ///
+    /// # Errors
+    /// As [`Node::send`].
+    pub fn plan(&mut self, flow: Flow) -> io::Result<FlowId> {
+        self.driver.plan(self.clock.now(), flow)
     }
 
     /// Handles the events that are due. Then waits for a datagram or the next event, for `timeout` at most, and handles what came.
@@ -145,9 +185,24 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
         Ok(true)
     }
 
-    /// The next notice of a completed flow, oldest first.
+    /// The next notice of a flow, oldest first.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.driver.poll_notice()
+    }
+
+    /// The time of this node.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Flows from this node that are neither acknowledged nor given up, and what was sent of each.
+    pub fn open_flows(&self) -> Vec<(FlowId, Sent)> {
+        self.driver.open_flows()
+    }
+
+    /// Flows to this node that are not complete, and how many bytes of each have arrived.
+    pub fn unfinished(&self) -> Vec<(FlowId, Bytes)> {
+        self.driver.unfinished()
     }
 
     /// How many flows from this node are not yet acknowledged.

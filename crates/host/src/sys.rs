@@ -291,8 +291,17 @@ pub fn wait(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
 
 /// The processor time that this process has used.
 pub fn processor_time() -> Duration {
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// The time of `CLOCK_MONOTONIC`, which is the same for all processes of a machine.
+pub fn monotonic_time() -> Duration {
+    read_clock(libc::CLOCK_MONOTONIC)
+}
+
+fn read_clock(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes to the local. The clock exists, so the call does not fail.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    // SAFETY: the kernel writes to the local. Both clocks exist, so the call does not fail.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

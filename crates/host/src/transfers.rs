@@ -2,14 +2,69 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use flowloom_core::{FlowId, NodeId, Packet};
+use flowloom_core::{FlowId, NodeId, Packet, Time};
 
 use crate::flow_ids;
+
+/// The most payload that a datagram has.
+const ZEROS_BYTES: usize = 1 << 16;
+static ZEROS: [u8; ZEROS_BYTES] = [0; ZEROS_BYTES];
+
+/// What a flow from this node carries.
+#[derive(Debug)]
+pub enum Payload {
+    /// These bytes.
+    Data(Vec<u8>),
+    /// This many zeros, which take no memory.
+    Zeros(u64),
+}
+
+impl Payload {
+    /// How many bytes there are.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Payload::Data(data) => data.len() as u64,
+            Payload::Zeros(bytes) => *bytes,
+        }
+    }
+
+    /// Some of them; `None` if there are none there.
+    fn part(&self, start: u64, bytes: usize) -> Option<&[u8]> {
+        let end = start.checked_add(bytes as u64).filter(|end| *end <= self.bytes())?;
+        match self {
+            Payload::Data(data) => data.get(start as usize..end as usize),
+            Payload::Zeros(_) => ZEROS.get(..bytes),
+        }
+    }
+}
+
+/// What a node has sent of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sent {
+    /// When the endpoint was given the flow; `None` if it was not, because there was no session with the destination.
+    pub started: Option<Time>,
+    /// Data packets, where each transmission counts.
+    pub packets: u64,
+    /// Of these, those whose payload had been sent before.
+    pub retransmissions: u32,
+    /// How often its retransmission timer expired.
+    pub timeouts: u32,
+    /// How many of these timeouts came directly after another one without progress, as the second of a series.
+    pub second_timeouts: u32,
+}
+
+/// A flow from this node.
+#[derive(Debug)]
+struct Out {
+    dst: NodeId,
+    payload: Payload,
+    sent: Sent,
+}
 
 /// The flows that this node sends, until they are acknowledged or given up.
 #[derive(Default, Debug)]
 pub struct Outgoing {
-    flows: HashMap<FlowId, (NodeId, Vec<u8>)>,
+    flows: HashMap<FlowId, Out>,
     /// Flows that were given up. The endpoint is not told, so its packets of them are not sent.
     given_up: HashSet<FlowId>,
 }
@@ -21,7 +76,7 @@ impl Outgoing {
     }
     /// The destination of an open flow.
     pub fn destination(&self, flow: FlowId) -> Option<NodeId> {
-        self.flows.get(&flow).map(|(dst, _)| *dst)
+        self.flows.get(&flow).map(|out| out.dst)
     }
     /// Whether a flow must have another id than this.
     pub fn is_taken(&self, flow: FlowId) -> bool {
@@ -32,22 +87,55 @@ impl Outgoing {
         self.given_up.contains(&flow)
     }
     /// Adds a flow with its data.
-    pub fn insert(&mut self, flow: FlowId, dst: NodeId, data: Vec<u8>) {
-        self.flows.insert(flow, (dst, data));
+    pub fn insert(&mut self, flow: FlowId, dst: NodeId, payload: Payload) {
+        self.flows.insert(flow, Out { dst, payload, sent: Sent::default() });
     }
-    /// Removes a flow that is acknowledged. Returns its destination.
-    pub fn remove(&mut self, flow: FlowId) -> Option<NodeId> {
-        self.flows.remove(&flow).map(|(dst, _)| dst)
+    /// Notes that the endpoint has been given a flow.
+    pub fn start(&mut self, flow: FlowId, now: Time) {
+        if let Some(out) = self.flows.get_mut(&flow) {
+            out.sent.started = Some(now);
+        }
     }
-    /// Gives a flow up. Returns its destination.
-    pub fn give_up(&mut self, flow: FlowId) -> Option<NodeId> {
-        let dst = self.remove(flow)?;
+    /// Counts a packet that is sent.
+    pub fn count<H>(&mut self, packet: &Packet<H>) {
+        if packet.payload_bytes > 0
+            && let Some(out) = self.flows.get_mut(&packet.flow)
+        {
+            out.sent.packets += 1;
+            out.sent.retransmissions += u32::from(packet.retransmission);
+        }
+    }
+    /// Counts a timeout of a flow, the `in_a_row`th without progress.
+    pub fn time_out(&mut self, flow: FlowId, in_a_row: u32) {
+        if let Some(out) = self.flows.get_mut(&flow) {
+            out.sent.timeouts += 1;
+            out.sent.second_timeouts += u32::from(in_a_row == 2);
+        }
+    }
+    /// Removes a flow that is acknowledged. Returns its destination, and what was sent of it.
+    pub fn remove(&mut self, flow: FlowId) -> Option<(NodeId, Sent)> {
+        self.flows.remove(&flow).map(|out| (out.dst, out.sent))
+    }
+    /// Gives a flow up. Returns its destination, and what was sent of it.
+    pub fn give_up(&mut self, flow: FlowId) -> Option<(NodeId, Sent)> {
+        let removed = self.remove(flow)?;
         self.given_up.insert(flow);
-        Some(dst)
+        Some(removed)
+    }
+    /// The open flows, in order of their ids, and what was sent of each.
+    pub fn open(&self) -> Vec<(FlowId, Sent)> {
+        self.ids(|_| true).into_iter().map(|flow| (flow, self.flows[&flow].sent)).collect()
     }
     /// The open flows to a node, in order of their ids.
     pub fn to(&self, peer: NodeId) -> Vec<FlowId> {
-        let mut flows: Vec<FlowId> = self.flows.iter().filter(|(_, (dst, _))| *dst == peer).map(|(flow, _)| *flow).collect();
+        self.ids(|out| out.dst == peer)
+    }
+    /// Those of them that the endpoint has been given.
+    pub fn begun(&self, peer: NodeId) -> Vec<FlowId> {
+        self.ids(|out| out.dst == peer && out.sent.started.is_some())
+    }
+    fn ids(&self, of: impl Fn(&Out) -> bool) -> Vec<FlowId> {
+        let mut flows: Vec<FlowId> = self.flows.iter().filter(|(_, out)| of(out)).map(|(flow, _)| *flow).collect();
         flows.sort_unstable();
         flows
     }
@@ -56,9 +144,7 @@ impl Outgoing {
         if packet.payload_bytes == 0 {
             return Some(&[]);
         }
-        let start = usize::try_from(packet.offset.get()).ok()?;
-        let (_, data) = self.flows.get(&packet.flow)?;
-        data.get(start..start.checked_add(packet.payload_bytes as usize)?)
+        self.flows.get(&packet.flow)?.payload.part(packet.offset.get(), packet.payload_bytes as usize)
     }
 }
 
@@ -79,6 +165,11 @@ struct Coverage {
 }
 
 impl Coverage {
+    /// How many bytes have come.
+    fn bytes(&self) -> u64 {
+        self.front + self.ahead.iter().map(|(start, end)| end - start).sum::<u64>()
+    }
+
     fn insert(&mut self, start: u64, end: u64) {
         if start != self.front {
             self.broken |= start < self.front || self.ahead.insert(start, end).is_some();
@@ -161,11 +252,9 @@ impl Incoming {
         self.flows.get(&flow).filter(|coverage| coverage.ahead.is_empty() && !coverage.broken).map(|coverage| coverage.front)
     }
 
-    /// Ends a flow. Returns whether it was open.
-    pub fn end(&mut self, flow: FlowId, refused: End) -> bool {
-        if self.flows.remove(&flow).is_none() {
-            return false;
-        }
+    /// Ends a flow. Returns how many of its bytes have come; `None` if it was not open.
+    pub fn end(&mut self, flow: FlowId, refused: End) -> Option<u64> {
+        let arrived = self.flows.remove(&flow)?.bytes();
         *self.by_peer.get_mut(&flow_ids::source_of(flow)).expect("it was counted") -= 1;
         if self.order.len() == ENDED_MAX
             && let Some(oldest) = self.order.pop_front()
@@ -174,7 +263,14 @@ impl Incoming {
         }
         self.order.push_back(flow);
         self.ended.insert(flow, refused);
-        true
+        Some(arrived)
+    }
+
+    /// The open flows, in order of their ids, and how many bytes of each have come.
+    pub fn open(&self) -> Vec<(FlowId, u64)> {
+        let mut flows: Vec<(FlowId, u64)> = self.flows.iter().map(|(flow, coverage)| (*flow, coverage.bytes())).collect();
+        flows.sort_unstable();
+        flows
     }
 
     /// Forgets the flows of a node that have ended. A new process of it may use their ids again.
@@ -246,8 +342,8 @@ mod tests {
         let mut incoming = Incoming::default();
         for (flow, end) in [(FlowId(1), None), (FlowId(2), Some("the disk is full".to_owned()))] {
             assert_eq!(incoming.admit(flow), Admission::Taken(true));
-            assert!(incoming.end(flow, end.clone()));
-            assert!(!incoming.end(flow, end), "it has ended");
+            assert_eq!(incoming.end(flow, end.clone()), Some(0));
+            assert_eq!(incoming.end(flow, end), None, "it has ended");
         }
         // The endpoint acknowledges again what is complete.
         assert_eq!(incoming.admit(FlowId(1)), Admission::Taken(false));
@@ -274,12 +370,32 @@ mod tests {
     }
 
     #[test]
+    fn zeros_have_an_end_and_take_no_memory() {
+        let zeros = Payload::Zeros(1 << 50);
+        assert_eq!(zeros.part((1 << 50) - 3, 3), Some(&[0; 3][..]));
+        assert_eq!((zeros.part((1 << 50) - 3, 4), zeros.part(u64::MAX, 1)), (None, None));
+        assert_eq!(Payload::Data(vec![1, 2, 3]).part(1, 2), Some(&[2, 3][..]));
+    }
+
+    #[test]
+    fn what_has_come_of_an_unfinished_flow_is_known() {
+        let mut incoming = Incoming::default();
+        incoming.admit(FlowId(7));
+        incoming.insert(FlowId(7), Some((0, 4)));
+        incoming.insert(FlowId(7), Some((10, 13)));
+        assert_eq!(incoming.open(), [(FlowId(7), 7)]);
+        assert_eq!(incoming.end(FlowId(7), Some("the node ends".to_owned())), Some(7));
+    }
+
+    #[test]
     fn what_is_given_up_is_not_sent_and_its_id_not_used() {
         let mut outgoing = Outgoing::default();
-        outgoing.insert(FlowId(1), NodeId(4), vec![1]);
-        outgoing.insert(FlowId(2), NodeId(4), vec![2]);
-        assert_eq!(outgoing.to(NodeId(4)), [FlowId(1), FlowId(2)]);
-        assert_eq!((outgoing.give_up(FlowId(1)), outgoing.give_up(FlowId(1))), (Some(NodeId(4)), None));
+        outgoing.insert(FlowId(1), NodeId(4), Payload::Data(vec![1]));
+        outgoing.insert(FlowId(2), NodeId(4), Payload::Zeros(9));
+        outgoing.start(FlowId(2), Time::ZERO);
+        assert_eq!((outgoing.to(NodeId(4)), outgoing.begun(NodeId(4))), (vec![FlowId(1), FlowId(2)], vec![FlowId(2)]));
+        let given_up = Some((NodeId(4), Sent::default()));
+        assert_eq!((outgoing.give_up(FlowId(1)), outgoing.give_up(FlowId(1))), (given_up, None));
         assert!(outgoing.is_given_up(FlowId(1)) && outgoing.is_taken(FlowId(1)) && !outgoing.is_given_up(FlowId(2)));
         assert_eq!(outgoing.len(), 1);
     }

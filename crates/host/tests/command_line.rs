@@ -19,7 +19,7 @@ fn refused(arguments: &[&str]) -> String {
 
 #[test]
 fn bad_input_is_named() {
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 17] = [
         (&["--me", "0", "--nodes", "3"], "unexpected argument '--nodes'"),
         (&["--send", "0:x"], "--me <NODE>"),
         (&["--me", "one"], "there is no node one; the cluster has 0, 1, switch"),
@@ -34,6 +34,9 @@ fn bad_input_is_named() {
         (&["--me", "0", "--send", "1:missing.txt"], "missing.txt: No such file"),
         (&["--me", "0", "--key", "Cargo.toml"], "Cargo.toml: a key is 64 hexadecimal digits"),
         (&["--me", "0", "--config", "token_life = 1.5"], "unknown field `token_life`"),
+        (&["--me", "0", "--flows", "Cargo.toml"], "--start-at <NS>"),
+        (&["--me", "0", "--flows", "Cargo.toml", "--start-at", "0"], "Cargo.toml: line 1: invalid type: sequence"),
+        (&["--me", "0", "--flows", "missing.txt", "--start-at", "0"], "missing.txt: No such file"),
     ];
     for (arguments, expected) in cases {
         let said = refused(&[arguments, &NODES].concat());
@@ -42,6 +45,14 @@ fn bad_input_is_named() {
     assert!(refused(&["--me"]).contains("a value is required for '--me <NODE>'"));
     assert!(refused(&["--me", "0", "localhost"]).contains("'localhost' for '[ADDRESS]...': invalid socket address"));
     assert!(refused(&["--me", "0", NODES[0]]).contains("1 hosts, but a cluster has 2 to 4096"));
+}
+
+#[test]
+fn a_start_that_no_node_waits_for_is_named() {
+    for start in ["9000000000000000000", "0"] {
+        let said = refused(&["--me", "0", "--start-at", start, &support::address(), &support::address()]);
+        assert!(said.contains(&format!("--start-at: a start at {start} ns of CLOCK_MONOTONIC, which is at ")), "{said}");
+    }
 }
 
 #[test]

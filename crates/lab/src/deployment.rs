@@ -40,6 +40,7 @@ pub fn describe(setup: &Setup, scenario: &Scenario) -> Result<Value, ScenarioErr
         "host": host(&(profiles.host)(&setup.parameters)),
         "switches": switches(setup, profiles),
         "nics": nics(setup, profiles),
+        "hosts": setup.network.endpoints().map(|node| &setup.network.node(node).name).collect::<Vec<_>>(),
     }))
 }
 
@@ -77,7 +78,7 @@ fn pfc(setup: &Setup) -> Value {
 /// Each kind of switch: its name is that of its tier, or of its first switch if its tier has several kinds.
 fn switches(setup: &Setup, profiles: &Profiles) -> Value {
     let network = &setup.network;
-    let mut kinds: Vec<(NodeId, u64, Vec<Value>)> = Vec::new();
+    let mut kinds: Vec<(Vec<NodeId>, Vec<Value>)> = Vec::new();
     for node in network.switches() {
         let limits = headroom::of(setup, node);
         let port = |link: &LinkId| {
@@ -92,20 +93,28 @@ fn switches(setup: &Setup, profiles: &Profiles) -> Value {
         };
         let ports: Vec<Value> = network.ports(node).iter().map(port).collect();
         let tier = &network.node(node).tier;
-        match kinds.iter_mut().find(|(first, _, others)| network.node(*first).tier == *tier && *others == ports) {
-            Some((_, count, _)) => *count += 1,
-            None => kinds.push((node, 1, ports)),
+        match kinds.iter_mut().find(|(alike, others)| network.node(alike[0]).tier == *tier && *others == ports) {
+            Some((alike, _)) => alike.push(node),
+            None => kinds.push((vec![node], ports)),
         }
     }
     let mut of_tier: BTreeMap<&str, usize> = BTreeMap::new();
-    kinds.iter().for_each(|(first, ..)| *of_tier.entry(&network.node(*first).tier).or_default() += 1);
-    let kind = |(first, count, ports): &(NodeId, u64, Vec<Value>)| {
-        let node = network.node(*first);
+    kinds.iter().for_each(|(alike, _)| *of_tier.entry(&network.node(alike[0]).tier).or_default() += 1);
+    let kind = |(alike, ports): &(Vec<NodeId>, Vec<Value>)| {
+        let node = network.node(alike[0]);
         let name = if of_tier[node.tier.as_str()] == 1 { &node.tier } else { &node.name };
-        let shared = headroom::of(setup, *first).and_then(|limits| limits.shared()).map(Bytes::get);
-        json!({ "name": name, "first": node.name, "count": count, "shared": shared, "ports": ports })
+        let shared = headroom::of(setup, alike[0]).and_then(|limits| limits.shared()).map(Bytes::get);
+        let members: Vec<Value> = alike.iter().map(|switch| member(setup, *switch)).collect();
+        json!({ "name": name, "members": members, "shared": shared, "ports": ports })
     };
     kinds.iter().map(kind).collect()
+}
+
+/// A switch with the names of the nodes at the other ends of its ports, in their order.
+fn member(setup: &Setup, switch: NodeId) -> Value {
+    let name = |node: NodeId| &setup.network.node(node).name;
+    let neighbours: Vec<&String> = setup.network.ports(switch).iter().map(|link| name(setup.network.link(*link).to)).collect();
+    json!({ "name": name(switch), "neighbours": neighbours })
 }
 
 /// The port of a link in a run.

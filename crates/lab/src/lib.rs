@@ -19,6 +19,7 @@ mod headroom;
 pub mod ideal;
 mod limits;
 mod listing;
+pub mod measured;
 mod memory;
 pub mod metrics;
 mod misfits;

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use flowloom_core::Time;
+use flowloom_fabric::Report;
 
 use crate::metrics::{self, Lossless, Optima, Row, RunInfo, Summary};
-use crate::plan::Plan;
+use crate::plan::{Plan, Setup};
 use crate::record::Recorded;
 use crate::simulate::{Progress, RunError, Simulated, simulate};
 use crate::sink::{Nowhere, Sink};
@@ -35,20 +36,11 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
 /// If the run was stopped, makes no progress or needs more memory than there is, conservation of bytes is violated, or the sink fails.
 pub fn run_plan(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
     let begin = Instant::now();
-    let alone = (plan.setup.metrics.optimum == Optimum::Solo).then(|| Alone::of(&plan));
+    let alone = Alone::if_wanted(&plan);
     let Simulated { setup, report, recorded } = simulate(plan, progress, sink)?;
     let Recorded { pending, gaps, pauses, trace, .. } = recorded;
     pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
-    // All flows are done, and what they take alone is still to be measured.
-    let mut measuring = |_: f64, _: Time, hops: u64| progress(1.0, report.end, report.packet_hops + hops);
-    let solo = alone.map(|alone| alone.measure(&setup, &mut measuring)).transpose()?;
-    let optima = match (setup.metrics.optimum, &solo) {
-        (_, Some(solo)) => Optima::Solo(solo),
-        (Optimum::Handshake, None) => Optima::Handshake,
-        (_, None) => Optima::ClosedForm,
-    };
-    let Metrics { fct_end, request_delay, background, .. } = setup.metrics;
-    let rows = metrics::rows(&report, &setup.wire, fct_end, request_delay.0, background, optima);
+    let rows = rows(&setup, &report, alone.as_ref(), progress)?;
     let bins: Vec<_> = setup.metrics.size_bins.iter().map(|bin| bin.0).collect();
     let info = RunInfo {
         transport: setup.transport.name,
@@ -63,4 +55,22 @@ pub fn run_plan(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) ->
         lossless: pauses.map(|links| Lossless::of(&setup, &report, &links)),
     };
     Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows })
+}
+
+/// The rows of a report. What flows take alone is measured now, if that is what they are compared with: all of them are done.
+pub(crate) fn rows(
+    setup: &Setup,
+    report: &Report,
+    alone: Option<&Alone>,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<Row>, RunError> {
+    let mut measuring = |_: f64, _: Time, hops: u64| progress(1.0, report.end, report.packet_hops + hops);
+    let solo = alone.map(|alone| alone.measure(setup, &mut measuring)).transpose()?;
+    let optima = match (setup.metrics.optimum, &solo) {
+        (_, Some(solo)) => Optima::Solo(solo),
+        (Optimum::Handshake, None) => Optima::Handshake,
+        (_, None) => Optima::ClosedForm,
+    };
+    let Metrics { fct_end, request_delay, background, .. } = setup.metrics;
+    Ok(metrics::rows(report, &setup.wire, fct_end, request_delay.0, background, optima))
 }

@@ -10,7 +10,7 @@ use crate::observe::Observation;
 use crate::plan::{Plan, Setup};
 use crate::simulate::{Progress, RunError, simulate};
 use crate::sink::Nowhere;
-use crate::spec::{FctEnd, Metrics};
+use crate::spec::{FctEnd, Metrics, Optimum};
 
 /// A flow starts after the previous one by this many times the previous flow's time at line rate plus [`PAUSE`]. The
 /// number is doubled until every flow is alone.
@@ -39,8 +39,12 @@ enum OptimumOf {
 }
 
 impl Alone {
-    /// Those of a plan that has not been run.
-    pub fn of(plan: &Plan) -> Alone {
+    /// Those of a plan that has not been run, if its metrics need them.
+    pub fn if_wanted(plan: &Plan) -> Option<Alone> {
+        (plan.setup.metrics.optimum == Optimum::Solo).then(|| Alone::of(plan))
+    }
+
+    fn of(plan: &Plan) -> Alone {
         let Setup { network, wire, metrics, .. } = &plan.setup;
         let mut unloaded = UnloadedTimes::new(network, wire);
         let mut paths: HashMap<(u32, u32), Vec<LinkId>> = HashMap::new();

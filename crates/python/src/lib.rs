@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use flowloom_core::Time;
-use flowloom_lab::metrics::{Column, columns};
+use flowloom_lab::measured::{self, Judged, Measured};
+use flowloom_lab::metrics::{Column, Row, columns};
 use flowloom_lab::observe::{Samples, Sink, Table};
 use flowloom_lab::spec::{Scenario, schema as scenario_schema};
 use flowloom_lab::{Outcome, Plan, Progress, Setup, catalogue as lab_catalogue, zero_loss};
@@ -134,6 +135,26 @@ impl PyPlan {
         Ok(PyPlan::of(Arc::clone(&self.scenario), plan))
     }
 
+    /// The plan's flows, for real hosts, as JSON: see `flowloom_lab::measured`.
+    fn flows(&self) -> PyResult<String> {
+        let plan = self.plan.lock().expect("nobody panics with it");
+        let plan = plan.as_ref().ok_or_else(|| PyValueError::new_err(WAS_RUN))?;
+        Ok(measured::describe_flows(plan, &self.scenario).map_err(bad_input)?.to_string())
+    }
+
+    /// The results of the plan's flows on real hosts, as `run` returns them. The plan is used up. `measured` is a `flowloom_lab::measured::Measured`
+    /// as JSON.
+    #[pyo3(signature = (measured, progress=None))]
+    fn judge<'py>(&self, py: Python<'py>, measured: &str, progress: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+        let measured: Measured = serde_json::from_str(measured).map_err(|error| RunError::new_err(error.to_string()))?;
+        let plan = self.plan.lock().expect("nobody panics with it").take();
+        let plan = plan.ok_or_else(|| PyValueError::new_err(WAS_RUN))?;
+        match supervised(py, progress.as_ref(), move |progress| measured::judge(plan, &measured, progress))? {
+            Ok(Judged { rows, summary }) => results(py, &rows, summary.to_string()),
+            Err(error) => Err(RunError::new_err(error.to_string())),
+        }
+    }
+
     /// Simulates the plan, which is used up. `sink` is called with the name of a table and its next rows, as a dictionary of columns: an array
     /// of numbers, or a tuple of an array of indices and a list of the names that they refer to; and with the name of a file of the trace
     /// and its next bytes. What it raises ends the run.
@@ -147,7 +168,9 @@ impl PyPlan {
         };
         match supervised(py, progress.as_ref(), work)? {
             (_, Some(raised)) => Err(raised),
-            (Ok(outcome), None) => results(py, outcome),
+            (Ok(Outcome { rows, summary }), None) => {
+                results(py, &rows, serde_json::to_string(&summary).expect("a summary is written as JSON"))
+            }
             (Err(error), None) => Err(RunError::new_err(error.to_string())),
         }
     }
@@ -245,9 +268,9 @@ fn report(py: Python<'_>, progress: Option<&Py<PyAny>>, done: f64, now: Time, pa
     Ok(())
 }
 
-fn results(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
+fn results<'py>(py: Python<'py>, rows: &[Row], summary: String) -> PyResult<Bound<'py, PyDict>> {
     let flows = PyDict::new(py);
-    for (name, column) in columns(&outcome.rows) {
+    for (name, column) in columns(rows) {
         match column {
             Column::U16(values) => flows.set_item(name, PyArray1::from_vec(py, values))?,
             Column::U32(values) => flows.set_item(name, PyArray1::from_vec(py, values))?,
@@ -259,7 +282,7 @@ fn results(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     }
     let all = PyDict::new(py);
     all.set_item("flows", flows)?;
-    all.set_item("summary", serde_json::to_string(&outcome.summary).expect("a summary is written as JSON"))?;
+    all.set_item("summary", summary)?;
     Ok(all)
 }
 

@@ -6,32 +6,13 @@
 // Two processors may handle packets of one flow at the same time. Then a few bytes may be counted twice or not at all; a lock per packet
 // would cost more than that.
 
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-#include <linux/pkt_cls.h>
+#include "common.h"
 
-#define CLASSES 8
 /* Sizes below 8 bytes have a bin each, larger ones eight bins to an octave. The last octave begins at 2^47 bytes. */
 #define BINS (8 * 46)
 #define LAST_OCTAVE 47
 #define EXTENSION_HEADERS_MAX 4
-/* What is brought into one piece of memory if headers are not. This copies, so it is done only then. */
-#define PULLED 256
 #define ECT_0 2
-#define CE 3
-/* Programs that others have attached to the device come next. */
-#define NEXT TC_ACT_UNSPEC
-
-#define inlined static __attribute__((always_inline))
-#define section(name) __attribute__((section(name), used))
-
-/* The order of bytes in the network; BPF machines with its order exist, but nobody has tried the tagger on one. */
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the object is for little-endian machines");
-#define network16(number) __builtin_bswap16(number)
-#define network32(number) __builtin_bswap32(number)
 
 /* Userspace may change these at any time. A packet that sees some old and some new thresholds gets a class between the two. */
 struct rules {
@@ -82,22 +63,10 @@ struct tcp_sock {
 	__u32 write_seq, snd_una, delivered, app_limited;
 } __attribute__((preserve_access_index));
 
-/* The functions of the kernel. */
-static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, __u64 flags) = (void *)BPF_FUNC_map_update_elem;
 static long (*const bpf_for_each_map_elem)(void *map, void *function, void *context, __u64 flags) = (void *)BPF_FUNC_for_each_map_elem;
-static long (*const bpf_skb_pull_data)(struct __sk_buff *skb, __u32 length) = (void *)BPF_FUNC_skb_pull_data;
 static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *socket) = (void *)BPF_FUNC_skc_to_tcp_sock;
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
-
-/* The form in which loaders find the definition of a map in the types of the object (BTF). */
-#define MAP(name, kind, entries, key_type, value_type) \
-	struct { \
-		int (*type)[kind]; \
-		int (*max_entries)[entries]; \
-		key_type *key; \
-		value_type *value; \
-	} name section(".maps")
 
 MAP(rules_map, BPF_MAP_TYPE_ARRAY, 1, __u32, struct rules);
 MAP(flows, BPF_MAP_TYPE_LRU_HASH, 65536, struct flow_key, struct flow);
@@ -123,14 +92,6 @@ struct tcp_header {
 struct udp_header {
 	__be16 source, destination, length, checksum;
 };
-
-/* A part of the packet behind the Ethernet header; 0 if the packet ends before, or its bytes are not in one piece of memory. */
-inlined void *bytes(struct __sk_buff *skb, __u32 at, __u32 length)
-{
-	void *begin = (void *)(long)skb->data + ETH_HLEN + at;
-
-	return begin + length <= (void *)(long)skb->data_end ? begin : 0;
-}
 
 /* The bin of a size. */
 inlined __u32 bin_of(__u64 size)
@@ -220,8 +181,7 @@ inlined int read(struct __sk_buff *skb, struct packet *packet)
 	__u32 length = 0, at, frame;
 	int fragment = 0;
 
-	if (!bytes(skb, 0, (skb->protocol == network16(ETH_P_IP) ? 20 : 40) + sizeof(struct udp_header)))
-		bpf_skb_pull_data(skb, skb->len < PULLED ? skb->len : PULLED);
+	gather(skb, (skb->protocol == network16(ETH_P_IP) ? 20 : 40) + sizeof(struct udp_header));
 	if (skb->protocol == network16(ETH_P_IP))
 		at = read_ipv4(skb, packet, &length, &fragment);
 	else if (skb->protocol == network16(ETH_P_IPV6))
@@ -421,7 +381,7 @@ inlined void write(struct __sk_buff *skb, __u32 class, const struct rules *rules
 
 		if (!ip)
 			return;
-		tos = tagged(ip[0] << 4 | ip[1] >> 4, class, rules);
+		tos = tagged(traffic_class(ip), class, rules);
 		ip[0] = (ip[0] & 0xf0) | tos >> 4;
 		ip[1] = (ip[1] & 0x0f) | tos << 4;
 	}

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{Error, Result, failed};
@@ -38,8 +39,7 @@ impl Device {
             }
             other => other,
         })?;
-        let found: Value = serde_json::from_str(&text).map_err(failed("read the answer of `ip`"))?;
-        let found = &found[0];
+        let found = &parse::<Value>(&text)?[0];
         if !["ether", "loopback"].contains(&found["link_type"].as_str().unwrap_or_default()) {
             let kind = &found["link_type"];
             return Err(Error::Input(format!("packets of {name} have no Ethernet header (its type is {kind})")));
@@ -71,14 +71,61 @@ impl Device {
         Ok(())
     }
 
-    /// Whether a program of this name is a filter of outgoing packets.
-    pub fn has_filter(&self, program: &str) -> Result<bool> {
-        Ok(self.filters("egress")?.contains(program))
+    /// Finds the program of this name among the filters of outgoing packets.
+    pub fn filter(&self, program: &str) -> Result<Option<Filter>> {
+        let text = run("tc", &["-json", "filter", "show", "dev", &self.name, "egress"])?;
+        let filters: Vec<Value> = if text.trim().is_empty() { Vec::new() } else { parse(&text)? };
+        let found = filters.iter().find(|filter| filter["options"]["prog"]["name"] == program);
+        Ok(found.and_then(Filter::read))
+    }
+
+    /// The queues of the device, as the kernel names them; the one that takes all packets has no parent.
+    pub fn queues(&self) -> Result<Vec<Queue>> {
+        let found: Vec<Value> = parse(&run("tc", &["-json", "qdisc", "show", "dev", &self.name])?)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let read = |value: &Value| Queue {
+            kind: text(&value["kind"]),
+            handle: text(&value["handle"]),
+            is_root: value["root"] == true,
+        };
+        Ok(found.iter().map(read).collect())
     }
 
     fn filters(&self, side: &str) -> Result<String> {
         run("tc", &["filter", "show", "dev", &self.name, side])
     }
+}
+
+/// A program that is a filter of the qdisc clsact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Filter {
+    pub priority: u16,
+    pub handle: u32,
+    /// The number of the program in the kernel.
+    pub program: u32,
+}
+
+impl Filter {
+    fn read(filter: &Value) -> Option<Filter> {
+        let options = &filter["options"];
+        let handle = options["handle"].as_str()?.trim_start_matches("0x");
+        Some(Filter {
+            priority: filter["pref"].as_u64()?.try_into().ok()?,
+            handle: u32::from_str_radix(handle, 16).ok()?,
+            program: options["prog"]["id"].as_u64()?.try_into().ok()?,
+        })
+    }
+}
+
+/// A queueing discipline.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Queue {
+    /// Its kind, such as `htb`.
+    pub kind: String,
+    /// Its handle, such as `10:`.
+    pub handle: String,
+    /// Whether it takes all packets of the device.
+    pub is_root: bool,
 }
 
 /// Moves this thread, and the programs that it starts, into a network namespace of `ip netns`.
@@ -112,6 +159,10 @@ pub fn enter_number(number: u64, home: &File) -> Result<()> {
 
 fn enter(namespace: &File) -> Result<()> {
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(failed("enter a network namespace"))
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(failed("read the answer of iproute2"))
 }
 
 /// Runs a command of iproute2; returns what it prints.

@@ -1,14 +1,18 @@
-//! A packet tagger for programs that know nothing of it, after PIAS (Bai et al., ToN 2017, §IV-A1).
+//! Flowloom's programs for the kernel (BPF), which only Linux runs.
 //!
-//! BPF programs in the kernel count the bytes of each flow that leaves a device, and write the packet's class into its IP header.
-//! [`Tagger`] attaches them, changes their [`Rules`] while they run, reads their [`Status`], and detaches them. [`agent`] does the same
-//! for a controller on another host. Only Linux has such programs.
+//! **The tagger**, for programs that know nothing of it, after PIAS (Bai et al., ToN 2017, §IV-A1): it counts the bytes of each flow that
+//! leaves a device, and writes the packet's class into its IP header. [`Tagger`] attaches it, changes its [`Rules`] while it runs, reads
+//! its [`Status`], and detaches it. [`agent`] does the same for a controller on another host.
+//!
+//! **The marks of a switch port**, by the real backlog of its queues: [`port`].
 
 #![cfg(target_os = "linux")]
 
 pub mod agent;
 mod bpffs;
 mod device;
+pub mod port;
+mod programs;
 mod rules;
 mod status;
 mod tagger;

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::PathBuf;
 
+use aya::EbpfLoader;
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
 use aya::programs::links::{FdLink, PinnedLink};
-use aya::programs::tc::{self, NlOptions, TcAttachOptions};
+use aya::programs::tc::TcAttachOptions;
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, TestRun, TestRunOptions};
-use aya::{Ebpf, EbpfLoader};
 
 use crate::device::{Device, enter_number};
+use crate::programs::{self, missing, program};
 use crate::rules::{Rules, WORDS};
 use crate::status::{BINS, Bin, COUNTERS, Status, last_of_bin};
 use crate::{Error, Result, bpffs, failed};
@@ -115,7 +116,9 @@ impl Tagger {
     }
 
     fn attach_programs(&self, device: &Device, rules: &Rules, options: Options) -> Result<()> {
-        let mut programs = load(options.table_size)?;
+        let mut loader = EbpfLoader::new();
+        loader.map_max_entries("flows", options.table_size);
+        let mut programs = programs::load(loader, OBJECT, &[TAG, SWEEP])?;
         for name in MAPS {
             let map = programs.map(name).ok_or_else(|| missing(name))?;
             map.pin(self.folder.join(name)).map_err(failed("pin a map"))?;
@@ -148,10 +151,7 @@ impl Tagger {
         self.set_attachment(attachment)?;
         attachment.qdisc = device.add_clsact()?;
         self.set_attachment(attachment)?;
-        let filter = TcAttachOptions::Netlink(NlOptions::default());
-        let id = tag.attach_with_options(&device.name, TcAttachType::Egress, filter).map_err(failed("attach the tagger"))?;
-        // A filter stays, and dropping its link would remove it.
-        tag.take_link(id).map(std::mem::forget).map_err(failed("attach the tagger"))
+        programs::attach_filter(tag, device, programs::FIRST, None)
     }
 
     /// Finds the tagger of a device.
@@ -174,7 +174,7 @@ impl Tagger {
             return Ok(false);
         }
         let Ok(link) = PinnedLink::from_pin(self.folder.join(LINK)) else {
-            return device.has_filter(TAG);
+            return Ok(device.filter(TAG)?.is_some());
         };
         let ours = FdLink::from(link).info().map_err(failed("find the tagger"))?.program_id();
         let (_, programs) =
@@ -208,15 +208,7 @@ impl Tagger {
         let flows: HashMap<_, [u8; 40], [u8; 48]> = self.map("flows")?.try_into().map_err(failed("read the flows"))?;
         status.known = flows.keys().filter(std::result::Result::is_ok).count() as u64;
         status.table_size = self.data("flows")?.info().map(|info| info.max_entries()).map_err(failed("read the flows"))?;
-        let counters: PerCpuArray<_, [u64; COUNTERS]> =
-            self.map("counters")?.try_into().map_err(failed("read the counters"))?;
-        let mut total = [0; COUNTERS];
-        for words in counters.get(&0, 0).map_err(failed("read the counters"))?.iter() {
-            for (sum, word) in total.iter_mut().zip(words) {
-                *sum += word;
-            }
-        }
-        status.count(&total);
+        status.count(&programs::sum::<COUNTERS>(self.data("counters")?)?);
         let sizes: PerCpuArray<_, u64> = self.map("sizes")?.try_into().map_err(failed("read the sizes"))?;
         for bin in 0..BINS {
             let count = sizes.get(&bin, 0).map_err(failed("read the sizes"))?.iter().sum();
@@ -252,10 +244,7 @@ impl Tagger {
             && bpffs::folder_of(device.index)? == self.folder
         {
             if attachment.clsact {
-                match tc::qdisc_detach_program(&device.name, TcAttachType::Egress, TAG) {
-                    Err(tc::TcError::IoError(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    other => other.map_err(failed("detach the tagger"))?,
-                }
+                programs::detach_filter(&device, TAG)?;
             }
             if attachment.qdisc {
                 device.remove_clsact()?;
@@ -286,7 +275,7 @@ impl Tagger {
     }
 
     fn array<V: aya::Pod>(&self, name: &str) -> Result<Array<MapData, V>> {
-        self.map(name)?.try_into().map_err(failed(&format!("open the tagger's map {name}")))
+        programs::array(self.data(name)?)
     }
 
     fn attachment(&self) -> Result<Attachment> {
@@ -345,24 +334,6 @@ fn taggers() -> Result<Vec<Tagger>> {
     }
     found.sort_by(|a, b| a.device.cmp(&b.device));
     Ok(found)
-}
-
-/// Loads the programs into the kernel.
-fn load(table_size: u32) -> Result<Ebpf> {
-    let what = "load the tagger (it needs root, and a kernel of 5.13 or later with BTF)";
-    let mut programs = EbpfLoader::new().map_max_entries("flows", table_size).load(OBJECT).map_err(failed(what))?;
-    for name in [TAG, SWEEP] {
-        program(&mut programs, name)?.load().map_err(failed(what))?;
-    }
-    Ok(programs)
-}
-
-fn program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier> {
-    programs.program_mut(name).ok_or_else(|| missing(name))?.try_into().map_err(failed("load the tagger"))
-}
-
-fn missing(name: &str) -> Error {
-    Error::System(format!("the compiled tagger has no {name}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The object that is shipped is what its source compiles to.
+//! The objects that are shipped are what their sources compile to.
 
 #![cfg(target_os = "linux")]
 
@@ -25,26 +25,27 @@ fn functions(object: &Object) -> BTreeMap<&str, String> {
 }
 
 #[test]
-fn the_object_is_what_its_source_compiles_to() {
+fn the_objects_are_what_their_sources_compile_to() {
     let Ok(version) = Command::new("clang").arg("--version").output() else {
         return testbed::skip("clang is missing");
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pias.bpf.o");
-    // `realpath` in the script needs the file.
-    std::fs::write(&out, "").unwrap();
-    let built = Command::new(folder.join("build")).arg(&out).output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let (ours, bytes) = (Object::parse(flowloom_tagger::OBJECT).unwrap(), std::fs::read(&out).unwrap());
-    let new = Object::parse(&bytes).unwrap();
-    assert_eq!(maps(&new), maps(&ours));
-    assert_eq!(maps(&ours).len(), 5);
-    assert_eq!(new.license, ours.license);
-    assert_eq!(functions(&new).keys().collect::<Vec<_>>(), functions(&ours).keys().collect::<Vec<_>>());
     let version = String::from_utf8_lossy(&version.stdout).into_owned();
-    if version.contains(COMPILER) {
-        assert_eq!(functions(&new), functions(&ours), "crates/tagger/bpf/build renews the object");
-    } else {
-        println!("only maps and names were compared: the object was built by {COMPILER}, and this is {version}");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/build");
+    let built = Command::new(build).arg(out).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let objects = [("pias", flowloom_tagger::OBJECT, 5), ("port", flowloom_tagger::port::OBJECT, 2)];
+    for (name, shipped, count) in objects {
+        let bytes = std::fs::read(out.join(format!("{name}.bpf.o"))).unwrap();
+        let (ours, new) = (Object::parse(shipped).unwrap(), Object::parse(&bytes).unwrap());
+        assert_eq!(maps(&new), maps(&ours));
+        assert_eq!(maps(&ours).len(), count);
+        assert_eq!(new.license, ours.license);
+        assert_eq!(functions(&new).keys().collect::<Vec<_>>(), functions(&ours).keys().collect::<Vec<_>>());
+        if version.contains(COMPILER) {
+            assert_eq!(functions(&new), functions(&ours), "crates/tagger/bpf/build renews the objects");
+        } else {
+            println!("only maps and names were compared: the objects were built by {COMPILER}, and this is {version}");
+        }
     }
 }

@@ -1,175 +1,44 @@
-//! The program in the kernel against a model of the rule, on packets that no network needs to carry (`BPF_PROG_TEST_RUN`).
+//! The tagger in the kernel against a model of the rule, on packets that no network needs to carry (`BPF_PROG_TEST_RUN`).
 
 #![cfg(target_os = "linux")]
 
+mod packets;
 mod testbed;
 
 use std::collections::HashMap;
 
-use aya::maps::{Array, PerCpuArray};
-use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
-use aya::{Ebpf, EbpfLoader};
+use aya::Ebpf;
+use packets::{ETHERNET, Packet, TCP, UDP};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 const THRESHOLDS: [u64; 3] = [2_000, 10_000, 60_000];
 const NEVER_NS: u64 = u64::MAX / 2;
-const ETHERNET: usize = 14;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
-const ACK: u8 = 16;
 
 struct Tag(Ebpf);
 
 impl Tag {
     /// Loads the program; None if this process may not.
     fn load(idle_gap_ns: u64, keep_ecn: bool) -> Option<Tag> {
-        let mut programs = match EbpfLoader::new().load(flowloom_tagger::OBJECT) {
-            Ok(programs) => programs,
-            Err(error) => {
-                testbed::skip(&format!("the kernel takes no BPF maps from this process (is it root?): {error}"));
-                return None;
-            }
-        };
-        let program: &mut SchedClassifier = programs.program_mut("flowloom_tag").unwrap().try_into().unwrap();
-        program.load().unwrap();
+        let mut programs = packets::load(flowloom_tagger::OBJECT, "flowloom_tag")?;
         let mut words = [u64::MAX; 10];
         words[..3].copy_from_slice(&THRESHOLDS);
         words[7..].copy_from_slice(&[idle_gap_ns, 2, u64::from(keep_ecn)]);
-        let mut rules: Array<_, [u64; 10]> = programs.map_mut("rules_map").unwrap().try_into().unwrap();
-        rules.set(0, words, 0).unwrap();
+        packets::set(&mut programs, words);
         Some(Tag(programs))
     }
 
     /// What leaves the device in place of a frame. A burst has more than one segment.
     fn run(&self, frame: &[u8], segments: u32) -> Vec<u8> {
-        let mut out = vec![0; frame.len() + 64];
-        // struct __sk_buff (linux/bpf.h): wire_len is at 160, gso_segs at 164.
-        let mut context = [0_u8; 192];
-        context[160..164].copy_from_slice(&(frame.len() as u32).to_ne_bytes());
-        context[164..168].copy_from_slice(&segments.to_ne_bytes());
-        let program: &SchedClassifier = self.0.program("flowloom_tag").unwrap().try_into().unwrap();
-        let options = TestRunOptions {
-            data_in: Some(frame),
-            data_out: Some(&mut out),
-            ctx_in: Some(&context),
-            ..TestRunOptions::default()
-        };
-        let result = program.test_run(options).unwrap();
-        assert_eq!(result.return_value, u32::MAX, "other programs come next: TCX_NEXT is -1");
-        out.truncate(frame.len());
-        out
+        packets::run(&self.0, "flowloom_tag", frame, segments)
     }
 
     fn counters(&self) -> [u64; 20] {
-        let map: PerCpuArray<_, [u64; 20]> = self.0.map("counters").unwrap().try_into().unwrap();
-        let mut total = [0; 20];
-        for words in map.get(&0, 0).unwrap().iter() {
-            for (sum, word) in total.iter_mut().zip(words) {
-                *sum += word;
-            }
-        }
-        total
+        packets::counters(&self.0)
     }
-}
-
-/// A packet as a test describes it.
-#[derive(Clone, Debug)]
-struct Packet {
-    version: u8,
-    host: u8,
-    port: u16,
-    protocol: u8,
-    sequence: u32,
-    flags: u8,
-    payload: usize,
-    tos: u8,
-    /// Words of options in the IPv4 header; extension headers of IPv6.
-    extras: usize,
-    /// Whether it is a part of a larger packet.
-    fragment: bool,
-    /// Bytes after the IP packet: short frames are padded.
-    padding: usize,
-}
-
-impl Packet {
-    fn new(version: u8, protocol: u8, payload: usize) -> Packet {
-        Packet {
-            version,
-            host: 1,
-            port: 7,
-            protocol,
-            sequence: 0,
-            flags: ACK,
-            payload,
-            tos: 0,
-            extras: 0,
-            fragment: false,
-            padding: 0,
-        }
-    }
-
-    fn frame(&self) -> Vec<u8> {
-        let mut body = Vec::new();
-        body.extend(self.port.to_be_bytes());
-        body.extend(80_u16.to_be_bytes());
-        if self.protocol == TCP {
-            body.extend(self.sequence.to_be_bytes());
-            body.extend([0, 0, 0, 0, 8 << 4, self.flags, 1, 0, 0, 0, 0, 0]);
-            body.extend([1; 12]); // options
-        } else {
-            body.extend(((8 + self.payload) as u16).to_be_bytes());
-            body.extend([0, 0]);
-        }
-        body.extend((0..self.payload).map(|at| at as u8));
-        let mut ip = if self.version == 4 { self.ipv4(body.len()) } else { self.ipv6(body.len()) };
-        ip.extend(body);
-        ip.extend(vec![0; self.padding]);
-        let kind: [u8; 2] = if self.version == 4 { [0x08, 0x00] } else { [0x86, 0xdd] };
-        [vec![2; 12], kind.to_vec(), ip].concat()
-    }
-
-    fn ipv4(&self, body: usize) -> Vec<u8> {
-        let header = 20 + 4 * self.extras;
-        let mut ip = vec![0x40 | (header / 4) as u8, self.tos];
-        ip.extend(((header + body) as u16).to_be_bytes());
-        ip.extend([0, 1, if self.fragment { 0x20 } else { 0x40 }, 0, 64, self.protocol, 0, 0]);
-        ip.extend([10, 0, 0, self.host, 10, 0, 0, 200]);
-        ip.extend(vec![1; 4 * self.extras]);
-        mend_checksum(&mut ip);
-        ip
-    }
-
-    fn ipv6(&self, body: usize) -> Vec<u8> {
-        let extensions = 8 * (self.extras + usize::from(self.fragment));
-        let mut ip = vec![0x60 | self.tos >> 4, self.tos << 4 | 0xa, 0xbc, 0xde];
-        ip.extend(((extensions + body) as u16).to_be_bytes());
-        // Destination options (60), then a fragment header (44).
-        let mut kinds = vec![60; self.extras];
-        kinds.extend(self.fragment.then_some(44));
-        kinds.push(self.protocol);
-        ip.extend([kinds[0], 64]);
-        ip.extend([0xfd; 15]);
-        ip.push(self.host);
-        ip.extend([0xfd; 16]);
-        for next in &kinds[1..] {
-            ip.extend([*next, 0, 1, 4, 0, 0, 0, 0]);
-        }
-        ip
-    }
-}
-
-/// Computes the checksum of an IPv4 header anew, as RFC 791 defines it.
-fn mend_checksum(header: &mut [u8]) {
-    header[10..12].fill(0);
-    let mut sum: u32 = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    header[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }
 
 /// The frame with a class and the ECN field that it must have.

@@ -23,6 +23,7 @@ from flowloom.cli import (
     reporting,
     running,
     terminal,
+    testbed,
     thresholds,
 )
 from flowloom.words import shown
@@ -74,6 +75,7 @@ inspect.register(app)
 thresholds.register(app)
 pias.register(app)
 deploying.register(app)
+testbed.register(app)
 
 
 def _print_version(wanted: bool) -> None:

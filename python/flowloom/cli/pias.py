@@ -126,7 +126,7 @@ def serve(
     from flowloom.tagging import command
 
     key = [] if key_file is None else ["--key-file", str(key_file)]
-    words = [command.path(), "serve", device, "--listen", listen, *key, *_option("--netns", netns)]
+    words = [command.path(command.TAG), "serve", device, "--listen", listen, *key, *_option("--netns", netns)]
     raise typer.Exit(subprocess.call(words))
 
 

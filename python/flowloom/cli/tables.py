@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import typer
 
@@ -28,6 +28,11 @@ def print_run(results: Results) -> None:
 def print_comparison(compared: Comparison, left_out: Mapping[str, str]) -> None:
     """Print the variants of a comparison side by side, or ranked over the values of its key, and what was left out and why."""
     _print(tables.of_comparison(compared, left_out))
+
+
+def print_side_by_side(results: Mapping[str, Sequence[Results]]) -> None:
+    """Print results with a column for each."""
+    _print(tables.side_by_side(results))
 
 
 def print_sweep(sweep: Sweep) -> None:

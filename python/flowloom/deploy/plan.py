@@ -184,16 +184,34 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True)
+class Member:
+    """A switch by its name."""
+
+    name: str
+    neighbours: tuple[str, ...]
+    """The names of the nodes at its ports, in the order of the ports."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Switch:
     """A kind of switch."""
 
     name: str
-    first: str
-    """The name of the first switch of this kind."""
-    count: int
+    members: tuple[Member, ...]
+    """The switches of this kind."""
     shared: int | None
     """With flow control and shared memory: the bytes that the headrooms leave."""
     ports: tuple[SwitchPort, ...]
+
+    @property
+    def first(self) -> str:
+        """The name of the first switch of this kind."""
+        return self.members[0].name
+
+    @property
+    def count(self) -> int:
+        """How many switches are of this kind."""
+        return len(self.members)
 
     def groups(self) -> list[Group]:
         """Return the ports that are alike, in the order of the first of each group."""
@@ -311,6 +329,8 @@ class Plan:
     host: Host
     switches: tuple[Switch, ...]
     nics: tuple[Nic, ...]
+    hosts: tuple[str, ...]
+    """The names of hosts, in the order of their numbers."""
     scenario: dict[str, Any] = dataclasses.field(default_factory=dict)
     """The resolved scenario."""
     title: str = "scenario"

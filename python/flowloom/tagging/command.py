@@ -1,4 +1,4 @@
-"""Runs `flowloom-tag`, the program that attaches taggers to devices."""
+"""Runs the programs of crates/tagger."""
 
 from __future__ import annotations
 
@@ -14,33 +14,38 @@ from flowloom._native import RunError, ScenarioError
 from flowloom.demotion import snippet
 from flowloom.scenario import Scenario
 
-NAME = "flowloom-tag"
+TAG = "flowloom-tag"
+"""The program that attaches taggers to the devices of hosts."""
+PORT = "flowloom-port"
+"""The program that lets the ports of switches mark packets."""
+NODE = "flowloom-node"
+"""The program that runs transports between hosts."""
 _BAD_INPUT = 2
 
 
-def path() -> str:
-    """Return the path of the program: on the PATH, or beside the Python interpreter, where `make node` puts it.
+def path(name: str) -> str:
+    """Return the path of a program: on the PATH, or beside the Python interpreter, where `make node` puts it.
 
     Raises:
         RunError: It is not built.
     """
     beside = str(Path(sys.executable).parent)
-    found = shutil.which(NAME, path=os.pathsep.join([os.environ.get("PATH", os.defpath), beside]))
+    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), beside]))
     if found is None:
-        raise RunError(f"{NAME} is not built; run `make node`, which needs Rust and Linux")
+        raise RunError(f"{name} is not built; run `make node`, which needs Rust and Linux")
     return found
 
 
 def run(words: Sequence[str]) -> str:
-    """Run the program with these arguments; return what it prints.
+    """Run `flowloom-tag` with these arguments; return what it prints.
 
     Raises:
         ScenarioError: It refuses its input.
         RunError: It is not built, or the system refuses.
     """
-    done = subprocess.run([path(), *words], capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run([path(TAG), *words], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        why = done.stderr.strip().removeprefix(f"{NAME}: ")
+        why = done.stderr.strip().removeprefix(f"{TAG}: ")
         raise (ScenarioError if done.returncode == _BAD_INPUT else RunError)(why)
     return done.stdout
 

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,9 +15,11 @@ use std::{fs, io, thread};
 
 use clap::Parser;
 use clap::builder::TypedValueParser;
-use flowloom_core::{Bytes, NodeId, NodeKind, Rate, Transport};
+use flowloom_core::{Bytes, NodeId, NodeKind, Rate, Time, Transport};
+use flowloom_host::flow_list::{self, Planned};
 use flowloom_host::{
-    Cluster, Discard, Faults, Faulty, InFiles, InMemory, Key, Member, Node, Notice, Profile, Store, Udp, processor_time,
+    Cluster, Discard, Faults, Faulty, InFiles, InMemory, Key, Member, Node, Notice, Profile, Records, START, Store, Udp,
+    processor_time,
 };
 use flowloom_transports::{Checked, Conditions, for_each_transport};
 use serde::de::DeserializeOwned;
@@ -36,8 +39,8 @@ struct Options {
     /// The addresses of all hosts, such as 127.0.0.1:7000.
     #[arg(value_name = "ADDRESS", conflicts_with = "cluster")]
     addresses: Vec<SocketAddr>,
-    /// The description of the cluster (TOML): host = [{ name, address, switch }, ...], switch = [{ name, address, above = [...], rate }, ...], and
-    /// controller = { address } for a transport that has one.
+    /// The description of the cluster (TOML): host = [{ name, address, switch, rate, delay }, ...], switch = [{ name, address, above = [...], rate, delay }, ...], and
+    /// controller = { address } for a transport that has one. The rates and delays are those of links upwards.
     #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
     /// Sends a file to a node; any number of times.
@@ -49,6 +52,19 @@ struct Options {
     /// Takes all flows and keeps nothing of them, for measurements.
     #[arg(long, conflicts_with = "save")]
     discard: bool,
+    /// Sends the flows of a list, each of as many zeros as it has bytes. A line of the file is a flow: {"flow": 7, "to": "h2", "bytes": 30000, "start_ns": 150000}, and
+    /// may have "deadline_ns", "tenant", "coflow" and "background". Times count from the common start.
+    #[arg(long, value_name = "FILE", requires = "start_at")]
+    flows: Option<PathBuf>,
+    /// The common start of all nodes of this machine, in nanoseconds of CLOCK_MONOTONIC. Their times then count from it. Before it, nodes greet each other.
+    #[arg(long, value_name = "NS", conflicts_with = "send")]
+    start_at: Option<u64>,
+    /// When the node ends although flows are open, in nanoseconds after the common start.
+    #[arg(long, value_name = "NS", requires = "start_at", value_parser = clap::value_parser!(u64).range(..=MOST_NS))]
+    until: Option<u64>,
+    /// Writes what becomes of flows into a file, as lines of JSON with times in nanoseconds after the common start, and not to the standard output.
+    #[arg(long, value_name = "FILE", requires = "start_at")]
+    records: Option<PathBuf>,
     /// The transport.
     #[arg(long, value_name = "NAME", default_value = "phost")]
     transport: String,
@@ -61,7 +77,8 @@ struct Options {
     /// The rate of the emulated NICs; by default the profile's.
     #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>)]
     line_rate: Option<Rate>,
-    /// The memory of the emulated NICs, for transports that queue packets there; by default the profile's.
+    /// The memory of the emulated NICs, for transports that queue packets there. By default, a TCP and its relatives lose nothing at their NICs, and the others have the profile's
+    /// memory.
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
     nic_buffer: Option<Bytes>,
     /// Never sleeps. The process then takes a core for itself.
@@ -87,6 +104,8 @@ struct Options {
     reorder: f64,
 }
 
+/// The longest span that an option can give: 11 days.
+const MOST_NS: u64 = 1_000_000_000_000_000;
 const REORDER_DELAY_MAX: Duration = Duration::from_millis(2);
 /// How often a node checks whether its standard input has ended.
 const INPUT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -121,8 +140,9 @@ fn find(cluster: &Cluster, name: &str) -> io::Result<NodeId> {
 fn cluster(options: &Options) -> io::Result<Cluster> {
     let Options { profile, line_rate, nic_buffer, silence, .. } = *options;
     let line_rate = line_rate.unwrap_or(profile.line_rate);
-    let nic_buffer = nic_buffer.unwrap_or(profile.nic_buffer);
-    let profile = Profile { line_rate, nic_buffer, silence, ..profile };
+    let [nic_buffer, windows_buffer] =
+        [profile.nic_buffer, profile.windows_buffer].map(|default| nic_buffer.unwrap_or(default));
+    let profile = Profile { line_rate, nic_buffer, windows_buffer, silence, ..profile };
     let key = options.key.as_ref().map_or(Ok(Key::PUBLIC), |file| Key::read(file).map_err(about(file.display())))?;
     let cluster = match &options.cluster {
         Some(file) => {
@@ -180,7 +200,7 @@ fn input_ended() -> Arc<AtomicBool> {
 }
 
 /// Reads and checks the parameters of `T`, and prints those that do not suit the network.
-fn configure<T>(options: &Options, cluster: &Cluster) -> io::Result<T::Config>
+fn configure<T>(options: &Options, cluster: &Cluster, flows: &[Planned]) -> io::Result<T::Config>
 where
     T: Transport,
     T::Config: DeserializeOwned + Checked,
@@ -193,11 +213,11 @@ where
     let conditions = Conditions {
         network: cluster.network(),
         wire: cluster.wire::<T>()?,
-        buffer: cluster.profile().nic_buffer,
+        buffer: cluster.profile().nic_memory::<T>(&config),
         pauses: false,
-        last_deadline: None,
-        largest_flow: Bytes::ZERO,
-        largest_coflow: Bytes::ZERO,
+        last_deadline: flows.iter().filter_map(|planned| planned.flow.deadline).max(),
+        largest_flow: flows.iter().map(|planned| planned.flow.size).max().unwrap_or_default(),
+        largest_coflow: flows.iter().map(|planned| planned.flow.coflow_size()).max().unwrap_or_default(),
     };
     config.check_under(&conditions).map_err(invalid)?;
     for misfit in config.misfits(&conditions) {
@@ -213,8 +233,12 @@ where
     T::Config: DeserializeOwned + Checked,
 {
     let cluster = cluster(options)?;
-    let config = configure::<T>(options, &cluster)?;
     let me = find(&cluster, options.me.as_ref().expect("it is required"))?;
+    let flows = options.flows.as_ref().map_or(Ok(Vec::new()), |file| {
+        let text = fs::read_to_string(file).map_err(about(file.display()))?;
+        flow_list::parse(&text, &cluster, me, START).map_err(|error| invalid(format!("{}: {error}", file.display())))
+    })?;
+    let config = configure::<T>(options, &cluster, &flows)?;
     let Member { name, address } = &cluster.members()[me.index()];
     let place = address.ok_or_else(|| invalid(format!("\"{name}\" has no address, so nothing runs there")))?;
     let sending = options.send.iter().map(|Sending { to, file }| {
@@ -233,23 +257,40 @@ where
     let network = Faulty::new(socket, faults, u64::from(me.0));
     let mut node = Node::<T, _>::over(network, store, &config, &cluster, me)?;
     node.set_busy(options.busy);
+    options.start_at.map_or(Ok(()), |ns| node.set_start(Duration::from_nanos(ns)).map_err(about("--start-at")))?;
     say(format_args!("listening at={place}"));
     for (to, file, data) in sending {
         let flow = node.send(to, data)?;
         say(format_args!("sending flow={} to={} file={}", flow.0, to.0, file.display()));
+    }
+    let mut records = records(options, &cluster)?;
+    for Planned { number, flow } in flows {
+        let id = node.plan(flow)?;
+        records.iter_mut().try_for_each(|records| records.planned(id, number))?;
     }
     // Without the time that it took to read the files.
     let before = processor_time();
     let ended = input_ended();
     let stays = options.save.is_some() || options.discard || cluster.network().node(me).kind != NodeKind::Host;
     let mut good = true;
-    while node.unacknowledged() > 0 || stays && !ended.load(Ordering::Relaxed) {
+    let until = options.until.map_or(Time::MAX, |ns| START + flowloom_core::Duration::from_ns(ns));
+    while node.now() < until && (node.unacknowledged() > 0 || stays && !ended.load(Ordering::Relaxed)) {
         node.step(INPUT_CHECK_INTERVAL)?;
         while let Some(notice) = node.poll_notice() {
             good &= !matches!(notice, Notice::Aborted { .. });
-            report(&notice, &cluster);
+            match &mut records {
+                Some(records) => records.take(node.now(), &notice)?,
+                None => report(&notice, &cluster),
+            }
         }
+        records.iter_mut().try_for_each(Records::flush)?;
     }
+    if let Some(records) = &mut records {
+        node.open_flows().iter().try_for_each(|(flow, sent)| records.open(*flow, sent))?;
+        node.unfinished().iter().try_for_each(|(flow, arrived)| records.unfinished(*flow, *arrived))?;
+        records.flush()?;
+    }
+    good &= node.unacknowledged() == 0;
     let counts = node.network().counts();
     say(format_args!(
         "stats {} calls={} processor_us={} lost={} duplicated={} reordered={}",
@@ -263,6 +304,12 @@ where
     Ok(good)
 }
 
+/// Where the records go, if the user wants them.
+fn records<'a>(options: &Options, cluster: &'a Cluster) -> io::Result<Option<Records<'a, BufWriter<File>>>> {
+    let file = options.records.as_ref().map(|file| File::create(file).map_err(about(file.display()))).transpose()?;
+    Ok(file.map(|file| Records::new(BufWriter::new(file), cluster, START)))
+}
+
 /// Tells the user about a notice.
 fn report(notice: &Notice, cluster: &Cluster) {
     let name = |node: &NodeId| {
@@ -270,15 +317,15 @@ fn report(notice: &Notice, cluster: &Cluster) {
         address.map_or_else(|| format!("node {name}"), |address| format!("node {name} ({address})"))
     };
     match notice {
-        Notice::Acknowledged { flow } => say(format_args!("acknowledged flow={}", flow.0)),
+        Notice::Acknowledged { flow, .. } => say(format_args!("acknowledged flow={}", flow.0)),
         Notice::Received { flow, src, size, .. } => {
             say(format_args!("received flow={} from={} bytes={}", flow.0, src.0, size.get()));
         }
-        Notice::Aborted { flow, cause } => {
+        Notice::Aborted { flow, cause, .. } => {
             say(format_args!("aborted flow={}", flow.0));
             complain(format_args!("flow {} was aborted: {cause}", flow.0));
         }
-        Notice::Incomplete { flow, src, cause } => {
+        Notice::Incomplete { flow, src, cause, .. } => {
             say(format_args!("incomplete flow={} from={}", flow.0, src.0));
             complain(format_args!("flow {} from {} is not complete: {cause}", flow.0, name(src)));
         }

@@ -1,0 +1,234 @@
+"""Runs a scenario on a testbed: a process of `flowloom-node` on each host, and one for each control endpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import platform
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import networkx
+
+from flowloom import toml, transports
+from flowloom._native import RunError, ScenarioError
+from flowloom.deploy.plan import plan_of, rate
+from flowloom.engine import simulate
+from flowloom.progress import Reporter
+from flowloom.results import Results
+from flowloom.scenario import Scenario
+from flowloom.tagging import command
+from flowloom.testbed import results
+from flowloom.testbed.network import Network, Node
+from flowloom.words import shown
+
+_WORLDS = ("simulated", "testbed")
+PROFILES = ("loopback", "batched")
+_PORT = 7000
+_START_S = 2.0
+"""How long processes have to start and to greet each other, and as much again for each eight hosts."""
+_AFTER_S = 30.0
+"""How long after the start of the last flow all must have ended."""
+_POLL_S = 0.1
+_END_S = 20.0
+
+
+def compare(scenario: Scenario, names: Sequence[str], profile: str, reporter: Reporter) -> dict[tuple[str, str], Results]:
+    """Run a scenario in the simulator and on a testbed.
+
+    Args:
+        scenario: The scenario.
+        names: Names of transports; without any, that of the scenario.
+        profile: See `run`.
+        reporter: Is told of the progress.
+
+    Returns:
+        Results by the transport's name and the world: `simulated` or `testbed`.
+
+    Raises:
+        ScenarioError: As `run`.
+        RunError: As `run`, or the simulation failed.
+    """
+    found: dict[tuple[str, str], Results] = {}
+    for one in [scenario.set({"transport.name": name}) for name in names] or [scenario]:
+        name = plan_of(one).transport
+        reporter.begin(1, kept=0)
+        found[name, _WORLDS[0]] = simulate(one, functools.partial(reporter.progress, name, title(name, _WORLDS[0])))
+        reporter.finished(name, title(name, _WORLDS[0]))
+        found[name, _WORLDS[1]] = run(one, profile, reporter)
+    return found
+
+
+def title(transport: str, world: str) -> str:
+    """Return the name of a result for people."""
+    return f"{transports.transport(transport).label}, {world}"
+
+
+def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
+    """Run a scenario on a testbed, which is removed afterwards.
+
+    Args:
+        scenario: The scenario. Its network must fit on this machine, and its flows must not wait for others.
+        profile: How `flowloom-node` keeps time: one of `PROFILES`.
+        reporter: Is told of the progress.
+
+    Raises:
+        ScenarioError: The scenario is not valid, or not one for a testbed.
+        RunError: This machine cannot have a testbed, or a process failed.
+    """
+    if profile not in PROFILES:
+        raise ScenarioError(f"a profile {shown(profile)} does not exist; there are {' and '.join(PROFILES)}")
+    began = time.monotonic()
+    node = command.path(command.NODE)
+    flows = results.planned(scenario)
+    with Network(scenario) as network, tempfile.TemporaryDirectory(prefix="flowloom-") as folder:
+        work = Path(folder)
+        (work / "cluster.toml").write_text(toml.document(cluster(network)))
+        names = [host.name for host in network.view.hosts]
+        for name, text in zip(names, results.lists(flows, names), strict=False):
+            (work / f"{name}.flows").write_text(text)
+        start = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + int(1e9 * _START_S * (1 + len(names) / 8))
+        until = max(flow["start_ns"] for flow in flows) + int(1e9 * _AFTER_S)
+        common = [node, "--cluster", str(work / "cluster.toml"), "--transport", network.plan.transport]
+        common += ["--config", config(network), "--profile", profile]
+        common += ["--line-rate", rate(min(nic.rate_bps for nic in network.plan.nics)), "--start-at", str(start)]
+        before = {(one.switch, one.to): one for one in network.view.counters()}
+        with contextlib.ExitStack() as stack:
+            started = [
+                stack.enter_context(_process(place, [*common, "--me", me, *_words(work, me, until)], work / f"{me}.log"))
+                for me, place in _places(network)
+            ]
+            name = title(network.plan.transport, _WORLDS[1])
+            reporter.begin(1, kept=0)
+            for ended, now in _ended_flows(work, names, len(flows), started, start + until):
+                reporter.progress(name, name, ended / len(flows), max(now - start, 0) / 1e9, 0)
+            for one in started:
+                _end(one)
+            reporter.finished(name, name)
+        after = network.view.counters()
+        marks = sum(one.marked - before[one.switch, one.to].marked for one in after)
+        drops = sum(one.dropped - before[one.switch, one.to].dropped for one in after)
+        hosts = {"kernel": platform.release(), "marks": network.view.marks, "profile": profile}
+        records = results.read(work / f"{name}.records" for name in names)
+        took = time.monotonic() - began
+        return results.result(scenario, records, wall_s=took, hosts=hosts, marks=marks, drops=drops)
+
+
+def cluster(network: Network) -> dict[str, Any]:
+    """Return the network as a cluster file describes it: each host with its switch, and each switch with those above it."""
+    plan, view = network.plan, network.view
+    links = {
+        (member.name, to): {"rate": rate(port.rate_bps), "delay": f"{port.delay_ps}ps"}
+        for kind in plan.switches
+        for member in kind.members
+        for port, to in zip(kind.ports, member.neighbours, strict=True)
+    }
+    graph = networkx.Graph(list(links))
+    hosts = [host.name for host in view.hosts]
+    level = networkx.multi_source_dijkstra_path_length(graph, set(hosts), weight=lambda *_: 1)
+    control = _control(network)
+    entries = []
+    for host in view.hosts:
+        if host is not control:
+            at = host.cables[0].to
+            entries.append({"name": host.name, "address": f"{host.address}:{_PORT}", "switch": at, **links[at, host.name]})
+    order = {node.name: (level[node.name], number) for number, node in enumerate(view.switches)}
+    switches = []
+    for node in view.switches:
+        above = [cable.to for cable in node.cables if cable.to in order and order[cable.to] > order[node.name]]
+        entry: dict[str, Any] = {"name": node.name, "above": above}
+        if plan.placement == "switches":
+            entry["address"] = f"{node.address}:{_PORT}"
+        kinds = [links[node.name, to] for to in above]
+        if kinds and any(kind != kinds[0] for kind in kinds):
+            raise ScenarioError(
+                f"the links of {node.name} to the switches above differ, which a cluster of hosts does not know"
+            )
+        switches.append(entry | (kinds[0] if kinds else {}))
+    found: dict[str, Any] = {"host": entries, "switch": switches}
+    return found | ({"controller": {"address": f"{control.address}:{_PORT}"}} if control else {})
+
+
+def _control(network: Network) -> Node | None:
+    """Return the extra host that has a control endpoint, if there is one: the last."""
+    return network.view.hosts[-1] if network.plan.placement == "extra_host" else None
+
+
+def _places(network: Network) -> Iterator[tuple[str, Node]]:
+    """Yield the nodes that run a process, each with its name in the cluster: control endpoints first."""
+    control = _control(network)
+    if control is not None:
+        yield "controller", control
+    if network.plan.placement == "switches":
+        yield from ((node.name, node) for node in network.view.switches)
+    yield from ((host.name, host) for host in network.view.hosts if host is not control)
+
+
+def _words(work: Path, me: str, until: int) -> list[str]:
+    flows = work / f"{me}.flows"
+    if not flows.exists():
+        return []
+    return ["--flows", str(flows), "--records", str(work / f"{me}.records"), "--discard", "--until", str(until)]
+
+
+def config(network: Network) -> str:
+    """Return the transport's parameters, as they are in a run of the simulator."""
+    return toml.document({key: value for key, value in network.plan.parameters.items() if value is not None})
+
+
+@contextlib.contextmanager
+def _process(node: Node, words: Sequence[str], log: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a process on a node. It is killed if it has not ended with the block."""
+    with node.space.start(*words, log=log) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _ended_flows(
+    work: Path, names: Sequence[str], flows: int, started: Sequence[subprocess.Popen[str]], until: int
+) -> Iterator[tuple[int, int]]:
+    """Yield how many flows have ended, and the time, until all have ended or time is up.
+
+    Raises:
+        RunError: A process failed.
+    """
+    ended, now = 0, 0
+    while ended < flows and now <= until:
+        time.sleep(_POLL_S)
+        failed = next((one for one in started if one.poll() not in (None, 0, 1)), None)
+        if failed is not None:
+            raise RunError(f"a process of the testbed ended with {failed.returncode}: {_last_words(work, failed)}")
+        ended, now = sum(_ended(work / f"{name}.records") for name in names), time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        yield ended, now
+
+
+_AN_END = re.compile(rb'"event": ?"(?:acknowledged|aborted|open)"')
+
+
+def _ended(records: Path) -> int:
+    """Return how many flows of a sender have ended."""
+    try:
+        return len(_AN_END.findall(records.read_bytes()))
+    except FileNotFoundError:
+        return 0  # the process is starting
+
+
+def _last_words(work: Path, failed: subprocess.Popen[str]) -> str:
+    words = failed.args if isinstance(failed.args, list) else []
+    log = work / f"{words[words.index('--me') + 1]}.log"
+    return shown(log.read_text(errors="replace")[-600:].strip(), 600)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Let a process end by itself."""
+    if process.stdin:
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)

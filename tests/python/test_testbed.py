@@ -1,0 +1,266 @@
+"""`flowloom testbed`: the network of a scenario on this machine, its ports, and that nothing of it is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import namespaces
+from flowloom import Scenario, toml
+from flowloom._native import RunError, ScenarioError
+from flowloom.tagging import command
+from flowloom.testbed import checks, keeper, machine, running
+from flowloom.testbed import namespaces as spaces
+from flowloom.testbed.network import Network
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "testbed" / "port.toml"
+STAR = Scenario.of(EXAMPLE)
+TREE = """\
+[topology]
+kind = "leaf_spine"
+racks = 2
+spines = 2
+hosts_per_rack = 2
+host_rate = "100Mb/s"
+spine_rate = "100Mb/s"
+delay = "10us"
+
+[fabric]
+routing = "ecmp"
+
+[workload]
+kind = "permutation"
+sizes = { fixed = "100kB" }
+
+[transport]
+name = "dctcp"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _possible(monkeypatch):
+    if why := spaces.lacking():
+        namespaces.skip(why)
+    namespaces.built(monkeypatch, "flowloom-port", "flowloom-node", "ping")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The state of testbeds is in a folder of the test, so that one of the user's is left alone."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    yield tmp_path
+    keeper.down()
+
+
+def flowloom(*words, **options):
+    return subprocess.run([sys.executable, "-m", "flowloom", "testbed", *words], capture_output=True, text=True, **options)
+
+
+def devices():
+    """The devices of the namespace of the tests: a testbed adds none."""
+    return sorted(link["ifname"] for link in json.loads(namespaces.run("ip", "-j", "link")))
+
+
+def test_hosts_reach_each_other_over_all_shortest_paths():
+    with Network(Scenario(TREE)) as network:
+        hosts = network.view.hosts
+        for source in hosts:
+            for other in hosts:
+                source.space.run("ping", "-c", "1", "-W", "5", other.address)
+        leaf = network.view.find("l0")
+        beyond = next(host for host in hosts if host.cables[0].to != "l0")
+        routes = json.loads(leaf.space.run("ip", "-j", "route", "show", beyond.address))
+        assert {hop["dev"] for hop in routes[0]["nexthops"]} == {
+            cable.device for cable in leaf.cables if cable.to.startswith("s")
+        }
+
+
+def test_ports_have_the_queues_that_deploy_prints():
+    with Network(STAR) as network:
+        switch = network.view.switches[0]
+        assert [cable.to for cable in switch.cables] == list(network.plan.hosts)
+        for cable in switch.cables:
+            queues = json.loads(switch.space.run("tc", "-j", "qdisc", "show", "dev", cable.device))
+            assert [queue["kind"] for queue in queues if queue.get("root")] == ["htb"]
+            assert sorted(queue["handle"] for queue in queues if queue["kind"] == "bfifo") == ["10:", "11:", "12:", "13:"]
+        assert network.view.marks in ("RED", command.PORT)
+
+
+def test_a_testbed_is_up_until_it_is_removed(home):
+    before = devices()
+    done = flowloom("up", str(EXAMPLE))
+    assert done.returncode == 0, done.stderr
+    assert "PIAS" in done.stdout and "10.77.0.1" in done.stdout
+    again = flowloom("up", str(EXAMPLE))
+    assert again.returncode == 1 and "`flowloom testbed down` removes it" in again.stderr
+    found = flowloom("exec", "h0", "sh", "-c", "cat /etc/hosts; ip -br address show dev lo")
+    assert "10.77.0.2 h1" in found.stdout and "10.77.0.1/32" in found.stdout, found.stderr
+    assert "10.77" not in Path("/etc/hosts").read_text()
+    wrong = flowloom("exec", "h9", "true")
+    assert wrong.returncode == 2 and "there are h0, h1, h2, h3, s0" in wrong.stderr
+    assert flowloom("exec", "h0", "sh", "-c", "exit 7").returncode == 7
+    sleeper = subprocess.Popen([sys.executable, "-m", "flowloom", "testbed", "exec", "h1", "sleep", "1000"])
+    status = json.loads(flowloom("status", "--json").stdout)
+    assert [host["host"] for host in status["hosts"]] == ["h0", "h1", "h2", "h3"]
+    assert {port["to"] for port in status["ports"]} == {"h0", "h1", "h2", "h3"}
+    assert devices() == before
+    inside = spaces_of(keeper.view())
+    assert flowloom("down").stdout == "The testbed is removed.\n"
+    assert sleeper.wait() == -signal.SIGKILL
+    gone(inside)
+    assert flowloom("down").stdout == "No testbed is up.\n"
+    assert flowloom("status").returncode == 1
+
+
+def test_a_killed_keeper_leaves_nothing(home):
+    view = keeper.up(STAR)
+    inside = spaces_of(view)
+    os.kill(int(view.hosts[0].space.path.split("/")[2]), signal.SIGKILL)
+    gone(inside)
+    with pytest.raises(RunError, match="no testbed is up"):
+        keeper.view()
+    assert not list(home.iterdir())
+
+
+def spaces_of(view):
+    return {Path(node.space.path).stat().st_ino for node in view.nodes}
+
+
+def gone(inside):
+    """Wait until no process is in any of these namespaces."""
+    while True:
+        left = set()
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit():
+                    left.add((entry / "ns/net").stat().st_ino)
+            except OSError:
+                pass
+        if not left & inside:
+            return
+        time.sleep(0.02)
+
+
+def test_wrong_input_is_named(home):
+    with pytest.raises(ScenarioError, match="at most 64"):
+        Network(STAR.set({"topology.hosts": 64}))
+    with pytest.raises(ScenarioError, match=r"topology\.hosts"):
+        keeper.up(STAR.set({"topology.hosts": 0}))
+    with pytest.raises(ScenarioError, match="three hosts"):
+        checks.check(STAR.set({"topology.hosts": 2}), lambda what: None)
+    with pytest.raises(ScenarioError, match="one queue"):
+        checks.check(STAR.set({"transport.name": "dctcp"}), lambda what: None)
+
+
+def good(found):
+    wrong = [line.text for line in checks.verdict(*found) if not line.good]
+    assert not wrong, (wrong, found)
+
+
+def test_a_port_serves_in_strict_priority_and_marks():
+    good(checks.check(STAR, lambda what: None))
+
+
+def test_the_same_in_user_mode_linux():
+    if why := machine.unsuited():
+        pytest.skip(why)
+    if why := machine.lacking():
+        namespaces.skip(why)
+    found = checks.check_in_machine(STAR.set({"topology.host_rate": "50Mb/s"}), lambda what: None)
+    assert found[0].marks == "RED" and found[0].control == "dctcp"
+    good(found)
+
+
+def test_an_answer_from_user_mode_linux_is_read(monkeypatch):
+    """The same program runs here instead, without a kernel of its own."""
+
+    def run(commands, **_):
+        return [subprocess.run(one, shell=True, capture_output=True, text=True).stdout.strip() for one in commands]
+
+    monkeypatch.setattr(machine, "run", run)
+    with pytest.raises(ScenarioError, match="three hosts"):
+        checks.check_in_machine(STAR.set({"topology.hosts": 2}), lambda what: None)
+    port, fifo = checks.check_in_machine(STAR.set({"topology.host_rate": "50Mb/s"}), lambda what: None)
+    assert (port.rate_bps, port.marks, fifo.port) == (50_000_000, command.PORT, "one FIFO")
+
+
+def measured(**changes):
+    values = {
+        "port": "a port", "rate_bps": 100_000_000, "high_us": (1.0, 2.0, 9.0), "low_us": (6.0, 6.0, 7.0), "goodput_bps": 75e6,
+        "marked": 1, "dropped": 0, "retransmitted": 0, "ecn": True, "marks": "RED", "control": "dctcp",
+    }  # fmt: skip
+    return checks.Measured(**{**values, **changes})
+
+
+def test_the_verdict_names_what_is_wrong():
+    fifo = measured(high_us=(3.0,), low_us=(6.0,), goodput_bps=100e6)
+    assert all(line.good for line in checks.verdict(measured(), fifo))
+    wrong = [{"high_us": (2.1,)}, {}, {"goodput_bps": 74e6}, {"marked": 0}, {"dropped": 1}]
+    for number, changes in enumerate(wrong):
+        lines = checks.verdict(measured(**changes), fifo if changes else measured(goodput_bps=100e6))
+        assert [line.good for line in lines] == [number != other for other in range(5)]
+    assert not checks.verdict(measured(ecn=False), fifo)[4].good
+    # Hosts that are too busy for the rate are no fault of the port.
+    assert checks.verdict(measured(goodput_bps=30e6), measured(high_us=(6.0,), goodput_bps=40e6))[2].good
+
+
+SLOW = STAR.set({"topology.host_rate": "50Mb/s", "topology.hosts": 3, "transport.pase.arbitration": "local"})
+"""At this rate, hosts have processor time to spare: a full packet takes 240 us."""
+BYTES = 1_500_000
+MARKED = {"pias", "pase", "dctcp"}
+
+
+@pytest.mark.parametrize("name", ["phost", "top", "pias", "pase", "dctcp", "homa", "ndp", "expresspass"])
+def test_two_senders_share_a_port(name, tmp_path):
+    """Files arrive as they are; the port carries its rate and no more; marks and classes are those of the transport."""
+    files = [tmp_path / f"file{number}" for number in (1, 2)]
+    for file in files:
+        file.write_bytes(os.urandom(BYTES))
+    with Network(SLOW.set({"transport.name": name})) as network:
+        receiver, *senders = network.view.hosts
+        (tmp_path / "cluster.toml").write_text(toml.document(running.cluster(network)))
+        common = [
+            "flowloom-node", "--cluster", str(tmp_path / "cluster.toml"), "--transport", name,
+            "--config", running.config(network), "--line-rate", "50Mb/s",
+        ]  # fmt: skip
+        with namespaces.captured(receiver.space.path, receiver.device) as packets:
+            sink = receiver.space.start(*common, "--me", receiver.name, "--save", str(tmp_path), log=tmp_path / "sink.log")
+            sending = [
+                host.space.start(
+                    *common, "--me", host.name, "--send", f"{receiver.name}:{file}", log=tmp_path / f"{host.name}.log"
+                )
+                for host, file in zip(senders, files, strict=True)
+            ]
+            codes = [one.wait() for one in sending]
+            sink.stdin.close()
+            assert sink.wait() == 0
+        count = next(one for one in network.view.counters() if one.to == receiver.name)
+    assert codes == [0, 0], (tmp_path / "h1.log").read_text()
+    saved = [file.read_bytes() for file in tmp_path.iterdir() if file.name.isdigit()]
+    assert sorted(saved) == sorted(file.read_bytes() for file in files)
+    # The rate of the port, while both send.
+    data = [packet for packet in packets if packet.payload > 1000]
+    ends = [max(packet.at for packet in data if packet.source == host.address) for host in senders]
+    both = [packet for packet in data if packet.at <= min(ends)]
+    sent = sum(packet.payload + 28 + 14 for packet in both[1:])
+    rate = 8 * sent / (both[-1].at - both[0].at) / 50e6
+    assert 0.8 <= rate <= 1.02, rate
+    assert {packet.checksums for packet in packets} == {True}
+    ce = sum(packet.ecn == 3 for packet in packets)
+    if name in MARKED:
+        assert {packet.ecn for packet in data} == {2, 3} and ce == count.marked > 0
+        stats = [
+            dict(word.split("=") for word in (tmp_path / f"{host.name}.log").read_text().split() if "=" in word)
+            for host in senders
+        ]
+        assert [int(one["nic_drops"]) for one in stats] == [0, 0]
+    else:
+        assert {packet.ecn for packet in packets} == {0} and ce == count.marked == 0
+    assert {packet.dscp for packet in packets} <= {8 * (7 - class_) for class_ in range(8)}
