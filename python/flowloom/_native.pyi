@@ -48,7 +48,7 @@ class Plan:
         """Return the transport's parameters that follow from the network and the workload, with a run's values, as JSON."""
     def data_queue_bounds(self) -> str:
         """Return the bounds of queues of data under credits as JSON: `by_hop` and `per_root_of_packets`, or null."""
-    def deployment(self) -> str:
+    def deployment(self, for_datagrams: bool) -> str:
         """Return what the scenario means for switches and hosts, as JSON; `flowloom.deploy.plan` reads it."""
     def until(self, limit_ps: int) -> Plan:
         """Return the same plan with another time limit; it shares the network and the paths."""

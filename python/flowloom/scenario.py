@@ -166,13 +166,16 @@ class Plan:
         bounds: dict[str, Any] | None = json.loads(self._made.data_queue_bounds())
         return bounds
 
-    def deployment(self) -> str:
+    def deployment(self, *, for_datagrams: bool = False) -> str:
         """Return what the scenario means for switches and hosts, as JSON: see `flowloom.deploy.plan`.
+
+        Args:
+            for_datagrams: Whether ports are for the datagrams of `flowloom-node`: limits then go by their sizes.
 
         Raises:
             ScenarioError: The transport is a bound that no network can run.
         """
-        return self._made.deployment()
+        return self._made.deployment(for_datagrams)
 
     def until(self, limit_ps: int) -> Plan:
         """Return the same plan with another time limit, in picoseconds. The network and the paths are shared."""

@@ -440,7 +440,7 @@ def test_pias_on_each_target():
     assert eos.count("random-detect ecn minimum-threshold 97500 bytes maximum-threshold 97500 bytes") == 16
     shell = text_of(deploy(scenario, "linux"), "leaf.sh")
     assert '"$dev" 10000000000bit 125000;' in shell and '"$dev" 40000000000bit 500000;' in shell
-    assert shell.count("root handle 9: red limit 360000 min 97500 max 97500 avpkt 1000 burst 98 ") == 1
+    assert shell.count("parent 1:1 handle 9: red limit 360000 min 97500 max 97500 avpkt 1000 burst 98 ") == 1
 
 
 def test_flow_control_has_the_headroom_of_the_formula():

@@ -67,11 +67,12 @@ def test_red_marks_by_the_port_or_by_the_queue(tmp_path):
         options = qdisc["options"]
         assert (options["min"], options["max"], options["limit"]) == (above, above, 150_000)
         assert options["ecn"] and options["nodrop"]
-    assert [(qdisc["handle"], qdisc.get("root", False)) for qdisc in by_port] == [("9:", True)]
+    assert [(qdisc["handle"], qdisc["parent"]) for qdisc in by_port] == [("9:", "1:1")]
     assert sorted(qdisc["parent"] for qdisc in by_queue) == ["1:10", "1:11", "1:12"]
     assert [qdisc["parent"] for qdisc in dctcp] == ["1:10"]
-    # Below RED of the port, there is the tree of queues.
-    assert any(qdisc["kind"] == "htb" and qdisc.get("parent") == "9:1" for qdisc in json.loads(ports[0]))
+    # RED of the port is above the queues and below HTB, which holds packets back: RED takes what gives it no packet for empty.
+    assert [qdisc["parent"] for qdisc in json.loads(ports[0]) if qdisc["kind"] == "prio"] == ["9:1"]
+    assert [qdisc["kind"] for qdisc in json.loads(ports[0]) if qdisc.get("root")] == ["htb"]
     assert "initcwnd 12" in host and "rto_min lock 5ms" in host and host.splitlines()[-1] == "dctcp"
     # A gain of 1/8 is a shift of 3; alpha is in parts of 1024.
     assert parameters.split() == ["3", "512"]

@@ -20,6 +20,28 @@ use crate::{Bytes, FlowId, NodeId, Packet, Transport, Wire, WireProfile, marking
 
 /// Bytes in front of the transport's header.
 pub const HEADER_BYTES: usize = 30;
+/// What a seal adds to the end of a datagram: the session's id (4 B), the datagram's number (8 B) and the tag (16 B).
+pub const SEAL_BYTES: usize = 4 + 8 + 16;
+/// The size of an IPv4 and a UDP header.
+const IPV4_UDP_BYTES: u64 = 20 + 8;
+/// The size of an IPv6 and a UDP header.
+const IPV6_UDP_BYTES: u64 = 40 + 8;
+/// The size of an Ethernet header.
+const ETHERNET_BYTES: u64 = 14;
+
+/// The sizes of datagrams with headers of up to `header_bytes`, as IP packets. `None` if a full packet has no room for payload.
+pub fn wire(mtu: Bytes, header_bytes: usize, ipv4: bool) -> Option<WireProfile> {
+    let below = if ipv4 { IPV4_UDP_BYTES } else { IPV6_UDP_BYTES };
+    let overhead = Bytes::new(below + (HEADER_BYTES + header_bytes + SEAL_BYTES) as u64);
+    (mtu > overhead).then_some(WireProfile { name: "udp", full: mtu, overhead, control: overhead })
+}
+
+/// The sizes of the same IPv4 packets as the ports of switches count them.
+pub fn wire_on_ethernet(mtu: Bytes, header_bytes: usize) -> Option<WireProfile> {
+    let WireProfile { name, full, overhead, control } = wire(mtu, header_bytes, true)?;
+    let framed = |bytes| bytes + Bytes::new(ETHERNET_BYTES);
+    Some(WireProfile { name, full: framed(full), overhead: framed(overhead), control: framed(control) })
+}
 
 /// The first bytes of each datagram.
 pub const MAGIC: [u8; 2] = *b"FL";

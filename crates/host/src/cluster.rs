@@ -13,12 +13,8 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::flow_ids::NODES_MAX;
 use crate::frame;
-use crate::trust::{Key, SEAL_BYTES};
+use crate::trust::Key;
 
-/// The size of an IPv4 and a UDP header.
-const IPV4_UDP_BYTES: u64 = 20 + 8;
-/// The size of an IPv6 and a UDP header.
-const IPV6_UDP_BYTES: u64 = 40 + 8;
 /// The largest value of the 16-bit length field of an IPv4 packet.
 const MTU_MAX: u64 = 65_535;
 
@@ -212,16 +208,8 @@ impl Cluster {
     /// If a full packet has no room for payload.
     pub fn wire<T: Transport>(&self) -> io::Result<WireProfile> {
         let ipv4 = self.members.iter().flat_map(|member| member.address).all(|address| address.is_ipv4());
-        let below = if ipv4 { IPV4_UDP_BYTES } else { IPV6_UDP_BYTES };
-        let overhead = Bytes::new(below + (frame::HEADER_BYTES + T::Header::MAX_BYTES + SEAL_BYTES) as u64);
-        if self.profile.mtu <= overhead {
-            return Err(invalid(format!(
-                "an MTU of {} has no room for payload, because the headers of {} take {overhead}",
-                self.profile.mtu,
-                T::NAME
-            )));
-        }
-        Ok(WireProfile { name: "udp", full: self.profile.mtu, overhead, control: overhead })
+        frame::wire(self.profile.mtu, T::Header::MAX_BYTES, ipv4)
+            .ok_or_else(|| invalid(format!("an MTU of {} has no room for payload behind the headers of {}", self.profile.mtu, T::NAME)))
     }
 }
 

@@ -23,6 +23,8 @@ pub struct TransportEntry {
     pub gauges: &'static [Gauge],
     /// The format of its header on a real network and in traces.
     pub header: Layout,
+    /// The longest header on a real network.
+    pub header_bytes: usize,
     /// Whether its ports can share the memory of their switch.
     pub shares_memory: bool,
     /// What it needs of the paths of packets.
@@ -99,6 +101,7 @@ impl TransportEntry {
             profile: T::PROFILE,
             gauges: T::GAUGES,
             header: T::Header::LAYOUT,
+            header_bytes: T::Header::MAX_BYTES,
             shares_memory: T::SHARES_MEMORY,
             paths: T::PATHS,
             placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
@@ -119,6 +122,7 @@ impl TransportEntry {
         profile: Profile::new("", "#000000", "", Family::Bound),
         gauges: &[],
         header: <() as Wire>::LAYOUT,
+        header_bytes: <() as Wire>::MAX_BYTES,
         shares_memory: true, // it ignores memory
         paths: PathNeed::Any,
         placement: |_| Placement::Nowhere,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flowloom_core::{
     Bytes, Division, Feature, HostProfile, Knob, LimiterProfile, LinkId, MarkProfile, Memory, MemoryProfile, NodeId, NodeKind,
-    PathNeed, Placement, PortProfile, PortSite, QueueLimit, QueueProfile, Routing, Tagging,
+    PathNeed, Placement, PortProfile, PortSite, QueueLimit, QueueProfile, Routing, Tagging, WireProfile, frame,
 };
 use flowloom_transports::pfc::ClassLimits;
 use serde_json::{Value, json};
@@ -14,17 +14,23 @@ use crate::plan::Setup;
 use crate::spec::Scenario;
 use crate::{ScenarioError, headroom};
 
+/// The largest packets of `flowloom-node`.
+const MTU: Bytes = Bytes::new(1500);
+
 /// Describes the switches and hosts of a plan of this scenario. Switches that are alike are listed once, with their number, and so are
-/// NICs. Bytes are integers, rates are in bits per second.
+/// NICs. Bytes are integers, rates are in bits per second. If the ports are for datagrams of `flowloom-node`, their limits are those for packets of its sizes, and not of
+/// the scenario's.
 ///
 /// # Errors
 /// If the plan's transport is none that could run on a network.
-pub fn describe(setup: &Setup, scenario: &Scenario) -> Result<Value, ScenarioError> {
+pub fn describe(setup: &Setup, scenario: &Scenario, for_datagrams: bool) -> Result<Value, ScenarioError> {
     let Some(profiles) = &setup.transport.profiles else {
         let message =
             format!("{} is a bound and no transport, so switches and hosts cannot be configured for it", setup.transport.name);
         return Err(scenario.place(ScenarioError::at_key("transport.name", message)));
     };
+    let wire = if for_datagrams { frame::wire_on_ethernet(MTU, setup.transport.header_bytes) } else { None };
+    let ports = Ports { setup, profiles, wire: wire.unwrap_or(setup.wire) };
     Ok(json!({
         "transport": setup.transport.name,
         "label": setup.transport.profile.label,
@@ -38,8 +44,8 @@ pub fn describe(setup: &Setup, scenario: &Scenario) -> Result<Value, ScenarioErr
         "memory": memory(setup.memory),
         "pfc": pfc(setup),
         "host": host(&(profiles.host)(&setup.parameters)),
-        "switches": switches(setup, profiles),
-        "nics": nics(setup, profiles),
+        "switches": switches(&ports),
+        "nics": nics(&ports),
         "hosts": setup.network.endpoints().map(|node| &setup.network.node(node).name).collect::<Vec<_>>(),
     }))
 }
@@ -76,7 +82,8 @@ fn pfc(setup: &Setup) -> Value {
 }
 
 /// Each kind of switch: its name is that of its tier, or of its first switch if its tier has several kinds.
-fn switches(setup: &Setup, profiles: &Profiles) -> Value {
+fn switches(ports: &Ports<'_>) -> Value {
+    let setup = ports.setup;
     let network = &setup.network;
     let mut kinds: Vec<(Vec<NodeId>, Vec<Value>)> = Vec::new();
     for node in network.switches() {
@@ -86,16 +93,16 @@ fn switches(setup: &Setup, profiles: &Profiles) -> Value {
             let to = &network.node(port.to).tier;
             let limits = limits.as_ref().map(|limits| limits.of(port.from_port));
             json!({
-                "to": to, "rate_bps": port.rate.as_bps(), "delay_ps": port.delay.as_ps(), "profile": profile(setup, profiles, *link),
+                "to": to, "rate_bps": port.rate.as_bps(), "delay_ps": port.delay.as_ps(), "profile": ports.profile(*link),
                 "headroom": limits.map(|ClassLimits { headroom, .. }| headroom.get()),
                 "xoff": limits.and_then(|ClassLimits { xoff, .. }| xoff).map(Bytes::get),
             })
         };
-        let ports: Vec<Value> = network.ports(node).iter().map(port).collect();
+        let described: Vec<Value> = network.ports(node).iter().map(port).collect();
         let tier = &network.node(node).tier;
-        match kinds.iter_mut().find(|(alike, others)| network.node(alike[0]).tier == *tier && *others == ports) {
+        match kinds.iter_mut().find(|(alike, others)| network.node(alike[0]).tier == *tier && *others == described) {
             Some((alike, _)) => alike.push(node),
-            None => kinds.push((vec![node], ports)),
+            None => kinds.push((vec![node], described)),
         }
     }
     let mut of_tier: BTreeMap<&str, usize> = BTreeMap::new();
@@ -117,19 +124,30 @@ fn member(setup: &Setup, switch: NodeId) -> Value {
     json!({ "name": name(switch), "neighbours": neighbours })
 }
 
-/// The port of a link in a run.
-fn profile(setup: &Setup, profiles: &Profiles, link: LinkId) -> Value {
-    let kind = setup.network.node(setup.network.link(link).from).kind;
-    let site = PortSite { link, network: &setup.network, wire: setup.wire, memory: setup.memory.at(kind), seed: setup.seed };
-    port(&(profiles.port)(&setup.parameters, &site))
+/// What the ports of a plan are made from.
+struct Ports<'a> {
+    setup: &'a Setup,
+    profiles: &'a Profiles,
+    wire: WireProfile,
+}
+
+impl Ports<'_> {
+    /// The port of a link in a run.
+    fn profile(&self, link: LinkId) -> Value {
+        let Ports { setup, profiles, wire } = *self;
+        let kind = setup.network.node(setup.network.link(link).from).kind;
+        let site = PortSite { link, network: &setup.network, wire, memory: setup.memory.at(kind), seed: setup.seed };
+        port(&(profiles.port)(&setup.parameters, &site))
+    }
 }
 
 /// The NICs of each rate.
-fn nics(setup: &Setup, profiles: &Profiles) -> Value {
+fn nics(ports: &Ports<'_>) -> Value {
+    let setup = ports.setup;
     let mut kinds: Vec<(u64, Value, u64)> = Vec::new();
     for host in setup.network.node_ids().filter(|node| setup.network.node(*node).kind == NodeKind::Host) {
         let link = setup.network.ports(host)[0];
-        let (rate, profile) = (setup.network.link(link).rate.as_bps(), profile(setup, profiles, link));
+        let (rate, profile) = (setup.network.link(link).rate.as_bps(), ports.profile(link));
         match kinds.iter_mut().find(|(other, like, _)| *other == rate && *like == profile) {
             Some((.., count)) => *count += 1,
             None => kinds.push((rate, profile, 1)),

@@ -121,9 +121,9 @@ impl PyPlan {
     }
 
     /// What the scenario means for real switches and hosts, as JSON: see `flowloom_lab::deployment`.
-    fn deployment(&self, py: Python<'_>) -> PyResult<String> {
+    fn deployment(&self, py: Python<'_>, for_datagrams: bool) -> PyResult<String> {
         let (setup, scenario) = (self.setup.clone(), Arc::clone(&self.scenario));
-        let described = supervised(py, None, move |_| flowloom_lab::deployment::describe(&setup, &scenario))?;
+        let described = supervised(py, None, move |_| flowloom_lab::deployment::describe(&setup, &scenario, for_datagrams))?;
         Ok(described.map_err(bad_input)?.to_string())
     }
 

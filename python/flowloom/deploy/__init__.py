@@ -96,18 +96,19 @@ def target_of(name: str) -> Target:
     return TARGETS[name]
 
 
-def deploy(scenario: Scenario, target: str) -> Deployment:
+def deploy(scenario: Scenario, target: str, *, for_datagrams: bool = False) -> Deployment:
     """Return what a scenario means for a kind of switch, and for hosts.
 
     Args:
         scenario: The scenario.
         target: A name of `TARGETS`.
+        for_datagrams: See `plan_of`.
 
     Raises:
         ScenarioError: The scenario is not valid, there is no such target, or the transport is a bound that no network can run.
     """
     chosen = target_of(target)
-    plan = plan_of(scenario)
+    plan = plan_of(scenario, for_datagrams=for_datagrams)
     hosts = linux.host(plan)
     files = (*chosen.files(plan), *([hosts] if hosts else []))
     answers = tuple((need, chosen.ANSWERS[need.kind]) for need in needs_of(plan))

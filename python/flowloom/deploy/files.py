@@ -37,6 +37,12 @@ class Block:
         """Add lines without a comment."""
         self._lines += [f"{self._indent}{line}" if line else "" for line in lines]
 
+    def inner(self) -> Block:
+        """Return a block whose lines are indented, and go to the end of this one."""
+        block = Block(self._mark, f"{self._indent}  ")
+        block._lines = self._lines
+        return block
+
     @property
     def text(self) -> str:
         """The lines as a text."""

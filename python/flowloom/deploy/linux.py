@@ -1,8 +1,9 @@
 """Linux switches and hosts: `tc`, `ip` and `sysctl`.
 
 A port is a tree of HTB classes, which are served in strict priority, with a FIFO in each. Marks come from RED: in the place of
-a FIFO they go by one queue, above the tree by the whole port. The grammar is that of the manual pages tc-htb(8), tc-red(8),
-tc-bfifo(8), tc-u32(8), ip-route(8) and dcb-pfc(8).
+a FIFO they go by one queue. Marks by the whole port come from one RED between HTB, which has one class then, and the queues of
+`prio`. The grammar is that of the manual pages tc-htb(8), tc-prio(8), tc-red(8), tc-bfifo(8), tc-u32(8), ip-route(8) and
+dcb-pfc(8).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from flowloom.deploy.needs import COMMON, HOSTS, YES, Answers, Kind, nearly, no
 from flowloom.deploy.plan import Division, Group, Knob, Plan, Port, Switch, dscp, file_name, size
 
 NAME = "linux"
-ABOUT = "a Linux switch or router with tc: HTB, FIFOs, u32 filters and RED"
+ABOUT = "a Linux switch or router with tc: HTB, prio, FIFOs, u32 filters and RED"
 
 ANSWERS: Answers = {
     **COMMON,
@@ -46,6 +47,8 @@ _LEAST_RATE = "8kbit"
 _BURST = 'burst "$burst" cburst "$burst"'
 _HEADER = 14
 """Bytes of an Ethernet header, which the kernel counts and the scenario's packets may not have."""
+_PRIORITIES = 16
+"""How many values of a packet's priority in the kernel `prio` gives a queue to, where no filter does."""
 _AVERAGE = 1000
 """The size of packets that RED converts its parameters with."""
 
@@ -65,9 +68,9 @@ def _script(plan: Plan, switch: Switch) -> File:
         *head(plan, switch),
         f"Usage, as root: ./{name} up, or ./{name} down. The names of ports are in variables:",
         *(f"  {group.name.upper()}: {ports_of(group.numbers)}" for group in groups),
-        "It needs the kernel's sch_htb and cls_u32, and for marks sch_red. MARKS=no goes on without marks.",
+        "It needs the kernel's sch_htb and cls_u32, and for marks sch_red and sch_prio. MARKS=no goes on without marks.",
     )
-    lacks = "The kernel may lack sch_htb, cls_u32, or sch_red (MARKS=no goes on without marks)."
+    lacks = "The kernel may lack sch_htb, cls_u32, or sch_red and sch_prio (MARKS=no goes on without marks)."
     block.plain("set -euo pipefail", f"trap 'echo \"$0: the command in line $LINENO failed. {lacks}\" >&2' ERR", "")
     for group in groups:
         names = " ".join(f"swp{number}" for number in group.numbers)
@@ -108,14 +111,22 @@ def _port(block: Block, plan: Plan, profile: Port) -> None:
         block.add(plan.source("fabric.pfc"), ask)
     block.note("The queues of an earlier call are removed.")
     block.plain('tc qdisc del dev "$dev" root 2> /dev/null || true')
-    root = "root"
-    if _marks(plan, profile) and not _by_queue(profile):
-        _mark(block, plan, profile, "root handle 9:")
-        root = "parent 9:1"
+    if not _marks(plan, profile) or _by_queue(profile):
+        _tree(block, plan, profile)
+        return
+    block.plain("if [[ ${MARKS:-yes} == yes ]]; then")
+    _marked_port(block.inner(), plan, profile)
+    block.plain("else")
+    _tree(block.inner(), plan, profile)
+    block.plain("fi")
+
+
+def _tree(block: Block, plan: Plan, profile: Port) -> None:
+    """Add queues that HTB serves in strict priority."""
     last = len(profile.queues) - 1
     block.note(f"Queues in strict priority: {plan.source(profile.queues_key)}.")
     block.plain(
-        f'tc qdisc add dev "$dev" {root} handle 1: htb default {_minor(last)}',
+        f'tc qdisc add dev "$dev" root handle 1: htb default {_minor(last)}',
         f'tc class add dev "$dev" parent 1: classid 1:1 htb rate "$rate" {_BURST} quantum {_quantum(plan)}',
     )
     if limiter := profile.limiter:
@@ -127,24 +138,58 @@ def _port(block: Block, plan: Plan, profile: Port) -> None:
         _queue(block, plan, profile, queue)
 
 
+def _marked_port(block: Block, plan: Plan, profile: Port) -> None:
+    """Add queues in strict priority below one RED, which marks by all that waits at the port.
+
+    What is below RED may not shape: RED takes a queue that gives it no packet for an empty one, and then marks nothing. So HTB
+    is above it, and the queues are those of `prio`.
+    """
+    queues = len(profile.queues)
+    block.plain(
+        'tc qdisc add dev "$dev" root handle 1: htb default 1',
+        f'tc class add dev "$dev" parent 1: classid 1:1 htb rate "$rate" {_BURST} quantum {_quantum(plan)}',
+    )
+    _mark(block, plan, profile, "parent 1:1 handle 9:")
+    block.note(f"Queues in strict priority: {plan.source(profile.queues_key)}.")
+    others = " ".join([str(queues - 1)] * _PRIORITIES)
+    block.plain(f'tc qdisc add dev "$dev" parent 9:1 handle 2: prio bands {queues} priomap {others}')
+    for queue in range(queues):
+        block.note(_holds(profile, queue))
+        _fifo(block, plan, profile, queue, f"2:{queue + 1}")
+        _filters(block, profile, queue, "2:", f"2:{queue + 1}")
+
+
 def _queue(block: Block, plan: Plan, profile: Port, queue: int) -> None:
     limited = profile.is_limited(queue)
     minor = _minor(queue)
     begin = f'tc class add dev "$dev" parent {"1:2" if limited else "1:1"} classid 1:{minor} htb rate {_LEAST_RATE}'
     rest = 'ceil "$limit"' if limited else f'ceil "$rate" {_BURST}'
-    block.note(f"Queue {queue}: {profile.queues[queue].holds}. Class {queue} is sent as DSCP {dscp(queue)}.")
+    block.note(_holds(profile, queue))
     block.plain(f"{begin} {rest} prio {queue} quantum {_quantum(plan)}")
     if _marks(plan, profile) and _by_queue(profile) and not limited:
-        _mark(block, plan, profile, f"parent 1:{minor} handle {minor}:")
+        _mark_queue(block, plan, profile, queue)
     else:
-        fifo = f'tc qdisc add dev "$dev" parent 1:{minor} handle {minor}: bfifo limit {_room(profile, queue)}'
-        block.add(plan.source(*profile.room_keys(queue)), fifo)
+        _fifo(block, plan, profile, queue, f"1:{minor}")
+    _filters(block, profile, queue, "1:", f"1:{minor}")
+
+
+def _holds(profile: Port, queue: int) -> str:
+    return f"Queue {queue}: {profile.queues[queue].holds}. Class {queue} is sent as DSCP {dscp(queue)}."
+
+
+def _fifo(block: Block, plan: Plan, profile: Port, queue: int, parent: str) -> None:
+    fifo = f'tc qdisc add dev "$dev" parent {parent} handle {_minor(queue)}: bfifo limit {_room(profile, queue)}'
+    block.add(plan.source(*profile.room_keys(queue)), fifo)
+
+
+def _filters(block: Block, profile: Port, queue: int, parent: str, to: str) -> None:
+    """Let packets of a class go into its queue. What no filter chooses goes into the last one."""
     if queue == len(profile.queues) - 1:
-        return  # what no filter chooses goes there
+        return
     tos = dscp(queue) << 2
     block.plain(
-        f'tc filter add dev "$dev" parent 1: protocol ip prio 1 u32 match ip dsfield {tos:#04x} 0xfc flowid 1:{minor}',
-        f'tc filter add dev "$dev" parent 1: protocol ipv6 prio 2 u32 match ip6 priority {tos:#04x} 0xfc flowid 1:{minor}',
+        f'tc filter add dev "$dev" parent {parent} protocol ip prio 1 u32 match ip dsfield {tos:#04x} 0xfc flowid {to}',
+        f'tc filter add dev "$dev" parent {parent} protocol ipv6 prio 2 u32 match ip6 priority {tos:#04x} 0xfc flowid {to}',
     )
 
 
@@ -161,17 +206,20 @@ def _mark(block: Block, plan: Plan, profile: Port, place: str) -> None:
     marks = profile.marks
     if marks is None:
         raise ValueError("the port marks")
-    room = _room(profile, 0)
-    red = f"red limit {room} min {marks.above} max {marks.above} avpkt {_AVERAGE} burst {math.ceil(marks.above / _AVERAGE)}"
-    if place.startswith("root"):
-        # What is below has the same parent, with RED or without.
-        instead = ["htb default 1", 'tc class add dev "$dev" parent 9: classid 9:1 htb rate "$rate"']
-    else:
-        instead = [f"bfifo limit {room}"]
-    source = plan.source(marks.key("mark_above"), marks.key("ecn"), *profile.room_keys(0))
-    block.add(source, "if [[ ${MARKS:-yes} == yes ]]; then")
-    block.plain(f'  tc qdisc add dev "$dev" {place} {red} probability 1 bandwidth "$rate" ecn nodrop', "else")
-    block.plain(f'  tc qdisc add dev "$dev" {place} {instead[0]}', *(f"  {line}" for line in instead[1:]), "fi")
+    thresholds = f"min {marks.above} max {marks.above} avpkt {_AVERAGE} burst {math.ceil(marks.above / _AVERAGE)}"
+    block.add(
+        plan.source(marks.key("mark_above"), marks.key("ecn"), *profile.room_keys(0)),
+        f'tc qdisc add dev "$dev" {place} red limit {_room(profile, 0)} {thresholds} probability 1 bandwidth "$rate" ecn nodrop',
+    )
+
+
+def _mark_queue(block: Block, plan: Plan, profile: Port, queue: int) -> None:
+    minor = _minor(queue)
+    block.plain("if [[ ${MARKS:-yes} == yes ]]; then")
+    _mark(block.inner(), plan, profile, f"parent 1:{minor} handle {minor}:")
+    block.plain("else")
+    _fifo(block.inner(), plan, profile, queue, f"1:{minor}")
+    block.plain("fi")
 
 
 def _minor(queue: int) -> int:

@@ -371,14 +371,18 @@ class Plan:
             yield whole if table is None else f"{whole} = {line(toml.value(table))}"
 
 
-def plan_of(scenario: Scenario) -> Plan:
+def plan_of(scenario: Scenario, *, for_datagrams: bool = False) -> Plan:
     """Return what a scenario means for switches and hosts.
+
+    Args:
+        scenario: The scenario.
+        for_datagrams: Whether ports are for the datagrams of `flowloom-node`: limits then go by their sizes.
 
     Raises:
         ScenarioError: The scenario is not valid, or its transport is a bound that no network can run.
     """
     planned = scenario.plan()
-    described = TypeAdapter(Plan).validate_json(planned.deployment())
+    described = TypeAdapter(Plan).validate_json(planned.deployment(for_datagrams=for_datagrams))
     found = tuple(diagnosis.foreseen(planned.resolved, planned.misfits))
     return dataclasses.replace(
         described, scenario=tomllib.loads(planned.resolved), title=line(scenario.path or scenario.title), warnings=found

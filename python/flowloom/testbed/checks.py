@@ -149,7 +149,7 @@ def _measure(name: str, scenario: Scenario) -> Measured:
         # Where there is one queue, any other DSCP does.
         high, low = dscp(0) << 2, dscp(max(len(port.profile.queues) - 1, 1)) << 2
         with contextlib.ExitStack() as stack:
-            sink = stack.enter_context(_program(receiver, "serve"))
+            sink = stack.enter_context(_program(receiver, "serve", control))
             bulk = [stack.enter_context(_program(host, "bulk", receiver.address, str(low), control)) for host in senders]
             time.sleep(SETTLE_S)
             before = _counted(network, receiver)
@@ -195,7 +195,8 @@ def _prepare(hosts: Sequence[Node]) -> str:
     for host in hosts:
         known = host.space.run("sysctl", "-n", "net.ipv4.tcp_available_congestion_control").split()
         control = next(name for name in ("dctcp", "cubic", "reno") if name in known)
-        host.space.run("sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+        # On a busy machine, the first packet of a connection may come late. It is sent again after a second, by default without ECN.
+        host.space.run("sysctl", "-qw", "net.ipv4.tcp_ecn=1", "net.ipv4.tcp_ecn_fallback=0")
     return control
 
 

@@ -21,6 +21,7 @@ _MODULES = Path("/usr/lib/uml/modules")
 _LOADED = [
     "drivers/net/veth",
     "net/sched/sch_htb",
+    "net/sched/sch_prio",
     "net/sched/sch_red",
     "net/sched/cls_u32",
     "net/ipv4/tcp_dctcp",

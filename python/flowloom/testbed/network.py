@@ -30,8 +30,8 @@ _BASE = ipaddress.IPv4Address("10.77.0.0")
 _SETTINGS = ["net.ipv4.ip_forward=1", "net.ipv4.fib_multipath_hash_policy=1", "net.ipv4.conf.all.send_redirects=0"]
 """What makes a namespace a switch. Flows choose among paths by a hash of addresses and ports."""
 _NOTHING, _RED = "nothing", "RED"
-_UNCUT = ["tso", "gso", "gro", "tx-udp-segmentation"]
-"""What hosts must not leave to the network: a burst would be one packet for a switch."""
+_UNCUT = ["tx", "tso", "gso", "gro", "tx-udp-segmentation"]
+"""What hosts must not leave to the network: a burst would be one packet for a switch, and packets would have no checksums."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Network:
         """
         if why := namespaces.lacking():
             raise RunError(f"there is no testbed here: {why}")
-        self.deployment = deploy.deploy(scenario, linux.NAME)
+        self.deployment = deploy.deploy(scenario, linux.NAME, for_datagrams=True)
         plan = self.plan = self.deployment.plan
         _check(plan)
         self._spaces: list[Namespace] = []

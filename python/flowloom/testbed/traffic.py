@@ -23,8 +23,10 @@ _OPTIONS, _TOTAL_RETRANSMITTED = 5, 100
 _ECN_OPTION = 8
 
 
-def serve() -> dict[str, float]:
+def serve(control: str) -> dict[str, float]:
     """Take what bulk senders send, and echo single bytes, until standard input ends.
+
+    `control` is the congestion control of bulk senders. DCTCP's first packet may be marked, and only a receiver that runs DCTCP, too, then agrees to ECN.
 
     Returns how many bytes of bulk came between its first line and its second, and how many seconds passed.
     """
@@ -32,6 +34,7 @@ def serve() -> dict[str, float]:
 
     def accept(port: int, handle: Callable[[socket.socket], None]) -> None:
         listener = socket.create_server(("", port), backlog=16)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
         while True:
             peer, _ = listener.accept()
             threading.Thread(target=handle, args=(peer,), daemon=True).start()
@@ -123,7 +126,7 @@ def main(role: str, *words: str) -> None:
     """Run a program."""
     answer: object
     if role == "serve":
-        answer = serve()
+        answer = serve(words[0])
     elif role == "bulk":
         answer = bulk(words[0], int(words[1]), words[2])
     else:

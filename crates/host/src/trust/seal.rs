@@ -8,8 +8,8 @@ use super::key::{Key, Process};
 use super::replay::Seen;
 
 const TAG_BYTES: usize = 16;
-/// What a seal adds to the end of a datagram: the session's id (4 B), the datagram's number (8 B) and the tag (16 B).
-pub const SEAL_BYTES: usize = 4 + 8 + TAG_BYTES;
+pub use flowloom_core::frame::SEAL_BYTES;
+const _: () = assert!(SEAL_BYTES == 4 + 8 + TAG_BYTES);
 
 /// The ciphers of two processes, seen from one of them.
 pub struct Session {
