@@ -206,10 +206,11 @@ def _mark(block: Block, plan: Plan, profile: Port, place: str) -> None:
     marks = profile.marks
     if marks is None:
         raise ValueError("the port marks")
-    thresholds = f"min {marks.above} max {marks.above} avpkt {_AVERAGE} burst {math.ceil(marks.above / _AVERAGE)}"
+    limits = f"limit {_room(profile, 0)} min {marks.above} max {marks.above}"
+    average = f"avpkt {_AVERAGE} burst {math.ceil(marks.above / _AVERAGE)}"
     block.add(
         plan.source(marks.key("mark_above"), marks.key("ecn"), *profile.room_keys(0)),
-        f'tc qdisc add dev "$dev" {place} red limit {_room(profile, 0)} {thresholds} probability 1 bandwidth "$rate" ecn nodrop',
+        f'tc qdisc add dev "$dev" {place} red {limits} {average} probability 1 bandwidth "$rate" ecn nodrop',
     )
 
 

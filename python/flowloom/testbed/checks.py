@@ -195,7 +195,7 @@ def _prepare(hosts: Sequence[Node]) -> str:
     for host in hosts:
         known = host.space.run("sysctl", "-n", "net.ipv4.tcp_available_congestion_control").split()
         control = next(name for name in ("dctcp", "cubic", "reno") if name in known)
-        # On a busy machine, the first packet of a connection may come late. It is sent again after a second, by default without ECN.
+        # On a busy machine, the first packet of a connection may come late, and is sent again, by default without ECN.
         host.space.run("sysctl", "-qw", "net.ipv4.tcp_ecn=1", "net.ipv4.tcp_ecn_fallback=0")
     return control
 

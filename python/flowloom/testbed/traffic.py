@@ -26,7 +26,8 @@ _ECN_OPTION = 8
 def serve(control: str) -> dict[str, float]:
     """Take what bulk senders send, and echo single bytes, until standard input ends.
 
-    `control` is the congestion control of bulk senders. DCTCP's first packet may be marked, and only a receiver that runs DCTCP, too, then agrees to ECN.
+    `control` is the congestion control of bulk senders. DCTCP's first packet may be marked, and only a receiver that runs
+    DCTCP, too, then agrees to ECN.
 
     Returns how many bytes of bulk came between its first line and its second, and how many seconds passed.
     """
