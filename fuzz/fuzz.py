@@ -52,7 +52,7 @@ def build() -> Path:
     version = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     host = next(line.split()[1] for line in version.splitlines() if line.startswith("host:"))
     # With --target, the flags are not for build scripts and macros, which run without libFuzzer.
-    command = [
+    command: list[str | Path] = [
         "cargo",
         "build",
         "--quiet",
@@ -179,7 +179,7 @@ def fuzz(kind: str, programs: Path, words: Path, seconds: int, seed: int) -> Out
     }
     # The target `trace` writes its inputs to the folder for temporary files.
     with log.open("w") as output, tempfile.TemporaryDirectory() as temporary:
-        command = [program, *(f"-{name}={value}" for name, value in options.items()), *folders]
+        command: list[str | Path] = [program, *(f"-{name}={value}" for name, value in options.items()), *folders]
         code = subprocess.run(
             command, stdout=output, stderr=output, env={**os.environ, "TMPDIR": temporary}, check=False
         ).returncode

@@ -14,6 +14,9 @@ use super::{Config, Outbox, QUEUE, REFERENCE};
 use crate::tcp::Blocks;
 use crate::toolkit::{FlowTable, Framing, IndexedHeap};
 
+/// The shortest time.
+const INSTANT: Duration = Duration::from_ps(1);
+
 /// All flows that this node sends, and the arbitrator of its uplink.
 ///
 /// A flow looks at its share at the end of each period. Where thousands of flows wait in the lowest queue, this took most of a run's time, and
@@ -247,15 +250,18 @@ impl Sender {
         self.resting.set(slot, rank);
     }
 
-    /// Ends a flow's rest. The first end of a period that it looks at is at `from` or later.
-    fn wake(&mut self, from: Time, slot: u32) {
+    /// Ends a flow's rest. The first end of a period that it looks at is at `from` or later, and it looks no earlier than at `turn`.
+    fn wake(&mut self, slot: u32, from: Time, turn: Time) {
         if self.resting.remove(slot).is_some() {
-            self.flows[slot].wake(from, self.spans.period, self.config.rto_max);
+            let state = &mut self.flows[slot];
+            state.wake(from, self.spans.period, self.config.rto_max);
+            state.tick = state.tick.max(turn);
             self.schedule(slot);
         }
     }
 
-    /// Wakes the flows that are not last any more. At this instant, the flows in slots up to `done` have had their turn.
+    /// Wakes the flows that are not last any more. If a flow has just timed out, or its period has ended, it is in slot `done`, and flows in earlier
+    /// slots have had their turn at this instant. Otherwise a packet has come, and no timer may end at the same instant.
     fn wake_risen(&mut self, now: Time, done: Option<u32>) {
         if self.seen == self.uplink.changes() {
             return;
@@ -263,8 +269,12 @@ impl Sender {
         while let Some((_, slot)) = self.resting.peek()
             && !self.uplink.is_last_at(self.flows[slot].place)
         {
-            let turn = done.is_none_or(|done| slot > done);
-            self.wake(if turn { now } else { now + Duration::from_ps(1) }, slot);
+            let later = now + INSTANT;
+            match done {
+                Some(done) if slot > done => self.wake(slot, now, now),
+                Some(_) => self.wake(slot, later, later),
+                None => self.wake(slot, now, later),
+            }
         }
         self.seen = self.uplink.changes();
     }
@@ -300,7 +310,7 @@ impl Sender {
 
     pub fn handle_ack(&mut self, now: Time, flow: FlowId, ack: &Ack, out: &mut Outbox) {
         let Some(slot) = self.flows.slot_of(flow) else { return };
-        self.wake(now, slot);
+        self.wake(slot, now, now + INSTANT);
         self.handle_ack_of(now, slot, ack, out);
         self.wake_risen(now, None);
     }
@@ -479,7 +489,7 @@ impl Sender {
 
     pub fn handle_timeout(&mut self, now: Time, out: &mut Outbox) {
         while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].next()) {
-            self.wake(now, slot);
+            self.wake(slot, now, now);
             if self.flows[slot].is_due(now) {
                 self.time_out(now, slot, out);
             }
