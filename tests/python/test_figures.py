@@ -594,6 +594,11 @@ def test_a_figure_may_extend_another_one_with_fewer_values_and_more_rules(papers
     assert [(tune.when, tune.minimise) for tune in figure.tunes] == [({"transport": ["phost"]}, "slowdown.p99")]
     asked = {setting.point["transport"]: merged(setting.question)["workload"] for setting in settings(figure, "quick")}
     assert (asked["phost"]["flows"], asked["phost"]["load"], asked["ideal"]["flows"]) == (70, 0.4, 200)
+    # Trials at points of an axis that this figure lacks select nothing.
+    trials = rules.replace('minimise = "slowdown.mean"', 'minimise = "slowdown.mean"\n    at = { load = 0.6 }')
+    (papers / "fig1.toml").write_text(FIGURE.replace("[scale.quick]", trials))
+    with pytest.raises(ScenarioError, match=r"no trial selects the parameters of the point .*; correct `when` or `at`"):
+        reader.read(papers / "fig2.toml")
     # A rule of an inherited scale has no effect either where this figure has no such axis.
     scale = '[scale.quick]\nset = [{ when = { load = 0.6 }, keys = { "workload.flows" = 1 } }]'
     (papers / "fig1.toml").write_text(FIGURE.replace("[scale.quick]", rules.replace("[scale.quick]", scale)))
@@ -683,6 +688,14 @@ def test_a_panel_may_average_over_an_axis(papers):
     assert grid.drawn(panel, "slowdown.mean", point).mean == pytest.approx(7.5)
     with pytest.raises(ScenarioError, match="shows axis transport, so it cannot average over it"):
         figure_with(papers, 'x = "load"', 'x = "load"\nover = ["transport"]')
+
+
+def test_a_figure_without_panels_draws_nothing(papers, tmp_path):
+    (papers / "fig2.toml").write_text('extends = "fig1.toml"\ntitle = "Without drawings"\n')
+    folders = ["--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs")]
+    done = CliRunner().invoke(app, ["paper", "run", "tiny/fig2", *folders])
+    assert done.exit_code == 0, done.output
+    assert "picture" not in done.output and f"data: {tmp_path / 'out' / 'data.csv'}" in done.output.replace("\n", "")
 
 
 def test_a_figure_is_run_drawn_judged_and_entered_into_the_ledger(papers, tmp_path):

@@ -277,7 +277,10 @@ def _print_outcome(figure: Figure, outcome: Outcome) -> None:
         typer.echo("")
     for line in outcome.warnings:
         typer.echo(f"warning: {line}")
-    typer.echo(f"\npicture: {outcome.pictures[0]}\ndata: {outcome.directory / 'data.csv'}")
+    typer.echo("")
+    for picture in outcome.pictures[:1]:
+        typer.echo(f"picture: {picture}")
+    typer.echo(f"data: {outcome.directory / 'data.csv'}")
     typer.echo(f"verdicts: {outcome.directory / 'claims.json'}")
 
 

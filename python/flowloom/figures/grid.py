@@ -215,7 +215,7 @@ def points(axes: Sequence[Axis]) -> list[dict[str, Any]]:
 
 def matches(point: Mapping[str, Any], where: Mapping[str, Sequence[Any]]) -> bool:
     """Return whether a point lies in a selection."""
-    return all(point[axis] in wanted for axis, wanted in where.items())
+    return all(axis in point and point[axis] in wanted for axis, wanted in where.items())
 
 
 def name(axes: Sequence[Axis], point: Mapping[str, Any]) -> str:

@@ -24,7 +24,9 @@ class _Drawn(NamedTuple):
 
 
 def draw(grid: Grid, stem: Path, footnote: str) -> list[Path]:
-    """Draw all panels side by side, and write `stem`.png and .svg."""
+    """Draw all panels side by side, and write `stem`.png and .svg; nothing, if there are none."""
+    if not grid.figure.panels:
+        return []
     shown = [frame for panel in grid.figure.panels for frame in frames.frames(grid, panel)]
     across, down = style.grid(len(shown))
     high = max(_height(grid, frame) for frame in shown)
