@@ -245,7 +245,7 @@ def compare(
     try:
         done = run_places(
             base, places, about, metrics or (), seeds=seeds, executor=executor, workers=workers, out=out, flows=True,
-            force=force, reporter=reporter, write=write,
+            force=force, reporter=reporter, write=write, foresee=True,
         )  # fmt: skip
     except IncompleteSweep as error:
         error.comparison = compared(error.sweep)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -220,6 +221,7 @@ def run_places(
     force: bool,
     reporter: Reporter | None,
     write: Callable[[Path], None] = lambda folder: None,
+    foresee: bool = False,
 ) -> Sweep:
     """Run a scenario at some points; see `sweep` for the arguments and errors.
 
@@ -236,15 +238,18 @@ def run_places(
         force: Replace another table.
         reporter: Receives progress and warnings.
         write: Writes more files beside the table.
+        foresee: Warn before the first run. Each point is planned for that, and once more where it runs, so there should be few.
     """
     for name in metrics:
         summary.check(name)
     workers = None if workers is None else whole_number("workers", workers, "processes")
     reporter = reporter or Silent()
-    plan = []
+    plan, firsts = [], []
     for place in places:
         reporter.prepare(f"reading the scenarios before the first run, now {label(place.point, None)}")
-        for seed, at in _seeded(base, place, seeds):
+        seeded = _seeded(base, place, seeds)
+        firsts.append((place, seeded[0][1]))
+        for seed, at in seeded:
             name = label(place.point, seed if seeds > 1 else None)
             plan.append((place.point, seed, Job.of(name, at, blame=place.blame)))
     alike: dict[str, list[str]] = {}
@@ -255,6 +260,8 @@ def run_places(
             reporter.warn(f"{listed(labels)}: these are the same scenario, which is run once")
 
     told = _Told(reporter)
+    if foresee:
+        told.look_ahead([(label(place.point, None), at) for place, at in firsts])
 
     def run(store: Store | None) -> tuple[Sweep, FailedRuns | None]:
         jobs, failed = [job for _, _, job in plan], None
@@ -303,11 +310,23 @@ def _seeded(base: Scenario, place: Place, seeds: int) -> list[tuple[int, Scenari
 
 
 class _Told:
-    """Warns of what does not suit a network or its flows when the first run that has found it finishes."""
+    """Warns of what does not suit a network or its flows: before the first run, or when a run that has found it finishes."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._flags: set[str] = set()
+
+    def look_ahead(self, scenarios: Sequence[tuple[str, Scenario]]) -> None:
+        """Warn of what plans of these scenarios show, each with its label. An error is for the run to tell."""
+        found = []
+        for name, scenario in scenarios:
+            self._reporter.prepare(f"looking for what does not fit before the first run, now {name}")
+            with contextlib.suppress(ScenarioError, RunError):
+                plan = scenario.plan(lambda *_: None)
+                found.append((name, diagnosis.foreseen(plan.resolved, plan.misfits)))
+        for line in diagnosis.grouped(found):
+            self._reporter.warn(line)
+        self._flags |= {finding.flag for _, findings in found for finding in findings}
 
     def warn(self, job: Job, run: Results) -> None:
         for finding in diagnosis.foreseen(run.scenario, run.summary.get("misfits", [])):

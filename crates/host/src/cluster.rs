@@ -208,8 +208,9 @@ impl Cluster {
     /// If a full packet has no room for payload.
     pub fn wire<T: Transport>(&self) -> io::Result<WireProfile> {
         let ipv4 = self.members.iter().flat_map(|member| member.address).all(|address| address.is_ipv4());
-        frame::wire(self.profile.mtu, T::Header::MAX_BYTES, ipv4)
-            .ok_or_else(|| invalid(format!("an MTU of {} has no room for payload behind the headers of {}", self.profile.mtu, T::NAME)))
+        frame::wire(self.profile.mtu, T::Header::MAX_BYTES, ipv4).ok_or_else(|| {
+            invalid(format!("an MTU of {} has no room for payload behind the headers of {}", self.profile.mtu, T::NAME))
+        })
     }
 }
 
