@@ -67,7 +67,7 @@ proptest! {
             let mut pair = Pair::<Pase>::new(&Config { never_rests, ..config.clone() }, rack(5));
             pair.on_packet(Faults { loss, duplicate: loss / 2.0, reorder: loss, late: Duration::from_us(100) }.hook(seed));
             for flow in &flows {
-                pair.open_flow(flow.clone());
+                pair.open_flow(*flow);
             }
             pair.run_to_end(FOREVER);
             let of = |sent: &SentPacket<Header>| (sent.at, format!("{:?}", sent.packet));
