@@ -35,7 +35,7 @@ fn bad_input_is_named() {
         (&["--me", "0", "--key", "Cargo.toml"], "Cargo.toml: a key is 64 hexadecimal digits"),
         (&["--me", "0", "--config", "token_life = 1.5"], "unknown field `token_life`"),
         (&["--me", "0", "--flows", "Cargo.toml"], "--start-at <NS>"),
-        (&["--me", "0", "--flows", "Cargo.toml", "--start-at", "0"], "Cargo.toml: line 1: invalid type: sequence"),
+        (&["--me", "0", "--flows", "Cargo.toml", "--start-at", "0"], "Cargo.toml: line 1: expected value"),
         (&["--me", "0", "--flows", "missing.txt", "--start-at", "0"], "missing.txt: No such file"),
     ];
     for (arguments, expected) in cases {

@@ -420,7 +420,7 @@ fn a_restarted_sender_is_noticed_and_its_old_datagrams_are_refused() {
     let second = two.send(3);
     let [sender, receiver] = two.run(20 * SLOT_US);
     assert!(matches!(sender[..], [Notice::Acknowledged { flow, .. }] if flow == second));
-    let arrived = WIRE.payload() * 10;
+    let arrived = WIRE.payload() * 11; // those sent after 0, 1, …, and 10 slots
     assert_eq!(receiver[0], Notice::Incomplete { flow, src: NodeId(0), arrived, cause: Cause::Restarted });
     let before = two.nodes[1].stats();
     two.networks[0].sent = recorded;
@@ -447,7 +447,7 @@ fn a_node_that_says_nothing_ends_the_flows_with_it() {
         }
     }
     assert!(matches!(ended[0], Some((Notice::Aborted { flow: ended, cause: Cause::Silent, .. }, 10)) if ended == flow));
-    let arrived = WIRE.payload() * 10;
+    let arrived = WIRE.payload() * 11; // those sent after 0, 1, …, and 10 slots
     assert_eq!(ended[1], Some((Notice::Incomplete { flow, src: NodeId(0), arrived, cause: Cause::Silent }, 10)));
 }
 
@@ -615,7 +615,7 @@ fn a_planned_flow_goes_to_whoever_is_there_at_its_start() {
     let flow = two.nodes[0].plan(at_us(0), zeros(2, 100_000)).unwrap();
     two.run(10 * SLOT_US);
     let arrived = two.nodes[1].unfinished();
-    assert_eq!(arrived, [(begun, WIRE.payload() * 10)]);
+    assert_eq!(arrived, [(begun, WIRE.payload() * 11)]); // those sent after 0, 1, …, and 10 slots
     two.nodes[1] = stranger(&None, 1);
     let [sender, receiver] = two.run(200_000);
     let cause = |notice: &Notice| match notice {
