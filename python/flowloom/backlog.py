@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,12 @@ class Growth(NamedTuple):
         if self.second <= 0:
             return np.inf
         return max((_SIGMAS * self.noise / self.second) ** 2, self.warm_up / _WARM_UP)
+
+
+def in_summary(flows: pa.Table) -> dict[str, Any]:
+    """Return what a summary says of the growth of the backlog; nothing where `growth` has none."""
+    found = growth(flows)
+    return {} if found is None else {"backlog": found._asdict()}
 
 
 def growth(flows: pa.Table) -> Growth | None:

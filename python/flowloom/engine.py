@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flowloom import _native, columns, provenance, series, traces
-from flowloom.backlog import growth
+from flowloom.backlog import in_summary
 from flowloom.results import Results, seed_of
 from flowloom.scenario import Plan, Progress, Scenario
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 
 def catalogue() -> dict[str, Any]:
@@ -34,11 +34,6 @@ def defaults(transport: str) -> Mapping[str, Any]:
 def _defaults(described: Callable[[], str]) -> dict[str, dict[str, Any]]:
     # The simulator takes a while to describe all transports.
     return {entry["name"]: entry["defaults"] for entry in json.loads(described())["transports"]}
-
-
-def _backlog(flows: pa.Table) -> dict[str, Any]:
-    found = growth(flows)
-    return {} if found is None else {"backlog": found._asdict()}
 
 
 class _Recorder:
@@ -97,7 +92,7 @@ def execute(plan: Plan, progress: Progress | None = None) -> Results:
         record["key"] = plan.key
     flows = columns.flow_table(outcome["flows"])
     return Results(
-        summary | _backlog(flows),
+        summary | in_summary(flows),
         plan.resolved,
         record,
         _flows=flows,

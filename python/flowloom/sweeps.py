@@ -246,9 +246,10 @@ def run_places(
     reporter = reporter or Silent()
     plan, firsts = [], []
     for place in places:
-        reporter.prepare(f"reading the scenarios before the first run, now {label(place.point, None)}")
+        name = label(place.point, None)
+        reporter.prepare(f"reading the scenarios before the first run, now {name}")
         seeded = _seeded(base, place, seeds)
-        firsts.append((place, seeded[0][1]))
+        firsts.append((name, seeded[0][1]))
         for seed, at in seeded:
             name = label(place.point, seed if seeds > 1 else None)
             plan.append((place.point, seed, Job.of(name, at, blame=place.blame)))
@@ -261,7 +262,7 @@ def run_places(
 
     told = _Told(reporter)
     if foresee:
-        told.look_ahead([(label(place.point, None), at) for place, at in firsts])
+        told.look_ahead(firsts)
 
     def run(store: Store | None) -> tuple[Sweep, FailedRuns | None]:
         jobs, failed = [job for _, _, job in plan], None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
@@ -352,6 +352,12 @@ class Plan:
         Keys that do not begin with a table of the scenario are the transport's own. None stands for its design.
         """
         return ", ".join(self._sources(keys)) or f"by design of {self.name}"
+
+    def ports(self) -> Iterator[tuple[str, SwitchPort, str]]:
+        """Yield each port of each switch: the switch, the port, and the node at the other end of its link."""
+        for kind in self.switches:
+            for member in kind.members:
+                yield from ((member.name, port, to) for port, to in zip(kind.ports, member.neighbours, strict=True))
 
     def rate_source(self, bps: int) -> str:
         """Return the text of the topology's keys that give links this rate."""

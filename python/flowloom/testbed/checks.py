@@ -108,7 +108,7 @@ def check_in_machine(scenario: Scenario, progress: Callable[[str], None]) -> tup
     progress("booting user-mode Linux")
     with tempfile.TemporaryDirectory(prefix="flowloom-") as folder:
         file = Path(folder, "scenario.json")
-        file.write_text(json.dumps(dataclasses.asdict(scenario)))
+        file.write_bytes(_SCENARIO.dump_json(scenario))
         packages = Path(flowloom.__file__).parents[1]
         command = ["env", f"PYTHONPATH={packages}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, "-m", __name__, str(file)]
         (answer,) = machine.run([shlex.join(command)], memory_mb=_MEMORY_MB)
@@ -176,13 +176,7 @@ def _measure(name: str, scenario: Scenario) -> Measured:
 
 def _port_to(network: Network, host: Node) -> SwitchPort:
     """Return the port of the switch that leads to a host."""
-    return next(
-        port
-        for kind in network.plan.switches
-        for member in kind.members
-        for port, to in zip(kind.ports, member.neighbours, strict=True)
-        if to == host.name
-    )
+    return next(port for _, port, to in network.plan.ports() if to == host.name)
 
 
 def _counted(network: Network, host: Node) -> Count:
@@ -231,15 +225,15 @@ def _answer(program: subprocess.Popen[str]) -> Any:
     return json.loads(answer)
 
 
-_ANSWER = TypeAdapter(tuple[Measured, Measured])
+_SCENARIO, _ANSWER = TypeAdapter(Scenario), TypeAdapter(tuple[Measured, Measured])
 _REFUSAL = re.compile(r"(ScenarioError|RunError): (.*)", re.DOTALL)
 
 
 def _main(file: str) -> None:
     """Check the scenario of a file; print what was measured as JSON, or the error."""
-    wanted = json.loads(Path(file).read_text())
+    scenario = _SCENARIO.validate_json(Path(file).read_bytes())
     try:
-        found = check(Scenario(wanted["text"], wanted["path"], tuple(wanted["overrides"])), lambda what: None)
+        found = check(scenario, lambda what: None)
     except (ScenarioError, RunError) as error:
         print(f"{type(error).__name__}: {error}")
     else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import signal
 import subprocess
@@ -36,7 +35,7 @@ class _State:
     view: View
 
 
-_STATE = TypeAdapter(_State)
+_STATE, _SCENARIO = TypeAdapter(_State), TypeAdapter(Scenario)
 
 
 def up(scenario: Scenario) -> View:
@@ -57,7 +56,7 @@ def up(scenario: Scenario) -> View:
         start_new_session=True,
     )
     try:
-        answer = _ask(keeper, json.dumps(dataclasses.asdict(scenario)))
+        answer = _ask(keeper, _SCENARIO.dump_json(scenario).decode())
     except BaseException:
         keeper.kill()  # Ctrl-C; the network goes with it
         raise
@@ -167,11 +166,11 @@ def _started(process: int) -> str:
 
 def _keep() -> None:
     """Set up the network of the scenario on standard input, say so, and wait for a signal."""
-    wanted = json.load(sys.stdin)
+    scenario = _SCENARIO.validate_json(sys.stdin.read())
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
-        with Network(Scenario(wanted["text"], wanted["path"], tuple(wanted["overrides"]))) as network:
+        with Network(scenario) as network:
             state = _State(os.getpid(), _started(os.getpid()), network.view)
             storage.write_text(_file(), _STATE.dump_json(state).decode())
             os.write(1, f"{_READY}\n".encode())

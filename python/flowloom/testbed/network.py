@@ -97,8 +97,7 @@ class View:
         marked = sum(queue.get("marked", 0) for queue in queues)
         if self.marks == command.PORT:
             marked += _marked(node, cable.device)
-        dropped = sum(queue["drops"] for queue in queues if queue["kind"] in ("bfifo", "red"))
-        return Count(node.name, cable.to, root["packets"], root["bytes"], dropped, marked, root["backlog"])
+        return Count(node.name, cable.to, root["packets"], root["bytes"], root["drops"], marked, root["backlog"])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from flowloom import columns, provenance
 from flowloom._native import RunError, ScenarioError
-from flowloom.backlog import growth
+from flowloom.backlog import in_summary
 from flowloom.results import Results, seed_of
 from flowloom.scenario import Progress, Scenario, Source
 from flowloom.words import shown
@@ -166,10 +166,7 @@ def result(
     record["key"] = hashlib.sha256(f"hosts\n{wanted.key_of(resolved)}".encode()).hexdigest()[:20]
     summary = json.loads(outcome["summary"])
     summary["marks"], summary["drops"]["total"] = marks, drops
-    grown = growth(flows)
-    return Results(
-        summary | ({} if grown is None else {"backlog": grown._asdict()}), resolved, record, _flows=flows, _series={}
-    )
+    return Results(summary | in_summary(flows), resolved, record, _flows=flows, _series={})
 
 
 def write(

@@ -122,12 +122,7 @@ def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
 def cluster(network: Network) -> dict[str, Any]:
     """Return the network as a cluster file describes it: each host with its switch, and each switch with those above it."""
     plan, view = network.plan, network.view
-    links = {
-        (member.name, to): {"rate": rate(port.rate_bps), "delay": f"{port.delay_ps}ps"}
-        for kind in plan.switches
-        for member in kind.members
-        for port, to in zip(kind.ports, member.neighbours, strict=True)
-    }
+    links = {(switch, to): {"rate": rate(port.rate_bps), "delay": f"{port.delay_ps}ps"} for switch, port, to in plan.ports()}
     graph = networkx.Graph(list(links))
     hosts = [host.name for host in view.hosts]
     level = networkx.multi_source_dijkstra_path_length(graph, set(hosts), weight=lambda *_: 1)
