@@ -28,6 +28,9 @@ CASES = [
     *((transport, PIAS, ("fabric.routing=ecmp",)) for transport in ("dctcp", "hpcc")),
 ]
 
+SPREAD = [("dctcp", "benches/fat_tree.toml", ()), ("pase", PASE, ()), ("phost", PHOST, ())]
+SPREAD_FLOWS = 5000
+
 SAMPLED = [("phost", PHOST, ()), ("pias", PIAS, ())]
 QUEUES = ('observe.queues=["all"]', "observe.period=10us")
 
@@ -96,11 +99,11 @@ def program(name: str) -> Path:
     return next(Path(message["executable"]) for message in messages if message.get("executable"))
 
 
-def runs(case: tuple, flows: int, repetitions: int, *prefix: str) -> list[dict]:
-    """Runs a case this many times."""
+def runs(case: tuple, flows: int, repetitions: int, *prefix: str, threads: str = "1") -> list[dict]:
+    """Runs a case this many times, with each number of threads in turn."""
     transport, scenario, settings = case
     settings = [f"transport.name={transport}", f"workload.flows={flows}", *settings]
-    return lines(*prefix, program("speed"), str(repetitions), scenario, *settings)
+    return lines(*prefix, program("speed"), str(repetitions), threads, scenario, *settings)
 
 
 def where(case: tuple) -> str:
@@ -156,6 +159,27 @@ def counted(case: tuple, *more: str) -> tuple[int, int]:
         (run,) = runs((transport, scenario, (*settings, *more)), INSTRUCTION_FLOWS, 1, *valgrind)
         total = next(line for line in Path(counts.name).read_text().splitlines() if line.startswith("summary:"))
     return run["packet_hops"], int(total.split()[1])
+
+
+def threads() -> None:
+    """How much faster a run is when it is spread over threads."""
+    numbers = [1, *(number for number in (2, 4, 8, 16) if number <= len(os.sched_getaffinity(0)))]
+    print(
+        f"Threads: {SPREAD_FLOWS} flows, {REPETITIONS} runs with each number of them in turn, and the median of their ratios",
+        flush=True,
+    )
+    rows = [("scenario", "transport", "M packet-hops/s of one thread", *(f"{number} threads" for number in numbers[1:]))]
+    for case in SPREAD:
+        measured = iter(runs(case, SPREAD_FLOWS, REPETITIONS, threads=",".join(map(str, numbers))))
+        turns = list(zip(*(measured for _ in numbers), strict=True))
+        if len({run["digest"] for turn in turns for run in turn}) > 1:
+            sys.exit(f"{where(case)}: flows depend on the number of threads")
+        alone = statistics.median(turn[0]["packet_hops"] / turn[0]["wall_s"] / 1e6 for turn in turns)
+        faster = [
+            statistics.median(turn[0]["wall_s"] / turn[index]["wall_s"] for turn in turns) for index in range(1, len(numbers))
+        ]
+        rows.append((where(case), case[0], f"{alone:.1f}", *(f"{ratio:.2f}" for ratio in faster)))
+    table(*rows)
 
 
 def ns3_program() -> Path | None:
@@ -274,7 +298,7 @@ def memory() -> None:
     memory_of_samples()
 
 
-PARTS = {"speed": speed, "instructions": instructions, "ns3": ns3, "startup": startup, "memory": memory}
+PARTS = {"speed": speed, "instructions": instructions, "threads": threads, "ns3": ns3, "startup": startup, "memory": memory}
 
 
 def machine() -> str:

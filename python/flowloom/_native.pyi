@@ -56,8 +56,8 @@ class Plan:
         """Return the plan's flows, for real hosts, as JSON; `flowloom.testbed.results` reads it."""
     def judge(self, measured: str, progress: _Progress | None = None) -> Run:
         """Return results of the flows on real hosts, from JSON of `flowloom.testbed.results`. The plan is used up."""
-    def run(self, progress: _Progress | None = None, sink: Sink | None = None) -> Run:
-        """Simulate the plan, which is used up: a second call raises ValueError."""
+    def run(self, progress: _Progress | None = None, sink: Sink | None = None, threads: int = 1) -> Run:
+        """Simulate the plan, which is used up: a second call raises ValueError. Results do not depend on `threads`."""
 
 def catalogue() -> str:
     """Give the transports, workloads, topologies and wires there are, as JSON."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowloom import outputs
-from flowloom.engine import execute
+from flowloom.engine import cores, execute
+from flowloom.jobs import whole_number
 from flowloom.results import Results, load
 from flowloom.scenario import Progress, Scenario, Source
 
@@ -22,6 +23,7 @@ def run(
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    threads: int | None = None,
     **overrides: Any,
 ) -> Results:
     """Simulate one scenario.
@@ -33,6 +35,7 @@ def run(
         force: Replace the result of another scenario or build in `out`.
         progress: Called about ten times a second with (share done, simulated seconds, packet-hops); it may raise to stop
             the run.
+        threads: The most threads that the run is spread over, instead of one per core. Results do not depend on it.
         **overrides: Overrides with `__` in place of the dots: `workload__load=0.8`.
 
     Raises:
@@ -40,10 +43,11 @@ def run(
         RunError: The simulation failed.
     """
     wanted = Scenario.of(scenario).set(changes or {}).set(overrides)
+    threads = cores() if threads is None else whole_number("threads", threads, "threads")
     plan = wanted.plan(progress)
     if out is None:
-        return execute(plan, progress)
+        return execute(plan, progress, threads)
     with outputs.claim(out, outputs.RESULT, plan.key, force=force) as output:
-        results = execute(plan, progress)
+        results = execute(plan, progress, threads)
         results.write(output)
     return results

@@ -35,7 +35,6 @@ def of_installation() -> list[Finding]:
 
     from flowloom import engine
     from flowloom.figures import catalogue
-    from flowloom.jobs import cores
     from flowloom.provenance import commit
 
     kinds = engine.catalogue()
@@ -43,7 +42,7 @@ def of_installation() -> list[Finding]:
         Finding("ok", f"flowloom {version('flowloom')} ({commit() or 'installed'}), Python {platform.python_version()}"),
         Finding("ok", f"simulator: {len(kinds['transports'])} transports, {len(kinds['workloads'])} workloads"),
         _build(),
-        Finding("ok", f"{cores()} cores for sweeps"),
+        Finding("ok", f"{engine.cores()} cores for sweeps"),
     ]
     for package in ("numpy", "pyarrow", "scipy", "matplotlib", "pydantic", "rich", "plotly", "jinja2"):
         try:

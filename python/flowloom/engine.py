@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 import time
 import tomllib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flowloom import _native, columns, provenance, series, traces
 from flowloom.backlog import in_summary
 from flowloom.results import Results, seed_of
 from flowloom.scenario import Plan, Progress, Scenario
-
-if TYPE_CHECKING:
-    pass
 
 
 def catalogue() -> dict[str, Any]:
@@ -71,8 +69,28 @@ def simulate(scenario: Scenario, progress: Progress | None = None) -> Results:
     return execute(scenario.plan(progress), progress)
 
 
-def execute(plan: Plan, progress: Progress | None = None) -> Results:
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_share = 1
+
+
+def use_threads(most: int) -> None:
+    """Let runs of this process that are not told otherwise use this many threads at most; at first, it is one."""
+    global _share
+    _share = most
+
+
+def execute(plan: Plan, progress: Progress | None = None, threads: int | None = None) -> Results:
     """Run a plan in this process. The plan is used up.
+
+    Args:
+        plan: The plan.
+        progress: Is called with the share of flows that are done, the simulated time and the packet-hops so far.
+        threads: The most threads that the run is spread over; by default as many as `use_threads` says. Results do not
+            depend on it.
 
     Raises:
         RunError: The simulation failed.
@@ -80,7 +98,7 @@ def execute(plan: Plan, progress: Progress | None = None) -> Results:
     """
     begin = time.perf_counter()
     with _Recorder() as recorder:
-        outcome = plan.run(progress, recorder.take)
+        outcome = plan.run(progress, recorder.take, threads or _share)
         samples, trace = recorder.close()
     wall_s = time.perf_counter() - begin
     summary = json.loads(outcome["summary"])

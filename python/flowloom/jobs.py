@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeAlias
 
 from flowloom import outputs, results, signals
 from flowloom._native import RunError, ScenarioError
-from flowloom.engine import simulate
+from flowloom.engine import cores, simulate, use_threads
 from flowloom.progress import Reporter, Silent
 from flowloom.results import Results
 from flowloom.words import listed, shown
@@ -259,11 +259,6 @@ _WORKER_DIED = (
 )
 
 
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class Stopped(Exception):  # noqa: N818, it is not an error
     """Ends a run in a worker process when the command is interrupted."""
 
@@ -280,9 +275,8 @@ class _LocalPool:
         self._progress: Any = context.SimpleQueue()
         # Nothing is written to this pipe. Workers stop when its sending end is closed: here, or by the kernel after our death.
         self._stop_receiver, self._stop_sender = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_set_up_worker, initargs=(self._progress, self._stop_receiver, os.getpid())
-        )
+        about = (self._progress, self._stop_receiver, os.getpid(), max(1, cores() // workers))
+        self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_set_up_worker, initargs=about)
         self._ended = threading.Event()
         self._listener = threading.Thread(target=self._listen, args=(reporter,), daemon=True)
 
@@ -323,8 +317,9 @@ _report: Callable[[tuple[str, str, float, float, int]], None]
 _stop = threading.Event()
 
 
-def _set_up_worker(progress: Any, stop_receiver: Connection, parent: int) -> None:
+def _set_up_worker(progress: Any, stop_receiver: Connection, parent: int, threads: int) -> None:
     global _report
+    use_threads(threads)
     _die_with(parent)
     threading.Thread(target=_watch, args=(stop_receiver, parent), daemon=True).start()
     _report = progress.put

@@ -204,14 +204,19 @@ class Plan:
         """
         return self._made.judge(measured, progress)
 
-    def run(self, progress: Progress | None = None, sink: _native.Sink | None = None) -> _native.Run:
+    def run(self, progress: Progress | None = None, sink: _native.Sink | None = None, threads: int = 1) -> _native.Run:
         """Simulate the plan, which is used up.
+
+        Args:
+            progress: Is called with the share of flows that are done, the simulated time in seconds and the packet-hops.
+            sink: Takes what the run records over its course.
+            threads: How many threads the run is spread over, at most. Its results do not depend on it.
 
         Raises:
             RunError: The simulation failed.
             ValueError: The plan was run before.
         """
-        return self._made.run(progress, sink)
+        return self._made.run(progress, sink, threads)
 
 
 _OVERRIDE = re.compile(r"--set ([\w.-]+)=", re.ASCII)

@@ -19,7 +19,7 @@ from conftest import HANG_S, SMALL
 from flowloom import _native, storage
 from flowloom.cli import app, tables
 from flowloom.cli.common import parse_value, split_list
-from flowloom.jobs import cores
+from flowloom.engine import cores
 
 
 def call(*words, code: int = 0):

@@ -303,11 +303,16 @@ impl Network {
 
     /// The number of links on a shortest path from every node to `target`, `u32::MAX` if there is no path. Hosts do not forward.
     pub fn distances(&self, target: NodeId) -> Vec<u32> {
+        self.distances_to_any([target])
+    }
+
+    /// The number of links on a shortest path from every node to the nearest of `targets`, `u32::MAX` if there is no path. Hosts do not forward.
+    pub fn distances_to_any(&self, targets: impl IntoIterator<Item = NodeId>) -> Vec<u32> {
         let mut distance = vec![u32::MAX; self.nodes.len()];
-        distance[target.index()] = 0;
-        let mut queue = VecDeque::from([target]);
+        let mut queue: VecDeque<NodeId> = targets.into_iter().collect();
+        queue.iter().for_each(|target| distance[target.index()] = 0);
         while let Some(node) = queue.pop_front() {
-            if node != target && self.node(node).kind != NodeKind::Switch {
+            if distance[node.index()] > 0 && self.node(node).kind != NodeKind::Switch {
                 continue;
             }
             for link in self.ports(node) {

@@ -88,7 +88,7 @@ impl Calendar {
     pub fn new(horizon: Duration, pending: usize, tie_seed: u64) -> Calendar {
         let buckets = pending.next_power_of_two().clamp(BUCKETS_MIN, BUCKETS) as u64;
         let width_bits =
-            horizon.as_ps().div_ceil(buckets).next_power_of_two().ilog2().min(u64::BITS - SOURCE_BITS - PAYLOAD_BITS);
+            horizon.as_ps().div_ceil(buckets).next_power_of_two().ilog2().clamp(1, u64::BITS - SOURCE_BITS - PAYLOAD_BITS);
         Calendar {
             width_bits,
             offset_mask: (1 << width_bits) - 1,
@@ -171,10 +171,10 @@ impl Calendar {
         }
     }
 
-    /// Takes out the earliest event, unless it is after `limit`.
+    /// Takes out the earliest event, unless it is after `limit`. Events after `limit` can be scheduled afterwards, and earlier ones may need a [`Calendar::rewind`].
     #[inline(always)]
     pub fn pop(&mut self, limit: Time) -> Option<(Time, EventSource, Payload)> {
-        if self.remaining == 0 && !self.advance() {
+        if self.remaining == 0 && !self.advance(limit) {
             return None;
         }
         let event = self.current[self.remaining - 1];
@@ -193,8 +193,25 @@ impl Calendar {
         Some(event)
     }
 
-    /// Lets events be scheduled from `to` on, which must not be before the last event taken out. [`Calendar::pop`] looks ahead of its
-    /// limit, and after that only later events can be scheduled.
+    /// When the earliest event is; [`Time::MAX`] if there is none. This does not look ahead: earlier events can be scheduled afterwards.
+    pub fn next_time(&self) -> Time {
+        let time =
+            |bucket: u64, event: Packed| Time::from_ps((bucket << self.width_bits) | (event >> (SOURCE_BITS + PAYLOAD_BITS)));
+        if let Some(event) = self.current[..self.remaining].last().or(self.following.last()) {
+            return time(self.cursor, *event);
+        }
+        let next = self.next_in_ring();
+        let in_ring = (next < NEVER).then(|| {
+            let Bucket { len, events } = &self.ring[self.ring_index(next)];
+            let overflow = self.overflow.get(&next).into_iter().flatten();
+            events[..(*len).min(BUCKET_CAPACITY)].iter().chain(overflow).min().map(|event| time(next, *event))
+        });
+        let beyond = self.beyond_ring.peek().map(|Reverse((time, ..))| *time);
+        in_ring.flatten().into_iter().chain(beyond).min().unwrap_or(Time::MAX)
+    }
+
+    /// Lets events be scheduled from `to` on, which must not be before the last event taken out. [`Calendar::pop`] may have looked at later events of the bucket that
+    /// its limit is in.
     pub fn rewind(&mut self, to: Time) {
         if self.bucket(to) >= self.cursor {
             return;
@@ -211,11 +228,12 @@ impl Calendar {
         self.remaining == 0 && self.next_in_ring().min(self.next_outside) == NEVER
     }
 
-    /// Refills `current` with the next events, of this bucket or a later one. Returns false if there are none.
+    /// Refills `current` with the next events, of this bucket or a later one. Returns false if there are none up to the bucket of `limit`.
     #[inline(always)]
-    fn advance(&mut self) -> bool {
+    fn advance(&mut self, limit: Time) -> bool {
         let next = self.next_in_ring().min(self.next_outside);
-        if next == NEVER {
+        // A bucket is at least 2 ps wide, so no time is in the bucket `NEVER`.
+        if next > self.bucket(limit) {
             return false;
         }
         self.cursor = next;
@@ -384,6 +402,12 @@ mod tests {
                 }
                 if take {
                     let (time, _, _, source, payload) = reference.pop_first().expect("just inserted");
+                    prop_assert_eq!(calendar.next_time(), time);
+                    // A step that ends before the event changes nothing.
+                    let before = Time::from_ps(time.as_ps().saturating_sub(1 + u64::from(source) * 1000).max(now));
+                    if before < time {
+                        prop_assert_eq!(calendar.pop(before), None);
+                    }
                     prop_assert_eq!(calendar.pop(Time::MAX), Some((time, source, payload)));
                     now = time.as_ps();
                 }
@@ -391,7 +415,25 @@ mod tests {
             while let Some((time, _, _, source, payload)) = reference.pop_first() {
                 prop_assert_eq!(calendar.pop(Time::MAX), Some((time, source, payload)));
             }
-            prop_assert_eq!(calendar.pop(Time::MAX), None);
+            prop_assert_eq!((calendar.pop(Time::MAX), calendar.next_time()), (None, Time::MAX));
+        }
+
+        /// A calendar takes events from its last limit on, however far ahead its other events are.
+        #[test]
+        fn events_can_be_scheduled_after_any_limit(events in prop::collection::vec((0u64..1 << 30, source()), 1..200), limit in 0u64..1 << 30) {
+            let mut calendar = Calendar::new(Duration::from_us(16), 100, SEED);
+            let (early, late): (Vec<_>, Vec<_>) = events.into_iter().partition(|(time, _)| *time % 3 > 0);
+            let mut all: Vec<_> = early.iter().chain(late.iter().filter(|(time, _)| *time > limit)).copied().collect();
+            for (time, source) in &early {
+                calendar.schedule(Time::from_ps(*time), *source, 0);
+            }
+            let mut found: Vec<_> = std::iter::from_fn(|| calendar.pop(Time::from_ps(limit))).collect();
+            for (time, source) in late.iter().filter(|(time, _)| *time > limit) {
+                calendar.schedule(Time::from_ps(*time), *source, 0);
+            }
+            found.extend(std::iter::from_fn(|| calendar.pop(Time::MAX)));
+            all.sort_unstable_by_key(|(time, source)| key(Time::from_ps(*time), *source, 0));
+            prop_assert_eq!(found.into_iter().map(|(time, source, _)| (time.as_ps(), source)).collect::<Vec<_>>(), all);
         }
     }
 

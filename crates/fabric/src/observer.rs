@@ -5,7 +5,13 @@ use flowloom_core::{DropReason, Event, Flow, LinkId, NodeId, Packet, PacketId, T
 /// Callbacks for everything that happens in the network. The default of each method does nothing. The id of a packet is its own for as long as it is in the
 /// network, and may be another packet's after that.
 pub trait Observer<H>: Send {
-    /// A flow was handed to its source.
+    /// A flow starts. Every region is told of a flow whose start was known from the beginning, and the region of its source of one that has
+    /// waited for others. Those of one instant come in the same order everywhere, and each is opened before the next one is due.
+    #[inline]
+    fn flow_due(&mut self, now: Time, flow: &Flow) {
+        let _ = (now, flow);
+    }
+    /// A flow was handed to its source, which is in this region.
     #[inline]
     fn flow_opened(&mut self, now: Time, flow: &Flow) {
         let _ = (now, flow);
@@ -46,6 +52,12 @@ impl<H> Observer<H> for () {}
 
 /// An observer that may be off.
 impl<H, O: Observer<H>> Observer<H> for Option<O> {
+    #[inline]
+    fn flow_due(&mut self, now: Time, flow: &Flow) {
+        if let Some(observer) = self {
+            observer.flow_due(now, flow);
+        }
+    }
     #[inline]
     fn flow_opened(&mut self, now: Time, flow: &Flow) {
         if let Some(observer) = self {
@@ -92,6 +104,10 @@ impl<H, O: Observer<H>> Observer<H> for Option<O> {
 
 /// Two observers; every callback goes to the first one and then to the second.
 impl<H, A: Observer<H>, B: Observer<H>> Observer<H> for (A, B) {
+    fn flow_due(&mut self, now: Time, flow: &Flow) {
+        self.0.flow_due(now, flow);
+        self.1.flow_due(now, flow);
+    }
     fn flow_opened(&mut self, now: Time, flow: &Flow) {
         self.0.flow_opened(now, flow);
         self.1.flow_opened(now, flow);

@@ -12,6 +12,7 @@ use flowloom_core::{
 use crate::calendar::Calendar;
 use crate::followers::Followers;
 use crate::observer::Observer;
+use crate::regions::{HERE, Matter, Message, Outbox, Place, RegionId};
 use crate::report::{Abort, CLASSES, FlowRecord, PortCounters, PortView};
 use crate::routing::{Origin, Routes};
 use crate::sources::Kind;
@@ -38,6 +39,8 @@ pub(crate) struct Line {
     hold_by_egress: bool,
     /// Whether the port belongs to a host.
     is_nic: bool,
+    /// The region that the link leads to; [`HERE`] if it is that of the port.
+    away: RegionId,
 }
 
 /// The accounts of an egress port.
@@ -55,6 +58,8 @@ pub(crate) struct Links<H, O> {
     pub calendar: Calendar,
     pub now: Time,
     pub records: Vec<FlowRecord>,
+    /// What goes to other regions.
+    pub outbox: Outbox<H>,
     link_states: Vec<LinkState>,
     routes: Routes,
 }
@@ -63,6 +68,52 @@ impl<H, O> Links<H, O> {
     /// The part of the routes that never changes.
     pub fn paths(&self) -> &Paths {
         self.routes.paths()
+    }
+}
+
+impl<H: Wire, O: Observer<H>> Links<H, O> {
+    /// Puts a packet on a link, to the end of which it belongs from now on: the calendar if that is here, else the outbox.
+    #[inline(always)]
+    fn put<const AWAY: bool>(&mut self, link: LinkId, rate: Rate, line: &Line, books: &mut Books, id: PacketId) -> Time {
+        let now = self.now;
+        let packet = &self.pool[id];
+        let size_bytes = packet.size_bytes;
+        let service = if line.ps_per_byte > 0 {
+            Duration::from_ps(line.ps_per_byte * u64::from(size_bytes))
+        } else {
+            rate.transmit_time(Bytes::new(u64::from(size_bytes)))
+        };
+        // The next node needs the whole packet if it is the destination, or if the packet's egress link there is faster than this link.
+        // This is written so that it compiles to a conditional move: whether a link leads to a host or a switch is hard to predict.
+        let link_state = &mut self.link_states[link.index()];
+        let ends_here = (packet.dst == link_state.to) | (packet.dst == NodeId::LINK);
+        let mut hold = service.min(if ends_here { Duration::MAX } else { line.hold_max });
+        if line.hold_by_egress && !ends_here && self.routes.rate(link_state.to, packet.dst) > rate {
+            hold = service;
+        }
+        link_state.busy_until = now + service;
+        let due = now + hold + line.delay;
+        let class = usize::from(packet.class).min(CLASSES - 1);
+        self.observer.packet_sent(now, link, id, packet);
+        if AWAY {
+            let packet = self.pool[id];
+            self.pool.remove(id);
+            self.outbox.send(line.away, Message { due, what: Matter::Packet(link, packet) });
+        } else {
+            self.calendar.schedule(due, Kind::Arrival(link).source(), id.index());
+        }
+        let sent = &mut books.counters.sent[class];
+        sent.packets += 1;
+        sent.bytes += u64::from(size_bytes);
+        self.packet_hops += 1;
+        now + service
+    }
+
+    /// [`Links::put`] on a link to another region. It is called last, so that `transmit` need not save registers.
+    #[cold]
+    #[inline(never)]
+    fn put_away(&mut self, link: LinkId, rate: Rate, line: &Line, books: &mut Books, id: PacketId) -> Time {
+        self.put::<true>(link, rate, line, books, id)
     }
 }
 
@@ -106,32 +157,10 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
 
     #[inline(always)]
     fn transmit(&mut self, link: LinkId, rate: Rate, line: &Line, books: &mut Books, id: PacketId) -> Time {
-        let now = self.now;
-        let packet = &self.pool[id];
-        let size_bytes = packet.size_bytes;
-        let service = if line.ps_per_byte > 0 {
-            Duration::from_ps(line.ps_per_byte * u64::from(size_bytes))
-        } else {
-            rate.transmit_time(Bytes::new(u64::from(size_bytes)))
-        };
-        // The next node needs the whole packet if it is the destination, or if the packet's egress link there is faster than this link.
-        // This is written so that it compiles to a conditional move: whether a link leads to a host or a switch is hard to predict.
-        let link_state = &mut self.link_states[link.index()];
-        let ends_here = (packet.dst == link_state.to) | (packet.dst == NodeId::LINK);
-        let mut hold = service.min(if ends_here { Duration::MAX } else { line.hold_max });
-        if line.hold_by_egress && !ends_here && self.routes.rate(link_state.to, packet.dst) > rate {
-            hold = service;
+        if line.away != HERE {
+            return self.put_away(link, rate, line, books, id);
         }
-        link_state.busy_until = now + service;
-        let due = now + hold + line.delay;
-        let class = usize::from(packet.class).min(CLASSES - 1);
-        self.observer.packet_sent(now, link, id, packet);
-        self.calendar.schedule(due, Kind::Arrival(link).source(), id.index());
-        let sent = &mut books.counters.sent[class];
-        sent.packets += 1;
-        sent.bytes += u64::from(size_bytes);
-        self.packet_hops += 1;
-        now + service
+        self.put::<false>(link, rate, line, books, id)
     }
 
     #[inline(always)]
@@ -197,8 +226,10 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
 pub(crate) struct Plane<H: Wire, P: Discipline<H>, O: Observer<H>> {
     pub ports: Ports<H, P, Links<H, O>>,
     pub data_packets: u64,
-    /// The number of flows that are not over, without background flows.
+    /// The number of flows from here that are not over, without background flows.
     pub unfinished: usize,
+    /// When one of these was last over.
+    pub over_at: Time,
     /// The background flows.
     pub background: HashSet<FlowId>,
     /// A flow that its receiver reported as complete twice; the run then ends with an error.
@@ -206,6 +237,8 @@ pub(crate) struct Plane<H: Wire, P: Discipline<H>, O: Observer<H>> {
     /// Nodes that were down for a while, and so have forgotten which bytes they had received.
     pub restarted: Vec<NodeId>,
     pub followers: Followers,
+    /// Where the nodes are.
+    place: Place,
     /// The time of each node's pending timer event, [`Time::MAX`] if there is none. A timer event at any other time is stale.
     timers: Vec<Time>,
     uplinks: Vec<Uplink>,
@@ -214,6 +247,7 @@ pub(crate) struct Plane<H: Wire, P: Discipline<H>, O: Observer<H>> {
 impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn new(
         network: Arc<Network>,
+        place: Place,
         routes: Routes,
         disciplines: Vec<P>,
         shared: Vec<P::Shared>,
@@ -221,7 +255,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         calendar: Calendar,
         observer: O,
     ) -> Self {
-        let lines: Vec<Line> = network.links().iter().map(|link| line(&network, link)).collect();
+        let lines: Vec<Line> = network.links().iter().map(|link| line(&network, link, &place)).collect();
         let background: HashSet<FlowId> = flows.iter().filter(|flow| flow.background).map(|flow| flow.id).collect();
         let uplinks = network.node_ids().map(|node| uplink(&network, node)).collect();
         let timers = vec![Time::MAX; network.len()];
@@ -234,6 +268,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             calendar,
             now: Time::ZERO,
             records: vec![FlowRecord::NEW; flows.len()],
+            outbox: Outbox::new(place.regions()),
             routes,
         };
         let mut ports = Ports::new(links, shared);
@@ -241,24 +276,29 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             let link = ports.link_layer.network.links()[index];
             let books = Books { queued_bytes: 0, counters: PortCounters::default() };
             ports.push(discipline, link.from_port, link.rate, line, books);
+            if place.is_here(link.from) {
+                ports.start(LinkId(index as u32));
+            }
         }
         Plane {
             ports,
             data_packets: 0,
-            unfinished: flows.len() - background.len(),
+            unfinished: flows.iter().filter(|flow| !flow.background && place.is_here(flow.src)).count(),
             background,
             received_again: None,
             restarted: Vec::new(),
+            over_at: Time::ZERO,
             followers: Followers::default(),
+            place,
             timers,
             uplinks,
         }
     }
 
-    /// Makes room for one flow more.
-    pub fn add_flow(&mut self, flow: &Flow) {
+    /// Makes room for one flow more, which may be from here.
+    pub fn add_flow(&mut self, flow: &Flow, is_here: bool) {
         self.ports.link_layer.records.push(FlowRecord::NEW);
-        self.unfinished += usize::from(!flow.background);
+        self.unfinished += usize::from(is_here && !flow.background);
         if flow.background {
             self.background.insert(flow.id);
         }
@@ -421,7 +461,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
                 assert_eq!(record.acknowledged, Time::MAX, "{flow:?} was acknowledged twice");
                 record.acknowledged = self.ports.link_layer.now;
                 if record.aborted.is_none() {
-                    self.unfinished -= usize::from(!self.background.contains(&flow));
+                    self.end(flow);
                 }
             }
             Event::Aborted { flow, reason } => self.abort(flow, reason),
@@ -438,24 +478,52 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             return;
         }
         record.aborted = Some(Abort { at: self.ports.link_layer.now, reason });
-        self.unfinished -= usize::from(!self.background.contains(&flow));
         if record.received == Time::MAX {
             self.schedule_successor(flow);
+        }
+        self.end(flow);
+    }
+
+    /// Notes that a flow is over.
+    fn end(&mut self, flow: FlowId) {
+        if !self.background.contains(&flow) {
+            self.unfinished -= 1;
+            self.over_at = self.ports.link_layer.now;
         }
     }
 
     /// Schedules the start of the flow that waits for this one, if any does.
     fn schedule_successor(&mut self, flow: FlowId) {
         if let Some(next) = self.followers.successor_of(flow) {
-            let at = self.ports.link_layer.now + next.think;
-            self.ports.link_layer.calendar.schedule(at, Kind::Follow.source(), self.followers.payload(next.flow));
+            let Links { now, calendar, outbox, .. } = &mut self.ports.link_layer;
+            let due = *now + next.think;
+            match self.place.away(self.followers.source(next.flow)) {
+                HERE => calendar.schedule(due, Kind::Follow.source(), self.followers.payload(next.flow)),
+                region => outbox.send(region, Message { due, what: Matter::Start(next.flow) }),
+            }
         }
+    }
+
+    /// Takes what another region has sent. It is due later than anything that was handled here.
+    pub fn take(&mut self, message: Message<H>) {
+        let due = message.due;
+        assert!(due > self.ports.link_layer.now, "news of {due} came at {}", self.ports.link_layer.now);
+        let (source, payload) = match message.what {
+            Matter::Packet(link, packet) => (Kind::Arrival(link).source(), self.ports.link_layer.pool.insert(packet).index()),
+            Matter::Start(flow) => (Kind::Follow.source(), self.followers.payload(flow)),
+        };
+        self.ports.link_layer.calendar.schedule(due, source, payload);
     }
 
     /// A port as it is now.
     pub fn port(&self, link: LinkId) -> PortView<'_> {
         let (Books { queued_bytes, counters }, queued_packets) = self.ports.account(link);
         PortView { counters, queued_bytes: *queued_bytes, queued_packets }
+    }
+
+    /// The counters of a port.
+    pub fn counters_mut(&mut self, link: LinkId) -> &mut PortCounters {
+        &mut self.ports.books_mut(link).counters
     }
 
     /// The counters of all ports, with integrals up to the current time.
@@ -483,7 +551,7 @@ fn link_state(link: &flowloom_core::Link) -> LinkState {
     LinkState { busy_until: Time::ZERO, to: link.to, to_port: link.to_port }
 }
 
-fn line(network: &Network, link: &flowloom_core::Link) -> Line {
+fn line(network: &Network, link: &flowloom_core::Link, place: &Place) -> Line {
     const PS_BITS: u64 = 8 * 1_000_000_000_000;
     let bps = link.rate.as_bps();
     let (hold_max, hold_by_egress) = hold(network, link);
@@ -494,6 +562,7 @@ fn line(network: &Network, link: &flowloom_core::Link) -> Line {
         from: link.from,
         hold_by_egress,
         is_nic: network.node(link.from).kind != NodeKind::Switch,
+        away: if place.is_here(link.from) { place.away(link.to) } else { HERE },
     }
 }
 

@@ -79,6 +79,24 @@ impl FlowRecord {
         second_timeouts: 0,
     };
 
+    /// Adds what was recorded of the same flow in another region. Its source is in one region, its destination in one, and its packets may be lost in any.
+    pub(crate) fn join(&mut self, other: &FlowRecord) {
+        let FlowRecord { received, acknowledged, aborted, sent_bytes, arrived_bytes, delivered_bytes, dropped_bytes, .. } =
+            *other;
+        self.received = self.received.min(received);
+        self.acknowledged = self.acknowledged.min(acknowledged);
+        self.aborted = self.aborted.or(aborted);
+        self.sent_bytes += sent_bytes;
+        self.arrived_bytes += arrived_bytes;
+        self.delivered_bytes += delivered_bytes;
+        self.dropped_bytes += dropped_bytes;
+        self.duplicated_bytes += other.duplicated_bytes;
+        self.retransmissions += other.retransmissions;
+        self.dropped_packets += other.dropped_packets;
+        self.timeouts += other.timeouts;
+        self.second_timeouts += other.second_timeouts;
+    }
+
     /// Whether its sender is done with it: it is acknowledged or aborted.
     pub fn is_over(&self) -> bool {
         self.acknowledged != Time::MAX || self.aborted.is_some()
@@ -120,6 +138,23 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
+    /// Adds the counters of the same port in another region: a packet that is lost on a link is counted where the link ends.
+    pub(crate) fn join(&mut self, other: &PortCounters) {
+        for (sent, more) in self.sent.iter_mut().zip(&other.sent) {
+            sent.packets += more.packets;
+            sent.bytes += more.bytes;
+        }
+        for (dropped, more) in self.dropped_packets.iter_mut().zip(&other.dropped_packets) {
+            *dropped += more;
+        }
+        self.dropped_data_packets += other.dropped_data_packets;
+        self.marked_packets += other.marked_packets;
+        self.trimmed_packets += other.trimmed_packets;
+        self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
+        self.byte_time = self.byte_time.wrapping_add(other.byte_time);
+        self.packet_time = self.packet_time.wrapping_add(other.packet_time);
+    }
+
     /// Packets sent in all classes.
     pub fn packets(&self) -> u64 {
         self.sent.iter().map(|sent| sent.packets).sum()

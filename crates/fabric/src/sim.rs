@@ -1,23 +1,21 @@
-//! A run: endpoints on top of the data plane, and the event loop.
+//! A run, in one region or several.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use flowloom_core::driver::{self, Attachment};
 use flowloom_core::{
-    AbortReason, Discipline, DropReason, Duration, Endpoint, Event, Flow, FlowId, Link, LinkId, Memory, Network, Nic, NodeId,
-    NodeKind, Packet, PacketId, Paths, Placement, PortSite, Readings, Routing, Site, Time, Transport, WireProfile,
+    Discipline, Duration, Flow, FlowId, Link, LinkId, Memory, Network, NodeId, Packet, Paths, Placement, PortSite, Readings,
+    Routing, Switching, Time, Transport, WireProfile,
 };
 
-use crate::calendar::{Calendar, PAYLOADS_MAX};
-use crate::counted::Counted;
-use crate::followers::{Followers, Successor};
+use crate::calendar::PAYLOADS_MAX;
+use crate::followers::Successor;
 use crate::observer::Observer;
 use crate::outage::Outage;
-use crate::plane::Plane;
-use crate::report::{ControlCounters, FlowRecord, PortView, Report, Violation};
-use crate::routing::Routes;
-use crate::seed::{Purpose, stream_seed};
-use crate::sources::{INDICES_MAX, Kind};
+use crate::region::Region;
+use crate::regions::{Crew, Message, Outbox, Pace, Partition, Place, RegionId, Shift, Worker};
+use crate::report::{FlowRecord, PortView, Report, Violation};
+use crate::sources::INDICES_MAX;
 
 /// The name of the extra host that control endpoints run on ([`Placement::ExtraHost`]). It comes after all other nodes.
 pub const CONTROL_HOST: &str = "arbiter";
@@ -88,44 +86,29 @@ pub struct Vitals {
     pub busy_since: (Time, u64),
 }
 
-/// Which endpoint runs on a node.
-#[derive(Clone, Copy)]
-enum NodeRole {
-    Host,
-    Control(u32),
-    Forwarder,
-    /// A host that is down.
-    DownHost,
-    /// This control endpoint is down.
-    DownControl(u32),
-}
-
 /// One run of one transport. `P` is the discipline of its ports, possibly wrapped; `O` is an observer.
+///
+/// A run may be divided into regions, which can have threads of their own ([`Sim::over_regions`]). What happens does not depend on how many there are.
 pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, O: Observer<T::Header> = ()> {
-    config: T::Config,
-    wire: WireProfile,
-    seed: u64,
-    plane: Plane<T::Header, P, O>,
-    hosts: Vec<T::Host>,
-    controls: Vec<Counted<T::Control>>,
-    roles: Vec<NodeRole>,
-    flows: Vec<Flow>,
-    /// The first `arrivals` flows have a start time of their own; the others wait for a predecessor.
-    arrivals: usize,
-    next_flow: usize,
-    /// The number of flows, without background flows.
-    awaited: usize,
-    /// How many of these have started.
-    opened: usize,
-    busy_since: (Time, u64),
+    regions: Vec<Region<T, P, O>>,
+    /// `None` if there is one region.
+    partition: Option<Arc<Partition>>,
+    /// An event in one region has an effect on another after more than this.
+    reach: Duration,
+    /// How long a run goes on when its last flow is over: as long as a header takes on the slowest link, with the link's delay. No region reaches further ahead of the others.
+    grace: Duration,
+    network: Arc<Network>,
+    flows: usize,
     time_limit: Time,
     /// Events after this time are not handled in this step. It is the time limit or earlier.
     pause: Time,
-    /// Whether a flow was opened in this step while no other was open.
-    woke: bool,
     /// Whether the run goes on when every flow is acknowledged.
     until_idle: bool,
-    events: u64,
+    /// When the number of open flows last rose from zero, as far as windows tell, if there are several regions.
+    busy_since: (Time, u64),
+    /// Whether a flow was open when the last window began.
+    busy: bool,
+    pace: Pace,
 }
 
 impl<T: Transport, O: Observer<T::Header>> Sim<T, T::Port, O> {
@@ -162,69 +145,59 @@ where
         setup: RoutedSetup,
         flows: Vec<Flow>,
         observer: O,
+        wrap: impl FnMut(T::Port, &PortSite<'_>) -> P,
+    ) -> Self {
+        Self::over_regions(config, setup, flows, vec![observer], wrap)
+    }
+
+    /// As [`Sim::over`], in as many regions as there are observers, each of which sees what happens in one. In a step, each region has a thread, unless one thread
+    /// for all was faster of late. `wrap` is called for each port
+    /// once per region, and only one of the ports that it returns is used.
+    ///
+    /// # Panics
+    /// As [`Sim::over`], and if there are no observers, or more than [`REGIONS_MAX`].
+    pub fn over_regions(
+        config: &T::Config,
+        setup: RoutedSetup,
+        flows: Vec<Flow>,
+        observers: Vec<O>,
         mut wrap: impl FnMut(T::Port, &PortSite<'_>) -> P,
     ) -> Self {
         assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index), "a flow's id is its index");
         assert!(flows.is_sorted_by_key(|flow| flow.start), "flows are sorted by start");
-        let RoutedSetup { paths, wire, memory, seed, time_limit } = setup;
-        let network = paths.network().clone();
+        let network = setup.paths.network().clone();
         let placement = T::placement(config);
         assert!(placement != Placement::ExtraHost || network.control_host().is_some(), "{} has no control host", T::NAME);
-        let routes = Routes::new(paths, seed);
-        let site = |node: NodeId| site(node, routes.paths(), wire, stream_seed(seed, Purpose::Endpoint, u64::from(node.0)));
-        let mut roles = Vec::with_capacity(network.len());
-        let (mut hosts, mut controls) = (Vec::new(), Vec::new());
-        for node in network.node_ids() {
-            roles.push(match network.node(node).kind {
-                NodeKind::Host => {
-                    hosts.push(T::host(config, &site(node)));
-                    NodeRole::Host
-                }
-                NodeKind::Switch if placement != Placement::Switches => NodeRole::Forwarder,
-                NodeKind::Switch | NodeKind::ControlHost => {
-                    controls.push(Counted::new(T::control(config, &site(node))));
-                    NodeRole::Control(controls.len() as u32 - 1)
-                }
-            });
-        }
-        let ports = (0..network.links().len() as u32)
-            .map(|link| {
-                let link = LinkId(link);
-                let memory = memory.at(network.node(network.link(link).from).kind);
-                let seed = stream_seed(seed, Purpose::Port, u64::from(link.0));
-                let site = PortSite { link, network: &network, wire, memory, seed };
-                wrap(T::port(config, &site), &site)
-            })
-            .collect();
-        let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         assert!(network.links().len().max(network.len()) <= INDICES_MAX, "a network has at most 2 million links");
-        let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire), stream_seed(seed, Purpose::Ties, 0));
-        let plane = Plane::new(network, routes, ports, shared, &flows, calendar, observer);
-        let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
-        let time_limit = time_limit.min(Time::LAST);
-        let mut sim = Sim {
-            config: config.clone(),
-            wire,
-            seed,
-            awaited: plane.unfinished,
-            plane,
-            hosts,
-            controls,
-            roles,
-            flows,
-            arrivals,
-            next_flow: 0,
-            opened: 0,
-            busy_since: (Time::ZERO, 0),
+        assert!((1..=REGIONS_MAX).contains(&observers.len()), "a run has 1 to {REGIONS_MAX} regions");
+        let partition = (observers.len() > 1).then(|| Arc::new(Partition::of(&network, observers.len())));
+        let crossing = crossing_time(&network, &setup.wire);
+        let grace = network.links().iter().map(&crossing).max().unwrap_or_default();
+        let cut = partition.iter().flat_map(|partition| partition.cut());
+        let reach = cut.map(|link| just_below(crossing(network.link(*link)))).min().unwrap_or(grace);
+        let time_limit = setup.time_limit.min(Time::LAST);
+        let count = flows.len();
+        let mut flows = Some(flows);
+        let last = observers.len() - 1;
+        let regions = (0..).zip(observers).map(|(number, observer)| {
+            let place = partition.as_ref().map_or(Place::WHOLE, |partition| Place::of(partition, number));
+            let flows = if usize::from(number) == last { flows.take() } else { flows.clone() };
+            Region::new(config, setup.clone(), place, flows.expect("the last region takes them"), observer, &mut wrap)
+        });
+        Sim {
+            regions: regions.collect(),
+            partition,
+            reach,
+            grace,
+            network,
+            flows: count,
             time_limit,
             pause: time_limit,
-            woke: false,
             until_idle: false,
-            events: 0,
-        };
-        sim.start_endpoints();
-        sim.schedule_next_flow();
-        sim
+            busy_since: (Time::ZERO, 0),
+            busy: false,
+            pace: Pace::default(),
+        }
     }
 
     /// Makes flows wait for others (closed loops). `successors` holds for each flow the one that starts after it was received, if any.
@@ -232,15 +205,23 @@ where
     /// # Panics
     /// If a successor has a start time of its own, has a think time of zero or follows two flows, or if more than 2^24 flows wait.
     pub fn with_successors(mut self, successors: Vec<Option<Successor>>) -> Self {
-        let waiting = self.flows.len() - self.arrivals;
+        let waiting = self.regions[0].waiting();
+        let arrivals = self.flows - waiting;
         assert!(waiting <= PAYLOADS_MAX, "at most {PAYLOADS_MAX} flows can wait for others");
         let mut awaited = vec![false; waiting];
-        for Successor { flow, think } in successors.iter().flatten() {
+        for (before, Successor { flow, think }) in
+            (0..).map(FlowId).zip(&successors).filter_map(|(id, next)| Some((id, next.as_ref()?)))
+        {
             assert!(*think > Duration::ZERO, "{flow:?} would start without delay");
-            let index = (flow.0 as usize).checked_sub(self.arrivals).expect("a successor has no start of its own");
+            let index = (flow.0 as usize).checked_sub(arrivals).expect("a successor has no start of its own");
             assert!(!std::mem::replace(&mut awaited[index], true), "{flow:?} follows two flows");
+            let (before, next) = (self.regions[0].flow(before).0, self.regions[0].flow(*flow).0);
+            if [before.src, before.dst].iter().any(|end| self.region_of(*end) != self.region_of(next.src)) {
+                self.reach = self.reach.min(just_below(*think));
+            }
         }
-        self.plane.followers = Followers { successors, first: self.arrivals as u32 };
+        let successors = Arc::from(successors);
+        self.regions.iter_mut().for_each(|region| region.follow(Arc::clone(&successors)));
         self
     }
 
@@ -255,16 +236,11 @@ where
     /// # Panics
     /// If the flow's id is not the number of flows so far, or its start is before the last event, or more than 2^24 flows wait.
     pub fn add_flow(&mut self, flow: Flow) {
-        assert_eq!(flow.id.0 as usize, self.flows.len(), "flow ids are 0, 1, 2, …");
+        assert_eq!(flow.id.0 as usize, self.flows, "flow ids are 0, 1, 2, …");
         assert!(flow.start >= self.now(), "a flow cannot start at {}: the time is {}", flow.start, self.now());
-        let payload = self.plane.followers.payload(flow.id);
-        assert!((payload as usize) < PAYLOADS_MAX, "at most {PAYLOADS_MAX} flows can wait");
-        // As with a successor, it has a start only once it has started.
-        self.flows.push(Flow { start: Time::MAX, ..flow });
-        self.awaited += usize::from(!flow.background);
-        self.plane.add_flow(&flow);
-        self.plane.ports.link_layer.calendar.rewind(self.plane.ports.link_layer.now);
-        self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Follow.source(), payload);
+        assert!(self.regions[0].waiting() < PAYLOADS_MAX, "at most {PAYLOADS_MAX} flows can wait");
+        self.flows += 1;
+        self.regions.iter_mut().for_each(|region| region.add_flow(flow));
     }
 
     /// Makes nodes go down for a while. Packets for a node that is down are dropped, and its timers are void; when it comes up, it has a new
@@ -279,15 +255,11 @@ where
         for pair in sorted.windows(2) {
             assert!(pair[0].node != pair[1].node || pair[0].to < pair[1].from, "{pair:?} touch each other");
         }
-        for outage in sorted {
-            let Outage { node, from, to } = outage;
-            let has_endpoint = matches!(self.roles[node.index()], NodeRole::Host | NodeRole::Control(_));
-            assert!(from < to, "{outage:?} has no duration");
-            assert!(has_endpoint, "{outage:?}: there is no endpoint");
-            for (at, what) in [(from, Outage::DOWN), (to, Outage::UP)] {
-                self.plane.ports.link_layer.calendar.schedule(at, Kind::Outage(node).source(), what);
-            }
+        for outage in &sorted {
+            assert!(outage.from < outage.to, "{outage:?} has no duration");
+            assert!(self.region(outage.node).has_endpoint(outage.node), "{outage:?}: there is no endpoint");
         }
+        self.regions.iter_mut().for_each(|region| region.take_outages(&sorted));
         self
     }
 
@@ -301,206 +273,215 @@ where
         self.pause
     }
 
-    /// Whether the run is over, where [`Sim::step`] has returned false: every flow but background flows is over, no event is left, or the
-    /// time limit is reached.
+    /// Whether the run is over, where [`Sim::step`] has returned false: every flow but background flows has been over for the time that a header takes on the slowest link, no event is
+    /// left, or the time limit is reached.
     pub fn is_over(&self) -> bool {
-        self.is_done() || self.has_no_event() || self.pause == self.time_limit
+        let end = self.grace().filter(|_| self.unfinished() == 0).map_or(self.time_limit, |grace| self.over_at() + grace);
+        self.pause >= end.min(self.time_limit) || self.has_no_event()
     }
 
-    /// Whether the flows no longer keep the run going.
-    #[inline]
-    fn is_done(&self) -> bool {
-        self.plane.unfinished == 0 && !self.until_idle
+    /// When a flow was last over.
+    fn over_at(&self) -> Time {
+        self.regions.iter().map(Region::over_at).max().expect("a run has a region")
+    }
+
+    /// How long the run goes on when all flows are over, if it ends then.
+    fn grace(&self) -> Option<Duration> {
+        (!self.until_idle).then_some(self.grace)
+    }
+
+    fn unfinished(&self) -> usize {
+        self.regions.iter().map(Region::unfinished).sum()
+    }
+
+    fn events(&self) -> u64 {
+        self.regions.iter().fold(0, |sum, region| sum + region.vitals().events)
     }
 
     /// When the next event is, while the run pauses or before it starts. Events without effect count.
-    pub fn next_event(&mut self) -> Option<Time> {
-        self.plane.ports.link_layer.calendar.peek(Time::MAX).map(|(at, ..)| at)
+    pub fn next_event(&self) -> Option<Time> {
+        self.regions.iter().map(Region::next_time).min().filter(|next| *next < Time::MAX)
     }
 
     /// Whether no event is left.
     pub fn has_no_event(&self) -> bool {
-        self.plane.ports.link_layer.calendar.is_empty()
+        self.next_event().is_none()
     }
 
-    /// Handles up to `budget` events, or fewer if a flow is opened while no other is open. Returns false if the run is over
-    /// ([`Sim::is_over`]) or pauses.
+    /// Handles up to `budget` events, or fewer if a flow is opened while no other is open. With several regions, it may be as many more as there are in a window. Returns false if
+    /// the run is over ([`Sim::is_over`]) or pauses.
     pub fn step(&mut self, budget: u64) -> bool {
-        let (pause, mut left) = (self.pause, budget);
-        let going = loop {
-            if left == 0 {
-                break true;
-            }
-            if self.is_done() {
-                break false;
-            }
-            let Some((now, source, payload)) = self.plane.ports.link_layer.calendar.pop(pause) else {
-                break false;
-            };
-            self.plane.ports.link_layer.now = now;
-            left -= 1;
-            match Kind::of(source) {
-                Kind::Arrival(link) => {
-                    if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(payload)) {
-                        self.deliver(link, node, id);
-                    }
-                }
-                Kind::Service(link) => {
-                    if let Some(node) = self.plane.serve_event(link)
-                        && T::NIC == Nic::Pulled
-                    {
-                        self.refill_nic(node);
-                    }
-                }
-                Kind::Timer(node) => {
-                    if self.plane.timer_event(node) {
-                        self.wake(node);
-                    }
-                }
-                Kind::Start => {
-                    self.open_flows();
-                    if self.woke {
-                        break true;
-                    }
-                }
-                Kind::Follow => {
-                    self.open(self.plane.followers.flow(payload).0 as usize);
-                    if self.woke {
-                        break true;
-                    }
-                }
-                Kind::Outage(node) if payload == Outage::DOWN => self.take_down(node),
-                Kind::Outage(node) => self.bring_up(node),
-            }
-        };
-        self.events += budget - left;
-        if std::mem::take(&mut self.woke) {
-            self.busy_since = (self.plane.ports.link_layer.now, self.events);
+        let grace = self.grace();
+        if let [region] = &mut self.regions[..] {
+            return region.step(self.pause, grace, budget, true);
         }
-        going
+        self.step_regions(budget)
     }
 
-    /// Removes the next events up to `limit` for as long as they have no effect: stale ones, and timers that the endpoint has stopped. The
-    /// time of a run that has become idle is then that of its last effect.
+    /// As [`Sim::step`], for several regions.
+    #[cold]
+    #[inline(never)]
+    fn step_regions(&mut self, budget: u64) -> bool {
+        let events = self.events().saturating_add(budget);
+        let crew = Crew { reach: self.reach, until: self.pause, grace: self.grace(), events };
+        let (mut began, mut busy, mut busy_since) = (self.now(), self.busy, self.busy_since);
+        let after = |all: Shift| {
+            if all.open > 0 && !busy {
+                busy_since = (began, all.events);
+            }
+            (began, busy) = (all.next, all.open > 0);
+        };
+        let begin = (Instant::now(), self.events());
+        let in_threads = self.pace.choose();
+        if in_threads {
+            crew.run(&mut self.regions, after)
+        } else {
+            crew.run_in_turn(&mut self.regions, after)
+        }
+        self.pace.note(in_threads, begin.0.elapsed(), self.events() - begin.1);
+        (self.busy, self.busy_since) = (busy, busy_since);
+        self.settle();
+        self.events() >= events
+    }
+
+    /// Brings what was counted at the end of a link in another region to the link's port.
+    fn settle(&mut self) {
+        let Some(partition) = &self.partition else { return };
+        for link in partition.cut() {
+            let Link { from, to, .. } = *self.network.link(*link);
+            let counters = self.regions[usize::from(partition.region(to))].take_counters(*link);
+            self.regions[usize::from(partition.region(from))].add_counters(*link, &counters);
+        }
+    }
+
+    /// As [`Region::skip_void_events`], for a run in one region.
     #[cold]
     pub(crate) fn skip_void_events(&mut self, limit: Time) {
-        while let Some((at, source, _)) = self.plane.ports.link_layer.calendar.peek(limit) {
-            let void = match Kind::of(source) {
-                Kind::Service(link) => self.plane.is_stale_service(link, at),
-                Kind::Timer(node) => self.plane.is_stale_timer(node, at) || self.poll_timeout(node).is_none(),
-                Kind::Arrival(_) | Kind::Outage(_) | Kind::Start | Kind::Follow => false,
-            };
-            if !void {
-                break;
-            }
-            self.plane.ports.link_layer.calendar.pop(limit);
-            if let Kind::Timer(node) = Kind::of(source) {
-                self.plane.forget_timer(node, at);
-            }
-        }
+        self.only_mut().skip_void_events(limit);
     }
 
-    fn poll_timeout(&self, node: NodeId) -> Option<Time> {
-        match self.roles[node.index()] {
-            NodeRole::Host => self.hosts[node.index()].poll_timeout(),
-            NodeRole::Control(index) => self.controls[index as usize].poll_timeout(),
-            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => None,
-        }
+    /// The only region.
+    fn only_mut(&mut self) -> &mut Region<T, P, O> {
+        assert_eq!(self.regions.len(), 1, "this is for runs in one region");
+        &mut self.regions[0]
+    }
+
+    fn region_of(&self, node: NodeId) -> RegionId {
+        self.partition.as_ref().map_or(0, |partition| partition.region(node))
+    }
+
+    fn region(&self, node: NodeId) -> &Region<T, P, O> {
+        &self.regions[usize::from(self.region_of(node))]
+    }
+
+    /// The region that has the port of a link.
+    fn region_with(&self, link: LinkId) -> &Region<T, P, O> {
+        self.region(self.network.link(link).from)
     }
 
     /// When the last event was handled.
     pub fn now(&self) -> Time {
-        self.plane.ports.link_layer.now
+        self.regions.iter().map(Region::now).max().expect("a run has a region")
     }
 
     /// The network, including the control host if the transport has one.
     pub fn network(&self) -> &Network {
-        &self.plane.ports.link_layer.network
+        &self.network
     }
 
     /// The endpoint of a host.
     pub fn host(&self, index: usize) -> &T::Host {
-        &self.hosts[index]
+        self.region(NodeId(index as u32)).host(index)
     }
 
     /// The disciplines of all ports, by link.
     pub fn ports(&self) -> impl Iterator<Item = &P> {
-        self.plane.ports.disciplines()
+        (0..self.network.links().len() as u32).map(LinkId).map(|link| self.region_with(link).discipline(link))
     }
 
     /// The control endpoint on a node, if there is one.
     pub fn control(&self, node: NodeId) -> Option<&T::Control> {
-        match self.roles[node.index()] {
-            NodeRole::Control(index) => Some(&self.controls[index as usize].endpoint),
-            _ => None,
-        }
+        self.region(node).control(node)
     }
 
-    /// The observer.
+    /// The observer of a run in one region.
     pub fn observer(&self) -> &O {
-        &self.plane.ports.link_layer.observer
+        assert_eq!(self.regions.len(), 1, "this is for runs in one region");
+        self.regions[0].observer()
     }
 
-    /// The observer, to take something from it.
+    /// As [`Sim::observer`], to change it.
     pub fn observer_mut(&mut self) -> &mut O {
-        &mut self.plane.ports.link_layer.observer
+        self.only_mut().observer_mut()
+    }
+
+    /// The observer of each region.
+    pub fn observers(&self) -> impl Iterator<Item = &O> {
+        self.regions.iter().map(Region::observer)
+    }
+
+    /// The observer of each region, to take something from it.
+    pub fn observers_mut(&mut self) -> impl Iterator<Item = &mut O> {
+        self.regions.iter_mut().map(Region::observer_mut)
     }
 
     /// How many packets are in the network.
     pub fn packets(&self) -> usize {
-        self.plane.ports.link_layer.pool.len()
+        self.regions.iter().map(Region::packets).sum()
     }
 
     /// The port of a link as it is now.
     pub fn port(&self, link: LinkId) -> PortView<'_> {
-        self.plane.port(link)
+        self.region_with(link).port(link)
     }
 
     /// Calls `visit` with each packet that is queued at the port of a link, in any order.
-    pub fn each_queued(&self, link: LinkId, mut visit: impl FnMut(&Packet<T::Header>)) {
-        let pool = &self.plane.ports.link_layer.pool;
-        self.plane.ports.each_queued(link, pool, &mut |id| visit(&pool[id]));
+    pub fn each_queued(&self, link: LinkId, visit: impl FnMut(&Packet<T::Header>)) {
+        self.region_with(link).each_queued(link, visit);
     }
 
     /// A flow, and what has become of it so far.
-    pub fn flow(&self, flow: FlowId) -> (&Flow, &FlowRecord) {
-        let index = flow.0 as usize;
-        (&self.flows[index], &self.plane.ports.link_layer.records[index])
+    pub fn flow(&self, flow: FlowId) -> (&Flow, FlowRecord) {
+        let mut record = FlowRecord::NEW;
+        self.regions.iter().for_each(|region| record.join(region.flow(flow).1));
+        (self.region(self.regions[0].flow(flow).0.src).flow(flow).0, record)
     }
 
     /// What both ends of a flow tell of it now; an end that is down tells nothing.
     pub fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>) {
-        for end in [flow.src, flow.dst] {
-            if let NodeRole::Host = self.roles[end.index()] {
-                self.hosts[end.index()].gauge(self.now(), flow.id, readings);
-            }
-        }
+        let now = self.now();
+        self.region(flow.src).gauge(now, flow.src, flow.id, readings);
+        self.region(flow.dst).gauge(now, flow.dst, flow.id, readings);
     }
 
     /// The progress of the run: the share of flows that are over, the current time, and the packets sent by all ports.
     pub fn progress(&self) -> (f64, Time, u64) {
-        let done = self.awaited - self.plane.unfinished;
-        let share = if self.awaited == 0 { 1.0 } else { done as f64 / self.awaited as f64 };
-        (share, self.plane.ports.link_layer.now, self.plane.ports.link_layer.packet_hops)
+        let Vitals { over, now, .. } = self.vitals();
+        let awaited = over + self.unfinished();
+        let share = if awaited == 0 { 1.0 } else { over as f64 / awaited as f64 };
+        (share, now, self.regions.iter().map(Region::packet_hops).sum())
     }
 
     /// The state of the run, for a watchdog.
     pub fn vitals(&self) -> Vitals {
-        let over = self.awaited - self.plane.unfinished;
-        let (now, events) = (self.plane.ports.link_layer.now, self.events);
-        let background = !self.plane.background.is_empty();
-        Vitals { now, events, open: self.opened - over, over, background, busy_since: self.busy_since }
+        let mut all = self.regions[0].vitals();
+        if self.regions.len() > 1 {
+            all.busy_since = self.busy_since;
+        }
+        for vitals in self.regions[1..].iter().map(Region::vitals) {
+            all.now = all.now.max(vitals.now);
+            all.events += vitals.events;
+            all.open += vitals.open;
+            all.over += vitals.over;
+        }
+        all
     }
 
     /// Payload bytes that receivers have reported as new: those of background flows while nothing else is open, and otherwise those of all
     /// other flows. It takes a sum over all flow records.
-    #[cold]
-    #[inline(never)]
     pub fn delivered_bytes(&self) -> u64 {
         let background = self.vitals().open == 0;
-        let flows =
-            self.flows.iter().zip(&self.plane.ports.link_layer.records).filter(|(flow, _)| flow.background == background);
-        flows.map(|(_, record)| record.delivered_bytes).sum()
+        self.regions.iter().map(|region| region.delivered_bytes(background)).sum()
     }
 
     /// Ends the run and returns its report and observer.
@@ -508,300 +489,68 @@ where
     /// # Errors
     /// If conservation is violated, in which case the numbers of the run mean nothing. For each flow, payload sent and duplicated must
     /// equal payload arrived, dropped and in flight. The delivered bytes of a completed flow must equal its size.
-    pub fn finish(mut self) -> Result<(Report, O), Violation> {
-        let ports = self.plane.counters();
-        self.forget_repetitions();
-        self.check_conservation()?;
-        let controls = self.control_counters();
-        let not_started = self.awaited - self.opened;
-        let (flows, records) = self.started();
-        let report = Report {
-            network: self.plane.ports.link_layer.network,
-            not_started,
-            flows,
-            records,
-            ports,
-            controls,
-            packet_hops: self.plane.ports.link_layer.packet_hops,
-            data_packets: self.plane.data_packets,
-            events: self.events,
-            end: self.plane.ports.link_layer.now,
-        };
-        Ok((report, self.plane.ports.link_layer.observer))
+    pub fn finish(self) -> Result<(Report, O), Violation> {
+        let (report, mut observers) = self.finish_regions()?;
+        Ok((report, observers.swap_remove(0)))
     }
 
-    fn control_counters(&self) -> Vec<ControlCounters> {
-        let counters = |(node, role): (NodeId, &NodeRole)| match *role {
-            NodeRole::Control(index) | NodeRole::DownControl(index) => {
-                let Counted { received, sent, known_flows_peak, .. } = self.controls[index as usize];
-                Some(ControlCounters { node, received, sent, known_flows_peak })
-            }
-            NodeRole::Host | NodeRole::DownHost | NodeRole::Forwarder => None,
-        };
-        (0..).map(NodeId).zip(&self.roles).filter_map(counters).collect()
+    /// As [`Sim::finish`], with the observers of all regions in their order.
+    ///
+    /// # Errors
+    /// As [`Sim::finish`].
+    pub fn finish_regions(self) -> Result<(Report, Vec<O>), Violation> {
+        let end = self.now();
+        let mut remains = self.regions.into_iter().map(|region| region.finish(end));
+        let mut first = remains.next().expect("a run has a region");
+        let others: Vec<O> = remains.map(|other| first.join(other)).collect();
+        let (report, observer) = first.report(self.network, end)?;
+        Ok((report, std::iter::once(observer).chain(others).collect()))
     }
 
-    /// A host that was down reports bytes as new that it had received before. Here, each byte of a flow counts once.
-    fn forget_repetitions(&mut self) {
-        let restarted = &self.plane.restarted;
-        if restarted.is_empty() {
-            return;
-        }
-        for (flow, record) in self.flows.iter().zip(&mut self.plane.ports.link_layer.records) {
-            if restarted.contains(&flow.dst) {
-                record.delivered_bytes = record.delivered_bytes.min(flow.size.get());
-            }
-        }
-    }
-
-    /// The flows that have started, in the order of start time and id, and their records.
-    fn started(&mut self) -> (Vec<Flow>, Vec<FlowRecord>) {
-        let (mut flows, mut records) =
-            (std::mem::take(&mut self.flows), std::mem::take(&mut self.plane.ports.link_layer.records));
-        let waited = flows.len() > self.arrivals;
-        flows.drain(self.next_flow..self.arrivals);
-        records.drain(self.next_flow..self.arrivals);
-        if !waited {
-            return (flows, records); // without a copy: there may be a hundred million flows
-        }
-        let pairs = flows.into_iter().zip(records);
-        let mut started: Vec<(Flow, FlowRecord)> = pairs.filter(|(flow, _)| flow.start < Time::MAX).collect();
-        started.sort_by_key(|(flow, _)| (flow.start, flow.id));
-        started.into_iter().unzip()
-    }
-
-    pub(crate) fn check_conservation(&self) -> Result<(), Violation> {
-        let mut in_flight = vec![0u64; self.flows.len()];
-        for packet in self.plane.ports.link_layer.pool.packets().filter(|packet| packet.payload_bytes > 0) {
-            in_flight[packet.flow.0 as usize] += u64::from(packet.payload_bytes);
-        }
-        for ((flow, record), in_flight) in self.flows.iter().zip(&self.plane.ports.link_layer.records).zip(in_flight) {
-            let put_in = record.sent_bytes + record.duplicated_bytes;
-            let accounted = record.arrived_bytes + record.dropped_bytes + in_flight;
-            if put_in != accounted {
-                return Err(Violation::Bytes(format!(
-                    "{put_in} payload bytes of flow {flow:?} entered the network, but {accounted} arrived, \
-                     were dropped or are in flight: {record:?}"
-                )));
-            }
-            let again = self.plane.received_again == Some(flow.id) || record.delivered_bytes > flow.size.get();
-            if record.received != Time::MAX && again {
-                return Err(Violation::Forgotten(format!(
-                    "flow {} of {} was received completely at {}, and later some of its bytes were received again: all packets of its sender \
-                     were lost or late for longer than its receiver remembers finished flows",
-                    flow.id.0, flow.size, record.received
-                )));
-            }
-            if record.received != Time::MAX && record.delivered_bytes != flow.size.get() {
-                return Err(Violation::Bytes(format!(
-                    "flow {flow:?} is complete, but its delivered bytes are not its size: {record:?}"
-                )));
-            }
-            if record.delivered_bytes > record.arrived_bytes {
-                return Err(Violation::Bytes(format!("more bytes of flow {flow:?} were delivered than arrived: {record:?}")));
-            }
-        }
-        Ok(())
-    }
-
-    /// Sets the timers that endpoints have from their creation on.
-    fn start_endpoints(&mut self) {
-        for node in (0..self.roles.len() as u32).map(NodeId) {
-            self.start_endpoint(node);
-        }
-    }
-
-    fn start_endpoint(&mut self, node: NodeId) {
-        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
-        match self.roles[node.index()] {
-            NodeRole::Host => driver::start(&self.hosts[node.index()], attached),
-            NodeRole::Control(index) => driver::start(&self.controls[index as usize], attached),
-            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => {}
-        }
-    }
-
-    fn schedule_next_flow(&mut self) {
-        if let Some(flow) = self.flows[..self.arrivals].get(self.next_flow) {
-            self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Start.source(), 0);
-        }
-    }
-
-    /// Opens every flow that starts now.
-    #[inline(never)]
-    fn open_flows(&mut self) {
-        let now = self.plane.ports.link_layer.now;
-        while self.flows[..self.arrivals].get(self.next_flow).is_some_and(|flow| flow.start <= now) {
-            self.next_flow += 1;
-            self.open(self.next_flow - 1);
-        }
-        self.schedule_next_flow();
-    }
-
-    /// Opens a flow at its source.
-    #[inline(never)]
-    fn open(&mut self, index: usize) {
-        let now = self.plane.ports.link_layer.now;
-        self.flows[index].start = now;
-        let flow = self.flows[index];
-        if !flow.background {
-            self.woke |= self.vitals().open == 0;
-            self.opened += 1;
-        }
-        self.plane.ports.link_layer.observer.flow_opened(now, &flow);
-        if let NodeRole::DownHost = self.roles[flow.src.index()] {
-            return self.plane.record(flow.src, &Event::Aborted { flow: flow.id, reason: AbortReason::NodeDown });
-        }
-        let attached = Attached::<T, P, O> { plane: &mut self.plane, node: flow.src };
-        driver::open(&mut self.hosts[flow.src.index()], attached, &flow);
-    }
-
-    /// Takes down a node's endpoint, and aborts the flows that it is an end of.
-    #[cold]
-    fn take_down(&mut self, node: NodeId) {
-        let role = &mut self.roles[node.index()];
-        *role = match *role {
-            NodeRole::Host => NodeRole::DownHost,
-            NodeRole::Control(index) => NodeRole::DownControl(index),
-            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => unreachable!("{node:?} is not up"),
-        };
-        self.plane.cancel_timer(node);
-        for index in 0..self.flows.len() {
-            let Flow { id, src, dst, start, .. } = self.flows[index];
-            let started = if index < self.arrivals { index < self.next_flow } else { start < Time::MAX };
-            if started && (src == node || dst == node) && !self.plane.ports.link_layer.records[index].is_over() {
-                self.plane.record(src, &Event::Aborted { flow: id, reason: AbortReason::NodeDown });
-            }
-        }
-    }
-
-    /// Gives a node a new endpoint. It draws from a new random stream.
-    #[cold]
-    fn bring_up(&mut self, node: NodeId) {
-        let restarted = &mut self.plane.restarted;
-        restarted.push(node);
-        let times = restarted.iter().filter(|other| **other == node).count() as u64;
-        let seed = stream_seed(self.seed, Purpose::Endpoint, times << 32 | u64::from(node.0));
-        let site = site(node, self.plane.ports.link_layer.paths(), self.wire, seed);
-        self.roles[node.index()] = match self.roles[node.index()] {
-            NodeRole::DownHost => {
-                self.hosts[node.index()] = T::host(&self.config, &site);
-                NodeRole::Host
-            }
-            NodeRole::DownControl(index) => {
-                self.controls[index as usize].endpoint = T::control(&self.config, &site);
-                NodeRole::Control(index)
-            }
-            NodeRole::Host | NodeRole::Control(_) | NodeRole::Forwarder => unreachable!("{node:?} is not down"),
-        };
-        self.start_endpoint(node);
-    }
-
-    #[inline]
-    fn deliver(&mut self, link: LinkId, node: NodeId, id: PacketId) {
-        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
-        match self.roles[node.index()] {
-            NodeRole::Host => driver::deliver(&mut self.hosts[node.index()], attached, id),
-            NodeRole::Control(index) => driver::deliver(&mut self.controls[index as usize], attached, id),
-            NodeRole::Forwarder => self.plane.ports.drop_packet(link, id, DropReason::Unclaimed),
-            NodeRole::DownHost | NodeRole::DownControl(_) => self.plane.ports.drop_packet(link, id, DropReason::NodeDown),
-        }
-    }
-
-    fn wake(&mut self, node: NodeId) {
-        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
-        match self.roles[node.index()] {
-            NodeRole::Host => driver::wake(&mut self.hosts[node.index()], attached),
-            NodeRole::Control(index) => driver::wake(&mut self.controls[index as usize], attached),
-            NodeRole::Forwarder | NodeRole::DownHost | NodeRole::DownControl(_) => {
-                unreachable!("only endpoints that are up have timers")
-            }
-        }
-    }
-
-    /// After the port of a NIC was served: takes the next packet from its endpoint ([`Nic::Pulled`]).
-    #[inline]
-    fn refill_nic(&mut self, node: NodeId) {
-        let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
-        match self.roles[node.index()] {
-            NodeRole::Host => driver::refill(&mut self.hosts[node.index()], attached),
-            NodeRole::Control(index) => driver::refill(&mut self.controls[index as usize], attached),
-            NodeRole::Forwarder => unreachable!("a switch has no NIC"),
-            NodeRole::DownHost | NodeRole::DownControl(_) => {}
-        }
+    pub(crate) fn check_conservation(&mut self) -> Result<(), Violation> {
+        self.only_mut().check_conservation()
     }
 }
 
-/// What surrounds the endpoint of a node.
-struct Attached<'a, T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> {
-    plane: &'a mut Plane<T::Header, P, O>,
-    node: NodeId,
+/// The most regions of a run.
+pub const REGIONS_MAX: usize = 1000;
+
+/// The least time in which a packet has an effect at the end of a link: the link's delay, and the transmission of a header.
+fn crossing_time(network: &Network, wire: &WireProfile) -> impl Fn(&Link) -> Duration + use<> {
+    let header = match network.switching() {
+        Switching::CutThrough { header } => header.min(wire.control),
+        Switching::StoreAndForward => wire.control,
+    };
+    move |link| link.delay + link.rate.transmit_time(header)
 }
 
-impl<T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> Attachment<T::Header> for Attached<'_, T, P, O> {
-    type Arrival = PacketId;
-
-    #[inline(always)]
-    fn now(&self) -> Time {
-        self.plane.ports.link_layer.now
-    }
-
-    #[inline(always)]
-    fn packet(&self, arrival: PacketId) -> &Packet<T::Header> {
-        &self.plane.ports.link_layer.pool[arrival]
-    }
-
-    #[inline(always)]
-    fn consume(&mut self, arrival: PacketId) {
-        self.plane.consume(self.node, arrival);
-    }
-
-    #[inline(always)]
-    fn report(&mut self, event: &Event) {
-        self.plane.record(self.node, event);
-    }
-
-    /// With [`Nic::Pulled`], a NIC takes a packet only while it is free.
-    #[inline(always)]
-    fn takes_packet(&mut self) -> bool {
-        if T::NIC == Nic::Pulled
-            && let Some(nic) = self.plane.nic(self.node)
-            && !self.plane.ports.wants_packet(nic)
-        {
-            self.plane.ports.schedule_pull(nic);
-            return false;
-        }
-        true
-    }
-
-    #[inline(always)]
-    fn send(&mut self, packet: Packet<T::Header>) {
-        self.plane.inject(self.node, packet);
-    }
-
-    #[inline(always)]
-    fn set_timer(&mut self, wanted: Option<Time>) {
-        if let Some(wanted) = wanted {
-            self.plane.set_timer(self.node, wanted);
-        }
-    }
+fn just_below(span: Duration) -> Duration {
+    Duration::from_ps(span.as_ps().saturating_sub(1))
 }
 
-/// What an endpoint at `node` may know.
-fn site(node: NodeId, paths: &Paths, wire: WireProfile, seed: u64) -> Site<'_> {
-    let reorders = paths.reorders();
-    let known = !reorders || paths.routing() == Routing::SprayLabelled;
-    Site { node, network: paths.network(), wire, seed, reorders, paths: known.then_some(paths) }
-}
+impl<T, P, O> Worker for Region<T, P, O>
+where
+    T: Transport,
+    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
+    O: Observer<T::Header>,
+{
+    type Header = T::Header;
 
-/// Nearly all events of links and ports are scheduled less than this ahead: twice the time of a full packet on the slowest link.
-fn horizon(network: &Network, wire: &WireProfile) -> Duration {
-    let hop = network.links().iter().map(|link| link.delay + link.rate.transmit_time(wire.full)).max();
-    hop.unwrap_or_default() * 2
-}
+    fn take(&mut self, messages: &mut Vec<Message<T::Header>>) {
+        self.take(messages);
+    }
 
-/// The number of events in the queue when every link is busy with full packets: the arrivals of the packets on the links, and the next
-/// service of each port.
-fn pending(network: &Network, wire: &WireProfile) -> usize {
-    let on_link = |link: &Link| link.delay.as_ps() / link.rate.transmit_time(wire.full).as_ps().max(1);
-    network.links().iter().map(|link| on_link(link) as usize + 2).sum()
+    fn work(&mut self, until: Time) {
+        self.step(until, None, u64::MAX, false);
+    }
+
+    fn report(&mut self) -> Shift {
+        let next = self.next_time().min(self.outbox().take_first_due());
+        let Vitals { open, events, .. } = self.vitals();
+        Shift { next, unfinished: self.unfinished() as u64, over_at: self.over_at(), open: open as u64, events }
+    }
+
+    fn outbox(&mut self) -> &mut Outbox<T::Header> {
+        self.outbox()
+    }
 }

@@ -73,6 +73,7 @@ impl<T: Transport> EmulatedNic<T> {
         let below = Link { now: Time::ZERO, pool: Pool::default(), busy_until: Time::ZERO, sent: VecDeque::new(), dropped: 0 };
         let mut ports = Ports::new(below, vec![T::shared(config, site)]);
         ports.push(T::port(config, &port_site), site.network.link(link).from_port, site.line_rate(), (), ());
+        ports.start(NIC);
         EmulatedNic { ports }
     }
 

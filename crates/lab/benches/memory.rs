@@ -10,7 +10,7 @@ use flowloom_core::{
 };
 use flowloom_lab::observe::Nowhere;
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Plan, simulate};
+use flowloom_lab::{Execution, Plan, simulate};
 use flowloom_transports::for_each_transport;
 
 #[path = "../../transports/src/trial/live.rs"]
@@ -36,17 +36,14 @@ fn done(path: &str, overrides: &[String]) {
     let scenario = Scenario::load(&text, path, overrides).unwrap_or_else(|error| panic!("{error}"));
     let plan = scenario.validate().and_then(|spec| Plan::new(&spec)).unwrap_or_else(|error| panic!("{error}"));
     let mut tenths = 1;
-    let ran = simulate(
-        plan,
-        &mut |share, _, packet_hops| {
-            if share * 10.0 >= f64::from(tenths) {
-                println!("{}", serde_json::json!({ "done": share, "packet_hops": packet_hops, "bytes": live() }));
-                tenths += 1;
-            }
-            true
-        },
-        &mut Nowhere,
-    );
+    let mut progress = |share: f64, _, packet_hops| {
+        if share * 10.0 >= f64::from(tenths) {
+            println!("{}", serde_json::json!({ "done": share, "packet_hops": packet_hops, "bytes": live() }));
+            tenths += 1;
+        }
+        true
+    };
+    let ran = simulate(plan, Execution::new(&mut progress, &mut Nowhere));
     ran.expect("the run balances its books");
 }
 

@@ -51,5 +51,5 @@ pub use listing::catalogue;
 pub use plan::{Extremes, Plan, Setup};
 pub use planning::refusals;
 pub use run::{Outcome, run, run_plan};
-pub use simulate::{Progress, RunError, Simulated, simulate};
+pub use simulate::{Execution, Progress, RunError, Simulated, simulate};
 pub use validate::ValidSpec;

@@ -8,8 +8,8 @@ use flowloom_fabric::Report;
 use crate::metrics::{self, Lossless, Optima, Row, RunInfo, Summary};
 use crate::plan::{Plan, Setup};
 use crate::record::Recorded;
-use crate::simulate::{Progress, RunError, Simulated, simulate};
-use crate::sink::{Nowhere, Sink};
+use crate::simulate::{Execution, Progress, RunError, Simulated, simulate};
+use crate::sink::Nowhere;
 use crate::solo::Alone;
 use crate::spec::{Metrics, Optimum, Scenario};
 use crate::{findings, memory};
@@ -27,17 +27,18 @@ pub struct Outcome {
 /// # Errors
 /// If the scenario is wrong or cannot be planned, and as those of [`run_plan`].
 pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, RunError> {
-    run_plan(Plan::new(&scenario.validate()?)?, progress, &mut Nowhere)
+    run_plan(Plan::new(&scenario.validate()?)?, Execution::new(progress, &mut Nowhere))
 }
 
 /// Simulates a plan, and computes its metrics. What it records over its course goes into the sink meanwhile.
 ///
 /// # Errors
 /// If the run was stopped, makes no progress or needs more memory than there is, conservation of bytes is violated, or the sink fails.
-pub fn run_plan(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Outcome, RunError> {
+pub fn run_plan(plan: Plan, execution: Execution<'_>) -> Result<Outcome, RunError> {
     let begin = Instant::now();
     let alone = Alone::if_wanted(&plan);
-    let Simulated { setup, report, recorded } = simulate(plan, progress, sink)?;
+    let Execution { threads, progress, sink } = execution;
+    let Simulated { setup, report, recorded } = simulate(plan, Execution { threads, progress, sink })?;
     let Recorded { pending, gaps, pauses, trace, .. } = recorded;
     pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
     let rows = rows(&setup, &report, alone.as_ref(), progress)?;

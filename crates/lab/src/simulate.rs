@@ -4,9 +4,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use flowloom_core::{
-    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Nic, PartsOf, Pool, PoolFull, PortSite, Readings, Time, Transport,
+    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Nic, NodeId, PartsOf, Pool, PoolFull, PortSite, Readings, Time,
+    Transport,
 };
-use flowloom_fabric::{Faulty, FlowRecord, PortView, Report, Sim};
+use flowloom_fabric::{Faulty, FlowRecord, PortView, REGIONS_MAX, Report, Sim};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 #[cfg(not(test))]
@@ -17,7 +18,7 @@ use crate::observe::{Sampler, View};
 use crate::parameters::Config;
 use crate::plan::{Plan, Setup};
 use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording};
-use crate::sink::Sink;
+use crate::sink::{FilePart, Sink};
 use crate::trace::Traced;
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
 use crate::{ScenarioError, catalogue, conservation, zero_loss};
@@ -45,6 +46,23 @@ macro_rules! for_each_credit_transport {
 /// Is called every few milliseconds with the share of flows that are done, the simulated time and the packet-hops so far. The run goes
 /// on for as long as it returns true.
 pub type Progress<'a> = dyn FnMut(f64, Time, u64) -> bool + 'a;
+
+/// How a plan is run. None of this changes its results.
+pub struct Execution<'a> {
+    /// The most threads that one simulation is spread over; at least one. See [`regions`].
+    pub threads: usize,
+    /// Is told how far it is.
+    pub progress: &'a mut Progress<'a>,
+    /// Takes what it records over its course.
+    pub sink: &'a mut dyn Sink,
+}
+
+impl<'a> Execution<'a> {
+    /// In one thread.
+    pub fn new(progress: &'a mut Progress<'a>, sink: &'a mut dyn Sink) -> Execution<'a> {
+        Execution { threads: 1, progress, sink }
+    }
+}
 
 /// Why there are no results.
 #[derive(Debug)]
@@ -90,8 +108,8 @@ pub struct Simulated {
 /// # Errors
 /// If the run was stopped, makes no progress or needs more packets at once than the pool can hold, if conservation of bytes is violated, or if a
 /// queue of data is longer than credits allow.
-pub fn simulate(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Simulated, RunError> {
-    catch_unwind(AssertUnwindSafe(|| simulate_by_name(plan, progress, sink))).unwrap_or_else(|payload| {
+pub fn simulate(plan: Plan, execution: Execution<'_>) -> Result<Simulated, RunError> {
+    catch_unwind(AssertUnwindSafe(|| simulate_by_name(plan, execution))).unwrap_or_else(|payload| {
         if !payload.is::<PoolFull>() {
             resume_unwind(payload);
         }
@@ -101,13 +119,13 @@ pub fn simulate(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) ->
     })
 }
 
-fn simulate_by_name(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink) -> Result<Simulated, RunError> {
+fn simulate_by_name(plan: Plan, execution: Execution<'_>) -> Result<Simulated, RunError> {
     macro_rules! over_pfc_by_name {
         ($($transport:ty),* $(,)?) => {
             match (&plan.setup.pfc, plan.setup.transport.name) {
                 $((Some(pfc), <$transport as Transport>::NAME) => {
                     let pfc = pfc.clone();
-                    return simulate_over_pfc::<$transport, { pulls::<$transport>() }>(plan, pfc, progress, sink);
+                    return simulate_over_pfc::<$transport, { pulls::<$transport>() }>(plan, pfc, execution);
                 })*
                 _ => {}
             }
@@ -118,7 +136,7 @@ fn simulate_by_name(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink
         ($($transport:ty),* $(,)?) => {
             match plan.setup.transport.name {
                 $(<$transport as Transport>::NAME => {
-                    return simulate_under_credits::<$transport, { pulls::<$transport>() }>(plan, progress, sink);
+                    return simulate_under_credits::<$transport, { pulls::<$transport>() }>(plan, execution);
                 })*
                 _ => {}
             }
@@ -130,7 +148,7 @@ fn simulate_by_name(plan: Plan, progress: &mut Progress<'_>, sink: &mut dyn Sink
             match plan.setup.transport.name {
                 $(<$transport as Transport>::NAME => {
                     let config = parameters::<<$transport as Transport>::Config>(&plan.setup).clone();
-                    simulate_network::<$transport, _, { pulls::<$transport>() }>(plan, &config, (), |_, _| {}, |_| None, progress, sink)
+                    simulate_network::<$transport, _, { pulls::<$transport>() }>(plan, &config, || (), |_, _| {}, |_| None, execution)
                 })*
                 catalogue::IDEAL => Ok(ask_oracle(plan)),
                 name => unreachable!("{name} is in the catalogue and cannot be run"),
@@ -149,33 +167,46 @@ fn parameters<C: Config>(setup: &Setup) -> &C {
     setup.parameters.get().expect("the catalogue reads the parameters of a transport as the transport's own type")
 }
 
-fn recording<G>(plan: &Plan, at_each_hop: G) -> Recording<G> {
+/// How many regions a plan is simulated in, each in a thread of its own: at most one for each switch that has hosts. One region records what happens at each hop, and
+/// the backlog if flows wait for others, since other regions do not know when these start.
+fn regions(plan: &Plan, threads: usize) -> usize {
+    let Setup { network, pfc, metrics, trace, pending, .. } = &plan.setup;
+    if pfc.is_some() || metrics.gaps || trace.is_some() || (*pending && !plan.successors.is_empty()) {
+        return 1;
+    }
+    let has_hosts = |node: &NodeId| network.ports(*node).iter().any(|link| network.link(*link).to.index() < network.hosts());
+    threads.clamp(1, network.node_ids().filter(has_hosts).count().clamp(1, REGIONS_MAX))
+}
+
+/// The recorders of each region.
+fn recordings<G>(plan: &Plan, threads: usize, mut at_each_hop: impl FnMut() -> G) -> Vec<Recording<G>> {
     let pending = plan.setup.pending.then(|| Pending::new(&plan.flows));
-    Recording { pending, opened: plan.setup.observation.follows_flows().then(Vec::new), at_each_hop }
+    let follows = plan.setup.observation.follows_flows();
+    let recording = |_| Recording { pending: pending.clone(), opened: follows.then(Vec::new), at_each_hop: at_each_hop() };
+    (0..regions(plan, threads)).map(recording).collect()
 }
 
 /// Runs a transport over priority flow control.
 fn simulate_over_pfc<T: PausableTransport, const PULLED: bool>(
     plan: Plan,
     pfc: Pfc,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
+    execution: Execution<'_>,
 ) -> Result<Simulated, RunError>
 where
     T::Config: Config,
 {
     let Setup { network, memory, storms, .. } = &plan.setup;
     let transport = parameters::<T::Config>(&plan.setup).clone();
-    let pauses = Pauses::new(network, pfc.reaction, T::classes(&transport));
+    let mut pauses = Some(Pauses::new(network, pfc.reaction, T::classes(&transport)));
+    let pauses = || pauses.take().expect("pauses are recorded in one region");
     let setting = Setting { transport, pfc, memory: *memory, storms: storms.clone() };
-    simulate_network::<OverPfc<T>, _, PULLED>(plan, &setting, pauses, |_, _| {}, |_| None, progress, sink)
+    simulate_network::<OverPfc<T>, _, PULLED>(plan, &setting, pauses, |_, _| {}, |_| None, execution)
 }
 
 /// Runs a transport whose data is scheduled by credits. Its ports compare their queues of data with the limits that follow from the plan, if there are any.
 fn simulate_under_credits<T: Transport<Port: WatchesData>, const PULLED: bool>(
     plan: Plan,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
+    execution: Execution<'_>,
 ) -> Result<Simulated, RunError>
 where
     T::Config: Config,
@@ -184,7 +215,7 @@ where
     let config = parameters::<T::Config>(&plan.setup).clone();
     let watch = |port: &mut T::Port, link| limits.iter().for_each(|limits| limits.apply(port, link));
     let queue = |port: &T::Port| limits.as_ref().map(|_| port.data_queue().clone());
-    let simulated = simulate_network::<T, _, PULLED>(plan, &config, (), watch, queue, progress, sink)?;
+    let simulated = simulate_network::<T, _, PULLED>(plan, &config, || (), watch, queue, execution)?;
     let queues = simulated.recorded.data_queues.iter().flatten();
     zero_loss::check(&simulated.setup, queues.map(DataQueue::beyond)).map_err(RunError::Failed)?;
     Ok(simulated)
@@ -194,17 +225,17 @@ where
 /// would be compiled again for each transport.
 type Wrap<'a, T, P> = &'a mut dyn FnMut(<T as Transport>::Port, &PortSite<'_>) -> P;
 
-/// Runs a transport over the simulated network. `prepare` changes each port before the run, and `queue` reads its queue of data afterwards.
+/// Runs a transport over the simulated network. Each region has a recorder; `prepare` changes each port before the run, and `queue` reads its queue of data
+/// afterwards.
 ///
 /// The simulator runs the transport's parts. They are compiled twice: bare, and with faults and all recorders, each of which may be off.
 fn simulate_network<T, A, const PULLED: bool>(
     plan: Plan,
     config: &T::Config,
-    recorder: A,
+    mut recorder: impl FnMut() -> A,
     mut prepare: impl FnMut(&mut T::Port, LinkId),
     queue: impl Fn(&T::Port) -> Option<DataQueue>,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
+    execution: Execution<'_>,
 ) -> Result<Simulated, RunError>
 where
     T: Transport,
@@ -214,20 +245,20 @@ where
     let is_bare = setup.faults.iter().all(Vec::is_empty) && !setup.metrics.gaps && setup.trace.is_none();
     let assembly = Assembly::of::<T>(config);
     if is_bare {
-        let recording = recording(&plan, recorder);
+        let recordings = recordings(&plan, execution.threads, recorder);
         let Plan { setup, flows, successors } = plan;
         let wrap: Wrap<'_, T, T::Port> = &mut |mut port, site| {
             prepare(&mut port, site.link);
             port
         };
-        let sim = Sim::<PartsOf<T, PULLED>, T::Port, _>::over(&assembly, setup.routed(), flows, recording, wrap);
-        let (sim, stall) = drive(sim.with_successors(successors), &setup, progress, sink)?;
+        let sim = Sim::<PartsOf<T, PULLED>, T::Port, _>::over_regions(&assembly, setup.routed(), flows, recordings, wrap);
+        let (sim, stall) = drive(sim.with_successors(successors), &setup, execution)?;
         let queues = sim.ports().map(queue).collect();
         return conclude(sim, setup, queues, stall);
     }
-    let gaps = setup.metrics.gaps.then(|| Gaps::new(&setup.network, &setup.wire, &plan.flows));
-    let trace = setup.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, setup.paths.network(), &plan.flows));
-    let recording = recording(&plan, (recorder, (gaps, trace)));
+    let mut gaps = setup.metrics.gaps.then(|| Gaps::new(&setup.network, &setup.wire, &plan.flows));
+    let mut trace = setup.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, setup.paths.network(), &plan.flows));
+    let recordings = recordings(&plan, execution.threads, || (recorder(), (gaps.take(), trace.take())));
     let Plan { setup, flows, successors } = plan;
     let wrap: Wrap<'_, T, Faulty<T::Port>> = &mut |mut port, site| {
         prepare(&mut port, site.link);
@@ -235,8 +266,8 @@ where
         let faults = setup.faults.get(site.link.index()).cloned().unwrap_or_default();
         Faulty::new(port, site, faults, setup.seed)
     };
-    let sim = Sim::<PartsOf<T, PULLED>, Faulty<T::Port>, _>::over(&assembly, setup.routed(), flows, recording, wrap);
-    let (sim, stall) = drive(sim.with_successors(successors), &setup, progress, sink)?;
+    let sim = Sim::<PartsOf<T, PULLED>, Faulty<T::Port>, _>::over_regions(&assembly, setup.routed(), flows, recordings, wrap);
+    let (sim, stall) = drive(sim.with_successors(successors), &setup, execution)?;
     let queues = sim.ports().map(|port| queue(port.inner())).collect();
     conclude(sim, setup, queues, stall)
 }
@@ -245,13 +276,10 @@ where
 type Driven<T, P, G> = (Sim<T, P, Recording<G>>, Option<Stall>);
 
 /// Runs a new simulation to its end, or until it makes no progress.
-// The loop of events is compiled into this function. Inside its caller, it would have fewer registers, which cost 1 % of all instructions.
-#[inline(never)]
 fn drive<T, P, G>(
     sim: Sim<T, P, Recording<G>>,
     setup: &Setup,
-    progress: &mut Progress<'_>,
-    sink: &mut dyn Sink,
+    Execution { progress, sink, .. }: Execution<'_>,
 ) -> Result<Driven<T, P, G>, RunError>
 where
     T: Transport,
@@ -276,7 +304,7 @@ where
                 continue;
             }
         }
-        sampler.write(sim.observer_mut().at_each_hop.take_files()).map_err(RunError::Failed)?;
+        sampler.write(take_files(&mut sim)).map_err(RunError::Failed)?;
         let (done, now, packet_hops) = sim.progress();
         if !progress(done, now, packet_hops) {
             return Err(RunError::Stopped);
@@ -286,9 +314,18 @@ where
             Look::Stop(stall) => break Some(stall),
         }
     };
-    sampler.write(sim.observer_mut().at_each_hop.take_files()).map_err(RunError::Failed)?;
+    sampler.write(take_files(&mut sim)).map_err(RunError::Failed)?;
     sampler.finish(sim.now(), &mut sim).map_err(RunError::Failed)?;
     Ok((sim, stall))
+}
+
+fn take_files<T, P, G>(sim: &mut Sim<T, P, Recording<G>>) -> Vec<FilePart>
+where
+    T: Transport,
+    P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
+    G: AtEachHop<T::Header>,
+{
+    sim.observers_mut().flat_map(|recording| recording.at_each_hop.take_files()).collect()
 }
 
 impl<T, P, G> View for Sim<T, P, Recording<G>>
@@ -304,18 +341,18 @@ where
         self.each_queued(link, |packet| visit(packet.class, packet.size_bytes));
     }
     fn paused(&self, link: LinkId, now: Time) -> Duration {
-        self.observer().at_each_hop.paused(link, now)
+        self.observers().map(|recording| recording.at_each_hop.paused(link, now)).max().unwrap_or_default()
     }
-    fn flow(&self, flow: FlowId) -> (&Flow, &FlowRecord) {
+    fn flow(&self, flow: FlowId) -> (&Flow, FlowRecord) {
         self.flow(flow)
     }
     fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>) {
         self.gauge(flow, readings);
     }
     fn take_opened(&mut self) -> Vec<FlowId> {
-        self.observer_mut().opened.as_mut().map(std::mem::take).unwrap_or_default()
+        self.observers_mut().filter_map(|recording| recording.opened.as_mut()).flat_map(std::mem::take).collect()
     }
-    fn next_event(&mut self) -> Option<Time> {
+    fn next_event(&self) -> Option<Time> {
         self.next_event()
     }
 }
@@ -332,8 +369,9 @@ where
     P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
     G: AtEachHop<T::Header>,
 {
-    let (report, recording) = sim.finish().map_err(|violation| RunError::Failed(conservation::explain(&violation, &setup)))?;
-    let recorded = Recorded { data_queues, ..recording.into_recorded::<T::Header>(report.end) };
+    let finished = sim.finish_regions();
+    let (report, recordings) = finished.map_err(|violation| RunError::Failed(conservation::explain(&violation, &setup)))?;
+    let recorded = Recorded { data_queues, ..Recording::join::<T::Header>(recordings, report.end) };
     match stall {
         Some(stall) => Err(RunError::Failed(stall.explain(&setup, &report, recorded.pauses.as_deref()))),
         None => Ok(Simulated { setup, report, recorded }),

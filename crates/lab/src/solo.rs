@@ -8,7 +8,7 @@ use crate::ideal::UnloadedTimes;
 use crate::metrics::closed_form;
 use crate::observe::Observation;
 use crate::plan::{Plan, Setup};
-use crate::simulate::{Progress, RunError, simulate};
+use crate::simulate::{Execution, Progress, RunError, simulate};
 use crate::sink::Nowhere;
 use crate::spec::{FctEnd, Metrics, Optimum};
 
@@ -118,7 +118,7 @@ fn alone(setup: &Setup, flows: Vec<Flow>, progress: &mut Progress<'_>) -> Result
         ..setup.clone()
     };
     let solo = Plan { setup: calm, flows, successors: Vec::new() };
-    let simulated = simulate(solo, progress, &mut Nowhere).map_err(|error| match error {
+    let simulated = simulate(solo, Execution::new(progress, &mut Nowhere)).map_err(|error| match error {
         RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
         other => other,
     })?;

@@ -363,7 +363,7 @@ mod tests {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
         let scenario = Scenario::load(SCENARIO, "", &overrides).expect("it fits the schema");
         let plan = Plan::new(&scenario.validate().expect("its rules hold")).expect("it can be planned");
-        let simulated = crate::simulate(plan, &mut |_, _, _| true, &mut crate::observe::Nowhere);
+        let simulated = crate::simulate(plan, crate::Execution::new(&mut |_, _, _| true, &mut crate::observe::Nowhere));
         let Simulated { setup, report, .. } = simulated.unwrap_or_else(|error| panic!("{error}"));
         let stall = Stall { span: (Time::ZERO, report.end), events: 0, kind: Kind::Wait };
         let told = stall.explain(&setup, &report, None);

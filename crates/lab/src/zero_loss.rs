@@ -124,8 +124,8 @@ name = "expresspass"
     #[test]
     fn lost_data_does_not_count() {
         let plan = plan(&["fabric.buffer=1538B", "workload={ kind = \"burst\", flows = 30, sizes = { fixed = \"60kB\" } }"]);
-        let simulated =
-            crate::simulate(plan, &mut |_, _, _| true, &mut crate::observe::Nowhere).unwrap_or_else(|error| panic!("{error}"));
+        let simulated = crate::simulate(plan, crate::Execution::new(&mut |_, _, _| true, &mut crate::observe::Nowhere))
+            .unwrap_or_else(|error| panic!("{error}"));
         let lost: u64 = simulated.report.ports.iter().map(|port| port.dropped_data_packets).sum();
         let peaks = simulated.recorded.data_queues.expect("they were compared").into_iter().map(|queue| queue.peak());
         assert!(lost > 0 && peaks.max().is_some_and(|peak| peak <= 2 * 1538), "{lost}");

@@ -1,5 +1,5 @@
 //! Whatever the parameters are within their ranges, a scenario ends: in a whole result, in an error before it runs, or in a diagnosis.
-//! Nothing limits the runs from outside.
+//! Nothing limits the runs from outside. A whole result is the same to the byte in any number of threads.
 //!
 //! Another seed can be given as `FLOWLOOM_SEED`, and the number of random scenarios of each transport as `FLOWLOOM_SCENARIOS`.
 
@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use flowloom_lab::observe::InMemory;
 use flowloom_lab::spec::{Scenario, schema};
-use flowloom_lab::{RunError, run};
+use flowloom_lab::{Execution, Outcome, Plan, RunError, run_plan};
 use generator::{Abilities, FILES, Random, each_leaf};
 use serde_json::Value;
 
@@ -175,16 +176,43 @@ fn every_parameter_at_its_ends() {
     assert!(all >= 2 * parameters && counts["ended"] > all / 2, "{counts:?}");
 }
 
+/// Runs a plan in some threads. What it records is in the second part of the result.
+fn in_threads(plan: Plan, threads: usize) -> (Result<Outcome, RunError>, InMemory) {
+    let (mut steps, mut series) = (0, InMemory::default());
+    let progress = &mut |_: f64, _, _| {
+        steps += 1;
+        steps < STEPS_MOST
+    };
+    (run_plan(plan, Execution { threads, progress, sink: &mut series }), series)
+}
+
+/// All that a run leaves behind, but for the time that it took and the memory.
+fn everything((outcome, series): &(Result<Outcome, RunError>, InMemory)) -> String {
+    let Outcome { rows, summary } = outcome.as_ref().unwrap_or_else(|error| panic!("{error}"));
+    let mut summary = serde_json::to_value(summary).expect("a summary is written as JSON");
+    let keys = summary.as_object_mut().expect("a table");
+    ["wall_s", "peak_rss_mb"].iter().for_each(|key| drop(keys.remove(*key)));
+    format!("{summary}\n{rows:?}\n{series:?}")
+}
+
 fn outcome(overrides: &[String]) -> &'static str {
     let _told = Told(overrides);
-    let mut steps = 0;
-    let result = Scenario::load(SCENARIO, path(), overrides).map_err(RunError::Scenario).and_then(|scenario| {
-        run(&scenario, &mut |_, _, _| {
-            steps += 1;
-            steps < STEPS_MOST
-        })
-    });
-    match result {
+    let planned = Scenario::load(SCENARIO, path(), overrides).and_then(|scenario| Plan::new(&scenario.validate()?));
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(error) => {
+            assert!(error.key().is_some(), "{error}");
+            return "refused";
+        }
+    };
+    let threads = [2, 3, 8][overrides.concat().len() % 3];
+    let ran = in_threads(plan.clone(), 1);
+    if ran.0.is_ok() {
+        let (one, several) = (everything(&ran), everything(&in_threads(plan, threads)));
+        let differs = one.lines().zip(several.lines()).find(|(one, several)| one != several);
+        assert!(one == several, "in {threads} threads: {differs:?}");
+    }
+    match ran.0 {
         Ok(outcome) => {
             let summary = outcome.summary;
             let whole = summary.finished + summary.aborted == summary.flows;
@@ -192,10 +220,7 @@ fn outcome(overrides: &[String]) -> &'static str {
             assert!(whole || overrides.iter().any(|text| may_be_open.iter().any(|key| text.starts_with(key))));
             "ended"
         }
-        Err(RunError::Scenario(error)) => {
-            assert!(error.key().is_some(), "{error}");
-            "refused"
-        }
+        Err(RunError::Scenario(error)) => panic!("{error}"),
         Err(RunError::Failed(message)) => diagnosis(&message),
         Err(RunError::Stopped) => panic!("no end"),
     }

@@ -4,7 +4,7 @@ use flowloom_core::{Duration, Time};
 use flowloom_lab::metrics::Row;
 use flowloom_lab::observe::InMemory;
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Outcome, Plan, run_plan};
+use flowloom_lab::{Execution, Outcome, Plan, run_plan};
 
 /// Four hosts at 1 Gb/s, 1 us a link.
 fn outcome(workload: &str, overrides: &[&str]) -> Outcome {
@@ -21,7 +21,7 @@ fn recorded(workload: &str, overrides: &[&str]) -> (Outcome, InMemory) {
     let scenario = Scenario::load(&text, "loops.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
     let mut series = InMemory::default();
     let plan = scenario.validate().and_then(|spec| Plan::new(&spec)).unwrap_or_else(|error| panic!("{error}"));
-    let outcome = run_plan(plan, &mut |_, _, _| true, &mut series).expect("a run");
+    let outcome = run_plan(plan, Execution::new(&mut |_, _, _| true, &mut series)).expect("a run");
     (outcome, series)
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use flowloom_core::{Duration, LinkId, Time};
 use flowloom_lab::observe::{InMemory, Samples, Table};
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Plan, Simulated, catalogue, simulate};
+use flowloom_lab::{Execution, Plan, Simulated, catalogue, simulate};
 
 const FABRIC: &str = r#"
 topology = { kind = "leaf_spine", racks = 2, hosts_per_rack = 3, spines = 2, host_rate = "10Gb/s", spine_rate = "10Gb/s" }
@@ -21,7 +21,7 @@ fn simulated(text: &str, overrides: &[&str]) -> (Simulated, BTreeMap<&'static st
     let scenario = Scenario::load(text, "scenario.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::new(&scenario.validate().unwrap()).unwrap_or_else(|error| panic!("{error}"));
     let mut sink = InMemory::default();
-    let simulated = simulate(plan, &mut |_, _, _| true, &mut sink).unwrap_or_else(|error| panic!("{error}"));
+    let simulated = simulate(plan, Execution::new(&mut |_, _, _| true, &mut sink)).unwrap_or_else(|error| panic!("{error}"));
     (simulated, sink.tables.into_iter().map(|table| (table.name, table)).collect())
 }
 
@@ -34,7 +34,7 @@ fn traced(folder: &str, rows: &str, text: &str) -> (Time, BTreeMap<&'static str,
     let scenario = Scenario::load(text, &path, &[]).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::new(&scenario.validate().unwrap()).unwrap_or_else(|error| panic!("{error}"));
     let mut sink = InMemory::default();
-    let simulated = simulate(plan, &mut |_, _, _| true, &mut sink).unwrap_or_else(|error| panic!("{error}"));
+    let simulated = simulate(plan, Execution::new(&mut |_, _, _| true, &mut sink)).unwrap_or_else(|error| panic!("{error}"));
     (simulated.report.end, sink.tables.into_iter().map(|table| (table.name, table)).collect())
 }
 

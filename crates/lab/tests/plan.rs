@@ -7,7 +7,7 @@ use flowloom_core::{Bytes, Duration, Link, LinkId, Memory, Network, NodeId, Rate
 use flowloom_fabric::Fault;
 use flowloom_lab::observe::Nowhere;
 use flowloom_lab::spec::{Scenario, WirePreset};
-use flowloom_lab::{Plan, Simulated, simulate};
+use flowloom_lab::{Execution, Plan, Simulated, simulate};
 use flowloom_transports::pias;
 
 fn load(folder: &Path, text: &str) -> Plan {
@@ -58,7 +58,7 @@ fn the_hosts_own_delay_is_in_the_round_trip() {
             "kind = \"burst\"\nflows = 1\nsizes = { fixed = \"1B\" }",
             "pfabric",
         );
-        let Simulated { setup, report, .. } = simulate(plan, &mut |_, _, _| true, &mut Nowhere).unwrap();
+        let Simulated { setup, report, .. } = simulate(plan, Execution::new(&mut |_, _, _| true, &mut Nowhere)).unwrap();
         let record = report.records[0];
         let bits = |bytes: [u64; 4]| Duration::from_ps(bytes[0] * 800 + bytes[1] * 200 + bytes[2] * 200 + bytes[3] * 800);
         let there = Duration::from_ns(40_800) + bits(held);
@@ -327,7 +327,7 @@ fn a_first_window_beyond_the_port_of_its_own_host_is_a_misfit() {
             load(Path::new(""), &format!("{text}{transport}.{key} = 10\n"))
         };
         let lost = |plan: Plan| {
-            let report = simulate(plan, &mut |_, _, _| true, &mut Nowhere).unwrap().report;
+            let report = simulate(plan, Execution::new(&mut |_, _, _| true, &mut Nowhere)).unwrap().report;
             report.ports.iter().map(|port| port.dropped_data_packets).sum::<u64>()
         };
         let fits = plan("buffer = \"13.5kB\"", "14600B");

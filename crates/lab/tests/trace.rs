@@ -6,7 +6,7 @@ use flowloom_core::{LinkId, Time};
 use flowloom_fabric::Report;
 use flowloom_lab::observe::InMemory;
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Plan, Simulated, catalogue, simulate};
+use flowloom_lab::{Execution, Plan, Simulated, catalogue, simulate};
 
 const FABRIC: &str = r#"
 topology = { kind = "leaf_spine", racks = 2, hosts_per_rack = 3, spines = 2, host_rate = "10Gb/s", spine_rate = "10Gb/s" }
@@ -25,7 +25,7 @@ fn simulated(overrides: &[&str]) -> (Simulated, BTreeMap<&'static str, Vec<u8>>)
     let scenario = scenario(overrides);
     let plan = Plan::new(&scenario.validate().unwrap()).unwrap_or_else(|error| panic!("{error}"));
     let mut sink = InMemory::default();
-    let simulated = simulate(plan, &mut |_, _, _| true, &mut sink).unwrap_or_else(|error| panic!("{error}"));
+    let simulated = simulate(plan, Execution::new(&mut |_, _, _| true, &mut sink)).unwrap_or_else(|error| panic!("{error}"));
     (simulated, sink.files)
 }
 

@@ -13,7 +13,7 @@ use flowloom_lab::measured::{self, Judged, Measured};
 use flowloom_lab::metrics::{Column, Row, columns};
 use flowloom_lab::observe::{Samples, Sink, Table};
 use flowloom_lab::spec::{Scenario, schema as scenario_schema};
-use flowloom_lab::{Outcome, Plan, Progress, Setup, catalogue as lab_catalogue, zero_loss};
+use flowloom_lab::{Execution, Outcome, Plan, Progress, Setup, catalogue as lab_catalogue, zero_loss};
 use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
@@ -157,14 +157,21 @@ impl PyPlan {
 
     /// Simulates the plan, which is used up. `sink` is called with the name of a table and its next rows, as a dictionary of columns: an array
     /// of numbers, or a tuple of an array of indices and a list of the names that they refer to; and with the name of a file of the trace
-    /// and its next bytes. What it raises ends the run.
-    #[pyo3(signature = (progress=None, sink=None))]
-    fn run<'py>(&self, py: Python<'py>, progress: Option<Py<PyAny>>, sink: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+    /// and its next bytes. What it raises ends the run. The run is spread over `threads` threads at most, which changes nothing in its results.
+    #[pyo3(signature = (progress=None, sink=None, threads=1))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Py<PyAny>>,
+        sink: Option<Py<PyAny>>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let plan = self.plan.lock().expect("nobody panics with it").take();
         let plan = plan.ok_or_else(|| PyValueError::new_err(WAS_RUN))?;
         let work = move |progress: &mut Progress<'_>| {
             let mut calls = Calls { sink, raised: None };
-            (flowloom_lab::run_plan(plan, progress, &mut calls), calls.raised)
+            let execution = Execution { threads, progress, sink: &mut calls };
+            (flowloom_lab::run_plan(plan, execution), calls.raised)
         };
         match supervised(py, progress.as_ref(), work)? {
             (_, Some(raised)) => Err(raised),

@@ -24,9 +24,9 @@ import numpy as np
 
 from flowloom import metrics, storage, toml
 from flowloom._native import RunError, ScenarioError
+from flowloom.engine import cores
 from flowloom.figures.grid import Setting, expressions, question, settings
 from flowloom.figures.schema import Figure
-from flowloom.jobs import cores
 from flowloom.results import MACHINE_KEYS
 from flowloom.scenario import Scenario, engine_id, named_files
 

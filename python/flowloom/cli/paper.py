@@ -59,8 +59,8 @@ def list_figures(
     paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="List only this paper's figures.")] = None,
 ) -> None:
     """List the figures with their claims and estimated times."""
+    from flowloom.engine import cores
     from flowloom.figures import cost
-    from flowloom.jobs import cores
 
     def takes(figure: Figure, scale: str) -> str:
         seconds = cost.core_seconds(figure, scale)
@@ -164,8 +164,8 @@ def run(
     are up to date are left out, and a figure that fails does not stop the others. With --set, the ledger is not written.
     """
     from flowloom._native import ScenarioError
+    from flowloom.engine import cores
     from flowloom.figures import catalogue, reader
-    from flowloom.jobs import cores
 
     changes = {key: common.parse_value(value) for key, _, value in (p.partition("=") for p in common.overrides(sets, None))}
     if changes and ledger:

@@ -41,6 +41,10 @@ def run(
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw the flows to --out, which is results/SCENARIO if it is not given.")
     ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Spread the run over N threads, not one per core; results stay the same.", min=1),
+    ] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -48,7 +52,7 @@ def run(
     from flowloom import diagnosis, outputs, progress
     from flowloom._native import ScenarioError
     from flowloom.cli import tables
-    from flowloom.engine import execute
+    from flowloom.engine import cores, execute
 
     if csv and not out:
         raise ScenarioError("--csv writes flows.csv to --out; give --out DIR as well")
@@ -65,7 +69,7 @@ def run(
         for finding in diagnosis.foreseen(plan.resolved, plan.misfits):
             reporter.warn(f"{finding.flag}: {finding.text}")
         with outputs.claim(out, outputs.RESULT, plan.key, force=force) if out else contextlib.nullcontext() as output:
-            results = execute(plan, tell)
+            results = execute(plan, tell, threads or cores())
             reporter.finished("run", wanted.title)
             if output:
                 results.write(output, csv=csv)

@@ -191,16 +191,19 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
 
     /// Adds the port of the link whose index is the number of ports so far.
     pub fn push(&mut self, discipline: P, number: PortNumber, rate: Rate, line: K::Line, books: K::Books) {
-        let (serve_at, queued_packets, blocked) = (discipline.first_service(), 0, false);
-        if serve_at < Time::MAX {
-            self.link_layer.schedule_service(LinkId(self.egress_ports.len() as u32), serve_at);
-        }
+        let (serve_at, queued_packets, blocked) = (Time::MAX, 0, false);
         self.egress_ports.push(EgressPort { serve_at, queued_packets, number, blocked, line, discipline, rate, books });
     }
 
-    /// The disciplines of all ports, by link.
-    pub fn disciplines(&self) -> impl Iterator<Item = &P> {
-        self.egress_ports.iter().map(|egress| &egress.discipline)
+    /// Schedules the first service of a port that has one from its creation on. To be called once, before anything else.
+    pub fn start(&mut self, link: LinkId) {
+        let first = self.egress_ports[link.index()].discipline.first_service();
+        self.serve_by(link, first);
+    }
+
+    /// The discipline of a port.
+    pub fn discipline(&self, link: LinkId) -> &P {
+        &self.egress_ports[link.index()].discipline
     }
 
     /// Calls `visit` with each packet that is queued at a port, in any order.
@@ -413,6 +416,11 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     /// Removes a packet that was lost on a link.
     pub fn drop_packet(&mut self, link: LinkId, id: PacketId, why: DropReason) {
         self.link_layer.drop_packet(link, &mut self.egress_ports[link.index()].books, id, why);
+    }
+
+    /// The accounts of a port.
+    pub fn books_mut(&mut self, link: LinkId) -> &mut K::Books {
+        &mut self.egress_ports[link.index()].books
     }
 
     /// The accounts of a port, and the number of packets queued there.

@@ -319,6 +319,7 @@ mod ports {
             let mut all = Ports::new(below, vec![Calls::new()]);
             for (number, port) in (0..).zip(ports) {
                 all.push(port, PortNumber(number), Rate::from_gbps(10), (), ());
+                all.start(LinkId(u32::from(number)));
             }
             Node(all)
         }

@@ -8,6 +8,7 @@ mod loops;
 mod order;
 mod outages;
 mod queueing;
+mod regions;
 mod routing;
 mod service;
 mod timers;

@@ -108,13 +108,13 @@ pub(crate) trait View {
     /// How long a link was paused so far.
     fn paused(&self, link: LinkId, now: Time) -> Duration;
     /// A flow, and what has become of it so far.
-    fn flow(&self, flow: FlowId) -> (&Flow, &FlowRecord);
+    fn flow(&self, flow: FlowId) -> (&Flow, FlowRecord);
     /// What both ends of a flow tell of it.
     fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>);
     /// The flows that were opened since the last call, if they are recorded.
     fn take_opened(&mut self) -> Vec<FlowId>;
     /// When something happens next, while the run pauses.
-    fn next_event(&mut self) -> Option<Time>;
+    fn next_event(&self) -> Option<Time>;
 }
 
 /// Takes the samples of a run.

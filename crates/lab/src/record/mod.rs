@@ -106,7 +106,7 @@ impl<H> AtEachHop<H> for Gaps {
     }
 }
 
-/// All recorders of a run. Those that are called less often than at each hop may be off: the simulator is compiled once for each type of
+/// All recorders of a region. Those that are called less often than at each hop may be off: the simulator is compiled once for each type of
 /// recording and each transport.
 #[derive(Clone, Debug)]
 pub struct Recording<G> {
@@ -119,22 +119,26 @@ pub struct Recording<G> {
 }
 
 impl<G> Recording<G> {
-    /// What was recorded in a run that ended at this time.
-    pub fn into_recorded<H>(self, end: Time) -> Recorded
+    /// What all regions have recorded together in a run that ended at this time.
+    pub fn join<H>(mut regions: Vec<Recording<G>>, end: Time) -> Recorded
     where
         G: AtEachHop<H>,
     {
-        let mut recorded = Recorded { pending: self.pending.map(Pending::into_table), ..Recorded::default() };
-        self.at_each_hop.add_to(&mut recorded, end);
+        let pending = regions.iter_mut().filter_map(|region| region.pending.take()).reduce(Pending::join);
+        let mut recorded = Recorded { pending: pending.map(Pending::into_table), ..Recorded::default() };
+        regions.into_iter().for_each(|region| region.at_each_hop.add_to(&mut recorded, end));
         recorded
     }
 }
 
 impl<H, G: Observer<H>> Observer<H> for Recording<G> {
-    fn flow_opened(&mut self, now: Time, flow: &Flow) {
+    fn flow_due(&mut self, now: Time, flow: &Flow) {
         if let Some(pending) = &mut self.pending {
-            pending.open(flow);
+            pending.arrive(flow);
         }
+        self.at_each_hop.flow_due(now, flow);
+    }
+    fn flow_opened(&mut self, now: Time, flow: &Flow) {
         if let Some(opened) = &mut self.opened {
             opened.push(flow.id);
         }

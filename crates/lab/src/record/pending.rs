@@ -10,6 +10,9 @@ use crate::sink::{Samples, Table};
 /// retransmissions do not count. The series `pending` has two columns, both relative to the payload of all flows of the run.
 /// `arrived_share` is what has arrived at sources. `pending_share` is what has arrived and has not been put into the network: it stays
 /// flat if the network is stable, and grows if it is not. The figure counts packets; bytes differ from them by each flow's last packet.
+///
+/// If the run has several regions, each has a recorder. All of them count the flows that arrive anywhere, so they take their samples at the same flows; each counts
+/// what sources of its region put into the network.
 #[derive(Clone, Debug)]
 pub struct Pending {
     total_bytes: u64,
@@ -39,8 +42,8 @@ impl Pending {
         }
     }
 
-    /// A flow was handed to its source.
-    pub fn open(&mut self, flow: &Flow) {
+    /// A flow arrives at its source, here or in another region.
+    pub fn arrive(&mut self, flow: &Flow) {
         if flow.background {
             return;
         }
@@ -51,7 +54,17 @@ impl Pending {
         }
     }
 
-    /// A source handed a packet to the network.
+    /// Adds what sources of another region have put into the network.
+    pub fn join(mut self, other: Pending) -> Pending {
+        assert_eq!(self.samples.len(), other.samples.len(), "all regions take samples at the same flows");
+        for ((arrived, injected), (same, more)) in self.samples.iter_mut().zip(&other.samples) {
+            assert_eq!(arrived, same, "all regions take samples at the same flows");
+            *injected += more;
+        }
+        self
+    }
+
+    /// A source of this region handed a packet to the network.
     #[inline]
     pub fn inject<H>(&mut self, packet: &Packet<H>) {
         let background = self.background.get(packet.flow.0 as usize).copied().unwrap_or_default();
@@ -115,7 +128,7 @@ mod tests {
         let mut pending = Pending::new(&flows);
         let injected = [[(250, false), (999, true)], [(50, false), (0, false)], [(300, false), (1, true)]];
         for (flow, packets) in flows.iter().zip(injected) {
-            pending.open(flow);
+            pending.arrive(flow);
             for (bytes, again) in packets {
                 pending.inject(&packet(bytes, again));
             }
@@ -129,7 +142,7 @@ mod tests {
         let behind = Flow { background: true, ..flow(1, 1_000_000) };
         let mut pending = Pending::new(&[flow(0, 500), behind, flow(2, 500)]);
         for (flow, own) in [(flow(0, 500), 100), (behind, 0), (flow(2, 500), 200)] {
-            pending.open(&flow);
+            pending.arrive(&flow);
             pending.inject(&packet(own, false));
             pending.inject(&Packet { flow: FlowId(1), ..packet(1460, false) });
         }
@@ -141,7 +154,7 @@ mod tests {
     fn flows_of_no_bytes_have_no_shares() {
         let flows = [flow(0, 0)];
         let mut pending = Pending::new(&flows);
-        pending.open(&flows[0]);
+        pending.arrive(&flows[0]);
         assert!(pending.into_table().columns[0].1.is_empty());
     }
 }

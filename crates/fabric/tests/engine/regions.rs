@@ -1,0 +1,180 @@
+//! A run in several regions, each in a thread of its own, is the run in one region: the same packets at the same times.
+
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Time, Transport, topology};
+use flowloom_fabric::{Fault, Faulty, Outage, Report, Routing, Sim, SimSetup, Successor};
+use proptest::prelude::*;
+
+use crate::common::blast::{Blast, Plain, PlainQueued};
+use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, shapes};
+
+/// What happens to a network, besides its flows.
+#[derive(Clone, Debug, Default)]
+struct Trouble {
+    faults: Vec<Fault>,
+    outages: Vec<Outage>,
+    successors: Vec<Option<Successor>>,
+    /// Where the run pauses.
+    pauses: Vec<Time>,
+}
+
+/// Everything that a run leaves behind, and what could be seen at its pauses.
+fn outcome<T: Transport>(
+    config: &T::Config,
+    setup: &SimSetup,
+    flows: &[Flow],
+    trouble: &Trouble,
+    regions: usize,
+    budget: u64,
+) -> (String, Report) {
+    let seed = setup.seed;
+    let routed = setup.clone().routed(T::placement(config));
+    let wrap = |port, site: &flowloom_core::PortSite<'_>| Faulty::new(port, site, trouble.faults.clone(), seed);
+    let sim = Sim::<T, Faulty<T::Port>, ()>::over_regions(config, routed, flows.to_vec(), vec![(); regions], wrap);
+    let mut sim = sim.with_successors(trouble.successors.clone()).with_outages(&trouble.outages);
+    let mut seen = String::new();
+    for pause in trouble.pauses.iter().copied().chain([Time::MAX]) {
+        sim.pause_at(pause);
+        while sim.step(budget) {}
+        let vitals = sim.vitals();
+        seen += &format!(
+            "{:?} {:?} {:?}\n",
+            (vitals.now, vitals.events, vitals.open, vitals.over),
+            sim.progress(),
+            sim.next_event()
+        );
+        seen += &format!("{} {} {}\n", sim.packets(), sim.delivered_bytes(), sim.is_over());
+        for link in (0..sim.network().links().len() as u32).step_by(3) {
+            let port = sim.port(flowloom_core::LinkId(link));
+            seen += &format!("{} {} {:?}\n", port.queued_bytes, port.queued_packets, port.counters_at(pause.min(Time::LAST)));
+        }
+        seen += &format!("{:?}\n", (0..flows.len() as u32).map(|id| sim.flow(FlowId(id))).collect::<Vec<_>>());
+    }
+    let report = sim.finish().expect("conservation").0;
+    seen += &format!("{:?}", (&report.flows, &report.records, &report.ports, &report.controls));
+    seen += &format!("{:?}", (report.not_started, report.packet_hops, report.data_packets, report.events, report.end));
+    (seen, report)
+}
+
+fn assert_same<T: Transport>(config: &T::Config, setup: &SimSetup, flows: &[Flow], trouble: &Trouble) -> Report {
+    let (one, report) = outcome::<T>(config, setup, flows, trouble, 1, u64::MAX);
+    for regions in [2, 3, 8] {
+        let (several, _) = outcome::<T>(config, setup, flows, trouble, regions, u64::MAX);
+        // Not `assert_eq`, which would print all of it.
+        let line = one.lines().zip(several.lines()).find(|(one, other)| one != other);
+        assert!(one == several, "{regions} regions: {line:?}");
+    }
+    report
+}
+
+fn traffic(network: &Network, count: usize, span_ns: u64, seed: u64) -> Vec<Flow> {
+    let (mut dice, hosts) = (Dice::new(seed), network.hosts() as u64);
+    let one = |dice: &mut Dice| {
+        let src = dice.below(hosts);
+        let dst = (src + 1 + dice.below(hosts - 1)) % hosts;
+        // Several flows start at one instant, some of them at one host.
+        let start = ns(dice.below(span_ns) / 400 * 400);
+        let background = dice.below(20) == 0;
+        Flow { background, ..flow(0, src as u32, dst as u32, dice.below(30_000), start) }
+    };
+    in_order((0..count).map(|_| one(&mut dice)).collect())
+}
+
+/// Nothing is lost, so that all flows end, and the run with the last of them. Hosts are as fast as their network, so that packets meet at the same instants again and again.
+#[test]
+fn a_run_ends_at_the_same_event_however_it_is_divided() {
+    for (name, network) in [STORE, CUT].into_iter().flat_map(shapes) {
+        for (routing, seed) in [(Routing::Ecmp, 1), (Routing::SprayRandom, 2), (Routing::SprayRoundRobin, 3)] {
+            let setup = SimSetup { routing, seed, ..setup(network.clone()) };
+            let flows = traffic(&network, 60, 60_000, seed);
+            let report = assert_same::<Blast<Plain>>(&(), &setup, &flows, &Trouble::default());
+            assert!(
+                report.records.iter().zip(&report.flows).all(|(record, flow)| flow.background || record.is_over()),
+                "{name}"
+            );
+            assert_same::<Blast<PlainQueued>>(&(), &setup, &flows, &Trouble::default());
+        }
+    }
+}
+
+/// Loops whose flows go back and forth between hosts of different regions, with think times below and above the delay of a link.
+fn loops(network: &Network, seed: u64) -> (Vec<Flow>, Vec<Option<Successor>>) {
+    let (mut dice, hosts) = (Dice::new(seed), network.hosts() as u32);
+    let mut flows: Vec<Flow> = (0..4).map(|id| flow(id, id % hosts, (id + 1 + hosts / 2) % hosts, 3000, ns(0))).collect();
+    flows.iter_mut().for_each(|flow| flow.dst = if flow.dst == flow.src { NodeId((flow.src.0 + 1) % hosts) } else { flow.dst });
+    let mut successors = vec![None; 4];
+    for number in 0..4 {
+        let mut last = number;
+        for _ in 0..10 {
+            let id = flows.len() as u32;
+            let think = Duration::from_ps(1 + dice.below(2_000_000));
+            successors[last] = Some(Successor { flow: FlowId(id), think });
+            let (src, dst) = (flows[last].dst.0, flows[last].src.0);
+            flows.push(flow(id, src, dst, dice.below(20_000), Time::MAX));
+            successors.push(None);
+            last = id as usize;
+        }
+    }
+    (flows, successors)
+}
+
+#[test]
+fn closed_loops_are_the_same_however_the_run_is_divided() {
+    for (_, network) in shapes(CUT) {
+        let (flows, successors) = loops(&network, 5);
+        let trouble = Trouble { successors, pauses: vec![ns(20_000), ns(100_000)], ..Trouble::default() };
+        let report = assert_same::<Blast<Plain>>(&(), &setup(network), &flows, &trouble);
+        assert_eq!(report.flows.len(), 44);
+    }
+}
+
+/// The last flow is aborted when its host goes down.
+#[test]
+fn outages_are_the_same_however_the_run_is_divided() {
+    let network = topology::leaf_spine(3, 2, 2, gbps(10), gbps(40), HOP_DELAY, CUT);
+    for node in 0..6 {
+        let outages = [(node, 9_000, 30_000), ((node + 1) % 6, 20_000, 21_000), (node, 40_000, 900_000)];
+        let outages = outages.map(|(node, from, to)| Outage { node: NodeId(node), from: ns(from), to: ns(to) }).to_vec();
+        let mut flows = traffic(&network, 40, 50_000, u64::from(node));
+        flows.push(flow(flows.len() as u32, node, (node + 3) % 6, 1000, ns(50_000)));
+        let trouble = Trouble { outages, ..Trouble::default() };
+        assert_same::<Blast<Plain>>(&(), &SimSetup { time_limit: ns(200_000), ..setup(network.clone()) }, &flows, &trouble);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+
+    /// Ports overflow, links lose, damage, double and delay packets, and the run pauses, and ends at a time limit.
+    #[test]
+    fn any_run_is_the_same_however_it_is_divided(
+        seed in any::<u64>(),
+        shape in 0_usize..6,
+        cut in any::<bool>(),
+        p in prop_oneof![Just(0.0), 0.0..0.1],
+        buffer in 3000_u64..40_000,
+        limit_us in 20_u64..300,
+        routing in prop::sample::select(vec![Routing::Ecmp, Routing::EcmpSymmetric, Routing::SprayRandom, Routing::SprayRoundRobin]),
+        pauses in prop::collection::vec(1_u64..200_000, 0..4),
+    ) {
+        let (_, network) = shapes(if cut { CUT } else { STORE }).swap_remove(shape);
+        let flows = traffic(&network, 60, 100_000, seed);
+        let setup = SimSetup { memory: Memory::PerPort(Bytes::new(buffer)), routing, seed, time_limit: ns(limit_us * 1000), ..setup(network) };
+        let mut pauses: Vec<Time> = pauses.into_iter().map(ns).collect();
+        pauses.sort();
+        let faults = vec![
+            Fault::Loss(p), Fault::Corrupt(p), Fault::Duplicate(p), Fault::Reorder(p, Duration::from_us(5)),
+            Fault::Down(ns(40_000), ns(60_000)),
+        ];
+        assert_same::<Blast<Plain>>(&(), &setup, &flows, &Trouble { faults, pauses, ..Trouble::default() });
+    }
+
+    /// A step may end after any number of events.
+    #[test]
+    fn steps_change_nothing(seed in any::<u64>(), budget in 1_u64..3000, regions in 2_usize..5) {
+        let network = topology::fat_tree(4, gbps(10), HOP_DELAY, CUT);
+        let flows = traffic(&network, 30, 40_000, seed);
+        let (setup, trouble) = (setup(network), Trouble::default());
+        let one = outcome::<Blast<Plain>>(&(), &setup, &flows, &trouble, 1, u64::MAX).0;
+        prop_assert!(one == outcome::<Blast<Plain>>(&(), &setup, &flows, &trouble, regions, budget).0);
+    }
+}
