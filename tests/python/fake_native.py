@@ -97,7 +97,7 @@ class Plan:
     def until(self, limit_ps):
         return self
 
-    def run(self, progress=None, sink=None):
+    def run(self, progress=None, sink=None, threads=1):
         return run(*self.scenario, progress, sink)
 
 
