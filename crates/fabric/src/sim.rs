@@ -308,7 +308,8 @@ where
         self.next_event().is_none()
     }
 
-    /// Handles up to `budget` events, or fewer if a flow is opened while no other is open. With several regions, it may be as many more as there are in a window. Returns false if
+    /// Handles up to `budget` events, or fewer if a flow is opened while no other is open. With several regions, there may be as many more as a window has, or fewer to compare
+    /// threads with turns. Returns false if
     /// the run is over ([`Sim::is_over`]) or pauses.
     pub fn step(&mut self, budget: u64) -> bool {
         let grace = self.grace();
@@ -322,7 +323,9 @@ where
     #[cold]
     #[inline(never)]
     fn step_regions(&mut self, budget: u64) -> bool {
-        let events = self.events().saturating_add(budget);
+        let (in_threads, budget) = self.pace.choose(budget);
+        let (before, begin) = (self.events(), Instant::now());
+        let events = before.saturating_add(budget);
         let crew = Crew { reach: self.reach, until: self.pause, grace: self.grace(), events };
         let (mut began, mut busy, mut busy_since) = (self.now(), self.busy, self.busy_since);
         let after = |all: Shift| {
@@ -331,14 +334,12 @@ where
             }
             (began, busy) = (all.next, all.open > 0);
         };
-        let begin = (Instant::now(), self.events());
-        let in_threads = self.pace.choose();
         if in_threads {
-            crew.run(&mut self.regions, after)
+            crew.run(&mut self.regions, after);
         } else {
-            crew.run_in_turn(&mut self.regions, after)
+            crew.run_in_turn(&mut self.regions, after);
         }
-        self.pace.note(in_threads, begin.0.elapsed(), self.events() - begin.1);
+        self.pace.note(in_threads, begin.elapsed(), self.events() - before);
         (self.busy, self.busy_since) = (busy, busy_since);
         self.settle();
         self.events() >= events

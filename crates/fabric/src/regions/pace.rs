@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-/// How often the way that was slower is tried again.
-const TRIAL_EVERY: u32 = 16;
+/// After how many steps one way is tried again while the other is used.
+const TRIAL_AFTER: u32 = 10;
+/// The most events of a trial.
+const TRIAL_EVENTS: u64 = 20_000;
+/// Turns are used if they are faster by more than this factor: one slow step is mostly chance.
+const ADVANTAGE: f64 = 1.1;
 
 /// Tells whether regions had better run in threads or in turn. With threads, all regions wait at each barrier for the last one, which takes long where other programs
 /// keep the cores busy. This changes how long a run takes, and nothing else.
@@ -11,18 +15,24 @@ const TRIAL_EVERY: u32 = 16;
 pub(crate) struct Pace {
     /// The seconds that an event took, at the last time, in threads and in turn.
     last_s: [Option<f64>; 2],
+    /// Steps since the last trial.
     steps: u32,
 }
 
 impl Pace {
-    /// Whether the next step is in threads. The first is, and the second is not, to compare them.
-    pub fn choose(&mut self) -> bool {
-        self.steps = self.steps.wrapping_add(1);
-        match self.last_s {
-            [None, _] => true,
-            [_, None] => false,
-            [in_threads, in_turn] => (in_threads <= in_turn) != self.steps.is_multiple_of(TRIAL_EVERY),
+    /// Whether the next step is in threads, and how many events it may have. The first step is in threads; the second is a trial of turns.
+    pub fn choose(&mut self, budget: u64) -> (bool, u64) {
+        let [Some(in_threads), Some(in_turn)] = self.last_s else {
+            let first = self.last_s[0].is_none();
+            return (first, if first { budget } else { budget.min(TRIAL_EVENTS) });
+        };
+        let prefers_threads = in_threads <= in_turn * ADVANTAGE;
+        self.steps += 1;
+        if self.steps <= TRIAL_AFTER {
+            return (prefers_threads, budget);
         }
+        self.steps = 0;
+        (!prefers_threads, budget.min(TRIAL_EVENTS))
     }
 
     /// Notes how long a step took. One without events tells nothing.
@@ -37,20 +47,22 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// How many of 1600 steps are in threads if these are the microseconds that an event takes.
-    fn in_threads(threads_us: u64, turns_us: u64) -> usize {
-        let mut pace = Pace::default();
-        let mut step = |_: &usize| {
-            let chosen = pace.choose();
-            pace.note(chosen, Duration::from_micros(if chosen { threads_us } else { turns_us }), 1);
-            chosen
-        };
-        (0..1600).filter(&mut step).count()
+    /// The share of a million events that are handled in threads if these are the nanoseconds that an event takes.
+    fn in_threads(threads_ns: u64, turns_ns: u64) -> f64 {
+        let (mut pace, mut all, mut threaded) = (Pace::default(), 0, 0);
+        while all < 100_000_000 {
+            let (chosen, events) = pace.choose(200_000);
+            pace.note(chosen, Duration::from_nanos(events * if chosen { threads_ns } else { turns_ns }), events);
+            all += events;
+            threaded += u64::from(chosen) * events;
+        }
+        threaded as f64 / all as f64
     }
 
     #[test]
     fn the_faster_way_is_taken_but_for_trials() {
-        assert_eq!(in_threads(1, 2), 1600 - 100 - 1);
-        assert_eq!(in_threads(2, 1), 100 + 1);
+        assert!(in_threads(50, 100) > 0.985);
+        assert!(in_threads(100, 95) > 0.985, "turns that are hardly faster");
+        assert!(in_threads(100, 50) < 0.015);
     }
 }
