@@ -246,7 +246,6 @@ pub(crate) struct Plane<H: Wire, P: Discipline<H>, O: Observer<H>> {
 
 impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn new(
-        network: Arc<Network>,
         place: Place,
         routes: Routes,
         disciplines: Vec<P>,
@@ -255,6 +254,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         calendar: Calendar,
         observer: O,
     ) -> Self {
+        let network = routes.paths().network().clone();
         let lines: Vec<Line> = network.links().iter().map(|link| line(&network, link, &place)).collect();
         let background: HashSet<FlowId> = flows.iter().filter(|flow| flow.background).map(|flow| flow.id).collect();
         let uplinks = network.node_ids().map(|node| uplink(&network, node)).collect();

@@ -112,7 +112,7 @@ where
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire), stream_seed(seed, Purpose::Ties, 0));
-        let plane = Plane::new(network, place.clone(), routes, ports, shared, &flows, calendar, observer);
+        let plane = Plane::new(place.clone(), routes, ports, shared, &flows, calendar, observer);
         let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
         let mut region = Region {
             config: config.clone(),

@@ -49,7 +49,8 @@ pub type Progress<'a> = dyn FnMut(f64, Time, u64) -> bool + 'a;
 
 /// How a plan is run. None of this changes its results.
 pub struct Execution<'a> {
-    /// The most threads that one simulation is spread over; at least one. See [`regions`].
+    /// The most threads that one simulation is spread over; at least one. It uses no more than there are switches with hosts, and one if it records a trace, gaps at
+    /// receivers or pauses, or the backlog of flows that wait for others.
     pub threads: usize,
     /// Is told how far it is.
     pub progress: &'a mut Progress<'a>,

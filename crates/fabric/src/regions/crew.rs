@@ -156,12 +156,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The messages from one region to another.
+type Mailbox<H> = Mutex<Vec<Message<H>>>;
+
 /// What threads share. Of everything that they write for each other there are two, used in turn: what is read after a barrier is not written before the next one.
 pub(super) struct Shared<H> {
     barrier: Barrier,
     boards: [Vec<Board>; 2],
     /// By the receiver, and then by the sender.
-    mail: [Vec<Vec<Mutex<Vec<Message<H>>>>>; 2],
+    mail: [Vec<Vec<Mailbox<H>>>; 2],
     /// The turn at whose barrier all return, because a region has panicked.
     pub(super) fails_at: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,

@@ -1,6 +1,7 @@
 //! Crews of two threads in each order in which these can run, with all values that weakly ordered memory lets them read: loom tries them out.
 
 #[expect(dead_code, reason = "loom has threads of its own")]
+#[allow(clippy::duplicate_mod, reason = "the same code with other threads")]
 #[path = "crew.rs"]
 mod crew;
 
