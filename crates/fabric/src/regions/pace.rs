@@ -20,11 +20,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Whether the next step is in threads, and how many events it may have. The first step is in threads; the second is a trial of turns.
+    /// Whether the next step is in threads, and how many events it may have. The first two try threads and turns.
     pub fn choose(&mut self, budget: u64) -> (bool, u64) {
         let [Some(in_threads), Some(in_turn)] = self.last_s else {
-            let first = self.last_s[0].is_none();
-            return (first, if first { budget } else { budget.min(TRIAL_EVENTS) });
+            return (self.last_s[0].is_none(), budget.min(TRIAL_EVENTS));
         };
         let prefers_threads = in_threads <= in_turn * ADVANTAGE;
         self.steps += 1;
