@@ -1,4 +1,4 @@
-"""A run is spread over threads, and its results are the same bytes. The tests of the lab compare all features; this is about what users call."""
+"""What users call gives the same bytes for any number of threads. The tests of the lab compare all features of a scenario."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def test_the_command_takes_a_number_of_threads(tmp_path):
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "two", True])
 def test_a_wrong_number_of_threads_is_refused(threads):
-    with pytest.raises(flowloom.ScenarioError, match="threads: found .*; give a whole number of threads, at least 1"):
+    with pytest.raises(flowloom.ScenarioError, match=r"threads: found .*; give a whole number of threads, at least 1"):
         flowloom.run(SCENARIO, threads=threads)
