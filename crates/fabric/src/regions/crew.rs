@@ -93,18 +93,14 @@ impl Crew {
     }
 
     /// Runs windows, each region in a thread, and calls `after` with the reports of all regions together before each window. All messages have been taken when it returns.
-    pub fn run<W: Worker>(&self, workers: &mut [W], after: impl FnMut(Report) + Send) {
-        let regions = workers.len();
-        let shared = Shared::new(regions);
-        let mut after = Some(after);
+    pub fn run<W: Worker>(&self, workers: &mut [W], mut after: impl FnMut(Report)) {
+        let shared = Shared::new(workers.len());
+        let (first, others) = workers.split_first_mut().expect("a run has a region");
         thread::scope(|scope| {
-            let mut others = workers.iter_mut().enumerate();
-            let (_, first) = others.next().expect("a run has a region");
-            for (number, worker) in others {
+            for (number, worker) in (1..).zip(others) {
                 let shared = &shared;
                 scope.spawn(move || self.shift(number, worker, shared, &mut |_| {}));
             }
-            let mut after = after.take().expect("it is used once");
             self.shift(0, first, &shared, &mut after);
         });
         if let Some(payload) = shared.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
