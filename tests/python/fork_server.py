@@ -48,14 +48,13 @@ class ForkServer:
 
 
 def serve() -> None:
-    # As at the program's start (flowloom/__main__.py). A shell without job control starts its background jobs with SIGINT
-    # ignored, and children inherit this.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
     from typer.testing import CliRunner
 
     from conftest import SMALL
     from flowloom import cli
+
+    # As at the program's start (flowloom/__main__.py), and behind the imports, since that of conftest sets Python's handler.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     # Once through everything: what is imported on first use is imported now.
     with tempfile.TemporaryDirectory() as folder:
