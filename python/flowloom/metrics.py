@@ -403,6 +403,38 @@ METRICS = {
         "For each tenant (for a mix, each part), by number: flows, finished, bytes, goodput_gbps, slowdown, fct_us, timeouts, "
         'second_timeouts and requests of its flows alone: `tenants["0"].slowdown.mean`.',
     ),
+    "jobs": Metric(
+        "Jobs",
+        "For each job (`kind = \"collective\"`), by the number of its tenant: what it does, and how long that takes: "
+        '`jobs["0"].time_us.mean`.',
+    ),
+    "jobs.collective": Metric("Collective", "What the ranks do together."),
+    "jobs.algorithm": Metric("Algorithm", "How the ranks do it."),
+    "jobs.ranks": Metric("Ranks", "How many ranks the job has.", "d"),
+    "jobs.bytes": Metric("Size of the collective (B)", "The size of the data, as NCCL's tests count it.", "d"),
+    "jobs.iterations": Metric("Iterations", "How many times the ranks do it.", "d"),
+    "jobs.finished": Metric("Finished iterations", "The iterations of which every flow finished.", "d"),
+    "jobs.time_us.mean": Metric(
+        "Mean time of an iteration (µs)",
+        "From the start of an iteration's first flow to the end of its last one, the mean over finished iterations.",
+        ".5g",
+    ),
+    "jobs.time_us.p50": Metric("Median time of an iteration (µs)", "Half of the finished iterations took no longer.", ".5g"),
+    "jobs.time_us.p95": Metric(
+        "95th-percentile time of an iteration (µs)", "One finished iteration in twenty took longer.", ".5g"
+    ),
+    "jobs.time_us.p99": Metric(
+        "99th-percentile time of an iteration (µs)", "One finished iteration in a hundred took longer.", ".5g"
+    ),
+    "jobs.algorithm_gbps": Metric(
+        "Algorithm bandwidth (Gb/s)", "The size over the mean time of an iteration, as NCCL's tests define it.", ".4g"
+    ),
+    "jobs.bus_gbps": Metric(
+        "Bus bandwidth (Gb/s)",
+        "The algorithm bandwidth times what each host's link must carry per byte of the size, as NCCL's tests define it: "
+        "2 (n - 1) / n for an all-reduce of n ranks, 1 for a broadcast, otherwise (n - 1) / n.",
+        ".4g",
+    ),
     "sent_by_class": Metric(
         "Packets by class", "Packets that left a port, by priority class from 0. The last entry includes all higher classes."
     ),
@@ -456,6 +488,7 @@ _MEMBERS = {
 _SELECTED = {
     "by_size": "the flows of size range {} (range 0 has the smallest)",
     "tenants": "the flows of tenant {}",
+    "jobs": "the job of tenant {}",
     "by_hop": "the hop {}",
     "by_reason": "packets lost for the reason {}",
     "by_tier": "the control endpoints of the tier {}",

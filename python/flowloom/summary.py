@@ -10,7 +10,7 @@ from flowloom.words import shown, suggestion
 
 NUMBER, TEXT = "a number", "a text"
 ANY = "*"
-"""Stands for any key of a table whose keys depend on the run: hops, tiers, links and tenants."""
+"""Stands for any key of a table whose keys depend on the run: hops, tiers, links, tenants and jobs."""
 _REASONS = "overflow pushed_out expired lost corrupted link_down unclaimed node_down"
 
 
@@ -25,6 +25,11 @@ _REQUESTS = _COFLOWS | {"by_class": dict.fromkeys(("short_narrow", "long_narrow"
 _CONTROL = _numbers("endpoints received sent received_per_s received_per_s_max known_flows_peak")
 _LINK = _numbers("frames stops share") | {"paused_us": [NUMBER]}
 _TENANT = _numbers("flows finished bytes goodput_gbps timeouts second_timeouts")
+_JOB = (
+    {"collective": TEXT, "algorithm": TEXT}
+    | _numbers("ranks bytes iterations finished algorithm_gbps bus_gbps")
+    | {"time_us": _SPREAD}
+)
 _VICTIM = {"flow": NUMBER, "at": TEXT, "congested": TEXT, "packets": NUMBER}
 _STORM = {"node": TEXT, "link": TEXT, "frames": NUMBER, "behind": [TEXT]}
 
@@ -56,6 +61,7 @@ SHAPE: dict[str, Any] = {
     "misfits": [TEXT],
     "findings": [{"flag": TEXT, "text": TEXT}],
     "coflow_workloads": [_numbers("tenant coflows hosts size_divisor time_divisor load local_flows local_bytes local_coflows")],
+    "jobs": {ANY: _JOB},
     "tenants": {ANY: _TENANT | {"slowdown": _BY_SIZE, "fct_us": _BY_SIZE, "requests": _REQUESTS}},
     "backlog": _numbers("arrived first second noise warm_up"),
     **_numbers("sim_s wall_s peak_rss_mb"),
@@ -67,6 +73,7 @@ SERIES = {
     "links": ("time", "span", "link", "packets", "bytes", "utilisation", "drops", "data_drops", "marks", "trims", "paused"),
     "flows": ("time", "span", "flow", "sent_bytes", "delivered_bytes", "goodput_gbps"),
     "hosts": ("time", "span", "host", "sending", "receiving", "waiting_bytes", "received_bytes", "goodput_gbps"),
+    "steps": ("job", "iteration", "step", "flows", "start", "end", "slowest_flow", "slowest_fct"),
 }
 """The series that a run can record over its course, with their columns. That of flows also has the transport's gauges."""
 

@@ -7,7 +7,6 @@
 pub mod calendar;
 mod counted;
 mod fault;
-mod followers;
 mod observer;
 mod outage;
 pub mod pair;
@@ -20,12 +19,13 @@ mod routing;
 pub mod seed;
 mod sim;
 mod sources;
+mod tasks;
 
 pub use fault::{Aim, AimedFault, Fate, Fault, Faulty, Injector, LinkFaults, PacketKind};
 pub use flowloom_core::Routing;
-pub use followers::Successor;
 pub use observer::Observer;
 pub use outage::Outage;
 pub use report::{Abort, CLASSES, ControlCounters, FlowRecord, PortCounters, PortView, Report, SentCounters, Violation};
 pub use routing::{Origin, Routes};
 pub use sim::{CONTROL_HOST, REGIONS_MAX, RoutedSetup, Sim, SimSetup, Vitals, with_control_host};
+pub use tasks::{End, Next, Task, TaskList, Tasks};

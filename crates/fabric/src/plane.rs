@@ -9,13 +9,13 @@ use flowloom_core::{
     PacketId, Paths, Pool, PortNumber, Rate, Switching, Time, Wire,
 };
 
-use crate::calendar::Calendar;
-use crate::followers::Followers;
+use crate::calendar::{Calendar, Payload};
 use crate::observer::Observer;
 use crate::regions::{HERE, Matter, Message, Outbox, Place, RegionId};
 use crate::report::{Abort, CLASSES, FlowRecord, PortCounters, PortView};
 use crate::routing::{Origin, Routes};
 use crate::sources::Kind;
+use crate::tasks::{End, News, TaskList, Waits};
 
 /// The state of one direction of a link that every event needs: one for the link it belongs to, and another for the packet's next hop. It
 /// is small, so that the states of all links stay in the first-level cache.
@@ -49,6 +49,30 @@ pub(crate) struct Books {
     counters: PortCounters,
 }
 
+/// What is recorded of each flow, by its number. Flows beyond the end have no record yet.
+pub(crate) struct Records(pub Vec<FlowRecord>);
+
+impl Records {
+    /// The record of a flow.
+    #[inline(always)]
+    pub fn of(&mut self, flow: FlowId) -> &mut FlowRecord {
+        let index = flow.0 as usize;
+        if index < self.0.len() { &mut self.0[index] } else { self.first_of(index) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first_of(&mut self, index: usize) -> &mut FlowRecord {
+        self.0.resize(index + 1, FlowRecord::NEW);
+        &mut self.0[index]
+    }
+
+    /// A copy of a flow's record.
+    pub fn get(&self, flow: FlowId) -> FlowRecord {
+        self.0.get(flow.0 as usize).copied().unwrap_or(FlowRecord::NEW)
+    }
+}
+
 /// Links and routes, all packets in the network, and the accounts of what happens to them.
 pub(crate) struct Links<H, O> {
     pub network: Arc<Network>,
@@ -57,7 +81,7 @@ pub(crate) struct Links<H, O> {
     pub packet_hops: u64,
     pub calendar: Calendar,
     pub now: Time,
-    pub records: Vec<FlowRecord>,
+    pub records: Records,
     /// What goes to other regions.
     pub outbox: Outbox<H>,
     link_states: Vec<LinkState>,
@@ -196,14 +220,14 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
 
     fn trimmed(&mut self, books: &mut Books, id: PacketId, payload_bytes: u32) {
         books.counters.trimmed_packets += 1;
-        let record = &mut self.records[self.pool[id].flow.0 as usize];
+        let record = self.records.of(self.pool[id].flow);
         record.dropped_bytes += u64::from(payload_bytes);
         record.dropped_packets += u32::from(payload_bytes > 0);
     }
 
     fn duplicated(&mut self, id: PacketId, payload_bytes: u32) {
         if payload_bytes > 0 {
-            self.records[self.pool[id].flow.0 as usize].duplicated_bytes += u64::from(payload_bytes);
+            self.records.of(self.pool[id].flow).duplicated_bytes += u64::from(payload_bytes);
         }
     }
 
@@ -213,7 +237,7 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         books.counters.dropped_packets[why as usize] += 1;
         if packet.payload_bytes > 0 {
             books.counters.dropped_data_packets += 1;
-            let record = &mut self.records[packet.flow.0 as usize];
+            let record = self.records.of(packet.flow);
             record.dropped_bytes += u64::from(packet.payload_bytes);
             record.dropped_packets += 1;
         }
@@ -236,7 +260,10 @@ pub(crate) struct Plane<H: Wire, P: Discipline<H>, O: Observer<H>> {
     pub received_again: Option<FlowId>,
     /// Nodes that were down for a while, and so have forgotten which bytes they had received.
     pub restarted: Vec<NodeId>,
-    pub followers: Followers,
+    /// What waits for the end of flows.
+    pub waits: Waits,
+    /// How long it takes until other hosts learn that a flow was given up, at least.
+    pub grace: Duration,
     /// Where the nodes are.
     place: Place,
     /// The time of each node's pending timer event, [`Time::MAX`] if there is none. A timer event at any other time is stale.
@@ -252,6 +279,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         shared: Vec<P::Shared>,
         flows: &[Flow],
         calendar: Calendar,
+        grace: Duration,
         observer: O,
     ) -> Self {
         let network = routes.paths().network().clone();
@@ -267,7 +295,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             packet_hops: 0,
             calendar,
             now: Time::ZERO,
-            records: vec![FlowRecord::NEW; flows.len()],
+            records: Records(vec![FlowRecord::NEW; flows.len()]),
             outbox: Outbox::new(place.regions()),
             routes,
         };
@@ -288,7 +316,8 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             received_again: None,
             restarted: Vec::new(),
             over_at: Time::ZERO,
-            followers: Followers::default(),
+            waits: Waits::new(Arc::new(TaskList::default()), flows.len()),
+            grace,
             place,
             timers,
             uplinks,
@@ -297,7 +326,6 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
 
     /// Makes room for one flow more, which may be from here.
     pub fn add_flow(&mut self, flow: &Flow, is_here: bool) {
-        self.ports.link_layer.records.push(FlowRecord::NEW);
         self.unfinished += usize::from(is_here && !flow.background);
         if flow.background {
             self.background.insert(flow.id);
@@ -336,7 +364,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn inject(&mut self, node: NodeId, packet: Packet<H>) {
         if packet.payload_bytes > 0 {
             self.data_packets += 1;
-            let record = &mut self.ports.link_layer.records[packet.flow.0 as usize];
+            let record = self.ports.link_layer.records.of(packet.flow);
             record.sent_bytes += u64::from(packet.payload_bytes);
             record.retransmissions += u32::from(packet.retransmission);
         }
@@ -367,7 +395,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let packet = &self.ports.link_layer.pool[id];
         self.ports.link_layer.observer.packet_arrived(self.ports.link_layer.now, node, id, packet);
         if packet.payload_bytes > 0 {
-            self.ports.link_layer.records[packet.flow.0 as usize].arrived_bytes += u64::from(packet.payload_bytes);
+            self.ports.link_layer.records.of(packet.flow).arrived_bytes += u64::from(packet.payload_bytes);
         }
         self.ports.link_layer.pool.remove(id);
     }
@@ -436,10 +464,10 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         self.ports.link_layer.observer.flow_event(self.ports.link_layer.now, node, event);
         match *event {
             Event::Delivered { flow, bytes, .. } => {
-                self.ports.link_layer.records[flow.0 as usize].delivered_bytes += bytes.get();
+                self.ports.link_layer.records.of(flow).delivered_bytes += bytes.get();
             }
             Event::Received { flow } => {
-                let record = &mut self.ports.link_layer.records[flow.0 as usize];
+                let record = self.ports.link_layer.records.of(flow);
                 if record.received != Time::MAX {
                     if !self.restarted.contains(&node) {
                         self.received_again = Some(flow);
@@ -447,40 +475,36 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
                     return;
                 }
                 record.received = self.ports.link_layer.now;
-                if record.aborted.is_none() {
-                    self.schedule_successor(flow);
-                }
+                self.tell(flow, node, Some(End::Received), Duration::ZERO);
             }
             Event::TimedOut { flow, in_a_row } => {
-                let record = &mut self.ports.link_layer.records[flow.0 as usize];
+                let record = self.ports.link_layer.records.of(flow);
                 record.timeouts += 1;
                 record.second_timeouts += u32::from(in_a_row == 2);
             }
             Event::Acknowledged { flow } => {
-                let record = &mut self.ports.link_layer.records[flow.0 as usize];
+                let record = self.ports.link_layer.records.of(flow);
                 assert_eq!(record.acknowledged, Time::MAX, "{flow:?} was acknowledged twice");
                 record.acknowledged = self.ports.link_layer.now;
                 if record.aborted.is_none() {
                     self.end(flow);
                 }
+                self.tell(flow, node, Some(End::Acknowledged), Duration::ZERO);
             }
-            Event::Aborted { flow, reason } => self.abort(flow, reason),
+            Event::Aborted { flow, reason } => self.abort(node, flow, reason),
         }
     }
 
-    /// Ends a flow that was given up, unless a node that went down has ended it before. The next flow of its loop starts, because its
-    /// application does not wait for it any longer.
-    fn abort(&mut self, flow: FlowId, reason: AbortReason) {
-        let record = &mut self.ports.link_layer.records[flow.0 as usize];
+    /// Ends a flow that was given up, unless a node that went down has ended it before. What waits for it waits no longer.
+    fn abort(&mut self, source: NodeId, flow: FlowId, reason: AbortReason) {
+        let record = self.ports.link_layer.records.of(flow);
         assert_eq!(record.acknowledged, Time::MAX, "{flow:?} was acknowledged before it was aborted");
         if let Some(before) = record.aborted {
             assert_eq!(before.reason, AbortReason::NodeDown, "{flow:?} was aborted twice");
             return;
         }
         record.aborted = Some(Abort { at: self.ports.link_layer.now, reason });
-        if record.received == Time::MAX {
-            self.schedule_successor(flow);
-        }
+        self.tell(flow, source, None, self.grace);
         self.end(flow);
     }
 
@@ -492,15 +516,55 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
-    /// Schedules the start of the flow that waits for this one, if any does.
-    fn schedule_successor(&mut self, flow: FlowId) {
-        if let Some(next) = self.followers.successor_of(flow) {
-            let Links { now, calendar, outbox, .. } = &mut self.ports.link_layer;
-            let due = *now + next.think;
-            match self.place.away(self.followers.source(next.flow)) {
-                HERE => calendar.schedule(due, Kind::Follow.source(), self.followers.payload(next.flow)),
-                region => outbox.send(region, Message { due, what: Matter::Start(next.flow) }),
+    /// Tells those that wait for it what has happened to a flow, or that a join or a flow is over. The news takes at least `lag` to other hosts than this one.
+    #[inline]
+    fn tell(&mut self, over: FlowId, host: NodeId, end: Option<End>, lag: Duration) {
+        if self.waits.tasks().count() > 0 {
+            self.tell_tasks(over, host, end, lag);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_tasks(&mut self, over: FlowId, host: NodeId, end: Option<End>, lag: Duration) {
+        let now = self.ports.link_layer.now;
+        let tasks = Arc::clone(self.waits.tasks());
+        tasks.each_next(over, &mut |next| {
+            if end.is_some_and(|end| end != next.end) {
+                return;
             }
+            let at = tasks.task(next.task).host();
+            let over = (over, next.end);
+            let due = now + if at == host { next.delay } else { next.delay.max(lag) };
+            match self.place.away(at) {
+                HERE => self.hear(News { task: next.task, over, due }),
+                region => {
+                    let what = Matter::Over { task: next.task, over };
+                    self.ports.link_layer.outbox.send(region, Message { due, what });
+                }
+            }
+        });
+    }
+
+    /// Tells those that wait for it that a flow begins.
+    pub fn begin(&mut self, flow: &Flow) {
+        self.tell(flow.id, flow.src, Some(End::Begun), Duration::ZERO);
+    }
+
+    /// Tells those that wait for a join of this host that it is over.
+    pub fn join(&mut self, join: Payload, host: NodeId) {
+        self.tell(self.waits.id(join), host, None, Duration::ZERO);
+    }
+
+    /// Lets a task begin at this time, unless it waits for something else.
+    pub fn begins_at(&mut self, task: FlowId, start: Time) {
+        self.hear(News { task, over: (task, End::Begun), due: start });
+    }
+
+    fn hear(&mut self, news: News) {
+        if let Some(begin) = self.waits.hear(news) {
+            let payload = self.waits.payload(news.task);
+            self.ports.link_layer.calendar.schedule(begin, Kind::Follow.source(), payload);
         }
     }
 
@@ -508,11 +572,13 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     pub fn take(&mut self, message: Message<H>) {
         let due = message.due;
         assert!(due > self.ports.link_layer.now, "news of {due} came at {}", self.ports.link_layer.now);
-        let (source, payload) = match message.what {
-            Matter::Packet(link, packet) => (Kind::Arrival(link).source(), self.ports.link_layer.pool.insert(packet).index()),
-            Matter::Start(flow) => (Kind::Follow.source(), self.followers.payload(flow)),
-        };
-        self.ports.link_layer.calendar.schedule(due, source, payload);
+        match message.what {
+            Matter::Packet(link, packet) => {
+                let id = self.ports.link_layer.pool.insert(packet);
+                self.ports.link_layer.calendar.schedule(due, Kind::Arrival(link).source(), id.index());
+            }
+            Matter::Over { task, over } => self.hear(News { task, over, due }),
+        }
     }
 
     /// A port as it is now.

@@ -10,10 +10,9 @@ use flowloom_core::{
 
 use crate::calendar::{Calendar, Payload};
 use crate::counted::Counted;
-use crate::followers::{Followers, Successor};
 use crate::observer::Observer;
 use crate::outage::Outage;
-use crate::plane::{Links, Plane};
+use crate::plane::Plane;
 use crate::regions::{Message, Outbox, Place};
 use crate::remains::{Remains, check_conservation};
 use crate::report::{ControlCounters, FlowRecord, PortCounters, PortView, Violation};
@@ -21,6 +20,7 @@ use crate::routing::Routes;
 use crate::seed::{Purpose, stream_seed};
 use crate::sim::{RoutedSetup, Vitals};
 use crate::sources::Kind;
+use crate::tasks::{Task, Tasks, Waits};
 
 /// Which endpoint runs on a node.
 #[derive(Clone, Copy)]
@@ -46,9 +46,8 @@ pub(crate) struct Region<T: Transport, P: Discipline<T::Header>, O: Observer<T::
     hosts: Vec<T::Host>,
     controls: Vec<Counted<T::Control>>,
     roles: Vec<NodeRole>,
+    /// The flows that have a start time of their own. Those of tasks are in [`Plane::waits`].
     flows: Vec<Flow>,
-    /// The first `arrivals` flows have a start time of their own; the others wait for a predecessor.
-    arrivals: usize,
     next_flow: usize,
     /// The number of flows, without background flows.
     awaited: usize,
@@ -77,6 +76,7 @@ where
         setup: RoutedSetup,
         place: Place,
         flows: Vec<Flow>,
+        grace: Duration,
         observer: O,
         wrap: &mut impl FnMut(T::Port, &PortSite<'_>) -> P,
     ) -> Self {
@@ -112,8 +112,7 @@ where
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire), stream_seed(seed, Purpose::Ties, 0));
-        let plane = Plane::new(place.clone(), routes, ports, shared, &flows, calendar, observer);
-        let arrivals = flows.partition_point(|flow| flow.start < Time::MAX);
+        let plane = Plane::new(place.clone(), routes, ports, shared, &flows, calendar, grace, observer);
         let mut region = Region {
             config: config.clone(),
             wire,
@@ -125,7 +124,6 @@ where
             controls,
             roles,
             flows,
-            arrivals,
             next_flow: 0,
             opened: 0,
             busy_since: (Time::ZERO, 0),
@@ -139,23 +137,25 @@ where
         region
     }
 
-    /// Makes flows wait for others: see [`Sim::with_successors`](crate::Sim::with_successors).
-    pub fn follow(&mut self, successors: Arc<[Option<Successor>]>) {
-        let sources = self.flows[self.arrivals..].iter().map(|flow| flow.src).collect();
-        self.plane.followers = Followers { successors, first: self.arrivals as u32, sources };
-    }
-
-    /// How many flows wait for others.
-    pub fn waiting(&self) -> usize {
-        self.flows.len() - self.arrivals
+    /// Adds the tasks of the run: see [`Sim::with_tasks`](crate::Sim::with_tasks).
+    pub fn take_tasks(&mut self, tasks: Arc<dyn Tasks>) {
+        self.plane.waits = Waits::new(Arc::clone(&tasks), self.flows.len());
+        for (task, start) in tasks.starts() {
+            if self.place.is_here(tasks.task(task).host()) {
+                self.plane.begins_at(task, start);
+            }
+        }
+        let ids = (0..tasks.count() as u32).map(|index| FlowId(self.flows.len() as u32 + index));
+        let is_flow_from_here = |task: Task| matches!(task, Task::Flow(flow) if self.place.is_here(flow.src));
+        let count = ids.filter(|id| is_flow_from_here(tasks.task(*id))).count();
+        self.awaited += count;
+        self.plane.unfinished += count;
     }
 
     /// Adds a flow: see [`Sim::add_flow`](crate::Sim::add_flow).
     pub fn add_flow(&mut self, flow: Flow) {
         let is_here = self.place.is_here(flow.src);
-        let payload = self.plane.followers.add(&flow);
-        // As with a successor, it has a start only once it has started.
-        self.flows.push(Flow { start: Time::MAX, ..flow });
+        let payload = self.plane.waits.add(&flow);
         self.awaited += usize::from(is_here && !flow.background);
         self.plane.add_flow(&flow, is_here);
         if is_here {
@@ -163,6 +163,11 @@ where
             calendar.rewind(self.plane.ports.link_layer.now);
             calendar.schedule(flow.start, Kind::Follow.source(), payload);
         }
+    }
+
+    /// How many flows were added, unless there are tasks.
+    pub fn added(&self) -> Option<usize> {
+        (self.plane.waits.tasks().count() == 0).then(|| self.plane.waits.flows().len())
     }
 
     /// Whether a node has an endpoint here that is up.
@@ -256,8 +261,8 @@ where
                 self.do_not_count(self.place.number > 0);
             }
             Kind::Follow => {
-                let opened = self.open_follower(payload);
-                self.do_not_count(!opened);
+                let begun = self.begin_task(payload);
+                self.do_not_count(!begun);
             }
             Kind::Outage(node) => {
                 self.do_not_count(self.place.number > 0);
@@ -281,16 +286,19 @@ where
         self.events = self.events.wrapping_sub(u64::from(extra));
     }
 
-    /// Opens a flow that has waited. Returns false if it has started before, which happens only if another region did not know that.
-    fn open_follower(&mut self, payload: Payload) -> bool {
-        let index = self.plane.followers.flow(payload).0 as usize;
-        let waits = self.flows[index].start == Time::MAX;
-        if waits {
-            let Links { now, observer, .. } = &mut self.plane.ports.link_layer;
-            observer.flow_due(*now, &Flow { start: *now, ..self.flows[index] });
-            self.open(index);
+    /// Begins a task. Returns false if it has begun before.
+    fn begin_task(&mut self, payload: Payload) -> bool {
+        let now = self.now();
+        match self.plane.waits.begin(payload, now) {
+            None => return false,
+            Some(Task::Join(host)) => self.plane.join(payload, host),
+            Some(Task::Flow(flow)) => {
+                self.plane.ports.link_layer.observer.flow_due(now, &flow);
+                self.plane.begin(&flow);
+                self.open(&flow);
+            }
         }
-        waits
+        true
     }
 
     /// Removes the next events up to `limit` for as long as they have no effect: stale ones, and timers that the endpoint has stopped. The
@@ -393,10 +401,10 @@ where
         self.plane.ports.each_queued(link, pool, &mut |id| visit(&pool[id]));
     }
 
-    /// A flow, and what has become of it so far.
-    pub fn flow(&self, flow: FlowId) -> (&Flow, &FlowRecord) {
-        let index = flow.0 as usize;
-        (&self.flows[index], &self.plane.ports.link_layer.records[index])
+    /// A flow, and what has become of it so far. That of a task has the start [`Time::MAX`] unless it has begun here.
+    pub fn flow(&self, id: FlowId) -> (Flow, FlowRecord) {
+        let flow = self.flows.get(id.0 as usize).copied().unwrap_or_else(|| self.plane.waits.flow(id));
+        (flow, self.plane.ports.link_layer.records.get(id))
     }
 
     /// What an end of a flow that is here tells of it now; nothing if it is down.
@@ -423,21 +431,25 @@ where
     #[cold]
     #[inline(never)]
     pub fn delivered_bytes(&self, background: bool) -> u64 {
-        let records = &self.plane.ports.link_layer.records;
-        let flows = self.flows.iter().zip(records).filter(|(flow, _)| flow.background == background);
-        flows.map(|(_, record)| record.delivered_bytes).sum()
+        let records = (0..).map(FlowId).zip(&self.plane.ports.link_layer.records.0);
+        let wanted = records.filter(|(id, _)| self.plane.background.contains(id) == background);
+        wanted.map(|(_, record)| record.delivered_bytes).sum()
     }
 
     /// Checks that no byte of a flow was lost or invented: see [`Sim::finish`](crate::Sim::finish). There must be no other region.
     pub fn check_conservation(&self) -> Result<(), Violation> {
-        check_conservation(&self.flows, &self.plane.ports.link_layer.records, &self.in_flight(), self.plane.received_again)
+        let flows = self.flows.iter().chain(self.plane.waits.flows());
+        let records = (0..).map(|id| self.plane.ports.link_layer.records.get(FlowId(id)));
+        check_conservation(flows, records, &self.in_flight(), self.plane.received_again)
     }
 
-    /// Payload bytes of each flow that are in the network here.
+    /// Payload bytes of each flow that are in the network here. Flows beyond the end have none.
     fn in_flight(&self) -> Vec<u64> {
-        let mut in_flight = vec![0; self.flows.len()];
+        let mut in_flight = vec![0; self.plane.ports.link_layer.records.0.len()];
         for packet in self.plane.ports.link_layer.pool.packets().filter(|packet| packet.payload_bytes > 0) {
-            in_flight[packet.flow.0 as usize] += u64::from(packet.payload_bytes);
+            let index = packet.flow.0 as usize;
+            in_flight.resize(in_flight.len().max(index + 1), 0);
+            in_flight[index] += u64::from(packet.payload_bytes);
         }
         in_flight
     }
@@ -450,9 +462,9 @@ where
             ports: self.plane.counters(),
             controls: self.control_counters(),
             not_started: self.awaited - self.opened,
-            flows: self.flows,
-            records: self.plane.ports.link_layer.records,
-            arrivals: self.arrivals,
+            arrivals: self.flows.len(),
+            flows: self.flows.into_iter().chain(self.plane.waits.into_flows()).collect(),
+            records: self.plane.ports.link_layer.records.0,
             next_flow: self.next_flow,
             packet_hops: self.plane.ports.link_layer.packet_hops,
             data_packets: self.plane.data_packets,
@@ -491,7 +503,7 @@ where
     }
 
     fn schedule_next_flow(&mut self) {
-        if let Some(flow) = self.flows[..self.arrivals].get(self.next_flow) {
+        if let Some(flow) = self.flows.get(self.next_flow) {
             self.plane.ports.link_layer.calendar.schedule(flow.start, Kind::Start.source(), 0);
         }
     }
@@ -500,32 +512,30 @@ where
     #[inline(never)]
     fn open_flows(&mut self) {
         let now = self.plane.ports.link_layer.now;
-        while let Some(flow) = self.flows[..self.arrivals].get(self.next_flow).filter(|flow| flow.start <= now) {
+        while let Some(flow) = self.flows.get(self.next_flow).copied().filter(|flow| flow.start <= now) {
             self.next_flow += 1;
-            self.plane.ports.link_layer.observer.flow_due(now, flow);
+            self.plane.ports.link_layer.observer.flow_due(now, &flow);
             if !matches!(self.roles[flow.src.index()], NodeRole::Away) {
-                self.open(self.next_flow - 1);
+                self.plane.begin(&flow);
+                self.open(&flow);
             }
         }
         self.schedule_next_flow();
     }
 
-    /// Opens a flow at its source.
+    /// Opens a flow that starts now at its source.
     #[inline(never)]
-    fn open(&mut self, index: usize) {
-        let now = self.plane.ports.link_layer.now;
-        self.flows[index].start = now;
-        let flow = self.flows[index];
+    fn open(&mut self, flow: &Flow) {
         if !flow.background {
             self.woke |= self.vitals().open == 0;
             self.opened += 1;
         }
-        self.plane.ports.link_layer.observer.flow_opened(now, &flow);
+        self.plane.ports.link_layer.observer.flow_opened(self.now(), flow);
         let NodeRole::Host(host) = self.roles[flow.src.index()] else {
             return self.plane.record(flow.src, &Event::Aborted { flow: flow.id, reason: AbortReason::NodeDown });
         };
         let attached = Attached::<T, P, O> { plane: &mut self.plane, node: flow.src };
-        driver::open(&mut self.hosts[host as usize], attached, &flow);
+        driver::open(&mut self.hosts[host as usize], attached, flow);
     }
 
     /// Takes down a node's endpoint, if it is here, and aborts the flows from here that it is an end of.
@@ -539,14 +549,11 @@ where
             NodeRole::Forwarder | NodeRole::DownHost(_) | NodeRole::DownControl(_) => unreachable!("{node:?} is not up"),
         };
         self.plane.cancel_timer(node);
-        for index in 0..self.flows.len() {
-            let Flow { id, src, dst, start, .. } = self.flows[index];
-            let started = if index < self.arrivals { index < self.next_flow } else { start < Time::MAX };
-            if started
-                && self.place.is_here(src)
-                && (src == node || dst == node)
-                && !self.plane.ports.link_layer.records[index].is_over()
-            {
+        let begun = self.plane.waits.flows().iter().filter(|flow| flow.start < Time::MAX);
+        let concerned = |flow: &&Flow| self.place.is_here(flow.src) && (flow.src == node || flow.dst == node);
+        let flows: Vec<Flow> = self.flows[..self.next_flow].iter().chain(begun).filter(concerned).copied().collect();
+        for Flow { id, src, .. } in flows {
+            if !self.plane.ports.link_layer.records.get(id).is_over() {
                 self.plane.record(src, &Event::Aborted { flow: id, reason: AbortReason::NodeDown });
             }
         }

@@ -8,6 +8,8 @@ use crate::report::{ControlCounters, FlowRecord, PortCounters, Report, Violation
 
 /// What a region, or several together, leave behind. Lists of flows and ports are those of the whole network.
 pub(crate) struct Remains<O> {
+    /// First those with a start of their own, and then those of tasks, up to the last one that has begun. In this and the next two lists, a flow beyond the end has not
+    /// been here.
     pub flows: Vec<Flow>,
     pub records: Vec<FlowRecord>,
     /// Payload bytes of each flow that are in the network.
@@ -31,6 +33,9 @@ pub(crate) struct Remains<O> {
 impl<O> Remains<O> {
     /// Adds what another region leaves behind, but for its observer.
     pub fn join(&mut self, other: Remains<O>) -> O {
+        self.flows.extend(other.flows.iter().skip(self.flows.len()));
+        self.records.resize(self.records.len().max(other.records.len()), FlowRecord::NEW);
+        self.in_flight.resize(self.in_flight.len().max(other.in_flight.len()), 0);
         let waited = self.flows.iter_mut().zip(&other.flows).skip(self.arrivals);
         waited.for_each(|(flow, same)| flow.start = flow.start.min(same.start));
         self.records.iter_mut().zip(&other.records).for_each(|(record, same)| record.join(same));
@@ -51,7 +56,8 @@ impl<O> Remains<O> {
     /// If conservation is violated.
     pub fn report(mut self, network: Arc<Network>, end: Time) -> Result<(Report, O), Violation> {
         self.forget_repetitions();
-        check_conservation(&self.flows, &self.records, &self.in_flight, self.received_again)?;
+        self.records.resize(self.flows.len(), FlowRecord::NEW);
+        check_conservation(self.flows.iter(), self.records.iter().copied(), &self.in_flight, self.received_again)?;
         let Remains { not_started, mut controls, packet_hops, data_packets, events, .. } = self;
         controls.sort_by_key(|counters| counters.node);
         let (ports, observer) = (std::mem::take(&mut self.ports), self.observer);
@@ -91,13 +97,15 @@ fn started(
     started.into_iter().unzip()
 }
 
-pub(crate) fn check_conservation(
-    flows: &[Flow],
-    records: &[FlowRecord],
+/// Checks that no byte of these flows was lost or invented. Flows beyond the end of `in_flight` have nothing there.
+pub(crate) fn check_conservation<'a>(
+    flows: impl Iterator<Item = &'a Flow>,
+    records: impl Iterator<Item = FlowRecord>,
     in_flight: &[u64],
     received_again: Option<FlowId>,
 ) -> Result<(), Violation> {
-    for ((flow, record), in_flight) in flows.iter().zip(records).zip(in_flight) {
+    let in_flight = in_flight.iter().copied().chain(std::iter::repeat(0));
+    for ((flow, record), in_flight) in flows.zip(records).zip(in_flight) {
         let put_in = record.sent_bytes + record.duplicated_bytes;
         let accounted = record.arrived_bytes + record.dropped_bytes + in_flight;
         if put_in != accounted {

@@ -30,6 +30,8 @@ pub enum Purpose {
     Port = 11,
     /// The order of events at the same time.
     Ties = 12,
+    /// The hosts of a job's ranks.
+    Placement = 13,
 }
 
 /// The seed of the stream for `purpose` at `place`, the number of a node, link or part.

@@ -9,13 +9,13 @@ use flowloom_core::{
 };
 
 use crate::calendar::PAYLOADS_MAX;
-use crate::followers::Successor;
 use crate::observer::Observer;
 use crate::outage::Outage;
 use crate::region::Region;
 use crate::regions::{Crew, Message, Outbox, Pace, Partition, Place, RegionId, Shift, Worker};
 use crate::report::{FlowRecord, PortView, Report, Violation};
 use crate::sources::INDICES_MAX;
+use crate::tasks::Tasks;
 
 /// The name of the extra host that control endpoints run on ([`Placement::ExtraHost`]). It comes after all other nodes.
 pub const CONTROL_HOST: &str = "arbiter";
@@ -98,6 +98,7 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     /// How long a run goes on when its last flow is over: as long as a header takes on the slowest link, with the link's delay. No region reaches further ahead of the others.
     grace: Duration,
     network: Arc<Network>,
+    /// How many flows and other tasks there are.
     flows: usize,
     time_limit: Time,
     /// Events after this time are not handled in this step. It is the time limit or earlier.
@@ -112,8 +113,7 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
 }
 
 impl<T: Transport, O: Observer<T::Header>> Sim<T, T::Port, O> {
-    /// A run of `flows`, which must be sorted by (start, id) and have their indices as ids. A flow whose start is [`Time::MAX`] waits for
-    /// another one: see [`Sim::with_successors`].
+    /// A run of `flows`, which must be sorted by (start, id) and have their indices as ids. [`Sim::with_tasks`] adds flows that wait for others.
     pub fn new(config: &T::Config, setup: SimSetup, flows: Vec<Flow>, observer: O) -> Self {
         Self::with_ports(config, setup, flows, observer, |port, _| port)
     }
@@ -182,7 +182,7 @@ where
         let regions = (0..).zip(observers).map(|(number, observer)| {
             let place = partition.as_ref().map_or(Place::WHOLE, |partition| Place::of(partition, number));
             let flows = if usize::from(number) == last { flows.take() } else { flows.clone() };
-            Region::new(config, setup.clone(), place, flows.expect("the last region takes them"), observer, &mut wrap)
+            Region::new(config, setup.clone(), place, flows.expect("the last region takes them"), grace, observer, &mut wrap)
         });
         Sim {
             regions: regions.collect(),
@@ -200,28 +200,15 @@ where
         }
     }
 
-    /// Makes flows wait for others (closed loops). `successors` holds for each flow the one that starts after it was received, if any.
+    /// Adds tasks: flows that start when others are over.
     ///
     /// # Panics
-    /// If a successor has a start time of its own, has a think time of zero or follows two flows, or if more than 2^24 flows wait.
-    pub fn with_successors(mut self, successors: Vec<Option<Successor>>) -> Self {
-        let waiting = self.regions[0].waiting();
-        let arrivals = self.flows - waiting;
-        assert!(waiting <= PAYLOADS_MAX, "at most {PAYLOADS_MAX} flows can wait for others");
-        let mut awaited = vec![false; waiting];
-        for (before, Successor { flow, think }) in
-            (0..).map(FlowId).zip(&successors).filter_map(|(id, next)| Some((id, next.as_ref()?)))
-        {
-            assert!(*think > Duration::ZERO, "{flow:?} would start without delay");
-            let index = (flow.0 as usize).checked_sub(arrivals).expect("a successor has no start of its own");
-            assert!(!std::mem::replace(&mut awaited[index], true), "{flow:?} follows two flows");
-            let (before, next) = (self.regions[0].flow(before).0, self.regions[0].flow(*flow).0);
-            if [before.src, before.dst].iter().any(|end| self.region_of(*end) != self.region_of(next.src)) {
-                self.reach = self.reach.min(just_below(*think));
-            }
-        }
-        let successors = Arc::from(successors);
-        self.regions.iter_mut().for_each(|region| region.follow(Arc::clone(&successors)));
+    /// If there are more than 2^24.
+    pub fn with_tasks(mut self, tasks: Arc<dyn Tasks>) -> Self {
+        assert!(tasks.count() <= PAYLOADS_MAX, "a run has at most {PAYLOADS_MAX} tasks");
+        self.flows += tasks.count();
+        self.reach = self.reach.min(just_below(tasks.shortest_news()));
+        self.regions.iter_mut().for_each(|region| region.take_tasks(Arc::clone(&tasks)));
         self
     }
 
@@ -234,11 +221,14 @@ where
     /// Adds a flow while the run pauses or before it starts. The flow starts at its start time.
     ///
     /// # Panics
-    /// If the flow's id is not the number of flows so far, or its start is before the last event, or more than 2^24 flows wait.
+    /// If the flow's id is not the number of flows so far, or its start is before the last event, or the run has tasks, or more than 2^24 flows are added.
     pub fn add_flow(&mut self, flow: Flow) {
         assert_eq!(flow.id.0 as usize, self.flows, "flow ids are 0, 1, 2, …");
         assert!(flow.start >= self.now(), "a flow cannot start at {}: the time is {}", flow.start, self.now());
-        assert!(self.regions[0].waiting() < PAYLOADS_MAX, "at most {PAYLOADS_MAX} flows can wait");
+        assert!(
+            self.regions[0].added().is_some_and(|added| added < PAYLOADS_MAX),
+            "at most {PAYLOADS_MAX} flows can be added, and none to tasks"
+        );
         self.flows += 1;
         self.regions.iter_mut().for_each(|region| region.add_flow(flow));
     }
@@ -442,9 +432,9 @@ where
     }
 
     /// A flow, and what has become of it so far.
-    pub fn flow(&self, flow: FlowId) -> (&Flow, FlowRecord) {
+    pub fn flow(&self, flow: FlowId) -> (Flow, FlowRecord) {
         let mut record = FlowRecord::NEW;
-        self.regions.iter().for_each(|region| record.join(region.flow(flow).1));
+        self.regions.iter().for_each(|region| record.join(&region.flow(flow).1));
         (self.region(self.regions[0].flow(flow).0.src).flow(flow).0, record)
     }
 

@@ -36,7 +36,7 @@ pub struct TransportEntry {
     /// What its ports and hosts are with these parameters; `None` for the oracle, which has none.
     pub profiles: Option<Profiles>,
     /// Whether it can run flows that wait for others.
-    pub closed_loops: bool,
+    pub waiting_flows: bool,
     /// The schema of its parameters.
     pub schema: fn(&mut SchemaGenerator) -> Schema,
     /// Reads its parameters; those that are not given have their defaults.
@@ -110,7 +110,7 @@ impl TransportEntry {
                 port: |parameters, site| T::port_profile(parameters.get().expect("they are this transport's"), site),
                 host: |parameters| T::host_profile(parameters.get().expect("they are this transport's")),
             }),
-            closed_loops: true,
+            waiting_flows: true,
             schema: T::Config::json_schema,
             read: Parameters::read::<T::Config>,
         }
@@ -128,7 +128,7 @@ impl TransportEntry {
         placement: |_| Placement::Nowhere,
         need: |parameters| parameters.get::<Oracle>().expect("they are the oracle's").order.need(),
         profiles: None,
-        closed_loops: false, // it needs to know all starts beforehand
+        waiting_flows: false, // it needs to know all starts beforehand
         schema: Oracle::json_schema,
         read: Parameters::read::<Oracle>,
     };

@@ -9,6 +9,7 @@ use crate::faults::LinkOutage;
 use crate::ideal::UnloadedTimes;
 use crate::plan::Setup;
 use crate::row::Row;
+use crate::workload::Flows;
 
 /// A flow waits if it takes at least this many times as long as alone.
 const WAITS: u64 = 2;
@@ -17,11 +18,11 @@ const EXAMPLES: usize = 3;
 
 /// What is wrong with links that are down from before the first flow starts until after the last one could have finished in an idle network: a sentence for each fault,
 /// which starts with its key. Nothing is known in advance where flows wait for others.
-pub(crate) fn foreseen(setup: &Setup, flows: &[Flow]) -> Vec<String> {
+pub(crate) fn foreseen(setup: &Setup, flows: &Flows) -> Vec<String> {
     if setup.link_outages.is_empty() {
         return Vec::new();
     }
-    let flows: Vec<&Flow> = flows.iter().filter(|flow| !flow.background).collect();
+    let flows: Vec<Flow> = flows.iter().filter(|flow| !flow.background).collect();
     let mut unloaded = UnloadedTimes::new(&setup.network, &setup.wire);
     let first = flows.iter().map(|flow| flow.start).min().unwrap_or(Time::MAX);
     let ends = flows.iter().map(|flow| if flow.start < Time::MAX { flow.start + unloaded.received(flow) } else { Time::MAX });

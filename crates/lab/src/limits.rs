@@ -37,13 +37,23 @@ fn seconds(rate: Rate, bytes: Bytes) -> String {
 }
 
 /// Checks that flows start within a run, that their packets can be counted, and that none takes longer than a run's longest span over any link.
-pub(crate) fn check_flows(flows: &[Flow], network: &Network, wire: &WireProfile) -> Result<(), ScenarioError> {
+pub(crate) fn check_flows(
+    flows: impl Iterator<Item = Flow>,
+    network: &Network,
+    wire: &WireProfile,
+) -> Result<(), ScenarioError> {
     let wrong = |message: String| Err(ScenarioError::at_key("workload", message));
-    let starts = flows.iter().map(|flow| flow.start).filter(|start| *start < Time::MAX);
-    if let Some(last) = starts.max().filter(|last| *last > Time::LAST) {
+    let (mut last, mut largest) = (Time::ZERO, None);
+    for flow in flows {
+        largest = largest.max(Some(flow.size));
+        if flow.start < Time::MAX {
+            last = last.max(flow.start);
+        }
+    }
+    if last > Time::LAST {
         return wrong(format!("a flow would start at {last}; a run lasts at most {}", Time::LAST));
     }
-    let Some(largest) = flows.iter().map(|flow| flow.size).max() else { return Ok(()) };
+    let Some(largest) = largest else { return Ok(()) };
     if largest.pieces(wire.payload()) >= u64::from(u32::MAX) {
         return wrong(format!("found a flow of {largest}; the most is 2^32 - 2 packets"));
     }

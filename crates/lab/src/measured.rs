@@ -1,6 +1,6 @@
 //! The flows of a plan on real hosts: what is to run, and results of what was measured. The numbers are computed as those of a simulation; what only a simulator sees is null.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flowloom_core::{AbortReason, Duration, Flow, Time};
 use flowloom_fabric::{Abort, FlowRecord, Report};
@@ -66,9 +66,8 @@ pub struct Judged {
 /// # Errors
 /// If a flow waits for others.
 pub fn describe_flows(plan: &Plan, scenario: &Scenario) -> Result<Value, ScenarioError> {
-    if !plan.successors.is_empty() {
-        let message =
-            "its flows wait for others (closed loops), and real hosts begin flows at instants that are known before the run";
+    if plan.flows.wait() {
+        let message = "its flows wait for others, and real hosts begin flows at instants that are known before the run";
         return Err(scenario.place(ScenarioError::at_key("workload.kind", message)));
     }
     let ns = |at: Time| at.as_ps() / 1000;
@@ -87,7 +86,7 @@ pub fn describe_flows(plan: &Plan, scenario: &Scenario) -> Result<Value, Scenari
             "background": flow.background,
         })
     };
-    Ok(plan.flows.iter().map(flow).collect())
+    Ok(plan.flows.own.iter().map(flow).collect())
 }
 
 /// The results of a plan's flows on real hosts. Progress is made only where optima are measured in the simulator.
@@ -97,7 +96,7 @@ pub fn describe_flows(plan: &Plan, scenario: &Scenario) -> Result<Value, Scenari
 pub fn judge(plan: Plan, measured: &Measured, progress: &mut Progress<'_>) -> Result<Judged, RunError> {
     let alone = Alone::if_wanted(&plan);
     let Plan { setup, flows, .. } = plan;
-    let report = report(&setup, flows, measured).map_err(RunError::Failed)?;
+    let report = report(&setup, flows.own, measured).map_err(RunError::Failed)?;
     let rows = run::rows(&setup, &report, alone.as_ref(), progress)?;
     let bins: Vec<_> = setup.metrics.size_bins.iter().map(|bin| bin.0).collect();
     let info = RunInfo {
@@ -108,6 +107,7 @@ pub fn judge(plan: Plan, measured: &Measured, progress: &mut Progress<'_>) -> Re
         gaps: None,
         wire: setup.wire,
         coflow_workloads: &setup.coflow_workloads,
+        jobs: BTreeMap::new(),
         misfits: &setup.misfits,
         findings: &[],
         lossless: None,

@@ -2,22 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use flowloom_core::{Attribute, Flow, Need};
+use flowloom_core::{Attribute, Need};
 use flowloom_transports::NoLoss;
 
 use crate::plan::Setup;
 use crate::spec::FlowChoice;
+use crate::workload::Flows;
 use crate::{dead_links, workload};
 
 /// A sentence for each key of a plan with these flows whose value does not suit the rest of it. It starts with the whole key, and says what follows from the value and what would be
 /// right.
-pub(crate) fn of(setup: &Setup, flows: &[Flow]) -> Vec<String> {
+pub(crate) fn of(setup: &Setup, flows: &Flows) -> Vec<String> {
     let sizes = || workload::shares_of_flows(flows);
     let misfits = setup.parameters.misfits(&setup.conditions(), &sizes);
     let misfits = misfits.into_iter().map(|misfit| format!("transport.{}.{misfit}", setup.transport.name));
     let dead = dead_links::foreseen(setup, flows);
     let others =
-        unmet(setup, flows).into_iter().chain(small_memory(setup)).chain(dead).chain(unknown_flows(setup, flows.len()));
+        unmet(setup, flows).into_iter().chain(small_memory(setup)).chain(dead).chain(unknown_flows(setup, flows.ids()));
     misfits.chain(others).collect()
 }
 
@@ -48,7 +49,7 @@ fn small_memory(setup: &Setup) -> Option<String> {
 }
 
 /// What is wrong if the transport goes by something that no flow has.
-fn unmet(setup: &Setup, flows: &[Flow]) -> Option<String> {
+fn unmet(setup: &Setup, flows: &Flows) -> Option<String> {
     let Need { key, of, without } = (setup.transport.need)(&setup.parameters)?;
     if is_met(of, flows) {
         return None;
@@ -78,7 +79,7 @@ fn unmet(setup: &Setup, flows: &[Flow]) -> Option<String> {
 }
 
 /// Whether flows have what a policy goes by. Nobody waits for background flows, so they do not count.
-fn is_met(need: Attribute, flows: &[Flow]) -> bool {
+fn is_met(need: Attribute, flows: &Flows) -> bool {
     let mut flows = flows.iter().filter(|flow| !flow.background);
     match need {
         Attribute::Deadline => flows.any(|flow| flow.deadline.is_some()),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flowloom_core::{Bytes, Duration, Flow, Memory, Network, Paths, Time, WireProfile};
-use flowloom_fabric::{AimedFault, Outage, RoutedSetup, Successor};
+use flowloom_fabric::{AimedFault, Outage, RoutedSetup};
 use flowloom_transports::Conditions;
 use flowloom_transports::pfc::{Pfc, Storm};
 
@@ -14,17 +14,15 @@ use crate::observe::Observation;
 use crate::parameters::{BadParameter, Parameters};
 use crate::spec::Metrics;
 use crate::trace::TraceChoice;
-use crate::workload::CoflowWorkload;
+use crate::workload::{CoflowWorkload, Flows};
 
 /// Everything that a run needs. [`simulate`](fn@crate::simulate) takes it, since the simulator changes its flows.
 #[derive(Clone)]
 pub struct Plan {
     /// All but the flows.
     pub setup: Setup,
-    /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
-    pub flows: Vec<Flow>,
-    /// For each flow, which flow starts after it was received, if any does; empty where no flow waits.
-    pub successors: Vec<Option<Successor>>,
+    /// The flows.
+    pub flows: Flows,
 }
 
 /// A plan without its flows: what never changes during a run, and serves before and after it.
@@ -91,12 +89,12 @@ pub struct Extremes {
 
 impl Extremes {
     /// Those of these flows.
-    pub(crate) fn of(flows: &[Flow]) -> Extremes {
-        Extremes {
-            last_deadline: flows.iter().filter_map(|flow| flow.deadline).max(),
-            largest_flow: flows.iter().map(|flow| flow.size).max().unwrap_or_default(),
-            largest_coflow: flows.iter().map(Flow::coflow_size).max().unwrap_or_default(),
-        }
+    pub(crate) fn of(flows: impl Iterator<Item = Flow>) -> Extremes {
+        flows.fold(Extremes::default(), |all, flow| Extremes {
+            last_deadline: all.last_deadline.max(flow.deadline),
+            largest_flow: all.largest_flow.max(flow.size),
+            largest_coflow: all.largest_coflow.max(flow.coflow_size()),
+        })
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flowloom_core::{Bytes, Duration, Flow, Network, Paths};
-use flowloom_fabric::{AimedFault, Fault, Successor, with_control_host};
+use flowloom_core::{Bytes, Duration, Network, Paths};
+use flowloom_fabric::{AimedFault, Fault, with_control_host};
 
 use crate::faults::{Faults, Site};
 use crate::observe::Observation;
@@ -13,7 +13,7 @@ use crate::plan::{Extremes, Plan, Setup};
 use crate::spec::Scenario;
 use crate::trace::TraceChoice;
 use crate::validate::ValidSpec;
-use crate::workload::{self, Workload};
+use crate::workload::{self, CoflowWorkload, Flows};
 use crate::{ScenarioError, catalogue, misfits, network};
 
 impl Plan {
@@ -24,10 +24,10 @@ impl Plan {
     /// exist, a workload that does not fit the network or the transport.
     pub fn new(spec: &ValidSpec<'_>) -> Result<Plan, ScenarioError> {
         let begin = Instant::now();
-        let (network, workload) = ground(spec)?;
-        let mut setup = Setup::new(spec, network, &workload)?;
+        let (network, flows, coflows) = ground(spec)?;
+        let mut setup = Setup::new(spec, network, &flows, &coflows)?;
         setup.planned_in = begin.elapsed();
-        Ok(Plan { setup, flows: workload.flows, successors: workload.successors })
+        Ok(Plan { setup, flows })
     }
 }
 
@@ -39,35 +39,45 @@ pub fn refusals(scenarios: &[Result<Scenario, ScenarioError>]) -> Result<Vec<Opt
     let specs: Vec<Result<ValidSpec<'_>, ScenarioError>> =
         scenarios.iter().map(|scenario| scenario.as_ref().map_err(Clone::clone).and_then(Scenario::validate)).collect();
     let Some(first) = specs.iter().flatten().next() else { return Ok(specs.into_iter().map(Result::err).collect()) };
-    let (network, workload) = ground(first)?;
-    let refusal = |spec: Result<ValidSpec<'_>, ScenarioError>| Setup::new(&spec?, network.clone(), &workload).map(drop);
+    let (network, flows, coflows) = ground(first)?;
+    let refusal = |spec: Result<ValidSpec<'_>, ScenarioError>| Setup::new(&spec?, network.clone(), &flows, &coflows).map(drop);
     Ok(specs.into_iter().map(|spec| refusal(spec).err()).collect())
 }
 
-/// The network and the flows, which do not depend on the transport.
-fn ground(spec: &ValidSpec<'_>) -> Result<(Arc<Network>, Workload), ScenarioError> {
+/// The network and the flows, which do not depend on the transport, and how workloads of coflows were made.
+fn ground(spec: &ValidSpec<'_>) -> Result<(Arc<Network>, Flows, Vec<CoflowWorkload>), ScenarioError> {
     let make = || -> Result<_, ScenarioError> {
         let network = network::build(spec)?;
         let workload = workload::generate(spec.workload, &network, &spec.wire, spec.seed, spec.base_dir())?;
-        Ok((Arc::new(network), workload))
+        let (flows, coflows) = workload.into_flows();
+        Ok((Arc::new(network), flows, coflows))
     };
     make().map_err(|error| spec.place(error))
 }
 
 impl Setup {
     /// The setup of a run of these flows.
-    fn new(spec: &ValidSpec<'_>, network: Arc<Network>, workload: &Workload) -> Result<Setup, ScenarioError> {
-        Setup::unplaced(spec, network, workload).map_err(|error| spec.place(error))
+    fn new(
+        spec: &ValidSpec<'_>,
+        network: Arc<Network>,
+        flows: &Flows,
+        coflows: &[CoflowWorkload],
+    ) -> Result<Setup, ScenarioError> {
+        Setup::unplaced(spec, network, flows, coflows).map_err(|error| spec.place(error))
     }
 
     /// The same, with errors that lack the file and line of their key.
-    fn unplaced(spec: &ValidSpec<'_>, network: Arc<Network>, workload: &Workload) -> Result<Setup, ScenarioError> {
-        let Workload { flows, successors, coflows } = workload;
-        check_loops(spec, successors)?;
+    fn unplaced(
+        spec: &ValidSpec<'_>,
+        network: Arc<Network>,
+        flows: &Flows,
+        coflows: &[CoflowWorkload],
+    ) -> Result<Setup, ScenarioError> {
+        check_waiting(spec, flows)?;
         let placement = (spec.transport.placement)(spec.parameters);
         let paths = Paths::new(with_control_host(network.clone(), placement), spec.routing, spec.seed);
         network::check_paths(&paths, spec.transport.name, spec.transport.paths)?;
-        let site = Site { network: &network, flows: flows.len(), transport: spec.transport.name, placement, index: 0 };
+        let site = Site { network: &network, flows: flows.ids(), transport: spec.transport.name, placement, index: 0 };
         let Faults { by_link, link_outages, outages, storms } = Faults::place(spec.faults, site)?;
         let mut setup = Setup {
             seed: spec.seed,
@@ -81,8 +91,8 @@ impl Setup {
             link_outages,
             outages,
             storms,
-            extremes: Extremes::of(flows),
-            coflow_workloads: coflows.clone(),
+            extremes: Extremes::of(flows.iter()),
+            coflow_workloads: coflows.to_vec(),
             transport: spec.transport,
             given: spec.parameters.clone(),
             parameters: spec.parameters.clone(),
@@ -103,17 +113,18 @@ impl Setup {
 }
 
 /// Checks that the transport can run flows that wait for others, if there are any.
-fn check_loops(spec: &ValidSpec<'_>, successors: &[Option<Successor>]) -> Result<(), ScenarioError> {
-    if successors.is_empty() || spec.transport.closed_loops {
+fn check_waiting(spec: &ValidSpec<'_>, flows: &Flows) -> Result<(), ScenarioError> {
+    if !flows.wait() || spec.transport.waiting_flows {
         return Ok(());
     }
     let name = spec.transport.name;
-    let message = format!("{name} is computed from the flows' starts, which closed loops do not have before they run");
+    let message =
+        format!("{name} is computed from the flows' starts, which flows that wait for others do not have before they run");
     Err(ScenarioError::at_key("transport.name", message))
 }
 
 /// Checks that a run's clock and counters can hold the faults, pauses and sums, and that memory holds its headrooms.
-fn check(setup: &Setup, flows: &[Flow]) -> Result<(), ScenarioError> {
+fn check(setup: &Setup, flows: &Flows) -> Result<(), ScenarioError> {
     let too_long = |aimed: &AimedFault| matches!(aimed.fault, Fault::Reorder(_, delay) if delay > Duration::LONGEST);
     if setup.faults.iter().flatten().any(too_long) {
         return Err(ScenarioError::at_key("fault", format!("packets are held back for at most {}", Duration::LONGEST)));

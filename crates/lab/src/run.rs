@@ -1,5 +1,6 @@
 //! From a scenario or its plan to results.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use flowloom_core::Time;
@@ -37,11 +38,14 @@ pub fn run(scenario: &Scenario, progress: &mut Progress<'_>) -> Result<Outcome, 
 pub fn run_plan(plan: Plan, execution: Execution<'_>) -> Result<Outcome, RunError> {
     let begin = Instant::now();
     let alone = Alone::if_wanted(&plan);
+    let tasks = Arc::clone(&plan.flows.tasks);
     let Execution { threads, progress, sink } = execution;
     let Simulated { setup, report, recorded } = simulate(plan, Execution { threads, progress, sink })?;
     let Recorded { pending, gaps, pauses, trace, .. } = recorded;
     pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
     let rows = rows(&setup, &report, alone.as_ref(), progress)?;
+    let (jobs, steps) = metrics::jobs::of(&tasks, &rows);
+    steps.map_or(Ok(()), |steps| sink.take(steps)).map_err(RunError::Failed)?;
     let bins: Vec<_> = setup.metrics.size_bins.iter().map(|bin| bin.0).collect();
     let info = RunInfo {
         transport: setup.transport.name,
@@ -51,6 +55,7 @@ pub fn run_plan(plan: Plan, execution: Execution<'_>) -> Result<Outcome, RunErro
         gaps,
         wire: setup.wire,
         coflow_workloads: &setup.coflow_workloads,
+        jobs,
         misfits: &setup.misfits,
         findings: &findings::of(&setup, &report, &rows, trace),
         lossless: pauses.map(|links| Lossless::of(&setup, &report, &links)),

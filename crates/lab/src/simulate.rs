@@ -172,7 +172,7 @@ fn parameters<C: Config>(setup: &Setup) -> &C {
 /// the backlog if flows wait for others, since other regions do not know when these start.
 fn regions(plan: &Plan, threads: usize) -> usize {
     let Setup { network, pfc, metrics, trace, pending, .. } = &plan.setup;
-    if pfc.is_some() || metrics.gaps || trace.is_some() || (*pending && !plan.successors.is_empty()) {
+    if pfc.is_some() || metrics.gaps || trace.is_some() || (*pending && plan.flows.wait()) {
         return 1;
     }
     let has_hosts = |node: &NodeId| network.ports(*node).iter().any(|link| network.link(*link).to.index() < network.hosts());
@@ -181,7 +181,7 @@ fn regions(plan: &Plan, threads: usize) -> usize {
 
 /// The recorders of each region.
 fn recordings<G>(plan: &Plan, threads: usize, mut at_each_hop: impl FnMut() -> G) -> Vec<Recording<G>> {
-    let pending = plan.setup.pending.then(|| Pending::new(&plan.flows));
+    let pending = plan.setup.pending.then(|| Pending::new(plan.flows.iter()));
     let follows = plan.setup.observation.follows_flows();
     let recording = |_| Recording { pending: pending.clone(), opened: follows.then(Vec::new), at_each_hop: at_each_hop() };
     (0..regions(plan, threads)).map(recording).collect()
@@ -247,28 +247,29 @@ where
     let assembly = Assembly::of::<T>(config);
     if is_bare {
         let recordings = recordings(&plan, execution.threads, recorder);
-        let Plan { setup, flows, successors } = plan;
+        let Plan { setup, flows } = plan;
         let wrap: Wrap<'_, T, T::Port> = &mut |mut port, site| {
             prepare(&mut port, site.link);
             port
         };
-        let sim = Sim::<PartsOf<T, PULLED>, T::Port, _>::over_regions(&assembly, setup.routed(), flows, recordings, wrap);
-        let (sim, stall) = drive(sim.with_successors(successors), &setup, execution)?;
+        let sim = Sim::<PartsOf<T, PULLED>, T::Port, _>::over_regions(&assembly, setup.routed(), flows.own, recordings, wrap);
+        let (sim, stall) = drive(sim.with_tasks(flows.tasks), &setup, execution)?;
         let queues = sim.ports().map(queue).collect();
         return conclude(sim, setup, queues, stall);
     }
     let mut gaps = setup.metrics.gaps.then(|| Gaps::new(&setup.network, &setup.wire, &plan.flows));
     let mut trace = setup.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, setup.paths.network(), &plan.flows));
     let recordings = recordings(&plan, execution.threads, || (recorder(), (gaps.take(), trace.take())));
-    let Plan { setup, flows, successors } = plan;
+    let Plan { setup, flows } = plan;
     let wrap: Wrap<'_, T, Faulty<T::Port>> = &mut |mut port, site| {
         prepare(&mut port, site.link);
         // A control host's link comes after those that the scenario knows.
         let faults = setup.faults.get(site.link.index()).cloned().unwrap_or_default();
         Faulty::new(port, site, faults, setup.seed)
     };
-    let sim = Sim::<PartsOf<T, PULLED>, Faulty<T::Port>, _>::over_regions(&assembly, setup.routed(), flows, recordings, wrap);
-    let (sim, stall) = drive(sim.with_successors(successors), &setup, execution)?;
+    let sim =
+        Sim::<PartsOf<T, PULLED>, Faulty<T::Port>, _>::over_regions(&assembly, setup.routed(), flows.own, recordings, wrap);
+    let (sim, stall) = drive(sim.with_tasks(flows.tasks), &setup, execution)?;
     let queues = sim.ports().map(|port| queue(port.inner())).collect();
     conclude(sim, setup, queues, stall)
 }
@@ -344,7 +345,7 @@ where
     fn paused(&self, link: LinkId, now: Time) -> Duration {
         self.observers().map(|recording| recording.at_each_hop.paused(link, now)).max().unwrap_or_default()
     }
-    fn flow(&self, flow: FlowId) -> (&Flow, FlowRecord) {
+    fn flow(&self, flow: FlowId) -> (Flow, FlowRecord) {
         self.flow(flow)
     }
     fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>) {
@@ -381,7 +382,8 @@ where
 
 /// Computes the oracle's results. It moves no packets, so there is nothing to record.
 fn ask_oracle(plan: Plan) -> Simulated {
-    let Plan { setup, mut flows, .. } = plan;
+    let Plan { setup, flows } = plan;
+    let mut flows = flows.own;
     let Oracle { model, order } = *parameters(&setup);
     // Background flows would only delay the others.
     flows.retain(|flow| !flow.background);

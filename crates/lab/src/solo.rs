@@ -50,7 +50,7 @@ impl Alone {
         let mut paths: HashMap<(u32, u32), Vec<LinkId>> = HashMap::new();
         let mut classes: HashMap<Class, u32> = HashMap::new();
         let mut examples: Vec<(Flow, Duration)> = Vec::new();
-        let optimum = |flow: &Flow| {
+        let mut optimum = |flow: &Flow| {
             if flow.background {
                 return OptimumOf::ClosedForm(closed_form(&mut unloaded, flow, metrics.fct_end));
             }
@@ -61,7 +61,8 @@ impl Alone {
                 examples.len() as u32 - 1
             }))
         };
-        let optima = plan.flows.iter().map(optimum).collect();
+        let never = OptimumOf::ClosedForm(Duration::ZERO);
+        let optima = plan.flows.by_id().map(|flow| flow.map_or(never, |flow| optimum(&flow))).collect();
         Alone { examples, optima }
     }
 
@@ -117,7 +118,7 @@ fn alone(setup: &Setup, flows: Vec<Flow>, progress: &mut Progress<'_>) -> Result
         observation: Observation::default(),
         ..setup.clone()
     };
-    let solo = Plan { setup: calm, flows, successors: Vec::new() };
+    let solo = Plan { setup: calm, flows: flows.into() };
     let simulated = simulate(solo, Execution::new(progress, &mut Nowhere)).map_err(|error| match error {
         RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
         other => other,

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use flowloom_core::{FlowId, LinkId, NodeId, Packet, Time};
 
+use crate::tasks::End;
+
 pub(crate) use crew::{Crew, Report as Shift, Worker};
 pub(crate) use pace::Pace;
 pub(crate) use partition::Partition;
@@ -72,9 +74,14 @@ pub(crate) struct Message<H> {
 pub(crate) enum Matter<H> {
     /// A packet arrives at the end of a link.
     Packet(LinkId, Packet<H>),
-    /// A flow starts, because another one has ended here. It may have started before: the two ends of a flow do not know of each other whether one of them has let the
-    /// next flow start.
-    Start(FlowId),
+    /// A task need no longer wait for another one, which is over here. It may have begun before: the two ends of a flow do not know of each other whether one of them has
+    /// told it.
+    Over {
+        /// The task that waits.
+        task: FlowId,
+        /// What it has waited for.
+        over: (FlowId, End),
+    },
 }
 
 /// What a region has sent to each of the others and they have not taken.

@@ -3,7 +3,7 @@
 use flowloom_core::{
     Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Rate, Switching, Time, Transport, WireProfile, topology,
 };
-use flowloom_fabric::{AimedFault, Fault, Faulty, Observer, Report, Routing, Sim, SimSetup};
+use flowloom_fabric::{AimedFault, End, Fault, Faulty, Next, Observer, Report, Routing, Sim, SimSetup, Task};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -83,6 +83,31 @@ pub fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
         flow.id = FlowId(id);
     }
     flows
+}
+
+/// Some flows that start at 0, tasks, and what each of these waits for: one to four of all before it, at random ends and with random delays. A fifth are joins.
+pub fn dag(network: &Network, tasks: usize, seed: u64) -> (Vec<Flow>, Vec<Task>, Vec<(FlowId, Next)>) {
+    let (mut dice, hosts) = (Dice::new(seed), network.hosts() as u64);
+    let mut any_flow = |id: u32, start| {
+        let src = dice.below(hosts);
+        let dst = (src + 1 + dice.below(hosts - 1)) % hosts;
+        (flow(id, src as u32, dst as u32, dice.below(30_000), start), dice.below(5), dice.below(u64::MAX))
+    };
+    let flows: Vec<Flow> = (0..5).map(|id| any_flow(id, Time::ZERO).0).collect();
+    let (mut list, mut nexts) = (Vec::new(), Vec::new());
+    for id in (flows.len() as u32..).take(tasks) {
+        let (flow, kind, seed) = any_flow(id, Time::MAX);
+        list.push(if kind == 0 { Task::Join(flow.src) } else { Task::Flow(flow) });
+        let mut dice = Dice::new(seed);
+        let mut needs: Vec<u32> = (0..1 + dice.below(4)).map(|_| dice.below(u64::from(id)) as u32).collect();
+        needs.sort_unstable();
+        needs.dedup();
+        for need in needs {
+            let end = [End::Begun, End::Received, End::Acknowledged][dice.below(3) as usize];
+            nexts.push((FlowId(need), Next { task: FlowId(id), end, delay: Duration::from_ps(1 + dice.below(2_000_000)) }));
+        }
+    }
+    (flows, list, nexts)
 }
 
 /// Runs the simulation to its end and checks conservation.

@@ -1,10 +1,12 @@
 //! Ends of flows: flows that are given up, and flows that nobody waits for.
 
+use std::sync::Arc;
+
 use flowloom_core::{
     AbortReason, Bytes, Duration, Endpoint, Event, Flow, FlowId, Nic, NoControl, Packet, PortSite, Site, Time, Transport,
     topology,
 };
-use flowloom_fabric::{Abort, Report, Sim, SimSetup, Successor};
+use flowloom_fabric::{Abort, End, Next, Report, Sim, SimSetup, Task, TaskList};
 use flowloom_transports::disciplines::DropTail;
 
 use crate::common::blast::{Blast, Blaster, Header, Plain};
@@ -94,9 +96,10 @@ fn a_flow_can_be_given_up_after_it_was_received() {
 fn a_loop_goes_on_after_a_flow_was_given_up() {
     for (deadline, second_start) in [(ns(4000), ns(4000 + 500)), (ns(13_601), ns(13_600 + 500))] {
         let first = Flow { deadline: Some(deadline), ..flow(0, 0, 1, 14_600, Time::ZERO) };
-        let flows = vec![first, flow(1, 0, 1, 1460, Time::MAX)];
-        let successors = vec![Some(Successor { flow: FlowId(1), think: Duration::from_ns(500) }), None];
-        let mut sim = Sim::<Quitting>::new(&(), two_hosts(), flows, ()).with_successors(successors);
+        let next = Next { task: FlowId(1), end: End::Received, delay: Duration::from_ns(500) };
+        let tasks =
+            TaskList::new(&[first], vec![Task::Flow(flow(1, 0, 1, 1460, Time::MAX))], vec![(FlowId(0), next)], Vec::new());
+        let mut sim = Sim::<Quitting>::new(&(), two_hosts(), vec![first], ()).with_tasks(Arc::new(tasks));
         while sim.step(1 << 10) {}
         let report: Report = sim.finish().expect("conservation").0;
         assert!(report.records[0].aborted.is_some());

@@ -1,11 +1,13 @@
-//! Closed loops: flows that start when others have been received.
+//! Tasks: flows that start when others are over, as in closed loops.
+
+use std::sync::Arc;
 
 use flowloom_core::{Duration, Flow, FlowId, NodeId, Time, topology};
-use flowloom_fabric::{Report, Sim, SimSetup, Successor};
+use flowloom_fabric::{End, Next, Report, Sim, SimSetup, Task, TaskList};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Plain};
-use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, in_order, run, setup, shapes};
+use crate::common::networks::{CUT, HOP_DELAY, STORE, dag, flow, gbps, in_order, run, setup, shapes};
 
 type Net = flowloom_core::Network;
 
@@ -16,29 +18,28 @@ struct Loop {
     think: Duration,
 }
 
-/// The flows of all loops: first those that do not wait, then the others, loop by loop.
-fn chained(loops: &[Loop]) -> (Vec<Flow>, Vec<Option<Successor>>) {
-    let mut flows: Vec<Flow> = Vec::new();
+/// The flows of all loops: first those that do not wait, then the others, loop by loop, and which waits for which.
+fn chained(loops: &[Loop]) -> (Vec<Flow>, Vec<Task>, Vec<(FlowId, Next)>) {
+    let (mut flows, mut tasks, mut nexts) = (Vec::new(), Vec::new(), Vec::new());
     for (number, Loop { ends: (src, dst), sizes, .. }) in (0u32..).zip(loops) {
         flows.push(flow(number, *src, *dst, sizes[0], Time::ZERO + Duration::from_us(u64::from(number))));
     }
-    let mut successors = vec![None; loops.len()];
-    for (number, Loop { ends: (src, dst), sizes, think }) in loops.iter().enumerate() {
-        let mut last = number;
+    for (number, Loop { ends: (src, dst), sizes, think }) in (0u32..).zip(loops) {
+        let mut last = FlowId(number);
         for size in &sizes[1..] {
-            let id = flows.len() as u32;
-            successors[last] = Some(Successor { flow: FlowId(id), think: *think });
-            flows.push(flow(id, *src, *dst, *size, Time::MAX));
-            successors.push(None);
-            last = id as usize;
+            let next = FlowId((flows.len() + tasks.len()) as u32);
+            nexts.push((last, Next { task: next, end: End::Received, delay: *think }));
+            tasks.push(Task::Flow(flow(next.0, *src, *dst, *size, Time::MAX)));
+            last = next;
         }
     }
-    (flows, successors)
+    (flows, tasks, nexts)
 }
 
 fn run_loops(setup: SimSetup, loops: &[Loop]) -> Report {
-    let (flows, successors) = chained(loops);
-    let mut sim = Sim::<Blast<Plain>>::new(&(), setup, flows, ()).with_successors(successors);
+    let (flows, tasks, nexts) = chained(loops);
+    let tasks = Arc::new(TaskList::new(&flows, tasks, nexts, Vec::new()));
+    let mut sim = Sim::<Blast<Plain>>::new(&(), setup, flows, ()).with_tasks(tasks);
     while sim.step(1 << 10) {}
     sim.finish().expect("conservation").0
 }
@@ -80,14 +81,52 @@ fn flows_that_did_not_start_are_not_reported() {
 fn late_arrivals_and_waiting_flows_are_distinguished() {
     let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
     let loops = [0, 2].map(|src| Loop { ends: (src, 1), sizes: vec![1460; 4], think: Duration::from_us(3) });
-    let (mut flows, successors) = chained(&loops);
+    let (mut flows, tasks, nexts) = chained(&loops);
     flows[1].start = Time::ZERO + Duration::from_us(50);
     let limit = SimSetup { time_limit: Time::ZERO + Duration::from_us(20), ..setup(network) };
-    let mut sim = Sim::<Blast<Plain>>::new(&(), limit, flows, ()).with_successors(successors);
+    let tasks = Arc::new(TaskList::new(&flows, tasks, nexts, Vec::new()));
+    let mut sim = Sim::<Blast<Plain>>::new(&(), limit, flows, ()).with_tasks(tasks);
     while sim.step(1) {}
     let report = sim.finish().expect("conservation").0;
     let starts: Vec<(u32, u64)> = report.flows.iter().map(|flow| (flow.id.0, flow.start.as_ps() / 100_000)).collect();
     assert_eq!((starts, report.not_started), (vec![(0, 0), (2, 58), (3, 116), (4, 174)], 4));
+}
+
+/// When each task begins, in order of number, follows from when all that it needs was over at the ends at which it needs them.
+#[test]
+fn a_task_begins_when_all_that_it_needs_is_over() {
+    for seed in 0..20 {
+        for (name, network) in shapes(CUT) {
+            let (flows, tasks, nexts) = dag(&network, 40, seed);
+            let list = TaskList::new(&flows, tasks.clone(), nexts.clone(), Vec::new());
+            let mut sim = Sim::<Blast<Plain>>::new(&(), setup(network), flows.clone(), ()).with_tasks(Arc::new(list));
+            while sim.step(1 << 10) {}
+            let (mut over, mut begun) = (Vec::new(), flows.len());
+            for id in (0..(flows.len() + tasks.len()) as u32).map(FlowId) {
+                let needs = nexts.iter().filter(|(_, next)| next.task == id);
+                let due = needs.map(|(need, Next { end, delay, .. })| {
+                    let (begun, received, acknowledged) = over[need.0 as usize];
+                    (match end {
+                        End::Begun => begun,
+                        End::Received => received,
+                        End::Acknowledged => acknowledged,
+                    }) + *delay
+                });
+                let expected: Time = due.max().unwrap_or(Time::ZERO);
+                let (flow, record) = sim.flow(id);
+                if let Some(Task::Join(_)) = (id.0 as usize).checked_sub(flows.len()).map(|index| tasks[index]) {
+                    over.push((expected, expected, expected));
+                    continue;
+                }
+                assert_eq!(flow.start, expected, "{name} {seed}: {flow:?}");
+                begun += usize::from(id.0 as usize >= flows.len());
+                over.push((flow.start, record.received, record.acknowledged));
+            }
+            let report = sim.finish().expect("conservation").0;
+            assert_eq!((report.flows.len(), report.not_started), (begun, 0), "{name} {seed}");
+            assert!(report.records.iter().all(|record| record.acknowledged < Time::MAX));
+        }
+    }
 }
 
 proptest! {
@@ -114,27 +153,26 @@ proptest! {
     }
 }
 
-fn refused(change: impl Fn(&mut Vec<Flow>, &mut Vec<Option<Successor>>)) {
-    let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
-    let (mut flows, mut successors) = chained(&[Loop { ends: (0, 1), sizes: vec![1, 1, 1], think: Duration::from_us(1) }]);
-    change(&mut flows, &mut successors);
-    let _ = Sim::<Blast<Plain>>::new(&(), setup(network), flows, ()).with_successors(successors);
+fn refused(change: impl Fn(&mut Vec<(FlowId, Next)>)) {
+    let (flows, tasks, mut nexts) = chained(&[Loop { ends: (0, 1), sizes: vec![1, 1, 1], think: Duration::from_us(1) }]);
+    change(&mut nexts);
+    TaskList::new(&flows, tasks, nexts, Vec::new());
 }
 
 #[test]
-#[should_panic(expected = "a successor has no start of its own")]
-fn a_flow_with_a_start_time_cannot_be_a_successor() {
-    refused(|_, successors| successors[2] = Some(Successor { flow: FlowId(0), think: Duration::from_us(1) }));
+#[should_panic(expected = "a flow with a start of its own waits for nothing")]
+fn a_flow_with_a_start_time_cannot_wait() {
+    refused(|nexts| nexts[1].1.task = FlowId(0));
 }
 
 #[test]
-#[should_panic(expected = "follows two flows")]
-fn a_flow_cannot_follow_two_flows() {
-    refused(|_, successors| successors[1] = successors[0]);
+#[should_panic(expected = "a task waits for nothing")]
+fn a_task_waits_for_something() {
+    refused(|nexts| nexts.truncate(1));
 }
 
 #[test]
-#[should_panic(expected = "would start without delay")]
+#[should_panic(expected = "would begin without delay")]
 fn the_think_time_cannot_be_zero() {
-    refused(|_, successors| successors[0] = Some(Successor { flow: FlowId(1), think: Duration::ZERO }));
+    refused(|nexts| nexts[0].1.delay = Duration::ZERO);
 }

@@ -1,7 +1,9 @@
 //! Nodes that are down for a while and come back without their state.
 
+use std::sync::Arc;
+
 use flowloom_core::{AbortReason, DropReason, Duration, Flow, FlowId, NodeId, Time, Transport, topology};
-use flowloom_fabric::{Abort, Fault, Faulty, Outage, Report, Sim, SimSetup, Successor};
+use flowloom_fabric::{Abort, End, Fault, Faulty, Next, Outage, Report, Sim, SimSetup, Task, TaskList};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Plain};
@@ -66,9 +68,11 @@ fn a_host_that_is_down_sends_nothing() {
 /// Flows that are over, or have not started, are not aborted.
 #[test]
 fn only_open_flows_are_aborted() {
-    let flows = vec![flow(0, 0, 1, 1460, Time::ZERO), flow(1, 0, 1, 1460, us(70)), flow(2, 1, 0, 1460, Time::MAX)];
-    let successors = vec![None, Some(Successor { flow: FlowId(2), think: Duration::from_us(1) }), None];
-    let mut sim = Sim::<Blast<Plain>>::new(&(), three_hosts(), flows, ()).with_successors(successors).with_outages(&[down(0)]);
+    let flows = vec![flow(0, 0, 1, 1460, Time::ZERO), flow(1, 0, 1, 1460, us(70))];
+    let next = Next { task: FlowId(2), end: End::Received, delay: Duration::from_us(1) };
+    let tasks = TaskList::new(&flows, vec![Task::Flow(flow(2, 1, 0, 1460, Time::MAX))], vec![(FlowId(1), next)], Vec::new());
+    let sim = Sim::<Blast<Plain>>::new(&(), three_hosts(), flows, ());
+    let mut sim = sim.with_tasks(Arc::new(tasks)).with_outages(&[down(0)]);
     while sim.step(1 << 10) {}
     let report = sim.finish().expect("conservation").0;
     assert_eq!(report.flows.len(), 3);

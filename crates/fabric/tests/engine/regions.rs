@@ -1,18 +1,20 @@
 //! A run in several regions, each in a thread of its own, is the run in one region: the same packets at the same times.
 
+use std::sync::Arc;
+
 use flowloom_core::{Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Time, Transport, topology};
-use flowloom_fabric::{Fault, Faulty, Outage, Report, Routing, Sim, SimSetup, Successor};
+use flowloom_fabric::{End, Fault, Faulty, Next, Outage, Report, Routing, Sim, SimSetup, Task, TaskList, Tasks};
 use proptest::prelude::*;
 
 use crate::common::blast::{Blast, Plain, PlainQueued};
-use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, shapes};
+use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, dag, flow, gbps, in_order, ns, setup, shapes};
 
 /// What happens to a network, besides its flows.
 #[derive(Clone, Debug, Default)]
 struct Trouble {
     faults: Vec<Fault>,
     outages: Vec<Outage>,
-    successors: Vec<Option<Successor>>,
+    tasks: Option<TaskList>,
     /// Where the run pauses.
     pauses: Vec<Time>,
 }
@@ -30,7 +32,11 @@ fn outcome<T: Transport>(
     let routed = setup.clone().routed(T::placement(config));
     let wrap = |port, site: &flowloom_core::PortSite<'_>| Faulty::new(port, site, trouble.faults.clone(), seed);
     let sim = Sim::<T, Faulty<T::Port>, ()>::over_regions(config, routed, flows.to_vec(), vec![(); regions], wrap);
-    let mut sim = sim.with_successors(trouble.successors.clone()).with_outages(&trouble.outages);
+    let mut sim = sim.with_outages(&trouble.outages);
+    if let Some(tasks) = &trouble.tasks {
+        sim = sim.with_tasks(Arc::new(tasks.clone()));
+    }
+    let tasks = trouble.tasks.as_ref().map_or(0, Tasks::count);
     let mut seen = String::new();
     for pause in trouble.pauses.iter().copied().chain([Time::MAX]) {
         sim.pause_at(pause);
@@ -47,7 +53,7 @@ fn outcome<T: Transport>(
             let port = sim.port(flowloom_core::LinkId(link));
             seen += &format!("{} {} {:?}\n", port.queued_bytes, port.queued_packets, port.counters_at(pause.min(Time::LAST)));
         }
-        seen += &format!("{:?}\n", (0..flows.len() as u32).map(|id| sim.flow(FlowId(id))).collect::<Vec<_>>());
+        seen += &format!("{:?}\n", (0..(flows.len() + tasks) as u32).map(|id| sim.flow(FlowId(id))).collect::<Vec<_>>());
     }
     let report = sim.finish().expect("conservation").0;
     seen += &format!("{:?}", (&report.flows, &report.records, &report.ports, &report.controls));
@@ -97,34 +103,51 @@ fn a_run_ends_at_the_same_event_however_it_is_divided() {
 }
 
 /// Loops whose flows go back and forth between hosts of different regions, with think times below and above the delay of a link.
-fn loops(network: &Network, seed: u64) -> (Vec<Flow>, Vec<Option<Successor>>) {
+fn loops(network: &Network, seed: u64) -> (Vec<Flow>, TaskList) {
     let (mut dice, hosts) = (Dice::new(seed), network.hosts() as u32);
     let mut flows: Vec<Flow> = (0..4).map(|id| flow(id, id % hosts, (id + 1 + hosts / 2) % hosts, 3000, ns(0))).collect();
     flows.iter_mut().for_each(|flow| flow.dst = if flow.dst == flow.src { NodeId((flow.src.0 + 1) % hosts) } else { flow.dst });
-    let mut successors = vec![None; 4];
-    for number in 0..4 {
-        let mut last = number;
+    let (mut tasks, mut nexts) = (Vec::new(), Vec::new());
+    for first in &flows {
+        let mut last = *first;
         for _ in 0..10 {
-            let id = flows.len() as u32;
-            let think = Duration::from_ps(1 + dice.below(2_000_000));
-            successors[last] = Some(Successor { flow: FlowId(id), think });
-            let (src, dst) = (flows[last].dst.0, flows[last].src.0);
-            flows.push(flow(id, src, dst, dice.below(20_000), Time::MAX));
-            successors.push(None);
-            last = id as usize;
+            let id = (flows.len() + tasks.len()) as u32;
+            let delay = Duration::from_ps(1 + dice.below(2_000_000));
+            nexts.push((last.id, Next { task: FlowId(id), end: End::Received, delay }));
+            last = flow(id, last.dst.0, last.src.0, dice.below(20_000), Time::MAX);
+            tasks.push(Task::Flow(last));
         }
     }
-    (flows, successors)
+    let tasks = TaskList::new(&flows, tasks, nexts, Vec::new());
+    (flows, tasks)
 }
 
 #[test]
 fn closed_loops_are_the_same_however_the_run_is_divided() {
     for (_, network) in shapes(CUT) {
-        let (flows, successors) = loops(&network, 5);
-        let trouble = Trouble { successors, pauses: vec![ns(20_000), ns(100_000)], ..Trouble::default() };
+        let (flows, tasks) = loops(&network, 5);
+        let trouble = Trouble { tasks: Some(tasks), pauses: vec![ns(20_000), ns(100_000)], ..Trouble::default() };
         let report = assert_same::<Blast<Plain>>(&(), &setup(network), &flows, &trouble);
         assert_eq!(report.flows.len(), 44);
     }
+}
+
+/// Tasks that need several others, at both ends and at other hosts, while hosts go down and flows are given up.
+#[test]
+fn tasks_are_the_same_however_the_run_is_divided() {
+    let mut aborted = 0;
+    for seed in 0..4 {
+        for (_, network) in shapes(STORE) {
+            let (flows, tasks, nexts) = dag(&network, 40, seed);
+            let tasks = Some(TaskList::new(&flows, tasks, nexts, Vec::new()));
+            let outages = vec![Outage { node: NodeId(1), from: ns(9_000), to: ns(40_000) }];
+            let trouble = Trouble { tasks, outages, pauses: vec![ns(20_000)], ..Trouble::default() };
+            let limit = SimSetup { seed, time_limit: ns(900_000), ..setup(network) };
+            let report = assert_same::<Blast<Plain>>(&(), &limit, &flows, &trouble);
+            aborted += report.records.iter().filter(|record| record.aborted.is_some()).count();
+        }
+    }
+    assert!(aborted > 24, "{aborted}");
 }
 
 /// The last flow is aborted when its host goes down.

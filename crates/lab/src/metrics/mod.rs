@@ -1,6 +1,7 @@
 //! The numbers that a run is judged by: a row per flow, and one summary. `docs/metrics.md` defines every number, and
 //! `docs/data-dictionary.md` lists every column and key.
 
+pub(crate) mod jobs;
 mod lossless;
 mod ports;
 mod requests;
@@ -18,6 +19,7 @@ use crate::ideal::UnloadedTimes;
 pub use crate::headroom::HopHeadroom;
 pub use crate::row::Row;
 pub use crate::spec::FctEnd;
+pub use jobs::JobResult;
 pub use lossless::{Lossless, PausedLink, StormOrigin, VictimFlow};
 pub use ports::{Drops, HopQueue, HopUtilisation};
 pub use requests::{RequestClass, Requests};

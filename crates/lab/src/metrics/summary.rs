@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::ports::Hops;
 use super::requests::{Judge, Requests};
-use super::{Drops, HopQueue, HopUtilisation, Lossless, Row, Stats, mean};
+use super::{Drops, HopQueue, HopUtilisation, JobResult, Lossless, Row, Stats, mean};
 use crate::record::GapTotals;
 use crate::workload::CoflowWorkload;
 
@@ -41,6 +41,8 @@ pub struct RunInfo<'a> {
     pub wire: WireProfile,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: &'a [CoflowWorkload],
+    /// The results of jobs, by tenant.
+    pub jobs: BTreeMap<u16, JobResult>,
     /// What [`Setup::misfits`](crate::Setup::misfits) has.
     pub misfits: &'a [String],
     /// What the run has shown that makes its numbers misleading.
@@ -233,6 +235,8 @@ pub struct Summary {
     pub requests: Option<Requests>,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: Vec<CoflowWorkload>,
+    /// The results of each job, by the number of its tenant.
+    pub jobs: BTreeMap<u16, JobResult>,
     /// The values that do not suit the network or the flows.
     pub misfits: Vec<String>,
     /// What the run has shown that makes its numbers misleading, as far as the simulator can tell.
@@ -298,6 +302,7 @@ impl Summary {
             packet_hops: report.packet_hops,
             requests: judge.requests(&all),
             coflow_workloads: run.coflow_workloads.to_vec(),
+            jobs: run.jobs.clone(),
             misfits: run.misfits.to_vec(),
             findings: run.findings.to_vec(),
             tenants: tenants(rows, size_bins, report.end, hosts, &judge),

@@ -60,7 +60,7 @@ impl Flows {
         self.prepare();
         for other in &open.0 {
             let (flow, record) = view.flow(other.id);
-            if !self.is_chosen(flow) {
+            if !self.is_chosen(&flow) {
                 continue;
             }
             let span = span.min(at.saturating_since(flow.start));
@@ -68,7 +68,7 @@ impl Flows {
                 continue; // it starts now
             }
             let delivered = Bytes::new(record.delivered_bytes);
-            view.gauge(flow, &mut Readings::new(self.gauges, &mut self.readings));
+            view.gauge(&flow, &mut Readings::new(self.gauges, &mut self.readings));
             let rows = &mut self.rows.columns;
             rows.stamps.push(at, span, flow.id.0);
             rows.sent_bytes.push(record.sent_bytes);

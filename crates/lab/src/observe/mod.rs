@@ -108,7 +108,7 @@ pub(crate) trait View {
     /// How long a link was paused so far.
     fn paused(&self, link: LinkId, now: Time) -> Duration;
     /// A flow, and what has become of it so far.
-    fn flow(&self, flow: FlowId) -> (&Flow, FlowRecord);
+    fn flow(&self, flow: FlowId) -> (Flow, FlowRecord);
     /// What both ends of a flow tell of it.
     fn gauge(&self, flow: &Flow, readings: &mut Readings<'_>);
     /// The flows that were opened since the last call, if they are recorded.

@@ -2,6 +2,8 @@
 
 use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, LinkId, Network, NodeId, Rate, Time, WireProfile};
 
+use crate::workload::Flows;
+
 /// What [`Gaps`] adds up, over all hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GapTotals {
@@ -61,8 +63,8 @@ impl Downlink {
 }
 
 impl Gaps {
-    /// A recorder of a run of these flows, whose ids are their indices.
-    pub fn new(network: &Network, wire: &WireProfile, flows: &[Flow]) -> Gaps {
+    /// A recorder of a run of these flows.
+    pub fn new(network: &Network, wire: &WireProfile, flows: &Flows) -> Gaps {
         let mut host_at = vec![NOBODY; network.links().len()];
         let downlinks = (0..network.hosts() as u32).map(|host| {
             let link = network.ports(NodeId(host))[0].reverse();
@@ -78,8 +80,8 @@ impl Gaps {
             }
         });
         let downlinks = downlinks.collect();
-        let can_be_open = |flow: &&Flow| !flow.background && flow.size > Bytes::ZERO;
-        let open_to = flows.iter().map(|flow| Some(flow).filter(can_be_open).map_or(NOBODY, |flow| flow.dst.0)).collect();
+        let can_be_open = |flow: &Flow| !flow.background && flow.size > Bytes::ZERO;
+        let open_to = flows.by_id().map(|flow| flow.filter(can_be_open).map_or(NOBODY, |flow| flow.dst.0)).collect();
         Gaps { host_at, downlinks, open_to, totals: GapTotals::default() }
     }
 
@@ -184,7 +186,7 @@ mod tests {
     /// Four hosts at 1 Gb/s, where a full packet takes 8 µs. The link to host n is 2n + 1.
     fn gaps(flows: &[Flow]) -> Gaps {
         let network = topology::single_switch(4, Rate::from_gbps(1), Duration::from_us(25), Switching::StoreAndForward);
-        Gaps::new(&network, &WireProfile::NS2_1000, flows)
+        Gaps::new(&network, &WireProfile::NS2_1000, &flows.to_vec().into())
     }
 
     fn send(gaps: &mut Gaps, at_us: u64, host: u32, flow: u32) {

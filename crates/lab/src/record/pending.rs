@@ -30,16 +30,17 @@ impl Pending {
     const SAMPLES: u64 = 200;
 
     /// A recorder of a run with these flows.
-    pub fn new(flows: &[Flow]) -> Pending {
-        let last = flows.iter().rposition(|flow| flow.background);
-        Pending {
-            total_bytes: flows.iter().filter(|flow| !flow.background).map(|flow| flow.size.get()).sum(),
-            next_sample_bytes: 0,
-            arrived_bytes: 0,
-            injected_bytes: 0,
-            background: flows[..last.map_or(0, |last| last + 1)].iter().map(|flow| flow.background).collect(),
-            samples: Vec::new(),
+    pub fn new(flows: impl Iterator<Item = Flow>) -> Pending {
+        let (mut background, mut total_bytes) = (Vec::new(), 0);
+        for (index, flow) in flows.enumerate() {
+            if flow.background {
+                background.resize(index, false);
+                background.push(true);
+            } else {
+                total_bytes += flow.size.get();
+            }
         }
+        Pending { total_bytes, next_sample_bytes: 0, arrived_bytes: 0, injected_bytes: 0, background, samples: Vec::new() }
     }
 
     /// A flow arrives at its source, here or in another region.
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn pending_shares_by_hand() {
         let flows = [flow(0, 250), flow(1, 250), flow(2, 500)];
-        let mut pending = Pending::new(&flows);
+        let mut pending = Pending::new(flows.into_iter());
         let injected = [[(250, false), (999, true)], [(50, false), (0, false)], [(300, false), (1, true)]];
         for (flow, packets) in flows.iter().zip(injected) {
             pending.arrive(flow);
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn background_flows_are_left_out() {
         let behind = Flow { background: true, ..flow(1, 1_000_000) };
-        let mut pending = Pending::new(&[flow(0, 500), behind, flow(2, 500)]);
+        let mut pending = Pending::new([flow(0, 500), behind, flow(2, 500)].into_iter());
         for (flow, own) in [(flow(0, 500), 100), (behind, 0), (flow(2, 500), 200)] {
             pending.arrive(&flow);
             pending.inject(&packet(own, false));
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn flows_of_no_bytes_have_no_shares() {
         let flows = [flow(0, 0)];
-        let mut pending = Pending::new(&flows);
+        let mut pending = Pending::new(flows.into_iter());
         pending.arrive(&flows[0]);
         assert!(pending.into_table().columns[0].1.is_empty());
     }

@@ -33,7 +33,7 @@ pub(super) struct Capture {
 
 impl Capture {
     /// A capture on the links for which `traced`, by link, says so.
-    pub fn new(network: &Network, traced: &[bool], flows: &[Flow]) -> Capture {
+    pub fn new(network: &Network, traced: &[bool], flows: impl Iterator<Item = Option<Flow>>) -> Capture {
         let mut out = Vec::new();
         pcapng::section(&mut out);
         pcapng::names(&mut out, network.node_ids().map(|node| (address(node), network.node(node).name.as_str())));
@@ -44,7 +44,7 @@ impl Capture {
             pcapng::interface(&mut out, &network.link_name(link), network.link(link).rate);
         }
         let ends = network.links().iter().map(|link| [link.from, link.to]).collect();
-        Capture { out, interfaces, ends, sources: flows.iter().map(|flow| flow.src).collect() }
+        Capture { out, interfaces, ends, sources: flows.map(|flow| flow.map_or(NodeId::LINK, |flow| flow.src)).collect() }
     }
 
     /// Writes what a port did to a packet, with remarks.

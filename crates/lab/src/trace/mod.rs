@@ -21,6 +21,7 @@ use crate::places::links_of;
 use crate::record::{AtEachHop, Recorded, TraceEnd};
 use crate::sink::FilePart;
 use crate::spec::{FlowChoice, PacketTrace};
+use crate::workload::Flows;
 
 /// Which packets are traced, in terms of a network.
 #[derive(Clone, PartialEq, Debug)]
@@ -65,8 +66,8 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// An observer of a run of these flows, whose ids are their indices, under the transport of this name. `network` has all links of the run.
-    pub fn new(transport: &str, choice: &TraceChoice, network: &Arc<Network>, flows: &[Flow]) -> Traced {
+    /// An observer of a run of these flows under the transport of this name. `network` has all links of the run.
+    pub fn new(transport: &str, choice: &TraceChoice, network: &Arc<Network>, flows: &Flows) -> Traced {
         Traced { tracer: Tracer::new(choice, network, flows), tag: frame::tag(transport) }
     }
 
@@ -159,7 +160,7 @@ struct Tracer {
 }
 
 impl Tracer {
-    fn new(choice: &TraceChoice, network: &Arc<Network>, flows: &[Flow]) -> Tracer {
+    fn new(choice: &TraceChoice, network: &Arc<Network>, flows: &Flows) -> Tracer {
         let mut traced = vec![choice.everywhere; network.links().len()];
         choice.links.iter().for_each(|link| traced[link.index()] = true);
         Tracer {
@@ -167,7 +168,7 @@ impl Tracer {
             numbers: 0,
             records: 0,
             full_at: None,
-            capture: choice.capture.then(|| Capture::new(network, &traced, flows)),
+            capture: choice.capture.then(|| Capture::new(network, &traced, flows.by_id())),
             timeline: choice.timeline.then(|| Timeline::new(network.clone())),
             traced,
             choice: choice.clone(),

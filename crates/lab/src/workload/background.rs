@@ -120,7 +120,7 @@ pub(super) fn add(
             return Err(ScenarioError::at_key(key, format!("with these, there are {count} flows; the limit is {FLOWS_MAX}")));
         }
     }
-    limits::check_flows(&workload.flows[first..], context.network, context.wire)
+    limits::check_flows(workload.flows[first..].iter().copied(), context.network, context.wire)
         .map_err(|error| error.moved("workload", "workload.background"))?;
     Ok(in_order(workload))
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use flowloom_core::{Duration, NodeId, Time};
-use flowloom_fabric::Successor;
+use flowloom_core::{Duration, Flow, NodeId, Time};
+use flowloom_fabric::End;
 use flowloom_fabric::calendar::PAYLOADS_MAX;
 use flowloom_fabric::seed::Purpose;
 use flowloom_transports::quantity::Quantity;
@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::arrivals::check_length;
 use super::hosts::{HostRef, find_host};
 use super::sizes::distribution;
-use super::{Context, FlowList, Kind, Sizes, Workload};
-use crate::ScenarioError;
+use super::waiting::Before;
+use super::{Context, FlowList, Kind, Sizes, Waiting, Workload};
 use crate::random::Stream;
+use crate::{ScenarioError, memory};
 
 /// Flows form loops: the next flow starts when the last one has been received.
 ///
@@ -60,7 +61,7 @@ impl Kind for ClosedLoop {
         self.sizes.check("workload.sizes")
     }
 
-    /// The first flow of every loop, at time 0 and in order of source and loop, and then all that wait, loop by loop.
+    /// The first flow of every loop, at time 0 and in order of source and loop. All that wait are listed loop by loop.
     fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
         let (sources, to) = ends(self, context)?;
         check_length("workload.requests", f64::from(self.requests) * self.think.0.as_secs_f64())?;
@@ -69,21 +70,21 @@ impl Kind for ClosedLoop {
         let stream =
             |(src, number): (NodeId, u64)| (src, Stream::new(context.seed, Purpose::Sizes, number << 32 | u64::from(src.0)));
         let mut loops: Vec<(NodeId, Stream)> = places.map(stream).collect();
-        let mut flows = FlowList::with_capacity(sources.len() as u64 * u64::from(self.loops) * u64::from(self.requests))?;
+        let mut flows = FlowList::with_capacity(loops.len() as u64)?;
+        memory::check(loops.len() as u64 * u64::from(self.requests), 0)?;
         for (src, sizes) in &mut loops {
             flows.push(Time::ZERO, *src, to, cdf.sample(sizes.unit()));
         }
-        let mut successors = vec![None; flows.0.len()];
-        for (first, (src, sizes)) in loops.iter_mut().enumerate() {
-            let mut last = first;
+        let mut waiting = Waiting::default();
+        for (number, (_, sizes)) in (0..).zip(&mut loops) {
+            let first = flows.0[number as usize];
+            let mut last = Before::Flow(number);
             for _ in 1..self.requests {
-                let next = flows.push(Time::MAX, *src, to, cdf.sample(sizes.unit())).id;
-                successors[last] = Some(Successor { flow: next, think: self.think.0 });
-                successors.push(None);
-                last = next.0 as usize;
+                let next = Flow { size: cdf.sample(sizes.unit()), ..first };
+                last = Before::Task(waiting.push(next, &[(last, End::Received, self.think.0)]));
             }
         }
-        Ok(Workload { successors, ..flows.0.into() })
+        Ok(Workload { waiting, ..flows.0.into() })
     }
 
     fn number(&self, _: u64) -> Option<u64> {

@@ -21,6 +21,7 @@ mod background;
 mod burst;
 mod closed_loop;
 mod coflows;
+mod collective;
 mod deadlines;
 mod hosts;
 mod incast;
@@ -34,11 +35,11 @@ mod sizes;
 mod tests;
 mod trace;
 mod traffic;
+mod waiting;
 
 use std::path::Path;
 
 use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
-use flowloom_fabric::Successor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,7 @@ pub use coflows::CoflowWorkload;
 #[cfg(test)]
 pub(crate) use coflows::numbered;
 pub(crate) use coflows::{LONG_BYTES, NARROW_FLOWS, complete};
+pub use collective::{Job, Operation, Step};
 pub use deadlines::{Deadline, ExponentialDeadline, UniformDeadline};
 pub use hosts::HostRef;
 pub use incast::Receivers;
@@ -59,6 +61,7 @@ pub use poisson::Sources;
 pub use sizes::{Bimodal, CdfFile, Fixed, Sizes, Uniform, distribution};
 pub(crate) use sizes::{shares_of_flows, size_shares};
 pub use traffic::Tenant;
+pub use waiting::{Flows, RunTasks, Waiting};
 
 /// The most flows that a workload may have, as the schema says for the kinds that give their number.
 pub const FLOWS_MAX: u32 = 100_000_000;
@@ -134,6 +137,7 @@ kinds![
     permutation::Permutation,
     burst::Burst,
     closed_loop::ClosedLoop,
+    collective::Collective,
     trace::Trace,
     coflows::CoflowTrace,
     coflows::CoflowSynthetic,
@@ -161,7 +165,7 @@ impl WorkloadKind {
 
     fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
         let mut workload = self.kind().flows(context)?;
-        limits::check_flows(&workload.flows, context.network, context.wire)?;
+        limits::check_flows(workload.all_flows(), context.network, context.wire)?;
         complete(&mut workload.flows);
         if let Some(deadline) = self.kind().deadline() {
             deadlines::assign(&mut workload.flows, deadline, context)?;
@@ -184,20 +188,32 @@ pub(crate) fn check(table: &WorkloadTable) -> Result<(), ScenarioError> {
     })
 }
 
-/// The flows of a run.
+/// The flows of a run, or of a part of its workload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
-    /// Sorted by (start, id); ids are indices. Flows that wait for others have the start [`Time::MAX`].
+    /// Those with a start of their own, sorted by (start, id); ids are indices.
     pub flows: Vec<Flow>,
-    /// For each flow, which flow starts after it was received, if any does; empty where no flow waits.
-    pub successors: Vec<Option<Successor>>,
+    /// Those that wait for others.
+    pub waiting: Waiting,
     /// How the workloads of coflows among the parts were made.
     pub coflows: Vec<CoflowWorkload>,
 }
 
 impl From<Vec<Flow>> for Workload {
     fn from(flows: Vec<Flow>) -> Workload {
-        Workload { flows, successors: Vec::new(), coflows: Vec::new() }
+        Workload { flows, waiting: Waiting::default(), coflows: Vec::new() }
+    }
+}
+
+impl Workload {
+    /// The flows of a run that has no others.
+    pub(crate) fn into_flows(self) -> (Flows, Vec<CoflowWorkload>) {
+        (Flows::new(self.flows, self.waiting), self.coflows)
+    }
+
+    /// All flows. Those that wait have the start [`Time::MAX`], and ids that mean nothing yet.
+    fn all_flows(&self) -> impl Iterator<Item = Flow> {
+        self.flows.iter().copied().chain(self.waiting.flows())
     }
 }
 
@@ -224,7 +240,8 @@ pub fn generate(
         WorkloadSpec::Several(Mix::Mix(parts)) => (mix::workload(&parts.parts, &context)?, None),
     };
     let workload = background::add(workload, &table.background, matrix, &context)?;
-    memory::check(workload.flows.len() as u64, workload.flows.len())?;
+    workload.waiting.check()?;
+    memory::check((workload.flows.len() + workload.waiting.count()) as u64, workload.flows.len())?;
     Ok(workload)
 }
 

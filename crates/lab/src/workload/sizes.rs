@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use flowloom_core::{Bytes, Flow};
+use flowloom_core::Bytes;
 use flowloom_transports::SizeShare;
 use flowloom_transports::quantity::Quantity;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::waiting::Flows;
 use super::{WorkloadSpec, WorkloadTable};
 use crate::ScenarioError;
 use crate::cdf::Cdf;
@@ -126,7 +127,7 @@ pub fn distribution(sizes: &Sizes, base_dir: &Path, key: &str) -> Result<Cdf, Sc
 }
 
 /// The sizes of a workload's flows: its distribution if it has one only, otherwise the sizes of the flows that it waits for.
-pub(crate) fn size_shares(table: &WorkloadTable, flows: &[Flow], base_dir: &Path) -> Vec<SizeShare> {
+pub(crate) fn size_shares(table: &WorkloadTable, flows: &Flows, base_dir: &Path) -> Vec<SizeShare> {
     // The file of a distribution has been read before. If it is gone now, the flows still have sizes.
     let cdf = only_sizes(table).and_then(|sizes| distribution(sizes, base_dir, "workload.sizes").ok());
     cdf.map_or_else(|| shares_of_flows(flows), |cdf| cdf.size_shares())
@@ -141,7 +142,7 @@ fn only_sizes(table: &WorkloadTable) -> Option<&Sizes> {
 }
 
 /// The sizes of the flows that the run waits for.
-pub(crate) fn shares_of_flows(flows: &[Flow]) -> Vec<SizeShare> {
+pub(crate) fn shares_of_flows(flows: &Flows) -> Vec<SizeShare> {
     let mut numbers: BTreeMap<Bytes, u32> = BTreeMap::new();
     for flow in flows.iter().filter(|flow| !flow.background) {
         *numbers.entry(flow.size).or_default() += 1;

@@ -1,15 +1,17 @@
 //! `kind = "trace"`: flows from a CSV file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::str::FromStr;
 
-use flowloom_core::{Bytes, Duration, Network, NodeId, Time};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Time};
+use flowloom_fabric::End;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::coflows::numbered;
 use super::hosts::{by_number, no_such_host};
-use super::{Context, FlowList, Kind, Workload};
+use super::waiting::Before;
+use super::{Context, FlowList, Kind, Waiting, Workload};
 use crate::ScenarioError;
 use crate::cdf::BYTES_MAX;
 use crate::error::{shown, suggestion};
@@ -18,9 +20,14 @@ use crate::files;
 /// A CSV file lists the flows.
 ///
 /// Its first line names the columns, in any order: `start_s`, `src`, `dst`, `bytes`, and optionally `deadline_s`, `tenant`,
-/// `coflow` and `id`. Then comes a line per flow, in order of start. `start_s` and `deadline_s` are seconds from the start of
-/// the run, `src` and `dst` host numbers or names. An empty cell of an optional column says nothing; `id` is checked for
-/// duplicates, but flows are numbered in the order of the file; `#` starts a comment line.
+/// `coflow`, `id` and `after`. Then comes a line per flow, in order of start. `start_s` and `deadline_s` are seconds from the start of
+/// the run, `src` and `dst` host numbers or names. An empty cell of an optional column says nothing; `#` starts a comment line.
+///
+/// A flow that starts when others are over has their `id`s in `after`, with spaces between them. `7` is over when this flow's source has received flow 7, or, if it
+/// has sent flow 7, when it knows that this was received. If both ends of flow 7 are other hosts, it is over when it was received. `7+0.001` is a millisecond later; the shortest time is
+/// a picosecond. The flows that it waits for stand above it. It starts when the last of them is over, not before `start_s` if it has that, and it has no deadline and no coflow.
+///
+/// Flows are numbered in the order of the file, those that wait behind all others. `id` is for `after`, and must not occur twice.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
@@ -30,7 +37,7 @@ pub struct Trace {
 }
 
 /// The columns of a trace. The first four are required.
-const COLUMNS: [&str; 8] = ["start_s", "src", "dst", "bytes", "deadline_s", "tenant", "coflow", "id"];
+const COLUMNS: [&str; 9] = ["start_s", "src", "dst", "bytes", "deadline_s", "tenant", "coflow", "id", "after"];
 const REQUIRED: usize = 4;
 /// About eleven days, so that no run leaves the range of [`Time`].
 const TIME_S_MAX: f64 = 1e6;
@@ -54,7 +61,7 @@ impl Kind for Trace {
         if reader.flows.0.is_empty() {
             return Err(ScenarioError::at_place(&name, "the trace has no flows"));
         }
-        Ok(reader.flows.0.into())
+        Ok(Workload { waiting: reader.waiting, ..reader.flows.0.into() })
     }
 }
 
@@ -126,46 +133,92 @@ impl<'a> Row<'a> {
 struct Reader<'a> {
     network: &'a Network,
     hosts_by_name: HashMap<&'a str, NodeId>,
-    ids: HashSet<u64>,
+    /// The flows that have an id.
+    by_id: HashMap<u64, (Before, Flow)>,
     flows: FlowList,
+    waiting: Waiting,
 }
 
 impl<'a> Reader<'a> {
     fn new(network: &'a Network) -> Reader<'a> {
         let hosts = (0..network.hosts() as u32).map(NodeId);
         let hosts_by_name = hosts.map(|host| (network.node(host).name.as_str(), host)).collect();
-        Reader { network, hosts_by_name, ids: HashSet::new(), flows: FlowList(Vec::new()) }
+        Reader { network, hosts_by_name, by_id: HashMap::new(), flows: FlowList(Vec::new()), waiting: Waiting::default() }
     }
 
     fn flow(&mut self, row: &Row<'_>) -> Result<(), String> {
-        let start = row.instant("start_s")?.ok_or("start_s is empty")?;
+        let (src, dst) = (self.host(row, "src")?, self.host(row, "dst")?);
+        if src == dst {
+            return Err(format!("src and dst are the same host, {}", shown(row.required("src")?)));
+        }
+        let bytes = row.whole("bytes", BYTES_MAX)?.ok_or("bytes is empty")?;
+        let id = row.whole("id", u64::MAX)?;
+        if let Some(id) = id.filter(|id| self.by_id.contains_key(id)) {
+            return Err(format!("a second flow has id {id}"));
+        }
+        if self.flows.0.len() + self.waiting.count() >= u32::MAX as usize {
+            return Err("a run has fewer than 2^32 flows".to_owned());
+        }
+        let tenant = row.whole("tenant", u64::from(u16::MAX))?.unwrap_or(0);
+        let size = Bytes::new(bytes);
+        let flow =
+            Flow { id: FlowId(0), src, dst, size, start: Time::MAX, deadline: None, tenant, coflow: None, background: false };
+        let place = match row.get("after") {
+            Some(after) => self.waiting(row, flow, after)?,
+            None => self.starting(row, flow)?,
+        };
+        id.map(|id| self.by_id.insert(id, (place, flow)));
+        Ok(())
+    }
+
+    /// Adds a flow with a start of its own.
+    fn starting(&mut self, row: &Row<'_>, flow: Flow) -> Result<Before, String> {
+        let start = row.instant("start_s")?.ok_or("start_s is empty, and so is after")?;
         if let Some(before) = self.flows.0.last().filter(|before| before.start > start) {
             return Err(format!(
                 "the flow starts at {start}, before the one above it at {}; sort the trace by start_s",
                 before.start
             ));
         }
-        let (src, dst) = (self.host(row, "src")?, self.host(row, "dst")?);
-        if src == dst {
-            return Err(format!("src and dst are the same host, {}", shown(row.required("src")?)));
-        }
-        let bytes = row.whole("bytes", BYTES_MAX)?.ok_or("bytes is empty")?;
         let deadline = row.instant("deadline_s")?;
         if let Some(deadline) = deadline.filter(|deadline| *deadline <= start) {
             let message = "deadlines are instants in seconds from the start of the run, as start_s is";
             return Err(format!("the deadline {deadline} is not after the start {start}; {message}"));
         }
-        if let Some(id) = row.whole("id", u64::MAX)?.filter(|id| !self.ids.insert(*id)) {
-            return Err(format!("a second flow has id {id}"));
-        }
-        if self.flows.0.len() >= u32::MAX as usize {
-            return Err("a run has fewer than 2^32 flows".to_owned());
-        }
-        let tenant = row.whole("tenant", u64::from(u16::MAX))?.unwrap_or(0);
         let coflow = row.whole("coflow", u64::from(u32::MAX))?.and_then(numbered);
-        let flow = self.flows.push(start, src, dst, Bytes::new(bytes));
-        (flow.deadline, flow.tenant, flow.coflow) = (deadline, tenant, coflow);
-        Ok(())
+        let place = self.flows.0.len() as u32;
+        *self.flows.push(start, flow.src, flow.dst, flow.size) = Flow { id: FlowId(place), start, deadline, coflow, ..flow };
+        Ok(Before::Flow(place))
+    }
+
+    /// Adds a flow that starts after others.
+    fn waiting(&mut self, row: &Row<'_>, flow: Flow, after: &str) -> Result<Before, String> {
+        if let Some(other) = ["deadline_s", "coflow"].into_iter().find(|column| row.get(column).is_some()) {
+            return Err(format!(
+                "a flow with after has no {other}, since its start is not known before the run; leave the cell empty"
+            ));
+        }
+        let mut needs: Vec<(Before, End, Duration)> = Vec::new();
+        for text in after.split_ascii_whitespace() {
+            let (id, delay) = text.split_once('+').unwrap_or((text, "0"));
+            let known = u64::from_str(id).ok().and_then(|id| self.by_id.get(&id));
+            let (before, other) =
+                *known.ok_or_else(|| format!("after names \"{}\", and no flow above has this id", shown(id)))?;
+            if needs.iter().any(|(known, ..)| *known == before) {
+                return Err(format!("after names {id} twice"));
+            }
+            let seconds = f64::from_str(delay).ok().filter(|seconds| (0.0..=TIME_S_MAX).contains(seconds));
+            let delay = seconds.and_then(Duration::checked_from_secs_f64).ok_or_else(|| {
+                format!("after has \"{}\"; what follows the + is a number of seconds from 0 to {TIME_S_MAX}", shown(text))
+            })?;
+            let end = if other.src == flow.src { End::Acknowledged } else { End::Received };
+            needs.push((before, end, delay.max(Duration::from_ps(1))));
+        }
+        let task = self.waiting.push(flow, &needs);
+        if let Some(start) = row.instant("start_s")? {
+            self.waiting.starts.push((task, start));
+        }
+        Ok(Before::Task(task))
     }
 
     fn host(&self, row: &Row<'_>, column: &str) -> Result<NodeId, String> {

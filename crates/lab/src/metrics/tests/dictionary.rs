@@ -6,7 +6,9 @@ use flowloom_core::{Flow, NodeId, Time};
 use flowloom_fabric::{CLASSES, ControlCounters, PortCounters, Report, SentCounters};
 use serde_json::Value;
 
-use super::super::{Column, Finding, Lossless, PausedLink, RunInfo, StormOrigin, Summary, VictimFlow, columns};
+use super::super::{
+    Column, Finding, JobResult, Lossless, PausedLink, RunInfo, Stats, StormOrigin, Summary, VictimFlow, columns,
+};
 use super::{RUN, flow, receiver_rows, report, summary};
 use crate::headroom::HopHeadroom;
 use crate::record::GapTotals;
@@ -26,7 +28,7 @@ fn placeholder(parent: &str) -> Option<&'static str> {
     match parent {
         "queue" | "utilisation" | "drops.by_hop" | "pfc.headroom" => Some("<hop>"),
         "drops.by_reason" => Some("<reason>"),
-        "tenants" => Some("<tenant>"),
+        "tenants" | "jobs" => Some("<tenant>"),
         "requests.by_class" | "tenants.<tenant>.requests.by_class" => Some("<class>"),
         "control_messages.by_tier" => Some("<tier>"),
         "pfc.by_link" => Some("<link>"),
@@ -121,6 +123,21 @@ fn the_summary_is_in_the_dictionary() {
         };
         let with_coflows = Summary::of(&report(vec![]), &[], &[], &RunInfo { coflow_workloads: &[workload], ..RUN });
         types("", &serde_json::to_value(with_coflows).unwrap(), &mut seen);
+    }
+    for mean in [None, Some(2.0)] {
+        let job = JobResult {
+            collective: "all_reduce",
+            algorithm: "ring",
+            ranks: 4,
+            bytes: 1000,
+            iterations: 2,
+            finished: mean.iter().count(),
+            time_us: Stats::of(mean.into_iter().collect()),
+            algorithm_gbps: mean,
+            bus_gbps: mean,
+        };
+        let with_job = Summary::of(&report(vec![]), &[], &[], &RunInfo { jobs: [(0, job)].into(), ..RUN });
+        types("", &serde_json::to_value(with_job).unwrap(), &mut seen);
     }
     let findings = [Finding { flag: "data lost", text: "3 packets".to_owned() }];
     let warned = RunInfo { misfits: &["rto: short".to_owned()], findings: &findings, ..RUN };

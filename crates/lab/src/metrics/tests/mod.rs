@@ -5,6 +5,8 @@ mod numbers;
 mod requests;
 mod summary;
 
+use std::collections::BTreeMap;
+
 use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Rate, Switching, Time, WireProfile, topology};
 use flowloom_fabric::{FlowRecord, PortCounters, Report};
 
@@ -18,6 +20,7 @@ pub(super) const RUN: RunInfo<'static> = RunInfo {
     wall_s: 1.5,
     peak_rss_mb: 20.0,
     gaps: None,
+    jobs: BTreeMap::new(),
     lossless: None,
     wire: WIRE,
     coflow_workloads: &[],

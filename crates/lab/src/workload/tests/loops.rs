@@ -1,8 +1,9 @@
 //! Closed loops.
 
-use flowloom_fabric::Successor;
+use flowloom_fabric::End;
 
 use super::mix::{mix, part, rack};
+use super::waiting::{Before, Waiting};
 use super::*;
 
 fn closed_loop(from: &[u32], requests: u32, loops: u32) -> ClosedLoop {
@@ -18,16 +19,20 @@ fn closed_loop(from: &[u32], requests: u32, loops: u32) -> ClosedLoop {
 
 /// Every loop's flows, in the order in which they would run.
 fn loops_of(workload: &Workload) -> Vec<Vec<Flow>> {
-    let Workload { flows, successors, .. } = workload;
-    let next = |flow: &Flow| successors[flow.id.0 as usize].map(|Successor { flow, .. }| flows[flow.0 as usize]);
-    let awaited: HashSet<FlowId> = successors.iter().flatten().map(|successor| successor.flow).collect();
-    assert_eq!(awaited.len(), successors.iter().flatten().count(), "a flow follows one");
-    assert!(
-        flows.iter().all(|flow| awaited.contains(&flow.id) == (flow.start == Time::MAX)),
-        "those that follow have no start"
-    );
-    let heads = flows.iter().filter(|flow| flow.start < Time::MAX);
-    heads.map(|head| std::iter::successors(Some(*head), next).collect()).collect()
+    let Workload { flows, waiting: Waiting { listed, waits, .. }, .. } = workload;
+    let next = |place: &Before| waits.iter().find(|wait| wait.before == *place).map(|wait| Before::Task(wait.task));
+    let mut awaited: Vec<u32> = waits.iter().map(|wait| wait.task).collect();
+    awaited.sort_unstable();
+    assert_eq!(awaited, (0..listed.len() as u32).collect::<Vec<_>>(), "a flow follows one");
+    assert!(waits.iter().all(|wait| wait.end == End::Received));
+    assert!(listed.iter().all(|flow| flow.start == Time::MAX), "those that follow have no start");
+    let flow = |place| match place {
+        Before::Flow(place) => flows[place as usize],
+        Before::Task(place) => listed[place as usize],
+    };
+    let looped = |head: u32| std::iter::successors(Some(Before::Flow(head)), next).map(flow).collect::<Vec<Flow>>();
+    // A flow that nothing follows is a loop of its own.
+    (0..flows.len() as u32).map(looped).collect()
 }
 
 #[test]
@@ -38,7 +43,7 @@ fn loops_by_hand() {
     assert_eq!(loops.iter().map(|flows| flows[0].src.0).collect::<Vec<u32>>(), [2, 2, 1, 1]);
     assert!(loops.iter().all(|flows| flows.len() == 3 && flows[0].start == Time::ZERO));
     assert!(loops.iter().all(|flows| flows.iter().all(|flow| flow.src == flows[0].src && flow.dst == NodeId(0))));
-    assert!(workload.successors.iter().flatten().all(|successor| successor.think == Duration::from_us(50)));
+    assert!(workload.waiting.waits.iter().all(|wait| wait.delay == Duration::from_us(50)));
 }
 
 /// More requests, loops or senders go on from the same flows.
@@ -64,7 +69,7 @@ fn loops_in_a_mix_are_those_of_their_parts() {
     let at = Duration::from_us;
     let parts = [part("a", at(3), looped(1)), part("b", at(0), background), part("c", at(9), looped(2))];
     let whole = workload_in(&mix(parts.to_vec()), &rack(), 1);
-    assert_eq!(whole.flows.len(), 20 + 100 + 20);
+    assert_eq!((whole.flows.len(), whole.waiting.listed.len()), (2 + 100 + 2, 18 + 18));
     let content = |flows: &Vec<Flow>| flows.iter().map(|flow| (flow.src, flow.size)).collect::<Vec<_>>();
     let loops: Vec<Vec<Flow>> = loops_of(&whole).into_iter().filter(|flows| flows[0].tenant != 1).collect();
     assert_eq!(loops.iter().map(|flows| flows[0].start).collect::<Vec<_>>(), [3, 3, 9, 9].map(|us| Time::ZERO + at(us)));
