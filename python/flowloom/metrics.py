@@ -405,7 +405,7 @@ METRICS = {
     ),
     "jobs": Metric(
         "Jobs",
-        "For each job (`kind = \"collective\"`), by the number of its tenant: what it does, and how long that takes: "
+        'For each job (`kind = "collective"`), by the number of its tenant: what it does, and how long that takes: '
         '`jobs["0"].time_us.mean`.',
     ),
     "jobs.collective": Metric("Collective", "What the ranks do together."),

@@ -91,6 +91,33 @@ trigger id 1 oneshot
 trigger id 2 barrier count 2
 failure switch_type AGG switch_id 0 link_id 1
 """
+GOAL = """\
+num_ranks 3
+// Rank 0 computes for 2 us, sends, and sends again when the answer is there and it has computed for another microsecond.
+rank 0 {
+l1: calc 2000 cpu 1
+l2: send 3000b to 1 tag 7
+l2 requires l1
+l3: recv 100b from 1 tag 8
+l3 requires l2
+l4: calc 1000
+l4 requires l3
+l5: send 5000b to 2
+l5 requires l4
+l6: send 10b to 0 tag 1
+l7: recv 10b from 0 tag 1
+}
+rank 1 {
+l1: recv 3000b from 0 tag 7
+l2: send 100b to 0 tag 8
+l2 requires l1
+l3: send 0b to 2 tag 9
+l3 irequires l2
+}
+rank 2 {
+l1: recv 5000b from 0 cpu 2
+}
+"""
 GML = """\
 Creator "by hand"
 graph [
@@ -252,12 +279,48 @@ def test_a_topology_and_connections_of_htsim(tmp_path):
     assert {counted[link] for link in core} == {2}
     assert {link[:2] for link in core} == {("agg0", "core0"), ("agg1", "core1"), ("agg2", "core0"), ("agg3", "core1")}
     assert made.flows() == [
-        ("0", "0", "5", "200000"),
-        ("0.0000000005", "4", "2", "100000000"),
-        ("0.000002", "3", "1", "300000"),
+        ("0", "0", "0", "5", "200000", ""),
+        ("3", "0.0000000005", "4", "2", "100000000", ""),
+        ("2", "0.000002", "3", "1", "300000", ""),
+        ("1", "", "5", "0", "100000", "0@acknowledged"),
     ]
-    assert made.says("wait for a trigger (1, of 100 kB)", "of size 0 (1): they have 100 MB", "Priorities", "Failures")
-    assert sum(made.run()["bytes"].to_pylist()) == 100_500_000
+    assert made.says("of size 0 (1): they have 100 MB", "Priorities", "Failures")
+    flows = made.run()
+    assert sum(flows["bytes"].to_pylist()) == 100_600_000
+
+
+def test_connections_of_htsim_wait_for_their_triggers(tmp_path):
+    """A barrier waits for all that activate it; a multishot lets one connection start each time."""
+    header = "Nodes 4\nConnections 6\nTriggers 2\n"
+    begin = "0->1 id 1 start 0 size 1000 recv_done_trigger 1\n2->1 id 2 start 0 size 2000 recv_done_trigger 1\n"
+    wait = "1->3 id 3 trigger 1 size 500 send_done_trigger 2\n1->2 id 4 trigger 1 size 400 recv_done_trigger 2\n"
+    again = "3->0 id 5 trigger 2 size 300\n3->1 id 6 trigger 2 size 200\n"
+    made = Imported(tmp_path, net_cm=header + again + begin + wait + "trigger id 1 barrier count 2\ntrigger id 2 multishot\n")
+    assert {row[0]: row[5] for row in made.flows()} == {
+        "2": "", "3": "", "4": "2@received 3@received", "5": "2@received 3@received", "0": "4@acknowledged", "1": "5@received"
+    }  # fmt: skip
+    assert made.says("Connections of multishot triggers (2): each waits for the activation of its own place")
+    flows = made.run()
+    starts = dict(zip(flows["bytes"].to_pylist(), flows["start"].to_pylist(), strict=True))
+    finishes = dict(zip(flows["bytes"].to_pylist(), flows["finish"].to_pylist(), strict=True))
+    assert starts[500] == starts[400] == pytest.approx(max(finishes[1000], finishes[2000]) + 1e-12, abs=2e-15)
+
+
+def test_a_schedule_in_goal(tmp_path):
+    made = Imported(tmp_path, net_goal=GOAL)
+    assert made.flows() == [
+        ("0", "0", "0", "1", "3000", ""),
+        ("2", "", "1", "0", "100", "0@received"),
+        ("3", "", "1", "2", "1", "0@received"),
+        ("1", "", "0", "2", "5000", "0@begun+0.000001 2@received+0.000001"),
+    ]
+    assert made.says(
+        "Time 0 is 0.000002 s of the file", "Messages of 0 bytes (1)", "Sends that no receive takes (1)", "Which processor"
+    )
+    flows = made.run(**{"transport.name": "pfabric"})
+    rows = {row["bytes"]: row for row in flows.to_pylist()}
+    assert rows[100]["start"] == pytest.approx(rows[3000]["finish"], abs=2e-12)
+    assert rows[5000]["start"] == pytest.approx(rows[100]["finish"] + 1e-6, abs=2e-12)
 
 
 def test_a_topology_of_htsim_that_has_a_kind_here(tmp_path):
@@ -509,6 +572,40 @@ ERRORS = [
     ),
     (HTSIM_CM, "start 2000000 size", "strat 2000000 size", ':7: unknown key "strat": did you mean "start"'),
     (HTSIM_CM, "start 2000000 size", "size", ":7: a connection has either a start or a trigger"),
+    (
+        HTSIM_CM,
+        "trigger id 1 oneshot",
+        "trigger id 1 oneshoot",
+        ':9: unknown kind of trigger "oneshoot": did you mean "oneshot"',
+    ),
+    (
+        HTSIM_CM,
+        "trigger id 1 oneshot",
+        "trigger id 3 oneshot",
+        ":6: the connection waits for trigger 1, which is not in the file",
+    ),
+    (HTSIM_CM, "barrier count 2", "barrier", ":10: a barrier has a count, as in `trigger id 1 barrier count 2`"),
+    (
+        HTSIM_CM,
+        "id 1 oneshot",
+        "id 1 barrier count 2",
+        "waits until trigger 1 was activated 2 times, and 1 connections activate it",
+    ),
+    (HTSIM_CM, " send_done_trigger 1", "", ":6: no connection activates trigger 1, so this one never starts"),
+    (HTSIM_CM, "recv_done_trigger 2", "recv_done_trigger 1", "trigger 1 is activated 2 times, but is a oneshot"),
+    (GOAL, "num_ranks 3", "num_ranks 2", ':11: a rank is "2"; it is a whole number from 0 to 1'),
+    (GOAL, "l4: calc 1000", "l4: calc 1000b", ":9: calc is written as in `l1: calc 1500`"),
+    (GOAL, "l4 requires l3", "l4 requires l9", ':10: no operation above has the label "l9"'),
+    (GOAL, "l4 requires l3", "l4 wants l3", ':10: "l4 wants l3" is neither an operation'),
+    (GOAL, "recv 100b", "recv 101b", ":7: the receive has 101 B, but the send that it takes has 100 B"),
+    (
+        GOAL,
+        "recv 100b from 1 tag 8",
+        "recv 100b from 1 tag 5",
+        ":7: rank 1 sends nothing with tag 5 that this receive could take",
+    ),
+    (GOAL, "l2 requires l1", "l2 requires l2", "the operation waits for itself"),
+    (GOAL, "rank 1 {", "rank 0 {", ":16: rank 0 has a block already"),
     (GML, "edge [ source 1 target 2", "edge [ source 1 tarrget 2", "the graph cannot be read"),
     (GRAPHML, "</graph>", "", "the graph cannot be read: mismatched tag"),
     (DISTANCES, "Bonn,300,0,450.5", "Bonn,300,0", ":3: the row has 2 cells, and the first one 3"),

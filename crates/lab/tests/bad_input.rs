@@ -300,6 +300,14 @@ fn traces() {
         trace(""),
         trace("\u{feff}start_s,src,dst,bytes\r\n0,0,1,1000\r\n"),
         trace("start_s,src,dst,bytes\nnan,0,1,1\n"),
+        trace("id,start_s,src,dst,bytes,after\n7,0,0,1,1,\n,,1,0,1,7+1e-6 7@begun\n,0.1,2,3,1,7@acknowledged\n"),
+        trace("id,start_s,src,dst,bytes,after\n7,0,0,1,1,\n,,1,0,1,8\n"),
+        trace("id,start_s,src,dst,bytes,after\n7,0,0,1,1,\n,,1,0,1,7 7\n"),
+        trace("id,start_s,src,dst,bytes,after\n7,0,0,1,1,\n,,1,0,1,7@recieved\n"),
+        trace("id,start_s,src,dst,bytes,after\n7,0,0,1,1,\n,,1,0,1,7+soon\n"),
+        trace("id,start_s,src,dst,bytes,after,deadline_s\n7,0,0,1,1,,\n,,1,0,1,7,1\n"),
+        trace("id,start_s,src,dst,bytes,after\n,,1,0,1,7\n7,0,0,1,1,\n"),
+        trace("id,start_s,src,dst,bytes,after\n7,,0,1,1,\n"),
     ];
     insta::assert_snapshot!(lines.join("\n"));
 }

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 
 from flowloom._native import ScenarioError
-from flowloom.importing import coflows, graphs, hpcc, htsim, logs, matrices, sizes
+from flowloom.importing import coflows, goal, graphs, hpcc, htsim, logs, matrices, sizes
 from flowloom.importing.parts import Topology, Workload
 from flowloom.importing.source import Source
 from flowloom.words import shown, suggestion
@@ -53,6 +53,7 @@ FORMATS = (
     Format("htsim_cm_us", "a connection matrix of htsim (.cm), starts in us", htsim.connections_us),
     Format("hpcc_topology", "a topology of the HPCC authors' ns-3", hpcc.topology, hpcc.topology_reason),
     Format("hpcc_flows", "flows of the HPCC authors' ns-3", hpcc.flows, hpcc.flows_reason),
+    Format("goal", "a schedule in GOAL", goal.read, goal.reason),
     Format("coflows", "a coflow trace of Facebook's format", coflows.read, coflows.reason),
     Format("matrix", "a matrix of nodes", _matrix(None), matrices.reason),
     Format("adjacency", "a matrix of how many links join two nodes", _matrix("adjacency")),

@@ -5,7 +5,9 @@ A topology begins with `Nodes`, `Tiers` and `Podsize`. After `Tier N`, from 0, c
 `Bundle`, the number of parallel links. Names may be in upper or lower case. A connection matrix begins with `Nodes`,
 `Connections`, `Triggers` and `Failures`, each with a number. Then come the connections, `0->13 id 1 start 0 size
 2000000`, with `trigger`, `send_done_trigger` and `recv_done_trigger`, and the triggers and failures. A size of 0 has
-no end. Starts are picoseconds (`Broadcom/csg-htsim`), and were microseconds before connections had numbers.
+no end. Starts are picoseconds (`Broadcom/csg-htsim`), and were microseconds before connections had numbers. A
+connection activates its triggers when its sender or its receiver is done. A trigger that is `oneshot` starts all of its
+connections then, a `multishot` one of them each time, and a `barrier count N` all of them at the N-th time.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from flowloom.importing.parts import (
     LINKS_MAX,
     Fabric,
     Link,
+    Need,
     Topology,
     Trace,
     duration,
@@ -254,6 +257,20 @@ def connections_us(source: Source) -> Trace:
     return _Matrix(source, Decimal("1e-6")).read()
 
 
+@dataclasses.dataclass
+class _Trigger:
+    """Who activates a trigger, and who waits for it."""
+
+    kind: str = ""
+    """`oneshot`, `multishot` or `barrier`; empty before that is known."""
+    count: int = 1
+    """How often a barrier is activated."""
+    activators: list[Need] = dataclasses.field(default_factory=list)
+    """Connections by their number in the trace."""
+    waiting: list[int] = dataclasses.field(default_factory=list)
+    """Connections by their number in the trace."""
+
+
 class _Matrix:
     """A connection matrix in the making."""
 
@@ -264,6 +281,8 @@ class _Matrix:
         """How many there are of what the header counts."""
         self.left: Counter[str] = Counter()
         """How many there are of what is left out or changed."""
+        self.triggers: dict[str, _Trigger] = {}
+        """By number."""
         self.largest = Decimal(0)
         self.numbered = False
 
@@ -278,8 +297,11 @@ class _Matrix:
             elif "->" in words[0]:
                 trace = trace or Trace(self.source, self.nodes(number))
                 self.connection(trace, number, words)
-            elif words[0] in ("trigger", "failure"):
-                self.found[f"{words[0].capitalize()}s"] += 1
+            elif words[0] == "trigger":
+                self.found["Triggers"] += 1
+                self.trigger(number, words[1:])
+            elif words[0] == "failure":
+                self.found["Failures"] += 1
             else:
                 known = "Nodes, Connections, Triggers, Failures, a connection such as 0->1, trigger or failure"
                 raise self.source.wrong(number, f'a line begins with {known}, but this one with "{shown(words[0])}"')
@@ -312,14 +334,61 @@ class _Matrix:
         count = self.source.whole(number, keys["size"], "the size", 0, BYTES_MAX)
         self.numbered |= "id" in keys
         self.left["prio"] += "prio" in keys
-        if "trigger" in keys:
-            self.left["trigger"] += 1
-            self.left["trigger bytes"] += count
-            return
-        start = self.source.number(number, keys["start"], "the start")
-        self.largest = max(self.largest, start)
         self.left["endless"] += count == 0
-        trace.add(number, start * self.unit_s, src, dst, count or _ENDLESS_BYTES)
+        flow = len(trace)
+        if "trigger" in keys:
+            if src == dst:
+                raise self.source.wrong(number, "a connection that waits for a trigger joins two nodes")
+            self.known(keys["trigger"]).waiting.append(trace.wait(number, src, dst, count or _ENDLESS_BYTES))
+        else:
+            start = self.source.number(number, keys["start"], "the start")
+            self.largest = max(self.largest, start)
+            trace.add(number, start * self.unit_s, src, dst, count or _ENDLESS_BYTES)
+        for key, end in (("send_done_trigger", "acknowledged"), ("recv_done_trigger", "received")):
+            if key in keys and src != dst:
+                self.known(keys[key]).activators.append(Need(flow, end))
+
+    def known(self, name: str) -> _Trigger:
+        """Return the trigger of a number."""
+        return self.triggers.setdefault(str(int(name)), _Trigger())
+
+    def trigger(self, number: int, words: list[str]) -> None:
+        kinds = ("oneshot", "multishot", "barrier")
+        if len(words) < 3 or words[0] != "id":
+            raise self.source.wrong(number, "a trigger has a number and a kind, as in `trigger id 1 oneshot`")
+        name, kind = str(self.source.whole(number, words[1], "the trigger's id")), words[2]
+        if kind not in kinds:
+            raise self.source.wrong(number, f'unknown kind of trigger "{shown(kind)}": {suggestion(kind, kinds)}')
+        trigger = self.known(name)
+        if trigger.kind:
+            raise self.source.wrong(number, f"a second trigger has id {name}")
+        trigger.kind = kind
+        if kind == "barrier":
+            if len(words) != 5 or words[3] != "count":
+                raise self.source.wrong(number, "a barrier has a count, as in `trigger id 1 barrier count 2`")
+            trigger.count = self.source.whole(number, words[4], "the barrier's count", 1, FLOWS_MAX)
+
+    def join(self, trace: Trace) -> None:
+        """Let each connection that waits for a trigger wait for the connections that activate it."""
+        for name, trigger in self.triggers.items():
+            for at, flow in enumerate(trigger.waiting):
+                found, needs = trace.waiting[flow], trigger.activators
+                if not trigger.kind:
+                    raise self.source.wrong(found.line, f"the connection waits for trigger {name}, which is not in the file")
+                if trigger.kind == "multishot":
+                    needs = needs[at : at + 1]
+                    self.left["multishot"] += 1
+                elif trigger.kind == "barrier" and trigger.count != len(needs):
+                    raise self.source.wrong(
+                        found.line,
+                        f"the connection waits until trigger {name} was activated {trigger.count:,} times, and "
+                        f"{len(needs):,} connections activate it; only a barrier of all of them can be imported",
+                    )
+                elif trigger.kind == "oneshot" and len(needs) > 1:
+                    raise self.source.wrong(found.line, f"trigger {name} is activated {len(needs):,} times, but is a oneshot")
+                if not needs:
+                    raise self.source.wrong(found.line, f"no connection activates trigger {name}, so this one never starts")
+                found.needs.extend(needs)
 
     def keys(self, number: int, words: list[str]) -> dict[str, str]:
         """Return the keys of a connection with their values."""
@@ -352,13 +421,12 @@ class _Matrix:
             raise self.source.wrong(
                 None, f"the unit of starts is not known, since connections have no numbers: say {' or '.join(readings)}"
             )
-        if not len(trace) and self.left["trigger"]:
-            raise self.source.wrong(None, "every connection waits for a trigger, and flows of a trace start at given times")
+        self.join(trace)
         left = self.left
-        if left["trigger"]:
+        if left["multishot"]:
             trace.notes.append(
-                f"Connections that wait for a trigger ({left['trigger']:,}, of {size(left['trigger bytes'])}): left out, since "
-                "flows of a trace start at given times."
+                f"Connections of multishot triggers ({left['multishot']:,}): each waits for the activation of its own place in "
+                "the order of the file, not of time."
             )
         if left["endless"]:
             trace.notes.append(

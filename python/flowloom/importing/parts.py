@@ -149,8 +149,31 @@ class Fabric:
 Topology = Network | Fabric
 
 
+class Need(NamedTuple):
+    """What a flow waits for."""
+
+    flow: int
+    """The number of another flow, in the order in which they were added."""
+    end: str = ""
+    """What must have happened to it: `begun`, `received`, `acknowledged`; empty for what its source can see."""
+    delay_ps: int = 0
+    """The time after that."""
+
+
+@dataclasses.dataclass
+class Waiting:
+    """When a flow starts that waits for others."""
+
+    line: int
+    """Its line in the file, for errors."""
+    needs: list[Need] = dataclasses.field(default_factory=list)
+    """One or more, once all is known."""
+    earliest_ps: int = 0
+    """It does not start before this time of the file; 0 says nothing."""
+
+
 class Trace:
-    """Flows with their starts, in any order. `sort` comes after the last one."""
+    """Flows with their starts, in any order, of which some can wait for others. `sort` comes after the last one."""
 
     section = "workload"
 
@@ -170,6 +193,8 @@ class Trace:
         self._zero_ps = 0
         self._starts_ps, self._sizes = array.array("q"), array.array("q")
         self._sources, self._targets = array.array("i"), array.array("i")
+        self.waiting: dict[int, Waiting] = {}
+        """By the number of a flow that waits: for what."""
         self._order: NDArray[np.int64] | None = None
         self._numbers: Mapping[str, int] = {}
         self._within = self._empty = 0
@@ -186,31 +211,54 @@ class Trace:
         if src == dst or size == 0:
             self._within, self._empty = self._within + (src == dst), self._empty + (src != dst)
             return
-        if len(self) == FLOWS_MAX:
-            raise self._source.wrong(line, TOO_MANY)
         if self._first is None:
             self._first = start_s
         since = start_s - self._first
         if abs(since) > SPAN_S_MAX:
             raise self._source.wrong(line, _too_long(abs(since)))
-        self._starts_ps.append(round(since * PS))
+        self._append(line, round(since * PS), src, dst, size)
+
+    def wait(self, line: int, src: str, dst: str, size: int) -> int:
+        """Add a flow that waits for others, with two ends and a byte or more. Return its number.
+
+        `waiting` must have what it waits for before `sort` is called.
+
+        Raises:
+            ScenarioError: There are too many flows.
+        """
+        number = len(self)
+        self.waiting[number] = Waiting(line)
+        self._append(line, 0, src, dst, size)
+        return number
+
+    def _append(self, line: int, start_ps: int, src: str, dst: str, size: int) -> None:
+        if len(self) == FLOWS_MAX:
+            raise self._source.wrong(line, TOO_MANY)
+        self._starts_ps.append(start_ps)
         self._sizes.append(size)
         for ends, name in ((self._sources, src), (self._targets, dst)):
             ends.append(self.names.setdefault(name, len(self.names)))
 
     def sort(self) -> Trace:
-        """Put the flows in the order of their starts, the first of which becomes time 0.
+        """Put the flows in the order of their starts, the first of which becomes time 0. Those that wait come last.
 
         Raises:
-            ScenarioError: There are no flows, or the time between the first and the last is too long.
+            ScenarioError: There are no flows, the time between the first and the last is too long, or flows wait for each
+                other in a circle.
         """
         import numpy as np
 
         if self._first is None:
-            raise self._source.wrong(None, "there is no flow between two hosts with a byte or more")
+            what = (
+                "every flow waits for another one" if self.waiting else "there is no flow between two hosts with a byte or more"
+            )
+            raise self._source.wrong(None, what)
         starts = np.asarray(self._starts_ps)
-        self._order = np.argsort(starts, kind="stable")
-        self._zero_ps, last = int(starts.min()), int(starts.max())
+        own = np.ones(len(starts), dtype=bool)
+        own[list(self.waiting)] = False
+        sorted_flows = np.argsort(starts, kind="stable")
+        self._order = np.concatenate([sorted_flows[own[sorted_flows]], np.array(self._in_turn(), dtype=np.int64)])
+        self._zero_ps, last = int(starts[own].min()), int(starts[own].max())
         if last - self._zero_ps > SPAN_S_MAX * PS:
             raise self._source.wrong(None, _too_long(Decimal(last - self._zero_ps) / PS))
         if begin := self._first + Decimal(self._zero_ps) / PS:
@@ -220,6 +268,19 @@ class Trace:
         if self._empty:
             self.notes.append(f"Flows of 0 bytes ({self._empty:,}): left out.")
         return self
+
+    def _in_turn(self) -> list[int]:
+        """Return the flows that wait, each behind those that it waits for."""
+        import graphlib
+
+        before = {
+            flow: [need.flow for need in found.needs if need.flow in self.waiting] for flow, found in self.waiting.items()
+        }
+        try:
+            return list(graphlib.TopologicalSorter(before).static_order())
+        except graphlib.CycleError as error:
+            flow = min(error.args[1])
+            raise self._source.wrong(self.waiting[flow].line, "the flow waits for itself, by way of others") from None
 
     @property
     def bytes(self) -> int:
@@ -238,14 +299,19 @@ class Trace:
         return {"flows.csv": self._lines()}
 
     def _lines(self) -> Iterator[str]:
-        yield "start_s,src,dst,bytes"
+        yield "id,start_s,src,dst,bytes,after" if self.waiting else "start_s,src,dst,bytes"
         numbers = [self._numbers[name] for name in self.names]
         assert self._order is not None
         # A list of all flows would take more memory than the flows themselves.
         for part in range(0, len(self), _PART):
             for flow in self._order[part : part + _PART].tolist():
                 start = seconds(self._starts_ps[flow] - self._zero_ps)
-                yield f"{start},{numbers[self._sources[flow]]},{numbers[self._targets[flow]]},{self._sizes[flow]}"
+                rest = f"{numbers[self._sources[flow]]},{numbers[self._targets[flow]]},{self._sizes[flow]}"
+                if found := self.waiting.get(flow):
+                    earliest = found.earliest_ps - self._zero_ps
+                    yield f"{flow},{seconds(earliest) if earliest > 0 else ''},{rest},{' '.join(map(_after, found.needs))}"
+                else:
+                    yield f"{flow},{start},{rest}," if self.waiting else f"{start},{rest}"
 
     def about(self) -> str:
         return f"{count(len(self), 'flow')} of {size(self.bytes)} in all"
@@ -299,6 +365,11 @@ class Sizes:
 
 
 Workload = Trace | Coflows | Sizes
+
+
+def _after(need: Need) -> str:
+    """Write what a flow waits for as a trace does."""
+    return f"{need.flow}{need.end and '@'}{need.end}" + (f"+{seconds(need.delay_ps)}" if need.delay_ps else "")
 
 
 def _too_long(span_s: Decimal) -> str:

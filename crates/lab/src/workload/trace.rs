@@ -24,8 +24,9 @@ use crate::files;
 /// the run, `src` and `dst` host numbers or names. An empty cell of an optional column says nothing; `#` starts a comment line.
 ///
 /// A flow that starts when others are over has their `id`s in `after`, with spaces between them. `7` is over when this flow's source has received flow 7, or, if it
-/// has sent flow 7, when it knows that this was received. If both ends of flow 7 are other hosts, it is over when it was received. `7+0.001` is a millisecond later; the shortest time is
-/// a picosecond. The flows that it waits for stand above it. It starts when the last of them is over, not before `start_s` if it has that, and it has no deadline and no coflow.
+/// has sent flow 7, when it knows that this was received. If both ends of flow 7 are other hosts, it is over when it was received. `7@begun`, `7@received` and
+/// `7@acknowledged` say what must have happened. `7+0.001` is a millisecond later; the shortest time is a picosecond. The flows that it waits for stand above it. It
+/// starts when the last of these times has come, not before `start_s` if it has that, and it has no deadline and no coflow.
 ///
 /// Flows are numbered in the order of the file, those that wait behind all others. `id` is for `after`, and must not occur twice.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -200,18 +201,28 @@ impl<'a> Reader<'a> {
         }
         let mut needs: Vec<(Before, End, Duration)> = Vec::new();
         for text in after.split_ascii_whitespace() {
-            let (id, delay) = text.split_once('+').unwrap_or((text, "0"));
+            let (flow_end, delay) = text.split_once('+').unwrap_or((text, "0"));
+            let (id, end) = flow_end.split_once('@').map_or((flow_end, None), |(id, end)| (id, Some(end)));
             let known = u64::from_str(id).ok().and_then(|id| self.by_id.get(&id));
             let (before, other) =
                 *known.ok_or_else(|| format!("after names \"{}\", and no flow above has this id", shown(id)))?;
-            if needs.iter().any(|(known, ..)| *known == before) {
-                return Err(format!("after names {id} twice"));
+            let end = match end {
+                None if other.src == flow.src => End::Acknowledged,
+                None | Some("received") => End::Received,
+                Some("acknowledged") => End::Acknowledged,
+                Some("begun") => End::Begun,
+                Some(end) => {
+                    let ends = ["begun", "received", "acknowledged"];
+                    return Err(format!("after has \"@{}\"; {}", shown(end), suggestion(end, ends)));
+                }
+            };
+            if needs.iter().any(|(known, same, _)| (*known, *same) == (before, end)) {
+                return Err(format!("after names {flow_end} twice"));
             }
             let seconds = f64::from_str(delay).ok().filter(|seconds| (0.0..=TIME_S_MAX).contains(seconds));
             let delay = seconds.and_then(Duration::checked_from_secs_f64).ok_or_else(|| {
                 format!("after has \"{}\"; what follows the + is a number of seconds from 0 to {TIME_S_MAX}", shown(text))
             })?;
-            let end = if other.src == flow.src { End::Acknowledged } else { End::Received };
             needs.push((before, end, delay.max(Duration::from_ps(1))));
         }
         let task = self.waiting.push(flow, &needs);

@@ -1,4 +1,4 @@
-//! Collectives on idle networks take the times of their closed forms, and jobs that share no link do not touch each other.
+//! Collectives on idle networks take the times of their closed forms, and jobs that share no link do not touch each other. Flows of a trace wait for what it says.
 
 #[allow(dead_code)]
 #[path = "../../fabric/tests/common/blast.rs"]
@@ -193,6 +193,46 @@ fn regions_do_not_change_a_job() {
             assert!(one == outcome(regions), "{collective} {algorithm} in {regions} regions");
         }
     }
+}
+
+/// Flow 0 goes from host 0 to host 1, and flow 1 from 2 to 1. What waits for them is seen at host 1, at host 0 or by others, at once or later.
+#[test]
+fn flows_of_a_trace_wait_for_what_it_says() {
+    let folder = std::env::temp_dir().join(format!("flowloom-after-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let trace = "id,start_s,src,dst,bytes,after\n\
+         0,0,0,1,20000,\n\
+         1,0.00001,2,1,90000,\n\
+         2,,1,3,1000,0 1\n\
+         3,,0,3,1000,0\n\
+         4,,4,5,1000,0\n\
+         5,,4,6,1000,0@acknowledged+0.000003\n\
+         6,,7,6,1000,1@begun+0.00002 0\n\
+         7,0.001,3,1,1000,2\n\
+         8,,1,0,1000,7+0.5\n";
+    std::fs::write(folder.join("after.csv"), trace).expect("a file");
+    let text = format!(
+        "topology = {{ {STAR} }}\n[fabric]\nbuffer = \"1GB\"\n[transport]\nname = \"pfabric\"\n\
+         [workload]\nkind = \"trace\"\nfile = \"after.csv\"\n"
+    );
+    let path = folder.join("job.toml").display().to_string();
+    let plan = Scenario::load(&text, &path, &[]).and_then(|scenario| Plan::new(&scenario.validate()?));
+    let report = blasted(&plan.unwrap_or_else(|error| panic!("{error}")), 1);
+    std::fs::remove_dir_all(&folder).expect("it is there");
+    let (mut start, mut received, mut acknowledged) = ([Time::ZERO; 9], [Time::ZERO; 9], [Time::ZERO; 9]);
+    for (flow, record) in report.flows.iter().zip(&report.records) {
+        let id = flow.id.0 as usize;
+        (start[id], received[id], acknowledged[id]) = (flow.start, record.received, record.acknowledged);
+    }
+    let (ps, us) = (Duration::from_ps(1), Duration::from_us);
+    assert!(received[1] > received[0] && acknowledged[0] > received[0]);
+    assert_eq!(start[2], received[1] + ps);
+    assert_eq!(start[3], acknowledged[0] + ps);
+    assert_eq!(start[4], received[0] + ps);
+    assert_eq!(start[5], acknowledged[0] + us(3));
+    assert_eq!(start[6], (start[1] + us(20)).max(received[0] + ps));
+    assert_eq!(start[7], Time::ZERO + us(1000));
+    assert_eq!(start[8], received[7] + us(500_000));
 }
 
 #[test]
