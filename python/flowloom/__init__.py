@@ -3,7 +3,8 @@
 ``run`` simulates one scenario. ``compare`` runs several transports and variants of it, and ``sweep`` varies its keys.
 ``load``, ``load_comparison`` and ``load_sweep`` read what these have saved. ``report`` writes a page of HTML about it.
 ``ledger`` returns the verdicts on the papers' claims. ``thresholds`` computes demotion thresholds for PIAS,
-``check_thresholds`` simulates them, and ``search_thresholds`` finds them by simulation.
+``check_thresholds`` simulates them, and ``search_thresholds`` finds them by simulation. ``write_trace`` writes flows of
+a program of yours to a file that a scenario can name.
 Everything is imported on first use, so that ``import flowloom`` is fast.
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from flowloom.demotion.analytic import thresholds
     from flowloom.demotion.check import check_thresholds
     from flowloom.demotion.simulated import search_thresholds
+    from flowloom.flows import Flow, write_trace
     from flowloom.reports.pages import report
     from flowloom.results import Results
     from flowloom.scenario import Scenario
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cluster",
     "Comparison",
+    "Flow",
     "IncompleteSweep",
     "Ledger",
     "Results",
@@ -47,11 +50,13 @@ __all__ = [
     "search_thresholds",
     "sweep",
     "thresholds",
+    "write_trace",
 ]
 
 _MODULES = {
     "Cluster": "flowloom.clusters",
     "Comparison": "flowloom.comparisons",
+    "Flow": "flowloom.flows",
     "IncompleteSweep": "flowloom.sweeps",
     "Ledger": "flowloom.claims.listing",
     "Results": "flowloom.results",
@@ -70,6 +75,7 @@ _MODULES = {
     "search_thresholds": "flowloom.demotion.simulated",
     "sweep": "flowloom.sweeps",
     "thresholds": "flowloom.demotion.analytic",
+    "write_trace": "flowloom.flows",
 }
 
 

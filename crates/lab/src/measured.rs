@@ -98,7 +98,7 @@ pub fn judge(plan: Plan, measured: &Measured, progress: &mut Progress<'_>) -> Re
     let Plan { setup, flows, .. } = plan;
     let report = report(&setup, flows.own, measured).map_err(RunError::Failed)?;
     let rows = run::rows(&setup, &report, alone.as_ref(), progress)?;
-    let bins: Vec<_> = setup.metrics.size_bins.iter().map(|bin| bin.0).collect();
+    let bins = setup.metrics.size_bins.edges(rows.iter().map(|row| row.flow.size));
     let info = RunInfo {
         transport: setup.transport.name,
         seed: setup.seed,

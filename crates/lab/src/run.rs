@@ -46,7 +46,7 @@ pub fn run_plan(plan: Plan, execution: Execution<'_>) -> Result<Outcome, RunErro
     let rows = rows(&setup, &report, alone.as_ref(), progress)?;
     let (jobs, steps) = metrics::jobs::of(&tasks, &rows);
     steps.map_or(Ok(()), |steps| sink.take(steps)).map_err(RunError::Failed)?;
-    let bins: Vec<_> = setup.metrics.size_bins.iter().map(|bin| bin.0).collect();
+    let bins = setup.metrics.size_bins.edges(rows.iter().map(|row| row.flow.size));
     let info = RunInfo {
         transport: setup.transport.name,
         seed: setup.seed,

@@ -10,7 +10,7 @@ use flowloom_transports::pfc::Pfc;
 use crate::catalogue::{self, TransportEntry};
 use crate::faults::FaultSpec;
 use crate::parameters::{BadParameter, Parameters};
-use crate::spec::{Fabric, Metrics, Observe, PacketTrace, Quantity, Run, Scenario, SharingMode, Spec, SwitchingMode};
+use crate::spec::{Fabric, Metrics, Observe, PacketTrace, Quantity, Run, Scenario, SharingMode, SizeBins, Spec, SwitchingMode};
 use crate::topologies::Topology;
 use crate::workload::WorkloadTable;
 use crate::{ScenarioError, faults, spec, workload};
@@ -175,7 +175,7 @@ fn pfc<'a>(fabric: &'a Fabric, entry: &TransportEntry) -> Result<Option<&'a Pfc>
 }
 
 fn check_metrics(metrics: &Metrics) -> Result<(), ScenarioError> {
-    let bins = &metrics.size_bins;
+    let SizeBins::Above(bins) = &metrics.size_bins else { return Ok(()) };
     if bins.first().is_none_or(|first| first.0 != Bytes::ZERO) || !bins.is_sorted_by(|a, b| a < b) {
         return Err(ScenarioError::at_key(
             "metrics.size_bins",

@@ -157,7 +157,7 @@ fn kinds() {
     let deadline =
         |text: &str| first_line(&GOOD.replace("[transport]", &format!("[workload.deadline]\n{text}\n[transport]")), &[]);
     let lines = [
-        workload(&format!("{incast}senders = 4\nload = 0.5")),
+        workload(&format!("{incast}senders = 4\nflows_per_sender = 0\nload = 0.5")),
         workload(&format!("{incast}senders = 0\nload = 0.5")),
         workload(&format!("{incast}senders = 3")),
         workload(&format!("{incast}senders = 3\nload = 0.5\nperiod = \"1ms\"")),
@@ -225,7 +225,7 @@ fn mixes() {
         mix(&part.replace("\"imc10\"", "{ fixed = \"0B\" }")),
         mix(&format!("{part}[[workload.part.tenant]]\nname = \"x\"\nshare = 1")),
         second("kind = \"trace\"\nfile = \"tenants.csv\""),
-        second(&queries.replace("senders = 3", "senders = 4\nperiod = \"1ms\"")),
+        second(&queries.replace("senders = 3", "senders = 4\nflows_per_sender = 0\nperiod = \"1ms\"")),
         second(queries),
         second(&format!("{queries}period = \"1ms\"\nmean_gap = \"1ms\"")),
         second(&format!("{queries}mean_gap = \"0s\"")),

@@ -266,7 +266,7 @@ fn jobs_that_make_no_sense_are_refused() {
         ("all_reduce", "recursive_doubling", "ranks = 6", "needs a power of two; found 6 ranks"),
         ("all_reduce", "ring", "ranks = 9", "found 9 ranks; the network has 8 hosts"),
         ("all_reduce", "ring", "ranks = 8\nfirst_host = 1", "the network has 7 hosts from number 1 on"),
-        ("all_reduce", "ring", "hosts = [1, 1]", "h1 has a rank already"),
+        ("all_reduce", "ring", "hosts = [1, 1]", "workload.hosts.1: h1 is there already"),
         ("all_reduce", "ring", "hosts = [1]", "at least two ranks"),
         ("all_reduce", "ring", "hosts = [1, 2]\nranks = 2", "leave one of the two out"),
         ("all_reduce", "ring", "placement = \"random\"\nfirst_host = 1", "only placement"),

@@ -18,7 +18,7 @@ use serde_json::Value;
 pub use fabric::{Fabric, RoutingMode, Run, SharingMode, SwitchingMode, WirePreset};
 pub use observe::{AllFlows, FlowChoice, Observe};
 pub use packet_trace::PacketTrace;
-pub use transport::{FctEnd, Metrics, Optimum, TransportSpec};
+pub use transport::{Deciles, FctEnd, Metrics, Optimum, SizeBins, TransportSpec};
 
 use crate::ScenarioError;
 use crate::faults::FaultSpec;

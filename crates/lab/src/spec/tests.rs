@@ -36,7 +36,7 @@ fn defaults_are_those_of_the_phost_paper() {
     let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload.spec else { panic!("{:?}", spec.workload) };
     assert_eq!((poisson.load_link, poisson.matrix, &poisson.deadline), (LoadLink::Host, MatrixKind::AllToAll, &None));
     assert_eq!(spec.run, Run::default());
-    assert_eq!(spec.metrics.size_bins.len(), 4);
+    assert_eq!(spec.metrics.size_bins, Metrics::default().size_bins);
 }
 
 #[test]
@@ -86,7 +86,8 @@ fn overrides_are_toml_or_bare_words() {
     };
     assert_eq!(poisson.deadline, Some(Deadline::Uniform(deadline)));
     assert_eq!(poisson.tenants, [Tenant { name: "b".to_owned(), sizes: None, matrix: None, share: 1.0 }]);
-    assert_eq!(spec.metrics.size_bins, [0, 102_400, 10_485_760].map(|bytes| Quantity(Bytes::new(bytes))));
+    let edges = [0, 102_400, 10_485_760].map(Bytes::new);
+    assert_eq!(spec.metrics.size_bins.edges(std::iter::empty()), edges);
     assert_eq!(spec.metrics.request_delay, Quantity(Duration::from_ns(85_200)));
     assert_eq!(spec.transport.parameters["phost"].to_table()["data_priorities"], toml::Value::Boolean(false));
 }
@@ -271,4 +272,17 @@ proptest! {
         let _ = Scenario::load(SMALL, "s.toml", &[override_text]);
         let _ = Scenario::load(&format!("{SMALL}{text}"), "s.toml", &[]);
     }
+}
+
+/// Of ten sizes from 1 to 10 B, each is the upper edge of a bin, but for the largest. Where most flows have one size, bins that would be the same are one.
+#[test]
+fn deciles_by_hand() {
+    let deciles = SizeBins::Deciles(Deciles::Deciles);
+    let of = |sizes: &[u64]| -> Vec<u64> {
+        deciles.edges(sizes.iter().map(|bytes| Bytes::new(*bytes))).iter().map(|edge| edge.get()).collect()
+    };
+    assert_eq!(of(&[3, 1, 2, 10, 9, 8, 7, 6, 5, 4]), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(of(&[7, 7, 7, 7, 7, 7, 7, 7, 8, 9, 0]), [0, 7, 8]);
+    assert_eq!(of(&[5]), [0]);
+    assert_eq!(of(&[]), [0]);
 }

@@ -94,12 +94,47 @@ pub struct Metrics {
     /// and of course the counters of ports, which see all packets.
     pub background: bool,
     /// Slowdowns and completion times are also given for bins of flow sizes. A bin has the flows above one of these sizes and up to the
-    /// next. The sizes ascend from 0.
-    #[schemars(transform = bin_range)]
-    pub size_bins: Vec<Quantity<Bytes>>,
+    /// next. The sizes ascend from 0. With `"deciles"`, each bin has a tenth of the flows: its sizes follow from the flows that started, and bins
+    /// whose sizes would be the same are one.
+    pub size_bins: SizeBins,
     /// Whether the summary says how long links to hosts are idle while flows to these hosts are open (`gaps`). A run that records this
     /// takes a little more time.
     pub gaps: bool,
+}
+
+/// The bins of flow sizes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SizeBins {
+    /// Each bin has a tenth of the flows.
+    Deciles(Deciles),
+    /// The bins begin above these sizes.
+    Above(#[schemars(transform = bin_range)] Vec<Quantity<Bytes>>),
+}
+
+/// The word for bins of a tenth of the flows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Deciles {
+    /// A tenth of the flows each.
+    Deciles,
+}
+
+impl SizeBins {
+    /// The sizes above which bins begin, ascending from 0. They follow from the sizes of these flows if bins are deciles.
+    pub(crate) fn edges(&self, sizes: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
+        let SizeBins::Above(edges) = self else {
+            let mut sizes: Vec<Bytes> = sizes.collect();
+            sizes.sort_unstable();
+            let tenth = |tenths: usize| sizes.get((sizes.len() * tenths).div_ceil(10).checked_sub(1)?).copied();
+            // A flow as large as an edge is below it, so the largest size would begin an empty bin.
+            let inner = (1..10).filter_map(tenth).filter(|edge| Some(edge) < sizes.last() && *edge > Bytes::ZERO);
+            let mut edges: Vec<Bytes> = std::iter::once(Bytes::ZERO).chain(inner).collect();
+            edges.dedup();
+            return edges;
+        };
+        edges.iter().map(|edge| edge.0).collect()
+    }
 }
 
 /// Gives the edges of the size bins their range.
@@ -142,7 +177,7 @@ impl Default for Metrics {
             optimum: Optimum::default(),
             request_delay: Quantity::default(),
             background: false,
-            size_bins,
+            size_bins: SizeBins::Above(size_bins),
             gaps: false,
         }
     }

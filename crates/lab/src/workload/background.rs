@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::hosts::{HostRef, find_host};
 use super::matrix::{Matrix, MatrixKind};
-use super::mix::{WorkloadSpec, in_order};
+use super::mix::WorkloadSpec;
 use super::{Context, FLOWS_MAX, Workload};
 use crate::random::Stream;
 use crate::{ScenarioError, limits};
@@ -122,7 +122,7 @@ pub(super) fn add(
     }
     limits::check_flows(workload.flows[first..].iter().copied(), context.network, context.wire)
         .map_err(|error| error.moved("workload", "workload.background"))?;
-    Ok(in_order(workload))
+    Ok(workload.in_order())
 }
 
 /// The ends of each flow.

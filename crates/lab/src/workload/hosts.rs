@@ -1,10 +1,15 @@
 //! Hosts in scenarios, by number or name.
 
+use std::collections::HashSet;
+
 use flowloom_core::{Network, NodeId};
+use flowloom_fabric::seed::Purpose;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Context;
 use crate::ScenarioError;
+use crate::random::{NETWORK, Stream};
 
 /// A host, by its number or its name.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +40,36 @@ pub(super) fn find_host(host: &HostRef, network: &Network, key: &str) -> Result<
 /// The host of this number.
 pub(super) fn by_number(number: u32, network: &Network) -> Option<NodeId> {
     ((number as usize) < network.hosts()).then_some(NodeId(number))
+}
+
+/// The hosts that a scenario lists under `key`.
+///
+/// # Errors
+/// If one of them does not exist, or is there twice.
+pub(super) fn different_hosts(list: &[HostRef], network: &Network, key: &str) -> Result<Vec<NodeId>, ScenarioError> {
+    let mut hosts = Vec::with_capacity(list.len());
+    let mut seen = HashSet::new();
+    for (index, host) in list.iter().enumerate() {
+        let key = format!("{key}.{index}");
+        let found = find_host(host, network, &key)?;
+        if !seen.insert(found) {
+            return Err(ScenarioError::at_key(key, format!("{} is there already", network.node(found).name)));
+        }
+        hosts.push(found);
+    }
+    Ok(hosts)
+}
+
+/// So many random hosts, in random order.
+pub(super) fn random_hosts(count: u32, context: &Context<'_>) -> Vec<NodeId> {
+    let mut stream = Stream::new(context.seed, Purpose::Placement, NETWORK);
+    let mut hosts: Vec<NodeId> = (0..context.network.hosts() as u32).map(NodeId).collect();
+    for place in 0..count as usize {
+        let other = place + stream.below(hosts.len() - place);
+        hosts.swap(place, other);
+    }
+    hosts.truncate(count as usize);
+    hosts
 }
 
 fn by_name(name: &str, network: &Network) -> Option<NodeId> {

@@ -21,7 +21,7 @@ use crate::random::{NETWORK, Stream};
 ///
 /// In each, a receiver, chosen as `receivers` says unless `receiver` names it, gets `bytes` in all, or a flow of `sizes` each, from
 /// `senders` others, drawn uniformly without replacement, all of which start at once. The flows of a request share a coflow number.
-/// Requests follow one of `load`, `mean_gap` and `period`.
+/// Requests follow one of `load`, `mean_gap` and `period`; a single request needs none of them, and starts at time 0.
 ///
 /// For example, queries of a search application within a rack (the PASE paper's all-to-all scenario) have `sizes = { uniform =
 /// ["2kB", "198kB"] }`, as many `senders` as there are workers, and `receivers = "round_robin"`: any host can aggregate answers, and hosts
@@ -29,10 +29,14 @@ use crate::random::{NETWORK, Stream};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Incast {
-    /// How many hosts answer each request.
-    #[schemars(range(min = 1, max = 65_000), example = 20)]
+    /// How many senders answer each request. If there are more of them than other hosts, each host has one, then each has a second one, and so on.
+    #[schemars(range(min = 1, max = 10_000_000), example = 20)]
     pub senders: u32,
-    /// The payload of a request. It is split evenly among its senders, where the first ones carry the remainder, a byte each.
+    /// How many flows each sender sends for a request.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 65_000))]
+    pub flows_per_sender: u32,
+    /// The payload of a request. It is split evenly among its flows, where the first ones carry the remainder, a byte each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-min" = "1B", "x-max" = "1000TB"))]
     pub bytes: Option<Quantity<Bytes>>,
@@ -78,12 +82,16 @@ pub enum Receivers {
     RoundRobin,
 }
 
+fn one() -> u32 {
+    1
+}
+
 impl Kind for Incast {
     fn check(&self) -> Result<(), ScenarioError> {
-        let senders = self.senders;
+        let flows = self.flows_per_request();
         match self.request_sizes()? {
-            PayloadOf::Request(bytes) if bytes.get() < u64::from(senders) => {
-                let message = format!("{bytes} is less than a byte for each of {senders} senders");
+            PayloadOf::Request(bytes) if bytes.get() < flows => {
+                let message = format!("{bytes} is less than a byte for each of {flows} flows");
                 return Err(ScenarioError::at_key("workload.bytes", message));
             }
             PayloadOf::Request(_) => {}
@@ -93,9 +101,9 @@ impl Kind for Incast {
             let message = "it has no effect where receiver names the receiver of all requests; leave one of them out";
             return Err(ScenarioError::at_key("workload.receivers", message));
         }
-        let flow_count = u64::from(self.requests) * u64::from(senders);
+        let flow_count = u64::from(self.requests).saturating_mul(flows);
         if flow_count > u64::from(FLOWS_MAX) {
-            let message = format!("{} requests of {senders} flows make {flow_count}; the limit is {FLOWS_MAX}", self.requests);
+            let message = format!("{} requests of {flows} flows make {flow_count}; the limit is {FLOWS_MAX}", self.requests);
             return Err(ScenarioError::at_key("workload.requests", message));
         }
         self.request_starts().map(drop)
@@ -105,17 +113,11 @@ impl Kind for Incast {
     fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
         let hosts = context.network.hosts();
         let only = self.receiver.as_ref().map(|host| find_host(host, context.network, "workload.receiver")).transpose()?;
-        let senders = self.senders as usize;
-        if senders >= hosts {
-            let message =
-                format!("found {senders}; the topology has {hosts} hosts, so a receiver has at most {} senders", hosts - 1);
-            return Err(ScenarioError::at_key("workload.senders", message));
-        }
         let mut sizes = RequestSizes::new(self, context)?;
         let mut clock = RequestClock::new(self, only, sizes.mean_wire_bytes(context), context)?;
         let mut choices = Stream::new(context.seed, Purpose::Destinations, NETWORK);
         let mut others: Vec<u32> = (1..hosts as u32).collect();
-        let mut flows = FlowList::with_capacity(u64::from(self.requests) * u64::from(self.senders))?;
+        let mut flows = FlowList::with_capacity(u64::from(self.requests) * self.flows_per_request())?;
         for request in 0..self.requests {
             let start = clock.next_start();
             let receiver = match (only, self.receivers) {
@@ -123,20 +125,24 @@ impl Kind for Incast {
                 (None, Receivers::Random) => choices.below(hosts) as u32,
                 (None, Receivers::RoundRobin) => request % hosts as u32,
             };
-            for index in 0..senders {
+            for number in 0..self.senders {
                 // Shuffling the front of any order of the others makes it a uniform choice without replacement.
+                let index = number as usize % others.len();
                 let chosen = index + choices.below(others.len() - index);
                 others.swap(index, chosen);
                 // Hosts other than the receiver, numbered from 1: those up to the receiver move down by one.
                 let sender = if others[index] <= receiver { others[index] - 1 } else { others[index] };
-                flows.push(start, NodeId(sender), NodeId(receiver), sizes.next(index as u64)).coflow = numbered(request);
+                for flow in 0..self.flows_per_sender {
+                    let size = sizes.next(u64::from(number) * u64::from(self.flows_per_sender) + u64::from(flow));
+                    flows.push(start, NodeId(sender), NodeId(receiver), size).coflow = numbered(request);
+                }
             }
         }
         Ok(flows.0.into())
     }
 
     fn number(&self, _: u64) -> Option<u64> {
-        Some(u64::from(self.senders) * u64::from(self.requests))
+        Some(self.flows_per_request().saturating_mul(self.requests.into()))
     }
 
     fn sizes(&self) -> Option<&Sizes> {
@@ -169,6 +175,10 @@ enum RequestStarts {
 }
 
 impl Incast {
+    fn flows_per_request(&self) -> u64 {
+        u64::from(self.senders) * u64::from(self.flows_per_sender)
+    }
+
     /// Which of the two keys gives the payload.
     ///
     /// # Errors
@@ -196,6 +206,7 @@ impl Incast {
             (Some(load), None, None) => return Ok(RequestStarts::PoissonOfLoad(load)),
             (None, Some(gap), None) => return Ok(RequestStarts::PoissonOfGap(gap.0)),
             (None, None, Some(period)) => return Ok(RequestStarts::Periodic(period.0)),
+            (None, None, None) if self.requests == 1 => return Ok(RequestStarts::Periodic(Duration::from_ps(1))),
             (None, None, None) => {
                 let message =
                     "missing; give load = 0.6 or mean_gap = \"1ms\" (Poisson arrivals), or period = \"1ms\" (one every period)";
@@ -211,29 +222,29 @@ impl Incast {
 
 /// The sizes of a request's flows.
 enum RequestSizes {
-    /// This many bytes are split among this many senders.
-    Split { bytes: u64, senders: u64 },
-    /// Each of this many senders draws a size.
-    Drawn { cdf: Cdf, stream: Stream, senders: u64 },
+    /// This many bytes are split among this many flows.
+    Split { bytes: u64, flows: u64 },
+    /// Each of this many flows draws a size.
+    Drawn { cdf: Cdf, stream: Stream, flows: u64 },
 }
 
 impl RequestSizes {
     fn new(spec: &Incast, context: &Context<'_>) -> Result<RequestSizes, ScenarioError> {
-        let senders = u64::from(spec.senders);
+        let flows = spec.flows_per_request();
         Ok(match spec.request_sizes()? {
-            PayloadOf::Request(bytes) => RequestSizes::Split { bytes: bytes.get(), senders },
+            PayloadOf::Request(bytes) => RequestSizes::Split { bytes: bytes.get(), flows },
             PayloadOf::Flow(sizes) => RequestSizes::Drawn {
                 cdf: distribution(sizes, context.base_dir, "workload.sizes")?,
                 stream: Stream::new(context.seed, Purpose::Sizes, NETWORK),
-                senders,
+                flows,
             },
         })
     }
 
-    /// The size of the flow from sender number `index` of the next request.
+    /// The size of flow number `index` of the next request.
     fn next(&mut self, index: u64) -> Bytes {
         match self {
-            RequestSizes::Split { bytes, senders } => Bytes::new(share(*bytes, *senders, index)),
+            RequestSizes::Split { bytes, flows } => Bytes::new(share(*bytes, *flows, index)),
             RequestSizes::Drawn { cdf, stream, .. } => cdf.sample(stream.unit()),
         }
     }
@@ -241,18 +252,18 @@ impl RequestSizes {
     /// The mean number of wire bytes of a request.
     fn mean_wire_bytes(&self, context: &Context<'_>) -> f64 {
         match self {
-            RequestSizes::Split { bytes, senders } => {
-                let wire_bytes = |index| context.wire.flow_wire_bytes(Bytes::new(share(*bytes, *senders, index))).get();
-                (0..*senders).map(wire_bytes).sum::<u64>() as f64
+            RequestSizes::Split { bytes, flows } => {
+                let wire_bytes = |index| context.wire.flow_wire_bytes(Bytes::new(share(*bytes, *flows, index))).get();
+                (0..*flows).map(wire_bytes).sum::<u64>() as f64
             }
-            RequestSizes::Drawn { cdf, senders, .. } => *senders as f64 * cdf.mean_wire_bytes(context.wire),
+            RequestSizes::Drawn { cdf, flows, .. } => *flows as f64 * cdf.mean_wire_bytes(context.wire),
         }
     }
 }
 
-/// How many of a request's `bytes` sender number `index` sends.
-pub(super) fn share(bytes: u64, senders: u64, index: u64) -> u64 {
-    bytes / senders + u64::from(index < bytes % senders)
+/// How many of a request's `bytes` flow number `index` of so many has.
+pub(super) fn share(bytes: u64, flows: u64, index: u64) -> u64 {
+    bytes / flows + u64::from(index < bytes % flows)
 }
 
 /// Gives the starts of requests, one after the other.

@@ -16,9 +16,11 @@ pub enum LoadLink {
     Host,
     /// The links between switches.
     Core,
+    /// All hosts' links together: the load is what hosts send over what their links carry. Where some hosts get more traffic than others, their links can be busier, and even overloaded.
+    Network,
 }
 
-/// Wire bytes per second of all flows together, such that the expected utilisation of the busiest link is `load`.
+/// Wire bytes per second of all flows together, such that the expected utilisation of the busiest link, or of all hosts' links together, is `load`.
 /// `traffic` lists the matrices, each with the share of the bytes that follows it.
 ///
 /// # Errors
@@ -32,6 +34,9 @@ pub fn total_bytes_per_second(
     let busiest = match class {
         LoadLink::Host => busiest_host(network, traffic),
         LoadLink::Core => busiest_core(network, traffic),
+        LoadLink::Network => {
+            1.0 / (0..network.hosts() as u32).map(|host| bytes_per_second(network.host_rate(NodeId(host)))).sum::<f64>()
+        }
     };
     if busiest == 0.0 {
         return Err(ScenarioError::at_key(
@@ -138,6 +143,15 @@ mod tests {
         }
         assert!((rate(0.6, LoadLink::Host, &network, MatrixKind::LeftRight) / (0.6 * 72.0 * 1.25e9) - 1.0).abs() < 1e-9);
         assert!((rate(0.6, LoadLink::Host, &network, MatrixKind::ManyToOne) / (0.6 * 1.25e9) - 1.0).abs() < 1e-9);
+    }
+
+    /// Half of what 144 hosts can send, wherever it goes: with all of it to one host, that is 72 times what the host's link carries.
+    #[test]
+    fn the_load_of_the_network_is_that_of_all_hosts() {
+        let network = topology::leaf_spine(9, 16, 4, gbps(10), gbps(40), D, SF);
+        for kind in [MatrixKind::AllToAll, MatrixKind::LeftRight, MatrixKind::ManyToOne] {
+            assert!((rate(0.5, LoadLink::Network, &network, kind) / (0.5 * 144.0 * 1.25e9) - 1.0).abs() < 1e-9);
+        }
     }
 
     /// A leaf's four 40 Gb/s uplinks carry what its 16 hosts send to the 128 of 143 others outside the rack.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use flowloom_core::{Duration, Flow, FlowId};
+use flowloom_core::Duration;
 use flowloom_fabric::seed::{Purpose, stream_seed};
 use flowloom_transports::quantity::Quantity;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::traffic::first_repeated;
-use super::{CoflowWorkload, Context, FLOWS_MAX, Workload, WorkloadKind};
+use super::{Context, FLOWS_MAX, Workload, WorkloadKind};
 use crate::ScenarioError;
 
 /// Which flows there are, and when they start.
@@ -120,14 +120,14 @@ pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload
     for (index, part) in parts.iter().enumerate() {
         let key = format!("workload.part.{index}");
         let seed = stream_seed(context.seed, Purpose::Parts, index as u64);
-        let own = part.kind.flows(&Context { seed, ..*context }).map_err(|error| error.moved("workload", &key))?;
+        let mut own = part.kind.flows(&Context { seed, ..*context }).map_err(|error| error.moved("workload", &key))?;
         if own.all_flows().any(|flow| flow.tenant != 0) {
             let message = "a part has no tenants of its own, since each part is a tenant; make a part of each";
             return Err(ScenarioError::at_key(format!("{key}.file"), message));
         }
-        let before = all.flows.len();
-        append(&mut all, own, index as u16, part.start.0);
-        coflows = place(&mut all.flows[before..], part, index as u16, coflows)
+        own.belong_to(index as u16);
+        coflows = all
+            .append(own, part.start.0, coflows)
             .ok_or_else(|| ScenarioError::at_key(&key, "with this part, the mix has more than 2^32 coflow numbers"))?;
         let count = all.flows.len() + all.waiting.count();
         if count > FLOWS_MAX as usize {
@@ -137,43 +137,5 @@ pub(super) fn workload(parts: &[Part], context: &Context<'_>) -> Result<Workload
             ));
         }
     }
-    Ok(in_order(all))
-}
-
-/// Adds the flows of a part that begins at `start`. Their ids go on from those before them.
-fn append(all: &mut Workload, mut own: Workload, tenant: u16, start: Duration) {
-    let before = all.flows.len() as u32;
-    own.waiting.starts.iter_mut().for_each(|(_, at)| *at += start);
-    own.waiting.listed.iter_mut().for_each(|flow| flow.tenant = tenant);
-    own.waiting.jobs.iter_mut().for_each(|job| job.belong_to(tenant, start));
-    all.waiting.append(own.waiting, before);
-    all.coflows.extend(own.coflows.into_iter().map(|coflows| CoflowWorkload { tenant, ..coflows }));
-    all.flows.extend(own.flows.into_iter().map(|flow| Flow { id: FlowId(flow.id.0 + before), ..flow }));
-}
-
-/// Sorts flows by start and renumbers them. Flows with the same start keep their order.
-pub(super) fn in_order(Workload { mut flows, mut waiting, coflows }: Workload) -> Workload {
-    flows.sort_by_key(|flow| flow.start);
-    let mut places = vec![0; flows.len()];
-    flows.iter().zip(0..).for_each(|(flow, place)| places[flow.id.0 as usize] = place);
-    waiting.renumber(&places);
-    flows.iter_mut().zip(0..).for_each(|(flow, id)| flow.id = FlowId(id));
-    Workload { flows, waiting, coflows }
-}
-
-/// Moves a part's flows to the part's start, tenant and coflows. Returns the first coflow number of the next part; `None` if there is no
-/// such number.
-fn place(flows: &mut [Flow], part: &Part, tenant: u16, first_coflow: u32) -> Option<u32> {
-    let mut next_coflow = first_coflow;
-    for flow in flows {
-        flow.start += part.start.0;
-        flow.deadline = flow.deadline.map(|deadline| deadline + part.start.0);
-        flow.tenant = tenant;
-        if let Some(coflow) = &mut flow.coflow {
-            coflow.number = first_coflow.checked_add(coflow.number)?;
-            coflow.start += part.start.0;
-            next_coflow = next_coflow.max(coflow.number.checked_add(1)?);
-        }
-    }
-    Some(next_coflow)
+    Ok(all.in_order())
 }

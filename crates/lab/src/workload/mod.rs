@@ -3,7 +3,7 @@
 //! # Load
 //!
 //! A load is the expected utilisation of the **busiest** link of a class: the hosts' links (`load_link = "host"`) or the links
-//! between switches (`"core"`). It counts the bytes on the wire of every data packet sent once, payload and headers
+//! between switches (`"core"`); or that of all hosts' links together (`"network"`). It counts the bytes on the wire of every data packet sent once, payload and headers
 //! ([`WireProfile::flow_wire_bytes`]). Their expectation over the flow sizes has a closed form
 //! ([`Cdf::mean_wire_bytes`](crate::cdf::Cdf::mean_wire_bytes)). It does not count control packets and retransmissions. A link's share of
 //! the traffic follows from the traffic matrix, where switches split traffic evenly among equally short next hops ([`load`]). Where all
@@ -39,7 +39,7 @@ mod waiting;
 
 use std::path::Path;
 
-use flowloom_core::{Bytes, Flow, FlowId, Network, NodeId, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Time, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -206,6 +206,44 @@ impl From<Vec<Flow>> for Workload {
 }
 
 impl Workload {
+    /// Makes all flows those of a tenant.
+    fn belong_to(&mut self, tenant: u16) {
+        self.flows.iter_mut().for_each(|flow| flow.tenant = tenant);
+        self.coflows.iter_mut().for_each(|coflows| coflows.tenant = tenant);
+        self.waiting.belong_to(tenant);
+    }
+
+    /// Adds the flows of a workload that begins `later`. Their ids go on from those before them, and its coflows have the numbers from `first_coflow` on. Returns the
+    /// first number after these; `None` if there is no such number.
+    fn append(&mut self, more: Workload, later: Duration, first_coflow: u32) -> Option<u32> {
+        let before = self.flows.len() as u32;
+        let mut next_coflow = first_coflow;
+        self.waiting.append(more.waiting, before, later);
+        self.coflows.extend(more.coflows);
+        for mut flow in more.flows {
+            flow.id.0 += before;
+            flow.start += later;
+            flow.deadline = flow.deadline.map(|deadline| deadline + later);
+            if let Some(coflow) = &mut flow.coflow {
+                coflow.number = first_coflow.checked_add(coflow.number)?;
+                coflow.start += later;
+                next_coflow = next_coflow.max(coflow.number.checked_add(1)?);
+            }
+            self.flows.push(flow);
+        }
+        Some(next_coflow)
+    }
+
+    /// Sorts the flows with a start of their own by it, and renumbers them. Flows with the same start keep their order.
+    fn in_order(mut self) -> Workload {
+        self.flows.sort_by_key(|flow| flow.start);
+        let mut places = vec![0; self.flows.len()];
+        self.flows.iter().zip(0..).for_each(|(flow, place)| places[flow.id.0 as usize] = place);
+        self.waiting.renumber(&places);
+        self.flows.iter_mut().zip(0..).for_each(|(flow, id)| flow.id = FlowId(id));
+        self
+    }
+
     /// The flows of a run that has no others.
     pub(crate) fn into_flows(self) -> (Flows, Vec<CoflowWorkload>) {
         (Flows::new(self.flows, self.waiting), self.coflows)

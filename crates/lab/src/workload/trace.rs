@@ -5,17 +5,19 @@ use std::str::FromStr;
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Time};
 use flowloom_fabric::End;
+use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::coflows::numbered;
+use super::arrivals::check_length;
+use super::coflows::{complete, numbered};
 use super::hosts::{by_number, no_such_host};
 use super::waiting::Before;
-use super::{Context, FlowList, Kind, Waiting, Workload};
+use super::{Context, FLOWS_MAX, FlowList, Kind, Waiting, Workload};
 use crate::ScenarioError;
 use crate::cdf::BYTES_MAX;
 use crate::error::{shown, suggestion};
-use crate::files;
+use crate::{files, memory};
 
 /// A CSV file lists the flows.
 ///
@@ -35,6 +37,18 @@ pub struct Trace {
     /// The file, relative to the scenario's folder.
     #[schemars(example = "flows.csv")]
     pub file: String,
+    /// How many times the flows of the file come, one `period` after the other. Coflows have new numbers each time.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub repeat: u32,
+    /// The time from one repetition to the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
+    pub period: Option<Quantity<Duration>>,
+}
+
+fn once() -> u32 {
+    1
 }
 
 /// The columns of a trace. The first four are required.
@@ -44,6 +58,21 @@ const REQUIRED: usize = 4;
 const TIME_S_MAX: f64 = 1e6;
 
 impl Kind for Trace {
+    fn check(&self) -> Result<(), ScenarioError> {
+        match self.period {
+            None if self.repeat > 1 => {
+                let message = format!("missing; with repeat = {}, give the time from one repetition to the next", self.repeat);
+                Err(ScenarioError::at_key("workload.period", message))
+            }
+            Some(_) if self.repeat == 1 => Err(ScenarioError::at_key(
+                "workload.period",
+                "it says how repetitions follow each other; give repeat = 2 or more, too",
+            )),
+            Some(period) => check_length("workload.period", f64::from(self.repeat) * period.0.as_secs_f64()),
+            None => Ok(()),
+        }
+    }
+
     fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
         let (name, text) = files::read(context.base_dir, &self.file, "workload.file")?;
         let mut columns: Option<Columns> = None;
@@ -62,7 +91,23 @@ impl Kind for Trace {
         if reader.flows.0.is_empty() {
             return Err(ScenarioError::at_place(&name, "the trace has no flows"));
         }
-        Ok(Workload { waiting: reader.waiting, ..reader.flows.0.into() })
+        let mut once = Workload { waiting: reader.waiting, ..reader.flows.0.into() };
+        let count = u64::from(self.repeat) * (once.flows.len() + once.waiting.count()) as u64;
+        if count > u64::from(FLOWS_MAX) {
+            let message = format!("{} times the flows of {name} make {count}; the limit is {FLOWS_MAX}", self.repeat);
+            return Err(ScenarioError::at_key("workload.repeat", message));
+        }
+        memory::check(count, once.flows.len())?;
+        let Some(Quantity(period)) = self.period else { return Ok(once) };
+        complete(&mut once.flows);
+        let mut all = Workload::from(Vec::new());
+        let mut coflows = 0;
+        for repetition in 0..u64::from(self.repeat) {
+            coflows = all.append(once.clone(), period * repetition, coflows).ok_or_else(|| {
+                ScenarioError::at_key("workload.repeat", "with so many repetitions, there are more than 2^32 coflow numbers")
+            })?;
+        }
+        Ok(all.in_order())
     }
 }
 

@@ -63,8 +63,14 @@ impl Waiting {
         task
     }
 
-    /// Adds what waits in a further part, before the flows of which there are so many others with a start of their own.
-    pub fn append(&mut self, more: Waiting, flows: u32) {
+    /// Makes all flows those of a tenant.
+    pub fn belong_to(&mut self, tenant: u16) {
+        self.listed.iter_mut().for_each(|flow| flow.tenant = tenant);
+        self.jobs.iter_mut().for_each(|job| job.tenant = tenant);
+    }
+
+    /// Adds what waits in a further part that begins `later`, before the flows of which there are so many others with a start of their own.
+    pub fn append(&mut self, more: Waiting, flows: u32, later: Duration) {
         let tasks = self.listed.len() as u32;
         self.waits.extend(more.waits.into_iter().map(|wait| Wait {
             before: match wait.before {
@@ -74,9 +80,9 @@ impl Waiting {
             task: wait.task + tasks,
             ..wait
         }));
-        self.starts.extend(more.starts.into_iter().map(|(task, start)| (task + tasks, start)));
+        self.starts.extend(more.starts.into_iter().map(|(task, start)| (task + tasks, start + later)));
         self.listed.extend(more.listed);
-        self.jobs.extend(more.jobs);
+        self.jobs.extend(more.jobs.into_iter().map(|job| job.begun(later)));
     }
 
     /// Follows the flows with a start of their own to new places: `places` has each one's by the old one.

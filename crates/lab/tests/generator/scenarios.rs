@@ -327,7 +327,7 @@ impl Draft<'_> {
             ("optimum", ["closed_form", "handshake", "solo"]),
             ("fct_end", ["receiver", "sender", "sender"]),
             ("request_delay", ["0s", "1us", "3600s"]),
-            ("size_bins", ["[\"0B\"]", "[\"0B\", \"1B\", \"1000TB\"]", "[\"0B\", \"20kB\"]"]),
+            ("size_bins", ["\"deciles\"", "[\"0B\", \"1B\", \"1000TB\"]", "[\"0B\", \"20kB\"]"]),
             ("gaps", ["true", "true", "false"]),
             ("background", ["true", "true", "false"]),
         ] {

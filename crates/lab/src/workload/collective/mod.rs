@@ -4,13 +4,11 @@ mod patterns;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, Network, NodeId, Time};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, NodeId, Time};
 use flowloom_fabric::calendar::PAYLOADS_MAX;
-use flowloom_fabric::seed::Purpose;
 use flowloom_fabric::{End, Task};
 use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
@@ -18,9 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use self::patterns::{Direct, Pattern, Round, Rounds, Send, Shape, Tree, Waiter};
 use super::arrivals::check_length;
-use super::hosts::{HostRef, find_host};
+use super::hosts::{HostRef, different_hosts, random_hosts};
 use super::{Context, Kind, Waiting, Workload};
-use crate::random::{NETWORK, Stream};
 use crate::{ScenarioError, memory};
 
 /// The ranks of a parallel job exchange data, again and again.
@@ -202,7 +199,7 @@ impl Kind for Collective {
     }
 
     fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
-        let hosts = self.places(context.network, context.seed)?;
+        let hosts = self.places(context)?;
         let ranks = hosts.len() as u32;
         if self.algorithm == Algorithm::RecursiveDoubling && !ranks.is_power_of_two() {
             let message = format!("recursive_doubling needs a power of two; found {ranks} ranks");
@@ -258,20 +255,10 @@ impl Collective {
     }
 
     /// The host of each rank.
-    fn places(&self, network: &Network, seed: u64) -> Result<Vec<NodeId>, ScenarioError> {
+    fn places(&self, context: &Context<'_>) -> Result<Vec<NodeId>, ScenarioError> {
+        let network = context.network;
         if !self.hosts.is_empty() {
-            let mut places = Vec::with_capacity(self.hosts.len());
-            let mut seen = HashSet::new();
-            for (index, host) in self.hosts.iter().enumerate() {
-                let key = format!("workload.hosts.{index}");
-                let place = find_host(host, network, &key)?;
-                if !seen.insert(place) {
-                    let message = format!("{} has a rank already; each rank has a host of its own", network.node(place).name);
-                    return Err(ScenarioError::at_key(key, message));
-                }
-                places.push(place);
-            }
-            return Ok(places);
+            return different_hosts(&self.hosts, network, "workload.hosts");
         }
         let hosts = network.hosts() as u32;
         let free = hosts.saturating_sub(self.first_host);
@@ -289,16 +276,7 @@ impl Collective {
             Placement::Spread => {
                 (0..u64::from(ranks)).map(|rank| NodeId((rank * u64::from(hosts) / u64::from(ranks)) as u32)).collect()
             }
-            Placement::Random => {
-                let mut stream = Stream::new(seed, Purpose::Placement, NETWORK);
-                let mut places: Vec<NodeId> = (0..hosts).map(NodeId).collect();
-                for rank in 0..ranks as usize {
-                    let other = rank + stream.below(places.len() - rank);
-                    places.swap(rank, other);
-                }
-                places.truncate(ranks as usize);
-                places
-            }
+            Placement::Random => random_hosts(ranks, context),
         })
     }
 }
@@ -346,10 +324,10 @@ pub struct Step {
 }
 
 impl Job {
-    /// Makes it the job of a tenant, which begins as much later.
-    pub(super) fn belong_to(&mut self, tenant: u16, later: Duration) {
-        self.tenant = tenant;
+    /// The same, but so much later.
+    pub(super) fn begun(mut self, later: Duration) -> Job {
         self.start += later;
+        self
     }
 
     /// How many ranks it has.

@@ -40,7 +40,7 @@ fn the_start_of_a_part_moves_its_deadlines_along() {
         floor: 0.0,
         handshake: false,
     };
-    let urgent = Permutation { sizes: fixed(1000), deadline: Some(Deadline::Uniform(uniform)) };
+    let urgent = Permutation { deadline: Some(Deadline::Uniform(uniform)), ..permutation(fixed(1000)) };
     let flows = flows_in(&mix(vec![part("late", Duration::from_ms(7), WorkloadKind::Permutation(urgent))]), &rack(), 1);
     assert_eq!(flows.len(), 16);
     let at = |ms| Time::ZERO + Duration::from_ms(ms);
@@ -87,7 +87,7 @@ fn kind() -> impl Strategy<Value = WorkloadKind> {
             .prop_map(|(flows, matrix)| { WorkloadKind::Poisson(Poisson { matrix, ..poisson(table("imc10"), 0.4, flows) }) }),
         (1u32..15, 1u32..5).prop_map(|(senders, requests)| incast(senders, 20_000, requests, Some(0.2), None)),
         (1u32..4).prop_map(synthetic),
-        Just(WorkloadKind::Permutation(Permutation { sizes: table("imc10"), deadline: None })),
+        Just(WorkloadKind::Permutation(permutation(table("imc10")))),
         (1u32..40, matrix).prop_map(|(flows, matrix)| {
             WorkloadKind::Burst(Burst { sizes: fixed(1_000), flows, matrix, deadline: None, tenants: Vec::new() })
         }),

@@ -3,7 +3,7 @@
 mod loops;
 mod mix;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use flowloom_core::{Coflow, Duration, Rate, Switching, topology};
 use flowloom_transports::quantity::Quantity;
@@ -197,7 +197,7 @@ fn uniform_deadlines_stay_in_their_range() {
         floor: 0.0,
         handshake: false,
     };
-    let spec = Permutation { sizes: fixed(100_000), deadline: Some(Deadline::Uniform(uniform)) };
+    let spec = Permutation { deadline: Some(Deadline::Uniform(uniform)), ..permutation(fixed(100_000)) };
     let spans: Vec<f64> = (0..200)
         .flat_map(|seed| flows_of(&WorkloadKind::Permutation(spec.clone()), seed))
         .map(|flow| (flow.deadline.unwrap() - flow.start).as_secs_f64() * 1e3)
@@ -272,11 +272,77 @@ fn a_matrix_said_twice_is_one() {
     assert_ne!(of(None), of(Some(MatrixKind::Across)));
 }
 
+fn permutation(sizes: Sizes) -> Permutation {
+    Permutation { sizes, hosts: Vec::new(), random_hosts: None, deadline: None }
+}
+
+/// Some hosts take part, by name or by chance: each sends to another one of them, and receives from one.
+#[test]
+fn a_permutation_of_some_hosts() {
+    let ends = |spec: Permutation, seed| {
+        let flows = flows_of(&WorkloadKind::Permutation(spec), seed);
+        let of = |end: fn(&Flow) -> NodeId| flows.iter().map(|flow| end(flow).0).collect::<BTreeSet<u32>>();
+        assert!(flows.iter().all(|flow| flow.src != flow.dst));
+        (flows.len(), of(|flow| flow.src), of(|flow| flow.dst))
+    };
+    let hosts = vec![HostRef::Number(5), HostRef::Name("h9".to_owned()), HostRef::Number(2)];
+    let (count, sources, targets) = ends(Permutation { hosts, ..permutation(fixed(1)) }, 1);
+    assert_eq!((count, sources, targets), (3, [2, 5, 9].into(), [2, 5, 9].into()));
+    let some = |seed| ends(Permutation { random_hosts: Some(16), ..permutation(fixed(1)) }, seed);
+    let (count, sources, targets) = some(1);
+    assert_eq!((count, sources.len()), (16, 16));
+    assert_eq!(sources, targets);
+    assert_ne!(sources, some(2).1);
+}
+
+/// Twelve senders among five others: two at each, and two more at two of them. Each sends three flows, and one request needs no start.
+#[test]
+fn a_request_may_have_more_senders_than_there_are_hosts() {
+    let rack = topology::single_switch(6, Rate::from_gbps(1), Duration::from_us(1), Switching::StoreAndForward);
+    let WorkloadKind::Incast(any) = incast(12, 36_001, 1, None, None) else { unreachable!() };
+    let kind = WorkloadKind::Incast(Incast { flows_per_sender: 3, receiver: Some(HostRef::Number(4)), ..any });
+    let flows = flows_in(&WorkloadSpec::One(kind), &rack, 1);
+    assert_eq!(flows.len(), 36);
+    assert!(flows.iter().all(|flow| flow.start == Time::ZERO && flow.dst == NodeId(4)));
+    assert_eq!(flows.iter().map(|flow| flow.size.get()).sum::<u64>(), 36_001);
+    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+    flows.iter().for_each(|flow| *counts.entry(flow.src.0).or_default() += 1);
+    assert_eq!(counts.keys().copied().collect::<Vec<u32>>(), [0, 1, 2, 3, 5]);
+    let mut numbers: Vec<u32> = counts.into_values().collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [6, 6, 6, 9, 9]);
+}
+
+/// A trace of 2 ms that is repeated every 10 ms: the same flows later, with coflows of their own, and flows that wait for those of the same repetition.
+#[test]
+fn a_trace_can_be_repeated() {
+    let folder = std::env::temp_dir().join(format!("flowloom-repeated-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let text =
+        "id,start_s,src,dst,bytes,coflow,deadline_s,after\n1,0,0,1,10,3,,\n2,0.002,1,2,20,,0.004,\n3,0.001,1,0,30,,,1+0.5\n";
+    std::fs::write(folder.join("flows.csv"), text).unwrap();
+    let kind = Trace { file: "flows.csv".to_owned(), repeat: 3, period: Some(Quantity(Duration::from_ms(10))) };
+    let table = WorkloadTable { spec: WorkloadSpec::One(WorkloadKind::Trace(kind)), background: Vec::new() };
+    let workload = generate(&table, &fabric(), &WIRE, 1, &folder).map_err(|error| error.to_string()).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let ms = |ms| Time::ZERO + Duration::from_ms(ms);
+    let listed: Vec<_> = workload.flows.iter().map(|flow| (flow.start, flow.size.get())).collect();
+    assert_eq!(listed, [(ms(0), 10), (ms(2), 20), (ms(10), 10), (ms(12), 20), (ms(20), 10), (ms(22), 20)]);
+    let numbers: Vec<u32> = workload.flows.iter().filter_map(|flow| Some(flow.coflow?.number)).collect();
+    assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), 3);
+    assert_eq!(workload.flows[3].deadline, Some(ms(14)));
+    assert_eq!(workload.waiting.starts, [(0, ms(1)), (1, ms(11)), (2, ms(21))]);
+    let waits: Vec<_> = workload.waiting.waits.iter().map(|wait| (wait.task, wait.before)).collect();
+    let before = waiting::Before::Flow;
+    assert_eq!(waits, [(0, before(0)), (1, before(2)), (2, before(4))]);
+}
+
 fn incast(senders: u32, bytes: u64, requests: u32, load: Option<f64>, period: Option<Duration>) -> WorkloadKind {
     WorkloadKind::Incast(Incast {
         senders,
         bytes: Some(Quantity(Bytes::new(bytes))),
         sizes: None,
+        flows_per_sender: 1,
         requests,
         receiver: None,
         receivers: Receivers::Random,
@@ -411,7 +477,7 @@ fn a_request_can_take_all_hosts() {
 
 #[test]
 fn a_permutation_has_each_host_once_at_either_end() {
-    let flows = flows_of(&WorkloadKind::Permutation(Permutation { sizes: table("web_search"), deadline: None }), 6);
+    let flows = flows_of(&WorkloadKind::Permutation(permutation(table("web_search"))), 6);
     assert_eq!(flows.iter().map(|flow| flow.src).collect::<HashSet<NodeId>>().len(), 144);
     assert_eq!(flows.iter().map(|flow| flow.dst).collect::<HashSet<NodeId>>().len(), 144);
     // Poisson arrivals with this matrix keep to partners, too.
@@ -428,7 +494,7 @@ fn a_trace_is_read_as_it_is_written() {
     let text =
         "# made by hand\nstart_s, src, dst, bytes, deadline_s, tenant, coflow\n0, 0, 143, 1460, , ,\n1.5e-6,h3,2,0,0.25,1,7\n";
     std::fs::write(folder.join("flows.csv"), text).unwrap();
-    let trace = WorkloadSpec::One(WorkloadKind::Trace(Trace { file: "flows.csv".to_owned() }));
+    let trace = WorkloadSpec::One(WorkloadKind::Trace(Trace { file: "flows.csv".to_owned(), repeat: 1, period: None }));
     let flows = generate(&WorkloadTable { spec: trace, background: Vec::new() }, &fabric(), &WIRE, 1, &folder)
         .map_err(|error| error.to_string())
         .unwrap()
