@@ -91,12 +91,26 @@ def _averaged(rows: Iterable[Seeds]) -> str:
 
 
 def of_run(results: Results) -> list[Table]:
-    """Return a run's summary: the numbers that mean something for it, then slowdown by flow size."""
+    """Return a run's summary: the numbers that mean something for it, its jobs, then slowdown by flow size."""
     label, seed = transport(results.summary["transport"]).label, results.summary["seed"]
     title = f"{label}, seed {seed}: {finished([results])} flows finished"
     beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
     rows = [(metrics.label(m), _shown(m, [results])) for m in _meant((*_RUN, *beside), [[results]])]
-    return [Table(["", ""], rows, (1,), title, _headrooms(results)), *_of_sizes({label: [results]})]
+    return [Table(["", ""], rows, (1,), title, _headrooms(results)), *_of_jobs(results), *_of_sizes({label: [results]})]
+
+
+def _of_jobs(results: Results) -> list[Table]:
+    """Return a row for each job of a run."""
+    found = results.summary.get("jobs") or {}
+    numbers = ("time_us.mean", "algorithm_gbps", "bus_gbps")
+    head = ["Job", "Ranks", "Size", "Iterations", *(metrics.label(f"jobs.{number}") for number in numbers)]
+    rows = []
+    for tenant, job in found.items():
+        name = f"{job['collective']}, {job['algorithm']}" + (f" (tenant {tenant})" if len(found) > 1 else "")
+        shown = (_shown(f'jobs["{tenant}"].{number}', [results]) for number in numbers)
+        done = f"{job['finished']:,} of {job['iterations']:,}"
+        rows.append([name, f"{job['ranks']:,}", metrics.size(job["bytes"]), done, *shown])
+    return [Table(head, rows, range(1, len(head)))] if rows else []
 
 
 def _headrooms(results: Results) -> list[str]:

@@ -85,6 +85,13 @@ def test_large_flows_of_small_coflows_do_not_wait_for_small_flows_of_large_ones(
     assert [each["coflow_workloads"][0]["size_divisor"] for each in results.values()] == [2000, 2000]
 
 
+def test_random_traffic_delays_a_job_by_more_than_its_share():
+    """A rank sends 30 times a 16th of 16 MB over 10 Gb/s, with headers of 40 B per 1460 B: 24.7 ms."""
+    alone, beside = (run("all_reduce.toml", **change).summary["jobs"]["0"] for change in ({"workload__part__1__flows": 1}, {}))
+    assert 24_660 < alone["time_us"]["mean"] < 1.07 * 24_660
+    assert beside["time_us"]["mean"] > 1.5 * alone["time_us"]["mean"] and beside["finished"] == 3
+
+
 def test_only_the_fair_policy_serves_both_tenants():
     fair = {"transport__phost__policy": "tenant_fair", "transport__phost__data_priorities": False}
     goodput = {

@@ -88,6 +88,16 @@ fn steps_of_equal_blocks_take_their_closed_form() {
     }
 }
 
+/// Without overlap, a rank also waits for the acknowledgement of what it has sent, which comes later than the next step could begin.
+#[test]
+fn a_rank_that_does_not_overlap_waits_for_acknowledgements() {
+    let plan = plan(&job("all_reduce", "ring", "overlap = false"), STAR);
+    let (there, back) = times(&plan, SIZE / RANKS);
+    let between = COMPUTE.max(back + Duration::from_ps(1));
+    assert!(between > COMPUTE);
+    assert_eq!(duration(&blasted(&plan, 1)), COMPUTE + there * 14 + between * 13);
+}
+
 /// In a binomial tree of eight ranks, rank 0 sends to 4, 2 and 1, one after the other; each goes on when it has received. A rank that is sent to second waits for the
 /// acknowledgement of the first.
 #[test]
@@ -263,6 +273,7 @@ fn jobs_that_make_no_sense_are_refused() {
     for (collective, algorithm, more, expected) in [
         ("broadcast", "pairwise", "", "found pairwise for broadcast; choose ring, tree"),
         ("all_to_all", "direct", "parts = 2", "is not cut into parts"),
+        ("all_to_all", "direct", "overlap = false", "pairwise sends one after the other"),
         ("all_reduce", "recursive_doubling", "ranks = 6", "needs a power of two; found 6 ranks"),
         ("all_reduce", "ring", "ranks = 9", "found 9 ranks; the network has 8 hosts"),
         ("all_reduce", "ring", "ranks = 8\nfirst_host = 1", "the network has 7 hosts from number 1 on"),

@@ -54,6 +54,10 @@ pub struct Collective {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 10_000))]
     pub parts: u32,
+    /// Whether a rank begins to send in a step although what it has sent in the step before is not acknowledged. Where the network delays some flows, several flows of a rank then share
+    /// its link; a connection that keeps messages in order would not do that. Trees never overlap.
+    #[serde(default = "yes")]
+    pub overlap: bool,
     /// The time between what a rank has received and what it sends then.
     #[serde(default = "least")]
     #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
@@ -70,6 +74,10 @@ pub struct Collective {
 
 fn one() -> u32 {
     1
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn least() -> Quantity<Duration> {
@@ -177,6 +185,12 @@ impl Kind for Collective {
                 format!("{} with {} is not cut into parts, since no rank sends on what it receives", what.name(), how.name());
             return Err(ScenarioError::at_key("workload.parts", message));
         }
+        if !self.overlap && how == Algorithm::Direct {
+            return Err(ScenarioError::at_key(
+                "workload.overlap",
+                "direct sends everything at once; pairwise sends one after the other",
+            ));
+        }
         if !self.hosts.is_empty() {
             let ignored = [
                 ("ranks", self.ranks.is_some()),
@@ -228,9 +242,9 @@ impl Kind for Collective {
 impl Collective {
     /// What so many ranks send in one iteration; `None` if the operation is not done in this way.
     fn pattern(&self, ranks: u32) -> Option<Sends> {
-        let (bytes, parts) = (self.size.0.get(), self.parts);
+        let (bytes, parts, overlap) = (self.size.0.get(), self.parts, self.overlap);
         let others = ranks - 1;
-        let rounds = |round, steps| Some(Sends::Rounds(Rounds { ranks, round, steps, bytes, parts }));
+        let rounds = |round, steps| Some(Sends::Rounds(Rounds { ranks, round, steps, bytes, parts, overlap }));
         let tree = |shape, up| Some(Sends::Tree(Tree { ranks, shape, up, bytes, parts }));
         match (self.collective, self.algorithm) {
             (Operation::AllReduce, Algorithm::Ring) => rounds(Round::Ring, 2 * others),

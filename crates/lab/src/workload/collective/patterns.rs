@@ -78,8 +78,8 @@ pub(super) enum Round {
     ScatterGather,
 }
 
-/// Every rank sends in every step. It begins a step when it has begun the step before, and has received what was sent to it in that. Each send is cut into parts: those of
-/// the first step follow one another, and each of them goes on by itself.
+/// Every rank sends in every step. It begins a step when it has begun the step before, or this send was acknowledged, and has received what was sent to it in that. Each send is
+/// cut into parts: those of the first step follow one another, and each of them goes on by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rounds {
     pub ranks: u32,
@@ -88,6 +88,8 @@ pub(super) struct Rounds {
     /// One block for each rank.
     pub bytes: u64,
     pub parts: u32,
+    /// Whether a rank may begin a send before the one in the step before is acknowledged.
+    pub overlap: bool,
 }
 
 impl Rounds {
@@ -133,7 +135,7 @@ impl Pattern for Rounds {
         if self.send(number).step == 0 { 1 } else { 2 }
     }
 
-    /// It has begun the last step, and so received what was sent to it in all steps before that.
+    /// It has begun the last step, or done that, and so received what was sent to it in all steps before that.
     fn needs_at_end(&self, _: u32) -> usize {
         2 * self.parts as usize
     }
@@ -145,11 +147,12 @@ impl Pattern for Rounds {
     fn each_next(&self, number: u32, visit: &mut dyn FnMut(Waiter, End)) {
         let Send { from, to, step, .. } = self.send(number);
         let part = number / self.ranks % self.parts;
+        let own = if self.overlap { End::Begun } else { End::Acknowledged };
         if step + 1 < self.steps {
-            visit(Waiter::Send(self.number(step + 1, part, from)), End::Begun);
+            visit(Waiter::Send(self.number(step + 1, part, from)), own);
             visit(Waiter::Send(self.number(step + 1, part, to)), End::Received);
         } else {
-            visit(Waiter::End(from), End::Begun);
+            visit(Waiter::End(from), own);
             visit(Waiter::End(to), End::Received);
         }
         if step == 0 && part + 1 < self.parts {

@@ -16,6 +16,7 @@ fn spec(collective: Operation, algorithm: Algorithm, parts: u32) -> Collective {
         hosts: Vec::new(),
         first_host: 0,
         parts,
+        overlap: parts == 1,
         compute: least(),
         iterations: 2,
         pause: least(),
