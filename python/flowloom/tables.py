@@ -96,20 +96,36 @@ def of_run(results: Results) -> list[Table]:
     title = f"{label}, seed {seed}: {finished([results])} flows finished"
     beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
     rows = [(metrics.label(m), _shown(m, [results])) for m in _meant((*_RUN, *beside), [[results]])]
-    return [Table(["", ""], rows, (1,), title, _headrooms(results)), *_of_jobs(results), *_of_sizes({label: [results]})]
+    return [
+        Table(["", ""], rows, (1,), title, _headrooms(results)),
+        *_of_jobs({label: [results]}),
+        *_of_sizes({label: [results]}),
+    ]
 
 
-def _of_jobs(results: Results) -> list[Table]:
-    """Return a row for each job of a run."""
-    found = results.summary.get("jobs") or {}
-    numbers = ("time_us.mean", "algorithm_gbps", "bus_gbps")
-    head = ["Job", "Ranks", "Size", "Iterations", *(metrics.label(f"jobs.{number}") for number in numbers)]
+def _of_jobs(results: Mapping[str, Seeds]) -> list[Table]:
+    """Return a row for each job, with the time of an iteration and the bus bandwidth of each result."""
+    found = next(iter(results.values()))[0].summary.get("jobs") or {}
+    head = [
+        "Job",
+        "Ranks",
+        "Size",
+        *(f"{name}, {what}" for name in results for what in ("iterations", "mean (µs)", "bus (Gb/s)")),
+    ]
     rows = []
     for tenant, job in found.items():
         name = f"{job['collective']}, {job['algorithm']}" + (f" (tenant {tenant})" if len(found) > 1 else "")
-        shown = (_shown(f'jobs["{tenant}"].{number}', [results]) for number in numbers)
-        done = f"{job['finished']:,} of {job['iterations']:,}"
-        rows.append([name, f"{job['ranks']:,}", metrics.size(job["bytes"]), done, *shown])
+        cells = []
+        for seeds in results.values():
+            same = [(run.summary.get("jobs") or {}).get(tenant) for run in seeds]
+            done, wanted = (sum(one[key] if one else 0 for one in same) for key in ("finished", "iterations"))
+            numbers = (
+                estimate([_number(one and one["time_us"]["mean"]) for one in same]),
+                estimate([_number(one and one["bus_gbps"]) for one in same]),
+            )
+            names = ("jobs.time_us.mean", "jobs.bus_gbps")
+            cells += [f"{done:,} of {wanted:,}", *map(metrics.show_estimate, names, numbers)]
+        rows.append([name, f"{job['ranks']:,}", metrics.size(job["bytes"]), *cells])
     return [Table(head, rows, range(1, len(head)))] if rows else []
 
 
@@ -181,7 +197,7 @@ def side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
     flags = itertools.zip_longest(*(_flags(seeds) for seeds in results.values()), fillvalue="")
     warned = [["" if number else "Warnings", *cells] for number, cells in enumerate(flags)]
     first = Table(head, [done, *rows, *warned], range(1, len(head)), _averaged(results.values()))
-    return [first, *_of_sizes(results)]
+    return [first, *_of_jobs(results), *_of_sizes(results)]
 
 
 def _of_rounds(compared: Comparison) -> Table:

@@ -17,6 +17,7 @@ from flowloom.cli.common import parse_value, split_list
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCENARIOS = sorted(path.name for path in EXAMPLES.glob("*.toml") if not path.name.endswith(".net.toml"))
 SMALL = {
+    "all_reduce.toml": {},
     "aggregation.toml": {},
     "coflows.toml": {"workload.coflows": 25},
     "fan_in.toml": {},

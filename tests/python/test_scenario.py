@@ -54,7 +54,7 @@ def test_overrides_with_dots_or_underscores_and_the_last_one_wins(scenario):
 def test_a_dict_replaces_the_table_it_names(scenario):
     incast = {"kind": "incast", "senders": 3, "bytes": "30kB", "requests": 4, "period": "1ms"}
     resolved = tomllib.loads(Scenario.of(scenario).set({"workload": incast}).resolve())
-    assert resolved["workload"] == incast | {"receivers": "random"}  # its default
+    assert resolved["workload"] == incast | {"receivers": "random", "flows_per_sender": 1}  # the defaults
 
 
 def test_the_key_tells_what_a_result_depends_on(scenario):

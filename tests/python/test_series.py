@@ -46,7 +46,7 @@ def scenario(tmp_path):
 
 def test_series_have_the_columns_of_the_summary_module(scenario):
     found = flowloom.run(scenario).series
-    assert list(found) == sorted(summary.SERIES)
+    assert list(found) == sorted(summary.SERIES.keys() - {"steps"})  # this scenario has no job
     for name, table in found.items():
         given = summary.SERIES[name]
         assert tuple(table.column_names)[: len(given)] == given
@@ -54,6 +54,39 @@ def test_series_have_the_columns_of_the_summary_module(scenario):
     assert found["flows"].column_names[6:] == ["window_bytes", "in_flight_bytes", "rtt_us", "marked_share"]
     assert set(found["hosts"]["host"].to_pylist()) == {"h0", "h1"}
     assert set(found["queues"]["link"].to_pylist()) <= {f"s0-h{host}" for host in range(4)}
+
+
+def test_the_steps_of_a_job_are_those_of_its_flows():
+    """Four ranks add up 4 MB in a ring, twice: six steps of four flows of 1 MB each time."""
+    job = {
+        "kind": "collective",
+        "collective": "all_reduce",
+        "algorithm": "ring",
+        "size": "4MB",
+        "iterations": 2,
+        "pause": "1ms",
+    }
+    star = {"kind": "single_switch", "hosts": 4, "host_rate": "10Gb/s"}
+    result = flowloom.run({"topology": star, "workload": job, "transport": {"name": "pfabric"}})
+    steps = result.series["steps"]
+    assert tuple(steps.column_names) == summary.SERIES["steps"]
+    rows, flows = steps.to_pylist(), {row["id"]: row for row in result.flows.to_pylist()}
+    assert [(row["iteration"], row["step"], row["flows"]) for row in rows] == [(i, s, 4) for i in range(2) for s in range(6)]
+    for row in rows:
+        slowest = flows[int(row["slowest_flow"])]
+        assert row["slowest_fct"] == pytest.approx(slowest["finish"] - slowest["start"])
+        assert row["start"] <= slowest["start"] < slowest["finish"] <= row["end"]
+    times = [rows[5]["end"] - rows[0]["start"], rows[11]["end"] - rows[6]["start"]]
+    (job,) = result.summary["jobs"].values()
+    assert (job["ranks"], job["finished"], job["bytes"]) == (4, 2, 4_000_000)
+    assert job["time_us"]["mean"] == pytest.approx(1e6 * sum(times) / 2)
+    assert job["algorithm_gbps"] == pytest.approx(8 * 4e6 / (sum(times) / 2) / 1e9)
+    assert job["bus_gbps"] == pytest.approx(1.5 * job["algorithm_gbps"])
+    assert rows[6]["start"] == pytest.approx(rows[5]["end"] + 1e-3, abs=1e-4)
+    ((_, drawing),) = pictures.of_series(result, "steps")
+    ((line,),) = (spot.lines for spot in drawing.axes)
+    assert line.get_xdata() == pytest.approx([1e3 * row["start"] for row in rows])
+    assert line.get_ydata() == pytest.approx([1e3 * row["slowest_fct"] for row in rows])
 
 
 def test_sums_are_those_of_the_flow_table(scenario):

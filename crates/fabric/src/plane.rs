@@ -262,8 +262,6 @@ pub(crate) struct Plane<H: Wire, P: Discipline<H>, O: Observer<H>> {
     pub restarted: Vec<NodeId>,
     /// What waits for the end of flows.
     pub waits: Waits,
-    /// How long it takes until other hosts learn that a flow was given up, at least.
-    pub grace: Duration,
     /// Where the nodes are.
     place: Place,
     /// The time of each node's pending timer event, [`Time::MAX`] if there is none. A timer event at any other time is stale.
@@ -279,7 +277,6 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         shared: Vec<P::Shared>,
         flows: &[Flow],
         calendar: Calendar,
-        grace: Duration,
         observer: O,
     ) -> Self {
         let network = routes.paths().network().clone();
@@ -316,8 +313,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             received_again: None,
             restarted: Vec::new(),
             over_at: Time::ZERO,
-            waits: Waits::new(Arc::new(TaskList::default()), flows.len()),
-            grace,
+            waits: Waits::new(Arc::new(TaskList::default()), flows.len(), Duration::ZERO),
             place,
             timers,
             uplinks,
@@ -504,7 +500,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             return;
         }
         record.aborted = Some(Abort { at: self.ports.link_layer.now, reason });
-        self.tell(flow, source, None, self.grace);
+        self.tell(flow, source, None, self.waits.lag());
         self.end(flow);
     }
 

@@ -76,7 +76,6 @@ where
         setup: RoutedSetup,
         place: Place,
         flows: Vec<Flow>,
-        grace: Duration,
         observer: O,
         wrap: &mut impl FnMut(T::Port, &PortSite<'_>) -> P,
     ) -> Self {
@@ -112,7 +111,7 @@ where
             .collect();
         let shared = network.node_ids().map(|node| T::shared(config, &site(node))).collect();
         let calendar = Calendar::new(horizon(&network, &wire), pending(&network, &wire), stream_seed(seed, Purpose::Ties, 0));
-        let plane = Plane::new(place.clone(), routes, ports, shared, &flows, calendar, grace, observer);
+        let plane = Plane::new(place.clone(), routes, ports, shared, &flows, calendar, observer);
         let mut region = Region {
             config: config.clone(),
             wire,
@@ -137,9 +136,9 @@ where
         region
     }
 
-    /// Adds the tasks of the run: see [`Sim::with_tasks`](crate::Sim::with_tasks).
-    pub fn take_tasks(&mut self, tasks: Arc<dyn Tasks>) {
-        self.plane.waits = Waits::new(Arc::clone(&tasks), self.flows.len());
+    /// Adds the tasks of the run: see [`Sim::with_tasks`](crate::Sim::with_tasks). It takes at least `lag` until other hosts learn that a flow was given up.
+    pub fn take_tasks(&mut self, tasks: Arc<dyn Tasks>, lag: Duration) {
+        self.plane.waits = Waits::new(Arc::clone(&tasks), self.flows.len(), lag);
         for (task, start) in tasks.starts() {
             if self.place.is_here(tasks.task(task).host()) {
                 self.plane.begins_at(task, start);

@@ -182,7 +182,7 @@ where
         let regions = (0..).zip(observers).map(|(number, observer)| {
             let place = partition.as_ref().map_or(Place::WHOLE, |partition| Place::of(partition, number));
             let flows = if usize::from(number) == last { flows.take() } else { flows.clone() };
-            Region::new(config, setup.clone(), place, flows.expect("the last region takes them"), grace, observer, &mut wrap)
+            Region::new(config, setup.clone(), place, flows.expect("the last region takes them"), observer, &mut wrap)
         });
         Sim {
             regions: regions.collect(),
@@ -208,7 +208,8 @@ where
         assert!(tasks.count() <= PAYLOADS_MAX, "a run has at most {PAYLOADS_MAX} tasks");
         self.flows += tasks.count();
         self.reach = self.reach.min(just_below(tasks.shortest_news()));
-        self.regions.iter_mut().for_each(|region| region.take_tasks(Arc::clone(&tasks)));
+        let lag = self.grace;
+        self.regions.iter_mut().for_each(|region| region.take_tasks(Arc::clone(&tasks), lag));
         self
     }
 

@@ -152,6 +152,12 @@ pub(crate) struct News {
     pub due: Time,
 }
 
+/// Something that a task needs and that has happened, and when this lets the task begin.
+struct Heard {
+    over: (FlowId, End),
+    due: Time,
+}
+
 /// The tasks of a run, and how far those of one region are.
 pub(crate) struct Waits {
     tasks: Arc<dyn Tasks>,
@@ -161,14 +167,21 @@ pub(crate) struct Waits {
     flows: Vec<Flow>,
     /// The joins that are over.
     joined: HashSet<u32>,
-    /// What the tasks with several needs have heard of, and when this lets the task begin.
-    heard: HashMap<FlowId, Vec<((FlowId, End), Time)>>,
+    /// What the tasks with several needs have heard of.
+    heard: HashMap<FlowId, Vec<Heard>>,
+    /// How long it takes until other hosts learn that a flow was given up, at least.
+    lag: Duration,
 }
 
 impl Waits {
     /// No task of a run in which so many flows have a start of their own has begun yet.
-    pub fn new(tasks: Arc<dyn Tasks>, first: usize) -> Waits {
-        Waits { tasks, first: first as u32, flows: Vec::new(), joined: HashSet::new(), heard: HashMap::new() }
+    pub fn new(tasks: Arc<dyn Tasks>, first: usize, lag: Duration) -> Waits {
+        Waits { tasks, first: first as u32, flows: Vec::new(), joined: HashSet::new(), heard: HashMap::new(), lag }
+    }
+
+    /// How long it takes until other hosts learn that a flow was given up, at least.
+    pub fn lag(&self) -> Duration {
+        self.lag
     }
 
     /// All tasks.
@@ -219,11 +232,11 @@ impl Waits {
         }
         let heard = self.heard.entry(task).or_default();
         // Both ends of a flow can be the first to know that it is over.
-        match heard.iter_mut().find(|(one, _)| *one == over) {
-            Some((_, before)) => *before = due.min(*before),
-            None => heard.push((over, due)),
+        match heard.iter_mut().find(|known| known.over == over) {
+            Some(known) => known.due = due.min(known.due),
+            None => heard.push(Heard { over, due }),
         }
-        (heard.len() == needs).then(|| heard.iter().map(|(_, due)| *due).max().expect("it needs something"))
+        (heard.len() == needs).then(|| heard.iter().map(|known| known.due).max().expect("it needs something"))
     }
 
     fn has_begun(&self, task: FlowId) -> bool {

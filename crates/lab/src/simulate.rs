@@ -7,7 +7,7 @@ use flowloom_core::{
     Assembly, Discipline, Duration, Flow, FlowId, LinkId, Nic, NodeId, PartsOf, Pool, PoolFull, PortSite, Readings, Time,
     Transport,
 };
-use flowloom_fabric::{Faulty, FlowRecord, PortView, REGIONS_MAX, Report, Sim};
+use flowloom_fabric::{Faulty, FlowRecord, PortView, REGIONS_MAX, Report, Sim, Tasks};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 #[cfg(not(test))]
@@ -169,10 +169,16 @@ fn parameters<C: Config>(setup: &Setup) -> &C {
 }
 
 /// How many regions a plan is simulated in, each in a thread of its own: at most one for each switch that has hosts. One region records what happens at each hop, and
-/// the backlog if flows wait for others, since other regions do not know when these start.
+/// the backlog if flows wait for others, since other regions do not know when these start. If hosts learn of the ends of flows faster than a link carries anything, regions
+/// would have to tell each other after each event.
 fn regions(plan: &Plan, threads: usize) -> usize {
     let Setup { network, pfc, metrics, trace, pending, .. } = &plan.setup;
     if pfc.is_some() || metrics.gaps || trace.is_some() || (*pending && plan.flows.wait()) {
+        return 1;
+    }
+    let header = plan.setup.wire.control;
+    let nearest = network.links().iter().map(|link| link.delay + link.rate.transmit_time(header)).min().unwrap_or_default();
+    if plan.flows.tasks.shortest_news() < nearest {
         return 1;
     }
     let has_hosts = |node: &NodeId| network.ports(*node).iter().any(|link| network.link(*link).to.index() < network.hosts());

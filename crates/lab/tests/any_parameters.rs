@@ -21,7 +21,9 @@ const SCENARIOS: usize = 12;
 /// Far more steps than any run here takes: a run with more would never end.
 const STEPS_MOST: u64 = 2_000;
 /// What some of the scenarios that run to their end must have.
-const FEATURES: [&str; 38] = [
+const FEATURES: [&str; 40] = [
+    "\"collective\"",
+    "after.csv",
     "single_switch",
     "dumbbell",
     "leaf_spine",
@@ -120,10 +122,12 @@ fn every_scenario_ends() {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     each_transport(|name, transport| {
         let abilities = Abilities { pauses: fits(name, "fabric.pfc={}"), shares_memory: fits(name, "fabric.sharing=switch") };
-        let mut random = Random::of(name, seed);
+        // Jobs have draws of their own.
+        let mut randoms = [Random::of(name, seed), Random::of(&format!("jobs of {name}"), seed)];
         let mut ended = 0;
-        for _ in 0..scenarios {
-            let overrides = generator::overrides(transport, abilities, flow_control(), &mut random);
+        for number in 0..scenarios + scenarios.div_ceil(4) {
+            let job = number >= scenarios;
+            let overrides = generator::overrides(transport, abilities, flow_control(), &mut randoms[usize::from(job)], job);
             let outcome = outcome(&overrides);
             *counts.entry(outcome).or_default() += 1;
             if outcome == "ended" {

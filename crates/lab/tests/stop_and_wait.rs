@@ -18,7 +18,7 @@ mod stop_and_wait;
 use stop_and_wait::{Config, StopAndWait};
 
 fn run(config: &Config, plan: &Plan) -> Report {
-    let mut sim = Sim::<StopAndWait, Faulty<_>>::over(config, plan.setup.routed(), plan.flows.clone(), (), |port, site| {
+    let mut sim = Sim::<StopAndWait, Faulty<_>>::over(config, plan.setup.routed(), plan.flows.own.clone(), (), |port, site| {
         Faulty::new(port, site, plan.setup.faults[site.link.index()].clone(), plan.setup.seed)
     });
     while sim.step(1 << 20) {}

@@ -42,6 +42,8 @@ def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
     if wanted[0].partition(".")[0] in samples.KINDS:
         return samples.draw(sampled(schemes), wanted, title)
     having = tables(schemes, name)
+    if name == "steps":
+        return _steps(having, title)
     x, *ys = having[0][1].column_names
     drawing = style.canvas(7, 3.2 * len(ys) + 1)
     handles: dict[str, Any] = {}
@@ -56,6 +58,23 @@ def draw(schemes: Sequence[Scheme], name: str, title: str) -> Canvas:
             spot.set_ylim(bottom=0)
         style.whole_markers(spot)
     style.heading(drawing, f"{title}: {name}")
+    style.legend(drawing, handles)
+    return drawing
+
+
+def _steps(having: Sequence[tuple[style.Look, pa.Table]], title: str) -> Canvas:
+    """Draw how long the slowest flow of each step takes, over the step's start, with a panel for each job."""
+    jobs = sorted({job for _, table in having for job in table["job"].to_pylist()})
+    drawing = style.canvas(7, 3.2 * len(jobs) + 1)
+    handles: dict[str, Any] = {}
+    for spot, job in zip(drawing.subplots(len(jobs), 1, squeeze=False).flat, jobs, strict=True):
+        for look, table in having:
+            of_job = table["job"].to_numpy() == job
+            start, slowest = (table[column].to_numpy()[of_job] * 1e3 for column in ("start", "slowest_fct"))
+            handles[look.label] = style.line(spot, start, slowest, look, linewidth=1.2)
+        spot.set(xlabel="Start of the step (ms)", ylabel="Its slowest flow (ms)", title=f"job {job}" if len(jobs) > 1 else "")
+        spot.set_ylim(bottom=0)
+    style.heading(drawing, f"{title}: steps")
     style.legend(drawing, handles)
     return drawing
 

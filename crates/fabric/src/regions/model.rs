@@ -22,6 +22,7 @@ use loom::thread;
 
 use self::crew::{Crew, Report, Shared, Worker};
 use super::{Matter, Message, Outbox};
+use crate::tasks::End;
 
 const REACH: Duration = Duration::from_ns(10);
 
@@ -46,7 +47,7 @@ impl Worker for Toy {
 
     fn take(&mut self, messages: &mut Vec<Message<()>>) {
         for message in messages.drain(..) {
-            let Matter::Start(FlowId(number)) = message.what else { unreachable!("no packets are sent here") };
+            let Matter::Over { task: FlowId(number), .. } = message.what else { unreachable!("no packets are sent here") };
             self.taken.push(number);
             self.next = self.next.min(message.due);
         }
@@ -57,7 +58,8 @@ impl Worker for Toy {
         assert_eq!(self.taken.len() as u32, self.sent, "what the other has sent in the windows before is here");
         self.next = Time::MAX;
         if self.sent < 3 {
-            let message = Message { due: until + REACH, what: Matter::Start(FlowId(self.sent)) };
+            let over = (FlowId(0), End::Received);
+            let message = Message { due: until + REACH, what: Matter::Over { task: FlowId(self.sent), over } };
             self.outbox.send(1 - self.number, message);
             self.sent += 1;
         }

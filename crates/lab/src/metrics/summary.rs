@@ -235,8 +235,8 @@ pub struct Summary {
     pub requests: Option<Requests>,
     /// How the workloads of coflows were made, if there are any.
     pub coflow_workloads: Vec<CoflowWorkload>,
-    /// The results of each job, by the number of its tenant.
-    pub jobs: BTreeMap<u16, JobResult>,
+    /// The results of each job, by the number of its tenant, if there are any.
+    pub jobs: Option<BTreeMap<u16, JobResult>>,
     /// The values that do not suit the network or the flows.
     pub misfits: Vec<String>,
     /// What the run has shown that makes its numbers misleading, as far as the simulator can tell.
@@ -302,7 +302,7 @@ impl Summary {
             packet_hops: report.packet_hops,
             requests: judge.requests(&all),
             coflow_workloads: run.coflow_workloads.to_vec(),
-            jobs: run.jobs.clone(),
+            jobs: (!run.jobs.is_empty()).then(|| run.jobs.clone()),
             misfits: run.misfits.to_vec(),
             findings: run.findings.to_vec(),
             tenants: tenants(rows, size_bins, report.end, hosts, &judge),

@@ -11,9 +11,10 @@ use serde_json::Value;
 use super::Random;
 
 /// The files that scenarios name, and what is in them.
-pub const FILES: [(&str, &str); 4] = [
+pub const FILES: [(&str, &str); 5] = [
     ("network.toml", include_str!("files/network.toml")),
     ("trace.csv", include_str!("files/trace.csv")),
+    ("after.csv", include_str!("files/after.csv")),
     ("coflows.txt", include_str!("files/coflows.txt")),
     ("sizes.csv", include_str!("files/sizes.csv")),
 ];
@@ -61,8 +62,8 @@ pub struct Abilities {
     pub shares_memory: bool,
 }
 
-/// A scenario of a transport of the catalogue: overrides of any other scenario. `flow_control` is the schema of `fabric.pfc`.
-pub fn overrides(transport: &Value, abilities: Abilities, flow_control: &Value, random: &mut Random) -> Vec<String> {
+/// A scenario of a transport of the catalogue: overrides of any other scenario. `flow_control` is the schema of `fabric.pfc`; `job` says whether flows wait for others.
+pub fn overrides(transport: &Value, abilities: Abilities, flow_control: &Value, random: &mut Random, job: bool) -> Vec<String> {
     let name = transport["name"].as_str().expect("a name");
     let mut draft =
         Draft { random, overrides: vec![format!("transport.name={name}")], lasting: false, far: false, shape: &shapes()[0] };
@@ -73,7 +74,10 @@ pub fn overrides(transport: &Value, abilities: Abilities, flow_control: &Value, 
     } else if abilities.shares_memory && draft.random.chance(0.2) {
         draft.shared_memory();
     }
-    let quiet = draft.workload() || draft.far;
+    if job {
+        draft.job();
+    }
+    let quiet = (!job && draft.workload()) || draft.far;
     let faulty = !quiet && draft.faults(pauses);
     let share = *draft.random.one_of(&[&0.0, &0.0, &0.03, &0.06, &0.1, &0.2, &1.0]);
     if !quiet && draft.random.chance(0.15) {
@@ -172,7 +176,16 @@ impl Draft<'_> {
         format!("{{ name = \"part {index}\", start = \"{start}\", {} }}", self.kind(false))
     }
 
-    /// The keys of a workload of any kind but a mix.
+    /// A job, or a trace whose flows wait for others.
+    fn job(&mut self) {
+        let workload = match self.random.below(3) {
+            0 => "kind = \"trace\", file = \"after.csv\", repeat = 2, period = \"1ms\"".to_owned(),
+            _ => self.collective(),
+        };
+        self.set("workload", format!("{{ {workload} }}"));
+    }
+
+    /// The keys of a workload of any kind but a mix and a job.
     fn kind(&mut self, tenants: bool) -> String {
         let sizes = self.sizes();
         match self.random.below(12) {
@@ -213,6 +226,26 @@ impl Draft<'_> {
                 format!("kind = \"incast\", senders = 2, requests = 2, {what}{receiver}, {pace}{deadline}")
             }
         }
+    }
+
+    /// Three ranks, and few flows.
+    fn collective(&mut self) -> String {
+        let (what, how) = *self.random.one_of(&[
+            &("all_reduce", "ring"),
+            &("all_reduce", "tree"),
+            &("all_gather", "pairwise"),
+            &("all_to_all", "direct"),
+            &("broadcast", "tree"),
+        ]);
+        let more = match how {
+            "ring" | "tree" => self.random.one_of(&["", ", parts = 2", ", overlap = false"]),
+            _ => "",
+        };
+        let times = self.random.one_of(&["", ", iterations = 2, pause = \"1us\"", ", compute = \"10us\""]);
+        let size = self.random.one_of(&["2B", "3kB", "60kB"]);
+        format!(
+            "kind = \"collective\", collective = \"{what}\", algorithm = \"{how}\", size = \"{size}\", ranks = 3{more}{times}"
+        )
     }
 
     fn sizes(&mut self) -> String {

@@ -436,7 +436,7 @@ impl Job {
                 visit(first + next, end, delay);
             }
             Waiter::End(rank) if iteration + 1 < self.spec.iterations => {
-                visit(first + self.sends() + rank, end, self.spec.pause.0)
+                visit(first + self.sends() + rank, end, self.spec.pause.0);
             }
             Waiter::End(_) => {}
         });
