@@ -43,8 +43,6 @@ def write_trace(path: str | os.PathLike[str], flows: Iterable[Flow | Mapping[str
     Raises:
         ScenarioError: A flow has unknown fields, or lacks one that is needed, or a value that no trace can have.
     """
-    target = Path(path)
-    part = target.with_name(f".partial-{target.name}")
     number = 0
 
     def lines() -> Iterable[str]:
@@ -54,11 +52,8 @@ def write_trace(path: str | os.PathLike[str], flows: Iterable[Flow | Mapping[str
             yield _line(number, flow)
             number += 1
 
-    try:
+    with storage.whole_file(Path(path)) as part:
         storage.write_lines(part, lines())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
     return number
 
 

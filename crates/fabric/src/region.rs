@@ -430,9 +430,9 @@ where
     #[cold]
     #[inline(never)]
     pub fn delivered_bytes(&self, background: bool) -> u64 {
-        let records = (0..).map(FlowId).zip(&self.plane.ports.link_layer.records.0);
-        let wanted = records.filter(|(id, _)| self.plane.background.contains(id) == background);
-        wanted.map(|(_, record)| record.delivered_bytes).sum()
+        let records = &self.plane.ports.link_layer.records;
+        let behind: u64 = self.plane.background.iter().map(|flow| records.get(*flow).delivered_bytes).sum();
+        if background { behind } else { records.0.iter().map(|record| record.delivered_bytes).sum::<u64>() - behind }
     }
 
     /// Checks that no byte of a flow was lost or invented: see [`Sim::finish`](crate::Sim::finish). There must be no other region.
@@ -456,13 +456,16 @@ where
     /// Ends a run that has lasted until `end`.
     pub fn finish(mut self, end: Time) -> Remains<O> {
         self.plane.ports.link_layer.now = end;
+        let (in_flight, controls) = (self.in_flight(), self.control_counters());
+        let (arrivals, mut flows) = (self.flows.len(), self.flows);
+        flows.extend(self.plane.waits.flows()); // without tasks, they are not copied: there may be a hundred million
         Remains {
-            in_flight: self.in_flight(),
+            in_flight,
             ports: self.plane.counters(),
-            controls: self.control_counters(),
+            controls,
             not_started: self.awaited - self.opened,
-            arrivals: self.flows.len(),
-            flows: self.flows.into_iter().chain(self.plane.waits.into_flows()).collect(),
+            arrivals,
+            flows,
             records: self.plane.ports.link_layer.records.0,
             next_flow: self.next_flow,
             packet_hops: self.plane.ports.link_layer.packet_hops,

@@ -30,7 +30,7 @@ pub enum Purpose {
     Port = 11,
     /// The order of events at the same time.
     Ties = 12,
-    /// The hosts of a job's ranks.
+    /// The hosts of a job's ranks, and those that take part in a permutation.
     Placement = 13,
 }
 

@@ -508,7 +508,7 @@ where
 pub const REGIONS_MAX: usize = 1000;
 
 /// The least time in which a packet has an effect at the end of a link: the link's delay, and the transmission of a header.
-fn crossing_time(network: &Network, wire: &WireProfile) -> impl Fn(&Link) -> Duration + use<> {
+pub fn crossing_time(network: &Network, wire: &WireProfile) -> impl Fn(&Link) -> Duration + use<> {
     let header = match network.switching() {
         Switching::CutThrough { header } => header.min(wire.control),
         Switching::StoreAndForward => wire.control,

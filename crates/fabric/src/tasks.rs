@@ -194,11 +194,6 @@ impl Waits {
         &self.flows
     }
 
-    /// As [`Waits::flows`].
-    pub fn into_flows(self) -> Vec<Flow> {
-        self.flows
-    }
-
     /// Adds a flow in a run without tasks, and returns the payload of the event that starts it.
     pub fn add(&mut self, flow: &Flow) -> Payload {
         self.flows.push(Flow { start: Time::MAX, ..*flow });

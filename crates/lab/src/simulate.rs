@@ -7,7 +7,7 @@ use flowloom_core::{
     Assembly, Discipline, Duration, Flow, FlowId, LinkId, Nic, NodeId, PartsOf, Pool, PoolFull, PortSite, Readings, Time,
     Transport,
 };
-use flowloom_fabric::{Faulty, FlowRecord, PortView, REGIONS_MAX, Report, Sim, Tasks};
+use flowloom_fabric::{Faulty, FlowRecord, PortView, REGIONS_MAX, Report, Sim, Tasks, crossing_time};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 #[cfg(not(test))]
@@ -176,8 +176,7 @@ fn regions(plan: &Plan, threads: usize) -> usize {
     if pfc.is_some() || metrics.gaps || trace.is_some() || (*pending && plan.flows.wait()) {
         return 1;
     }
-    let header = plan.setup.wire.control;
-    let nearest = network.links().iter().map(|link| link.delay + link.rate.transmit_time(header)).min().unwrap_or_default();
+    let nearest = network.links().iter().map(crossing_time(network, &plan.setup.wire)).min().unwrap_or_default();
     if plan.flows.tasks.shortest_news() < nearest {
         return 1;
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Row, Stats};
 use crate::sink::{Samples, Table};
-use crate::workload::{RunTasks, Step};
+use crate::workload::{Job, RunTasks, Step};
 
 /// The results of one job.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -55,6 +55,11 @@ impl Span {
         }
     }
 
+    /// Adds what is known of further flows to what is known of those with the same key.
+    fn add<K: Ord>(self, spans: &mut BTreeMap<K, Span>, key: K) {
+        spans.entry(key).and_modify(|before| *before = before.join(self)).or_insert(self);
+    }
+
     fn join(self, other: Span) -> Span {
         let slower = |one: (f64, FlowId), other: (f64, FlowId)| if other.0 > one.0 { other } else { one };
         Span {
@@ -72,19 +77,13 @@ pub(crate) fn of(tasks: &RunTasks, rows: &[Row]) -> (BTreeMap<u16, JobResult>, O
     let mut spans: BTreeMap<(u16, Step), Span> = BTreeMap::new();
     for row in rows {
         let Some((first, job)) = tasks.job_of(row.flow.id) else { continue };
-        let span = Span::of(row);
-        let known = spans.entry((job.tenant, job.step(row.flow.id.0 - first)));
-        known.and_modify(|before| *before = before.join(span)).or_insert(span);
+        Span::of(row).add(&mut spans, (job.tenant, job.step(row.flow.id.0 - first)));
     }
-    let result = |(_, job): &(u32, crate::workload::Job)| {
-        let mut iterations: BTreeMap<u32, Span> = BTreeMap::new();
-        for ((tenant, Step { iteration, .. }), span) in &spans {
-            if *tenant == job.tenant {
-                let known = iterations.entry(*iteration);
-                known.and_modify(|before| *before = before.join(*span)).or_insert(*span);
-            }
-        }
-        let finished = iterations.values().filter(|span| span.finished == u64::from(job.sends()));
+    let mut iterations: BTreeMap<(u16, u32), Span> = BTreeMap::new();
+    spans.iter().for_each(|((tenant, step), span)| span.add(&mut iterations, (*tenant, step.iteration)));
+    let result = |(_, job): &(u32, Job)| {
+        let own = iterations.range((job.tenant, 0)..=(job.tenant, u32::MAX)).map(|(_, span)| span);
+        let finished = own.filter(|span| span.finished == u64::from(job.sends()));
         let times: Vec<f64> = finished.map(|span| (span.end - span.start).as_us_f64()).collect();
         let (bytes, ranks, finished) = (job.spec.size.0.get(), job.ranks(), times.len());
         let time_us = Stats::of(times);

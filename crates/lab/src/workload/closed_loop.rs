@@ -37,16 +37,12 @@ pub struct ClosedLoop {
     #[schemars(range(min = 1, max = 16_000_000), example = 1_000)]
     pub requests: u32,
     /// How many loops each sender has.
-    #[serde(default = "one")]
+    #[serde(default = "super::one")]
     #[schemars(range(min = 1, max = 65_000))]
     pub loops: u32,
     /// The time between a flow's last byte at the receiver and the start of the next flow, such as the delay of the request.
     #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub think: Quantity<Duration>,
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl Kind for ClosedLoop {

@@ -33,7 +33,7 @@ pub struct Incast {
     #[schemars(range(min = 1, max = 10_000_000), example = 20)]
     pub senders: u32,
     /// How many flows each sender sends for a request.
-    #[serde(default = "one")]
+    #[serde(default = "super::one")]
     #[schemars(range(min = 1, max = 65_000))]
     pub flows_per_sender: u32,
     /// The payload of a request. It is split evenly among its flows, where the first ones carry the remainder, a byte each.
@@ -80,10 +80,6 @@ pub enum Receivers {
     Random,
     /// Hosts take turns, in order of their numbers.
     RoundRobin,
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl Kind for Incast {

@@ -66,6 +66,11 @@ pub use waiting::{Flows, RunTasks, Waiting};
 /// The most flows that a workload may have, as the schema says for the kinds that give their number.
 pub const FLOWS_MAX: u32 = 100_000_000;
 
+/// The default of keys that say how many times there is something.
+fn one() -> u32 {
+    1
+}
+
 /// A kind of workload. Its fields are the keys of `[workload]`; its documentation says which flows there are.
 trait Kind {
     /// Checks the rules that several keys obey together, or that the schema cannot say, but for those of deadlines and tenants.

@@ -38,17 +38,13 @@ pub struct Trace {
     #[schemars(example = "flows.csv")]
     pub file: String,
     /// How many times the flows of the file come, one `period` after the other. Coflows have new numbers each time.
-    #[serde(default = "once")]
+    #[serde(default = "super::one")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub repeat: u32,
     /// The time from one repetition to the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub period: Option<Quantity<Duration>>,
-}
-
-fn once() -> u32 {
-    1
 }
 
 /// The columns of a trace. The first four are required.

@@ -18,7 +18,7 @@ use self::patterns::{Direct, Pattern, Round, Rounds, Send, Shape, Tree, Waiter};
 use super::arrivals::check_length;
 use super::hosts::{HostRef, different_hosts, random_hosts};
 use super::{Context, Kind, Waiting, Workload};
-use crate::{ScenarioError, memory};
+use crate::ScenarioError;
 
 /// The ranks of a parallel job exchange data, again and again.
 ///
@@ -51,7 +51,7 @@ pub struct Collective {
     #[schemars(range(max = 99_999))]
     pub first_host: u32,
     /// Into how many parts each send is cut, so that the next rank can go on with one part while the next part comes (pipelining).
-    #[serde(default = "one")]
+    #[serde(default = "super::one")]
     #[schemars(range(min = 1, max = 10_000))]
     pub parts: u32,
     /// Whether a rank begins to send in a step although what it has sent in the step before is not acknowledged. Where the network delays some flows, several flows of a rank then share
@@ -63,17 +63,13 @@ pub struct Collective {
     #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub compute: Quantity<Duration>,
     /// How many times the ranks do it.
-    #[serde(default = "one")]
+    #[serde(default = "super::one")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub iterations: u32,
     /// The time between the end of an iteration at a rank and the beginning of the next one there.
     #[serde(default = "least")]
     #[schemars(extend("x-min" = "1ps", "x-max" = "1000000s"))]
     pub pause: Quantity<Duration>,
-}
-
-fn one() -> u32 {
-    1
 }
 
 fn yes() -> bool {
@@ -233,7 +229,6 @@ impl Kind for Collective {
             return Err(ScenarioError::at_key("workload.iterations", message));
         }
         check_length("workload.compute", tasks as f64 / f64::from(ranks) * self.compute.0.as_secs_f64())?;
-        memory::check(tasks, 0)?;
         let job = Job { spec: self.clone(), pattern, hosts: hosts.into(), start: Time::ZERO, tenant: 0 };
         Ok(Workload { waiting: Waiting { jobs: vec![job], ..Waiting::default() }, ..Vec::new().into() })
     }
