@@ -31,6 +31,9 @@ def resolve(text: str, path: str, overrides: Sequence[str]) -> str:
 def refusals(text: str, path: str, overrides: Sequence[str], transports: Sequence[str]) -> dict[str, str]:
     """Return why transports cannot run the scenario: by name, those that cannot."""
 
+def memories(text: str, path: str, variants: Sequence[Sequence[str]]) -> list[tuple[int, str] | None]:
+    """Return the memory of ports, and why, of variants of a scenario that do not give it; None for those that do or are wrong."""
+
 def plan(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> Plan:
     """Make the network, the paths and the flows of a scenario, and check everything but the run itself."""
 
@@ -40,12 +43,12 @@ class Plan:
 
     @property
     def resolved(self) -> str:
-        """The scenario as TOML with every default filled in."""
+        """The scenario as TOML with a value for every key."""
     @property
     def misfits(self) -> list[str]:
         """What in the scenario does not suit the network or the flows."""
-    def fitted_parameters(self) -> str:
-        """Return the transport's parameters that follow from the network and the workload, with a run's values, as JSON."""
+    def fitted(self) -> str:
+        """Return what a run has where the scenario leaves it open, as JSON: by key, `value` and `why`."""
     def data_queue_bounds(self) -> str:
         """Return the bounds of queues of data under credits as JSON: `by_hop` and `per_root_of_packets`, or null."""
     def deployment(self, for_datagrams: bool) -> str:

@@ -38,6 +38,9 @@ class Reporter(Protocol):
     def warn(self, text: str) -> None:
         """Show a warning; the work continues."""
 
+    def note(self, text: str) -> None:
+        """Show what was chosen for the user; the work continues."""
+
 
 class Silent:
     """Reports nothing."""
@@ -48,6 +51,7 @@ class Silent:
     def finished(self, key: str, label: str) -> None: ...
     def failed(self, key: str, label: str) -> None: ...
     def warn(self, text: str) -> None: ...
+    def note(self, text: str) -> None: ...
     def __enter__(self) -> Self:
         return self
 
@@ -164,6 +168,9 @@ class Plain:
     def warn(self, text: str) -> None:
         self._print(f"warning: {text}")
 
+    def note(self, text: str) -> None:
+        self._print(f"note: {text}")
+
     def _print(self, text: str) -> None:
         print(printable(text), file=sys.stderr, flush=True)
 
@@ -242,7 +249,13 @@ class Bars:
         self._end(key)
 
     def warn(self, text: str) -> None:
-        self._bars.console.print(f"warning: {printable(text)}", markup=False, highlight=False)
+        self._say(f"warning: {text}")
+
+    def note(self, text: str) -> None:
+        self._say(f"note: {text}")
+
+    def _say(self, text: str) -> None:
+        self._bars.console.print(printable(text), markup=False, highlight=False)
 
     def _end(self, key: str) -> None:
         with self._tally.lock:

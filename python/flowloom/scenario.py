@@ -87,7 +87,7 @@ class Scenario:
         return dataclasses.replace(self, overrides=self.overrides + added)
 
     def resolve(self) -> str:
-        """Return the scenario with every default filled in, as TOML.
+        """Return the scenario with every default filled in, as TOML, but for those that follow from the network: see `Plan.fitted`.
 
         Its keys, values and rules are checked, but not how they fit the network and the flows: see `plan`.
 
@@ -113,6 +113,17 @@ class Scenario:
             ScenarioError: No transport can, because of the network or the flows.
         """
         return _native.refusals(self.text, self.path, self.overrides, transports)
+
+    def memories(self, variants: Sequence[Mapping[str, Any]]) -> list[tuple[int, str] | None]:
+        """Return the memory of ports, and what it is for, of variants of this scenario that leave it open.
+
+        Args:
+            variants: The changes of each variant, as for `set`.
+
+        Returns:
+            By variant, the bytes and the reason; None for a variant that gives `fabric.buffer`, or that is wrong.
+        """
+        return _native.memories(self.text, self.path, [self.set(changes).overrides for changes in variants])
 
     def key(self) -> str:
         """Return the key of this scenario's result: a hash of everything that the result depends on.
@@ -141,7 +152,7 @@ class Plan:
         """Keep what `Scenario.plan` has made."""
         self.scenario = scenario
         self.resolved = made.resolved
-        """The scenario with every default filled in, as TOML."""
+        """The scenario with a value for every key, as TOML."""
         self.misfits = made.misfits
         """A sentence for each value that does not suit the network or the flows."""
         self._made = made
@@ -149,11 +160,14 @@ class Plan:
     @functools.cached_property
     def key(self) -> str:
         """The key of the result: see `Scenario.key`."""
-        return self.scenario.key_of(self.resolved)
+        return self.scenario.key()
 
-    def fitted_parameters(self) -> dict[str, Any]:
-        """Return the transport's parameters that follow from the network and the workload, with the values that a run has."""
-        fitted: dict[str, Any] = json.loads(self._made.fitted_parameters())
+    def fitted(self) -> dict[str, dict[str, Any]]:
+        """Return what a run has where the scenario leaves it open: by key, its `value` and `why` it has it.
+
+        These are the memory of ports, the routing, and parameters of the transport that follow from the network and the workload.
+        """
+        fitted: dict[str, dict[str, Any]] = json.loads(self._made.fitted())
         return fitted
 
     def data_queue_bounds(self) -> dict[str, Any] | None:

@@ -245,7 +245,7 @@ def run_places(
     workers = None if workers is None else whole_number("workers", workers, "processes")
     reporter = reporter or Silent()
     plan, firsts = [], []
-    for place in places:
+    for place in _with_shared_memory(base, places, reporter):
         name = label(place.point, None)
         reporter.prepare(f"reading the scenarios before the first run, now {name}")
         seeded = _seeded(base, place, seeds)
@@ -294,6 +294,34 @@ def run_places(
                 columns.write_csv(table, folder / "sweep.csv")
                 write(folder)
     return _complete(done, failed)
+
+
+def _with_shared_memory(base: Scenario, places: Sequence[Place], reporter: Reporter) -> list[Place]:
+    """Return the points so that those that differ in their transports alone have ports with as much memory: what the neediest one needs.
+
+    Points whose scenarios give the memory of ports keep it.
+    """
+    found = list(places)
+    alike: dict[str, list[int]] = {}
+    for number, place in enumerate(places):
+        others = {key: value for key, value in place.changes.items() if key.partition(".")[0] != "transport"}
+        alike.setdefault(repr(sorted(others.items(), key=lambda change: change[0])), []).append(number)
+    for numbers in alike.values():
+        if len(numbers) < 2:
+            continue
+        reporter.prepare("working out how much memory ports need")
+        needs: dict[int, tuple[int, str]] = {}
+        with contextlib.suppress(ScenarioError):  # an error is for the run to tell
+            found_needs = zip(numbers, base.memories([places[number].changes for number in numbers]), strict=True)
+            needs = {number: need for number, need in found_needs if need is not None}
+        if len({bytes_ for bytes_, _ in needs.values()}) < 2:
+            continue
+        most, why = max(needs.values(), key=lambda need: need[0])
+        for number in needs:
+            changes = places[number].changes | {"fabric.buffer": f"{most}B"}
+            found[number] = dataclasses.replace(places[number], changes=changes)
+        reporter.note(f"fabric.buffer = {metrics_.size(most)} for all, since the scenario gives none: {why}")
+    return found
 
 
 def _seeded(base: Scenario, place: Place, seeds: int) -> list[tuple[int, Scenario]]:

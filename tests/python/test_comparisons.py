@@ -19,6 +19,8 @@ from flowloom.progress import Silent
 from test_cli import call, columns
 
 SHALLOW = {"transport.name": "dctcp", "transport.dctcp.port.mark_above": "15kB"}
+MEMORY = {"fabric.buffer": "202.5kB"}
+"""As much as DCTCP needs by default, which all variants in a comparison with it have."""
 DEEP = {"transport.name": "dctcp", "transport.dctcp.port.mark_above": "30kB"}
 
 
@@ -40,7 +42,8 @@ def test_variants_run_with_their_own_keys(both):
     assert list(round_) == ["DCTCP", "K=15k", "K=30k"]
     for title, expected in (("K=15k", "15kB"), ("K=30k", "30kB")):
         alone = [
-            flowloom.run(SMALL, SHALLOW | {"transport.dctcp.port.mark_above": expected, "run.seed": seed}) for seed in (1, 2)
+            flowloom.run(SMALL, SHALLOW | {"transport.dctcp.port.mark_above": expected, "run.seed": seed} | MEMORY)
+            for seed in (1, 2)
         ]
         assert [run.as_json() for run in round_[title]] == [run.as_json() for run in alone]
     # The variants see the same flows.
@@ -348,13 +351,17 @@ def test_flows_without_a_common_measure_are_refused_before_anything_runs(tmp_pat
 
 
 class Told(Silent):
-    """Keep warnings."""
+    """Keep warnings and notes."""
 
     def __init__(self):
         self.lines = []
+        self.notes = []
 
     def warn(self, text):
         self.lines.append(text)
+
+    def note(self, text):
+        self.notes.append(text)
 
 
 def test_variants_that_are_the_same_scenario_are_told(fake):
@@ -363,6 +370,38 @@ def test_variants_that_are_the_same_scenario_are_told(fake):
     compared = flowloom.compare('[workload]\nkind = "poisson"\n', variants=same, executor=Inline(), reporter=told)
     assert told.lines == ["a; b: these are the same scenario, which is run once"]
     assert compared["a"] is compared["b"]
+
+
+def buffers(runs):
+    return [tomllib.loads(run.scenario)["fabric"]["buffer"] for run in runs]
+
+
+# By hand: 97.5 kB, above which ports mark, and a first window of 70 packets of 1.5 kB make 202.5 kB. At 1 Gb/s, ports mark above 30 kB.
+def test_compared_transports_have_the_memory_that_the_neediest_one_needs():
+    told = Told()
+    compared = flowloom.compare(SMALL, ["phost", "dctcp"], workers=1, reporter=told)
+    assert buffers(compared.values()) == ["202.5kB", "202.5kB"]
+    (note,) = told.notes
+    assert note.startswith("fabric.buffer = 202.5 kB for all, since the scenario gives none: dctcp needs it for the queue above")
+    assert buffers([flowloom.run(SMALL), flowloom.run(SMALL, {"transport.name": "dctcp"})]) == ["36.864kB", "202.5kB"]
+
+    told = Told()
+    given = flowloom.compare(SMALL + '[fabric]\nbuffer = "50kB"\n', ["phost", "dctcp"], workers=1, reporter=told)
+    assert buffers(given.values()) == ["50kB", "50kB"] and not told.notes
+
+
+def test_points_share_memory_with_those_that_differ_in_the_transport_alone():
+    told = Told()
+    axes = {"topology.host_rate": ["1Gb/s", "10Gb/s"], "transport.name": ["phost", "dctcp"]}
+    swept = flowloom.sweep(SMALL, axes, workers=1, reporter=told)
+    assert buffers(run.results for run in swept) == ["135kB", "135kB", "202.5kB", "202.5kB"]
+    assert [note.split(" for ")[0] for note in told.notes] == ["fabric.buffer = 135 kB", "fabric.buffer = 202.5 kB"]
+    # A parameter of the transport may change what it needs; windows are then compared in the same network.
+    windows = flowloom.sweep(SMALL, {"transport.dctcp.initial_window": [10, 70]} | {"transport.name": ["dctcp"]}, workers=1)
+    assert buffers(run.results for run in windows) == ["202.5kB", "202.5kB"]
+    # Where a point gives the memory itself, it keeps it.
+    own = {"shallow": {"transport.name": "dctcp", "fabric.buffer": "40kB"}}
+    assert buffers(flowloom.compare(SMALL, ["phost", "dctcp"], variants=own, workers=1).values()) == ["202.5kB", "202.5kB", "40kB"]
 
 
 def test_labels_of_files_are_after_the_colon(tmp_path):

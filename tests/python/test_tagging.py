@@ -194,7 +194,7 @@ def test_thresholds_come_out_of_a_scenario():
     assert command.thresholds_of(given.set({"transport.pias.thresholds": ["20kB", "1MB"]})) == "20kB,1MB"
     # A rule has no list; the tagger gets what a run would use.
     fitted = given.set({"transport.pias.thresholds": "fitted"})
-    assert command.thresholds_of(fitted) == ",".join(fitted.plan().fitted_parameters()["thresholds"])
+    assert command.thresholds_of(fitted) == ",".join(fitted.plan().fitted()["transport.pias.thresholds"]["value"])
     with pytest.raises(ScenarioError, match=r'transport\.name is "dctcp"'):
         command.thresholds_of(given.set({"transport.name": "dctcp"}))
 

@@ -112,11 +112,10 @@ def test_show_prints_what_follows_from_the_workload(tmp_path):
     path.write_text(FABRIC.replace("phost", "top"))
     shown = call("show", path).stdout
     # There are two sizes, and the smaller one has a priority of its own.
-    told = "\n# Parameters of the transport that follow from the network and the workload:\n#   cutoffs = "
-    assert told + '["4.38kB"]\n' in shown
+    assert '\n#   transport.top.cutoffs = ["4.38kB"]: it follows from the network and the workload\n' in shown
     assert tomllib.loads(shown)["transport"]["top"]["cutoffs"] == []
     path.write_text(path.read_text() + "[transport.top]\ncutoffs = ['20kB']\n")
-    assert "that follow from" not in call("show", path).stdout
+    assert "cutoffs = ['20kB']" in path.read_text() and "#   transport" not in call("show", path).stdout
 
 
 def test_show_prints_how_long_queues_of_data_can_become_under_credits(tmp_path):

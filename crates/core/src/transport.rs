@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use crate::{
     Discipline, Endpoint, Gauge, HostProfile, LinkId, Memory, Network, NodeId, NodeKind, PathNeed, Paths, PortProfile, Profile,
-    Rate, Wire, WireProfile,
+    Rate, Routing, Wire, WireProfile,
 };
 
 /// How packets get from a host's endpoint to the port of its NIC.
@@ -113,6 +113,8 @@ pub trait Transport: Sized + 'static {
     const SHARES_MEMORY: bool = false;
     /// What it needs of the paths of packets. A scenario whose routing does not provide it is refused.
     const PATHS: PathNeed = PathNeed::Any;
+    /// The routing of a scenario that does not choose one. It provides [`Transport::PATHS`].
+    const ROUTING: Routing = Self::PATHS.routing();
     /// Its parameters. If they have defaults, those are the paper's. Nodes of a real network compare them by what `Debug` writes.
     type Config: Clone + Debug + Send + Sync;
     /// Its packet header.

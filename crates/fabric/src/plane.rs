@@ -176,7 +176,10 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         }
         let packet = &self.pool[id];
         let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
-        self.routes.pick(line.from, Origin::Link(link.reverse()), flow, src, dst, label)
+        // A port that gives a packet away cannot see the others' queues, but whether their links are busy.
+        let (now, link_states) = (self.now, &self.link_states);
+        let drains = |link: LinkId| link_states[link.index()].busy_until.saturating_since(now);
+        self.routes.pick(line.from, Origin::Link(link.reverse()), (flow, src, dst), label, now, drains)
     }
 
     #[inline(always)]
@@ -350,9 +353,21 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             return None;
         }
         let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
-        let egress = self.ports.link_layer.routes.pick(node, Origin::Link(link), flow, src, dst, label);
+        let egress = self.pick(node, Origin::Link(link), (flow, src, dst), label);
         self.ports.enqueue(egress, id, ingress);
         None
+    }
+
+    /// The link on which a switch sends a packet.
+    #[inline(always)]
+    fn pick(&mut self, at: NodeId, origin: Origin, ends: (FlowId, NodeId, NodeId), label: Option<u16>) -> LinkId {
+        let (Links { routes, network, link_states, now, .. }, books) = self.ports.with_books();
+        let now = *now;
+        let drains = |link: LinkId| {
+            let queued = Bytes::new(books.of(link).queued_bytes);
+            link_states[link.index()].busy_until.saturating_since(now) + network.link(link).rate.transmit_time(queued)
+        };
+        routes.pick(at, origin, ends, label, now, drains)
     }
 
     /// Sends a packet from a node's endpoint: over the only link of a host, along the routes from a switch.
@@ -369,7 +384,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             Uplink::Nic(nic) => nic,
             Uplink::Routed => {
                 let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
-                self.ports.link_layer.routes.pick(node, Origin::Local(node), flow, src, dst, label)
+                self.pick(node, Origin::Local(node), (flow, src, dst), label)
             }
         };
         let id = self.ports.link_layer.pool.insert(packet);

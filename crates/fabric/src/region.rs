@@ -677,7 +677,7 @@ impl<T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> Attachment<
 /// What an endpoint at `node` may know.
 fn site(node: NodeId, paths: &Paths, wire: WireProfile, seed: u64) -> Site<'_> {
     let reorders = paths.reorders();
-    let known = !reorders || paths.routing() == Routing::SprayLabelled;
+    let known = paths.are_fixed() || paths.routing() == Routing::SprayLabelled;
     Site { node, network: paths.network(), wire, seed, reorders, paths: known.then_some(paths) }
 }
 

@@ -1,19 +1,37 @@
-//! Routing: the next hop of each packet, also where packets of one flow are sprayed over several paths.
+//! Routing: the next hop of each packet, also where packets of one flow take several paths.
 
-use flowloom_core::{FlowId, LinkId, NodeId, Paths, Rate, Routing, Way};
+use flowloom_core::{Duration, FlowId, Group, LinkId, NodeId, Paths, Rate, Routing, Time, Way};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::seed::{Purpose, stream_seed};
 
-/// The choice of every packet's next hop: the [`Paths`] of flows, and the state of spraying.
+/// The choice of every packet's next hop: the [`Paths`] of flows, and the state of switches that do not choose by flow alone.
 pub struct Routes {
     paths: Paths,
     /// The counters of round robin: one per ingress link, and one per node for packets created there.
     counters: Vec<u32>,
-    /// The random streams of spraying, one per node.
+    /// The random streams, one per node.
     streams: Vec<Xoshiro256PlusPlus>,
+    /// The link that was best last time, by node.
+    best: Vec<LinkId>,
+    /// The flowlets at each node, by a hash of their flow; empty until the first one comes.
+    flowlets: Vec<Box<[Flowlet]>>,
 }
+
+/// What a switch knows of the flow, or the flows, that share an entry of its table.
+#[derive(Clone, Copy)]
+struct Flowlet {
+    link: LinkId,
+    /// When the last packet came.
+    last: Time,
+}
+
+/// The flowlets that a switch can tell apart. Flows beyond share entries, and with them their links, as they do in switches.
+const FLOWLETS: usize = 1 << 14;
+
+/// No link.
+const NOWHERE: LinkId = LinkId(u32::MAX);
 
 /// Where a switch got a packet from.
 #[derive(Clone, Copy)]
@@ -36,6 +54,8 @@ impl Routes {
                 .node_ids()
                 .map(|node| Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Spray, u64::from(node.0))))
                 .collect(),
+            best: vec![NOWHERE; network.len()],
+            flowlets: vec![Box::default(); network.len()],
             paths,
         }
     }
@@ -51,10 +71,19 @@ impl Routes {
         self.paths.rate(at, to)
     }
 
-    /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`, which may have a path label.
+    /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`, which may have a path label. `drains` says for a link how long it takes to send what is queued
+    /// for it.
     #[inline(always)]
-    pub fn pick(&mut self, at: NodeId, origin: Origin, flow: FlowId, src: NodeId, dst: NodeId, label: Option<u16>) -> LinkId {
-        let Routes { paths, counters, streams } = self;
+    pub fn pick(
+        &mut self,
+        at: NodeId,
+        origin: Origin,
+        (flow, src, dst): (FlowId, NodeId, NodeId),
+        label: Option<u16>,
+        now: Time,
+        drains: impl Fn(LinkId) -> Duration,
+    ) -> LinkId {
+        let Routes { paths, counters, streams, best, flowlets } = self;
         let group = match paths.way(at, dst) {
             Way::Only(link) => return link,
             Way::OneOf(group) => group,
@@ -75,15 +104,82 @@ impl Routes {
                 *turn = turn.wrapping_add(1);
                 *turn % group.count()
             }
-            Routing::SprayRandom | Routing::SprayLabelled => {
-                let word = u64::from(streams[at.index()].next_u32());
-                ((word * u64::from(group.count())) >> 32) as u32
+            Routing::SprayRandom | Routing::SprayLabelled => below(group.count(), &mut streams[at.index()]),
+            Routing::LeastQueue => return least(group, group.count(), NOWHERE, &mut streams[at.index()], drains),
+            Routing::Drill(samples) => {
+                let best = &mut best[at.index()];
+                *best = least(group, u32::from(samples), *best, &mut streams[at.index()], drains);
+                return *best;
+            }
+            Routing::Flowlet(gap) => {
+                let hash = paths.hash(at, flow, src, dst);
+                return flowlet(group, hash, now, gap, &mut flowlets[at.index()], &mut streams[at.index()]);
             }
             Routing::Ecmp => return paths.hashed(group, at, flow, src, dst),
             Routing::EcmpSymmetric => return paths.symmetric(at, flow, src, dst).expect("a packet is on its flow's path"),
         };
         group.links[choice as usize]
     }
+}
+
+/// A number below `count`, each as likely as the others.
+#[inline]
+fn below(count: u32, stream: &mut Xoshiro256PlusPlus) -> u32 {
+    ((u64::from(stream.next_u32()) * u64::from(count)) >> 32) as u32
+}
+
+/// The link whose queue is sent first of `samples` links of a group, which are drawn at random, and of `known`, if it is in the group. Among equals, each is as likely as the others.
+#[inline(never)]
+fn least(
+    group: Group<'_>,
+    samples: u32,
+    known: LinkId,
+    stream: &mut Xoshiro256PlusPlus,
+    drains: impl Fn(LinkId) -> Duration,
+) -> LinkId {
+    let (count, all) = (group.count(), samples >= group.count());
+    let mut best = (Duration::MAX, NOWHERE);
+    let mut equals = 0;
+    let mut consider = |link: LinkId, stream: &mut Xoshiro256PlusPlus| {
+        let time = drains(link);
+        if time < best.0 {
+            (best, equals) = ((time, link), 1);
+        } else if time == best.0 && link != best.1 {
+            equals += 1;
+            if below(equals, stream) == 0 {
+                best.1 = link;
+            }
+        }
+    };
+    for sample in 0..samples.min(count) {
+        let index = if all { sample } else { below(count, stream) };
+        consider(group.links[index as usize], stream);
+    }
+    if group.links.contains(&known) {
+        consider(known, stream);
+    }
+    best.1
+}
+
+/// The link of a packet's flowlet, which is drawn at random when it begins.
+#[inline(never)]
+fn flowlet(
+    group: Group<'_>,
+    hash: u32,
+    now: Time,
+    gap: Duration,
+    table: &mut Box<[Flowlet]>,
+    stream: &mut Xoshiro256PlusPlus,
+) -> LinkId {
+    if table.is_empty() {
+        *table = vec![Flowlet { link: NOWHERE, last: Time::ZERO }; FLOWLETS].into();
+    }
+    let entry = &mut table[hash as usize % FLOWLETS];
+    if now.saturating_since(entry.last) > gap || !group.links.contains(&entry.link) {
+        entry.link = group.links[below(group.count(), stream) as usize];
+    }
+    entry.last = now;
+    entry.link
 }
 
 #[cfg(test)]
@@ -93,7 +189,7 @@ mod tests {
 
     use super::*;
     use flowloom_core::topology;
-    use flowloom_core::{Duration, Network, Switching};
+    use flowloom_core::{Network, Switching};
 
     fn fat_tree() -> Arc<Network> {
         topology::fat_tree(4, Rate::from_gbps(10), Duration::from_ns(200), Switching::StoreAndForward).into()
@@ -125,16 +221,23 @@ mod tests {
                 return path;
             }
             assert!(path.len() < 8, "a loop");
-            path.push(routes.pick(at, Origin::Link(last), FlowId(flow), src, dst, label));
+            path.push(routes.pick(at, Origin::Link(last), (FlowId(flow), src, dst), label, Time::ZERO, |_| Duration::ZERO));
         }
     }
 
     #[test]
     fn every_mode_reaches_every_host_by_a_shortest_path() {
         let network = fat_tree();
-        for routing in
-            [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric]
-        {
+        for routing in [
+            Routing::SprayRandom,
+            Routing::SprayLabelled,
+            Routing::SprayRoundRobin,
+            Routing::LeastQueue,
+            Routing::Drill(2),
+            Routing::Flowlet(Duration::from_us(1)),
+            Routing::Ecmp,
+            Routing::EcmpSymmetric,
+        ] {
             let mut routes = routes(&network, routing, 7);
             for src in 0..16 {
                 for dst in (0..16).filter(|dst| *dst != src) {
@@ -220,5 +323,73 @@ mod tests {
             *counts.entry(walk(&mut routes, &network, 5, NodeId(0), NodeId(3))[1]).or_insert(0) += 1;
         }
         assert_eq!(counts.into_values().collect::<Vec<_>>(), vec![100; 4]);
+    }
+
+    /// Where switch 4 of a leaf-spine with four uplinks sends packets from host 0 to host 3, if its uplinks take these times to drain.
+    struct Leaf {
+        routes: Routes,
+        uplinks: Vec<LinkId>,
+    }
+
+    impl Leaf {
+        fn new(routing: Routing) -> Leaf {
+            let network: Arc<Network> = topology::leaf_spine(
+                2,
+                2,
+                4,
+                Rate::from_gbps(10),
+                Rate::from_gbps(40),
+                Duration::ZERO,
+                Switching::StoreAndForward,
+            )
+            .into();
+            let uplinks = network.ports(NodeId(4))[2..].to_vec();
+            Leaf { routes: routes(&network, routing, 1), uplinks }
+        }
+
+        /// The number of the uplink.
+        fn pick(&mut self, flow: u32, now_us: u64, drains_us: [u64; 4]) -> usize {
+            let Leaf { routes, uplinks } = self;
+            let place = |link: LinkId| uplinks.iter().position(|uplink| *uplink == link).expect("it is an uplink");
+            let drains = |link| Duration::from_us(drains_us[place(link)]);
+            let now = Time::ZERO + Duration::from_us(now_us);
+            let ends = (FlowId(flow), NodeId(0), NodeId(3));
+            place(routes.pick(NodeId(4), Origin::Link(LinkId(0)), ends, None, now, drains))
+        }
+    }
+
+    #[test]
+    fn the_least_queue_gets_the_packet_and_equals_share() {
+        let mut leaf = Leaf::new(Routing::LeastQueue);
+        assert!((0..100).all(|flow| leaf.pick(flow, 0, [3, 2, 1, 2]) == 2));
+        let mut counts = [0_u32; 4];
+        (0..3000).for_each(|flow| counts[leaf.pick(flow, 0, [1, 5, 1, 1])] += 1);
+        // Five standard deviations of a binomial distribution: √(3000 × ⅓ × ⅔) = 26.
+        assert!(counts[1] == 0 && [0, 2, 3].iter().all(|link| counts[*link].abs_diff(1000) < 130), "{counts:?}");
+    }
+
+    /// Two samples of four links miss the best one in 9 of 16 cases, but once it was found, it is compared every time.
+    #[test]
+    fn drill_remembers_the_best() {
+        let mut leaf = Leaf::new(Routing::Drill(2));
+        let picks: Vec<usize> = (0..100).map(|flow| leaf.pick(flow, 0, [4, 3, 2, 1])).collect();
+        let found = picks.iter().position(|link| *link == 3).expect("it is drawn some time");
+        assert!(picks[found..].iter().all(|link| *link == 3), "{picks:?}");
+        assert!(picks.is_sorted(), "no pick is worse than the one before: {picks:?}");
+        // When it has become the worst, a sample that is better replaces it. With two samples, one is, in 15 of 16 cases.
+        let later: Vec<usize> = (0..100).map(|flow| leaf.pick(flow, 0, [2, 2, 2, 9])).collect();
+        assert!(later.iter().filter(|link| **link == 3).count() < 5, "{later:?}");
+    }
+
+    #[test]
+    fn a_flowlet_stays_and_the_next_one_is_drawn_again() {
+        let mut leaf = Leaf::new(Routing::Flowlet(Duration::from_us(100)));
+        let first = leaf.pick(7, 0, [0; 4]);
+        // Each packet follows the last one within 100 µs, although the whole flowlet takes longer.
+        assert!((1..=50).all(|packet| leaf.pick(7, 100 * packet, [0; 4]) == first));
+        let mut counts = [0_u32; 4];
+        (1..=2000).for_each(|flowlet| counts[leaf.pick(7, 5000 + 101 * flowlet, [9, 0, 0, 0])] += 1);
+        // Five standard deviations of a binomial distribution: √(2000 × ¼ × ¾) = 19.4.
+        assert!(counts.iter().all(|count| count.abs_diff(500) < 97), "queues do not matter: {counts:?}");
     }
 }

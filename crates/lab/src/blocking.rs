@@ -35,7 +35,7 @@ impl<'a> Blocking<'a> {
     /// `None` where packets of one flow take different paths, so that nothing can be traced back.
     pub fn of(report: &'a Report, links: &'a [LinkPauses], paths: &'a Paths) -> Option<Blocking<'a>> {
         let index = || report.flows.iter().enumerate().map(|(index, flow)| (flow.id, index)).collect();
-        (!paths.reorders()).then(|| Blocking { report, links, paths, index: index() })
+        paths.are_fixed().then(|| Blocking { report, links, paths, index: index() })
     }
 
     fn path(&self, flow: FlowId) -> impl Iterator<Item = LinkId> {

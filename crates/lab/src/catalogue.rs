@@ -2,7 +2,7 @@
 //! [`simulate`](fn@crate::simulate) says how a transport runs.
 
 use flowloom_core::{
-    Family, Gauge, HostProfile, Layout, Need, PathNeed, Placement, PortProfile, PortSite, Profile, Transport, Wire,
+    Family, Gauge, HostProfile, Layout, Need, PathNeed, Placement, PortProfile, PortSite, Profile, Routing, Transport, Wire,
 };
 use flowloom_transports::pfc::PausableTransport;
 use flowloom_transports::{for_each_pausable_transport, for_each_transport};
@@ -29,6 +29,8 @@ pub struct TransportEntry {
     pub shares_memory: bool,
     /// What it needs of the paths of packets.
     pub paths: PathNeed,
+    /// The routing of a scenario that does not choose one.
+    pub routing: Routing,
     /// Where its control endpoints run with these parameters.
     pub placement: fn(&Parameters) -> Placement,
     /// What its policy goes by with these parameters, if that is something that flows may lack.
@@ -104,6 +106,7 @@ impl TransportEntry {
             header_bytes: T::Header::MAX_BYTES,
             shares_memory: T::SHARES_MEMORY,
             paths: T::PATHS,
+            routing: T::ROUTING,
             placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
             need: |parameters| T::need(parameters.get().expect("they are this transport's")),
             profiles: Some(Profiles {
@@ -125,6 +128,7 @@ impl TransportEntry {
         header_bytes: <() as Wire>::MAX_BYTES,
         shares_memory: true, // it ignores memory
         paths: PathNeed::Any,
+        routing: PathNeed::Any.routing(),
         placement: |_| Placement::Nowhere,
         need: |parameters| parameters.get::<Oracle>().expect("they are the oracle's").order.need(),
         profiles: None,

@@ -112,7 +112,7 @@ impl<'a> Routes<'a> {
     fn cross(&mut self, flow: &Flow) -> bool {
         let Flow { id, src, dst, .. } = *flow;
         let is_down = |link: LinkId| self.is_down[link.index()];
-        if !self.paths.reorders() {
+        if self.paths.are_fixed() {
             return self.paths.path(id, src, dst).any(is_down) || self.paths.path(id, dst, src).any(is_down);
         }
         let [first, last] = [src, dst].map(|host| self.paths.network().ports(host)[0]);

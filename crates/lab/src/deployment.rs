@@ -39,7 +39,7 @@ pub fn describe(setup: &Setup, scenario: &Scenario, for_datagrams: bool) -> Resu
         "placement": placement((setup.transport.placement)(&setup.parameters)),
         "paths": paths(setup.transport.paths),
         "multipath": setup.paths.is_multipath(),
-        "sprayed": matches!(setup.paths.routing(), Routing::SprayRandom | Routing::SprayLabelled | Routing::SprayRoundRobin),
+        "choice": choice(setup.paths.routing()),
         "wire": { "name": setup.wire.name, "full": setup.wire.full.get(), "control": setup.wire.control.get(), "mtu": setup.wire.mtu().get() },
         "memory": memory(setup.memory),
         "pfc": pfc(setup),
@@ -71,6 +71,16 @@ fn paths(need: PathNeed) -> &'static str {
         PathNeed::One => "one",
         PathNeed::Symmetric => "symmetric",
         PathNeed::SymmetricOrSprayed => "symmetric_or_sprayed",
+    }
+}
+
+/// For what a switch chooses one of several next hops.
+fn choice(routing: Routing) -> &'static str {
+    match routing {
+        Routing::SprayRandom | Routing::SprayLabelled | Routing::SprayRoundRobin => "packet",
+        Routing::LeastQueue | Routing::Drill(_) => "queue",
+        Routing::Flowlet(_) => "flowlet",
+        Routing::Ecmp | Routing::EcmpSymmetric => "flow",
     }
 }
 

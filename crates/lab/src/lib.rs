@@ -15,6 +15,7 @@ mod error;
 pub mod faults;
 mod files;
 mod findings;
+pub mod fitting;
 mod headroom;
 pub mod ideal;
 mod limits;

@@ -1,35 +1,52 @@
 //! Checks that a run's clock and counters can hold the times and sums of its network and its flows. [`Time`] explains the ranges.
 
-use flowloom_core::{Bytes, Duration, Flow, LinkId, Network, NodeId, Rate, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, NodeId, Rate, Time, WireProfile};
 
 use crate::ScenarioError;
 
 /// The fastest link. On a faster one, a byte would take less than a picosecond.
 const RATE_MAX: Rate = Rate::from_gbps(1_000_000);
 
-/// Checks that a round trip over full ports is no longer than the longest span of a run.
-pub(crate) fn check_network(network: &Network, wire: &WireProfile, buffer: Bytes) -> Result<(), ScenarioError> {
-    let hops = network.distances(NodeId(0)).into_iter().filter(|hops| *hops < u32::MAX).max().unwrap_or(1);
-    // A round trip passes each hop twice, and any two nodes are at most twice as far apart as the first node and the one farthest from it.
-    let longest = Duration::LONGEST / (4 * u64::from(hops.max(1)));
+/// Checks that a round trip over empty ports is no longer than the longest span of a run.
+pub(crate) fn check_network(network: &Network, wire: &WireProfile) -> Result<(), ScenarioError> {
+    let longest = longest_hop(network);
     for (index, link) in (0..).zip(network.links()) {
-        let wrong = |key: &str, what: String| {
-            Err(ScenarioError::at_key(key, format!("link {}: {what}", network.link_name(LinkId(index)))))
-        };
+        let wrong = |what: String| Err(at_link("topology", network, LinkId(index), &what));
         if link.rate > RATE_MAX {
-            return wrong("topology", format!("found a rate of {}; the most is {RATE_MAX}", link.rate));
+            return wrong(format!("found a rate of {}; the most is {RATE_MAX}", link.rate));
         }
-        let [packet, queue] = [wire.full, buffer].map(|bytes| link.rate.checked_transmit_time(bytes).unwrap_or(Duration::MAX));
-        if link.delay > longest || packet > longest {
+        if link.delay > longest || transmit_time(link, wire.full) > longest {
             let found = format!("found {} and a delay of {}", link.rate, link.delay);
-            return wrong("topology", format!("{found}; a packet must cross a link in at most {longest} here"));
-        }
-        if queue > longest {
-            let found = format!("{buffer} take {} at {}", seconds(link.rate, buffer), link.rate);
-            return wrong("fabric.buffer", format!("{found}; a full port must drain in at most {longest} here"));
+            return wrong(format!("{found}; a packet must cross a link in at most {longest} here"));
         }
     }
     Ok(())
+}
+
+/// Checks that a round trip over full ports is no longer than the longest span of a run.
+pub(crate) fn check_buffer(network: &Network, buffer: Bytes) -> Result<(), ScenarioError> {
+    let longest = longest_hop(network);
+    let slow = (0..).zip(network.links()).find(|(_, link)| transmit_time(link, buffer) > longest);
+    slow.map_or(Ok(()), |(index, link)| {
+        let found = format!("{buffer} take {} at {}", seconds(link.rate, buffer), link.rate);
+        let what = format!("{found}; a full port must drain in at most {longest} here");
+        Err(at_link("fabric.buffer", network, LinkId(index), &what))
+    })
+}
+
+/// The longest that a packet may take for one hop. A round trip passes each hop twice, and any two nodes are at most twice as far apart as the first node and the one
+/// farthest from it.
+fn longest_hop(network: &Network) -> Duration {
+    let hops = network.distances(NodeId(0)).into_iter().filter(|hops| *hops < u32::MAX).max().unwrap_or(1);
+    Duration::LONGEST / (4 * u64::from(hops.max(1)))
+}
+
+fn transmit_time(link: &Link, bytes: Bytes) -> Duration {
+    link.rate.checked_transmit_time(bytes).unwrap_or(Duration::MAX)
+}
+
+fn at_link(key: &str, network: &Network, link: LinkId, what: &str) -> ScenarioError {
+    ScenarioError::at_key(key, format!("link {}: {what}", network.link_name(link)))
 }
 
 fn seconds(rate: Rate, bytes: Bytes) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use flowloom_core::{Attribute, Need};
-use flowloom_transports::NoLoss;
+use flowloom_transports::{NoLoss, PortMemory};
 
 use crate::plan::Setup;
 use crate::spec::FlowChoice;
@@ -39,8 +39,12 @@ fn unknown_flows(setup: &Setup, flows: usize) -> Vec<String> {
 
 /// What is wrong with the memory of ports if the transport's design excludes losses and needs more for it. Under flow control, ports lose nothing.
 fn small_memory(setup: &Setup) -> Option<String> {
-    let NoLoss { how, memory, .. } = setup.parameters.no_loss(&setup.conditions())?;
-    let (memory, holds) = memory.filter(|(memory, _)| *memory > setup.memory.bytes() && setup.pfc.is_none())?;
+    let conditions = setup.conditions();
+    let NoLoss { how, .. } = setup.parameters.no_loss(&conditions)?;
+    let PortMemory { bytes: memory, holds } = setup.parameters.port_memory(&conditions)?;
+    if memory <= setup.memory.bytes() || setup.pfc.is_some() {
+        return None;
+    }
     let (found, name) = (setup.memory.bytes(), setup.transport.name);
     Some(format!(
         "fabric.buffer: {found} are less than {memory}, which is {holds}, so ports will lose data, although {name} {how}; raise it to {memory} or \

@@ -1,7 +1,8 @@
 //! From `[topology]` to a network.
 
-use flowloom_core::{Network, PathNeed, Paths, Routing};
+use flowloom_core::{Network, PathNeed, Paths};
 
+use crate::spec::RoutingMode;
 use crate::validate::ValidSpec;
 use crate::{ScenarioError, limits};
 
@@ -12,7 +13,7 @@ use crate::{ScenarioError, limits};
 pub(crate) fn build(spec: &ValidSpec<'_>) -> Result<Network, ScenarioError> {
     let network = spec.topology.build(spec.base_dir(), spec.switching)?;
     network.check().map_err(|error| ScenarioError::at_key("topology", error.to_string()))?;
-    limits::check_network(&network, &spec.wire, spec.memory.bytes())?;
+    limits::check_network(&network, &spec.wire)?;
     Ok(network)
 }
 
@@ -25,21 +26,16 @@ pub(crate) fn check_paths(paths: &Paths, transport: &str, need: PathNeed) -> Res
         PathNeed::Any => return Ok(()),
         PathNeed::One => ("one path for all packets of a flow", "\"ecmp\" or \"ecmp_symmetric\""),
         PathNeed::Symmetric => ("the same path for a flow's packets in both directions", "\"ecmp_symmetric\""),
-        PathNeed::SymmetricOrSprayed => {
-            ("the same path for a flow's packets in both directions, or all paths", "\"ecmp_symmetric\" or a way of spraying")
-        }
+        PathNeed::SymmetricOrSprayed => (
+            "the same path for a flow's packets in both directions, or all paths alike",
+            "\"ecmp_symmetric\", or one that sprays without a look at queues",
+        ),
     };
     if paths.give(need) {
         return Ok(());
     }
-    let found = match paths.routing() {
-        Routing::SprayRandom => "spray_random",
-        Routing::SprayLabelled => "spray_labelled",
-        Routing::SprayRoundRobin => "spray_round_robin",
-        Routing::Ecmp => "ecmp",
-        Routing::EcmpSymmetric => "ecmp_symmetric",
-    };
-    let message = format!("found \"{found}\", but {transport} needs {what}; it must be {right} in this network");
+    let found = RoutingMode::from(paths.routing()).as_toml();
+    let message = format!("found {found}, but {transport} needs {what}; it must be {right} in this network");
     Err(ScenarioError::at_key("fabric.routing", message))
 }
 
@@ -47,12 +43,20 @@ pub(crate) fn check_paths(paths: &Paths, transport: &str, need: PathNeed) -> Res
 mod tests {
     use std::sync::Arc;
 
-    use flowloom_core::{Duration, Rate, Switching, topology};
+    use flowloom_core::{Duration, Rate, Routing, Switching, topology};
 
     use super::*;
 
-    const MODES: [Routing; 5] =
-        [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
+    const MODES: [Routing; 8] = [
+        Routing::SprayRandom,
+        Routing::SprayLabelled,
+        Routing::SprayRoundRobin,
+        Routing::LeastQueue,
+        Routing::Drill(2),
+        Routing::Flowlet(Duration::from_us(100)),
+        Routing::Ecmp,
+        Routing::EcmpSymmetric,
+    ];
 
     #[test]
     fn routing_that_does_not_give_what_a_transport_needs_is_refused() {
@@ -60,10 +64,10 @@ mod tests {
             topology::fat_tree(4, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward).into();
         let check = |routing, need| check_paths(&Paths::new(network.clone(), routing, 0), "guided", need);
         let refused = |need| MODES.map(|routing| check(routing, need).is_err());
-        assert_eq!(refused(PathNeed::Any), [false; 5]);
-        assert_eq!(refused(PathNeed::One), [true, true, true, false, false]);
-        assert_eq!(refused(PathNeed::Symmetric), [true, true, true, true, false]);
-        assert_eq!(refused(PathNeed::SymmetricOrSprayed), [false, false, false, true, false]);
+        assert_eq!(refused(PathNeed::Any), [false; 8]);
+        assert_eq!(refused(PathNeed::One), [true, true, true, true, true, true, false, false]);
+        assert_eq!(refused(PathNeed::Symmetric), [true, true, true, true, true, true, true, false]);
+        assert_eq!(refused(PathNeed::SymmetricOrSprayed), [false, false, false, true, true, true, true, false]);
         let error = check(Routing::Ecmp, PathNeed::Symmetric).unwrap_err().to_string();
         let expected = "found \"ecmp\", but guided needs the same path for a flow's packets in both directions; \
                         it must be \"ecmp_symmetric\" in this network";

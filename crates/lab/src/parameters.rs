@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flowloom_core::{Duration, WireProfile};
 use flowloom_transports::disciplines::CreditSchedule;
-use flowloom_transports::{Checked, Conditions, NoLoss, SizeShare};
+use flowloom_transports::{Checked, Conditions, NoLoss, PortMemory, SizeShare};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
@@ -27,6 +27,7 @@ trait AnyConfig: Any + Debug + Send + Sync {
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration;
     fn misfits(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Vec<String>;
     fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule>;
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory>;
     fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss>;
     fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Parameters>;
     fn to_table(&self) -> toml::Table;
@@ -49,6 +50,9 @@ impl<C: Config> AnyConfig for C {
     }
     fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
         Checked::credit_schedule(self, wire)
+    }
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
+        Checked::port_memory(self, conditions)
     }
     fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss> {
         Checked::no_loss(self, conditions)
@@ -114,6 +118,11 @@ impl Parameters {
     /// How ports limit the credits that schedule all data, if the transport has such credits.
     pub fn credit_schedule(&self, wire: &WireProfile) -> Option<CreditSchedule> {
         self.0.credit_schedule(wire)
+    }
+
+    /// How much memory a port needs in a scenario like this, if the transport says so.
+    pub fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
+        self.0.port_memory(conditions)
     }
 
     /// How the transport's design keeps full ports from losing data in a scenario like this, if it does.

@@ -10,6 +10,7 @@ use flowloom_transports::pfc::{Pfc, Storm};
 use crate::ScenarioError;
 use crate::catalogue::TransportEntry;
 use crate::faults::LinkOutage;
+use crate::fitting::Fitted;
 use crate::observe::Observation;
 use crate::parameters::{BadParameter, Parameters};
 use crate::spec::Metrics;
@@ -58,10 +59,10 @@ pub struct Setup {
     pub coflow_workloads: Vec<CoflowWorkload>,
     /// The transport that runs.
     pub transport: &'static TransportEntry,
-    /// Its parameters, as the scenario gives them.
-    pub given: Parameters,
     /// Its parameters, with those filled in that follow from the network and the workload.
     pub parameters: Parameters,
+    /// What a run has where the scenario leaves it open.
+    pub fitted: Vec<Fitted>,
     /// What results are made of.
     pub metrics: Metrics,
     /// Whether the backlog at the sources is recorded.
@@ -103,14 +104,6 @@ impl Setup {
     pub fn routed(&self) -> RoutedSetup {
         let Setup { paths, wire, memory, seed, time_limit, .. } = self;
         RoutedSetup { paths: paths.clone(), wire: *wire, memory: *memory, seed: *seed, time_limit: *time_limit }
-    }
-
-    /// The transport's parameters that follow from the network and the workload, with the values that a run has.
-    pub fn fitted(&self) -> toml::Table {
-        let given = self.given.to_table();
-        let mut used = self.parameters.to_table();
-        used.retain(|key, value| given.get(key) != Some(value));
-        used
     }
 
     /// Whether nothing goes wrong in the network.

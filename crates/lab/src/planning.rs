@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use flowloom_core::{Bytes, Duration, Network, Paths};
 use flowloom_fabric::{AimedFault, Fault, with_control_host};
+use flowloom_transports::PortMemory;
 
 use crate::faults::{Faults, Site};
 use crate::observe::Observation;
@@ -14,7 +15,7 @@ use crate::spec::Scenario;
 use crate::trace::TraceChoice;
 use crate::validate::ValidSpec;
 use crate::workload::{self, CoflowWorkload, Flows};
-use crate::{ScenarioError, catalogue, misfits, network};
+use crate::{ScenarioError, catalogue, fitting, limits, misfits, network};
 
 impl Plan {
     /// Builds the network with its paths, places the faults, and generates the flows.
@@ -79,11 +80,19 @@ impl Setup {
         network::check_paths(&paths, spec.transport.name, spec.transport.paths)?;
         let site = Site { network: &network, flows: flows.ids(), transport: spec.transport.name, placement, index: 0 };
         let Faults { by_link, link_outages, outages, storms } = Faults::place(spec.faults, site)?;
+        let (memory, why) = match spec.memory.given {
+            Some(memory) => (memory, None),
+            None => {
+                let PortMemory { bytes, holds } = fitting::memory(spec, &network, &paths);
+                (bytes, Some(holds))
+            }
+        };
+        limits::check_buffer(&network, memory)?;
         let mut setup = Setup {
             seed: spec.seed,
             paths,
             wire: spec.wire,
-            memory: spec.memory,
+            memory: spec.memory.of(memory),
             pfc: spec.pfc.cloned(),
             time_limit: spec.time_limit,
             stall_limit: spec.stall_limit,
@@ -94,8 +103,8 @@ impl Setup {
             extremes: Extremes::of(flows.iter()),
             coflow_workloads: coflows.to_vec(),
             transport: spec.transport,
-            given: spec.parameters.clone(),
             parameters: spec.parameters.clone(),
+            fitted: Vec::new(),
             metrics: spec.metrics.clone(),
             pending: spec.observe.pending,
             observation: Observation::new(spec.observe, &network)?,
@@ -107,6 +116,7 @@ impl Setup {
         check(&setup, flows)?;
         let sizes = || workload::size_shares(spec.workload, flows, spec.base_dir());
         setup.parameters = spec.parameters.clone().fitted(&setup.conditions(), &sizes);
+        setup.fitted = fitting::all(spec, &setup, why);
         setup.misfits = misfits::of(&setup, flows);
         Ok(setup)
     }

@@ -29,8 +29,8 @@ pub struct ValidSpec<'a> {
     pub topology: &'a Topology,
     /// How many bytes packets take on a link.
     pub wire: WireProfile,
-    /// The memory of ports and switches.
-    pub memory: Memory,
+    /// The memory of ports and switches, as far as the scenario says it.
+    pub memory: MemoryRule,
     /// The choice among equally short paths.
     pub routing: Routing,
     /// When a switch may begin to forward a packet.
@@ -82,7 +82,7 @@ impl<'a> ValidSpec<'a> {
             topology,
             wire,
             memory: memory(fabric, &wire, entry)?,
-            routing: fabric.routing.into(),
+            routing: fabric.routing(entry.routing)?,
             switching: switching(fabric, &wire),
             pfc: pfc(fabric, entry)?,
             faults,
@@ -98,6 +98,11 @@ impl<'a> ValidSpec<'a> {
     /// The folder that the files which the scenario names are relative to.
     pub fn base_dir(&self) -> &'a Path {
         &self.scenario.base_dir
+    }
+
+    /// Whether the scenario chooses the routing, and does not leave it to the transport.
+    pub(crate) fn chooses_routing(&self) -> bool {
+        self.scenario.spec.fabric.routing.is_some()
     }
 
     /// An error about a key of this scenario, with its file and line, or the override that set it.
@@ -135,23 +140,42 @@ fn switching(fabric: &Fabric, wire: &WireProfile) -> Switching {
     }
 }
 
+/// How much memory ports and switches have.
+#[derive(Clone, Copy)]
+pub struct MemoryRule {
+    /// What the scenario says of it.
+    pub given: Option<Bytes>,
+    /// The factor of the dynamic threshold if the ports of a switch share its memory.
+    pub alpha: Option<f64>,
+}
+
+impl MemoryRule {
+    /// This much for each port, or for each switch.
+    pub fn of(self, bytes: Bytes) -> Memory {
+        match self.alpha {
+            Some(alpha) => Memory::PerSwitch { bytes, alpha },
+            None => Memory::PerPort(bytes),
+        }
+    }
+}
+
 /// The factor of the dynamic threshold of a shared memory, where the scenario does not give it.
 const ALPHA: f64 = 1.0;
 
-fn memory(fabric: &Fabric, wire: &WireProfile, entry: &TransportEntry) -> Result<Memory, ScenarioError> {
-    let bytes = fabric.buffer.0;
-    if bytes < wire.full {
+fn memory(fabric: &Fabric, wire: &WireProfile, entry: &TransportEntry) -> Result<MemoryRule, ScenarioError> {
+    let given = fabric.buffer.map(|buffer| buffer.0);
+    if let Some(bytes) = given.filter(|bytes| *bytes < wire.full) {
         let message = format!("found {bytes}; a port holds at least one full packet, {}", wire.full);
         return Err(ScenarioError::at_key("fabric.buffer", message));
     }
     match (fabric.sharing, fabric.alpha) {
-        (SharingMode::Port, None) => Ok(Memory::PerPort(bytes)),
+        (SharingMode::Port, None) => Ok(MemoryRule { given, alpha: None }),
         (SharingMode::Port, Some(alpha)) => Err(ScenarioError::at_key(
             "fabric.alpha",
             format!("found {alpha}, which has no effect unless fabric.sharing = \"switch\"; leave it out"),
         )),
         (SharingMode::Switch, alpha) if entry.shares_memory || fabric.pfc.is_some() => {
-            Ok(Memory::PerSwitch { bytes, alpha: alpha.unwrap_or(ALPHA) })
+            Ok(MemoryRule { given, alpha: Some(alpha.unwrap_or(ALPHA)) })
         }
         (SharingMode::Switch, _) => {
             let able = catalogue::TRANSPORTS.iter().filter(|entry| entry.shares_memory);

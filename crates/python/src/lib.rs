@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use flowloom_core::Time;
+use flowloom_lab::fitting::{self, Fitted};
 use flowloom_lab::measured::{self, Judged, Measured};
 use flowloom_lab::metrics::{Column, Row, columns};
 use flowloom_lab::observe::{Samples, Sink, Table};
@@ -61,6 +62,18 @@ fn refusals(
     Ok(named.filter_map(|(name, error)| Some((name, error?.to_string()))).collect())
 }
 
+/// The memory of ports of variants of a scenario, each a list of overrides, that do not give it: by variant, the bytes and what they are for. `None` for a variant that
+/// gives it, or that is wrong.
+#[pyfunction]
+fn memories(py: Python<'_>, text: &str, path: &str, variants: Vec<Vec<String>>) -> PyResult<Vec<Option<(u64, String)>>> {
+    let scenarios: Vec<_> = variants.iter().map(|overrides| Scenario::load(text, path, overrides).ok()).collect();
+    let memory_of = |scenario: &Option<Scenario>| {
+        let (bytes, why) = fitting::memory_of(scenario.as_ref()?)?;
+        Some((bytes.get(), why))
+    };
+    supervised(py, None, move |_| scenarios.iter().map(memory_of).collect())
+}
+
 /// A scenario that is planned, and can be run once.
 #[pyclass(frozen, module = "flowloom._native", name = "Plan")]
 struct PyPlan {
@@ -90,10 +103,10 @@ const WAS_RUN: &str = "this plan was run before, and a run takes its flows; make
 
 #[pymethods]
 impl PyPlan {
-    /// The scenario as TOML with every default filled in.
+    /// The scenario as TOML with a value for every key.
     #[getter]
     fn resolved(&self) -> String {
-        self.scenario.spec.to_toml()
+        self.setup.resolved(&self.scenario.spec).to_toml()
     }
 
     /// What in the scenario does not suit the network or the flows.
@@ -102,9 +115,14 @@ impl PyPlan {
         self.setup.misfits.clone()
     }
 
-    /// The parameters of the transport that follow from the network and the workload, with the values that a run has, as a JSON object.
-    fn fitted_parameters(&self) -> String {
-        serde_json::to_string(&self.setup.fitted()).expect("parameters are written as JSON")
+    /// What the run has where the scenario leaves it open, as a JSON object: by key, the value and why.
+    fn fitted(&self) -> String {
+        let fitted = self
+            .setup
+            .fitted
+            .iter()
+            .map(|Fitted { key, value, why }| (key.clone(), serde_json::json!({ "value": value, "why": why })));
+        serde_json::Value::Object(fitted.collect()).to_string()
     }
 
     /// The most bytes of data that queue at a port of each kind of hop, and what credits of random sizes add, as JSON; `null` if no credits
@@ -314,6 +332,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyPlan>()?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(refusals, module)?)?;
+    module.add_function(wrap_pyfunction!(memories, module)?)?;
     module.add_function(wrap_pyfunction!(resolve, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)

@@ -94,6 +94,18 @@ impl Conditions<'_> {
         })
     }
 
+    /// The queue above which a port marks where the configuration does not say. It is the larger of two: 20 full-sized packets of 1500 B at hosts of up to
+    /// 1 Gb/s and 65 at 10 Gb/s and more, on a line in between (DCTCP, SIGCOMM 2010, §3.5: bursts of a host need more than the theory says), and a seventh of the
+    /// bandwidth-delay product (§3.4, equation 13), below which links run idle.
+    fn marking_threshold(&self) -> Bytes {
+        const AT_1_GBPS: f64 = 30_000.0;
+        const AT_10_GBPS: f64 = 97_500.0;
+        let [_, fastest] = self.host_rates();
+        let between = ((fastest.as_bps() as f64 / 1e9 - 1.0) / 9.0).clamp(0.0, 1.0);
+        let bursts = Bytes::new((AT_1_GBPS + between * (AT_10_GBPS - AT_1_GBPS)).round() as u64);
+        bursts.max(Bytes::new(self.bandwidth_delay_product(&self.wire).get().div_ceil(7)))
+    }
+
     /// The bandwidth-delay product of the fastest host and the longest round trip, of packets of these sizes on the idle network.
     fn bandwidth_delay_product(&self, wire: &WireProfile) -> Bytes {
         let [_, fastest] = self.host_rates();
@@ -111,10 +123,17 @@ impl Conditions<'_> {
 pub struct NoLoss {
     /// How it excludes losses: the end of a sentence that begins with the transport's name.
     pub how: &'static str,
-    /// How much memory a port needs for this, if that follows from the network, and what this memory holds: the end of a sentence that begins with "it is".
-    pub memory: Option<(Bytes, &'static str)>,
     /// What fills ports all the same, and what helps.
     pub advice: String,
+}
+
+/// How much memory a port needs so that a transport works as it is meant to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortMemory {
+    /// The memory of one port.
+    pub bytes: Bytes,
+    /// What it holds: the end of a sentence that begins with "it is".
+    pub holds: String,
 }
 
 /// The sizes of some of the flows of a workload.
@@ -173,8 +192,14 @@ pub trait Checked {
         let _ = wire;
         None
     }
+    /// How much memory a port needs, if that follows from the configuration and the network. Ports have it where the scenario does not say how much they have.
+    /// `conditions.buffer` does not count.
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
+        let _ = conditions;
+        None
+    }
     /// How the design keeps full ports from losing data, if it does so with this configuration. Users are warned where data is lost, and where ports have less
-    /// memory than this takes. The configuration has passed [`Checked::check_under`] with these conditions.
+    /// memory than [`Checked::port_memory`]. The configuration has passed [`Checked::check_under`] with these conditions.
     fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss> {
         let _ = conditions;
         None

@@ -419,7 +419,7 @@ mod headers {
 fn of_the_tcp_family(name: &mut Vec<&'static str>) {
     let marked = |ecn, mark_at, split| {
         let nic = EcnConfig { ecn: Marking::Off, ..EcnConfig::default() };
-        let port = EcnConfig { ecn, mark_at, split, mark_above: Bytes::new(30_000) };
+        let port = EcnConfig { ecn, mark_at, split, mark_above: Some(Bytes::new(30_000)) };
         crate::tcp::Config { port, nic, ..crate::tcp::Config::default() }
     };
     agree::<crate::tcp::Dctcp>(&marked(Marking::Queue, MarkAt::Dequeue, Split::Shared), headers::tcp);

@@ -117,12 +117,12 @@ def show(
 
 
 def _show_fitted(plan: Plan) -> None:
-    """Print the parameters that follow from the network and the workload, as comments below the scenario."""
-    if not (fitted := plan.fitted_parameters()):
+    """Print what a run has where the scenario leaves it open, as comments below the scenario."""
+    if not (fitted := plan.fitted()):
         return
-    typer.echo("\n# Parameters of the transport that follow from the network and the workload:")
-    for key, value in fitted.items():
-        typer.echo(f"#   {key} = {_toml_value(value)}")
+    typer.echo("\n# What the scenario leaves open:")
+    for key, found in fitted.items():
+        typer.echo(f"#   {key} = {_toml_value(found['value'])}: {found['why']}")
 
 
 def _show_data_queues(plan: Plan) -> None:

@@ -42,6 +42,8 @@ ANSWERS: Answers = {
         "A shaper limits one queue. Each queue gets an equal part of the share instead, also while the others are idle."
     ),
     Kind.SPRAYING: no("ECMP chooses a path by a hash of the flow; adaptive routing depends on the switch chip."),
+    Kind.BY_QUEUE: no("ECMP chooses a path by a hash of the flow; adaptive routing depends on the switch chip."),
+    Kind.FLOWLETS: no("ECMP chooses a path by a hash of the flow; adaptive routing depends on the switch chip."),
 }
 
 _ALL = "default-global"

@@ -39,6 +39,8 @@ ANSWERS: Answers = {
         "`shape rate` limits one queue. Each queue gets an equal part of the share instead, also while the others are idle."
     ),
     Kind.SPRAYING: no("ECMP chooses a path by a hash of the flow; packet spraying depends on the platform."),
+    Kind.BY_QUEUE: no("ECMP chooses a path by a hash of the flow; dynamic load balancing depends on the platform."),
+    Kind.FLOWLETS: no("ECMP chooses a path by a hash of the flow; dynamic load balancing depends on the platform."),
 }
 
 

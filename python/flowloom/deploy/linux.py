@@ -39,6 +39,8 @@ ANSWERS: Answers = {
     Kind.LIMIT_OF_QUEUE: YES,
     Kind.LIMIT_OF_QUEUES: YES,
     Kind.SPRAYING: no("The kernel chooses a path by a hash of the flow (net.ipv4.fib_multipath_hash_policy = 1)."),
+    Kind.BY_QUEUE: no("The kernel chooses a path by a hash of the flow (net.ipv4.fib_multipath_hash_policy = 1)."),
+    Kind.FLOWLETS: no("The kernel chooses a path by a hash of the flow (net.ipv4.fib_multipath_hash_policy = 1)."),
     Kind.DROP_AT_RANDOM: no("A full FIFO drops the arriving packet."),
 }
 

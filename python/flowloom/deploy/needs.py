@@ -26,6 +26,8 @@ class Kind(enum.Enum):
     LIMIT_OF_QUEUE = "rate limit of a queue"
     LIMIT_OF_QUEUES = "rate limit of several queues"
     SPRAYING = "spraying"
+    BY_QUEUE = "paths by queue"
+    FLOWLETS = "flowlets"
     SYMMETRIC = "symmetric paths"
     TRIM = "trim"
     ORDER_BY_NUMBER = "order_by_number"
@@ -205,6 +207,14 @@ def _of_limiter(plan: Plan, limiter: Limiter) -> Need:
     return Need(Kind.LIMIT_OF_QUEUES, what, source, True, "all queues together ask for more data than links carry")
 
 
+_CHOICES = {
+    "packet": (Kind.SPRAYING, "packets of a flow spread over all paths"),
+    "queue": (Kind.BY_QUEUE, "each packet on the path whose next port has the shortest queue"),
+    "flowlet": (Kind.FLOWLETS, "flowlets, the bursts of a flow, spread over all paths"),
+}
+"""What a switch needs for its choice of paths; nothing if it chooses once for each flow, as ECMP does."""
+
+
 def _of_network(plan: Plan) -> Iterator[Need]:
     if plan.pfc:
         what = (
@@ -216,13 +226,9 @@ def _of_network(plan: Plan) -> Iterator[Need]:
     if not plan.multipath:
         return
     routing = plan.source("fabric.routing")
-    if plan.sprayed:
-        yield Need(
-            Kind.SPRAYING,
-            "packets of a flow spread over all paths",
-            routing,
-            without="flows that share a path collide, and others stay idle",
-        )
+    if plan.choice in _CHOICES:
+        kind, what = _CHOICES[plan.choice]
+        yield Need(kind, what, routing, without="flows that share a path collide, and others stay idle")
     elif plan.paths.startswith("symmetric"):
         without = "credits and the data that they ask for take different links"
         yield Need(Kind.SYMMETRIC, "both directions of a flow over the same links", routing, True, without)

@@ -321,8 +321,8 @@ class Plan:
     """What the transport needs of paths: `any`, `one`, `symmetric` or `symmetric_or_sprayed`."""
     multipath: bool
     """Whether packets between two hosts can take different shortest paths."""
-    sprayed: bool
-    """Whether switches spray the packets of a flow over several paths."""
+    choice: str
+    """For what a switch chooses a path: each `flow`, `flowlet` or `packet`, or each packet by the `queue` of its port."""
     wire: Wire
     memory: Pool
     pfc: FlowControl | None

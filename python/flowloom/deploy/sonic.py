@@ -43,6 +43,8 @@ ANSWERS: Answers = {
         "A scheduler limits one queue. Each queue gets an equal part of the share instead, also while the others are idle."
     ),
     Kind.SPRAYING: no("ECMP chooses a path by a hash of the flow; packet spraying depends on the switch chip."),
+    Kind.BY_QUEUE: no("ECMP chooses a path by a hash of the flow; adaptive routing depends on the switch chip."),
+    Kind.FLOWLETS: no("ECMP chooses a path by a hash of the flow; adaptive routing depends on the switch chip."),
     Kind.TRIM: nearly(
         "Packet trimming (SWITCH_TRIMMING) needs a release from 2025 on and a switch chip that has it. It sets the DSCP, too."
     ),

@@ -65,4 +65,4 @@ def thresholds_of(scenario: Scenario) -> str:
             f"transport.name = {name}, or add --set transport.name={name}"
         )
     given = transport[name][key]
-    return ",".join(given if isinstance(given, list) else scenario.plan().fitted_parameters()[key])
+    return ",".join(given if isinstance(given, list) else scenario.plan().fitted()[snippet.KEY]["value"])

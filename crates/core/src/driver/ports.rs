@@ -174,6 +174,17 @@ pub struct Ports<H, P: Discipline<H>, K: LinkLayer<H>> {
     errands: Vec<Errand>,
 }
 
+/// What the link layer keeps in each port.
+pub struct AllBooks<'a, P, L, B>(&'a [EgressPort<P, L, B>]);
+
+impl<P, L, B> AllBooks<'_, P, L, B> {
+    /// That of the port of a link.
+    #[inline]
+    pub fn of(&self, link: LinkId) -> &B {
+        &self.0[link.index()].books
+    }
+}
+
 /// A request of a port to another port of its node.
 #[derive(Clone, Copy)]
 enum Errand {
@@ -252,6 +263,12 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     #[inline]
     pub fn line(&self, link: LinkId) -> &K::Line {
         &self.egress_ports[link.index()].line
+    }
+
+    /// The link layer, and what it keeps in each port.
+    #[inline]
+    pub fn with_books(&mut self) -> (&mut K, AllBooks<'_, P, K::Line, K::Books>) {
+        (&mut self.link_layer, AllBooks(&self.egress_ports))
     }
 
     /// Serves a port whose service is due, or schedules its service if the link is busy.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use self::structure::Structure;
 use self::table::Table;
-use crate::{FlowId, LinkId, Network, NodeId, NodeKind, Rate, mix};
+use crate::{Duration, FlowId, LinkId, Network, NodeId, NodeKind, Rate, mix};
 
 /// How a switch chooses one of several equal-cost next hops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,12 @@ pub enum Routing {
     /// By the packet's path label ([`Wire::path_label`](crate::Wire::path_label)), which its sender chose. Packets without a label are
     /// routed as with [`Routing::SprayRandom`].
     SprayLabelled,
+    /// For each packet the link whose queue is sent first, at random among equals.
+    LeastQueue,
+    /// For each packet the best of as many links as this, which are drawn at random, and of the one that was best last time (DRILL, SIGCOMM 2017, with one unit of memory).
+    Drill(u8),
+    /// At random for each flowlet: a packet that follows its flow's last one at this switch within this time takes the same link (LetFlow, NSDI 2017).
+    Flowlet(Duration),
 }
 
 /// What a transport needs of the paths of a flow's packets.
@@ -36,6 +42,17 @@ pub enum PathNeed {
     Symmetric,
     /// Either one path for both directions, or packets in both directions are sprayed over all paths.
     SymmetricOrSprayed,
+}
+
+impl PathNeed {
+    /// The routing that meets it where nobody has chosen one.
+    pub const fn routing(self) -> Routing {
+        match self {
+            PathNeed::Any | PathNeed::SymmetricOrSprayed => Routing::SprayRoundRobin,
+            PathNeed::One => Routing::Ecmp,
+            PathNeed::Symmetric => Routing::EcmpSymmetric,
+        }
+    }
 }
 
 /// Several links over which a switch can send a packet to its destination by a shortest path.
@@ -122,9 +139,14 @@ impl Paths {
         }
     }
 
-    /// Whether packets of one flow may take different paths.
+    /// Whether all packets of a flow in one direction take one path.
+    pub fn are_fixed(&self) -> bool {
+        self.give(PathNeed::One)
+    }
+
+    /// Whether packets of one flow may overtake each other. Between flowlets, there is time enough for the packets before.
     pub fn reorders(&self) -> bool {
-        !self.give(PathNeed::One)
+        !self.are_fixed() && !matches!(self.routing, Routing::Flowlet(_))
     }
 
     /// Whether these paths are what a transport needs. Where there is one shortest path between any two nodes, every routing suffices.
@@ -134,7 +156,10 @@ impl Paths {
                 PathNeed::Any => true,
                 PathNeed::One => matches!(self.routing, Routing::Ecmp | Routing::EcmpSymmetric),
                 PathNeed::Symmetric => self.routing == Routing::EcmpSymmetric,
-                PathNeed::SymmetricOrSprayed => self.routing != Routing::Ecmp,
+                PathNeed::SymmetricOrSprayed => matches!(
+                    self.routing,
+                    Routing::EcmpSymmetric | Routing::SprayRandom | Routing::SprayRoundRobin | Routing::SprayLabelled
+                ),
             }
     }
 
@@ -196,9 +221,9 @@ impl Paths {
     /// flow's path, as far as can be determined, or if there is no such node.
     ///
     /// # Panics
-    /// If packets of one flow take different paths ([`Paths::reorders`]).
+    /// If packets of one flow take different paths ([`Paths::are_fixed`]).
     pub fn next_link(&self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> Option<LinkId> {
-        assert!(!self.reorders(), "packets of one flow take different paths");
+        assert!(self.are_fixed(), "packets of one flow take different paths");
         let nodes = self.network.len();
         if at == dst || [at, src, dst].iter().any(|node| node.index() >= nodes) {
             return None;
@@ -239,7 +264,9 @@ impl Paths {
         group.links[(self.hash(at, flow, src, dst) % group.count()) as usize]
     }
 
-    fn hash(&self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> u32 {
+    /// A hash of a flow's direction at switch `at`.
+    #[inline]
+    pub fn hash(&self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> u32 {
         let ends = (u64::from(src.0) << 32) | u64::from(dst.0);
         (mix(mix(ends ^ self.seed) ^ ((u64::from(at.0) << 32) | u64::from(flow.0))) >> 32) as u32
     }
@@ -283,8 +310,16 @@ mod tests {
     use crate::topology;
     use crate::{Duration, Switching};
 
-    const MODES: [Routing; 5] =
-        [Routing::SprayRandom, Routing::SprayLabelled, Routing::SprayRoundRobin, Routing::Ecmp, Routing::EcmpSymmetric];
+    const MODES: [Routing; 8] = [
+        Routing::SprayRandom,
+        Routing::SprayLabelled,
+        Routing::SprayRoundRobin,
+        Routing::LeastQueue,
+        Routing::Drill(2),
+        Routing::Flowlet(Duration::from_us(100)),
+        Routing::Ecmp,
+        Routing::EcmpSymmetric,
+    ];
 
     fn fat_tree(routing: Routing) -> Paths {
         let network = topology::fat_tree(4, Rate::from_gbps(10), Duration::from_ns(200), Switching::StoreAndForward);
@@ -303,7 +338,7 @@ mod tests {
         let needs = [Any, One, Symmetric];
         let given = |paths: &Paths| needs.map(|need| paths.give(need));
         let sprayed = [true, false, false];
-        let expected = [sprayed, sprayed, sprayed, [true, true, false], [true; 3]];
+        let expected = [sprayed; 6].into_iter().chain([[true, true, false], [true; 3]]);
         for (routing, expected) in MODES.into_iter().zip(expected) {
             assert_eq!(given(&fat_tree(routing)), expected, "{routing:?}");
             assert_eq!(given(&tree(routing)), [true; 3], "a tree has one path for each pair");

@@ -1,5 +1,6 @@
 //! Tests of the simulation engine against answers that were computed without it.
 
+mod choices;
 #[path = "../common/mod.rs"]
 mod common;
 mod ends;

@@ -89,7 +89,13 @@ fn traffic(network: &Network, count: usize, span_ns: u64, seed: u64) -> Vec<Flow
 #[test]
 fn a_run_ends_at_the_same_event_however_it_is_divided() {
     for (name, network) in [STORE, CUT].into_iter().flat_map(shapes) {
-        for (routing, seed) in [(Routing::Ecmp, 1), (Routing::SprayRandom, 2), (Routing::SprayRoundRobin, 3)] {
+        for (routing, seed) in [
+            (Routing::Ecmp, 1),
+            (Routing::SprayRandom, 2),
+            (Routing::SprayRoundRobin, 3),
+            (Routing::LeastQueue, 4),
+            (Routing::Flowlet(Duration::from_us(1)), 5),
+        ] {
             let setup = SimSetup { routing, seed, ..setup(network.clone()) };
             let flows = traffic(&network, 60, 60_000, seed);
             let report = assert_same::<Blast<Plain>>(&(), &setup, &flows, &Trouble::default());
@@ -176,7 +182,10 @@ proptest! {
         p in prop_oneof![Just(0.0), 0.0..0.1],
         buffer in 3000_u64..40_000,
         limit_us in 20_u64..300,
-        routing in prop::sample::select(vec![Routing::Ecmp, Routing::EcmpSymmetric, Routing::SprayRandom, Routing::SprayRoundRobin]),
+        routing in prop::sample::select(vec![
+            Routing::Ecmp, Routing::EcmpSymmetric, Routing::SprayRandom, Routing::SprayRoundRobin, Routing::LeastQueue, Routing::Drill(2),
+            Routing::Flowlet(Duration::from_us(2)),
+        ]),
         pauses in prop::collection::vec(1_u64..200_000, 0..4),
     ) {
         let (_, network) = shapes(if cut { CUT } else { STORE }).swap_remove(shape);

@@ -114,7 +114,7 @@ fn faults_do_not_leak_shared_memory() {
     let network: Network = topology::single_switch(2, gbps(10), HOP_DELAY, STORE);
     let mut dice = Dice::new(1);
     for marking in [Marking::Port, Marking::Queue] {
-        let config = EcnConfig { ecn: marking, mark_above: Bytes::new(3000), ..EcnConfig::default() };
+        let config = EcnConfig { ecn: marking, mark_above: Some(Bytes::new(3000)), ..EcnConfig::default() };
         let mut ports: Vec<Faulty<EcnPriority>> = (0..2)
             .map(|host| {
                 let link: LinkId = network.ports(NodeId(host))[0].reverse();

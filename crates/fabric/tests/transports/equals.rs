@@ -23,7 +23,7 @@ fn go<T: Transport>(config: &T::Config, routing: Routing) -> Report {
 }
 
 fn small() -> Config {
-    let port = EcnConfig { mark_above: Bytes::new(30_000), ..EcnConfig::default() };
+    let port = EcnConfig { mark_above: Some(Bytes::new(30_000)), ..EcnConfig::default() };
     Config { port, nic: port, initial_window: 20, ..Config::default() }
 }
 

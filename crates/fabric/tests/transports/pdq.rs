@@ -129,7 +129,7 @@ fn pdq_and_dctcp_in_a_rack(load: f64, count: u32, config: &Config) -> [f64; 2] {
             flow(id, src, (src + hop) % 20, 2000 + dice.below(196_000), start)
         })
         .collect();
-    let port = EcnConfig { mark_above: Bytes::new(30_000), ..EcnConfig::default() };
+    let port = EcnConfig { mark_above: Some(Bytes::new(30_000)), ..EcnConfig::default() };
     let dctcp = tcp::Config { port, nic: port, initial_window: 10, rto_min: Duration::from_ms(10), ..tcp::Config::default() };
     let memory = Memory::PerPort(Bytes::new(337_500));
     let setup = SimSetup { memory, ..setup(network.clone()) };

@@ -42,7 +42,7 @@ fn survives<T: Transport>(
 
 /// TCP over ports that mark before they overflow. Its longest retransmission timeout fits into [`TIME_LIMIT`].
 fn tcp_config() -> tcp::Config {
-    let port = EcnConfig { mark_above: Bytes::new(6000), ..EcnConfig::default() };
+    let port = EcnConfig { mark_above: Some(Bytes::new(6000)), ..EcnConfig::default() };
     tcp::Config { port, nic: port, initial_window: 20, rto_max: Duration::from_ms(200), ..tcp::Config::default() }
 }
 

@@ -3,14 +3,15 @@
 //! Hosts are faster than the bottleneck unless a test says otherwise.
 
 use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Network, NodeId, Time, Transport, WireProfile, topology};
-use flowloom_fabric::{Fault, PortCounters, Report, SimSetup};
+use flowloom_fabric::{Fault, PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::disciplines::{EcnConfig, Marking};
 use flowloom_transports::las::Las;
 use flowloom_transports::pias::Pias;
-use flowloom_transports::tcp::{Config, D2tcp, Dctcp, EcnStar, L2dct, Tcp};
+use flowloom_transports::tcp::{Config, D2tcp, Dctcp, EcnStar, FastRetransmit, Header, L2dct, Tcp};
 
 use crate::common::depth::Depth;
 use crate::common::networks::{CUT, STORE, apart, flow, gbps, in_order, pairs, run, setup, shapes, watch, watch_faulty};
+use crate::common::watch::Log;
 
 const WIRE: WireProfile = WireProfile::IP_1500;
 const PACKET: f64 = 1500.0;
@@ -56,7 +57,7 @@ fn long(senders: u32, gap_us: u64) -> Vec<Flow> {
 
 /// Ports mark above `threshold` packets, and only marks and losses limit windows.
 fn config(threshold: u64) -> Config {
-    let port = EcnConfig { mark_above: Bytes::new(threshold * 1500), ..EcnConfig::default() };
+    let port = EcnConfig { mark_above: Some(Bytes::new(threshold * 1500)), ..EcnConfig::default() };
     let rto = Duration::from_ms(10);
     Config { port, max_window: 60_000, initial_window: 10, rto_min: rto, rto_initial: rto, ..Config::default() }
 }
@@ -425,4 +426,32 @@ fn a_port_between_switches_marks_like_a_port_to_a_host() {
     let (_, depth) = watch::<Dctcp, Depth>(&config(K), setup, flows, Depth::new(link, ms(20)));
     let peak = depth.extremes(Duration::from_ms(70))[0].1;
     assert!((K + 1..=K + 4).contains(&(peak / 1500)), "{peak} B");
+}
+
+/// DCTCP's windows leave pauses between bursts. Where a burst stays on one path, no packet is overtaken, although flows use several paths; where each packet takes another path, many are.
+#[test]
+fn flowlets_use_several_paths_in_order() {
+    let network = topology::leaf_spine(2, 4, 4, gbps(10), gbps(10), Duration::from_us(10), STORE);
+    let flows: Vec<Flow> = (0..4).map(|id| flow(id, id, id + 4, 400_000, Time::ZERO)).collect();
+    let overtaken_and_paths = |routing: Routing| -> (usize, usize) {
+        let setup = SimSetup { routing, ..setup(network.clone()) };
+        let config = Config { fast_retransmit: FastRetransmit::Off, ..config(K) };
+        let (report, log) = watch::<Dctcp, Log<Header>>(&config, setup, flows.clone(), Log::default());
+        assert!(report.records.iter().all(|record| record.acknowledged != Time::MAX), "{routing:?}");
+        let mut furthest = [0; 4];
+        let mut overtaken = 0;
+        for (_, _, packet) in log.arrived.iter().filter(|(_, _, packet)| packet.payload_bytes > 0) {
+            let most = &mut furthest[packet.flow.0 as usize];
+            overtaken += usize::from(packet.offset.get() < *most);
+            *most = packet.offset.get().max(*most);
+        }
+        let uplinks =
+            log.sent.iter().filter(|(_, link, packet)| packet.payload_bytes > 0 && network.hop_name(*link) == "leaf-spine");
+        let used: std::collections::BTreeSet<(u32, u32)> = uplinks.map(|(_, link, packet)| (packet.flow.0, link.0)).collect();
+        (overtaken, used.len())
+    };
+    let (overtaken, paths) = overtaken_and_paths(Routing::Flowlet(Duration::from_us(30)));
+    assert!(overtaken == 0 && paths > 8, "{overtaken} packets were overtaken; four flows used {paths} uplinks");
+    assert_eq!(overtaken_and_paths(Routing::Ecmp), (0, 4));
+    assert!(overtaken_and_paths(Routing::SprayRandom).0 > 10);
 }

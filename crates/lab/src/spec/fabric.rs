@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Quantity;
+use crate::ScenarioError;
 
 /// The run as a whole.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,9 +40,12 @@ impl Default for Run {
 pub struct Fabric {
     /// How many bytes packets take on a link: the name of a preset.
     pub wire: WirePreset,
-    /// The memory of each port, or of each switch with all its ports, as `sharing` says. It holds at least one full packet.
+    /// The memory of each port, or of each switch with all its ports, as `sharing` says. It holds at least one full packet. Without it: as much as
+    /// the transport needs in this network, and at least 36.864 kB for each port (pHost paper, §4.1). `flowloom show` says how much that is and why.
+    /// Transports that are compared have the same: the most that one of them needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-min" = "1B", "x-max" = "2GB"))]
-    pub buffer: Quantity<Bytes>,
+    pub buffer: Option<Quantity<Bytes>>,
     /// Which ports share the memory that `buffer` gives.
     pub sharing: SharingMode,
     /// The dynamic threshold of a shared memory: a queue (one class at one port) takes a packet only while its length is below `alpha`
@@ -49,8 +53,19 @@ pub struct Fabric {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.001, max = 1000))]
     pub alpha: Option<f64>,
-    /// How one of several equally short paths is chosen.
-    pub routing: RoutingMode,
+    /// How one of several equally short paths is chosen. Without it: as the transport needs it, else `spray_round_robin`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing: Option<RoutingMode>,
+    /// How long a flow must have sent nothing through a switch for its next packet to begin another flowlet (`routing = "flowlet"`). The default is 100 us. It should be more than
+    /// by how much the delays of paths differ, so that packets do not overtake each other. It is an error to give it with other routings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "1ns", "x-max" = "1000s"))]
+    pub flowlet_gap: Option<Quantity<Duration>>,
+    /// How many links a switch draws for each packet, besides the one that was best last time (`routing = "drill"`). The default is 2 (DRILL, SIGCOMM 2017). It is an error to give
+    /// it with other routings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 255))]
+    pub drill_samples: Option<u8>,
     /// When a switch may begin to forward a packet.
     pub switching: SwitchingMode,
     /// Priority flow control, which makes the network lossless. An empty table, `[fabric.pfc]`, asks for it.
@@ -62,10 +77,12 @@ impl Default for Fabric {
     fn default() -> Fabric {
         Fabric {
             wire: WirePreset::Ip1500,
-            buffer: Quantity(Bytes::new(36_864)),
+            buffer: None,
             sharing: SharingMode::Port,
             alpha: None,
-            routing: RoutingMode::SprayRoundRobin,
+            routing: None,
+            flowlet_gap: None,
+            drill_samples: None,
             switching: SwitchingMode::CutThrough,
             pfc: None,
         }
@@ -126,16 +143,69 @@ pub enum RoutingMode {
     Ecmp,
     /// A hash of the flow decides, such that both directions of a flow share every link.
     EcmpSymmetric,
+    /// Each packet takes the one whose next link will have sent its queue first; chance decides among equals.
+    LeastQueue,
+    /// Each packet takes the one whose next link will have sent its queue first of `drill_samples` that are drawn at random and the best of the packet before (DRILL).
+    Drill,
+    /// Each flowlet takes one of them uniformly: packets of a flow that follow each other within `flowlet_gap` (LetFlow).
+    Flowlet,
 }
 
-impl From<RoutingMode> for Routing {
-    fn from(mode: RoutingMode) -> Routing {
-        match mode {
+/// [`Fabric::drill_samples`], where it is not given.
+const DRILL_SAMPLES: u8 = 2;
+/// [`Fabric::flowlet_gap`], where it is not given.
+const FLOWLET_GAP: Duration = Duration::from_us(100);
+
+impl Fabric {
+    /// The routing of a transport that runs on `default` where the scenario does not choose.
+    ///
+    /// # Errors
+    /// If a key has no effect with it.
+    pub(crate) fn routing(&self, default: Routing) -> Result<Routing, ScenarioError> {
+        let mode = self.routing.unwrap_or(default.into());
+        let given = [
+            ("flowlet_gap", RoutingMode::Flowlet, self.flowlet_gap.map(|gap| gap.0.to_string())),
+            ("drill_samples", RoutingMode::Drill, self.drill_samples.map(|samples| samples.to_string())),
+        ];
+        for (key, of, found) in given {
+            if let Some(found) = found.filter(|_| mode != of) {
+                let (mode, of) = (mode.as_toml(), of.as_toml());
+                let message =
+                    format!("found {found}, which has no effect with fabric.routing = {mode}; leave it out, or choose {of}");
+                return Err(ScenarioError::at_key(format!("fabric.{key}"), message));
+            }
+        }
+        Ok(match mode {
             RoutingMode::SprayRandom => Routing::SprayRandom,
             RoutingMode::SprayLabelled => Routing::SprayLabelled,
             RoutingMode::SprayRoundRobin => Routing::SprayRoundRobin,
             RoutingMode::Ecmp => Routing::Ecmp,
             RoutingMode::EcmpSymmetric => Routing::EcmpSymmetric,
+            RoutingMode::LeastQueue => Routing::LeastQueue,
+            RoutingMode::Drill => Routing::Drill(self.drill_samples.unwrap_or(DRILL_SAMPLES)),
+            RoutingMode::Flowlet => Routing::Flowlet(self.flowlet_gap.map_or(FLOWLET_GAP, |gap| gap.0)),
+        })
+    }
+}
+
+impl RoutingMode {
+    /// The word for it in a scenario, in quotes.
+    pub fn as_toml(self) -> String {
+        toml::Value::try_from(self).expect("words are written as TOML").to_string()
+    }
+}
+
+impl From<Routing> for RoutingMode {
+    fn from(routing: Routing) -> RoutingMode {
+        match routing {
+            Routing::SprayRandom => RoutingMode::SprayRandom,
+            Routing::SprayLabelled => RoutingMode::SprayLabelled,
+            Routing::SprayRoundRobin => RoutingMode::SprayRoundRobin,
+            Routing::Ecmp => RoutingMode::Ecmp,
+            Routing::EcmpSymmetric => RoutingMode::EcmpSymmetric,
+            Routing::LeastQueue => RoutingMode::LeastQueue,
+            Routing::Drill(_) => RoutingMode::Drill,
+            Routing::Flowlet(_) => RoutingMode::Flowlet,
         }
     }
 }

@@ -32,7 +32,7 @@ fn load(text: &str, overrides: &[&str]) -> Spec {
 fn defaults_are_those_of_the_phost_paper() {
     let spec = load(SMALL, &[]);
     assert_eq!(spec.topology, Topology::LeafSpine(LeafSpine::default()));
-    assert_eq!(spec.fabric.buffer, Quantity(Bytes::new(36_864)));
+    assert_eq!((spec.fabric.buffer, spec.fabric.routing), (None, None));
     let WorkloadSpec::One(WorkloadKind::Poisson(poisson)) = &spec.workload.spec else { panic!("{:?}", spec.workload) };
     assert_eq!((poisson.load_link, poisson.matrix, &poisson.deadline), (LoadLink::Host, MatrixKind::AllToAll, &None));
     assert_eq!(spec.run, Run::default());

@@ -109,7 +109,7 @@ impl Draft<'_> {
         self.shape = &shapes()[self.random.below(shapes().len())];
         self.set("topology", format!("{{ {} }}", self.shape.table));
         // Many transports need one path for both directions of a flow.
-        let modes = ["spray_random", "spray_labelled", "spray_labelled", "spray_round_robin", "ecmp"];
+        let modes = ["spray_random", "spray_labelled", "spray_round_robin", "least_queue", "drill", "flowlet", "ecmp"];
         let routing = if self.random.below(2) == 0 { "ecmp_symmetric" } else { self.random.one_of(&modes) };
         self.set("fabric.routing", routing);
         if self.random.below(3) > 0 || self.shape.rates.is_empty() {

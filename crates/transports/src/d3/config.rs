@@ -134,7 +134,6 @@ impl Checked for Config {
         let within_capacity = self.base_packets == 0.0 && self.limit_to_left && self.capacity_max <= 1.0;
         within_capacity.then(|| NoLoss {
             how: "allocates no more than the rates of links",
-            memory: None,
             advice: "the requests of many flows filled ports, or ports had not adapted their capacity yet; raise fabric.buffer"
                 .to_owned(),
         })

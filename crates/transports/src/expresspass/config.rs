@@ -183,11 +183,7 @@ impl Checked for Config {
     }
 
     fn no_loss(&self, _: &Conditions<'_>) -> Option<NoLoss> {
-        Some(NoLoss {
-            how: "schedules all data by credits",
-            memory: None,
-            advice: lost_to_requests("transport.expresspass.retry"),
-        })
+        Some(NoLoss { how: "schedules all data by credits", advice: lost_to_requests("transport.expresspass.retry") })
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::header::MOST_SLOTS;
 use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, NoLoss, check_deadline, span_of};
+use crate::{Checked, Conditions, NoLoss, PortMemory, check_deadline, span_of};
 
 /// Which flow the arbiter serves first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -102,14 +102,17 @@ impl Checked for Config {
         Ok(())
     }
 
-    fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss> {
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
         let [_, fastest] = conditions.host_rates();
+        let holds =
+            "what comes too early or too late at one host, because hosts are not equally far from the arbiter and from each other"
+                .to_owned();
+        Some(PortMemory { bytes: fastest.bytes_in(spread(conditions.network)), holds })
+    }
+
+    fn no_loss(&self, _: &Conditions<'_>) -> Option<NoLoss> {
         Some(NoLoss {
             how: "gives each packet a time slot of its own",
-            memory: Some((
-                fastest.bytes_in(spread(conditions.network)),
-                "what comes too early or too late at one host, because hosts are not equally far from the arbiter and from each other",
-            )),
             advice: "packets of different slots met at a port, because hosts are not equally far from the arbiter and from each other, or because links \
                      between switches carry less than hosts send, which the arbiter does not know; raise fabric.buffer or the rates of these links"
                 .to_owned(),

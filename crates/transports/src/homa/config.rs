@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cutoffs::Blind;
 use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, SizeShare, quantity, span_of};
+use crate::{Checked, Conditions, PortMemory, SizeShare, quantity, span_of};
 
 /// What decides the level of an unscheduled packet (§3.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -127,6 +127,22 @@ impl Checked for Config {
 
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
         conditions.early_timeout("resend_timeout", self.resend_timeout).into_iter().collect()
+    }
+
+    /// A receiver grants `rtt_bytes` to each of `overcommitment` messages, and new messages send as much unasked (§3.5: buffers are the price of
+    /// overcommitment).
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
+        let [_, fastest] = conditions.host_rates();
+        let packets = window(self, fastest, conditions.network, &conditions.wire).ok()?;
+        let messages = match self.overcommitment {
+            0 => self.levels.saturating_sub(self.unscheduled_levels_or_one()).max(1),
+            given => given,
+        };
+        let bytes = conditions.wire.full * u64::from(packets) * (u64::from(messages) + 1);
+        Some(PortMemory {
+            bytes,
+            holds: format!("the first {packets} packets of a message, and the granted ones of {messages} messages"),
+        })
     }
 
     /// The unscheduled levels and their cutoffs that suit the workload, where they are not given.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::window::Rules;
 use crate::disciplines::{LinkRates, Telemetry};
 use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, NoLoss, quantity, span_of};
+use crate::{Checked, Conditions, NoLoss, PortMemory, quantity, span_of};
 
 /// Parameters of HPCC. The defaults are the paper's where it gives a value, else those of its authors' simulator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -178,12 +178,16 @@ impl Checked for Config {
     }
 
     /// Each flow starts with a window of a round trip at the rate of its host. Ports hear of a second flow a round trip later.
-    fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss> {
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
         let [_, fastest] = conditions.host_rates();
         let spans = Spans::new(self, conditions.network, &conditions.wire).ok()?;
+        let holds = "what each flow sends before the first answer".to_owned();
+        Some(PortMemory { bytes: fastest.bytes_in(spans.rtt), holds })
+    }
+
+    fn no_loss(&self, _: &Conditions<'_>) -> Option<NoLoss> {
         Some(NoLoss {
             how: "keeps the queues of ports nearly empty",
-            memory: Some((fastest.bytes_in(spans.rtt), "what each flow sends before the first answer")),
             advice: "flows that started together filled ports before the first answers came; raise fabric.buffer, or add [fabric.pfc], which the \
                      design assumes"
                 .to_owned(),

@@ -25,7 +25,7 @@ pub enum Hpcc {}
 
 /// The port under the records.
 const UNMARKED: EcnConfig =
-    EcnConfig { ecn: Marking::Off, mark_above: Bytes::new(1), mark_at: MarkAt::Enqueue, split: Split::Shared };
+    EcnConfig { ecn: Marking::Off, mark_above: Some(Bytes::new(1)), mark_at: MarkAt::Enqueue, split: Split::Shared };
 
 /// What ports of switches write into packets.
 const REPORTS: Feature = Feature {

@@ -45,6 +45,9 @@ pub struct Config {
     /// Whether an acknowledgement carries the pull if the receiver may pull at once. If not, or while pulls wait, a pull is a packet of
     /// its own.
     pub pull_in_answer: bool,
+    /// Whether senders that choose paths leave out a path that trims or loses more than others, such as one over a slow link. The paper's senders have such a scoreboard; what counts as
+    /// more is our choice: twice the share of the flow's paths together.
+    pub avoid_paths: bool,
     /// A packet is sent again this long after it was sent, if nothing has been heard of it, and a receiver repeats its last pull if nothing
     /// follows it for as long. Both double with each repetition. It must exceed the longest wait in full queues. In an incast over
     /// links of 10 Gb/s, a header can wait for 1 ms at one port, since each ten headers let one packet of 9000 B go first.
@@ -97,6 +100,7 @@ impl Default for Config {
             pull_order: PullOrder::Fair,
             pull_rate: 1.0,
             pull_in_answer: true,
+            avoid_paths: false,
             rto: Duration::from_ms(5),
         }
     }

@@ -15,6 +15,7 @@ pub(super) struct Rules {
     pub initial_window: u32,
     pub pull_order: PullOrder,
     pub pull_in_answer: bool,
+    pub avoid_paths: bool,
 }
 
 /// The NDP endpoint of one node.
@@ -34,6 +35,7 @@ impl Host {
             initial_window: config.initial_window,
             pull_order: config.pull_order,
             pull_in_answer: config.pull_in_answer,
+            avoid_paths: config.avoid_paths,
         };
         Host { sender: Sender::new(site), receiver: Receiver::new(spans.time_wait), rules, out: Outbox::default() }
     }

@@ -10,7 +10,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use flowloom_core::{Family, Gauge, Nic, NoControl, PortProfile, PortSite, Profile, Site, Transport};
+use flowloom_core::{Family, Gauge, Nic, NoControl, PortProfile, PortSite, Profile, Routing, Site, Transport};
 
 pub use config::{Config, PullOrder};
 pub use header::{Header, Part};
@@ -26,6 +26,8 @@ impl Transport for Ndp {
     const PROFILE: Profile = Profile::new("NDP", "#1F394C", "X", Family::Papers);
     const GAUGES: &'static [Gauge] = &[Gauge::TOKENS, Gauge::IN_FLIGHT];
     const NIC: Nic = Nic::Pulled;
+    /// Senders walk through random permutations of all paths (§3).
+    const ROUTING: Routing = Routing::SprayLabelled;
     type Config = Config;
     type Header = Header;
     type Host = Host;

@@ -20,6 +20,14 @@ pub(super) struct Pulls {
     pub queued: u32,
 }
 
+/// A packet that was sent and not answered.
+struct Unanswered {
+    /// When it times out.
+    due: Time,
+    number: u32,
+    path: Option<u16>,
+}
+
 /// A flow that this node sends.
 struct Sending {
     dst: NodeId,
@@ -32,7 +40,7 @@ struct Sending {
     refused: BinaryHeap<Reverse<u32>>,
     /// Packets that were sent and not answered, and when each times out, in the order of sending and of timeouts. A window of them is short
     /// enough to be searched.
-    unanswered: VecDeque<(Time, u32)>,
+    unanswered: VecDeque<Unanswered>,
     /// How many packets may be sent now. A pull that finds nothing to send is kept: on another path, it may have overtaken the NACK that
     /// it belongs to.
     allowance: u32,
@@ -66,10 +74,12 @@ impl Sending {
         })
     }
 
-    /// Records that a packet was answered. Returns whether this is its first answer.
-    fn answered(&mut self, number: u32) -> bool {
-        let place = self.unanswered.iter().position(|(_, other)| *other == number);
-        place.and_then(|place| self.unanswered.remove(place)).is_some()
+    /// Records that a packet was answered, and whether it has arrived whole. Returns whether this is its first answer.
+    fn answered(&mut self, number: u32, arrived: bool) -> bool {
+        let place = self.unanswered.iter().position(|packet| packet.number == number);
+        let Some(packet) = place.and_then(|place| self.unanswered.remove(place)) else { return false };
+        self.paths.tell(packet.path, arrived);
+        true
     }
 
     /// When the flow times out: with its first unanswered packet. If there is none, it waits for a pull, and does so for the longest timeout
@@ -77,7 +87,7 @@ impl Sending {
     /// of a refused packet has forgotten them. [`Time::MAX`] if a packet can be sent and none is unanswered.
     fn due(&self, spans: &Spans) -> Time {
         match self.unanswered.front() {
-            Some((due, _)) => *due,
+            Some(packet) => packet.due,
             None if self.may_send() => Time::MAX,
             None => self.last_heard + spans.timeout(DOUBLINGS_MAX),
         }
@@ -90,8 +100,9 @@ impl Sending {
         if due > now {
             return false;
         }
-        if let Some((_, number)) = self.unanswered.pop_front() {
-            self.refused.push(Reverse(number));
+        if let Some(packet) = self.unanswered.pop_front() {
+            self.refused.push(Reverse(packet.number));
+            self.paths.tell(packet.path, false);
         }
         self.allowance = self.allowance.saturating_add(1);
         if self.timeouts == 0 || due >= self.counted + spans.timeout(self.timeouts) {
@@ -146,7 +157,7 @@ impl Sender {
                 timeouts: 0,
                 counted: Time::ZERO,
                 last_heard: Time::ZERO,
-                paths: PathDeck::new(labels.unwrap_or(0)),
+                paths: PathDeck::new(labels.unwrap_or(0), rules.avoid_paths),
             },
         );
         self.enlist(slot);
@@ -168,7 +179,7 @@ impl Sender {
             return;
         }
         let latest = now + rules.spans.timeout(0);
-        flow.unanswered.iter_mut().for_each(|(due, _)| *due = latest.min(*due));
+        flow.unanswered.iter_mut().for_each(|packet| packet.due = latest.min(packet.due));
         let due = flow.due(&rules.spans);
         self.timers.set(slot, due);
     }
@@ -210,14 +221,14 @@ impl Sender {
         self.count(now, slot, pulls, rules);
         let state = &mut self.flows[slot];
         if number < state.next {
-            state.answered(number);
+            state.answered(number, true);
             state.acked.insert(number);
         }
         let cumulative = cumulative.min(state.next);
         if cumulative > state.acked.first_missing() {
             // ACKs were lost.
             state.acked.insert_below(cumulative);
-            state.unanswered.retain(|(_, number)| *number >= cumulative);
+            state.unanswered.retain(|packet| packet.number >= cumulative);
         }
         if !state.acked.is_complete(state.packets) {
             self.settle(slot, rules);
@@ -234,7 +245,7 @@ impl Sender {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         self.count(now, slot, pulls, rules);
         let state = &mut self.flows[slot];
-        if state.answered(number) {
+        if state.answered(number, false) {
             state.refused.push(Reverse(number));
         }
         self.settle(slot, rules);
@@ -246,7 +257,7 @@ impl Sender {
         let Some(slot) = self.flows.slot_of(flow) else { return };
         self.heard(now, slot, rules);
         let state = &mut self.flows[slot];
-        if state.answered(number) {
+        if state.answered(number, false) {
             state.refused.push(Reverse(number));
             if state.unanswered.is_empty() && state.pulls.queued <= state.pulls.sent {
                 state.allowance = state.allowance.saturating_add(1);
@@ -273,7 +284,7 @@ impl Sender {
             packet.class = 1;
             packet.retransmission = again;
             flow.allowance -= 1;
-            flow.unanswered.push_back((now + rules.spans.timeout(flow.timeouts), number));
+            flow.unanswered.push_back(Unanswered { due: now + rules.spans.timeout(flow.timeouts), number, path });
             if flow.unanswered.len() == 1 {
                 let due = flow.due(&rules.spans);
                 self.timers.set(slot, due);

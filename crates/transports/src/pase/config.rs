@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arbiter::{Rounding, Rules};
 use crate::disciplines::{EcnConfig, MarkAt, Marking, Split};
-use crate::{Checked, Conditions, check_deadline, quantity, span_of};
+use crate::{Checked, Conditions, PortMemory, check_deadline, quantity, span_of};
 
 /// Whose answers a source waits for and uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -264,13 +264,16 @@ impl Default for Config {
     }
 }
 
+/// What a queue holds.
+const QUEUE_PACKETS: u64 = 500;
+
 /// The blocks of an acknowledgement cannot describe packets more than this beyond the first missing one.
 const MOST_WINDOW: u32 = 1 << 16;
 
 impl Config {
     /// The ports.
     pub fn port(&self) -> EcnConfig {
-        EcnConfig { ecn: self.ecn, mark_above: self.mark_above, mark_at: self.mark_at, split: self.split }
+        EcnConfig { ecn: self.ecn, mark_above: Some(self.mark_above), mark_at: self.mark_at, split: self.split }
     }
     /// The class of background flows.
     pub(super) fn background_class(&self) -> u8 {
@@ -341,6 +344,12 @@ impl Checked for Config {
         let answer =
             Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.answer_timeout);
         self.rto_max.max(answer)
+    }
+
+    /// Table 3.
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
+        let holds = format!("the {QUEUE_PACKETS} packets of each queue in the paper's table 3");
+        Some(PortMemory { bytes: conditions.wire.full * QUEUE_PACKETS, holds })
     }
 
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {

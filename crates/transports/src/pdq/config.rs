@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::header::Feedback;
 use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, NoLoss, quantity, span_of};
+use crate::{Checked, Conditions, NoLoss, PortMemory, quantity, span_of};
 
 /// Parameters of PDQ. The defaults are the paper's where it is known to give a value.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -166,11 +166,14 @@ impl Checked for Config {
     }
 
     /// With early start, a flow sends while the last packets of the one before it are under way.
-    fn no_loss(&self, conditions: &Conditions<'_>) -> Option<NoLoss> {
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
         let product = conditions.bandwidth_delay_product(&self.wire(&conditions.wire));
+        Some(PortMemory { bytes: product, holds: "what a flow can have under way when the next one starts".to_owned() })
+    }
+
+    fn no_loss(&self, _: &Conditions<'_>) -> Option<NoLoss> {
         Some(NoLoss {
             how: "gives flows no more than the rates of links",
-            memory: Some((product, "what a flow can have under way when the next one starts")),
             advice: "flows overlapped by up to a round trip when one followed another, or many started in one round trip; raise fabric.buffer or \
                      transport.pdq.dampening_rtts, or lower transport.pdq.early_start_rtts"
                 .to_owned(),

@@ -11,7 +11,8 @@ mod tests;
 use std::marker::PhantomData;
 
 use flowloom_core::{
-    Bytes, Discipline, Gauge, HostProfile, Memory, Nic, PathNeed, Placement, PortProfile, PortSite, Profile, Site, Transport,
+    Bytes, Discipline, Gauge, HostProfile, Memory, Nic, PathNeed, Placement, PortProfile, PortSite, Profile, Routing, Site,
+    Transport,
 };
 
 pub use frame::{NOBODY, stopped_by};
@@ -72,6 +73,7 @@ impl<T: PausableTransport> Transport for OverPfc<T> {
     const NIC: Nic = T::NIC;
     const SHARES_MEMORY: bool = true;
     const PATHS: PathNeed = T::PATHS;
+    const ROUTING: Routing = T::ROUTING;
     type Config = Setting<T::Config>;
     type Header = T::Header;
     type Host = T::Host;

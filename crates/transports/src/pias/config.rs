@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::fit;
 use super::optimum::Reading;
 use crate::tcp::controllers::Kind;
-use crate::{Checked, Conditions, SizeShare, quantity, tcp};
+use crate::{Checked, Conditions, PortMemory, SizeShare, quantity, tcp};
 
 /// The shortest period. Each period costs a packet from every host and a search for thresholds.
 const PERIOD_MIN: Duration = Duration::from_us(10);
@@ -161,6 +161,10 @@ impl Checked for Config {
         self.tcp.longest_pause(conditions)
     }
 
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
+        self.tcp.port_memory(conditions)
+    }
+
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
         self.tcp.misfits(conditions).into_iter().map(|misfit| format!("tcp.{misfit}")).collect()
     }
@@ -170,8 +174,20 @@ impl Checked for Config {
     }
 
     fn fitted(&self, conditions: &Conditions<'_>, sizes: &dyn Fn() -> Vec<SizeShare>) -> Option<Config> {
-        (self.thresholds == Thresholds::Rule(Rule::Fitted))
-            .then(|| Config { thresholds: fit::thresholds(conditions, &sizes()).into(), ..self.clone() })
+        let thresholds =
+            (self.thresholds == Thresholds::Rule(Rule::Fitted)).then(|| fit::thresholds(conditions, &sizes()).into());
+        let tcp = self.tcp.fitted(conditions, sizes);
+        if thresholds.is_none() && tcp.is_none() {
+            return None;
+        }
+        let mut fitted = self.clone();
+        if let Some(thresholds) = thresholds {
+            fitted.thresholds = thresholds;
+        }
+        if let Some(tcp) = tcp {
+            fitted.tcp = tcp;
+        }
+        Some(fitted)
     }
 }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::controllers::{Any, Controller, Kind};
 use super::rtt::Timeouts;
-use crate::disciplines::EcnConfig;
-use crate::{Checked, Conditions, quantity};
+use crate::disciplines::{EcnConfig, Marking};
+use crate::{Checked, Conditions, PortMemory, SizeShare, quantity};
 
 /// Whether duplicate acknowledgements say that a packet is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -243,6 +243,23 @@ impl Checked for Config {
 
     fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
         self.rto_max.max(self.rto_min).max(self.ack_delay)
+    }
+
+    /// The first window of a flow finds the queue that marks allow. Without marks, it finds a bandwidth-delay product, with which a link is never idle when a
+    /// window is halved.
+    fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
+        let (packets, full) = (self.initial_window, conditions.wire.full);
+        let (queue, what) = match self.port.ecn {
+            Marking::Off => (conditions.bandwidth_delay_product(&conditions.wire), "a bandwidth-delay product"),
+            Marking::Port | Marking::Queue => (self.port.fitted(conditions).threshold(), "the queue above which ports mark"),
+        };
+        let holds = format!("{what}, {queue}, and the first {packets} packets of a flow");
+        Some(PortMemory { bytes: queue + full * u64::from(packets), holds })
+    }
+
+    fn fitted(&self, conditions: &Conditions<'_>, _: &dyn Fn() -> Vec<SizeShare>) -> Option<Config> {
+        let (port, nic) = (self.port.fitted(conditions), self.nic.fitted(conditions));
+        ((port, nic) != (self.port, self.nic)).then(|| Config { port, nic, ..self.clone() })
     }
 
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {

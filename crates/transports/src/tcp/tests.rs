@@ -317,7 +317,7 @@ fn delayed_acknowledgements_echo_marks_exactly() {
 
     // 70 packets are handed to the NIC at once. The first one leaves at once, and the NIC marks those that make its queue longer than 21.
     let marking =
-        Config { nic: crate::disciplines::EcnConfig { mark_above: Bytes::new(31_500), ..config.nic }, ..config.clone() };
+        Config { nic: crate::disciplines::EcnConfig { mark_above: Some(Bytes::new(31_500)), ..config.nic }, ..config.clone() };
     let mut pair = Pair::<Dctcp>::new(&marking, roomy(50));
     pair.open(0, 1, 70 * 1460);
     pair.run_to_end(SECOND);

@@ -345,7 +345,7 @@ impl Checked for Config {
                 ". Or transport.top.token_share = {share} lets tokens ask for more data than a link carries; 0 does not"
             );
         }
-        Some(NoLoss { how: "schedules all data by tokens", memory: None, advice })
+        Some(NoLoss { how: "schedules all data by tokens", advice })
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {

@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Division, MarkProfile, Memory, PortProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Checked, quantity};
+use crate::{Checked, Conditions, quantity};
 
 /// Which bytes are compared with the marking threshold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -46,10 +46,11 @@ pub struct EcnConfig {
     /// (`off`).
     pub ecn: Marking,
     /// An ECN-capable packet is marked if more than this is queued, the packet included (PIAS paper, §V-C: 65 packets; §V-A, at 1 Gb/s:
-    /// 20 kB).
-    #[serde(with = "quantity::bytes")]
+    /// 20 kB). Without it: 30 kB where hosts send at 1 Gb/s or less, 97.5 kB at 10 Gb/s or more and a line in between (DCTCP paper, §3.5), or a
+    /// seventh of the bandwidth-delay product (§3.4), if that is more.
+    #[serde(with = "quantity::bytes::option", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "4GB"))]
-    pub mark_above: Bytes,
+    pub mark_above: Option<Bytes>,
     /// When packets are marked: at `enqueue`, by the queue that a packet joins, or at `dequeue`, by the queue that it leaves behind.
     /// The packet itself counts in both cases.
     pub mark_at: MarkAt,
@@ -60,11 +61,22 @@ pub struct EcnConfig {
 
 impl Default for EcnConfig {
     fn default() -> EcnConfig {
-        EcnConfig { ecn: Marking::Port, mark_above: Bytes::new(65 * 1500), mark_at: MarkAt::Enqueue, split: Split::Shared }
+        EcnConfig { ecn: Marking::Port, mark_above: None, mark_at: MarkAt::Enqueue, split: Split::Shared }
     }
 }
 
 impl EcnConfig {
+    /// The queue above which packets are marked. Where neither the configuration nor [`EcnConfig::fitted`] says it, it is that of the PIAS paper.
+    pub fn threshold(&self) -> Bytes {
+        self.mark_above.unwrap_or(Bytes::new(65 * 1500))
+    }
+
+    /// The configuration to run with in a scenario like this.
+    #[must_use]
+    pub(crate) fn fitted(self, conditions: &Conditions<'_>) -> EcnConfig {
+        EcnConfig { mark_above: self.mark_above.or_else(|| Some(conditions.marking_threshold())), ..self }
+    }
+
     /// Describes an [`EcnPriority`](super::EcnPriority) port of queues that hold this. `table` is the dotted table, among a transport's parameters, of this
     /// configuration; empty if its keys are not in a table.
     pub fn profile(
@@ -75,7 +87,7 @@ impl EcnConfig {
     ) -> PortProfile {
         let mut port = PortProfile::of_queues(holds, memory.bytes());
         port.marks = (self.ecn != Marking::Off).then_some(MarkProfile {
-            above: self.mark_above,
+            above: self.threshold(),
             by_queue: self.ecn == Marking::Queue,
             at_dequeue: self.mark_at == MarkAt::Dequeue,
             table,
@@ -95,7 +107,7 @@ impl EcnConfig {
 
 impl Checked for EcnConfig {
     fn check(&self) -> Result<(), String> {
-        if self.mark_above == Bytes::ZERO {
+        if self.mark_above == Some(Bytes::ZERO) {
             let right = "such as \"97.5kB\"; ecn = \"off\" marks none";
             return Err(format!("mark_above: found 0, and every packet would be marked; it must be above 0, {right}"));
         }
@@ -110,14 +122,15 @@ mod tests {
 
     #[test]
     fn the_default_is_written_with_units_and_reads_back() {
-        assert_eq!(
-            default_text::<EcnConfig>(),
-            "ecn = \"port\"\nmark_above = \"97.5kB\"\nmark_at = \"enqueue\"\nsplit = \"shared\"\n"
-        );
+        assert_eq!(default_text::<EcnConfig>(), "ecn = \"port\"\nmark_at = \"enqueue\"\nsplit = \"shared\"\n");
         let testbed: EcnConfig =
             toml::from_str("ecn = \"queue\"\nmark_above = \"20kB\"\nmark_at = \"dequeue\"\nsplit = \"per_class\"").unwrap();
-        let expected =
-            EcnConfig { ecn: Marking::Queue, mark_above: Bytes::new(20_000), mark_at: MarkAt::Dequeue, split: Split::PerClass };
+        let expected = EcnConfig {
+            ecn: Marking::Queue,
+            mark_above: Some(Bytes::new(20_000)),
+            mark_at: MarkAt::Dequeue,
+            split: Split::PerClass,
+        };
         assert_eq!(testbed, expected);
         assert!(toml::from_str::<EcnConfig>("mark = \"20kB\"").is_err());
         assert!(toml::from_str::<EcnConfig>("ecn = \"on\"").is_err());

@@ -75,7 +75,7 @@ impl EcnPriority {
         };
         let mark_above = match config.ecn {
             Marking::Off => u32::MAX,
-            Marking::Port | Marking::Queue => u32::try_from(config.mark_above.get()).unwrap_or(u32::MAX),
+            Marking::Port | Marking::Queue => u32::try_from(config.threshold().get()).unwrap_or(u32::MAX),
         };
         EcnPriority {
             limit: limit(site.memory.bytes()),

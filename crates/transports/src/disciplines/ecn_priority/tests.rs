@@ -89,7 +89,7 @@ fn a_packet_alone_sees_itself() {
     for mark_at in [MarkAt::Enqueue, MarkAt::Dequeue] {
         for (mark_above, expected) in [(1500, Ecn::Capable), (1499, Ecn::Marked)] {
             for ecn in [Marking::Port, Marking::Queue] {
-                let config = EcnConfig { ecn, mark_at, mark_above: Bytes::new(mark_above), ..EcnConfig::default() };
+                let config = EcnConfig { ecn, mark_at, mark_above: Some(Bytes::new(mark_above)), ..EcnConfig::default() };
                 let mut rig = alone(config);
                 assert_eq!(rig.pass(capable(0, 0)), expected == Ecn::Capable, "it passes if it is not to be marked");
                 rig.enqueue(capable(1, 0));
@@ -216,7 +216,7 @@ impl Model {
             Marking::Queue => self.bytes(|port, other| port == at && other == class),
         };
         let packet = &mut self.list[index].1;
-        if watched > self.config.mark_above.get() && packet.ecn == Ecn::Capable {
+        if watched > self.config.threshold().get() && packet.ecn == Ecn::Capable {
             packet.ecn = Ecn::Marked;
             self.marked += 1;
         }
@@ -264,7 +264,7 @@ fn config() -> impl Strategy<Value = EcnConfig> {
     let ecn = select(vec![Marking::Port, Marking::Queue, Marking::Off]);
     let mark_at = select(vec![MarkAt::Enqueue, MarkAt::Dequeue]);
     let split = select(vec![Split::Shared, Split::PerClass]);
-    let mark_above = (100_u64..5000).prop_map(Bytes::new);
+    let mark_above = (100_u64..5000).prop_map(|bytes| Some(Bytes::new(bytes)));
     (ecn, mark_above, mark_at, split).prop_map(|(ecn, mark_above, mark_at, split)| EcnConfig {
         ecn,
         mark_above,
