@@ -382,7 +382,7 @@ def test_compared_transports_have_the_memory_that_the_neediest_one_needs():
     compared = flowloom.compare(SMALL, ["phost", "dctcp"], workers=1, reporter=told)
     assert buffers(compared.values()) == ["202.5kB", "202.5kB"]
     (note,) = told.notes
-    assert note.startswith("fabric.buffer = 202.5 kB for all, since the scenario gives none: dctcp needs it for the queue above")
+    assert note.startswith("fabric.buffer = 202.5 kB for all, since the scenario gives none: dctcp needs it for a queue of 97.5kB")
     assert buffers([flowloom.run(SMALL), flowloom.run(SMALL, {"transport.name": "dctcp"})]) == ["36.864kB", "202.5kB"]
 
     told = Told()

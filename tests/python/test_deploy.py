@@ -538,7 +538,7 @@ def test_settings_have_comments_with_keys_and_values(target):
     files = deploy(Scenario(SMALL, "small.toml").set(changes), target).files
     text = files[1 if target == "sonic" else 0].text
     for source in (
-        'transport.pias.tcp.port.mark_above = "97.5kB"',
+        'transport.pias.tcp.port.mark_above = "30kB"',
         'transport.pias.tcp.port.ecn = "queue"',
         "transport.pias.thresholds = [",
         'fabric.wire = "ip_1500"',

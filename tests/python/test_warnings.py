@@ -37,6 +37,10 @@ name = "dctcp"
 """
 
 
+SHALLOW = ["--set", "fabric.buffer=36.864kB"]
+"""Ports that hold less than the queue above which they mark."""
+
+
 def flags(results) -> list[str]:
     return [found.flag for found in results.warnings]
 
@@ -56,6 +60,7 @@ def test_a_comparison_without_marks_says_so_in_the_table(scenario, tmp_path):
         "workload.flows=60",
         "--set",
         "workload.deadline={ kind = 'exponential', mean = '1ms', floor = 1.25 }",  # d2tcp goes by deadlines
+        *SHALLOW,
         *(word for name in ("tcp", "dctcp", "d2tcp", "ecn_star") for word in ("--set", f"transport.{name}.initial_window=20")),
         "--out",
         tmp_path / "c",
@@ -109,7 +114,7 @@ def test_tcp_and_newreno_are_not_expected_to_be_marked():
 
 
 def test_one_run_warns_before_and_after(scenario, tmp_path):
-    made = call("run", scenario, "--set", "transport.name=dctcp", "--set", "run.time_limit=200us")
+    made = call("run", scenario, *SHALLOW, "--set", "transport.name=dctcp", "--set", "run.time_limit=200us")
     assert re.search(r"^warning: no marks: ", made.stderr, re.M)
     assert re.search(r"^warning: unfinished: \d of \d+ flows did not finish", made.stdout, re.M)
     summary = json.loads(call("run", scenario, "--json").stdout)
@@ -119,7 +124,7 @@ def test_one_run_warns_before_and_after(scenario, tmp_path):
 def test_a_sweep_has_flags_and_the_run_of_each_row(scenario, tmp_path):
     out = tmp_path / "s"
     words = ["sweep", scenario, "--vary", "transport.name=phost,dctcp", "--set", "workload.flows=50", "--out", out]
-    words += ["--set", "transport.dctcp.initial_window=10"]
+    words += [*SHALLOW, "--set", "transport.dctcp.initial_window=10"]
     text = call(*words).stdout
     assert re.search(r"^dctcp .* no marks$", text, re.M)
     with (out / "sweep.csv").open() as file:
@@ -156,7 +161,8 @@ def test_a_load_that_the_network_cannot_carry(tmp_path):
 
 
 def test_a_tournament_flags_its_rows(scenario, tmp_path):
-    made = call("compare", scenario, "--transports", "phost,dctcp", "--over", "workload.load=0.2,0.4", "--out", tmp_path / "t")
+    words = ["--transports", "phost,dctcp", "--over", "workload.load=0.2,0.4", *SHALLOW, "--out", tmp_path / "t"]
+    made = call("compare", scenario, *words)
     assert re.search(r"^DCTCP .* no marks$", made.stdout, re.M)
     assert "no marks (load 0.2, dctcp; load 0.4, dctcp)" in made.stdout
 
@@ -166,6 +172,8 @@ def test_a_figure_warns_and_its_data_say_of_which_runs(papers, tmp_path):
     figure.write_text(
         figure.read_text().replace('["phost", "pfabric", "ideal"]', '["phost", "dctcp", "ideal"]').replace("pfabric", "dctcp")
     )
+    default = papers / "default.toml"
+    default.write_text(default.read_text() + '[fabric]\nbuffer = "36.864kB"\n')
     text = call("paper", "run", "tiny/fig1", "--jobs", 2).stdout
     assert "warning: no marks (load 0.3, dctcp, seeds 1 to 4; " in text
     with (tmp_path / "results/tiny/fig1/data.csv").open() as file:

@@ -326,6 +326,19 @@ impl Network {
         distance
     }
 
+    /// Whether every node can be reached from every other over links of this kind. Hosts do not forward.
+    pub fn is_connected_by(&self, is_up: impl Fn(LinkId) -> bool) -> bool {
+        let mut reached = vec![false; self.nodes.len()];
+        let mut left: Vec<NodeId> = self.switches().take(1).collect();
+        while let Some(node) = left.pop() {
+            if std::mem::replace(&mut reached[node.index()], true) || self.node(node).kind != NodeKind::Switch {
+                continue;
+            }
+            left.extend(self.ports(node).iter().filter(|link| is_up(**link)).map(|link| self.link(*link).to));
+        }
+        reached.into_iter().all(|reached| reached)
+    }
+
     /// A shortest path. Of several, it is the one through the lowest port numbers.
     ///
     /// # Panics

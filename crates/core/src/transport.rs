@@ -115,6 +115,8 @@ pub trait Transport: Sized + 'static {
     const PATHS: PathNeed = PathNeed::Any;
     /// The routing of a scenario that does not choose one. It provides [`Transport::PATHS`].
     const ROUTING: Routing = Self::PATHS.routing();
+    /// Why routing cannot change while it runs, if it cannot: the end of a sentence.
+    const FIXED_ROUTES: Option<&'static str> = None;
     /// Its parameters. If they have defaults, those are the paper's. Nodes of a real network compare them by what `Debug` writes.
     type Config: Clone + Debug + Send + Sync;
     /// Its packet header.

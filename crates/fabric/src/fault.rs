@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use flowloom_core::{
-    Dequeue, Discipline, DropReason, Duration, FlowId, NodeId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Time,
+    Dequeue, Discipline, DropReason, Duration, FlowId, Link, NodeId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite,
+    Rate, Time,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -24,6 +25,8 @@ pub enum Fault {
     Reorder(f64, Duration),
     /// From the first to the second time the port sends nothing and drops all packets that arrive.
     Down(Time, Time),
+    /// The same, and what the port holds and what is on the link when this begins is lost, too.
+    Cut(Time, Time),
 }
 
 /// A kind of packets.
@@ -63,7 +66,7 @@ impl Aim {
     }
 }
 
-/// A fault, and which packets it affects. [`Fault::Down`] affects all of them.
+/// A fault, and which packets it affects. [`Fault::Down`] and [`Fault::Cut`] affect all of them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AimedFault {
     /// What happens.
@@ -101,6 +104,11 @@ pub trait Injector<H>: Send {
         let _ = now;
         None
     }
+    /// Whether a link that is down loses what its port holds.
+    fn loses_queue(&self, now: Time) -> bool {
+        let _ = now;
+        false
+    }
     /// Whether this packet passes without any decision, so that it may take the discipline's fast path.
     fn ignores(&self, packet: &Packet<H>) -> bool {
         let _ = packet;
@@ -121,12 +129,20 @@ pub struct LinkFaults {
     faults: Vec<AimedFault>,
     /// How many hosts the network has.
     hosts: u32,
+    rate: Rate,
+    delay: Duration,
     random: Xoshiro256PlusPlus,
 }
 
 impl LinkFaults {
     fn happens(&mut self, probability: f64) -> bool {
         self.unit() < probability
+    }
+
+    /// Whether the link is cut at some time from `from` on and before `to`.
+    fn is_cut(&self, from: Time, to: Time) -> bool {
+        let cut = |aimed: &AimedFault| matches!(aimed.fault, Fault::Cut(begin, end) if begin < to && from < end);
+        self.faults.iter().any(cut)
     }
 
     /// Uniform in [0, 1).
@@ -139,10 +155,15 @@ impl<H> Injector<H> for LinkFaults {
     fn down_until(&self, now: Time) -> Option<Time> {
         self.faults
             .iter()
-            .filter_map(
-                |aimed| if let Fault::Down(from, to) = aimed.fault { (from <= now && now < to).then_some(to) } else { None },
-            )
+            .filter_map(|aimed| match aimed.fault {
+                Fault::Down(from, to) | Fault::Cut(from, to) => (from <= now && now < to).then_some(to),
+                _ => None,
+            })
             .max()
+    }
+
+    fn loses_queue(&self, now: Time) -> bool {
+        self.is_cut(now, now + Duration::from_ps(1))
     }
 
     fn on_arrival(&mut self, _: Time, packet: &mut Packet<H>) -> Fate {
@@ -163,8 +184,12 @@ impl<H> Injector<H> for LinkFaults {
         if copies > 0 { Fate::Copies(copies) } else { Fate::Pass }
     }
 
-    /// Ports create link frames when they send them, so these do not arrive. A fault damages a link frame, so the next port discards it.
-    fn on_departure(&mut self, _: Time, packet: &Packet<H>) -> Fate {
+    /// Ports create link frames when they send them, so these do not arrive. A fault damages a link frame, so the next port discards it. What is on the link when it is cut is
+    /// damaged, too.
+    fn on_departure(&mut self, now: Time, packet: &Packet<H>) -> Fate {
+        if self.is_cut(now, now + self.rate.transmit_time(packet.size()) + self.delay) {
+            return Fate::Drop;
+        }
         if packet.dst != NodeId::LINK {
             return Fate::Pass;
         }
@@ -196,7 +221,8 @@ impl<P> Faulty<P> {
     pub fn new<A: Into<AimedFault>>(inner: P, site: &PortSite<'_>, faults: Vec<A>, seed: u64) -> Faulty<P> {
         let faults = faults.into_iter().map(A::into).collect();
         let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
-        Faulty::with_injector(inner, LinkFaults { faults, hosts: site.network.hosts() as u32, random })
+        let Link { rate, delay, .. } = *site.network.link(site.link);
+        Faulty::with_injector(inner, LinkFaults { faults, hosts: site.network.hosts() as u32, rate, delay, random })
     }
 }
 
@@ -276,6 +302,11 @@ impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
 
     fn dequeue(&mut self, call: &mut PortCall<'_, H, P::Shared>) -> Dequeue {
         if let Some(up) = self.injector.down_until(call.now) {
+            if self.injector.loses_queue(call.now) {
+                while let Dequeue::Packet(id) = self.inner.dequeue(call) {
+                    call.drop(id, DropReason::LinkDown);
+                }
+            }
             return Dequeue::ClosedUntil(up);
         }
         while let Some(Reverse((time, _, id, arrived_from))) = self.held.peek().copied()

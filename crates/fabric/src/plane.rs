@@ -89,9 +89,14 @@ pub(crate) struct Links<H, O> {
 }
 
 impl<H, O> Links<H, O> {
-    /// The part of the routes that never changes.
+    /// The paths that packets take now.
     pub fn paths(&self) -> &Paths {
         self.routes.paths()
+    }
+
+    /// Makes packets take other paths in the same network from now on.
+    pub fn reroute(&mut self, paths: Paths) {
+        self.routes.change(paths);
     }
 }
 

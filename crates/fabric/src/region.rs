@@ -57,6 +57,8 @@ pub(crate) struct Region<T: Transport, P: Discipline<T::Header>, O: Observer<T::
     place: Place,
     /// Whether a flow was opened in this step while no other was open.
     woke: bool,
+    /// The paths that packets take from the instants of [`Kind::Reroute`] on.
+    reroutes: Vec<Paths>,
     /// Events after this are not handled in this step.
     until: Time,
     /// How long this step goes on when all flows are over, unless `until` says so already.
@@ -127,6 +129,7 @@ where
             opened: 0,
             busy_since: (Time::ZERO, 0),
             woke: false,
+            reroutes: Vec::new(),
             until: Time::ZERO,
             grace: None,
             events: 0,
@@ -181,6 +184,14 @@ where
                 self.plane.ports.link_layer.calendar.schedule(*at, Kind::Outage(*node).source(), what);
             }
         }
+    }
+
+    /// Makes switches get new routes: see [`Sim::with_reroutes`](crate::Sim::with_reroutes). Each region must know of all.
+    pub fn take_reroutes(&mut self, reroutes: &[(Time, Paths)]) {
+        for (number, (at, _)) in (0..).zip(reroutes) {
+            self.plane.ports.link_layer.calendar.schedule(*at, Kind::Reroute.source(), number);
+        }
+        self.reroutes = reroutes.iter().map(|(_, paths)| paths.clone()).collect();
     }
 
     /// When the next event is, [`Time::MAX`] if there is none. Events without effect count.
@@ -267,6 +278,10 @@ where
                 self.do_not_count(self.place.number > 0);
                 if payload == Outage::DOWN { self.take_down(node) } else { self.bring_up(node) }
             }
+            Kind::Reroute => {
+                self.do_not_count(self.place.number > 0);
+                self.plane.ports.link_layer.reroute(self.reroutes[payload as usize].clone());
+            }
             Kind::Arrival(_) | Kind::Service(_) | Kind::Timer(_) => unreachable!("these are handled in the loop"),
         }
     }
@@ -308,7 +323,7 @@ where
             let void = match Kind::of(source) {
                 Kind::Service(link) => self.plane.is_stale_service(link, at),
                 Kind::Timer(node) => self.plane.is_stale_timer(node, at) || self.poll_timeout(node).is_none(),
-                Kind::Arrival(_) | Kind::Outage(_) | Kind::Start | Kind::Follow => false,
+                Kind::Arrival(_) | Kind::Outage(_) | Kind::Reroute | Kind::Start | Kind::Follow => false,
             };
             if !void {
                 break;

@@ -9,6 +9,8 @@ use crate::seed::{Purpose, stream_seed};
 /// The choice of every packet's next hop: the [`Paths`] of flows, and the state of switches that do not choose by flow alone.
 pub struct Routes {
     paths: Paths,
+    /// Whether packets took other paths before, so that some can be where their flow has no path any more.
+    changed: bool,
     /// The counters of round robin: one per ingress link, and one per node for packets created there.
     counters: Vec<u32>,
     /// The random streams, one per node.
@@ -56,13 +58,20 @@ impl Routes {
                 .collect(),
             best: vec![NOWHERE; network.len()],
             flowlets: vec![Box::default(); network.len()],
+            changed: false,
             paths,
         }
     }
 
-    /// The part of the routes that never changes.
+    /// The paths that packets take now.
     pub fn paths(&self) -> &Paths {
         &self.paths
+    }
+
+    /// Makes packets take other paths in the same network from now on.
+    pub fn change(&mut self, paths: Paths) {
+        self.paths = paths;
+        self.changed = true;
     }
 
     /// The rate at which switch `at` sends towards `to`.
@@ -83,7 +92,7 @@ impl Routes {
         now: Time,
         drains: impl Fn(LinkId) -> Duration,
     ) -> LinkId {
-        let Routes { paths, counters, streams, best, flowlets } = self;
+        let Routes { paths, changed, counters, streams, best, flowlets } = self;
         let group = match paths.way(at, dst) {
             Way::Only(link) => return link,
             Way::OneOf(group) => group,
@@ -116,7 +125,12 @@ impl Routes {
                 return flowlet(group, hash, now, gap, &mut flowlets[at.index()], &mut streams[at.index()]);
             }
             Routing::Ecmp => return paths.hashed(group, at, flow, src, dst),
-            Routing::EcmpSymmetric => return paths.symmetric(at, flow, src, dst).expect("a packet is on its flow's path"),
+            Routing::EcmpSymmetric => {
+                return paths.symmetric(at, flow, src, dst).unwrap_or_else(|| {
+                    assert!(*changed, "a packet is on its flow's path");
+                    paths.hashed(group, at, flow, src, dst)
+                });
+            }
         };
         group.links[choice as usize]
     }

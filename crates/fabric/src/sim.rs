@@ -254,6 +254,17 @@ where
         self
     }
 
+    /// Gives all switches new routes at these instants, after everything else that happens then, as when they have noticed that a link is dead or has come back. Endpoints are not told.
+    ///
+    /// # Panics
+    /// If the paths are in another network.
+    pub fn with_reroutes(mut self, reroutes: &[(Time, Paths)]) -> Self {
+        let same = |paths: &Paths| paths.network().links().len() == self.network.links().len();
+        assert!(reroutes.iter().all(|(_, paths)| same(paths)), "routes are in the network of the run");
+        self.regions.iter_mut().for_each(|region| region.take_reroutes(reroutes));
+        self
+    }
+
     /// Pauses the run after all events up to `at`.
     pub fn pause_at(&mut self, at: Time) {
         self.pause = at.min(self.time_limit);

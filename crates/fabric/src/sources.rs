@@ -20,12 +20,14 @@ pub(crate) enum Kind {
     Follow,
     /// A node's endpoint goes down or comes up.
     Outage(NodeId),
+    /// Switches get new routes; the payload is their number.
+    Reroute,
 }
 
 const INDEX_BITS: u32 = CLASS_SHIFT;
 /// The largest number of links, and also of nodes.
 pub(crate) const INDICES_MAX: usize = 1 << INDEX_BITS;
-const _: () = assert!(6 << INDEX_BITS <= SOURCES_MAX, "six kinds of sources");
+const _: () = assert!(7 << INDEX_BITS <= SOURCES_MAX, "seven kinds of sources");
 
 impl Kind {
     /// The source number of an event of this kind.
@@ -38,6 +40,7 @@ impl Kind {
             Kind::Start => 3 << INDEX_BITS,
             Kind::Follow => 4 << INDEX_BITS,
             Kind::Outage(node) => 5 << INDEX_BITS | node.0,
+            Kind::Reroute => 6 << INDEX_BITS,
         }
     }
 
@@ -55,8 +58,10 @@ impl Kind {
             Kind::Start
         } else if source < 5 << INDEX_BITS {
             Kind::Follow
-        } else {
+        } else if source < 6 << INDEX_BITS {
             Kind::Outage(NodeId(index))
+        } else {
+            Kind::Reroute
         }
     }
 }
@@ -72,7 +77,8 @@ mod tests {
             .chain(indices().map(LinkId).map(Kind::Service))
             .chain(indices().map(NodeId).map(Kind::Timer))
             .chain([Kind::Start, Kind::Follow])
-            .chain(indices().map(NodeId).map(Kind::Outage));
+            .chain(indices().map(NodeId).map(Kind::Outage))
+            .chain([Kind::Reroute]);
         let mut classes = Vec::new();
         for kind in kinds {
             let source = kind.source();

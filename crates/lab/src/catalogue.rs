@@ -31,6 +31,8 @@ pub struct TransportEntry {
     pub paths: PathNeed,
     /// The routing of a scenario that does not choose one.
     pub routing: Routing,
+    /// Why routing cannot change while it runs, if it cannot.
+    pub fixed_routes: Option<&'static str>,
     /// Where its control endpoints run with these parameters.
     pub placement: fn(&Parameters) -> Placement,
     /// What its policy goes by with these parameters, if that is something that flows may lack.
@@ -107,6 +109,7 @@ impl TransportEntry {
             shares_memory: T::SHARES_MEMORY,
             paths: T::PATHS,
             routing: T::ROUTING,
+            fixed_routes: T::FIXED_ROUTES,
             placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
             need: |parameters| T::need(parameters.get().expect("they are this transport's")),
             profiles: Some(Profiles {
@@ -129,6 +132,7 @@ impl TransportEntry {
         shares_memory: true, // it ignores memory
         paths: PathNeed::Any,
         routing: PathNeed::Any.routing(),
+        fixed_routes: None,
         placement: |_| Placement::Nowhere,
         need: |parameters| parameters.get::<Oracle>().expect("they are the oracle's").order.need(),
         profiles: None,

@@ -9,7 +9,7 @@ use crate::plan::Setup;
 pub(crate) fn explain(violation: &Violation, setup: &Setup) -> String {
     let faults = || setup.faults.iter().flatten().map(|aimed| aimed.fault);
     let delay = faults().filter_map(|fault| if let Fault::Reorder(_, delay) = fault { Some(delay) } else { None }).max();
-    let stands = faults().any(|fault| matches!(fault, Fault::Down(..))) || !setup.storms.is_empty();
+    let stands = faults().any(|fault| matches!(fault, Fault::Down(..) | Fault::Cut(..))) || !setup.storms.is_empty();
     let causes = [
         delay.map(|delay| format!("lower fault.delay ({delay})")),
         stands.then(|| "end faults earlier (fault.to), since packets wait until then".to_owned()),

@@ -8,7 +8,7 @@ use flowloom_transports::disciplines::data_queue_bounds;
 use flowloom_transports::{Conditions, PortMemory};
 use toml::{Table, Value};
 
-use crate::plan::Setup;
+use crate::plan::{Fitted, Setup};
 use crate::spec::{Quantity, RoutingMode, Scenario, Spec};
 use crate::validate::ValidSpec;
 use crate::{catalogue, network};
@@ -17,17 +17,6 @@ use crate::{catalogue, network};
 const LEAST: Bytes = Bytes::new(36_864);
 /// The most that a scenario can give.
 const MOST: Bytes = Bytes::new(2_000_000_000);
-
-/// The value of a key in a run whose scenario leaves it open.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Fitted {
-    /// The whole key.
-    pub key: String,
-    /// Its value.
-    pub value: Value,
-    /// What the value follows from.
-    pub why: String,
-}
 
 /// The memory of each port, or of each switch, where the scenario does not give it, and what it holds.
 pub(crate) fn memory(spec: &ValidSpec<'_>, network: &Network, paths: &Paths) -> PortMemory {

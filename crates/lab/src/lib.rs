@@ -49,7 +49,7 @@ pub mod zero_loss;
 
 pub use error::ScenarioError;
 pub use listing::catalogue;
-pub use plan::{Extremes, Plan, Setup};
+pub use plan::{Extremes, Fitted, Plan, Setup};
 pub use planning::refusals;
 pub use run::{Outcome, run, run_plan};
 pub use simulate::{Execution, Progress, RunError, Simulated, simulate};

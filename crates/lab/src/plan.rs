@@ -10,7 +10,6 @@ use flowloom_transports::pfc::{Pfc, Storm};
 use crate::ScenarioError;
 use crate::catalogue::TransportEntry;
 use crate::faults::LinkOutage;
-use crate::fitting::Fitted;
 use crate::observe::Observation;
 use crate::parameters::{BadParameter, Parameters};
 use crate::spec::Metrics;
@@ -49,6 +48,8 @@ pub struct Setup {
     pub faults: Vec<Vec<AimedFault>>,
     /// The links that go down for a while. They are in `faults`, too.
     pub link_outages: Vec<LinkOutage>,
+    /// When switches get new routes because they have noticed that links are down, or up again.
+    pub reroutes: Vec<(Time, Paths)>,
     /// The nodes that go down for a while.
     pub outages: Vec<Outage>,
     /// The nodes that pause their neighbours without need; none unless there is flow control.
@@ -75,6 +76,17 @@ pub struct Setup {
     pub misfits: Vec<String>,
     /// How long it took to make the plan.
     pub planned_in: std::time::Duration,
+}
+
+/// The value of a key in a run whose scenario leaves it open.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fitted {
+    /// The whole key.
+    pub key: String,
+    /// Its value.
+    pub value: toml::Value,
+    /// What the value follows from.
+    pub why: String,
 }
 
 /// The extremes of some flows, which a transport's parameters are checked against.

@@ -78,8 +78,17 @@ impl Setup {
         let placement = (spec.transport.placement)(spec.parameters);
         let paths = Paths::new(with_control_host(network.clone(), placement), spec.routing, spec.seed);
         network::check_paths(&paths, spec.transport.name, spec.transport.paths)?;
-        let site = Site { network: &network, flows: flows.ids(), transport: spec.transport.name, placement, index: 0 };
-        let Faults { by_link, link_outages, outages, storms } = Faults::place(spec.faults, site)?;
+        let site = Site {
+            network: &network,
+            flows: flows.ids(),
+            transport: spec.transport.name,
+            fixed_routes: spec.transport.fixed_routes,
+            placement,
+            index: 0,
+        };
+        let mut faults = Faults::place(spec.faults, site)?;
+        let reroutes = faults.reroutes(&paths)?;
+        let Faults { by_link, link_outages, outages, storms, .. } = faults;
         let (memory, why) = match spec.memory.given {
             Some(memory) => (memory, None),
             None => {
@@ -98,6 +107,7 @@ impl Setup {
             stall_limit: spec.stall_limit,
             faults: by_link,
             link_outages,
+            reroutes,
             outages,
             storms,
             extremes: Extremes::of(flows.iter()),

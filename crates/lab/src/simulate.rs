@@ -295,7 +295,7 @@ where
 {
     let mut watchdog = Watchdog::new(setup);
     let mut sampler = Sampler::new(&setup.observation, &setup.network, setup.transport.gauges, sink);
-    let mut sim = sim.with_outages(&setup.outages);
+    let mut sim = sim.with_outages(&setup.outages).with_reroutes(&setup.reroutes);
     // When the watchdog looks next, at the latest.
     let mut look_at = Time::MAX;
     let stall = loop {

@@ -140,7 +140,7 @@ fn patience(setup: &Setup) -> Duration {
 /// When links and nodes go down and come up again, and when nodes pause their neighbours without need.
 fn outages(setup: &Setup) -> impl Iterator<Item = (Time, Time)> {
     let links = setup.faults.iter().flatten().filter_map(|aimed| match aimed.fault {
-        Fault::Down(from, to) => Some((from, to)),
+        Fault::Down(from, to) | Fault::Cut(from, to) => Some((from, to)),
         _ => None,
     });
     let nodes = setup.outages.iter().map(|outage| (outage.from, outage.to));

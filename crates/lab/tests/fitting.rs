@@ -1,9 +1,9 @@
 //! What follows from the transport and the network where a scenario leaves it open, against numbers worked out by hand.
 
 use flowloom_core::{Bytes, Routing};
-use flowloom_lab::fitting::{Fitted, memory_of};
+use flowloom_lab::fitting::memory_of;
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Plan, catalogue};
+use flowloom_lab::{Fitted, Plan, catalogue};
 use toml::Value;
 
 const RACK: &str = "

@@ -109,6 +109,7 @@ spines = 2
 host_rate = "8b/s"
 delay = "1000s"
 [fabric]
+buffer = "36.864kB"
 routing = "spray_labelled"
 sharing = "switch"
 [run]

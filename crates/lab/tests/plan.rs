@@ -94,8 +94,11 @@ fn memory_is_each_ports_or_each_switchs() {
     let memory = |fabric: &str| plan_of("kind = \"leaf_spine\"", fabric, PERMUTATION, "ideal").setup.memory;
     let bytes = Bytes::new(36_864);
     assert_eq!(memory(""), Memory::PerPort(bytes));
-    assert_eq!(memory("fabric.sharing = \"switch\""), Memory::PerSwitch { bytes, alpha: 1.0 });
-    assert_eq!(memory("fabric = { sharing = \"switch\", alpha = 0.125 }"), Memory::PerSwitch { bytes, alpha: 0.125 });
+    let of_switch = |keys: &str| memory(&format!("fabric = {{ buffer = \"36.864kB\", sharing = \"switch\"{keys} }}"));
+    assert_eq!(of_switch(""), Memory::PerSwitch { bytes, alpha: 1.0 });
+    assert_eq!(of_switch(", alpha = 0.125"), Memory::PerSwitch { bytes, alpha: 0.125 });
+    // A leaf has 16 hosts and 4 spines.
+    assert_eq!(memory("fabric.sharing = \"switch\""), Memory::PerSwitch { bytes: bytes * 20, alpha: 1.0 });
 }
 
 #[test]

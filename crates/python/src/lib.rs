@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use flowloom_core::Time;
-use flowloom_lab::fitting::{self, Fitted};
+use flowloom_lab::fitting;
 use flowloom_lab::measured::{self, Judged, Measured};
 use flowloom_lab::metrics::{Column, Row, columns};
 use flowloom_lab::observe::{Samples, Sink, Table};
 use flowloom_lab::spec::{Scenario, schema as scenario_schema};
-use flowloom_lab::{Execution, Outcome, Plan, Progress, Setup, catalogue as lab_catalogue, zero_loss};
+use flowloom_lab::{Execution, Fitted, Outcome, Plan, Progress, Setup, catalogue as lab_catalogue, zero_loss};
 use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};

@@ -94,9 +94,9 @@ impl Conditions<'_> {
         })
     }
 
-    /// The queue above which a port marks where the configuration does not say. It is the larger of two: 20 full-sized packets of 1500 B at hosts of up to
-    /// 1 Gb/s and 65 at 10 Gb/s and more, on a line in between (DCTCP, SIGCOMM 2010, §3.5: bursts of a host need more than the theory says), and a seventh of the
-    /// bandwidth-delay product (§3.4, equation 13), below which links run idle.
+    /// The queue above which a port marks where the configuration does not say. It is the larger of two: DCTCP's values, 20 packets of 1500 B at hosts of up to 1 Gb/s and 65 at
+    /// 10 Gb/s and more, on a line in between, since bursts of a host need more than the theory says; and DCTCP's lower bound, a seventh of the bandwidth-delay product
+    /// (RFC 8257), below which links run idle.
     fn marking_threshold(&self) -> Bytes {
         const AT_1_GBPS: f64 = 30_000.0;
         const AT_10_GBPS: f64 = 97_500.0;

@@ -69,14 +69,15 @@ def _figures() -> list[dict[str, Any]]:
 
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME|SCENARIO.toml", help="A name from `flowloom list`, or a scenario file.")],
+    set_: common.Set = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE.png", help="Draw a workload's flow sizes to a .png or .svg file.")
     ] = None,
 ) -> None:
     """Print a transport, workload, figure or scenario in detail.
 
-    These are the parameters of a transport, the flow sizes of a workload, the definition of a figure, or a scenario with every
-    default filled in.
+    These are the parameters of a transport, the flow sizes of a workload, the definition of a figure, or a scenario with a value
+    for every key, and with what follows from its transport and its network.
     """
     from flowloom import engine
     from flowloom._native import ScenarioError
@@ -87,6 +88,8 @@ def show(
         raise ScenarioError(f"--plot {shown(plot)}: give a {' or a '.join(PICTURES)} file")
     catalogue = engine.catalogue()
     found = {entry["name"]: (kind, entry) for kind in ("transports", "workloads", "topologies") for entry in catalogue[kind]}
+    if set_ and not name.endswith(".toml"):
+        raise ScenarioError(f"--set overrides keys of a scenario, but {shown(name)} is none; leave --set out")
     if plot and found.get(name, ("", {}))[0] != "workloads":
         raise ScenarioError(f"--plot draws a workload's flow sizes, but {shown(name)} is not a workload; leave --plot out")
     if name in found:
@@ -105,9 +108,9 @@ def show(
 
         print_figure(reader.read(figures.figure_path(name)))
     elif name.endswith(".toml"):
-        from flowloom.scenario import Scenario
+        from flowloom.cli.running import scenario_of
 
-        plan = Scenario.of(Path(name)).plan()
+        plan = scenario_of(name, set_, None).plan()
         # What is not printable is inside texts, where TOML has escapes for it.
         typer.echo(printable(plan.resolved.rstrip(), escape=lambda character: f"\\U{ord(character):08x}"))
         _show_fitted(plan)

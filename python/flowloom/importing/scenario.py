@@ -37,7 +37,6 @@ _RATE_BPS, _RACK_RATE_BPS, _DELAY_PS = 100 * 10**9, 10**9, 10**6
 _HOSTS = 16
 _WORKLOAD = {"kind": "poisson", "sizes": "web_search", "load": 0.5, "flows": 1000}
 """The workload where no file has flows."""
-_BUFFER = "1MB"
 _FAULTS_MAX = 1000
 _LONG_BYTES = 10**11
 """With more bytes than this, a run takes minutes or more."""
@@ -184,8 +183,8 @@ def _tables(topology: Topology, workload: Workload | _Random, notes: list[str]) 
     # Without a word about the transport, the simulator's first one is as good as any.
     transport = next(iter(transports.transports()))
     halves = {"topology": topology.table(), "workload": workload.table()}
-    tables = toml.document({**halves, "fabric": {"buffer": _BUFFER}, "transport": {"name": transport}})
-    notes.append(f"No file says the memory of switches: a port has {_BUFFER}. Change fabric.buffer to what was used.")
+    tables = toml.document({**halves, "transport": {"name": transport}})
+    notes.append("No file says the memory of switches: a port has what the transport needs. Set fabric.buffer to what was used.")
     notes.append(f"No file says the transport: it is {transport}. `flowloom list transports` names all.")
     faults = topology.faults()
     if len(faults) > _FAULTS_MAX:

@@ -114,9 +114,24 @@ impl Paths {
     pub fn new(network: Arc<Network>, routing: Routing, seed: u64) -> Paths {
         let next_hops = match Structure::new(&network) {
             Some(structure) => NextHops::Structure(structure),
-            None => NextHops::Table(Table::new(&network)),
+            None => NextHops::Table(Table::new(&network, &|_| true)),
         };
         Paths { network, routing, seed, next_hops: Arc::new(next_hops) }
+    }
+
+    /// The paths that are left without some links, both directions of which are dead. `None` if a node is then cut off.
+    pub fn without(&self, dead: &[LinkId]) -> Option<Paths> {
+        let network = &self.network;
+        let mut is_up = vec![true; network.links().len()];
+        for link in dead {
+            is_up[link.index()] = false;
+            is_up[link.reverse().index()] = false;
+        }
+        let is_up = |link: LinkId| is_up[link.index()];
+        if !network.is_connected_by(is_up) {
+            return None;
+        }
+        Some(Paths { next_hops: Arc::new(NextHops::Table(Table::new(network, &is_up))), ..self.clone() })
     }
 
     /// The network.

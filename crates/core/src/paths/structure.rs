@@ -112,7 +112,7 @@ impl Structure {
 
     /// The next hops to switches.
     pub(super) fn table(&self, network: &Network) -> &Table {
-        self.table.get_or_init(|| Table::new(network))
+        self.table.get_or_init(|| Table::new(network, &|_| true))
     }
 
     #[inline(always)]

@@ -50,9 +50,10 @@ struct Choice {
 }
 
 impl Table {
-    /// The next hops in a network for which [`Network::check`] has succeeded.
-    pub(super) fn new(network: &Network) -> Table {
-        let graph = Graph::new(network);
+    /// The next hops in a network for which [`Network::check`] has succeeded, over the links that `is_up` names. There is none from a switch to another if no such link
+    /// leads there.
+    pub(super) fn new(network: &Network, is_up: &dyn Fn(LinkId) -> bool) -> Table {
+        let graph = Graph::new(network, is_up);
         let switches = graph.nodes.len();
         let mut next_hops = vec![NextHop::NONE; switches * switches];
         let workers = if switches < 128 { 1 } else { thread::available_parallelism().map_or(1, NonZero::get) };
@@ -142,7 +143,7 @@ struct Groups {
 }
 
 impl Graph<'_> {
-    fn new(network: &Network) -> Graph<'_> {
+    fn new<'a>(network: &'a Network, is_up: &dyn Fn(LinkId) -> bool) -> Graph<'a> {
         let nodes: Vec<NodeId> = network.switches().collect();
         let mut places = vec![Place { switch: u32::MAX, last: NextHop::NONE }; network.len()];
         for (number, switch) in (0..).zip(&nodes) {
@@ -154,7 +155,7 @@ impl Graph<'_> {
             places[endpoint.index()] = Place { switch, last: NextHop(nic.reverse().0) };
         }
         let neighbours = nodes.iter().map(|switch| {
-            let links = network.ports(*switch).iter().map(|link| (*link, network.link(*link).to));
+            let links = network.ports(*switch).iter().filter(|link| is_up(**link)).map(|link| (*link, network.link(*link).to));
             let switches = links.filter(|(_, to)| network.node(*to).kind == NodeKind::Switch);
             switches.map(|(link, to)| (link, places[to.index()].switch)).collect()
         });

@@ -15,7 +15,9 @@ fn leaves(hosts: u32, spines: &[Rate]) -> Network {
     }
     for (number, rate) in spines.iter().enumerate() {
         let spine = network.add_switch(2, "spine", format!("s{number}"));
-        leaves.iter().for_each(|leaf| drop(network.connect(*leaf, spine, *rate, HOP_DELAY)));
+        for leaf in leaves {
+            network.connect(leaf, spine, *rate, HOP_DELAY);
+        }
     }
     network
 }
@@ -58,12 +60,12 @@ fn mean_queue(routing: Routing) -> f64 {
 
 /// With random spraying, each uplink is a queue of its own: M/D/1, with ρ²/(2(1 - ρ)) = 1.6 packets, a little less since a host's packets do not come at once. The shortest of
 /// four queues is nearly one queue with four servers: half of M/M/4, whose queue is C(4, 3.2) ρ/(1 - ρ) = 2.39 packets by Erlang's formula, so 0.3 packets for each link. Two samples and
-/// a memory come close to that.
+/// a memory are far better than one sample: the queue of the shorter of two drawn at random falls off doubly exponentially.
 #[test]
 fn queues_are_as_queueing_theory_has_them() {
     let [random, drill, least] = [Routing::SprayRandom, Routing::Drill(2), Routing::LeastQueue].map(mean_queue);
     println!("random {random}, drill {drill}, least {least}");
     assert!((1.2..1.7).contains(&random), "{random}");
     assert!((0.2..0.4).contains(&least), "{least}");
-    assert!((least..2.0 * least).contains(&drill), "drill {drill}, least {least}");
+    assert!((least..random / 3.0).contains(&drill), "drill {drill}, least {least}, random {random}");
 }

@@ -10,6 +10,7 @@ mod order;
 mod outages;
 mod queueing;
 mod regions;
+mod reroute;
 mod routing;
 mod service;
 mod timers;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Time, Transport, topology};
+use flowloom_core::{Bytes, Duration, Flow, FlowId, LinkId, Memory, Network, NodeId, Paths, Time, Transport, topology};
 use flowloom_fabric::{End, Fault, Faulty, Next, Outage, Report, Routing, Sim, SimSetup, Task, TaskList, Tasks};
 use proptest::prelude::*;
 
@@ -14,6 +14,8 @@ use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, dag, flow, gbps, in_o
 struct Trouble {
     faults: Vec<Fault>,
     outages: Vec<Outage>,
+    /// When switches notice that a link is dead.
+    noticed: Vec<(Time, LinkId)>,
     tasks: Option<TaskList>,
     /// Where the run pauses.
     pauses: Vec<Time>,
@@ -32,7 +34,9 @@ fn outcome<T: Transport>(
     let routed = setup.clone().routed(T::placement(config));
     let wrap = |port, site: &flowloom_core::PortSite<'_>| Faulty::new(port, site, trouble.faults.clone(), seed);
     let sim = Sim::<T, Faulty<T::Port>, ()>::over_regions(config, routed, flows.to_vec(), vec![(); regions], wrap);
-    let mut sim = sim.with_outages(&trouble.outages);
+    let paths = Paths::new(Arc::new(setup.network.clone()), setup.routing, seed);
+    let reroutes = trouble.noticed.iter().filter_map(|(at, link)| Some((*at, paths.without(&[*link])?)));
+    let mut sim = sim.with_outages(&trouble.outages).with_reroutes(&reroutes.collect::<Vec<_>>());
     if let Some(tasks) = &trouble.tasks {
         sim = sim.with_tasks(Arc::new(tasks.clone()));
     }
@@ -50,7 +54,7 @@ fn outcome<T: Transport>(
         );
         seen += &format!("{} {} {}\n", sim.packets(), sim.delivered_bytes(), sim.is_over());
         for link in (0..sim.network().links().len() as u32).step_by(3) {
-            let port = sim.port(flowloom_core::LinkId(link));
+            let port = sim.port(LinkId(link));
             seen += &format!("{} {} {:?}\n", port.queued_bytes, port.queued_packets, port.counters_at(pause.min(Time::LAST)));
         }
         seen += &format!("{:?}\n", (0..(flows.len() + tasks) as u32).map(|id| sim.flow(FlowId(id))).collect::<Vec<_>>());
@@ -195,9 +199,11 @@ proptest! {
         pauses.sort();
         let faults = vec![
             Fault::Loss(p), Fault::Corrupt(p), Fault::Duplicate(p), Fault::Reorder(p, Duration::from_us(5)),
-            Fault::Down(ns(40_000), ns(60_000)),
+            Fault::Down(ns(40_000), ns(60_000)), Fault::Cut(ns(70_000), ns(75_000)),
         ];
-        assert_same::<Blast<Plain>>(&(), &setup, &flows, &Trouble { faults, pauses, ..Trouble::default() });
+        let links = setup.network.links().len() as u64;
+        let noticed = vec![(ns(30_000), LinkId((seed % links) as u32)), (ns(80_000), LinkId((seed / links % links) as u32))];
+        assert_same::<Blast<Plain>>(&(), &setup, &flows, &Trouble { faults, noticed, pauses, ..Trouble::default() });
     }
 
     /// A step may end after any number of events.

@@ -6,7 +6,7 @@ use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, Faults, LinkOutage, Site, Span, Wrong};
+use super::{Failure, Faults, LinkOutage, Noticed, Site, Span, Wrong};
 use crate::places::links_at;
 
 /// Links are down for a while, in both directions.
@@ -23,6 +23,11 @@ pub struct LinkDown {
     /// When they come up again.
     #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
     pub to: Quantity<Duration>,
+    /// How long switches take to notice that the links are down or up again, and to send packets over other shortest paths. What is at the ports or on the links when these go
+    /// down is lost. Without it, switches notice nothing, and what is at the ports waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000000s"))]
+    pub reroute_after: Option<Quantity<Duration>>,
 }
 
 impl Failure for LinkDown {
@@ -38,8 +43,23 @@ impl Failure for LinkDown {
         let mut links = [&named[..], &named.iter().map(|link| link.reverse()).collect::<Vec<LinkId>>()].concat();
         links.sort_unstable();
         links.dedup();
-        faults.strike(&links, Fault::Down(from, to).into());
-        faults.link_outages.push(LinkOutage { fault: site.index, links: named, from, to });
+        let Some(Quantity(after)) = self.reroute_after else {
+            faults.strike(&links, Fault::Down(from, to).into());
+            faults.link_outages.push(LinkOutage { fault: site.index, links: named, from, to });
+            return Ok(());
+        };
+        if let Some(why) = site.fixed_routes {
+            let message = format!("the routes of {} cannot change in a run, because {why}; leave it out", site.transport);
+            return Err(("reroute_after", message));
+        }
+        if !site.network.is_connected_by(|link| !links.contains(&link)) {
+            return Err(("reroute_after", format!("without \"{}\", some nodes cannot be reached; leave it out", self.place)));
+        }
+        faults.strike(&links, Fault::Cut(from, to).into());
+        // Nothing waits for the links once there is another way.
+        faults.link_outages.push(LinkOutage { fault: site.index, links: named, from, to: to.min(from + after) });
+        faults.noticed.push(Noticed { at: from + after, fault: site.index, links: links.clone(), down: true });
+        faults.noticed.push(Noticed { at: to + after, fault: site.index, links, down: false });
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ mod pause_storm;
 mod random;
 mod reorder;
 
-use flowloom_core::{Duration, LinkId, Network, NodeId, Placement, Time};
+use flowloom_core::{Duration, LinkId, Network, NodeId, Paths, Placement, Time};
 use flowloom_fabric::{AimedFault, Fault, Outage};
 use flowloom_transports::pfc::Storm;
 use schemars::JsonSchema;
@@ -62,6 +62,8 @@ pub(crate) struct Site<'a> {
     pub flows: usize,
     /// The name of the transport.
     pub transport: &'static str,
+    /// Why routing cannot change while it runs, if it cannot.
+    pub fixed_routes: Option<&'static str>,
     /// Where its control endpoints are.
     pub placement: Placement,
     /// The number of the fault in the scenario.
@@ -132,12 +134,23 @@ pub struct LinkOutage {
     pub to: Time,
 }
 
+/// Switches notice that links are down, or up again.
+pub(crate) struct Noticed {
+    pub at: Time,
+    /// The number of the fault in the scenario.
+    pub fault: usize,
+    pub links: Vec<LinkId>,
+    pub down: bool,
+}
+
 /// What goes wrong in a network.
 pub(crate) struct Faults {
     /// The faults of each directed link, by its index.
     pub by_link: Vec<Vec<AimedFault>>,
     /// The links that go down for a while.
     pub link_outages: Vec<LinkOutage>,
+    /// When switches notice that links are down, or up again.
+    pub noticed: Vec<Noticed>,
     /// The nodes that go down for a while.
     pub outages: Vec<Outage>,
     /// The nodes that pause their neighbours without need.
@@ -152,11 +165,39 @@ impl Faults {
     /// not send.
     pub fn place(specs: &[FaultSpec], site: Site<'_>) -> Result<Faults, ScenarioError> {
         let by_link = vec![Vec::new(); site.network.links().len()];
-        let mut faults = Faults { by_link, link_outages: Vec::new(), outages: Vec::new(), storms: Vec::new() };
+        let mut faults =
+            Faults { by_link, link_outages: Vec::new(), noticed: Vec::new(), outages: Vec::new(), storms: Vec::new() };
         for (index, fault) in specs.iter().enumerate() {
             fault.failure().place(&Site { index, ..site }, &mut faults).map_err(|wrong| at(index, wrong))?;
         }
         Ok(faults)
+    }
+
+    /// The paths from each instant on at which switches notice something.
+    ///
+    /// # Errors
+    /// If some nodes cannot be reached without the links that are down at the same time.
+    pub fn reroutes(&mut self, paths: &Paths) -> Result<Vec<(Time, Paths)>, ScenarioError> {
+        self.noticed.sort_by_key(|noticed| noticed.at);
+        let mut dead: Vec<LinkId> = Vec::new();
+        let mut reroutes: Vec<(Time, Paths)> = Vec::new();
+        for Noticed { at: time, fault, links, down } in &self.noticed {
+            for link in links {
+                // A link may be down for several faults.
+                match dead.iter().position(|other| other == link) {
+                    Some(place) if !down => drop(dead.swap_remove(place)),
+                    _ => dead.push(*link),
+                }
+            }
+            let left = if dead.is_empty() { Some(paths.clone()) } else { paths.without(&dead) };
+            let left = left.ok_or_else(|| {
+                let message =
+                    "with the links of other faults that are down at the same time, some nodes cannot be reached; leave it out";
+                at(*fault, ("reroute_after", message.to_owned()))
+            })?;
+            reroutes.push((*time, left));
+        }
+        Ok(reroutes)
     }
 
     fn strike(&mut self, links: &[LinkId], fault: AimedFault) {

@@ -24,6 +24,8 @@ struct Shape {
     table: &'static str,
     rates: Vec<String>,
     hop: String,
+    /// A link without which every node can be reached, if there is one.
+    spare: Option<String>,
 }
 
 /// One of each kind. All have the hosts h0, h1 and h2.
@@ -46,7 +48,9 @@ impl Shape {
         let hop = network.hop_name(links().find(between_switches).unwrap_or(LinkId(0)));
         let written: toml::Table = scenario.spec.to_toml().parse().expect("TOML");
         let keys = written["topology"].as_table().expect("a table");
-        Shape { table, rates: keys.keys().filter(|key| key.ends_with("rate")).cloned().collect(), hop }
+        let dispensable = |link: &LinkId| network.is_connected_by(|other| other != *link && other != link.reverse());
+        let spare = links().find(dispensable).map(|link| network.link_name(link));
+        Shape { table, rates: keys.keys().filter(|key| key.ends_with("rate")).cloned().collect(), hop, spare }
     }
 }
 
@@ -347,7 +351,13 @@ impl Draft<'_> {
         let node = self.random.one_of(&["h0", "h1", "h2", "arbiter"]);
         let what = match self.random.below(4) {
             _ if pauses => "kind = \"pause_storm\", node = \"h1\"".to_owned(),
-            0 => "kind = \"link_down\", where = \"all\"".to_owned(),
+            0 => match &self.shape.spare {
+                Some(link) if self.random.below(2) == 0 => {
+                    let after = self.random.one_of(&["0s", "1us", "300us"]);
+                    format!("kind = \"link_down\", where = \"{link}\", reroute_after = \"{after}\"")
+                }
+                _ => "kind = \"link_down\", where = \"all\"".to_owned(),
+            },
             // The peers of a host that was down may go on for as long as flows are to come.
             _ if self.lasting => format!("kind = \"link_down\", where = \"{}\"", self.shape.hop),
             _ => format!("kind = \"node_down\", node = \"{node}\""),

@@ -46,6 +46,8 @@ impl Transport for Hpcc {
     const SHARES_MEMORY: bool = true;
     /// Records of different ports cannot be compared, and a packet that overtakes others would look like a loss.
     const PATHS: PathNeed = PathNeed::One;
+    const FIXED_ROUTES: Option<&'static str> =
+        Some("its packets have room for the records of the switches on the shortest paths");
     type Config = Config;
     type Header = Header;
     type Host = Host;

@@ -62,6 +62,7 @@ impl Transport for Pase {
     const NIC: Nic = Nic::Queued;
     const SHARES_MEMORY: bool = true;
     const PATHS: PathNeed = PathNeed::One;
+    const FIXED_ROUTES: Option<&'static str> = Some("its endpoints ask the switches on the paths that they know");
     type Config = Config;
     type Header = Header;
     type Host = Host;

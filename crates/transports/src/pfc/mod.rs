@@ -74,6 +74,7 @@ impl<T: PausableTransport> Transport for OverPfc<T> {
     const SHARES_MEMORY: bool = true;
     const PATHS: PathNeed = T::PATHS;
     const ROUTING: Routing = T::ROUTING;
+    const FIXED_ROUTES: Option<&'static str> = T::FIXED_ROUTES;
     type Config = Setting<T::Config>;
     type Header = T::Header;
     type Host = T::Host;

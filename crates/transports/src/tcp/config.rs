@@ -249,11 +249,11 @@ impl Checked for Config {
     /// window is halved.
     fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
         let (packets, full) = (self.initial_window, conditions.wire.full);
-        let (queue, what) = match self.port.ecn {
+        let (queue, why) = match self.port.ecn {
             Marking::Off => (conditions.bandwidth_delay_product(&conditions.wire), "a bandwidth-delay product"),
-            Marking::Port | Marking::Queue => (self.port.fitted(conditions).threshold(), "the queue above which ports mark"),
+            Marking::Port | Marking::Queue => (self.port.fitted(conditions).threshold(), "mark_above"),
         };
-        let holds = format!("{what}, {queue}, and the first {packets} packets of a flow");
+        let holds = format!("a queue of {queue} ({why}) and the first {packets} packets of a flow");
         Some(PortMemory { bytes: queue + full * u64::from(packets), holds })
     }
 

@@ -46,8 +46,8 @@ pub struct EcnConfig {
     /// (`off`).
     pub ecn: Marking,
     /// An ECN-capable packet is marked if more than this is queued, the packet included (PIAS paper, §V-C: 65 packets; §V-A, at 1 Gb/s:
-    /// 20 kB). Without it: 30 kB where hosts send at 1 Gb/s or less, 97.5 kB at 10 Gb/s or more and a line in between (DCTCP paper, §3.5), or a
-    /// seventh of the bandwidth-delay product (§3.4), if that is more.
+    /// 20 kB). Without it: DCTCP's values, 20 packets of 1500 B where hosts send at 1 Gb/s or less, 65 at 10 Gb/s or more and a line in between, or DCTCP's
+    /// lower bound, a seventh of the bandwidth-delay product (RFC 8257), if that is more.
     #[serde(with = "quantity::bytes::option", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "4GB"))]
     pub mark_above: Option<Bytes>,

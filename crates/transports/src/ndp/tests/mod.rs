@@ -272,14 +272,14 @@ fn parameters_that_cannot_work_are_refused() {
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (1_u32..40, 1_u32..9, 0.1..2.0, 1_u32..12, flags, 0.1..1.5, 100_u64..10_000).prop_map(
         |(
             initial_window,
             data_queue,
             header_memory,
             headers_per_data,
-            (return_to_sender, srpt, pull_in_answer),
+            (return_to_sender, srpt, pull_in_answer, avoid_paths),
             pull_rate,
             rto,
         )| {
@@ -292,6 +292,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                 pull_order: if srpt { PullOrder::Srpt } else { PullOrder::Fair },
                 pull_rate,
                 pull_in_answer,
+                avoid_paths,
                 rto: Duration::from_us(rto),
             }
         },

@@ -1,0 +1,94 @@
+//! Transports whose routes change because a link goes down, and what is refused.
+
+use flowloom_lab::spec::Scenario;
+use flowloom_lab::{Outcome, Plan, ScenarioError, catalogue, run};
+
+/// Each leaf has two uplinks, one of which is down for longer than it takes until switches notice.
+const SCENARIO: &str = "
+topology = { kind = \"leaf_spine\", racks = 3, hosts_per_rack = 4, spines = 2, host_rate = \"10Gb/s\", spine_rate = \"40Gb/s\" }
+workload = { kind = \"poisson\", sizes = { bimodal = [\"10kB\", \"200kB\"], first_share = 0.8 }, load = 0.4, flows = 400 }
+transport.name = \"phost\"
+[[fault]]
+kind = \"link_down\"
+where = \"l0-s1\"
+from = \"300us\"
+to = \"2ms\"
+reroute_after = \"100us\"
+";
+
+fn scenario(overrides: &[&str]) -> Scenario {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    Scenario::load(SCENARIO, "", &overrides).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn planned(overrides: &[&str]) -> Result<(), ScenarioError> {
+    let scenario = scenario(overrides);
+    scenario.validate().and_then(|spec| Plan::new(&spec)).map(drop)
+}
+
+fn outcome(overrides: &[&str]) -> Outcome {
+    run(&scenario(overrides), &mut |_, _, _| true).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// All flows end, with a loss in the time until switches notice, and with nothing to wait for afterwards.
+#[test]
+fn every_transport_goes_on_over_other_paths_or_says_why_it_cannot() {
+    let refused = [
+        ("pase", "its endpoints ask the switches on the paths that they know"),
+        ("top", "the age at which a token is worthless follows from its path"),
+        ("hpcc", "its packets have room for the records of the switches on the shortest paths"),
+    ];
+    for entry in catalogue::TRANSPORTS {
+        let name = format!("transport.name={}", entry.name);
+        if let Some((_, why)) = refused.iter().find(|(name, _)| *name == entry.name) {
+            let error = planned(&[&name]).unwrap_err().to_string();
+            assert!(error.contains("reroute_after") && error.contains(why), "{error}");
+            continue;
+        }
+        let Outcome { rows, summary } = outcome(&[&name]);
+        assert!(rows.iter().all(|row| row.finish.is_some()), "{}", entry.name);
+        if entry.profiles.is_some() {
+            assert!(summary.drops.total > 0, "{} lost nothing on a link that was cut", entry.name);
+            // A flow that waited for the link would take more than 1.6 ms.
+            let noticed = outcome(&[&name, "fault.0.to=20ms"]);
+            assert!(noticed.rows.iter().all(|row| row.finish.is_some()), "{}", entry.name);
+        }
+    }
+}
+
+/// The least that a flow can wait for is the time until switches notice. Without it, flows of one path wait until the link is up.
+#[test]
+fn flows_wait_only_until_switches_have_noticed() {
+    let ecmp =
+        ["transport.name=dctcp", "transport.dctcp.rto_min=200us", "transport.dctcp.rto_initial=200us", "fabric.routing=ecmp"];
+    let slowest = |more: &[&str]| -> f64 {
+        let rows = outcome(&[&ecmp[..], more].concat()).rows;
+        let took =
+            |row: &flowloom_lab::metrics::Row| row.finish.expect("it finishes").saturating_since(row.flow.start).as_us_f64();
+        rows.iter().map(took).fold(0.0, f64::max)
+    };
+    let fault = "{ kind = \"link_down\", where = \"l0-s1\", from = \"300us\", to = \"20ms\"";
+    let [noticed, unnoticed] = [", reroute_after = \"100us\"", ""].map(|key| slowest(&[&format!("fault=[{fault}{key} }}]")]));
+    assert!(unnoticed > 15_000.0 && noticed < 6000.0, "{noticed} µs with other paths, {unnoticed} µs without");
+}
+
+#[test]
+fn what_cuts_hosts_off_is_refused() {
+    let refuse = |faults: &str| planned(&[&format!("fault=[{faults}]")]).unwrap_err().to_string();
+    let one = |place: &str, from: u64| {
+        format!(
+            "{{ kind = \"link_down\", where = \"{place}\", from = \"{from}us\", to = \"900us\", reroute_after = \"10us\" }}"
+        )
+    };
+    let alone = refuse(&one("h0-l0", 1));
+    assert!(
+        alone.contains("fault.0.reroute_after") && alone.contains("without \"h0-l0\", some nodes cannot be reached"),
+        "{alone}"
+    );
+    let both = refuse(&format!("{}, {}", one("l0-s0", 1), one("l0-s1", 2)));
+    assert!(
+        both.contains("fault.1.reroute_after") && both.contains("of other faults that are down at the same time"),
+        "{both}"
+    );
+    planned(&[&format!("fault=[{}]", one("l0-s0", 1))]).expect("there is another spine");
+}
