@@ -19,7 +19,7 @@ from flowloom.progress import Silent
 from test_cli import call, columns
 
 SHALLOW = {"transport.name": "dctcp", "transport.dctcp.port.mark_above": "15kB"}
-MEMORY = {"fabric.buffer": "202.5kB"}
+MEMORY = {"fabric.buffer": "360kB"}
 """As much as DCTCP needs by default, which all variants in a comparison with it have."""
 DEEP = {"transport.name": "dctcp", "transport.dctcp.port.mark_above": "30kB"}
 
@@ -376,14 +376,13 @@ def buffers(runs):
     return [tomllib.loads(run.scenario)["fabric"]["buffer"] for run in runs]
 
 
-# By hand: 97.5 kB, above which ports mark, and a first window of 70 packets of 1.5 kB make 202.5 kB. At 1 Gb/s, ports mark above 30 kB.
 def test_compared_transports_have_the_memory_that_the_neediest_one_needs():
     told = Told()
     compared = flowloom.compare(SMALL, ["phost", "dctcp"], workers=1, reporter=told)
-    assert buffers(compared.values()) == ["202.5kB", "202.5kB"]
-    (note,) = told.notes
-    assert note.startswith("fabric.buffer = 202.5 kB for all, since the scenario gives none: dctcp needs it for a queue of 97.5kB")
-    assert buffers([flowloom.run(SMALL), flowloom.run(SMALL, {"transport.name": "dctcp"})]) == ["36.864kB", "202.5kB"]
+    assert buffers(compared.values()) == ["360kB", "360kB"]
+    expected = "fabric.buffer = 360 kB for all, since the scenario gives none: dctcp needs it for 240 packets, as in the PIAS paper"
+    assert told.notes == [expected]
+    assert buffers([flowloom.run(SMALL), flowloom.run(SMALL, {"transport.name": "dctcp"})]) == ["36.864kB", "360kB"]
 
     told = Told()
     given = flowloom.compare(SMALL + '[fabric]\nbuffer = "50kB"\n', ["phost", "dctcp"], workers=1, reporter=told)
@@ -392,16 +391,16 @@ def test_compared_transports_have_the_memory_that_the_neediest_one_needs():
 
 def test_points_share_memory_with_those_that_differ_in_the_transport_alone():
     told = Told()
-    axes = {"topology.host_rate": ["1Gb/s", "10Gb/s"], "transport.name": ["phost", "dctcp"]}
+    axes = {"fabric.wire": ["ip_1500", "ethernet_1538"], "transport.name": ["phost", "dctcp"]}
     swept = flowloom.sweep(SMALL, axes, workers=1, reporter=told)
-    assert buffers(run.results for run in swept) == ["135kB", "135kB", "202.5kB", "202.5kB"]
-    assert [note.split(" for ")[0] for note in told.notes] == ["fabric.buffer = 135 kB", "fabric.buffer = 202.5 kB"]
-    # A parameter of the transport may change what it needs; windows are then compared in the same network.
-    windows = flowloom.sweep(SMALL, {"transport.dctcp.initial_window": [10, 70]} | {"transport.name": ["dctcp"]}, workers=1)
-    assert buffers(run.results for run in windows) == ["202.5kB", "202.5kB"]
+    assert buffers(run.results for run in swept) == ["360kB", "360kB", "369.12kB", "369.12kB"]
+    assert [note.split(" for ")[0] for note in told.notes] == ["fabric.buffer = 360 kB", "fabric.buffer = 369.1 kB"]
+    # A parameter of the transport may change what it needs: a first window of 200 packets and 97.5 kB, above which ports mark.
+    windows = {"transport.dctcp.initial_window": [10, 200], "transport.name": ["dctcp"]}
+    assert buffers(run.results for run in flowloom.sweep(SMALL, windows, workers=1)) == ["397.5kB", "397.5kB"]
     # Where a point gives the memory itself, it keeps it.
     own = {"shallow": {"transport.name": "dctcp", "fabric.buffer": "40kB"}}
-    assert buffers(flowloom.compare(SMALL, ["phost", "dctcp"], variants=own, workers=1).values()) == ["202.5kB", "202.5kB", "40kB"]
+    assert buffers(flowloom.compare(SMALL, ["phost", "dctcp"], variants=own, workers=1).values()) == ["360kB", "360kB", "40kB"]
 
 
 def test_labels_of_files_are_after_the_colon(tmp_path):

@@ -118,6 +118,18 @@ def test_show_prints_what_follows_from_the_workload(tmp_path):
     assert "cutoffs = ['20kB']" in path.read_text() and "#   transport" not in call("show", path).stdout
 
 
+def test_show_prints_what_a_scenario_leaves_open(scenario):
+    shown = call("show", scenario, "--set", "transport.name=dctcp").stdout
+    assert '#   fabric.buffer = "360kB": dctcp needs it for 240 packets, as in the PIAS paper\n' in shown
+    assert '#   transport.dctcp.port.mark_above = "97.5kB": ' in shown
+    filled = tomllib.loads(shown)
+    assert filled["fabric"]["buffer"] == "360kB" and filled["transport"]["dctcp"]["port"]["mark_above"] == "97.5kB"
+    given = call("show", scenario, "--set", "fabric.buffer=50kB", "--set", "fabric.routing=ecmp").stdout
+    assert "leaves open" not in given
+    refused = call("show", "dctcp", "--set", "fabric.buffer=50kB")
+    assert refused.exit_code == 2 and "dctcp is none; leave --set out" in refused.stderr
+
+
 def test_show_prints_how_long_queues_of_data_can_become_under_credits(tmp_path):
     path = tmp_path / "scenario.toml"
     one_switch = "kind = 'single_switch'\nhosts = 3\ndelay = '1us'\n"

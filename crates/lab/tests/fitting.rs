@@ -36,23 +36,20 @@ fn find<'a>(fitted: &'a [Fitted], key: &str) -> Option<&'a Fitted> {
     fitted.iter().find(|fitted| fitted.key == key)
 }
 
-/// The threshold is 65 packets of 1500 B at 10 Gb/s, 20 at 1 Gb/s, and half way between the two at 5.5 Gb/s. Ports hold the first window, 70 packets, on top.
+/// The threshold is 65 packets of 1500 B at 10 Gb/s, 20 at 1 Gb/s, and half way between the two at 5.5 Gb/s. A port has 240 packets, or the threshold and the first window, if that is more.
 #[test]
-fn ports_of_dctcp_hold_the_queue_that_marks_allow_and_a_first_window() {
+fn ports_of_dctcp_mark_by_the_rate_and_hold_a_first_window() {
     for (rate, threshold) in
         [("10Gb/s", 97_500), ("25Gb/s", 97_500), ("1Gb/s", 30_000), ("100Mb/s", 30_000), ("5.5Gb/s", 63_750)]
     {
         let plan = plan(&scenario(RACK, &[&format!("topology.host_rate={rate}")]));
-        assert_eq!(plan.setup.memory.bytes(), Bytes::new(threshold + 70 * 1500), "{rate}");
+        assert_eq!(plan.setup.memory.bytes(), Bytes::new(240 * 1500), "{rate}");
         let marks = find(&plan.setup.fitted, "transport.dctcp.port.mark_above").expect("the scenario leaves it open");
         assert_eq!(marks.value, Value::String(Bytes::new(threshold).to_string()), "{rate}");
     }
-    assert_eq!(
-        memory(&["transport.dctcp.port.mark_above=20kB", "transport.dctcp.initial_window=10"]),
-        36_864,
-        "it is the least"
-    );
-    assert_eq!(memory(&["transport.dctcp.port.mark_above=30kB", "transport.dctcp.initial_window=10"]), 45_000);
+    assert_eq!(memory(&["transport.dctcp.port.mark_above=20kB", "transport.dctcp.initial_window=10"]), 360_000);
+    assert_eq!(memory(&["transport.dctcp.port.mark_above=300kB", "transport.dctcp.initial_window=100"]), 450_000);
+    assert_eq!(memory(&["fabric.wire=ethernet_1538"]), 240 * 1538);
 }
 
 /// Over links of 250 µs, a round trip takes 1 ms and a little more, in which 10 Gb/s carry 1.25 MB: a seventh is 178.6 kB.
@@ -83,9 +80,9 @@ fn what_a_scenario_says_stays() {
 /// A switch with four ports has the memory of four ports. Under flow control, each class has the memory of a port and its headroom.
 #[test]
 fn shared_memory_and_flow_control() {
-    assert_eq!(memory(&["fabric.sharing=switch"]), 4 * 202_500);
+    assert_eq!(memory(&["fabric.sharing=switch"]), 4 * 360_000);
     let headroom = 3 * 1500 + 84 + (2 * 200 + 614) * 10 / 8 + 1;
-    let (found, expected) = (memory(&["fabric.pfc={}"]), 202_500 + headroom);
+    let (found, expected) = (memory(&["fabric.pfc={}"]), 360_000 + headroom);
     assert!(found.abs_diff(expected) <= 2, "{found}, expected about {expected}");
 }
 

@@ -187,7 +187,7 @@ pub struct Config {
     pub time_wait: Duration,
     /// The ports of switches.
     pub port: EcnConfig,
-    /// The hosts' own ports.
+    /// The hosts' own ports. Their `mark_above` does not depend on the network.
     pub nic: EcnConfig,
 }
 
@@ -224,10 +224,13 @@ impl Default for Config {
             weight_on: WeightOn::GrowthAndCuts,
             time_wait: Duration::from_ms(20_000_000),
             port: EcnConfig::default(),
-            nic: EcnConfig::default(),
+            nic: EcnConfig { mark_above: Some(EcnConfig::SIMULATED), ..EcnConfig::default() },
         }
     }
 }
+
+/// What a port holds in the PIAS paper's simulations.
+const PORT_PACKETS: u64 = 240;
 
 /// The blocks of an acknowledgement cannot describe packets more than this beyond the first missing one.
 const MOST_WINDOW: u32 = 1 << 16;
@@ -245,21 +248,25 @@ impl Checked for Config {
         self.rto_max.max(self.rto_min).max(self.ack_delay)
     }
 
-    /// The first window of a flow finds the queue that marks allow. Without marks, it finds a bandwidth-delay product, with which a link is never idle when a
-    /// window is halved.
+    /// As much as in the PIAS paper's simulations, whose windows the defaults are (§V-C). Where that is less, the first window of a flow finds the queue that marks allow; without
+    /// marks, it finds a bandwidth-delay product, with which a link is never idle when a window is halved.
     fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
         let (packets, full) = (self.initial_window, conditions.wire.full);
         let (queue, why) = match self.port.ecn {
             Marking::Off => (conditions.bandwidth_delay_product(&conditions.wire), "a bandwidth-delay product"),
             Marking::Port | Marking::Queue => (self.port.fitted(conditions).threshold(), "mark_above"),
         };
-        let holds = format!("a queue of {queue} ({why}) and the first {packets} packets of a flow");
-        Some(PortMemory { bytes: queue + full * u64::from(packets), holds })
+        let (simulated, needed) = (full * PORT_PACKETS, queue + full * u64::from(packets));
+        Some(if simulated >= needed {
+            PortMemory { bytes: simulated, holds: format!("{PORT_PACKETS} packets, as in the PIAS paper") }
+        } else {
+            PortMemory { bytes: needed, holds: format!("a queue of {queue} ({why}) and the first {packets} packets of a flow") }
+        })
     }
 
     fn fitted(&self, conditions: &Conditions<'_>, _: &dyn Fn() -> Vec<SizeShare>) -> Option<Config> {
-        let (port, nic) = (self.port.fitted(conditions), self.nic.fitted(conditions));
-        ((port, nic) != (self.port, self.nic)).then(|| Config { port, nic, ..self.clone() })
+        let port = self.port.fitted(conditions);
+        (port != self.port).then(|| Config { port, ..self.clone() })
     }
 
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {

@@ -66,15 +66,18 @@ impl Default for EcnConfig {
 }
 
 impl EcnConfig {
+    /// The threshold of the PIAS paper's simulations (§V-C).
+    pub const SIMULATED: Bytes = Bytes::new(65 * 1500);
+
     /// The queue above which packets are marked. Where neither the configuration nor [`EcnConfig::fitted`] says it, it is that of the PIAS paper.
     pub fn threshold(&self) -> Bytes {
-        self.mark_above.unwrap_or(Bytes::new(65 * 1500))
+        self.mark_above.unwrap_or(EcnConfig::SIMULATED)
     }
 
     /// The configuration to run with in a scenario like this.
     #[must_use]
     pub(crate) fn fitted(self, conditions: &Conditions<'_>) -> EcnConfig {
-        EcnConfig { mark_above: self.mark_above.or_else(|| Some(conditions.marking_threshold())), ..self }
+        EcnConfig { mark_above: Some(self.mark_above.unwrap_or_else(|| conditions.marking_threshold())), ..self }
     }
 
     /// Describes an [`EcnPriority`](super::EcnPriority) port of queues that hold this. `table` is the dotted table, among a transport's parameters, of this
