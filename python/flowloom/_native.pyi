@@ -32,7 +32,7 @@ def refusals(text: str, path: str, overrides: Sequence[str], transports: Sequenc
     """Return why transports cannot run the scenario: by name, those that cannot."""
 
 def memories(text: str, path: str, variants: Sequence[Sequence[str]]) -> list[tuple[int, str] | None]:
-    """Return the memory of ports, and why, of variants of a scenario that do not give it; None for those that do or are wrong."""
+    """Return the memory of ports, and why, of variants of a scenario that do not give it; None for the others."""
 
 def plan(text: str, path: str, overrides: Sequence[str], progress: _Progress | None = None) -> Plan:
     """Make the network, the paths and the flows of a scenario, and check everything but the run itself."""

@@ -87,7 +87,7 @@ class Scenario:
         return dataclasses.replace(self, overrides=self.overrides + added)
 
     def resolve(self) -> str:
-        """Return the scenario with every default filled in, as TOML, but for those that follow from the network: see `Plan.fitted`.
+        """Return the scenario with its defaults filled in, as TOML, but for what follows from the network: see `Plan.fitted`.
 
         Its keys, values and rules are checked, but not how they fit the network and the flows: see `plan`.
 
@@ -165,7 +165,8 @@ class Plan:
     def fitted(self) -> dict[str, dict[str, Any]]:
         """Return what a run has where the scenario leaves it open: by key, its `value` and `why` it has it.
 
-        These are the memory of ports, the routing, and parameters of the transport that follow from the network and the workload.
+        These are the memory of ports, the routing, and parameters of the transport that follow from the network and the
+        workload.
         """
         fitted: dict[str, dict[str, Any]] = json.loads(self._made.fitted())
         return fitted

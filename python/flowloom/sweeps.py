@@ -297,9 +297,9 @@ def run_places(
 
 
 def _with_shared_memory(base: Scenario, places: Sequence[Place], reporter: Reporter) -> list[Place]:
-    """Return the points so that those that differ in their transports alone have ports with as much memory: what the neediest one needs.
+    """Return the points with the same memory of ports for those that differ in their transports alone.
 
-    Points whose scenarios give the memory of ports keep it.
+    It is what the neediest one of them needs. Points whose scenarios give the memory of ports keep it.
     """
     found = list(places)
     alike: dict[str, list[int]] = {}

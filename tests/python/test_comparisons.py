@@ -380,7 +380,9 @@ def test_compared_transports_have_the_memory_that_the_neediest_one_needs():
     told = Told()
     compared = flowloom.compare(SMALL, ["phost", "dctcp"], workers=1, reporter=told)
     assert buffers(compared.values()) == ["360kB", "360kB"]
-    expected = "fabric.buffer = 360 kB for all, since the scenario gives none: dctcp needs it for 240 packets, as in the PIAS paper"
+    expected = (
+        "fabric.buffer = 360 kB for all, since the scenario gives none: dctcp needs it for 240 packets, as in the PIAS paper"
+    )
     assert told.notes == [expected]
     assert buffers([flowloom.run(SMALL), flowloom.run(SMALL, {"transport.name": "dctcp"})]) == ["36.864kB", "360kB"]
 

@@ -242,16 +242,7 @@ mod tests {
     #[test]
     fn every_mode_reaches_every_host_by_a_shortest_path() {
         let network = fat_tree();
-        for routing in [
-            Routing::SprayRandom,
-            Routing::SprayLabelled,
-            Routing::SprayRoundRobin,
-            Routing::LeastQueue,
-            Routing::Drill(2),
-            Routing::Flowlet(Duration::from_us(1)),
-            Routing::Ecmp,
-            Routing::EcmpSymmetric,
-        ] {
+        for routing in Routing::EVERY {
             let mut routes = routes(&network, routing, 7);
             for src in 0..16 {
                 for dst in (0..16).filter(|dst| *dst != src) {

@@ -47,23 +47,12 @@ mod tests {
 
     use super::*;
 
-    const MODES: [Routing; 8] = [
-        Routing::SprayRandom,
-        Routing::SprayLabelled,
-        Routing::SprayRoundRobin,
-        Routing::LeastQueue,
-        Routing::Drill(2),
-        Routing::Flowlet(Duration::from_us(100)),
-        Routing::Ecmp,
-        Routing::EcmpSymmetric,
-    ];
-
     #[test]
     fn routing_that_does_not_give_what_a_transport_needs_is_refused() {
         let network: Arc<Network> =
             topology::fat_tree(4, Rate::from_gbps(10), Duration::ZERO, Switching::StoreAndForward).into();
         let check = |routing, need| check_paths(&Paths::new(network.clone(), routing, 0), "guided", need);
-        let refused = |need| MODES.map(|routing| check(routing, need).is_err());
+        let refused = |need| Routing::EVERY.map(|routing| check(routing, need).is_err());
         assert_eq!(refused(PathNeed::Any), [false; 8]);
         assert_eq!(refused(PathNeed::One), [true, true, true, true, true, true, false, false]);
         assert_eq!(refused(PathNeed::Symmetric), [true, true, true, true, true, true, true, false]);
@@ -79,7 +68,7 @@ mod tests {
         let rate = Rate::from_gbps(10);
         let tree: Arc<Network> =
             topology::three_tier(4, 2, 2, rate, rate, rate, Duration::ZERO, Switching::StoreAndForward).into();
-        for routing in MODES {
+        for routing in Routing::EVERY {
             check_paths(&Paths::new(tree.clone(), routing, 0), "guided", PathNeed::Symmetric).unwrap();
         }
     }

@@ -76,8 +76,8 @@ def show(
 ) -> None:
     """Print a transport, workload, figure or scenario in detail.
 
-    These are the parameters of a transport, the flow sizes of a workload, the definition of a figure, or a scenario with a value
-    for every key, and with what follows from its transport and its network.
+    These are the parameters of a transport, the flow sizes of a workload, the definition of a figure, or a scenario with a
+    value for every key, and with what follows from its transport and its network.
     """
     from flowloom import engine
     from flowloom._native import ScenarioError

@@ -291,3 +291,6 @@ class _Batches:
 
     def warn(self, text: str) -> None:
         self._reporter.warn(text)
+
+    def note(self, text: str) -> None:
+        self._reporter.note(text)

@@ -184,7 +184,9 @@ def _tables(topology: Topology, workload: Workload | _Random, notes: list[str]) 
     transport = next(iter(transports.transports()))
     halves = {"topology": topology.table(), "workload": workload.table()}
     tables = toml.document({**halves, "transport": {"name": transport}})
-    notes.append("No file says the memory of switches: a port has what the transport needs. Set fabric.buffer to what was used.")
+    notes.append(
+        "No file says the memory of switches: a port has what the transport needs. Set fabric.buffer to what was used."
+    )
     notes.append(f"No file says the transport: it is {transport}. `flowloom list transports` names all.")
     faults = topology.faults()
     if len(faults) > _FAULTS_MAX:

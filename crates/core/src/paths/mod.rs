@@ -31,6 +31,20 @@ pub enum Routing {
     Flowlet(Duration),
 }
 
+impl Routing {
+    /// One of each kind. Those that look at queues and at pauses come before those that go by the flow alone.
+    pub const EVERY: [Routing; 8] = [
+        Routing::SprayRandom,
+        Routing::SprayLabelled,
+        Routing::SprayRoundRobin,
+        Routing::LeastQueue,
+        Routing::Drill(2),
+        Routing::Flowlet(Duration::from_us(100)),
+        Routing::Ecmp,
+        Routing::EcmpSymmetric,
+    ];
+}
+
 /// What a transport needs of the paths of a flow's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathNeed {
@@ -325,17 +339,6 @@ mod tests {
     use crate::topology;
     use crate::{Duration, Switching};
 
-    const MODES: [Routing; 8] = [
-        Routing::SprayRandom,
-        Routing::SprayLabelled,
-        Routing::SprayRoundRobin,
-        Routing::LeastQueue,
-        Routing::Drill(2),
-        Routing::Flowlet(Duration::from_us(100)),
-        Routing::Ecmp,
-        Routing::EcmpSymmetric,
-    ];
-
     fn fat_tree(routing: Routing) -> Paths {
         let network = topology::fat_tree(4, Rate::from_gbps(10), Duration::from_ns(200), Switching::StoreAndForward);
         Paths::new(Arc::new(network), routing, 7)
@@ -354,7 +357,7 @@ mod tests {
         let given = |paths: &Paths| needs.map(|need| paths.give(need));
         let sprayed = [true, false, false];
         let expected = [sprayed; 6].into_iter().chain([[true, true, false], [true; 3]]);
-        for (routing, expected) in MODES.into_iter().zip(expected) {
+        for (routing, expected) in Routing::EVERY.into_iter().zip(expected) {
             assert_eq!(given(&fat_tree(routing)), expected, "{routing:?}");
             assert_eq!(given(&tree(routing)), [true; 3], "a tree has one path for each pair");
         }

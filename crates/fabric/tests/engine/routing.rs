@@ -3,27 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use flowloom_core::{Duration, FlowId, LinkId, NodeId, Paths, Time, Way, topology};
+use flowloom_core::{FlowId, LinkId, NodeId, Paths, Time, Way, topology};
 use flowloom_fabric::{Routing, SimSetup};
 
 use crate::common::blast::{Blast, Header, Plain};
 use crate::common::networks::{CUT, HOP_DELAY, STORE, flow, gbps, setup, shapes, watch};
 use crate::common::watch::Log;
 
-const MODES: [Routing; 8] = [
-    Routing::SprayRandom,
-    Routing::SprayLabelled,
-    Routing::SprayRoundRobin,
-    Routing::LeastQueue,
-    Routing::Drill(2),
-    Routing::Flowlet(Duration::from_us(2)),
-    Routing::Ecmp,
-    Routing::EcmpSymmetric,
-];
-
 #[test]
 fn every_mode_delivers_everything_by_shortest_paths() {
-    for (switching, routing) in [STORE, CUT].into_iter().flat_map(|switching| MODES.map(|routing| (switching, routing))) {
+    for (switching, routing) in
+        [STORE, CUT].into_iter().flat_map(|switching| Routing::EVERY.map(|routing| (switching, routing)))
+    {
         for (name, network) in shapes(switching) {
             let hosts = network.hosts() as u32;
             let ends = (0..hosts).flat_map(|src| (0..hosts).filter(move |dst| *dst != src).map(move |dst| (src, dst)));
@@ -72,7 +63,7 @@ fn hashing_keeps_a_flow_together_and_spraying_shares_it_out() {
         .filter(|link| network.path(network.link(LinkId(*link as u32)).from, NodeId(0)).len() == 2)
         .collect();
     assert_eq!(core_links.len(), 4, "host 0's pod has four links to cores");
-    for routing in MODES {
+    for routing in Routing::EVERY {
         let flows = vec![flow(0, 0, 15, 1460 * 1000, Time::ZERO)];
         let (report, ()) = watch::<Blast<Plain>, ()>(&(), SimSetup { routing, ..setup(network.clone()) }, flows, ());
         let mut shares: Vec<u64> = core_links.iter().map(|link| report.ports[*link].packets()).collect();
