@@ -181,10 +181,13 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         }
         let packet = &self.pool[id];
         let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
+        if let Some(link) = self.routes.pick(line.from, Origin::Link(link.reverse()), flow, src, dst, label) {
+            return link;
+        }
         // A port that gives a packet away cannot see the others' queues, but whether their links are busy.
         let (now, link_states) = (self.now, &self.link_states);
         let drains = |link: LinkId| link_states[link.index()].busy_until.saturating_since(now);
-        self.routes.pick(line.from, Origin::Link(link.reverse()), (flow, src, dst), label, now, drains)
+        self.routes.pick_by_load(line.from, flow, src, dst, now, drains)
     }
 
     #[inline(always)]
@@ -358,21 +361,23 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             return None;
         }
         let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
-        let egress = self.pick(node, Origin::Link(link), (flow, src, dst), label);
+        let picked = self.ports.link_layer.routes.pick(node, Origin::Link(link), flow, src, dst, label);
+        let egress = picked.unwrap_or_else(|| self.pick_by_load(node, flow, src, dst));
         self.ports.enqueue(egress, id, ingress);
         None
     }
 
-    /// The link on which a switch sends a packet.
-    #[inline(always)]
-    fn pick(&mut self, at: NodeId, origin: Origin, ends: (FlowId, NodeId, NodeId), label: Option<u16>) -> LinkId {
+    /// The link on which a switch sends a packet where that depends on its queues, or on pauses of the flow.
+    #[cold]
+    #[inline(never)]
+    fn pick_by_load(&mut self, at: NodeId, flow: FlowId, src: NodeId, dst: NodeId) -> LinkId {
         let (Links { routes, network, link_states, now, .. }, books) = self.ports.with_books();
         let now = *now;
         let drains = |link: LinkId| {
             let queued = Bytes::new(books.of(link).queued_bytes);
             link_states[link.index()].busy_until.saturating_since(now) + network.link(link).rate.transmit_time(queued)
         };
-        routes.pick(at, origin, ends, label, now, drains)
+        routes.pick_by_load(at, flow, src, dst, now, drains)
     }
 
     /// Sends a packet from a node's endpoint: over the only link of a host, along the routes from a switch.
@@ -389,7 +394,8 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             Uplink::Nic(nic) => nic,
             Uplink::Routed => {
                 let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
-                self.pick(node, Origin::Local(node), (flow, src, dst), label)
+                let picked = self.ports.link_layer.routes.pick(node, Origin::Local(node), flow, src, dst, label);
+                picked.unwrap_or_else(|| self.pick_by_load(node, flow, src, dst))
             }
         };
         let id = self.ports.link_layer.pool.insert(packet);

@@ -69,7 +69,7 @@ impl EcnConfig {
     /// The threshold of the PIAS paper's simulations (§V-C).
     pub const SIMULATED: Bytes = Bytes::new(65 * 1500);
 
-    /// The queue above which packets are marked. Where neither the configuration nor [`EcnConfig::fitted`] says it, it is that of the PIAS paper.
+    /// The queue above which packets are marked. Where nothing says it, it is that of the PIAS paper.
     pub fn threshold(&self) -> Bytes {
         self.mark_above.unwrap_or(EcnConfig::SIMULATED)
     }
