@@ -139,10 +139,9 @@ impl LinkFaults {
         self.unit() < probability
     }
 
-    /// Whether the link is cut at some time from `from` on and before `to`.
-    fn is_cut(&self, from: Time, to: Time) -> bool {
-        let cut = |aimed: &AimedFault| matches!(aimed.fault, Fault::Cut(begin, end) if begin < to && from < end);
-        self.faults.iter().any(cut)
+    /// From when until when the link is cut.
+    fn cuts(&self) -> impl Iterator<Item = (Time, Time)> {
+        self.faults.iter().filter_map(|aimed| if let Fault::Cut(from, to) = aimed.fault { Some((from, to)) } else { None })
     }
 
     /// Uniform in [0, 1).
@@ -163,7 +162,7 @@ impl<H> Injector<H> for LinkFaults {
     }
 
     fn loses_queue(&self, now: Time) -> bool {
-        self.is_cut(now, now + Duration::from_ps(1))
+        self.cuts().any(|(from, to)| from <= now && now < to)
     }
 
     fn on_arrival(&mut self, _: Time, packet: &mut Packet<H>) -> Fate {
@@ -187,7 +186,8 @@ impl<H> Injector<H> for LinkFaults {
     /// Ports create link frames when they send them, so these do not arrive. A fault damages a link frame, so the next port discards it. What is on the link when it is cut is
     /// damaged, too.
     fn on_departure(&mut self, now: Time, packet: &Packet<H>) -> Fate {
-        if self.is_cut(now, now + self.rate.transmit_time(packet.size()) + self.delay) {
+        let arrival = || now + self.rate.transmit_time(packet.size()) + self.delay;
+        if self.cuts().any(|(from, to)| now < to && from < arrival()) {
             return Fate::Drop;
         }
         if packet.dst != NodeId::LINK {

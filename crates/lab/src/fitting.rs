@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use flowloom_core::{Bytes, Network, Paths};
-use flowloom_transports::disciplines::data_queue_bounds;
 use flowloom_transports::{Conditions, PortMemory};
 use toml::{Table, Value};
 
 use crate::plan::{Fitted, Setup};
 use crate::spec::{Quantity, RoutingMode, Scenario, Spec};
 use crate::validate::ValidSpec;
-use crate::{catalogue, network};
+use crate::{catalogue, network, zero_loss};
 
 /// The memory of a port under a transport that says nothing of it: 24 packets (pHost paper, §4.1).
 const LEAST: Bytes = Bytes::new(36_864);
@@ -53,8 +52,7 @@ pub(crate) fn memory(spec: &ValidSpec<'_>, network: &Network, paths: &Paths) -> 
 
 /// The longest queue of data where credits schedule all data.
 fn scheduled_data(spec: &ValidSpec<'_>, paths: &Paths) -> Option<PortMemory> {
-    let schedule = spec.parameters.credit_schedule(&spec.wire)?;
-    let bytes = data_queue_bounds(paths, &spec.wire, &schedule)?.into_iter().max()?;
+    let bytes = zero_loss::bounds(spec.parameters, paths, &spec.wire)?.into_iter().max()?;
     Some(PortMemory { bytes, holds: "the longest queue of data that credits allow".to_owned() })
 }
 
@@ -76,8 +74,7 @@ pub(crate) fn all(spec: &ValidSpec<'_>, setup: &Setup, memory: Option<String>) -
     if !spec.chooses_routing() {
         let name = setup.transport.name;
         let why = format!("{name} runs on it where nothing else is chosen");
-        let word = Value::try_from(RoutingMode::from(spec.routing)).expect("words are written as TOML");
-        fitted.push(Fitted { key: "fabric.routing".to_owned(), value: word, why });
+        fitted.push(Fitted { key: "fabric.routing".to_owned(), value: RoutingMode::from(spec.routing).word(), why });
     }
     let (given, used) = (spec.parameters.to_table(), setup.parameters.to_table());
     let key = format!("transport.{}", setup.transport.name);

@@ -34,7 +34,7 @@ pub(crate) fn check_paths(paths: &Paths, transport: &str, need: PathNeed) -> Res
     if paths.give(need) {
         return Ok(());
     }
-    let found = RoutingMode::from(paths.routing()).as_toml();
+    let found = RoutingMode::from(paths.routing()).word();
     let message = format!("found {found}, but {transport} needs {what}; it must be {right} in this network");
     Err(ScenarioError::at_key("fabric.routing", message))
 }

@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Bytes, LinkId};
-use flowloom_transports::disciplines::{Beyond, CreditSchedule, WatchesData, data_queue_bounds};
+use flowloom_core::{Bytes, LinkId, Paths, WireProfile};
+use flowloom_transports::disciplines::{Beyond, WatchesData, data_queue_bounds};
 
+use crate::parameters::Parameters;
 use crate::plan::Setup;
 
 /// The sizes of credits may be random. Their sum is assumed to stay within this many standard deviations of its mean.
 const DEVIATIONS: f64 = 8.0;
 
-/// The most bytes of data that queue at each port under a plan's transport, by link. `None` if no credits schedule its data, or if the waits of
+/// The most bytes of data that queue at each port under a transport with these parameters, by link. `None` if no credits schedule its data, or if the waits of
 /// ports depend on each other in a cycle.
-fn bounds(setup: &Setup) -> Option<(CreditSchedule, Vec<Bytes>)> {
-    let schedule = setup.parameters.credit_schedule(&setup.wire)?;
-    Some((schedule, data_queue_bounds(&setup.paths, &setup.wire, &schedule)?))
+pub(crate) fn bounds(parameters: &Parameters, paths: &Paths, wire: &WireProfile) -> Option<Vec<Bytes>> {
+    data_queue_bounds(paths, wire, &parameters.credit_schedule(wire)?)
+}
+
+fn bounds_of(setup: &Setup) -> Option<Vec<Bytes>> {
+    bounds(&setup.parameters, &setup.paths, &setup.wire)
 }
 
 /// The most bytes of data that queue at any port of each kind of hop that data passes.
@@ -22,7 +26,7 @@ fn bounds(setup: &Setup) -> Option<(CreditSchedule, Vec<Bytes>)> {
 /// `None` if no credits schedule the data of the plan's transport, or if there is no bound. Data that waits for signals, and what credits of random
 /// sizes add, is not in it: see [`deviation`].
 pub fn data_queues(setup: &Setup) -> Option<BTreeMap<String, Bytes>> {
-    let (_, bounds) = bounds(setup)?;
+    let bounds = bounds_of(setup)?;
     let mut hops: BTreeMap<String, Bytes> = BTreeMap::new();
     for (link, bound) in (0..).map(LinkId).zip(bounds).filter(|(_, bound)| *bound > Bytes::ZERO) {
         let most = hops.entry(setup.network.hop_name(link)).or_default();
@@ -55,7 +59,7 @@ impl DataLimits {
 /// The limits that follow from the bounds. `None` if there are no bounds, or if something goes wrong in the network: times of answers are then
 /// longer than the bounds assume.
 pub(crate) fn limits(setup: &Setup) -> Option<DataLimits> {
-    let (_, bounds) = setup.is_calm().then(|| bounds(setup)).flatten()?;
+    let bounds = setup.is_calm().then(|| bounds_of(setup)).flatten()?;
     Some(DataLimits { bounds, deviation: deviation(setup) })
 }
 

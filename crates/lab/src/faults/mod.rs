@@ -179,16 +179,16 @@ impl Faults {
     /// If some nodes cannot be reached without the links that are down at the same time.
     pub fn reroutes(&mut self, paths: &Paths) -> Result<Vec<(Time, Paths)>, ScenarioError> {
         self.noticed.sort_by_key(|noticed| noticed.at);
-        let mut dead: Vec<LinkId> = Vec::new();
+        // A link may be down for several faults.
+        let mut down_for = vec![0_u32; paths.network().links().len()];
         let mut reroutes: Vec<(Time, Paths)> = Vec::new();
         for Noticed { at: time, fault, links, down } in &self.noticed {
             for link in links {
-                // A link may be down for several faults.
-                match dead.iter().position(|other| other == link) {
-                    Some(place) if !down => drop(dead.swap_remove(place)),
-                    _ => dead.push(*link),
-                }
+                let faults = &mut down_for[link.index()];
+                *faults = if *down { *faults + 1 } else { *faults - 1 };
             }
+            let is_dead = |(link, faults): (LinkId, &u32)| (*faults > 0).then_some(link);
+            let dead: Vec<LinkId> = (0..).map(LinkId).zip(&down_for).filter_map(is_dead).collect();
             let left = if dead.is_empty() { Some(paths.clone()) } else { paths.without(&dead) };
             let left = left.ok_or_else(|| {
                 let message =

@@ -169,7 +169,7 @@ impl Fabric {
         ];
         for (key, of, found) in given {
             if let Some(found) = found.filter(|_| mode != of) {
-                let (mode, of) = (mode.as_toml(), of.as_toml());
+                let (mode, of) = (mode.word(), of.word());
                 let message =
                     format!("found {found}, which has no effect with fabric.routing = {mode}; leave it out, or choose {of}");
                 return Err(ScenarioError::at_key(format!("fabric.{key}"), message));
@@ -189,9 +189,9 @@ impl Fabric {
 }
 
 impl RoutingMode {
-    /// The word for it in a scenario, in quotes.
-    pub fn as_toml(self) -> String {
-        toml::Value::try_from(self).expect("words are written as TOML").to_string()
+    /// The word for it in a scenario.
+    pub fn word(self) -> toml::Value {
+        toml::Value::try_from(self).expect("words are written as TOML")
     }
 }
 
