@@ -27,5 +27,5 @@ pub use observer::Observer;
 pub use outage::Outage;
 pub use report::{Abort, CLASSES, ControlCounters, FlowRecord, PortCounters, PortView, Report, SentCounters, Violation};
 pub use routing::{Origin, Routes};
-pub use sim::{CONTROL_HOST, REGIONS_MAX, RoutedSetup, Sim, SimSetup, Vitals, crossing_time, with_control_host};
+pub use sim::{CONTROL_HOST, REGIONS_MAX, RoutedSetup, Sim, SimSetup, Vitals, Windows, crossing_time, with_control_host};
 pub use tasks::{End, Next, Task, TaskList, Tasks};

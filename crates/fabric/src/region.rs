@@ -64,6 +64,8 @@ pub(crate) struct Region<T: Transport, P: Discipline<T::Header>, O: Observer<T::
     /// How long this step goes on when all flows are over, unless `until` says so already.
     grace: Option<Duration>,
     events: u64,
+    /// As many of them were handled when it last told another one.
+    told: u64,
 }
 
 impl<T, P, O> Region<T, P, O>
@@ -79,7 +81,7 @@ where
         place: Place,
         flows: Vec<Flow>,
         observer: O,
-        wrap: &mut impl FnMut(T::Port, &PortSite<'_>) -> P,
+        wrap: &impl Fn(T::Port, &PortSite<'_>) -> P,
     ) -> Self {
         let RoutedSetup { paths, wire, memory, seed, .. } = setup;
         let network = paths.network().clone();
@@ -133,6 +135,7 @@ where
             until: Time::ZERO,
             grace: None,
             events: 0,
+            told: 0,
         };
         region.start_endpoints();
         region.schedule_next_flow();
@@ -392,6 +395,12 @@ where
     /// Takes what other regions have sent.
     pub fn take(&mut self, messages: &mut Vec<Message<T::Header>>) {
         messages.drain(..).for_each(|message| self.plane.take(message));
+    }
+
+    /// The events that were handled since the last call of this.
+    pub fn take_events(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.told, self.events);
+        self.events - before
     }
 
     /// What is to be sent to other regions.

@@ -12,7 +12,7 @@ use crate::calendar::PAYLOADS_MAX;
 use crate::observer::Observer;
 use crate::outage::Outage;
 use crate::region::Region;
-use crate::regions::{Crew, Message, Outbox, Pace, Partition, Place, RegionId, Shift, Worker};
+use crate::regions::{Crew, Message, Outbox, Pace, Partition, Place, RegionId, Shift, Worker, each};
 use crate::report::{FlowRecord, PortView, Report, Violation};
 use crate::sources::INDICES_MAX;
 use crate::tasks::Tasks;
@@ -86,6 +86,18 @@ pub struct Vitals {
     pub busy_since: (Time, u64),
 }
 
+/// The windows of time in which regions run on their own, and wait for each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Windows {
+    /// How many had an event.
+    pub count: u64,
+    /// The events of the region with the most in each window, added up. If events took equally long and waiting nothing, threads would take as many times less than one thread as this is less than
+    /// all events.
+    pub events: u64,
+    /// What crossed from one region to another.
+    pub messages: u64,
+}
+
 /// One run of one transport. `P` is the discipline of its ports, possibly wrapped; `O` is an observer.
 ///
 /// A run may be divided into regions, which can have threads of their own ([`Sim::over_regions`]). What happens does not depend on how many there are.
@@ -110,6 +122,7 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     /// Whether a flow was open when the last window began.
     busy: bool,
     pace: Pace,
+    windows: Windows,
 }
 
 impl<T: Transport, O: Observer<T::Header>> Sim<T, T::Port, O> {
@@ -131,7 +144,7 @@ where
         setup: SimSetup,
         flows: Vec<Flow>,
         observer: O,
-        wrap: impl FnMut(T::Port, &PortSite<'_>) -> P,
+        wrap: impl Fn(T::Port, &PortSite<'_>) -> P + Sync,
     ) -> Self {
         Self::over(config, setup.routed(T::placement(config)), flows, observer, wrap)
     }
@@ -145,7 +158,7 @@ where
         setup: RoutedSetup,
         flows: Vec<Flow>,
         observer: O,
-        wrap: impl FnMut(T::Port, &PortSite<'_>) -> P,
+        wrap: impl Fn(T::Port, &PortSite<'_>) -> P + Sync,
     ) -> Self {
         Self::over_regions(config, setup, flows, vec![observer], wrap)
     }
@@ -161,7 +174,7 @@ where
         setup: RoutedSetup,
         flows: Vec<Flow>,
         observers: Vec<O>,
-        mut wrap: impl FnMut(T::Port, &PortSite<'_>) -> P,
+        wrap: impl Fn(T::Port, &PortSite<'_>) -> P + Sync,
     ) -> Self {
         assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index), "a flow's id is its index");
         assert!(flows.is_sorted_by_key(|flow| flow.start), "flows are sorted by start");
@@ -177,15 +190,14 @@ where
         let reach = cut.map(|link| just_below(crossing(network.link(*link)))).min().unwrap_or(grace);
         let time_limit = setup.time_limit.min(Time::LAST);
         let count = flows.len();
-        let mut flows = Some(flows);
-        let last = observers.len() - 1;
-        let regions = (0..).zip(observers).map(|(number, observer)| {
+        let flows = std::iter::repeat_n(flows, observers.len()); // the last region takes them, and the others copies
+        let regions = (0..).zip(flows.zip(observers)).collect();
+        let region = |(number, (flows, observer))| {
             let place = partition.as_ref().map_or(Place::WHOLE, |partition| Place::of(partition, number));
-            let flows = if usize::from(number) == last { flows.take() } else { flows.clone() };
-            Region::new(config, setup.clone(), place, flows.expect("the last region takes them"), observer, &mut wrap)
-        });
+            Region::new(config, setup.clone(), place, flows, observer, &wrap)
+        };
         Sim {
-            regions: regions.collect(),
+            regions: each(regions, region),
             partition,
             reach,
             grace,
@@ -197,6 +209,7 @@ where
             busy_since: (Time::ZERO, 0),
             busy: false,
             pace: Pace::default(),
+            windows: Windows::default(),
         }
     }
 
@@ -326,11 +339,18 @@ where
     #[inline(never)]
     fn step_regions(&mut self, budget: u64) -> bool {
         let (in_threads, budget) = self.pace.choose(budget);
-        let (before, begin) = (self.events(), Instant::now());
+        let before = self.events();
         let events = before.saturating_add(budget);
         let crew = Crew { reach: self.reach, until: self.pause, grace: self.grace(), events };
         let (mut began, mut busy, mut busy_since) = (self.now(), self.busy, self.busy_since);
+        let mut windows = self.windows;
+        // Threads have started when they have reported for the first time.
+        let mut begin = None;
         let after = |all: Shift| {
+            begin.get_or_insert_with(Instant::now);
+            windows.count += u64::from(all.latest > 0);
+            windows.events += all.latest;
+            windows.messages += all.sent;
             if all.open > 0 && !busy {
                 busy_since = (began, all.events);
             }
@@ -341,8 +361,9 @@ where
         } else {
             crew.run_in_turn(&mut self.regions, after);
         }
-        self.pace.note(in_threads, begin.elapsed(), self.events() - before);
-        (self.busy, self.busy_since) = (busy, busy_since);
+        let taken = begin.expect("regions report before the first window").elapsed();
+        self.pace.note(taken, self.events() - before);
+        (self.busy, self.busy_since, self.windows) = (busy, busy_since, windows);
         self.settle();
         self.events() >= events
     }
@@ -480,6 +501,11 @@ where
         all
     }
 
+    /// The windows of a run in several regions so far.
+    pub fn windows(&self) -> Windows {
+        self.windows
+    }
+
     /// Payload bytes that receivers have reported as new: those of background flows while nothing else is open, and otherwise those of all
     /// other flows. It takes a sum over all flow records.
     pub fn delivered_bytes(&self) -> u64 {
@@ -503,7 +529,7 @@ where
     /// As [`Sim::finish`].
     pub fn finish_regions(self) -> Result<(Report, Vec<O>), Violation> {
         let end = self.now();
-        let mut remains = self.regions.into_iter().map(|region| region.finish(end));
+        let mut remains = each(self.regions, |region| region.finish(end)).into_iter();
         let mut first = remains.next().expect("a run has a region");
         let others: Vec<O> = remains.map(|other| first.join(other)).collect();
         let (report, observer) = first.report(self.network, end)?;
@@ -548,9 +574,11 @@ where
     }
 
     fn report(&mut self) -> Shift {
-        let next = self.next_time().min(self.outbox().take_first_due());
+        let (first_due, sent) = self.outbox().take_news();
+        let next = self.next_time().min(first_due);
         let Vitals { open, events, .. } = self.vitals();
-        Shift { next, unfinished: self.unfinished() as u64, over_at: self.over_at(), open: open as u64, events }
+        let latest = self.take_events();
+        Shift { next, unfinished: self.unfinished() as u64, over_at: self.over_at(), open: open as u64, events, latest, sent }
     }
 
     fn outbox(&mut self) -> &mut Outbox<T::Header> {

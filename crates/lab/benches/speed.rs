@@ -11,7 +11,7 @@ use std::time::Instant;
 use flowloom_fabric::Report;
 use flowloom_lab::observe::Nowhere;
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Execution, Plan, simulate};
+use flowloom_lab::{Execution, Plan, Simulated, simulate};
 
 fn main() {
     // Cargo adds `--bench`.
@@ -28,7 +28,7 @@ fn main() {
     let repetitions: usize = repetitions.parse().expect("a number of repetitions");
     for threads in (0..repetitions).flat_map(|_| threads.clone()) {
         let (plan, before, begin) = (plan.clone(), user_seconds(), Instant::now());
-        let report = measured(plan, threads);
+        let Simulated { report, windows, .. } = measured(plan, threads);
         let line = serde_json::json!({
             "transport": transport,
             "flows": report.flows.len(),
@@ -37,6 +37,9 @@ fn main() {
             "events": report.events,
             "simulated_s": report.end.as_secs_f64(),
             "threads": threads,
+            "windows": windows.count,
+            "events_of_busiest": windows.events,
+            "messages": windows.messages,
             "wall_s": begin.elapsed().as_secs_f64(),
             "user_s": user_seconds() - before,
             "digest": format!("{:016x}", digest(&report)),
@@ -47,9 +50,9 @@ fn main() {
 
 /// The run alone; its network, paths and flows are there already. Callgrind finds this function by its name.
 #[inline(never)]
-fn measured(plan: Plan, threads: usize) -> Report {
+fn measured(plan: Plan, threads: usize) -> Simulated {
     let execution = Execution { threads, progress: &mut |_, _, _| true, sink: &mut Nowhere };
-    simulate(plan, execution).expect("the run balances its books").report
+    simulate(plan, execution).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Stands for what became of every flow: two builds that do the same show the same.

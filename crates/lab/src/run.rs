@@ -40,7 +40,7 @@ pub fn run_plan(plan: Plan, execution: Execution<'_>) -> Result<Outcome, RunErro
     let alone = Alone::if_wanted(&plan);
     let tasks = Arc::clone(&plan.flows.tasks);
     let Execution { threads, progress, sink } = execution;
-    let Simulated { setup, report, recorded } = simulate(plan, Execution { threads, progress, sink })?;
+    let Simulated { setup, report, recorded, .. } = simulate(plan, Execution { threads, progress, sink })?;
     let Recorded { pending, gaps, pauses, trace, .. } = recorded;
     pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
     let rows = rows(&setup, &report, alone.as_ref(), progress)?;

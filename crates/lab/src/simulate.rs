@@ -7,7 +7,7 @@ use flowloom_core::{
     Assembly, Discipline, Duration, Flow, FlowId, LinkId, Nic, NodeId, PartsOf, Pool, PoolFull, PortSite, Readings, Time,
     Transport,
 };
-use flowloom_fabric::{Faulty, FlowRecord, PortView, REGIONS_MAX, Report, Sim, Tasks, crossing_time};
+use flowloom_fabric::{Faulty, FlowRecord, PortView, REGIONS_MAX, Report, Sim, Tasks, Windows, crossing_time};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
 use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 #[cfg(not(test))]
@@ -102,6 +102,8 @@ pub struct Simulated {
     pub report: Report,
     /// What was recorded over the course of the run.
     pub recorded: Recorded,
+    /// The windows of the threads, if there were several. They depend on how many.
+    pub windows: Windows,
 }
 
 /// Runs a plan's flows with the plan's transport.
@@ -229,7 +231,7 @@ where
 
 /// Takes the port that a transport has made, and returns the port that is simulated. Each closure has a type of its own, with which all that takes it
 /// would be compiled again for each transport.
-type Wrap<'a, T, P> = &'a mut dyn FnMut(<T as Transport>::Port, &PortSite<'_>) -> P;
+type Wrap<'a, T, P> = &'a (dyn Fn(<T as Transport>::Port, &PortSite<'_>) -> P + Sync);
 
 /// Runs a transport over the simulated network. Each region has a recorder; `prepare` changes each port before the run, and `queue` reads its queue of data
 /// afterwards.
@@ -239,7 +241,7 @@ fn simulate_network<T, A, const PULLED: bool>(
     plan: Plan,
     config: &T::Config,
     mut recorder: impl FnMut() -> A,
-    mut prepare: impl FnMut(&mut T::Port, LinkId),
+    prepare: impl Fn(&mut T::Port, LinkId) + Sync,
     queue: impl Fn(&T::Port) -> Option<DataQueue>,
     execution: Execution<'_>,
 ) -> Result<Simulated, RunError>
@@ -253,7 +255,7 @@ where
     if is_bare {
         let recordings = recordings(&plan, execution.threads, recorder);
         let Plan { setup, flows } = plan;
-        let wrap: Wrap<'_, T, T::Port> = &mut |mut port, site| {
+        let wrap: Wrap<'_, T, T::Port> = &|mut port, site| {
             prepare(&mut port, site.link);
             port
         };
@@ -266,7 +268,7 @@ where
     let mut trace = setup.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, setup.paths.network(), &plan.flows));
     let recordings = recordings(&plan, execution.threads, || (recorder(), (gaps.take(), trace.take())));
     let Plan { setup, flows } = plan;
-    let wrap: Wrap<'_, T, Faulty<T::Port>> = &mut |mut port, site| {
+    let wrap: Wrap<'_, T, Faulty<T::Port>> = &|mut port, site| {
         prepare(&mut port, site.link);
         // A control host's link comes after those that the scenario knows.
         let faults = setup.faults.get(site.link.index()).cloned().unwrap_or_default();
@@ -296,11 +298,13 @@ where
     let mut watchdog = Watchdog::new(setup);
     let mut sampler = Sampler::new(&setup.observation, &setup.network, setup.transport.gauges, sink);
     let mut sim = sim.with_outages(&setup.outages).with_reroutes(&setup.reroutes);
+    // With threads, a step takes as long as with one, so that their start does not count.
+    let step = EVENTS_PER_LOOK * sim.observers().count() as u64;
     // When the watchdog looks next, at the latest.
     let mut look_at = Time::MAX;
     let stall = loop {
         sim.pause_at(look_at.min(sampler.next()));
-        let going = sim.step(EVENTS_PER_LOOK - sim.vitals().events % EVENTS_PER_LOOK);
+        let going = sim.step(step - sim.vitals().events % step);
         if !going && sim.is_over() {
             let ends_early = sim.vitals().open > 0 && setup.time_limit == Time::LAST;
             break ends_early.then(|| Stall::at_end(sim.vitals().now, sim.has_no_event()));
@@ -376,12 +380,13 @@ where
     P: Discipline<T::Header, Shared = <T::Port as Discipline<T::Header>>::Shared>,
     G: AtEachHop<T::Header>,
 {
+    let windows = sim.windows();
     let finished = sim.finish_regions();
     let (report, recordings) = finished.map_err(|violation| RunError::Failed(conservation::explain(&violation, &setup)))?;
     let recorded = Recorded { data_queues, ..Recording::join::<T::Header>(recordings, report.end) };
     match stall {
         Some(stall) => Err(RunError::Failed(stall.explain(&setup, &report, recorded.pauses.as_deref()))),
-        None => Ok(Simulated { setup, report, recorded }),
+        None => Ok(Simulated { setup, report, recorded, windows }),
     }
 }
 
@@ -394,5 +399,5 @@ fn ask_oracle(plan: Plan) -> Simulated {
     flows.retain(|flow| !flow.background);
     let received = ideal::run(&setup.network, &setup.wire, &flows, model, order);
     let report = ideal::report(&setup.network, &setup.wire, &flows, &received);
-    Simulated { setup, report, recorded: Recorded::default() }
+    Simulated { setup, report, recorded: Recorded::default(), windows: Windows::default() }
 }

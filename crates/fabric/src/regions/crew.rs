@@ -7,7 +7,7 @@ use std::thread;
 
 use flowloom_core::{Duration, Time};
 
-use super::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, SPINS, spin_loop};
+use super::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, SPINS, fence, spin_loop};
 use super::{Message, Outbox};
 
 /// A region, as its thread sees it.
@@ -37,6 +37,10 @@ pub(crate) struct Report {
     pub open: u64,
     /// Events that were handled.
     pub events: u64,
+    /// Events that were handled since the last report; of all regions together, those of the region with the most.
+    pub latest: u64,
+    /// Messages that were sent to other regions since then.
+    pub sent: u64,
 }
 
 impl Report {
@@ -47,6 +51,8 @@ impl Report {
             over_at: self.over_at.max(other.over_at),
             open: self.open + other.open,
             events: self.events + other.events,
+            latest: self.latest.max(other.latest),
+            sent: self.sent + other.sent,
         }
     }
 }
@@ -116,36 +122,50 @@ impl Crew {
         shared: &Shared<W::Header>,
         after: &mut dyn FnMut(Report),
     ) {
-        shared.tell(0, number, worker.report());
+        let mut report = worker.report();
         for turn in 0.. {
-            shared.barrier.wait();
-            if turn >= shared.fails_at.load(Ordering::Acquire) {
+            shared.tell(turn, number, report);
+            let all = shared.hear(turn);
+            if turn >= shared.fails_at.load(Ordering::Relaxed) {
                 return;
             }
-            let all = shared.hear(turn);
             after(all);
             let window = self.next_window(all);
             let done = catch_unwind(AssertUnwindSafe(|| {
-                for slot in &shared.mail[turn % 2][number] {
-                    worker.take(&mut lock(slot));
+                for mailbox in &shared.mail[turn % 2][number] {
+                    mailbox.empty(|messages| worker.take(messages));
                 }
-                let Some(until) = window else { return };
-                worker.work(until);
-                shared.tell(turn + 1, number, worker.report());
+                worker.work(window?);
                 for (to, messages) in worker.outbox().messages().iter_mut().enumerate().filter(|(_, list)| !list.is_empty()) {
-                    std::mem::swap(messages, &mut lock(&shared.mail[(turn + 1) % 2][to][number]));
+                    shared.mail[(turn + 1) % 2][to][number].fill(messages);
                 }
+                Some(worker.report())
             }));
-            // Whoever panics goes to the next barrier all the same, or the others would wait for it. Nobody returns before that barrier, or it would wait for them.
-            if let Err(payload) = done {
-                *lock(&shared.panic) = Some(payload);
-                shared.fails_at.store(turn + 1, Ordering::Release);
-            }
-            if window.is_none() {
-                return;
+            match done {
+                Ok(Some(next)) => report = next,
+                Ok(None) => return,
+                // Whoever panics tells the others something all the same, or they would wait for it. All return then.
+                Err(payload) => {
+                    *lock(&shared.panic) = Some(payload);
+                    shared.fails_at.store(turn + 1, Ordering::Relaxed);
+                    if window.is_none() {
+                        return;
+                    }
+                }
             }
         }
     }
+}
+
+/// What `work` makes of each item, each in a thread of its own if there are several: in a network of 65,536 hosts, a region takes a third of a second to build.
+pub(crate) fn each<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Sync) -> Vec<R> {
+    if items.len() == 1 {
+        return items.into_iter().map(work).collect();
+    }
+    thread::scope(|scope| {
+        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(|| work(item))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|payload| resume_unwind(payload))).collect()
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -153,36 +173,120 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The messages from one region to another.
-type Mailbox<H> = Mutex<Vec<Message<H>>>;
+struct Mailbox<H> {
+    /// Whether there are messages. Most of the time there are none, and this takes less time than the lock.
+    is_full: AtomicBool,
+    messages: Mutex<Vec<Message<H>>>,
+}
 
-/// What threads share. Of everything that they write for each other there are two, used in turn: what is read after a barrier is not written before the next one.
+impl<H> Default for Mailbox<H> {
+    fn default() -> Mailbox<H> {
+        Mailbox { is_full: AtomicBool::new(false), messages: Mutex::default() }
+    }
+}
+
+impl<H> Mailbox<H> {
+    /// Exchanges an empty list for messages. That the region tells its report afterwards is order enough.
+    fn fill(&self, messages: &mut Vec<Message<H>>) {
+        std::mem::swap(messages, &mut lock(&self.messages));
+        self.is_full.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets `take` take the messages out, if there are any.
+    fn empty(&self, take: impl FnOnce(&mut Vec<Message<H>>)) {
+        if self.is_full.load(Ordering::Relaxed) {
+            self.is_full.store(false, Ordering::Relaxed);
+            take(&mut lock(&self.messages));
+        }
+    }
+}
+
+/// What threads share. Of everything that they write for each other there are two, used in turn: who writes for a turn has heard that all have read what was written for the turn before the last.
 pub(super) struct Shared<H> {
-    barrier: Barrier,
     boards: [Vec<Board>; 2],
     /// By the receiver, and then by the sender.
     mail: [Vec<Vec<Mailbox<H>>>; 2],
-    /// The turn at whose barrier all return, because a region has panicked.
+    /// The turn in which all return, because a region has panicked.
     pub(super) fails_at: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// The report of a region, in a cache line of its own.
+/// The report of a region, in cache lines of its own: processors fetch two at a time.
 #[derive(Default)]
-#[repr(align(64))]
+#[repr(align(128))]
 struct Board {
+    /// One more than the turn of the report.
+    told: AtomicUsize,
     next_ps: AtomicU64,
     unfinished: AtomicU64,
     over_at_ps: AtomicU64,
     open: AtomicU64,
     events: AtomicU64,
+    latest: AtomicU64,
+    sent: AtomicU64,
+    /// How many threads sleep until it is written.
+    sleepers: AtomicUsize,
+    bed: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Board {
+    fn write(&self, turn: usize, report: Report) {
+        self.next_ps.store(report.next.as_ps(), Ordering::Relaxed);
+        self.unfinished.store(report.unfinished, Ordering::Relaxed);
+        self.over_at_ps.store(report.over_at.as_ps(), Ordering::Relaxed);
+        self.open.store(report.open, Ordering::Relaxed);
+        self.events.store(report.events, Ordering::Relaxed);
+        self.latest.store(report.latest, Ordering::Relaxed);
+        self.sent.store(report.sent, Ordering::Relaxed);
+        self.told.store(turn + 1, Ordering::Release);
+        // Either this sees the sleeper, or the sleeper sees the report.
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
+            // Nobody is between the look at the board and sleep when the lock is taken.
+            drop(lock(&self.bed));
+            self.wake.notify_all();
+        }
+    }
+
+    /// Waits for the report of a turn, and looks for it at most this many times before it sleeps.
+    fn read(&self, turn: usize, looks: &mut u32) -> Report {
+        while self.told.load(Ordering::Acquire) <= turn {
+            if *looks == 0 {
+                self.sleep_until(turn);
+                break;
+            }
+            *looks -= 1;
+            spin_loop();
+        }
+        Report {
+            next: Time::from_ps(self.next_ps.load(Ordering::Relaxed)),
+            unfinished: self.unfinished.load(Ordering::Relaxed),
+            over_at: Time::from_ps(self.over_at_ps.load(Ordering::Relaxed)),
+            open: self.open.load(Ordering::Relaxed),
+            events: self.events.load(Ordering::Relaxed),
+            latest: self.latest.load(Ordering::Relaxed),
+            sent: self.sent.load(Ordering::Relaxed),
+        }
+    }
+
+    #[cold]
+    fn sleep_until(&self, turn: usize) {
+        let mut guard = lock(&self.bed);
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        while self.told.load(Ordering::Acquire) <= turn {
+            guard = self.wake.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl<H> Shared<H> {
     pub(super) fn new(regions: usize) -> Shared<H> {
         let board = || (0..regions).map(|_| Board::default()).collect();
-        let mail = || (0..regions).map(|_| (0..regions).map(|_| Mutex::default()).collect()).collect();
+        let mail = || (0..regions).map(|_| (0..regions).map(|_| Mailbox::default()).collect()).collect();
         Shared {
-            barrier: Barrier::new(regions),
             boards: [board(), board()],
             mail: [mail(), mail()],
             fails_at: AtomicUsize::new(usize::MAX),
@@ -190,70 +294,16 @@ impl<H> Shared<H> {
         }
     }
 
-    /// Writes a region's report before the barrier of a turn, whose order is enough.
+    /// Writes a region's report for a turn.
     fn tell(&self, turn: usize, number: usize, report: Report) {
-        let board = &self.boards[turn % 2][number];
-        board.next_ps.store(report.next.as_ps(), Ordering::Relaxed);
-        board.unfinished.store(report.unfinished, Ordering::Relaxed);
-        board.over_at_ps.store(report.over_at.as_ps(), Ordering::Relaxed);
-        board.open.store(report.open, Ordering::Relaxed);
-        board.events.store(report.events, Ordering::Relaxed);
+        self.boards[turn % 2][number].write(turn, report);
     }
 
-    /// Reads the reports of all regions after the barrier of a turn.
+    /// Waits until all regions have told their reports for a turn, and adds them up. What they did before is visible then.
     fn hear(&self, turn: usize) -> Report {
-        let reports = self.boards[turn % 2].iter().map(|board| Report {
-            next: Time::from_ps(board.next_ps.load(Ordering::Relaxed)),
-            unfinished: board.unfinished.load(Ordering::Relaxed),
-            over_at: Time::from_ps(board.over_at_ps.load(Ordering::Relaxed)),
-            open: board.open.load(Ordering::Relaxed),
-            events: board.events.load(Ordering::Relaxed),
-        });
+        // Windows are short: a few microseconds of work.
+        let mut looks = SPINS;
+        let reports = self.boards[turn % 2].iter().map(|board| board.read(turn, &mut looks));
         reports.reduce(Report::join).expect("a run has a region")
-    }
-}
-
-/// A barrier whose threads look for the others for a short time before they sleep. Windows are short: a few microseconds of work.
-struct Barrier {
-    threads: usize,
-    waiting: AtomicUsize,
-    generation: AtomicUsize,
-    sleepers: Mutex<()>,
-    wake: Condvar,
-}
-
-impl Barrier {
-    fn new(threads: usize) -> Barrier {
-        Barrier {
-            threads,
-            waiting: AtomicUsize::new(0),
-            generation: AtomicUsize::new(0),
-            sleepers: Mutex::new(()),
-            wake: Condvar::new(),
-        }
-    }
-
-    /// Waits until all threads have called it.
-    fn wait(&self) {
-        let generation = self.generation.load(Ordering::Acquire);
-        if self.waiting.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            self.waiting.store(0, Ordering::Relaxed);
-            // Under the lock, so that nobody falls asleep between the look at the generation and the call that wakes all.
-            let guard = lock(&self.sleepers);
-            self.generation.store(generation.wrapping_add(1), Ordering::Release);
-            drop(guard);
-            self.wake.notify_all();
-            return;
-        }
-        for _ in 0..SPINS {
-            if self.generation.load(Ordering::Acquire) != generation {
-                return;
-            }
-            spin_loop();
-        }
-        let mut guard = lock(&self.sleepers);
-        while self.generation.load(Ordering::Acquire) == generation {
-            guard = self.wake.wait(guard).unwrap_or_else(PoisonError::into_inner);
-        }
     }
 }

@@ -12,14 +12,14 @@ use flowloom_core::{FlowId, LinkId, NodeId, Packet, Time};
 
 use crate::tasks::End;
 
-pub(crate) use crew::{Crew, Report as Shift, Worker};
+pub(crate) use crew::{Crew, Report as Shift, Worker, each};
 pub(crate) use pace::Pace;
 pub(crate) use partition::Partition;
 
 /// What threads synchronise with. `model` tests the same code with another one.
 mod sync {
     pub use std::hint::spin_loop;
-    pub use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    pub use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
     pub use std::sync::{Condvar, Mutex, MutexGuard};
 
     /// How often a thread looks whether the others have come before it sleeps: some ten microseconds.
@@ -89,21 +89,24 @@ pub(crate) struct Outbox<H> {
     messages: Vec<Vec<Message<H>>>,
     /// When the earliest message is due; [`Time::MAX`] if there is none.
     first_due: Time,
+    /// How many messages the others have not been told of.
+    sent: u64,
 }
 
 impl<H> Outbox<H> {
     pub fn new(regions: usize) -> Outbox<H> {
-        Outbox { messages: (0..regions).map(|_| Vec::new()).collect(), first_due: Time::MAX }
+        Outbox { messages: (0..regions).map(|_| Vec::new()).collect(), first_due: Time::MAX, sent: 0 }
     }
 
     pub fn send(&mut self, to: RegionId, message: Message<H>) {
         self.first_due = self.first_due.min(message.due);
+        self.sent += 1;
         self.messages[usize::from(to)].push(message);
     }
 
-    /// When the earliest message is due, [`Time::MAX`] if there is none; from now on, there is none.
-    pub fn take_first_due(&mut self) -> Time {
-        std::mem::replace(&mut self.first_due, Time::MAX)
+    /// When the earliest message since the last call is due, [`Time::MAX`] if there is none, and how many there are.
+    pub fn take_news(&mut self) -> (Time, u64) {
+        (std::mem::replace(&mut self.first_due, Time::MAX), std::mem::take(&mut self.sent))
     }
 
     /// The messages for each region, which are to be taken out.

@@ -7,7 +7,7 @@ mod crew;
 
 mod sync {
     pub use loom::hint::spin_loop;
-    pub use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    pub use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
     pub use loom::sync::{Condvar, Mutex, MutexGuard};
 
     pub const SPINS: u32 = 1;
@@ -66,8 +66,9 @@ impl Worker for Toy {
     }
 
     fn report(&mut self) -> Report {
-        let next = self.next.min(self.outbox.take_first_due());
-        Report { next, unfinished: 1, over_at: Time::ZERO, open: 1, events: u64::from(self.sent) }
+        let (first_due, sent) = self.outbox.take_news();
+        let next = self.next.min(first_due);
+        Report { next, unfinished: 1, over_at: Time::ZERO, open: 1, events: u64::from(self.sent), latest: 1, sent }
     }
 
     fn outbox(&mut self) -> &mut Outbox<()> {

@@ -133,7 +133,7 @@ pub fn watch_faulty<T: Transport, O: Observer<T::Header>>(
     setup: SimSetup,
     flows: Vec<Flow>,
     observer: O,
-    faults: impl Fn(u32) -> Vec<Fault>,
+    faults: impl Fn(u32) -> Vec<Fault> + Sync,
 ) -> (Report, O) {
     let aimed = |link| faults(link).into_iter().map(AimedFault::from).collect();
     watch_aimed::<T, O>(config, setup, flows, observer, aimed)
@@ -145,7 +145,7 @@ pub fn watch_aimed<T: Transport, O: Observer<T::Header>>(
     setup: SimSetup,
     flows: Vec<Flow>,
     observer: O,
-    faults: impl Fn(u32) -> Vec<AimedFault>,
+    faults: impl Fn(u32) -> Vec<AimedFault> + Sync,
 ) -> (Report, O) {
     let seed = setup.seed;
     let mut sim = Sim::<T, Faulty<T::Port>, O>::with_ports(config, setup, flows, observer, |port, site| {
