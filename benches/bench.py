@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PHOST, PIAS, PASE = (f"papers/{paper}/default.toml" for paper in ("phost", "pias", "pase"))
 SYMMETRIC = "fabric.routing=ecmp_symmetric"
-# All transports, each in the default scenario of a paper. Those that are compared are in one scenario: PASE, NDP, Homa and HPCC
+# All transports, each in the default scenario of a paper. Those that are compared are in one scenario: PASE, NDP, Homa, HPCC and DCQCN
 # with DCTCP, and ExpressPass and TOP with pHost.
 CASES = [
     *((transport, PHOST, ()) for transport in ("phost", "pfabric", "fastpass")),
@@ -25,7 +25,7 @@ CASES = [
     *((transport, PASE, ()) for transport in ("dctcp", "pase", "pdq", "d3")),
     *((transport, PHOST, (SYMMETRIC,)) for transport in ("phost", "expresspass", "top")),
     ("ndp", PIAS, ("fabric.routing=spray_labelled",)),
-    *((transport, PIAS, ("fabric.routing=ecmp",)) for transport in ("dctcp", "hpcc")),
+    *((transport, PIAS, ("fabric.routing=ecmp",)) for transport in ("dctcp", "hpcc", "dcqcn")),
 ]
 
 SPREAD = [("dctcp", "benches/fat_tree.toml", ()), ("pase", PASE, ()), ("phost", PHOST, ())]

@@ -60,7 +60,7 @@ VARIANTS = {
     "lossless, shared": {"fabric.pfc": {}, "fabric.sharing": "switch", "fabric.buffer": "1MB"},
 }
 """Changes of the scenario."""
-PAUSABLE = {"tcp", "dctcp", "d2tcp", "l2dct", "ecn_star", "hpcc"}
+PAUSABLE = {"tcp", "dctcp", "d2tcp", "l2dct", "ecn_star", "hpcc", "dcqcn"}
 SHARING = PAUSABLE | {"pias", "pase"}
 
 
@@ -337,7 +337,7 @@ def test_linux_scripts_are_shell_scripts(transport):
 
 PORTS = {"swp1": 1_000_000_000, "swp4": 2_000_000_000}
 """A port to a host and one to a spine, and their rates."""
-MARKING = {"dctcp", "d2tcp", "l2dct", "ecn_star", "pias", "pase"}
+MARKING = {"dctcp", "d2tcp", "l2dct", "ecn_star", "pias", "pase", "dcqcn"}
 
 
 def applied(transport, variant):

@@ -324,7 +324,7 @@ def test_a_schedule_in_goal(tmp_path):
 
 
 def test_a_topology_of_htsim_that_has_a_kind_here(tmp_path):
-    """Two tiers are a leaf-spine, and three that are alike a fat tree."""
+    """Two tiers are a leaf-spine, and three a fat tree, whose tiers may differ."""
     header = "Nodes 8\nTiers 2\nPodsize 8\n"
     leaves = "Tier 0\nDownlink_speed_Gbps 25\nRadix_Down 4\nRadix_Up 2\nDownlink_Latency_ns 1000\nOversubscribed 1\n"
     spines = "Tier 1\nDownlink_speed_Gbps 50\nRadix_Down 2\nDownlink_Latency_ns 2000\n"
@@ -338,6 +338,21 @@ def test_a_topology_of_htsim_that_has_a_kind_here(tmp_path):
     tiers = [tier.format(0, 2, "Radix_Up 2\n"), tier.format(1, 2, "Radix_Up 2\n"), tier.format(2, 4, "")]
     made = Imported(tmp_path / "fat", net_topo="Nodes 16\nTiers 3\nPodsize 4\n" + "".join(tiers))
     assert made.table["topology"] == {"kind": "fat_tree", "k": 4, "rate": "100Gb/s", "delay": "1us", "host_delay": "1us"}
+    # Eight hosts of 50 Gb/s, and two links of 100 Gb/s above them.
+    (tmp_path / "over").mkdir()
+    tier = "Tier {}\nDownlink_speed_Gbps {}\nRadix_Down {}\nDownlink_Latency_ns {}\n"
+    above = "Radix_Up 2\nOversubscribed {}\n"
+    tiers = [
+        tier.format(0, 50, 8, 300) + above.format(2),
+        tier.format(1, 100, 2, 1000) + above.format(1),
+        tier.format(2, 100, 4, 5000),
+    ]
+    made = Imported(tmp_path / "over", net_topo="Nodes 64\nTiers 3\nPodsize 16\n" + "".join(tiers))
+    assert made.table["topology"] == {
+        "kind": "fat_tree", "k": 4, "hosts_per_edge": 8, "host_rate": "50Gb/s", "rate": "100Gb/s",
+        "host_delay": "300ns", "delay": "1us", "core_delay": "5us",
+    }  # fmt: skip
+    assert made.run(workload__flows=10).num_rows == 10
 
 
 def test_a_graph_whose_nodes_are_alike_has_a_host_at_each(tmp_path):

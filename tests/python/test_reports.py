@@ -620,8 +620,7 @@ def test_a_dark_page_is_dark_with_its_plots(made, browser):
         assert looks.contrast(color, looks.PAPER["dark"]) >= 4.5
     # A page that is open follows.
     browser.scheme(dark=False)
-    browser.run("return new Promise((done) => setTimeout(done, 0))")
-    assert browser.run(look) == light
+    WebDriverWait(browser.driver, HANG_S).until(lambda _: browser.run(look) == light)
     assert browser.log() == []
 
 
@@ -663,7 +662,9 @@ def test_claims_can_be_filtered_and_opened(made, browser):
 def test_a_command_is_copied(made, browser):
     browser.open(made.page("figure"))
     button = browser.driver.find_element(By.CSS_SELECTOR, ".copy")
+    # The button says so for a moment only, in which a busy machine may not look.
+    note = "told = []; new MutationObserver(() => told.push(button.textContent)).observe(button, { childList: true })"
+    browser.run(f"const button = arguments[0]; window.{note}", button)
     button.click()
-    browser.run("return new Promise((done) => setTimeout(done, 50))")
-    assert button.text == "Copied"
+    WebDriverWait(browser.driver, HANG_S).until(lambda _: "Copied" in browser.run("return told"))
     assert browser.log() == []

@@ -45,6 +45,7 @@ NEWER = {
     "expresspass": ("alpha", "1.5"),
     "homa": ("overcommitment", "-1"),
     "hpcc": ("eta", "1.5"),
+    "dcqcn": ("gain", "0"),
 }
 
 

@@ -41,10 +41,14 @@ pub struct QueueLimit {
 }
 
 /// How a port marks ECN-capable packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MarkProfile {
-    /// A packet is marked if more than this is queued, the packet included.
+    /// A packet may be marked if more than this is queued, the packet included.
     pub above: Bytes,
+    /// Above this, all are marked. Between `above` and this, packets are marked at random, and their share grows from 0 to `share`.
+    pub all_above: Bytes,
+    /// See `all_above`.
+    pub share: f64,
     /// Whether the bytes of the packet's own queue count, instead of those of the whole port.
     pub by_queue: bool,
     /// Whether a packet is marked when it leaves, instead of when it comes.
@@ -190,6 +194,8 @@ pub struct HostProfile {
     pub ecn: bool,
     /// The kernel's TCP that is closest to it; `None` if it is no TCP, and hosts need a program of its own.
     pub kernel: Option<KernelTcp>,
+    /// Whether NICs for RDMA over Ethernet run it.
+    pub in_nics: bool,
     /// The tagger below an unchanged TCP that demotes flows as they send, if there is one.
     pub tagger: Option<Tagging>,
 }
@@ -207,7 +213,7 @@ pub struct Tagging {
 
 impl HostProfile {
     /// A transport that is no TCP, and whose packets are not ECN-capable.
-    pub const OWN: HostProfile = HostProfile { ecn: false, kernel: None, tagger: None };
+    pub const OWN: HostProfile = HostProfile { ecn: false, kernel: None, in_nics: false, tagger: None };
 }
 
 /// A TCP of the Linux kernel.

@@ -7,13 +7,15 @@ use crate::{Duration, Network, NodeId, Position, Rate, Switching};
 pub struct Delays {
     /// Of links between a host and its switch.
     pub hosts: Duration,
-    /// Of links between switches.
+    /// Of links between switches, but for those of a third tier.
     pub switches: Duration,
+    /// Of links between the second and the third tier of switches.
+    pub core: Duration,
 }
 
 impl From<Duration> for Delays {
     fn from(delay: Duration) -> Delays {
-        Delays { hosts: delay, switches: delay }
+        Delays { hosts: delay, switches: delay, core: delay }
     }
 }
 
@@ -91,7 +93,7 @@ pub fn three_tier(
         network.connect(*tor, aggs[rack / racks_each], aggregation_rate, delay.switches);
     }
     for agg in &aggs {
-        network.connect(*agg, core, core_rate, delay.switches);
+        network.connect(*agg, core, core_rate, delay.core);
     }
     let hosts_each = racks_each * hosts_per_rack;
     let tors = tier(racks, hosts_per_rack, 1, hosts_per_rack);
@@ -106,33 +108,62 @@ pub fn three_tier(
 /// # Panics
 /// If `k` is odd or zero.
 pub fn fat_tree(k: usize, rate: Rate, delay: impl Into<Delays>, switching: Switching) -> Network {
-    assert!(k > 0 && k.is_multiple_of(2), "a fat-tree's k is even");
-    let half = k / 2;
-    let delay = delay.into();
-    let mut network = Network::new(k * half * half, switching);
-    let add = |network: &mut Network, level, tier: &str, count, letter: char| -> Vec<NodeId> {
-        (0..count).map(|index| network.add_switch(level, tier, format!("{letter}{index}"))).collect()
-    };
-    let edges = add(&mut network, 1, "edge", k * half, 'e');
-    let aggs = add(&mut network, 2, "agg", k * half, 'a');
-    let cores = add(&mut network, 3, "core", half * half, 'c');
-    for (index, edge) in edges.iter().enumerate() {
-        attach(&mut network, index * half..(index + 1) * half, *edge, rate, delay.hosts);
-        let pod = index / half;
-        for agg in &aggs[pod * half..(pod + 1) * half] {
-            network.connect(*edge, *agg, rate, delay.switches);
+    FatTree { k, hosts_per_edge: k / 2, host_rate: rate, rate, core_rate: rate, delays: delay.into() }.build(switching)
+}
+
+/// A fat-tree whose tiers differ, or whose edge switches have more or fewer hosts than links to the switches above.
+#[derive(Clone, Copy, Debug)]
+pub struct FatTree {
+    /// Twice the number of switches above each switch.
+    pub k: usize,
+    /// How many hosts are below each edge switch: k/2 in a fat-tree without oversubscription.
+    pub hosts_per_edge: usize,
+    /// The rate of the hosts' links.
+    pub host_rate: Rate,
+    /// The rate of the links between edge and aggregation switches.
+    pub rate: Rate,
+    /// The rate of the links between aggregation and core switches.
+    pub core_rate: Rate,
+    /// The delays of links.
+    pub delays: Delays,
+}
+
+impl FatTree {
+    /// Builds the network.
+    ///
+    /// # Panics
+    /// If `k` is odd or zero.
+    pub fn build(self, switching: Switching) -> Network {
+        let FatTree { k, hosts_per_edge, host_rate, rate, core_rate, delays } = self;
+        assert!(k > 0 && k.is_multiple_of(2), "a fat-tree's k is even");
+        let half = k / 2;
+        let mut network = Network::new(k * half * hosts_per_edge, switching);
+        let add = |network: &mut Network, level, tier: &str, count, letter: char| -> Vec<NodeId> {
+            (0..count).map(|index| network.add_switch(level, tier, format!("{letter}{index}"))).collect()
+        };
+        let edges = add(&mut network, 1, "edge", k * half, 'e');
+        let aggs = add(&mut network, 2, "agg", k * half, 'a');
+        let cores = add(&mut network, 3, "core", half * half, 'c');
+        for (index, edge) in edges.iter().enumerate() {
+            let hosts = index * hosts_per_edge..(index + 1) * hosts_per_edge;
+            attach(&mut network, hosts, *edge, host_rate, delays.hosts);
+            let pod = index / half;
+            for agg in &aggs[pod * half..(pod + 1) * half] {
+                network.connect(*edge, *agg, rate, delays.switches);
+            }
         }
-    }
-    for (index, agg) in aggs.iter().enumerate() {
-        let group = index % half;
-        for core in &cores[group * half..(group + 1) * half] {
-            network.connect(*agg, *core, rate, delay.switches);
+        for (index, agg) in aggs.iter().enumerate() {
+            let group = index % half;
+            for core in &cores[group * half..(group + 1) * half] {
+                network.connect(*agg, *core, core_rate, delays.core);
+            }
         }
+        let of_pod = half * hosts_per_edge;
+        let edges = tier(k * half, hosts_per_edge, 1, hosts_per_edge);
+        let aggs = tier(k, of_pod, hosts_per_edge, half).flat_map(|pod| std::iter::repeat_n(pod, half));
+        network.set_positions(edges.chain(aggs).chain(tier(half * half, 0, of_pod, k)).collect());
+        network
     }
-    let edges = tier(k * half, half, 1, half);
-    let aggs = tier(k, half * half, half, half).flat_map(|pod| std::iter::repeat_n(pod, half));
-    network.set_positions(edges.chain(aggs).chain(tier(half * half, 0, half * half, k)).collect());
-    network
 }
 
 fn attach(network: &mut Network, hosts: std::ops::Range<usize>, switch: NodeId, rate: Rate, delay: Duration) {
@@ -186,7 +217,7 @@ mod tests {
 
     #[test]
     fn hosts_links_and_all_others_have_their_own_delays() {
-        let delays = Delays { hosts: Duration::from_us(20), switches: D };
+        let delays = Delays { hosts: Duration::from_us(20), switches: D, core: Duration::from_us(3) };
         for network in [
             leaf_spine(3, 4, 2, gbps(10), gbps(40), delays, SF),
             three_tier(4, 3, 2, gbps(1), gbps(10), gbps(10), delays, SF),
@@ -194,8 +225,24 @@ mod tests {
         ] {
             for link in network.links() {
                 let at_host = link.from.index().min(link.to.index()) < network.hosts();
-                assert_eq!(link.delay, if at_host { delays.hosts } else { delays.switches });
+                let at_core = [link.from, link.to].iter().any(|end| network.node(*end).name.starts_with('c'));
+                let expected = [(at_host, delays.hosts), (at_core, delays.core), (true, delays.switches)];
+                assert_eq!(link.delay, expected.iter().find(|(is_so, _)| *is_so).unwrap().1);
             }
         }
+    }
+
+    /// 8 pods of 4 edge switches with 12 hosts each, and 4 links of 40 Gb/s above them: 3 to 4 oversubscribed with 10 Gb/s at the hosts.
+    #[test]
+    fn a_fat_tree_has_as_many_hosts_and_the_rates_that_it_is_given() {
+        let [hosts_per_edge, k] = [12, 8];
+        let tree = FatTree { k, hosts_per_edge, host_rate: gbps(10), rate: gbps(40), core_rate: gbps(100), delays: D.into() };
+        let network = tree.build(SF);
+        network.check().expect("connected");
+        assert_eq!((network.hosts(), network.switches().count()), (384, 80));
+        let of_rate = |rate| network.links().iter().filter(|link| link.rate == rate).count() / 2;
+        assert_eq!([gbps(10), gbps(40), gbps(100)].map(of_rate), [384, 128, 128]);
+        let hops = |a: u32, b: u32| network.path(NodeId(a), NodeId(b)).len();
+        assert_eq!((hops(0, 11), hops(0, 12), hops(0, 47), hops(0, 48)), (2, 4, 4, 6));
     }
 }

@@ -73,6 +73,11 @@ impl PortSite<'_> {
     pub fn at_switch(&self) -> bool {
         self.network.node(self.network.link(self.link).from).kind == NodeKind::Switch
     }
+
+    /// The rate of the port's link.
+    pub fn rate(&self) -> Rate {
+        self.network.link(self.link).rate
+    }
 }
 
 /// What a flow may have beside its ends, its size and its start. See [`Flow`](crate::Flow).

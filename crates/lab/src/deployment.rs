@@ -176,8 +176,8 @@ fn port(port: &PortProfile) -> Value {
     json!({
         "queues": port.queues.iter().map(queue).collect::<Value>(),
         "queues_key": port.queues_key,
-        "marks": port.marks.map(|MarkProfile { above, by_queue, at_dequeue, table }| {
-            json!({ "above": above.get(), "by_queue": by_queue, "at_dequeue": at_dequeue, "table": table })
+        "marks": port.marks.map(|MarkProfile { above, all_above, share, by_queue, at_dequeue, table }| {
+            json!({ "above": above.get(), "all_above": all_above.get(), "share": share, "by_queue": by_queue, "at_dequeue": at_dequeue, "table": table })
         }),
         "memory": port.memory.as_ref().map(port_memory),
         "limiter": port.limiter.as_ref().map(limiter),
@@ -220,6 +220,7 @@ fn host(host: &HostProfile) -> Value {
     };
     json!({
         "ecn": host.ecn,
+        "in_nics": host.in_nics,
         "kernel": host.kernel.as_ref().map(|kernel| {
             json!({ "control": kernel.control, "lacks": kernel.lacks, "knobs": kernel.knobs.iter().map(knob).collect::<Value>() })
         }),

@@ -34,7 +34,7 @@ fn table() {
             // Each with the memory that its paper gives a port: marks come above 97.5 kB.
             let buffer = if ["phost", "pfabric", "fastpass", "ideal"].contains(&name) { "36.864kB" } else { "360kB" };
             let routing = match name {
-                "pase" | "hpcc" => "ecmp",
+                "pase" | "hpcc" | "dcqcn" => "ecmp",
                 "pdq" | "d3" | "expresspass" | "top" => "ecmp_symmetric",
                 "ndp" => "spray_labelled",
                 _ => "spray_round_robin",

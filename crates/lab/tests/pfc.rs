@@ -75,16 +75,18 @@ fn one_key_makes_the_network_lossless() {
     assert!(!resolved(&[]).contains("pfc"));
 }
 
-/// HPCC was designed for a lossless network. In little memory it loses packets and sends everything behind them again; with flow control, its
-/// senders stop instead, and its acknowledgements, which have a class of their own, go on.
+/// HPCC and DCQCN were designed for a lossless network. In little memory they lose packets and send everything behind them again; with flow control, their
+/// senders stop instead, and their acknowledgements, which have a class of their own, go on.
 #[test]
-fn hpcc_loses_nothing_over_flow_control() {
-    let small = ["transport.name=hpcc", "fabric.buffer=30kB"];
-    let without = attempt(&small).unwrap().summary;
-    assert!(without.drops.total > 10 && without.retransmissions > 10, "{:?}, {}", without.drops, without.retransmissions);
-    let with = attempt(&[small[0], small[1], "fabric.pfc={}"]).unwrap();
-    assert_eq!((with.summary.drops.total, with.summary.retransmissions, with.summary.finished), (0, 0, 21));
-    assert!(lossless(&with).stops > 0);
+fn what_was_designed_for_lossless_networks_loses_nothing_over_flow_control() {
+    for name in ["transport.name=hpcc", "transport.name=dcqcn"] {
+        let small = [name, "fabric.buffer=30kB"];
+        let without = attempt(&small).unwrap().summary;
+        assert!(without.drops.total > 10 && without.retransmissions > 10, "{name}: {:?}, {}", without.drops, without.retransmissions);
+        let with = attempt(&[small[0], small[1], "fabric.pfc={}"]).unwrap();
+        assert_eq!((with.summary.drops.total, with.summary.retransmissions, with.summary.finished), (0, 0, 21), "{name}");
+        assert!(lossless(&with).stops > 0, "{name}");
+    }
 }
 
 /// Under 10 Gb/s and 200 ns, a headroom is 3 × 1500 + 84 + 1268 = 5852 B, and at 40 Gb/s 3 × 1500 + 84 + 5072 = 9656 B.

@@ -86,6 +86,10 @@ fn hosts_links_have_a_delay_of_their_own_if_the_scenario_says_so() {
         let only = |us| BTreeSet::from([Duration::from_us(us)]);
         assert_eq!(delays(""), (only(3), only(3)), "{kind}");
         assert_eq!(delays(", host_delay = \"7us\""), (only(7), only(3)), "{kind}");
+        if kind != "leaf_spine" {
+            let [three, nine] = [3, 9].map(Duration::from_us);
+            assert_eq!(delays(", core_delay = \"9us\""), (only(3), BTreeSet::from([three, nine])), "{kind}");
+        }
     }
 }
 

@@ -255,7 +255,7 @@ fn lost_data_is_told() {
         let texts = outcome.summary.findings.iter().filter(|found| found.flag == "data lost").map(|found| found.text.clone());
         (outcome.summary.drops.data, texts.collect())
     };
-    for name in ["hpcc", "pdq", "expresspass", "top"] {
+    for name in ["hpcc", "dcqcn", "pdq", "expresspass", "top"] {
         assert_eq!(flags(name, "10MB", &[]), (0, vec![]), "{name}");
         let (lost, texts) = flags(name, "1500B", &[]);
         let start = format!("{lost} data packets were lost, although {name} ");

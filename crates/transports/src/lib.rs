@@ -2,9 +2,11 @@
 //!
 //! * [`toolkit`]: containers, framing and timers.
 //! * [`disciplines`]: disciplines of switch ports.
+//! * [`roce`]: reliable flows at a rate, for transports over RoCE.
 //! * [`quantity`]: quantities with units in configurations.
 
 pub mod d3;
+pub mod dcqcn;
 pub mod disciplines;
 pub mod expresspass;
 pub mod fastpass;
@@ -21,6 +23,7 @@ pub mod pias;
 #[cfg(test)]
 mod profiles;
 pub mod quantity;
+pub mod roce;
 pub mod tcp;
 pub mod toolkit;
 pub mod top;
@@ -275,6 +278,7 @@ macro_rules! for_each_transport {
             $crate::top::Top,
             $crate::homa::Homa,
             $crate::hpcc::Hpcc,
+            $crate::dcqcn::Dcqcn,
         }
     };
 }
@@ -287,6 +291,7 @@ macro_rules! for_each_pausable_transport {
         $crate::with_tcp_family! {
             $apply,
             $crate::hpcc::Hpcc,
+            $crate::dcqcn::Dcqcn,
         }
     };
 }

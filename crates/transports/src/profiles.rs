@@ -156,8 +156,12 @@ impl<T: Transport<Header: PartialEq + Debug>> Ports<'_, T> {
         let Some(marks) = self.fresh().profile.marks else {
             return assert_eq!(all, 0, "nothing is marked");
         };
-        let unmarked = marks.above.get() / u64::from(FULL);
-        assert_eq!(all, SOME - unmarked, "packets above {} are marked", marks.above);
+        let [unmarked, random] = [marks.above, marks.all_above].map(|bytes| bytes.get() / u64::from(FULL));
+        // Of those in between, half of the share are marked.
+        let (sure, between) = (SOME - random, (random - unmarked) as f64 * marks.share / 2.0);
+        let spread = 5.0 * between.sqrt();
+        let chance = all as f64 - sure as f64;
+        assert!((chance - between).abs() <= spread, "{chance} packets above {} are marked, {between} were expected", marks.above);
         assert_eq!(at_enqueue, if marks.at_dequeue { 0 } else { all });
         if last > 0 {
             let (_, all) = marked(&|bench| {
@@ -344,8 +348,7 @@ mod headers {
     use flowloom_core::{Duration, Rate, Time};
 
     use super::Kind;
-    use crate::disciplines::Telemetry;
-    use crate::{d3, expresspass, fastpass, homa, hpcc, ndp, pase, pdq, pfabric, phost, pias, tcp, top};
+    use crate::{d3, dcqcn, expresspass, fastpass, homa, hpcc, ndp, pase, pdq, pfabric, phost, pias, roce, tcp, top};
 
     pub fn tcp(_: Kind, number: u32) -> tcp::Header {
         tcp::Header::Data { number, packets: u32::MAX }
@@ -369,7 +372,10 @@ mod headers {
         homa::Header::Data { packet, unscheduled: 0, size: super::MEMORY }
     }
     pub fn hpcc(_: Kind, number: u32) -> hpcc::Header {
-        hpcc::Header { kind: hpcc::Kind::Data { number, packets: u32::MAX }, telemetry: Telemetry::default() }
+        roce::Envelope::new(roce::Kind::Data { number, packets: u32::MAX, asks: true }, None)
+    }
+    pub fn dcqcn(_: Kind, number: u32) -> dcqcn::Header {
+        roce::Envelope::new(roce::Kind::Data { number, packets: u32::MAX, asks: true }, None)
     }
     pub fn ndp(kind: Kind, number: u32) -> ndp::Header {
         match kind {
@@ -419,7 +425,7 @@ mod headers {
 fn of_the_tcp_family(name: &mut Vec<&'static str>) {
     let marked = |ecn, mark_at, split| {
         let nic = EcnConfig { ecn: Marking::Off, ..EcnConfig::default() };
-        let port = EcnConfig { ecn, mark_at, split, mark_above: Some(Bytes::new(30_000)) };
+        let port = EcnConfig { ecn, mark_at, split, mark_above: Some(Bytes::new(30_000)), ..EcnConfig::default() };
         crate::tcp::Config { port, nic, ..crate::tcp::Config::default() }
     };
     agree::<crate::tcp::Dctcp>(&marked(Marking::Queue, MarkAt::Dequeue, Split::Shared), headers::tcp);
@@ -470,6 +476,9 @@ fn of_new_switches(name: &mut Vec<&'static str>) {
     name.push(agree::<crate::pdq::Pdq>(&crate::pdq::Config::default(), headers::pdq));
     name.push(agree::<crate::d3::D3>(&crate::d3::Config::default(), headers::d3));
     name.push(agree::<crate::hpcc::Hpcc>(&crate::hpcc::Config::default(), headers::hpcc));
+    let often = crate::dcqcn::Config { mark_share: 0.8, mark_at: MarkAt::Enqueue, ..crate::dcqcn::Config::default() };
+    agree::<crate::dcqcn::Dcqcn>(&often, headers::dcqcn);
+    name.push(agree::<crate::dcqcn::Dcqcn>(&crate::dcqcn::Config::default(), headers::dcqcn));
     let random = crate::expresspass::Config { credit_drop: CreditDrop::Random, credit_queue: 6, ..Default::default() };
     agree::<crate::expresspass::ExpressPass>(&random, headers::expresspass);
     name.push(agree::<crate::expresspass::ExpressPass>(&crate::expresspass::Config::default(), headers::expresspass));

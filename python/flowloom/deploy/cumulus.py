@@ -129,10 +129,10 @@ def _group(block: Block, plan: Plan, group: Group) -> None:
         numbers = ",".join(str(profile.number(class_)) for class_ in reversed(marked))
         begin = f"nv set qos congestion-control {name} traffic-class {numbers}"
         block.add(
-            plan.source(profile.marks.key("mark_above"), profile.marks.key("ecn")),
+            plan.source(*profile.marks.keys),
             f"{begin} min-threshold {profile.marks.above}",
-            f"{begin} max-threshold {profile.marks.above}",
-            f"{begin} probability 100",
+            f"{begin} max-threshold {profile.marks.all_above}",
+            f"{begin} probability {profile.marks.percent}",
             f"{begin} ecn enable",
             f"{begin} red disable",
             f"nv set interface {ports} qos congestion-control profile {name}",

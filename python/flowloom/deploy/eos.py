@@ -112,11 +112,11 @@ def _queue(plan: Plan, group: Group, class_: int) -> list[str]:
         kbps = max(1, profile.limiter.rate(group.port.rate_bps) // 1000 // profile.limiter.queues)
         block.add(plan.source(profile.limiter.share_key, profile.limiter.burst_key), f"shape rate {kbps} kbps")
     if profile.marks and plan.host.ecn and not limited:
-        above = profile.marks.above
+        marks = profile.marks
         block.add(
-            plan.source(profile.marks.key("mark_above"), profile.marks.key("ecn")),
-            f"random-detect ecn minimum-threshold {above} bytes maximum-threshold {above} bytes "
-            "max-mark-probability 100 weight 0",
+            plan.source(*marks.keys),
+            f"random-detect ecn minimum-threshold {marks.above} bytes maximum-threshold {marks.all_above} bytes "
+            f"max-mark-probability {marks.percent} weight 0",
         )
     return block.text.splitlines()
 

@@ -41,6 +41,7 @@ class Kind(enum.Enum):
     CONTROL_AT_SWITCHES = "control at switches"
     CONTROL_HOST = "control host"
     HOST_PROGRAM = "host program"
+    HOST_NIC = "host NIC"
     HOST_KERNEL = "host kernel"
     HOST_CLOSEST = "closest host kernel"
     HOST_TAGGER = "host tagger"
@@ -119,6 +120,7 @@ HOSTS: Answers = {
     Kind.HOST_PROGRAM: no(
         "No kernel has it. `flowloom-node` runs it over UDP, if it has no control endpoints, and sets the DSCP of each packet."
     ),
+    Kind.HOST_NIC: nearly("Its parameters are set with the tools of the NIC's vendor, for which nothing is written."),
     Kind.HOST_KERNEL: YES,
     Kind.HOST_CLOSEST: nearly("The congestion control of the kernel that is closest to it is used."),
     Kind.HOST_TAGGER: YES,
@@ -163,9 +165,13 @@ def _of_marks(plan: Plan, port: Port, marks: Marks) -> Iterator[Need]:
     of = "a queue" if by_queue else "a port"
     if port.memory and plan.pfc is None and marks.above >= port.memory.bytes:
         of += ", which never holds as much"
-    source = plan.source(marks.key("mark_above"), marks.key("ecn"))
+    source = plan.source(*marks.keys)
     kind = Kind.MARKS_BY_QUEUE if by_queue else Kind.MARKS_BY_PORT
-    yield Need(kind, f"ECN marks above {size(marks.above)} of {of}", source)
+    if marks.is_random:
+        what = f"ECN marks at random from {size(marks.above)} to {size(marks.all_above)} of {of}, up to {100 * marks.share:g} %, and of all beyond"
+    else:
+        what = f"ECN marks above {size(marks.above)} of {of}"
+    yield Need(kind, what, source)
     if marks.at_dequeue:
         yield Need(Kind.MARKS_AT_DEQUEUE, "marks when packets leave", plan.source(marks.key("mark_at")))
 
@@ -237,7 +243,9 @@ def _of_network(plan: Plan) -> Iterator[Need]:
 def _of_hosts(plan: Plan) -> Iterator[Need]:
     own = f'transport.name = "{plan.transport}"'
     host = plan.host
-    if host.kernel is None:
+    if host.in_nics:
+        yield Need(Kind.HOST_NIC, f"NICs for RDMA over Ethernet that run {plan.name}", own)
+    elif host.kernel is None:
         yield Need(Kind.HOST_PROGRAM, f"hosts that run {plan.name} instead of TCP", own)
     else:
         with_ecn = f'"{host.kernel.control}"{" with ECN" if host.ecn else ""}'

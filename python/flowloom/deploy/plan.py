@@ -53,6 +53,10 @@ class Marks:
 
     above: int
     """Bytes that may be queued without marks."""
+    all_above: int
+    """Bytes above which all packets are marked. In between, packets are marked at random."""
+    share: float
+    """The share of packets that are marked with `all_above` bytes, between 0 and 1."""
     by_queue: bool
     """Whether the bytes of the packet's own queue count, instead of those of the whole port."""
     at_dequeue: bool
@@ -63,6 +67,22 @@ class Marks:
     def key(self, name: str) -> str:
         """Return the dotted key of one of its parameters."""
         return f"{self.table}.{name}" if self.table else name
+
+    @property
+    def is_random(self) -> bool:
+        """Whether some packets are marked at random."""
+        return self.all_above > self.above
+
+    @property
+    def percent(self) -> int:
+        """The share in whole percent, as switches take it; 100 if nothing is random."""
+        return min(100, max(1, round(100 * self.share))) if self.is_random else 100
+
+    @property
+    def keys(self) -> list[str]:
+        """The dotted keys that the thresholds follow from."""
+        names = ["mark_above", *(["mark_all_above", "mark_share"] if self.is_random else []), "ecn"]
+        return [self.key(name) for name in names]
 
 
 class Division(enum.Enum):
@@ -274,6 +294,8 @@ class Host:
     """Whether its data packets are ECN-capable."""
     kernel: Kernel | None
     """The kernel's TCP that is closest to it; None if it is no TCP."""
+    in_nics: bool
+    """Whether NICs for RDMA over Ethernet run it."""
     tagger: Tagger | None
 
 

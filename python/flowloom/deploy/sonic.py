@@ -140,12 +140,12 @@ def _queue(database: _Database, plan: Plan, group: Group, port: str, class_: int
         database.put("QUEUE", key, {"scheduler": _scheduler(database, plan, group, class_)}, f"{profile.queues[class_].holds}")
     if profile.marks and plan.host.ecn and not profile.is_limited(class_):
         marks = profile.marks
-        above = str(marks.above)
-        source = plan.source(marks.key("mark_above"), marks.key("ecn"))
+        ends = {"min": str(marks.above), "max": str(marks.all_above)}
+        source = plan.source(*marks.keys)
         colors = ("green", "yellow", "red")
         fields = {f"wred_{color}_enable": "true" for color in colors}
-        fields |= {f"{color}_{end}_threshold": above for color in colors for end in ("min", "max")}
-        fields |= {f"{color}_drop_probability": "100" for color in colors}
+        fields |= {f"{color}_{end}_threshold": bytes_ for color in colors for end, bytes_ in ends.items()}
+        fields |= {f"{color}_drop_probability": str(marks.percent) for color in colors}
         database.put("WRED_PROFILE", name_of(group), {"ecn": "ecn_all", **fields}, source)
         database.put("QUEUE", key, {"wred_profile": name_of(group)}, source)
     if plan.pfc is None and (profile.memory or profile.queues[class_].limit):

@@ -204,9 +204,16 @@ def _known_kind(tree: _Tree, pods: int, tors: int, aggs: int, cores: int) -> Fab
         racks = {"racks": tors, "hosts_per_rack": tree.down(0), "spines": aggs}
         return Fabric({"kind": "leaf_spine", **racks, **rates, **delays}, tree.hosts, tree.hosts + tors * aggs)
     k = pods
-    alike = len(tree.tiers) == 3 and tree.delay(1) == tree.delay(2) and len({tree.rate(tier) for tier in range(3)}) == 1
-    if alike and 2 * tree.down(0) == 2 * tors == 2 * aggs == k and 4 * cores == k * k and tree.bundle(1) == tree.bundle(2) == 1:
-        return Fabric({"kind": "fat_tree", "k": k, "rate": rate(tree.rate(0)), **delays}, tree.hosts, 3 * tree.hosts)
+    if len(tree.tiers) == 3 and 2 * tors == 2 * aggs == k and 4 * cores == k * k and tree.bundle(1) == tree.bundle(2) == 1:
+        keys = {"kind": "fat_tree", "k": k, "rate": rate(tree.rate(1)), **delays}
+        if tree.down(0) != k // 2:
+            keys["hosts_per_edge"] = tree.down(0)
+        for name, tier in (("host_rate", 0), ("core_rate", 2)):
+            if tree.rate(tier) != tree.rate(1):
+                keys[name] = rate(tree.rate(tier))
+        if tree.delay(2) != tree.delay(1):
+            keys["core_delay"] = duration(tree.delay(2))
+        return Fabric(keys, tree.hosts, tree.hosts + k**3 // 2)
     return None
 
 

@@ -212,6 +212,11 @@ class Network:
         if red:
             return _RED
         for cable, profile in marking:
+            if profile.marks is not None and profile.marks.is_random:
+                raise ScenarioError(
+                    f"mark_all_above: {command.PORT}, which marks here because the kernel lacks RED, marks above one threshold; "
+                    "leave it out, or use a kernel with sch_red"
+                )
             node.space.run(command.path(command.PORT), "attach", cable.device, *_marks(profile))
         return command.PORT
 

@@ -461,6 +461,14 @@ mod tests {
     fn next_hops_are_the_nearer_neighbours() {
         let (slow, fast) = (Rate::from_gbps(1), Rate::from_gbps(10));
         let (delay, switching) = (Duration::from_ns(200), Switching::StoreAndForward);
+        let oversubscribed = topology::FatTree {
+            k: 4,
+            hosts_per_edge: 5,
+            host_rate: slow,
+            rate: slow,
+            core_rate: fast,
+            delays: delay.into(),
+        };
         let mut networks = vec![
             topology::single_switch(1, slow, delay, switching),
             topology::single_switch(3, slow, delay, switching),
@@ -469,6 +477,7 @@ mod tests {
             topology::leaf_spine(3, 4, 5, slow, fast, delay, switching),
             topology::three_tier(6, 3, 2, slow, fast, fast, delay, switching),
             topology::three_tier(2, 1, 2, slow, fast, fast, delay, switching),
+            oversubscribed.build(switching),
             topology::fat_tree(2, slow, delay, switching),
             topology::fat_tree(6, slow, delay, switching),
         ];

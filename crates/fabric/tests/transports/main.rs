@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod d3;
+mod dcqcn;
 mod deadlines;
 mod equals;
 mod expresspass;

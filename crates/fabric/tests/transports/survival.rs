@@ -7,6 +7,7 @@ use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::expresspass::{self, ExpressPass, Feedback};
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::homa::{self, Assignment, Homa};
+use flowloom_transports::dcqcn::{self, Dcqcn, Windowed};
 use flowloom_transports::hpcc::{self, Hpcc};
 use flowloom_transports::las::Las;
 use flowloom_transports::ndp::{self, Ndp, PullOrder};
@@ -17,6 +18,7 @@ use flowloom_transports::phost::PHost;
 use flowloom_transports::pias::{self, Pias};
 use flowloom_transports::tcp::controllers::Kind;
 use flowloom_transports::tcp::{self, D2tcp, Dctcp, EcnStar, L2dct, Tcp};
+use flowloom_transports::roce::Recovery;
 use flowloom_transports::top::{self, Priority, SwitchForm, Top};
 use proptest::prelude::*;
 
@@ -111,6 +113,7 @@ fn a_leaf_spine_at_half_load_with_every_fault() {
     let one_path = SimSetup { routing: Routing::Ecmp, ..setup.clone() };
     survives::<D3>(&Default::default(), one_path.clone(), flows.clone(), &faults).expect("d3");
     survives::<Hpcc>(&Default::default(), one_path.clone(), flows.clone(), &faults).expect("hpcc");
+    survives::<Dcqcn>(&Default::default(), one_path.clone(), flows.clone(), &faults).expect("dcqcn");
     survives::<Pase>(&pase_config(8, true), one_path, flows.clone(), &faults).expect("pase");
     for routing in [Routing::SprayRandom, Routing::Ecmp] {
         let setup = SimSetup { routing, ..setup.clone() };
@@ -208,11 +211,27 @@ proptest! {
         fast_reaction in any::<bool>(),
         ack_first in any::<bool>(),
         shared in any::<bool>(),
+        ack_every in 1_u32..20,
+        recovery in prop::sample::select(vec![Recovery::GoBackN, Recovery::Selective]),
     ) {
-        let config = hpcc::Config { max_stage, fast_reaction, ack_first, ..hpcc::Config::default() };
+        let config = hpcc::Config { max_stage, fast_reaction, ack_first, ack_every, recovery, ..hpcc::Config::default() };
         let bytes = setup.memory.bytes();
         let memory = if shared { Memory::PerSwitch { bytes, alpha: 1.0 } } else { Memory::PerPort(bytes) };
         survives::<Hpcc>(&config, SimSetup { memory, routing: Routing::Ecmp, ..setup }, flows, &faults)?;
+    }
+
+    #[test]
+    fn dcqcn_on_small_networks_with_every_fault(
+        (setup, flows, faults) in small_network(),
+        window in prop::sample::select(vec![Windowed::Off, Windowed::Fixed, Windowed::ByRate]),
+        ack_every in 1_u32..20,
+        recovery in prop::sample::select(vec![Recovery::GoBackN, Recovery::Selective]),
+        shared in any::<bool>(),
+    ) {
+        let config = dcqcn::Config { window, ack_every, recovery, ..dcqcn::Config::default() };
+        let bytes = setup.memory.bytes();
+        let memory = if shared { Memory::PerSwitch { bytes, alpha: 1.0 } } else { Memory::PerPort(bytes) };
+        survives::<Dcqcn>(&config, SimSetup { memory, routing: Routing::Ecmp, ..setup }, flows, &faults)?;
     }
 
     #[test]

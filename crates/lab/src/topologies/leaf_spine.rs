@@ -67,7 +67,7 @@ impl Shape for LeafSpine {
 
     fn build(&self, _: &Path, switching: Switching) -> Result<Network, ScenarioError> {
         let [racks, hosts_per_rack, spines] = [self.racks, self.hosts_per_rack, self.spines].map(|count| count as usize);
-        let delays = delays(self.delay, self.host_delay);
+        let delays = delays(self.delay, [self.host_delay, None]);
         Ok(topology::leaf_spine(racks, hosts_per_rack, spines, self.host_rate.0, self.spine_rate.0, delays, switching))
     }
 }

@@ -140,8 +140,9 @@ impl Size {
     }
 }
 
-fn delays(delay: Quantity<Duration>, hosts: Option<Quantity<Duration>>) -> Delays {
-    Delays { hosts: hosts.unwrap_or(delay).0, switches: delay.0 }
+/// The delays of a network whose hosts and whose core may have their own.
+fn delays(delay: Quantity<Duration>, [hosts, core]: [Option<Quantity<Duration>>; 2]) -> Delays {
+    Delays { hosts: hosts.unwrap_or(delay).0, switches: delay.0, core: core.unwrap_or(delay).0 }
 }
 
 const fn gbps(n: u64) -> Quantity<Rate> {

@@ -42,6 +42,10 @@ pub struct ThreeTier {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub host_delay: Option<Quantity<Duration>>,
+    /// The propagation delay of the links between aggregation switches and the core, one way. Without it, they have `delay`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
+    pub core_delay: Option<Quantity<Duration>>,
 }
 
 impl Default for ThreeTier {
@@ -55,6 +59,7 @@ impl Default for ThreeTier {
             core_rate: gbps(10),
             delay: ns(25_000),
             host_delay: None,
+            core_delay: None,
         }
     }
 }
@@ -83,7 +88,7 @@ impl Shape for ThreeTier {
         let counts = [self.racks, self.hosts_per_rack, self.aggregations].map(|count| count as usize);
         let rates = [self.host_rate, self.aggregation_rate, self.core_rate].map(|rate| rate.0);
         let ([racks, hosts, aggregations], [host_rate, aggregation_rate, core_rate]) = (counts, rates);
-        let delays = delays(self.delay, self.host_delay);
+        let delays = delays(self.delay, [self.host_delay, self.core_delay]);
         Ok(topology::three_tier(racks, hosts, aggregations, host_rate, aggregation_rate, core_rate, delays, switching))
     }
 }

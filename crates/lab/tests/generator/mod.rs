@@ -2,7 +2,7 @@
 
 mod scenarios;
 
-use flowloom_core::{Bytes, Duration};
+use flowloom_core::{Bytes, Duration, Rate};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::Value;
@@ -67,6 +67,10 @@ impl Random {
             Some("quantity-bytes") => {
                 let [least, largest] = bounds.map(|text| text.parse::<Bytes>().unwrap().get() as f64);
                 format!("\"{}B\"", self.number(least, largest, place) as u64)
+            }
+            Some("quantity-rate") => {
+                let [least, largest] = bounds.map(|text| text.parse::<Rate>().unwrap().as_bps() as f64);
+                format!("\"{}b/s\"", self.number(least, largest, place) as u64)
             }
             other => panic!("{other:?}"),
         }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::window::Rules;
 use crate::disciplines::{LinkRates, Telemetry};
-use crate::toolkit::TimeWait;
-use crate::{Checked, Conditions, NoLoss, PortMemory, quantity, span_of};
+use crate::roce::{Recovery, Reliability, Spans};
+use crate::{Checked, Conditions, NoLoss, PortMemory, quantity};
 
 /// Parameters of HPCC. The defaults are the paper's where it gives a value, else those of its authors' simulator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,13 @@ pub struct Config {
     /// Whether acknowledgements have a class of their own, which leaves every port before data. If not, they queue with the data, as by
     /// default in the authors' simulator.
     pub ack_first: bool,
-    /// A receiver reports a gap at once, and again after this time at the earliest if it is still there (500 us in the authors' simulator).
+    /// What becomes of packets after a gap: `go_back_n` (the receiver throws them away, and the sender sends everything again from the gap on) or `selective` (the receiver
+    /// keeps and reports them, and the sender repeats what is missing: IRN, SIGCOMM 2018).
+    pub recovery: Recovery,
+    /// Every n-th packet asks for an acknowledgement, and the last one of a flow (the paper: 1, and its authors' simulator can have more). Windows change only with acknowledgements.
+    #[schemars(range(min = 1, max = 65536))]
+    pub ack_every: u32,
+    /// A receiver that throws packets away reports a gap at once, and again after this time at the earliest if it is still there (500 us in the authors' simulator).
     #[serde(with = "quantity::duration")]
     #[schemars(schema_with = "quantity::duration::schema", extend("x-min" = "1ns", "x-max" = "100s"))]
     pub nack_interval: Duration,
@@ -68,6 +74,8 @@ impl Default for Config {
             min_rate: 0.01,
             records: Telemetry::HOPS as u8,
             ack_first: true,
+            recovery: Recovery::GoBackN,
+            ack_every: 1,
             nack_interval: Duration::from_us(500),
             rto_min: Duration::from_ms(1),
             rto_rtts: 10.0,
@@ -80,8 +88,20 @@ impl Config {
     pub const CLASSES: u8 = 2;
     pub(super) const DATA_CLASS: u8 = 1;
 
-    pub(super) fn ack_class(&self) -> u8 {
-        if self.ack_first { 0 } else { Config::DATA_CLASS }
+    /// How losses are found and mended.
+    pub fn reliability(&self) -> Reliability {
+        Reliability {
+            recovery: self.recovery,
+            ack_every: self.ack_every,
+            nack_interval: self.nack_interval,
+            base_rtt: self.base_rtt,
+            rto_rtts: self.rto_rtts,
+            rto_min: self.rto_min,
+        }
+    }
+
+    pub(super) fn spans(&self, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
+        Spans::new(&self.reliability(), network, &self.wire(wire))
     }
 
     /// The sizes of packets with room for records.
@@ -114,9 +134,7 @@ impl Config {
 
 impl Checked for Config {
     fn check(&self) -> Result<(), String> {
-        let ranges =
-            [("target", self.target, 0.01, 1.0), ("min_rate", self.min_rate, 1e-6, 1.0), ("rto_rtts", self.rto_rtts, 1.0, 1e6)];
-        for (name, value, least, most) in ranges {
+        for (name, value, least, most) in [("target", self.target, 0.01, 1.0), ("min_rate", self.min_rate, 1e-6, 1.0)] {
             if !(least..=most).contains(&value) {
                 return Err(format!("{name}: found {value}; it must be from {least} to {most}"));
             }
@@ -124,14 +142,7 @@ impl Checked for Config {
         if !(1..=Telemetry::HOPS as u8).contains(&self.records) {
             return Err(format!("records: found {}; it must be from 1 to {}", self.records, Telemetry::HOPS));
         }
-        for (name, span) in
-            [("base_rtt", self.base_rtt), ("nack_interval", Some(self.nack_interval)), ("rto_min", Some(self.rto_min))]
-        {
-            if span == Some(Duration::ZERO) {
-                return Err(format!("{name}: found 0; it must be a time such as \"1ms\""));
-            }
-        }
-        Ok(())
+        self.reliability().check()
     }
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
@@ -148,7 +159,7 @@ impl Checked for Config {
             return Err(format!("records: found {}; a flow of {flow} would have more than 2^32 - 2 packets", self.records));
         }
         self.check_records(network)?;
-        let spans = Spans::new(self, network, wire)?;
+        let spans = self.spans(network, wire)?;
         let [slowest, _] = conditions.host_rates();
         let lifetime = Rules::lifetime(fastest(network));
         // Whatever `min_rate` is, a flow that has its NIC for itself must be able to compare records.
@@ -180,7 +191,7 @@ impl Checked for Config {
     /// Each flow starts with a window of a round trip at the rate of its host. Ports hear of a second flow a round trip later.
     fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
         let [_, fastest] = conditions.host_rates();
-        let spans = Spans::new(self, conditions.network, &conditions.wire).ok()?;
+        let spans = self.spans(conditions.network, &conditions.wire).ok()?;
         let holds = "what each flow sends before the first answer".to_owned();
         Some(PortMemory { bytes: fastest.bytes_in(spans.rtt), holds })
     }
@@ -195,7 +206,7 @@ impl Checked for Config {
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
-        Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.rto_max())
+        self.spans(conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.rto_max())
     }
 }
 
@@ -226,44 +237,6 @@ impl Config {
 /// The rate of the fastest link.
 fn fastest(network: &Network) -> Rate {
     network.links().iter().map(|link| link.rate).max().unwrap_or_default()
-}
-
-/// Timeouts double at most this many times.
-const RTO_DOUBLINGS_MAX: u32 = 6;
-
-/// The configuration's times on one network.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spans {
-    /// The base round-trip time.
-    pub rtt: Duration,
-    /// How long after a flow's end its receiver must remember it.
-    pub time_wait: Duration,
-    rto: Duration,
-}
-
-impl Spans {
-    /// # Errors
-    /// If a span is 0 or too long for a run. The message names the key.
-    pub fn new(config: &Config, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
-        let idle = network.base_rtt(&config.wire(wire));
-        let rtt = span_of("base_rtt", Some(config.base_rtt.unwrap_or(idle)))?;
-        // Whatever T is configured to be, acknowledgements do not come sooner than on the idle network.
-        let of_rtt = if rtt > idle { "base_rtt" } else { "rto_rtts" };
-        let from_rtt = span_of(of_rtt, rtt.max(idle).checked_scale(config.rto_rtts))?;
-        let rto = from_rtt.max(config.rto_min);
-        let rto_max = span_of(if rto > from_rtt { "rto_min" } else { of_rtt }, rto.checked_mul(1 << RTO_DOUBLINGS_MAX))?;
-        Ok(Spans { rtt, rto, time_wait: TimeWait::span(rto_max) })
-    }
-
-    /// The timeout after this many timeouts in a row.
-    pub fn rto(&self, timeouts: u32) -> Duration {
-        self.rto * (1 << timeouts.min(RTO_DOUBLINGS_MAX))
-    }
-
-    /// The longest timeout.
-    pub fn rto_max(&self) -> Duration {
-        self.rto(RTO_DOUBLINGS_MAX)
-    }
 }
 
 #[cfg(test)]

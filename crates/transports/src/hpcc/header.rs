@@ -3,41 +3,7 @@
 use flowloom_core::wire_format;
 
 use crate::disciplines::{Instrumented, Telemetry};
-wire_format! {
-    /// What a packet is. Packets of a flow are numbered from 0.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub enum Kind {
-        /// A data packet.
-        Data {
-            /// Its number.
-            number: u32,
-            /// How many packets the flow has.
-            packets: u32,
-        },
-        /// The answer to a data packet.
-        Ack {
-            /// All packets below this one have arrived.
-            cumulative: u32,
-            /// The answered packet came after a gap and was thrown away: the sender must go back to `cumulative`.
-            nack: bool,
-        },
-    }
-
-    impl Wire for Kind {
-        fn is_valid(&self) -> bool {
-            match *self {
-                Kind::Data { number, packets } => number < packets,
-                _ => true,
-            }
-        }
-    }
-}
-
-impl Default for Kind {
-    fn default() -> Kind {
-        Kind::Ack { cumulative: 0, nack: false }
-    }
-}
+use crate::roce::{Envelope, Kind};
 
 wire_format! {
     /// HPCC's header.
@@ -47,6 +13,23 @@ wire_format! {
         pub kind: Kind,
         /// The records of the ports on the data packet's path. An acknowledgement returns them.
         pub telemetry: Telemetry,
+    }
+}
+
+impl Envelope for Header {
+    type Report = Telemetry;
+
+    #[inline]
+    fn new(kind: Kind, report: Option<Telemetry>) -> Header {
+        Header { kind, telemetry: report.unwrap_or_default() }
+    }
+    #[inline]
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+    #[inline]
+    fn report(&self) -> &Telemetry {
+        &self.telemetry
     }
 }
 
@@ -63,6 +46,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::disciplines::HopRecord;
+    use crate::roce::header::tests::kinds;
     use crate::trial::wire_format_holds;
 
     /// Any records at all.
@@ -79,13 +63,7 @@ pub(super) mod tests {
 
     /// Every header that can be encoded.
     pub fn headers() -> impl Strategy<Value = Header> {
-        let kinds = prop_oneof![
-            (any::<u32>(), any::<u32>())
-                .prop_filter("numbers are below the count", |(number, packets)| number < packets)
-                .prop_map(|(number, packets)| Kind::Data { number, packets }),
-            (any::<u32>(), any::<bool>()).prop_map(|(cumulative, nack)| Kind::Ack { cumulative, nack }),
-        ];
-        (kinds, telemetries()).prop_map(|(kind, telemetry)| Header { kind, telemetry })
+        (kinds(), telemetries()).prop_map(|(kind, telemetry)| Header { kind, telemetry })
     }
 
     #[test]

@@ -2,30 +2,24 @@
 
 mod config;
 mod header;
-mod host;
-mod receiver;
-mod sender;
 #[cfg(test)]
 mod tests;
 mod window;
 
 use flowloom_core::{
-    Ability, Bytes, Family, Feature, Gauge, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
+    Ability, Ecn, Family, Feature, Gauge, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
 };
 
 pub use config::Config;
-pub use header::{Header, Kind};
-pub use host::Host;
+pub use header::Header;
 
-use crate::disciplines::{EcnConfig, EcnPriority, MarkAt, Marking, Split, Stamped};
+use crate::disciplines::{EcnConfig, EcnPriority, Stamped};
 use crate::pfc::PausableTransport;
+use crate::roce::{Host, Service};
+use window::Window;
 
 /// HPCC.
 pub enum Hpcc {}
-
-/// The port under the records.
-const UNMARKED: EcnConfig =
-    EcnConfig { ecn: Marking::Off, mark_above: Some(Bytes::new(1)), mark_at: MarkAt::Enqueue, split: Split::Shared };
 
 /// What ports of switches write into packets.
 const REPORTS: Feature = Feature {
@@ -50,20 +44,30 @@ impl Transport for Hpcc {
         Some("its packets have room for the records of the switches on the shortest paths");
     type Config = Config;
     type Header = Header;
-    type Host = Host;
+    type Host = Host<Window>;
     type Port = Stamped<EcnPriority>;
     type Control = NoControl<Header>;
 
-    fn host(config: &Config, site: &Site<'_>) -> Host {
-        Host::new(config, site)
+    fn host(config: &Config, site: &Site<'_>) -> Host<Window> {
+        let spans = config.spans(site.network, &site.wire).expect("the configuration suits the network");
+        let service = Service {
+            reliability: config.reliability(),
+            spans,
+            wire: config.wire(&site.wire),
+            data_class: Config::DATA_CLASS,
+            ack_class: if config.ack_first { 0 } else { Config::DATA_CLASS },
+            ecn: Ecn::NotCapable,
+            congestion_interval: None,
+        };
+        Host::new(&service, config.rules(&spans, site), site)
     }
 
     fn port(config: &Config, site: &PortSite<'_>) -> Stamped<EcnPriority> {
-        Stamped::new(EcnPriority::new(&UNMARKED, Config::CLASSES, site), config.records, site)
+        Stamped::new(EcnPriority::new(&EcnConfig::UNMARKED, Config::CLASSES, site), config.records, site)
     }
 
     fn port_profile(_: &Config, site: &PortSite<'_>) -> PortProfile {
-        let mut port = UNMARKED.profile(["acknowledgements", "data"], "", site.memory);
+        let mut port = EcnConfig::UNMARKED.profile(["acknowledgements", "data"], "", site);
         if let Some(memory) = &mut port.memory {
             memory.division_key = None;
         }

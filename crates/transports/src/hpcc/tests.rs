@@ -5,7 +5,8 @@ use flowloom_fabric::pair::{Pair, PairSetup};
 use proptest::prelude::*;
 
 use super::header::tests::headers;
-use super::{Config, Header, Hpcc, Kind};
+use super::{Config, Header, Hpcc};
+use crate::roce::Kind;
 use crate::toolkit::Framing;
 use crate::trial::{assail, lose, trials};
 
@@ -45,7 +46,7 @@ fn transmission(size: u64) -> Duration {
 fn number(packet: &Packet<Header>) -> Option<u32> {
     match packet.header.kind {
         Kind::Data { number, .. } => Some(number),
-        Kind::Ack { .. } => None,
+        _ => None,
     }
 }
 
@@ -55,7 +56,7 @@ fn data(pair: &Pair<Hpcc>) -> Vec<(Time, u32)> {
 }
 
 fn is_nack(packet: &Packet<Header>) -> bool {
-    matches!(packet.header.kind, Kind::Ack { nack: true, .. })
+    matches!(packet.header.kind, Kind::Nack { .. })
 }
 
 fn nacks(pair: &Pair<Hpcc>) -> Vec<Time> {
@@ -156,7 +157,7 @@ fn the_timer_finds_what_no_other_packet_shows() {
 #[test]
 fn a_finished_flow_is_acknowledged_again() {
     let mut pair = pair(&Config::default(), 2);
-    pair.on_packet(lose(1, |packet: &Packet<Header>| matches!(packet.header.kind, Kind::Ack { cumulative: 3, .. })));
+    pair.on_packet(lose(1, |packet: &Packet<Header>| matches!(packet.header.kind, Kind::Ack { cumulative: 3 })));
     let flow = pair.open(0, 1, 3 * PAYLOAD);
     pair.run_to_end(SECOND);
     assert_eq!(pair.flow(flow).fct(), PACKET * 3 + DELAY);
@@ -258,7 +259,7 @@ proptest! {
         let framing = Framing::new(NodeId(1), &WireProfile::IP_1500);
         let packet = |(mut header, id, near, pause_us): (Header, u32, u32, u64)| {
             // Most numbers that are drawn at random are far beyond the flow's.
-            if let Kind::Ack { cumulative, .. } = &mut header.kind && near < 10 {
+            if let Kind::Ack { cumulative } | Kind::Nack { cumulative, .. } = &mut header.kind && near < 10 {
                 *cumulative = near;
             }
             (Duration::from_us(pause_us), framing.control(FlowId(id), NodeId(0), header))

@@ -5,11 +5,13 @@ mod tests;
 
 use flowloom_core::{Duration, Rate, Time};
 
+use super::Header;
 use crate::disciplines::{HopRecord, LinkRates, Telemetry};
+use crate::roce::Controller;
 
 /// What the windows of all flows of a host have in common.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub struct Rules {
     /// The utilisation at which windows aim (η).
     pub target: f64,
     /// After this many additive increases in a row, the next change is multiplicative (maxStage).
@@ -65,7 +67,7 @@ impl Rules {
 
 /// The window of one flow.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub struct Window {
     /// W, in bytes.
     bytes: f64,
     /// The reference window (W_c), which changes once per round trip, in bytes.
@@ -83,61 +85,10 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The window of a flow that begins at line rate.
-    pub fn new(rules: &Rules) -> Window {
-        Window {
-            bytes: rules.most,
-            reference: rules.most,
-            utilisation: 1.0,
-            stage: 0,
-            update_after: 0,
-            last: Telemetry::default(),
-            last_at: Time::ZERO,
-        }
-    }
-
-    /// W, in bytes.
-    #[inline]
-    pub fn bytes(&self) -> f64 {
-        self.bytes
-    }
-
-    /// The time from the start of a packet to that of the next one at W/T, if the packet takes `line` at the rate of the NIC.
-    #[inline]
-    pub fn gap(&self, rules: &Rules, line: Duration) -> Duration {
-        Duration::from_ps((line.as_ps() as f64 * (rules.most / self.bytes)) as u64)
-    }
-
-    /// Handles an acknowledgement of all packets below `acknowledged`, when all below `sent` were sent (procedure NewAck).
-    #[inline]
-    pub fn on_ack(&mut self, rules: &Rules, now: Time, acknowledged: u32, sent: u32, report: &Telemetry) {
-        let update = acknowledged > self.update_after;
-        if !update && !rules.fast_reaction {
-            return;
-        }
-        // A report tells nothing if it is the first of a flow or of a path, or comes so late that counters may have wrapped.
-        if !self.last.same_path(report) || now - self.last_at >= rules.lifetime {
-            self.remember(now, sent, report);
-            return;
-        }
-        let Some((used, elapsed)) = rules.busiest(&self.last, report) else { return };
-        let weight = (elapsed / rules.rtt).min(1.0);
-        self.utilisation = (1.0 - weight) * self.utilisation + weight * used;
-        self.bytes = self.next(rules).clamp(rules.least, rules.most);
-        if update {
-            let multiplicative = self.is_multiplicative(rules);
-            self.stage = if multiplicative { 0 } else { self.stage + 1 };
-            self.reference = self.bytes;
-            self.update_after = self.update_after.max(sent);
-        }
-        self.last = *report;
-        self.last_at = now;
-    }
-
     /// Takes a report as the first one.
     #[cold]
-    fn remember(&mut self, now: Time, sent: u32, report: &Telemetry) {
-        self.update_after = self.update_after.max(sent);
+    fn remember(&mut self, now: Time, next: u32, report: &Telemetry) {
+        self.update_after = self.update_after.max(next);
         self.last = *report;
         self.last_at = now;
     }
@@ -149,11 +100,68 @@ impl Window {
 
     /// The window before it is clamped (function ComputeWind).
     #[inline]
-    fn next(&self, rules: &Rules) -> f64 {
+    fn following(&self, rules: &Rules) -> f64 {
         if self.is_multiplicative(rules) {
             self.reference * (rules.target / self.utilisation) + rules.increase
         } else {
             self.reference + rules.increase
         }
+    }
+}
+
+impl Controller for Window {
+    type Rules = Rules;
+    type Header = Header;
+    const TIMED: bool = false;
+
+    /// A flow begins at line rate.
+    fn new(rules: &Rules) -> Window {
+        Window {
+            bytes: rules.most,
+            reference: rules.most,
+            utilisation: 1.0,
+            stage: 0,
+            update_after: 0,
+            last: Telemetry::default(),
+            last_at: Time::ZERO,
+        }
+    }
+
+    /// W.
+    #[inline]
+    fn window(&self, _: &Rules) -> f64 {
+        self.bytes
+    }
+
+    /// Packets leave at W/T.
+    #[inline]
+    fn gap(&self, rules: &Rules, line: Duration) -> Duration {
+        Duration::from_ps((line.as_ps() as f64 * (rules.most / self.bytes)) as u64)
+    }
+
+    /// Procedure NewAck.
+    #[inline]
+    fn on_ack(&mut self, rules: &Rules, now: Time, acknowledged: u32, next: u32, report: &Telemetry) {
+        let update = acknowledged > self.update_after;
+        if !update && !rules.fast_reaction {
+            return;
+        }
+        // A report tells nothing if it is the first of a flow or of a path, or comes so late that counters may have wrapped.
+        if !self.last.same_path(report) || now - self.last_at >= rules.lifetime {
+            self.remember(now, next, report);
+            return;
+        }
+        let Some((used, elapsed)) = rules.busiest(&self.last, report) else { return };
+        let weight = (elapsed / rules.rtt).min(1.0);
+        self.utilisation = (1.0 - weight) * self.utilisation + weight * used;
+        self.bytes = self.following(rules).clamp(rules.least, rules.most);
+        if update {
+            let multiplicative = self.is_multiplicative(rules);
+            self.stage = if multiplicative { 0 } else { self.stage + 1 };
+            self.reference = self.bytes;
+            self.update_after = self.update_after.max(next);
+        }
+        self.last = *report;
+        self.last_at = now;
     }
 }

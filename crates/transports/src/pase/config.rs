@@ -273,7 +273,8 @@ const MOST_WINDOW: u32 = 1 << 16;
 impl Config {
     /// The ports.
     pub fn port(&self) -> EcnConfig {
-        EcnConfig { ecn: self.ecn, mark_above: Some(self.mark_above), mark_at: self.mark_at, split: self.split }
+        let (ecn, mark_above, mark_at, split) = (self.ecn, Some(self.mark_above), self.mark_at, self.split);
+        EcnConfig { ecn, mark_above, mark_at, split, ..EcnConfig::default() }
     }
     /// The class of background flows.
     pub(super) fn background_class(&self) -> u8 {

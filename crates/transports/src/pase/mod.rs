@@ -90,7 +90,7 @@ impl Transport for Pase {
             _ => format!("flows that arbitrators put into queue {queue}"),
         });
         let queues = arbitrated.chain(["background flows".to_owned()]);
-        PortProfile { queues_key: Some("queues"), ..config.port().profile(queues, "", site.memory) }
+        PortProfile { queues_key: Some("queues"), ..config.port().profile(queues, "", site) }
     }
     fn host_profile(_: &Config) -> HostProfile {
         HostProfile { ecn: true, ..HostProfile::OWN }

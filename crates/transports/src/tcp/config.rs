@@ -300,7 +300,8 @@ impl Config {
             knobs.push((Knob::InitialAlpha(self.initial_alpha), key("initial_alpha")));
         }
         let (control, lacks) = controller.in_the_kernel();
-        HostProfile { ecn: running.reacts_to_marks(), kernel: Some(KernelTcp { control, lacks, knobs }), tagger: None }
+        let kernel = Some(KernelTcp { control, lacks, knobs });
+        HostProfile { ecn: running.reacts_to_marks(), kernel, ..HostProfile::OWN }
     }
 
     /// What the timeout follows from.

@@ -42,7 +42,7 @@ pub fn port_profile(
     site: &PortSite<'_>,
 ) -> PortProfile {
     let (port, table) = if site.at_switch() { (&config.port, tables[0]) } else { (&config.nic, tables[1]) };
-    port.profile(holds, table, site.memory)
+    port.profile(holds, table, site)
 }
 
 /// Defines a transport: TCP's host and ports with one controller.

@@ -1,6 +1,6 @@
 //! Parameters of a port that marks.
 
-use flowloom_core::{Bytes, Division, MarkProfile, Memory, PortProfile};
+use flowloom_core::{Bytes, Division, MarkProfile, Memory, PortProfile, PortSite, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub enum Split {
 }
 
 /// Parameters of [`EcnPriority`](super::EcnPriority). The defaults are those of the PIAS paper's simulations, §V-C.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcnConfig {
     /// Which bytes are compared with `mark_above`: those of the whole `port`, those of the packet's own `queue` (class), or none
@@ -51,6 +51,19 @@ pub struct EcnConfig {
     #[serde(with = "quantity::bytes::option", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "4GB"))]
     pub mark_above: Option<Bytes>,
+    /// If more than this is queued, each packet is marked. Between `mark_above` and this, packets are marked at random, and their share grows from 0 to `mark_share` (RED on the
+    /// instantaneous queue: DCQCN's K_max, with `mark_above` as its K_min). Without it, each packet is marked above `mark_above`.
+    #[serde(with = "quantity::bytes::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "4GB"))]
+    pub mark_all_above: Option<Bytes>,
+    /// The share of packets that are marked when `mark_all_above` is queued (DCQCN's P_max). Where more is queued, all are.
+    #[schemars(range(min = 0, max = 1))]
+    pub mark_share: f64,
+    /// The rate of the links that `mark_above` and `mark_all_above` are for. Ports of other links have them in proportion to their rates, and at least one full packet. Without it, all ports have
+    /// the same.
+    #[serde(with = "quantity::rate::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "quantity::rate::schema", extend("x-min" = "1kb/s", "x-max" = "10Tb/s"))]
+    pub marks_for: Option<Rate>,
     /// When packets are marked: at `enqueue`, by the queue that a packet joins, or at `dequeue`, by the queue that it leaves behind.
     /// The packet itself counts in both cases.
     pub mark_at: MarkAt,
@@ -61,7 +74,15 @@ pub struct EcnConfig {
 
 impl Default for EcnConfig {
     fn default() -> EcnConfig {
-        EcnConfig { ecn: Marking::Port, mark_above: None, mark_at: MarkAt::Enqueue, split: Split::Shared }
+        EcnConfig {
+            ecn: Marking::Port,
+            mark_above: None,
+            mark_all_above: None,
+            mark_share: 1.0,
+            marks_for: None,
+            mark_at: MarkAt::Enqueue,
+            split: Split::Shared,
+        }
     }
 }
 
@@ -72,6 +93,27 @@ impl EcnConfig {
     /// The queue above which packets are marked. Where nothing says it, it is that of the PIAS paper.
     pub fn threshold(&self) -> Bytes {
         self.mark_above.unwrap_or(EcnConfig::SIMULATED)
+    }
+
+    /// A port without marks, whose queues share its memory.
+    pub const UNMARKED: EcnConfig = EcnConfig {
+        ecn: Marking::Off,
+        mark_above: Some(EcnConfig::SIMULATED),
+        mark_all_above: None,
+        mark_share: 1.0,
+        marks_for: None,
+        mark_at: MarkAt::Enqueue,
+        split: Split::Shared,
+    };
+
+    /// The queues of a port of a link with this rate above which packets are marked: some of them, and all of them.
+    pub fn thresholds(&self, rate: Rate, full: Bytes) -> [Bytes; 2] {
+        let scaled = |bytes: Bytes| match self.marks_for {
+            Some(of) => Bytes::new((bytes.get() as f64 * (rate.as_bps() as f64 / of.as_bps() as f64)).round() as u64).max(full),
+            None => bytes,
+        };
+        let above = scaled(self.threshold());
+        [above, self.mark_all_above.map_or(above, scaled)]
     }
 
     /// The configuration to run with in a scenario like this.
@@ -86,11 +128,15 @@ impl EcnConfig {
         &self,
         holds: impl IntoIterator<Item = impl Into<String>>,
         table: &'static str,
-        memory: Memory,
+        site: &PortSite<'_>,
     ) -> PortProfile {
+        let memory = site.memory;
         let mut port = PortProfile::of_queues(holds, memory.bytes());
+        let [above, all_above] = self.thresholds(site.rate(), site.wire.full);
         port.marks = (self.ecn != Marking::Off).then_some(MarkProfile {
-            above: self.threshold(),
+            above,
+            all_above,
+            share: self.mark_share,
             by_queue: self.ecn == Marking::Queue,
             at_dequeue: self.mark_at == MarkAt::Dequeue,
             table,
@@ -114,7 +160,19 @@ impl Checked for EcnConfig {
             let right = "such as \"97.5kB\"; ecn = \"off\" marks none";
             return Err(format!("mark_above: found 0, and every packet would be marked; it must be above 0, {right}"));
         }
-        Ok(())
+        if !(0.0..=1.0).contains(&self.mark_share) {
+            return Err(format!("mark_share: found {}; it must be from 0 to 1", self.mark_share));
+        }
+        if self.marks_for == Some(Rate::from_bps(0)) {
+            return Err("marks_for: found 0; it must be a rate such as \"40Gb/s\"".to_owned());
+        }
+        match (self.mark_above, self.mark_all_above) {
+            (None, Some(all)) => Err(format!("mark_all_above: found {all} without mark_above; say both")),
+            (Some(above), Some(all)) if all < above => {
+                Err(format!("mark_all_above: found {all}; it must not be less than mark_above = {above}"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -125,7 +183,10 @@ mod tests {
 
     #[test]
     fn the_default_is_written_with_units_and_reads_back() {
-        assert_eq!(default_text::<EcnConfig>(), "ecn = \"port\"\nmark_at = \"enqueue\"\nsplit = \"shared\"\n");
+        assert_eq!(
+            default_text::<EcnConfig>(),
+            "ecn = \"port\"\nmark_share = 1.0\nmark_at = \"enqueue\"\nsplit = \"shared\"\n"
+        );
         let testbed: EcnConfig =
             toml::from_str("ecn = \"queue\"\nmark_above = \"20kB\"\nmark_at = \"dequeue\"\nsplit = \"per_class\"").unwrap();
         let expected = EcnConfig {
@@ -133,6 +194,7 @@ mod tests {
             mark_above: Some(Bytes::new(20_000)),
             mark_at: MarkAt::Dequeue,
             split: Split::PerClass,
+            ..EcnConfig::default()
         };
         assert_eq!(testbed, expected);
         assert!(toml::from_str::<EcnConfig>("mark = \"20kB\"").is_err());
@@ -144,5 +206,36 @@ mod tests {
         assert_eq!(EcnConfig::default().check(), Ok(()));
         let none: EcnConfig = toml::from_str("mark_above = \"0B\"").unwrap();
         assert!(none.check().unwrap_err().starts_with("mark_above: found 0"));
+    }
+
+    #[test]
+    fn thresholds_that_contradict_each_other_are_refused_by_name() {
+        let refused = |text: &str| toml::from_str::<EcnConfig>(text).unwrap().check().err().unwrap_or_default();
+        assert_eq!(refused("mark_above = \"5kB\"\nmark_all_above = \"5kB\"\nmark_share = 0.01\nmarks_for = \"40Gb/s\""), "");
+        assert_eq!(
+            refused("mark_above = \"5kB\"\nmark_all_above = \"4kB\""),
+            "mark_all_above: found 4kB; it must not be less than mark_above = 5kB"
+        );
+        assert_eq!(refused("mark_all_above = \"4kB\""), "mark_all_above: found 4kB without mark_above; say both");
+        assert_eq!(refused("mark_share = 1.5"), "mark_share: found 1.5; it must be from 0 to 1");
+        assert!(refused("marks_for = \"0b/s\"").starts_with("marks_for: found 0"));
+    }
+
+    /// 5 kB and 200 kB at 40 Gb/s are 12.5 kB and 500 kB at 100 Gb/s. At 10 Gb/s, 1.25 kB would be less than a packet.
+    #[test]
+    fn thresholds_follow_the_rate_of_the_link() {
+        let [low, high] = [5_000, 200_000].map(Bytes::new);
+        let config = EcnConfig {
+            mark_above: Some(low),
+            mark_all_above: Some(high),
+            marks_for: Some(Rate::from_gbps(40)),
+            ..EcnConfig::default()
+        };
+        let at = |config: EcnConfig, gbps| config.thresholds(Rate::from_gbps(gbps), Bytes::new(1500)).map(Bytes::get);
+        assert_eq!(at(config, 40), [5_000, 200_000]);
+        assert_eq!(at(config, 100), [12_500, 500_000]);
+        assert_eq!(at(config, 10), [1_500, 50_000]);
+        assert_eq!(at(EcnConfig { marks_for: None, ..config }, 10), [5_000, 200_000]);
+        assert_eq!(at(EcnConfig { mark_all_above: None, ..config }, 100), [12_500, 12_500]);
     }
 }

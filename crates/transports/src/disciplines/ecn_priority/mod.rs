@@ -11,6 +11,7 @@ pub use config::{EcnConfig, MarkAt, Marking, Split};
 use super::classes::{ClassSet, Classes, limit};
 use super::pausable::Pausable;
 use super::telemetry::Backlog;
+use crate::toolkit::RandomStream;
 
 /// How much the ports of one node use of a memory that they share; 0 if each port has its own memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,6 +61,29 @@ pub struct EcnPriority {
     classes: Classes,
     /// The factor of a dynamic threshold, in units of 2^-[`ALPHA_BITS`].
     alpha: u32,
+    /// The random marks of packets above `mark_above`; `None` if each of them is marked.
+    red: Option<Box<Red>>,
+}
+
+/// Random marks between two thresholds.
+#[derive(Clone, Debug)]
+struct Red {
+    above: u32,
+    all_above: u32,
+    /// The share of packets that are marked at the upper threshold.
+    share: f64,
+    random: RandomStream,
+}
+
+impl Red {
+    /// Whether a packet is marked if this is queued.
+    fn marks(&mut self, queued: u32) -> bool {
+        if queued > self.all_above {
+            return true;
+        }
+        let share = self.share * f64::from(queued - self.above) / f64::from(self.all_above - self.above);
+        self.random.around_zero() < 2.0 * share - 1.0
+    }
 }
 
 impl EcnPriority {
@@ -73,10 +97,12 @@ impl EcnPriority {
             (Memory::PerPort(_), Split::PerClass) => (Scope::Class, 0),
             (Memory::PerSwitch { alpha, .. }, _) => (Scope::Switch, fixed_point(alpha)),
         };
-        let mark_above = match config.ecn {
-            Marking::Off => u32::MAX,
-            Marking::Port | Marking::Queue => u32::try_from(config.threshold().get()).unwrap_or(u32::MAX),
-        };
+        let thresholds = config.thresholds(site.rate(), site.wire.full);
+        let [above, all_above] = thresholds.map(|bytes| u32::try_from(bytes.get()).unwrap_or(u32::MAX));
+        let mark_above = if config.ecn == Marking::Off { u32::MAX } else { above };
+        let red = (all_above > above).then(|| {
+            Box::new(Red { above, all_above, share: config.mark_share, random: RandomStream::new(site.seed) })
+        });
         EcnPriority {
             limit: limit(site.memory.bytes()),
             mark_above,
@@ -85,6 +111,7 @@ impl EcnPriority {
             mark_at_dequeue: config.mark_at == MarkAt::Dequeue,
             classes: Classes::new(classes),
             alpha,
+            red,
         }
     }
 
@@ -121,13 +148,6 @@ impl Backlog for EcnPriority {
     }
 }
 
-/// A separate function, since most packets are not marked.
-#[cold]
-#[inline(never)]
-fn mark<H>(call: &mut PortCall<'_, H, SharedMemory>, packet: PacketId) {
-    call.mark(packet);
-}
-
 /// `alpha` in units of 2^-[`ALPHA_BITS`].
 fn fixed_point(alpha: f64) -> u32 {
     let scaled = (alpha * f64::from(1_u32 << ALPHA_BITS)).round();
@@ -151,8 +171,9 @@ impl<H> Discipline<H> for EcnPriority {
         if self.scope == Scope::Switch {
             call.shared.used += u64::from(size);
         }
-        if !self.mark_at_dequeue && self.watched(class) > self.mark_above {
-            mark(call, packet);
+        let queued = self.watched(class);
+        if !self.mark_at_dequeue && queued > self.mark_above {
+            self.mark(call, packet, queued);
         }
     }
 
@@ -188,6 +209,15 @@ impl<H> Pausable<H> for EcnPriority {
 }
 
 impl EcnPriority {
+    /// Marks a packet with which this is queued, more than `mark_above`. A separate function, since most packets are not marked.
+    #[cold]
+    #[inline(never)]
+    fn mark<H>(&mut self, call: &mut PortCall<'_, H, SharedMemory>, packet: PacketId, queued: u32) {
+        if self.red.as_mut().is_none_or(|red| red.marks(queued)) {
+            call.mark(packet);
+        }
+    }
+
     /// Takes out the oldest packet of the best class that is not `closed`.
     #[inline]
     fn take<H>(&mut self, call: &mut PortCall<'_, H, SharedMemory>, closed: ClassSet) -> Dequeue {
@@ -196,8 +226,9 @@ impl EcnPriority {
         if self.scope == Scope::Switch {
             call.shared.used -= u64::from(size);
         }
-        if self.mark_at_dequeue && self.watched(class) + size > self.mark_above {
-            mark(call, packet);
+        let queued = self.watched(class) + size;
+        if self.mark_at_dequeue && queued > self.mark_above {
+            self.mark(call, packet, queued);
         }
         Dequeue::Packet(packet)
     }

@@ -232,7 +232,7 @@ proptest! {
         for (report, acknowledged, sent, pause) in reports {
             now += Duration::from_ps(pause);
             window.on_ack(&rules, now, acknowledged, sent, &report);
-            prop_assert!((rules.least..=rules.most).contains(&window.bytes()), "{window:?}");
+            prop_assert!((rules.least..=rules.most).contains(&window.window(&rules)), "{window:?}");
             prop_assert!(window.utilisation.is_finite() && window.utilisation >= 0.0);
             let gap = window.gap(&rules, Duration::from_ns(1000));
             prop_assert!((Duration::from_ns(1000)..=Duration::from_ns(100_001)).contains(&gap), "{gap}");
