@@ -252,6 +252,10 @@ impl Network {
     pub fn links(&self) -> &[Link] {
         &self.links
     }
+    /// Gives one direction of a link another rate.
+    pub fn set_rate(&mut self, id: LinkId, rate: Rate) {
+        self.links[id.index()].rate = rate;
+    }
     /// One direction of a link.
     pub fn link(&self, id: LinkId) -> &Link {
         &self.links[id.index()]

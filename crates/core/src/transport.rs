@@ -122,6 +122,8 @@ pub trait Transport: Sized + 'static {
     const ROUTING: Routing = Self::PATHS.routing();
     /// Why routing cannot change while it runs, if it cannot: the end of a sentence.
     const FIXED_ROUTES: Option<&'static str> = None;
+    /// Why the rates of links cannot change while it runs, if its switches go by them: the end of a sentence that begins with "because".
+    const FIXED_RATES: Option<&'static str> = None;
     /// Its parameters. If they have defaults, those are the paper's. Nodes of a real network compare them by what `Debug` writes.
     type Config: Clone + Debug + Send + Sync;
     /// Its packet header.

@@ -94,10 +94,6 @@ impl<H, O> Links<H, O> {
         self.routes.paths()
     }
 
-    /// Makes packets take other paths in the same network from now on.
-    pub fn reroute(&mut self, paths: Paths) {
-        self.routes.change(paths);
-    }
 }
 
 impl<H: Wire, O: Observer<H>> Links<H, O> {
@@ -601,6 +597,18 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             }
             Matter::Over { task, over } => self.hear(News { task, over, due }),
         }
+    }
+
+    /// Makes packets take other paths from now on, in a network whose links may have other rates.
+    pub fn reroute(&mut self, paths: Paths) {
+        let network = paths.network().clone();
+        if !Arc::ptr_eq(&network, &self.ports.link_layer.network) {
+            for (id, link) in (0..).map(LinkId).zip(network.links()) {
+                self.ports.relink(id, link.rate, line(&network, link, &self.place));
+            }
+            self.ports.link_layer.network = network;
+        }
+        self.ports.link_layer.routes.change(paths);
     }
 
     /// A port as it is now.

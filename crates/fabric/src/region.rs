@@ -283,7 +283,7 @@ where
             }
             Kind::Reroute => {
                 self.do_not_count(self.place.number > 0);
-                self.plane.ports.link_layer.reroute(self.reroutes[payload as usize].clone());
+                self.plane.reroute(self.reroutes[payload as usize].clone());
             }
             Kind::Arrival(_) | Kind::Service(_) | Kind::Timer(_) => unreachable!("these are handled in the loop"),
         }

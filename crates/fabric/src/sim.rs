@@ -110,6 +110,7 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     /// How long a run goes on when its last flow is over: as long as a header takes on the slowest link, with the link's delay. No region reaches further ahead of the others.
     grace: Duration,
     network: Arc<Network>,
+    wire: WireProfile,
     /// How many flows and other tasks there are.
     flows: usize,
     time_limit: Time,
@@ -184,10 +185,7 @@ where
         assert!(network.links().len().max(network.len()) <= INDICES_MAX, "a network has at most 2 million links");
         assert!((1..=REGIONS_MAX).contains(&observers.len()), "a run has 1 to {REGIONS_MAX} regions");
         let partition = (observers.len() > 1).then(|| Arc::new(Partition::of(&network, observers.len())));
-        let crossing = crossing_time(&network, &setup.wire);
-        let grace = network.links().iter().map(&crossing).max().unwrap_or_default();
-        let cut = partition.iter().flat_map(|partition| partition.cut());
-        let reach = cut.map(|link| just_below(crossing(network.link(*link)))).min().unwrap_or(grace);
+        let (reach, grace) = spans(&network, partition.as_deref(), &setup.wire);
         let time_limit = setup.time_limit.min(Time::LAST);
         let count = flows.len();
         let flows = std::iter::repeat_n(flows, observers.len()); // the last region takes them, and the others copies
@@ -202,6 +200,7 @@ where
             reach,
             grace,
             network,
+            wire: setup.wire,
             flows: count,
             time_limit,
             pause: time_limit,
@@ -267,13 +266,18 @@ where
         self
     }
 
-    /// Gives all switches new routes at these instants, after everything else that happens then, as when they have noticed that a link is dead or has come back. Endpoints are not told.
+    /// Gives all switches new routes at these instants, after everything else that happens then, as when they have noticed that a link is dead or has come back. Links have the rates of the
+    /// network that the paths are in from then on. Endpoints are not told.
     ///
     /// # Panics
-    /// If the paths are in another network.
+    /// If the paths are in a network that differs in more than rates.
     pub fn with_reroutes(mut self, reroutes: &[(Time, Paths)]) -> Self {
         let same = |paths: &Paths| paths.network().links().len() == self.network.links().len();
         assert!(reroutes.iter().all(|(_, paths)| same(paths)), "routes are in the network of the run");
+        for network in reroutes.iter().map(|(_, paths)| paths.network()) {
+            let (reach, grace) = spans(network, self.partition.as_deref(), &self.wire);
+            (self.reach, self.grace) = (self.reach.min(reach), self.grace.max(grace));
+        }
         self.regions.iter_mut().for_each(|region| region.take_reroutes(reroutes));
         self
     }
@@ -551,6 +555,14 @@ pub fn crossing_time(network: &Network, wire: &WireProfile) -> impl Fn(&Link) ->
         Switching::StoreAndForward => wire.control,
     };
     move |link| link.delay + link.rate.transmit_time(header)
+}
+
+/// `reach` and `grace` of a [`Sim`] in a network.
+fn spans(network: &Network, partition: Option<&Partition>, wire: &WireProfile) -> (Duration, Duration) {
+    let crossing = crossing_time(network, wire);
+    let grace = network.links().iter().map(&crossing).max().unwrap_or_default();
+    let cut = partition.iter().flat_map(|partition| partition.cut());
+    (cut.map(|link| just_below(crossing(network.link(*link)))).min().unwrap_or(grace), grace)
 }
 
 fn just_below(span: Duration) -> Duration {

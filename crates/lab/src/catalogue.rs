@@ -33,6 +33,8 @@ pub struct TransportEntry {
     pub routing: Routing,
     /// Why routing cannot change while it runs, if it cannot.
     pub fixed_routes: Option<&'static str>,
+    /// Why the rates of links cannot change while it runs, if they cannot.
+    pub fixed_rates: Option<&'static str>,
     /// Where its control endpoints run with these parameters.
     pub placement: fn(&Parameters) -> Placement,
     /// What its policy goes by with these parameters, if that is something that flows may lack.
@@ -110,6 +112,7 @@ impl TransportEntry {
             paths: T::PATHS,
             routing: T::ROUTING,
             fixed_routes: T::FIXED_ROUTES,
+            fixed_rates: T::FIXED_RATES,
             placement: |parameters| T::placement(parameters.get().expect("they are this transport's")),
             need: |parameters| T::need(parameters.get().expect("they are this transport's")),
             profiles: Some(Profiles {
@@ -133,6 +136,7 @@ impl TransportEntry {
         paths: PathNeed::Any,
         routing: PathNeed::Any.routing(),
         fixed_routes: None,
+        fixed_rates: None,
         placement: |_| Placement::Nowhere,
         need: |parameters| parameters.get::<Oracle>().expect("they are the oracle's").order.need(),
         profiles: None,

@@ -83,6 +83,7 @@ impl Setup {
             flows: flows.ids(),
             transport: spec.transport.name,
             fixed_routes: spec.transport.fixed_routes,
+            fixed_rates: spec.transport.fixed_rates,
             placement,
             index: 0,
         };

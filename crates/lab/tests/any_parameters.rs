@@ -54,6 +54,7 @@ const FEATURES: [&str; 40] = [
     "\"duplicate\"",
     "\"reorder\"",
     "\"link_down\"",
+    "\"link_rate\"",
     "\"node_down\"",
     "\"pause_storm\"",
     "metrics.optimum",

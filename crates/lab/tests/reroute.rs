@@ -1,4 +1,4 @@
-//! Transports whose routes change because a link goes down, and what is refused.
+//! Transports whose routes change because a link goes down, or whose links become slower, and what is refused.
 
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Outcome, Plan, ScenarioError, catalogue, run};
@@ -91,4 +91,43 @@ fn what_cuts_hosts_off_is_refused() {
         "{both}"
     );
     planned(&[&format!("fault=[{}]", one("l0-s0", 1))]).expect("there is another spine");
+}
+
+/// A tenth of the rate for a while: all flows end, and later than without. Transports whose switches go by rates say why they cannot.
+#[test]
+fn every_transport_goes_on_over_a_slower_link_or_says_why_it_cannot() {
+    let slow = "fault=[{ kind = \"link_rate\", where = \"l0-s1\", rate = \"4Gb/s\", from = \"100us\", to = \"2ms\" }]";
+    let refused = ["pase", "pdq", "d3", "fastpass", "hpcc", "expresspass", "top"];
+    for entry in catalogue::TRANSPORTS.iter().filter(|entry| entry.profiles.is_some()) {
+        let name = format!("transport.name={}", entry.name);
+        if refused.contains(&entry.name) {
+            let error = planned(&[&name, slow]).unwrap_err().to_string();
+            assert!(error.contains("fault.0.rate: rates cannot change in a run of"), "{error}");
+            continue;
+        }
+        let total = |fault: &str| -> f64 {
+            let rows = outcome(&[&name, fault]).rows;
+            let took = |row: &flowloom_lab::metrics::Row| row.finish.expect("it ends").saturating_since(row.flow.start).as_us_f64();
+            rows.iter().map(took).sum()
+        };
+        let [with, without] = [slow, "fault=[]"].map(total);
+        assert!(with > 1.02 * without, "{}: {with} and {without} µs", entry.name);
+    }
+}
+
+#[test]
+fn rates_that_make_no_sense_are_refused() {
+    let slow = |place: &str, rate: &str, from: u64| {
+        format!("{{ kind = \"link_rate\", where = \"{place}\", rate = \"{rate}\", from = \"{from}us\", to = \"900us\" }}")
+    };
+    let refuse = |faults: &str| planned(&[&format!("fault=[{faults}]")]).unwrap_err().to_string();
+    let own = refuse(&slow("l0-s1", "40Gb/s", 1));
+    assert!(own.contains("fault.0.rate: found 40Gb/s; the link l0-s1 has 40Gb/s, and it must be less"), "{own}");
+    let twice = refuse(&format!("{}, {}", slow("l0-s1", "4Gb/s", 1), slow("leaf-spine", "5Gb/s", 500)));
+    assert!(twice.contains("fault.1.from: found 500us; another fault makes the link slower until 900us"), "{twice}");
+    let cut = "{ kind = \"link_down\", where = \"l0-s1\", from = \"5us\", to = \"9us\", reroute_after = \"1us\" }";
+    let both = refuse(&format!("{}, {cut}", slow("l0-s1", "4Gb/s", 1)));
+    assert!(both.contains("fault.0.where: another fault cuts the link"), "{both}");
+    let never = refuse(&slow("l0-s1", "4Gb/s", 901));
+    assert!(never.contains("fault.0.to: found 900us; the link has its own rate again after it became slower at 901us"), "{never}");
 }

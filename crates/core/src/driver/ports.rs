@@ -200,6 +200,12 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         Ports { link_layer, egress_ports: Vec::new(), shared, effects: Effects::default(), errands: Vec::new() }
     }
 
+    /// Gives a port's link another rate. A packet that is on the wire is not affected.
+    pub fn relink(&mut self, link: LinkId, rate: Rate, line: K::Line) {
+        let port = &mut self.egress_ports[link.index()];
+        (port.rate, port.line) = (rate, line);
+    }
+
     /// Adds the port of the link whose index is the number of ports so far.
     pub fn push(&mut self, discipline: P, number: PortNumber, rate: Rate, line: K::Line, books: K::Books) {
         let (serve_at, queued_packets, blocked) = (Time::MAX, 0, false);

@@ -135,7 +135,14 @@ impl Paths {
 
     /// The paths that are left without some links, both directions of which are dead. `None` if a node is then cut off.
     pub fn without(&self, dead: &[LinkId]) -> Option<Paths> {
-        let network = &self.network;
+        self.over(self.network.clone(), dead)
+    }
+
+    /// The same in a network that differs in the rates of links alone.
+    pub fn over(&self, network: Arc<Network>, dead: &[LinkId]) -> Option<Paths> {
+        if dead.is_empty() {
+            return Some(Paths::new(network, self.routing, self.seed));
+        }
         let mut is_up = vec![true; network.links().len()];
         for link in dead {
             is_up[link.index()] = false;
@@ -145,7 +152,8 @@ impl Paths {
         if !network.is_connected_by(is_up) {
             return None;
         }
-        Some(Paths { next_hops: Arc::new(NextHops::Table(Table::new(network, &is_up))), ..self.clone() })
+        let next_hops = Arc::new(NextHops::Table(Table::new(&network, &is_up)));
+        Some(Paths { network, next_hops, ..self.clone() })
     }
 
     /// The network.

@@ -16,6 +16,8 @@ struct Trouble {
     outages: Vec<Outage>,
     /// When switches notice that a link is dead.
     noticed: Vec<(Time, LinkId)>,
+    /// When a link becomes four times as slow, and all others have their own rates.
+    slower: Vec<(Time, LinkId)>,
     tasks: Option<TaskList>,
     /// Where the run pauses.
     pauses: Vec<Time>,
@@ -36,7 +38,13 @@ fn outcome<T: Transport>(
     let sim = Sim::<T, Faulty<T::Port>, ()>::over_regions(config, routed, flows.to_vec(), vec![(); regions], wrap);
     let paths = Paths::new(Arc::new(setup.network.clone()), setup.routing, seed);
     let reroutes = trouble.noticed.iter().filter_map(|(at, link)| Some((*at, paths.without(&[*link])?)));
-    let mut sim = sim.with_outages(&trouble.outages).with_reroutes(&reroutes.collect::<Vec<_>>());
+    let slower = trouble.slower.iter().map(|(at, link)| {
+        let mut network = setup.network.clone();
+        let rate = network.link(*link).rate;
+        network.set_rate(*link, flowloom_core::Rate::from_bps(rate.as_bps() / 4));
+        (*at, paths.over(Arc::new(network), &[]).expect("nothing is dead"))
+    });
+    let mut sim = sim.with_outages(&trouble.outages).with_reroutes(&reroutes.chain(slower).collect::<Vec<_>>());
     if let Some(tasks) = &trouble.tasks {
         sim = sim.with_tasks(Arc::new(tasks.clone()));
     }
@@ -203,7 +211,8 @@ proptest! {
         ];
         let links = setup.network.links().len() as u64;
         let noticed = vec![(ns(30_000), LinkId((seed % links) as u32)), (ns(80_000), LinkId((seed / links % links) as u32))];
-        assert_same::<Blast<Plain>>(&(), &setup, &flows, &Trouble { faults, noticed, pauses, ..Trouble::default() });
+        let slower = vec![(ns(20_000), LinkId((seed / 3 % links) as u32)), (ns(50_000), LinkId((seed / 5 % links) as u32))];
+        assert_same::<Blast<Plain>>(&(), &setup, &flows, &Trouble { faults, noticed, slower, pauses, ..Trouble::default() });
     }
 
     /// A step may end after any number of events.

@@ -83,6 +83,26 @@ fn what_a_port_holds_is_lost_when_its_link_is_cut() {
     assert!((48..=50).contains(&waited) && lost + waited as u64 == 200, "{waited} were sent, {lost} lost");
 }
 
+/// Packet k (from 1) reaches the switch at 1.2 k + 0.2 µs. The link in the middle has a tenth of its rate from 4.5 to 30 µs. Packet 3 is on it then, and has left it at 5 µs. Packets 4, 5 and 6 take 12 µs each, until
+/// 41 µs; the last of them keeps the rate with which it began. The others follow at the link's own rate.
+#[test]
+fn a_packet_keeps_the_rate_with_which_it_began() {
+    let setup = setup(topology::dumbbell(1, gbps(10), gbps(10), HOP_DELAY, STORE));
+    let middle = setup.network.path(NodeId(0), NodeId(1))[1];
+    let paths = Paths::new(Arc::new(setup.network.clone()), setup.routing, setup.seed);
+    let mut slow = setup.network.clone();
+    slow.set_rate(middle, gbps(1));
+    let slower = paths.over(Arc::new(slow), &[]).expect("nothing is dead");
+    let changes = [(ns(4_500), slower), (ns(30_000), paths)];
+    let flows = vec![flow(0, 0, 1, 14_600, Time::ZERO)];
+    let mut sim = Sim::<Blast<Plain>, _, _>::new(&(), setup, flows, Log::default()).with_reroutes(&changes);
+    while sim.step(1 << 20) {}
+    let (report, log) = sim.finish().expect("conservation");
+    let began: Vec<u64> = log.on(middle).map(|(at, _)| at.as_ps() / 1000).collect();
+    assert_eq!(began, [1_400, 2_600, 3_800, 5_000, 17_000, 29_000, 41_000, 42_200, 43_400, 44_600]);
+    assert_eq!(report.records[0].received, ns(45_800 + 1_600));
+}
+
 /// Where a host has one way only, there are no paths without it.
 #[test]
 fn a_host_that_is_cut_off_has_no_paths() {

@@ -4,13 +4,16 @@
 mod corrupt;
 mod duplicate;
 mod link_down;
+mod link_rate;
 mod loss;
 mod node_down;
 mod pause_storm;
 mod random;
 mod reorder;
 
-use flowloom_core::{Duration, LinkId, Network, NodeId, Paths, Placement, Time};
+use std::sync::Arc;
+
+use flowloom_core::{Duration, LinkId, Network, NodeId, Paths, Placement, Rate, Time};
 use flowloom_fabric::{AimedFault, Fault, Outage};
 use flowloom_transports::pfc::Storm;
 use schemars::JsonSchema;
@@ -64,6 +67,8 @@ pub(crate) struct Site<'a> {
     pub transport: &'static str,
     /// Why routing cannot change while it runs, if it cannot.
     pub fixed_routes: Option<&'static str>,
+    /// Why the rates of links cannot change while it runs, if they cannot.
+    pub fixed_rates: Option<&'static str>,
     /// Where its control endpoints are.
     pub placement: Placement,
     /// The number of the fault in the scenario.
@@ -117,6 +122,7 @@ kinds![
     duplicate::Duplicate,
     reorder::Reorder,
     link_down::LinkDown,
+    link_rate::LinkRate,
     node_down::NodeDown,
     pause_storm::PauseStorm,
 ];
@@ -143,6 +149,16 @@ pub(crate) struct Noticed {
     pub down: bool,
 }
 
+/// One direction of a link that is slower for a while.
+pub(crate) struct Slowed {
+    pub link: LinkId,
+    pub rate: Rate,
+    pub from: Time,
+    pub to: Time,
+    /// The number of the fault in the scenario.
+    pub fault: usize,
+}
+
 /// What goes wrong in a network.
 pub(crate) struct Faults {
     /// The faults of each directed link, by its index.
@@ -151,6 +167,8 @@ pub(crate) struct Faults {
     pub link_outages: Vec<LinkOutage>,
     /// When switches notice that links are down, or up again.
     pub noticed: Vec<Noticed>,
+    /// The links that are slower for a while.
+    pub slowed: Vec<Slowed>,
     /// The nodes that go down for a while.
     pub outages: Vec<Outage>,
     /// The nodes that pause their neighbours without need.
@@ -165,39 +183,90 @@ impl Faults {
     /// not send.
     pub fn place(specs: &[FaultSpec], site: Site<'_>) -> Result<Faults, ScenarioError> {
         let by_link = vec![Vec::new(); site.network.links().len()];
-        let mut faults =
-            Faults { by_link, link_outages: Vec::new(), noticed: Vec::new(), outages: Vec::new(), storms: Vec::new() };
+        let mut faults = Faults {
+            by_link,
+            link_outages: Vec::new(),
+            noticed: Vec::new(),
+            slowed: Vec::new(),
+            outages: Vec::new(),
+            storms: Vec::new(),
+        };
         for (index, fault) in specs.iter().enumerate() {
             fault.failure().place(&Site { index, ..site }, &mut faults).map_err(|wrong| at(index, wrong))?;
         }
         Ok(faults)
     }
 
-    /// The paths from each instant on at which switches notice something.
+    /// The paths from each instant on at which switches notice something or links change their rates.
     ///
     /// # Errors
-    /// If some nodes cannot be reached without the links that are down at the same time.
+    /// If some nodes cannot be reached without the links that are down at the same time, or two faults change the rate of a link at once or one of them cuts it.
     pub fn reroutes(&mut self, paths: &Paths) -> Result<Vec<(Time, Paths)>, ScenarioError> {
+        self.check_slowed()?;
+        let mut at_times: Vec<Time> = self.noticed.iter().map(|noticed| noticed.at).collect();
+        at_times.extend(self.slowed.iter().flat_map(|slowed| [slowed.from, slowed.to]));
+        at_times.sort_unstable();
+        at_times.dedup();
         self.noticed.sort_by_key(|noticed| noticed.at);
+        let mut noticed = self.noticed.iter().peekable();
         // A link may be down for several faults.
         let mut down_for = vec![0_u32; paths.network().links().len()];
-        let mut reroutes: Vec<(Time, Paths)> = Vec::new();
-        for Noticed { at: time, fault, links, down } in &self.noticed {
-            for link in links {
-                let faults = &mut down_for[link.index()];
-                *faults = if *down { *faults + 1 } else { *faults - 1 };
+        let mut network = paths.network().clone();
+        let mut reroutes = Vec::with_capacity(at_times.len());
+        for time in at_times {
+            let mut last = None;
+            while let Some(Noticed { fault, links, down, .. }) = noticed.next_if(|noticed| noticed.at == time) {
+                for link in links {
+                    let faults = &mut down_for[link.index()];
+                    *faults = if *down { *faults + 1 } else { *faults - 1 };
+                }
+                last = Some(*fault);
+            }
+            if self.slowed.iter().any(|slowed| slowed.from == time || slowed.to == time) {
+                network = self.network_at(time, paths.network());
             }
             let is_dead = |(link, faults): (LinkId, &u32)| (*faults > 0).then_some(link);
             let dead: Vec<LinkId> = (0..).map(LinkId).zip(&down_for).filter_map(is_dead).collect();
-            let left = if dead.is_empty() { Some(paths.clone()) } else { paths.without(&dead) };
-            let left = left.ok_or_else(|| {
+            let left = paths.over(network.clone(), &dead).ok_or_else(|| {
                 let message =
                     "with the links of other faults that are down at the same time, some nodes cannot be reached; leave it out";
-                at(*fault, ("reroute_after", message.to_owned()))
+                at(last.expect("a link has gone down"), ("reroute_after", message.to_owned()))
             })?;
-            reroutes.push((*time, left));
+            reroutes.push((time, left));
         }
         Ok(reroutes)
+    }
+
+    /// The network with the rates that its links have from this instant on.
+    fn network_at(&self, time: Time, network: &Arc<Network>) -> Arc<Network> {
+        let mut slow = self.slowed.iter().filter(|slowed| (slowed.from..slowed.to).contains(&time)).peekable();
+        let mut network = network.clone();
+        if slow.peek().is_some() {
+            let changed = Arc::make_mut(&mut network);
+            slow.for_each(|Slowed { link, rate, .. }| changed.set_rate(*link, *rate));
+        }
+        network
+    }
+
+    fn check_slowed(&mut self) -> Result<(), ScenarioError> {
+        self.slowed.sort_by_key(|slowed| (slowed.link, slowed.from));
+        for pair in self.slowed.windows(2) {
+            if pair[0].link == pair[1].link && pair[1].from < pair[0].to {
+                let message = format!("found {}; another fault makes the link slower until {}", pair[1].from, pair[0].to);
+                return Err(at(pair[1].fault, ("from", message)));
+            }
+        }
+        let is_cut = |slowed: &&Slowed| {
+            let faults = &self.by_link[slowed.link.index()];
+            faults.iter().any(|aimed| matches!(aimed.fault, Fault::Cut(..)))
+        };
+        match self.slowed.iter().find(is_cut) {
+            Some(slowed) => {
+                let message = "another fault cuts the link (reroute_after); give them different links";
+                Err(at(slowed.fault, ("where", message.to_owned())))
+            }
+            None => Ok(()),
+        }
     }
 
     fn strike(&mut self, links: &[LinkId], fault: AimedFault) {

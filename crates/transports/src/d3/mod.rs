@@ -50,6 +50,7 @@ impl Transport for D3 {
     const NIC: Nic = Nic::Pulled;
     /// A request gives back what the ports on its path hold for its flow, so all requests of a flow take one path. Answers may take another.
     const PATHS: PathNeed = PathNeed::One;
+    const FIXED_RATES: Option<&'static str> = Some("its switches share out the rates that links have at the start");
     type Config = Config;
     type Header = Header;
     type Host = Host;

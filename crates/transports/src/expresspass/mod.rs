@@ -62,6 +62,7 @@ impl Transport for ExpressPass {
     const NIC: Nic = Nic::Queued;
     /// A port limits the credits for the data that crosses its link in the other direction.
     const PATHS: PathNeed = PathNeed::Symmetric;
+    const FIXED_RATES: Option<&'static str> = Some("its ports limit credits by the rates that links have at the start");
     type Config = Config;
     type Header = Header;
     type Host = Host;

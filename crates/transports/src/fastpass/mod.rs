@@ -28,6 +28,7 @@ impl Transport for Fastpass {
     const PROFILE: Profile = Profile::new("Fastpass", "#009E73", "^", Family::Papers);
     const GAUGES: &'static [Gauge] = &[Gauge::TOKENS];
     const NIC: Nic = Nic::Pulled;
+    const FIXED_RATES: Option<&'static str> = Some("its arbiter gives out slots by the rates that links have at the start");
     type Config = Config;
     type Header = Header;
     type Host = Host;

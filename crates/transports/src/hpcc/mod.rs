@@ -42,6 +42,7 @@ impl Transport for Hpcc {
     const PATHS: PathNeed = PathNeed::One;
     const FIXED_ROUTES: Option<&'static str> =
         Some("its packets have room for the records of the switches on the shortest paths");
+    const FIXED_RATES: Option<&'static str> = Some("its switches write into packets which rate their links have");
     type Config = Config;
     type Header = Header;
     type Host = Host<Window>;

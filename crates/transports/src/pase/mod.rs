@@ -63,6 +63,7 @@ impl Transport for Pase {
     const SHARES_MEMORY: bool = true;
     const PATHS: PathNeed = PathNeed::One;
     const FIXED_ROUTES: Option<&'static str> = Some("its endpoints ask the switches on the paths that they know");
+    const FIXED_RATES: Option<&'static str> = Some("its arbitrators share out the rates that links have at the start");
     type Config = Config;
     type Header = Header;
     type Host = Host;

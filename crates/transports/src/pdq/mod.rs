@@ -39,6 +39,7 @@ impl Transport for Pdq {
     const NIC: Nic = Nic::Pulled;
     /// An acknowledgement commits the rate at the ports that its data packet has left by.
     const PATHS: PathNeed = PathNeed::Symmetric;
+    const FIXED_RATES: Option<&'static str> = Some("its switches share out the rates that links have at the start");
     type Config = Config;
     type Header = Header;
     type Host = Host;

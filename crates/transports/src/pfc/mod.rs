@@ -75,6 +75,7 @@ impl<T: PausableTransport> Transport for OverPfc<T> {
     const PATHS: PathNeed = T::PATHS;
     const ROUTING: Routing = T::ROUTING;
     const FIXED_ROUTES: Option<&'static str> = T::FIXED_ROUTES;
+    const FIXED_RATES: Option<&'static str> = T::FIXED_RATES;
     type Config = Setting<T::Config>;
     type Header = T::Header;
     type Host = T::Host;

@@ -51,7 +51,8 @@ impl Storms {
             return false;
         }
         match self.left.front() {
-            Some(storm) if now < storm.to => self.next = (now + storm.every).min(storm.to),
+            // A frame that has waited for a packet on the wire does not delay the next one.
+            Some(storm) if now < storm.to => self.next = (self.next + storm.every).max(now).min(storm.to),
             _ => {
                 self.left.pop_front();
                 self.next = self.left.front().map_or(Time::MAX, |storm| storm.from);

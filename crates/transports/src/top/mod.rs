@@ -42,6 +42,7 @@ impl Transport for Top {
     /// A port limits the tokens for the data that crosses its link in the other direction, or, on average, a link of the same tier.
     const PATHS: PathNeed = PathNeed::SymmetricOrSprayed;
     const FIXED_ROUTES: Option<&'static str> = Some("the age at which a token is worthless follows from its path");
+    const FIXED_RATES: Option<&'static str> = Some("its ports limit tokens by the rates that links have at the start");
     type Config = Config;
     type Header = Header;
     type Host = Host;
