@@ -28,6 +28,12 @@ pub trait Endpoint: Send {
     fn handle_timeout(&mut self, now: Time);
     /// The packet to send now, `None` if there is none. The driver calls this as late as possible.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<Self::Header>>;
+    /// The same while the NIC sends no packets of these classes; bit i stands for class i. Packets of closed classes would wait in the NIC, and with them those that come after. Hosts whose NICs can be
+    /// paused by class ([`Nic::Pulled`](crate::Nic::Pulled)) return packets of other classes only.
+    fn poll_open(&mut self, now: Time, closed: u8) -> Option<Packet<Self::Header>> {
+        let _ = closed;
+        self.poll_transmit(now)
+    }
     /// Whether [`poll_transmit`](Endpoint::poll_transmit) may have a packet; if so, the driver calls it again when the NIC is free.
     /// An exact answer saves the driver one wake-up per packet; `true` is always correct.
     #[inline]

@@ -223,6 +223,12 @@ pub trait Discipline<H>: Send {
     fn first_service(&self) -> Time {
         Time::MAX
     }
+    /// The classes that this port does not send now, although it sends others: bit i stands for class i. A NIC takes no packets of these from a [`Nic::Pulled`](crate::Nic::Pulled) endpoint.
+    #[inline]
+    fn closed(&self, now: Time) -> u8 {
+        let _ = now;
+        0
+    }
     /// Handles a link frame from the neighbour's port (PFC's pause): a packet whose `dst` is [`NodeId::LINK`](crate::NodeId::LINK).
     /// Afterwards the driver removes the packet and serves the port.
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, Self::Shared>, packet: PacketId) {

@@ -300,6 +300,10 @@ impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
         self.injector.ignores(&call.pool[packet]) && self.held.is_empty() && self.inner.pass(call, packet)
     }
 
+    fn closed(&self, now: Time) -> u8 {
+        self.inner.closed(now)
+    }
+
     fn dequeue(&mut self, call: &mut PortCall<'_, H, P::Shared>) -> Dequeue {
         if let Some(up) = self.injector.down_until(call.now) {
             if self.injector.loses_queue(call.now) {

@@ -93,7 +93,6 @@ impl<H, O> Links<H, O> {
     pub fn paths(&self) -> &Paths {
         self.routes.paths()
     }
-
 }
 
 impl<H: Wire, O: Observer<H>> Links<H, O> {
@@ -335,7 +334,7 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         }
     }
 
-    /// Handles a packet's arrival at the end of a link. Returns the packet if this node is its destination.
+    /// Handles a packet's arrival at the end of a link. Returns the packet if this node is its destination, and [`PacketId::NONE`] if the port of a NIC has had a frame, after which it may take packets.
     #[inline(always)]
     pub fn arrive(&mut self, link: LinkId, id: PacketId) -> Option<(NodeId, PacketId)> {
         let link_state = &self.ports.link_layer.link_states[link.index()];
@@ -354,7 +353,8 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             } else {
                 self.ports.link_frame(link.reverse(), id);
             }
-            return None;
+            let is_nic = self.ports.line(link.reverse()).is_nic;
+            return is_nic.then_some((node, PacketId::NONE));
         }
         let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
         let picked = self.ports.link_layer.routes.pick(node, Origin::Link(link), flow, src, dst, label);

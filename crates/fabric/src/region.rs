@@ -232,11 +232,15 @@ where
             self.plane.ports.link_layer.now = now;
             left -= 1;
             match Kind::of(source) {
-                Kind::Arrival(link) => {
-                    if let Some((node, id)) = self.plane.arrive(link, PacketId::from_index(payload)) {
-                        self.deliver(link, node, id);
+                Kind::Arrival(link) => match self.plane.arrive(link, PacketId::from_index(payload)) {
+                    Some((node, id)) if id.is_none() => {
+                        if T::NIC == Nic::Pulled {
+                            self.refill_nic(node);
+                        }
                     }
-                }
+                    Some((node, id)) => self.deliver(link, node, id),
+                    None => {}
+                },
                 Kind::Service(link) => {
                     if let Some(node) = self.plane.serve_event(link)
                         && T::NIC == Nic::Pulled
@@ -683,6 +687,14 @@ impl<T: Transport, P: Discipline<T::Header>, O: Observer<T::Header>> Attachment<
             return false;
         }
         true
+    }
+
+    #[inline(always)]
+    fn closed(&self) -> u8 {
+        if T::NIC != Nic::Pulled {
+            return 0;
+        }
+        self.plane.nic(self.node).map_or(0, |nic| self.plane.ports.closed(nic))
     }
 
     #[inline(always)]

@@ -21,7 +21,7 @@ const SCENARIOS: usize = 12;
 /// Far more steps than any run here takes: a run with more would never end.
 const STEPS_MOST: u64 = 2_000;
 /// What some of the scenarios that run to their end must have.
-const FEATURES: [&str; 40] = [
+const FEATURES: [&str; 41] = [
     "\"collective\"",
     "after.csv",
     "single_switch",

@@ -82,10 +82,18 @@ fn what_was_designed_for_lossless_networks_loses_nothing_over_flow_control() {
     for name in ["transport.name=hpcc", "transport.name=dcqcn"] {
         let small = [name, "fabric.buffer=30kB"];
         let without = attempt(&small).unwrap().summary;
-        assert!(without.drops.total > 10 && without.retransmissions > 10, "{name}: {:?}, {}", without.drops, without.retransmissions);
+        assert!(
+            without.drops.total > 10 && without.retransmissions > 10,
+            "{name}: {:?}, {}",
+            without.drops,
+            without.retransmissions
+        );
         let with = attempt(&[small[0], small[1], "fabric.pfc={}"]).unwrap();
         assert_eq!((with.summary.drops.total, with.summary.retransmissions, with.summary.finished), (0, 0, 21), "{name}");
         assert!(lossless(&with).stops > 0, "{name}");
+        // A NIC that is paused takes no data from its host, whose flows go on at their rates otherwise: it holds what it took before the pause had its effect, and what the host is answering.
+        let nic = &with.summary.queue["host-leaf"];
+        assert!(nic.peak_bytes <= 3 * 1500, "{name}: {} B in a NIC", nic.peak_bytes);
     }
 }
 

@@ -107,7 +107,8 @@ fn every_transport_goes_on_over_a_slower_link_or_says_why_it_cannot() {
         }
         let total = |fault: &str| -> f64 {
             let rows = outcome(&[&name, fault]).rows;
-            let took = |row: &flowloom_lab::metrics::Row| row.finish.expect("it ends").saturating_since(row.flow.start).as_us_f64();
+            let took =
+                |row: &flowloom_lab::metrics::Row| row.finish.expect("it ends").saturating_since(row.flow.start).as_us_f64();
             rows.iter().map(took).sum()
         };
         let [with, without] = [slow, "fault=[]"].map(total);
@@ -129,5 +130,8 @@ fn rates_that_make_no_sense_are_refused() {
     let both = refuse(&format!("{}, {cut}", slow("l0-s1", "4Gb/s", 1)));
     assert!(both.contains("fault.0.where: another fault cuts the link"), "{both}");
     let never = refuse(&slow("l0-s1", "4Gb/s", 901));
-    assert!(never.contains("fault.0.to: found 900us; the link has its own rate again after it became slower at 901us"), "{never}");
+    assert!(
+        never.contains("fault.0.to: found 900us; the link has its own rate again after it became slower at 901us"),
+        "{never}"
+    );
 }

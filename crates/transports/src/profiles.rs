@@ -161,7 +161,11 @@ impl<T: Transport<Header: PartialEq + Debug>> Ports<'_, T> {
         let (sure, between) = (SOME - random, (random - unmarked) as f64 * marks.share / 2.0);
         let spread = 5.0 * between.sqrt();
         let chance = all as f64 - sure as f64;
-        assert!((chance - between).abs() <= spread, "{chance} packets above {} are marked, {between} were expected", marks.above);
+        assert!(
+            (chance - between).abs() <= spread,
+            "{chance} packets above {} are marked, {between} were expected",
+            marks.above
+        );
         assert_eq!(at_enqueue, if marks.at_dequeue { 0 } else { all });
         if last > 0 {
             let (_, all) = marked(&|bench| {

@@ -204,15 +204,19 @@ def _by_queue(profile: Port) -> bool:
 
 
 def _mark(block: Block, plan: Plan, profile: Port, place: str) -> None:
-    """Add RED that marks all above the threshold, or at random between two. Its burst is the least, so that its average follows the queue at once."""
+    """Add RED that marks all above the threshold, or at random between two.
+
+    Its burst is the least, so that its average follows the queue at once.
+    """
     marks = profile.marks
     if marks is None:
         raise ValueError("the port marks")
     limits = f"limit {_room(profile, 0)} min {marks.above} max {marks.all_above}"
+    share = f"{marks.percent / 100:g}"
     average = f"avpkt {_AVERAGE} burst {math.ceil(marks.above / _AVERAGE)}"
     block.add(
         plan.source(*marks.keys, *profile.room_keys(0)),
-        f'tc qdisc add dev "$dev" {place} red {limits} {average} probability {marks.percent / 100:g} bandwidth "$rate" ecn nodrop',
+        f'tc qdisc add dev "$dev" {place} red {limits} {average} probability {share} bandwidth "$rate" ecn nodrop',
     )
 
 

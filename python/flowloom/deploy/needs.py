@@ -168,7 +168,8 @@ def _of_marks(plan: Plan, port: Port, marks: Marks) -> Iterator[Need]:
     source = plan.source(*marks.keys)
     kind = Kind.MARKS_BY_QUEUE if by_queue else Kind.MARKS_BY_PORT
     if marks.is_random:
-        what = f"ECN marks at random from {size(marks.above)} to {size(marks.all_above)} of {of}, up to {100 * marks.share:g} %, and of all beyond"
+        random = f"at random from {size(marks.above)} to {size(marks.all_above)} of {of}, up to {100 * marks.share:g} %"
+        what = f"ECN marks {random}, and of all beyond"
     else:
         what = f"ECN marks above {size(marks.above)} of {of}"
     yield Need(kind, what, source)

@@ -214,7 +214,7 @@ class Network:
         for cable, profile in marking:
             if profile.marks is not None and profile.marks.is_random:
                 raise ScenarioError(
-                    f"mark_all_above: {command.PORT}, which marks here because the kernel lacks RED, marks above one threshold; "
+                    f"mark_all_above: {command.PORT}, which marks because the kernel lacks RED, has one threshold; "
                     "leave it out, or use a kernel with sch_red"
                 )
             node.space.run(command.path(command.PORT), "attach", cable.device, *_marks(profile))

@@ -16,6 +16,11 @@ pub trait Attachment<H> {
     fn report(&mut self, event: &Event);
     /// Whether the network takes a packet of this endpoint now. If not, [`refill`] must be called when it does.
     fn takes_packet(&mut self) -> bool;
+    /// The classes of which the network takes no packets now: bit i stands for class i.
+    #[inline]
+    fn closed(&self) -> u8 {
+        0
+    }
     /// Sends a packet.
     fn send(&mut self, packet: Packet<H>);
     /// Makes [`wake`] be called at this time, which is later than now, instead of any other time; `None` if it need not be called. A call
@@ -58,7 +63,9 @@ pub fn wake<E: Endpoint>(endpoint: &mut E, attachment: impl Attachment<E::Header
 #[inline(never)] // it is large and called from several places
 pub fn refill<E: Endpoint>(endpoint: &mut E, mut attachment: impl Attachment<E::Header>) {
     while endpoint.may_transmit() && attachment.takes_packet() {
-        let Some(packet) = endpoint.poll_transmit(attachment.now()) else { break };
+        let (now, closed) = (attachment.now(), attachment.closed());
+        let packet = if closed == 0 { endpoint.poll_transmit(now) } else { endpoint.poll_open(now, closed) };
+        let Some(packet) = packet else { break };
         attachment.send(packet);
     }
     attachment.set_timer(endpoint.poll_timeout());

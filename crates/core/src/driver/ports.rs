@@ -250,6 +250,12 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.link_layer.busy_until(nic) <= self.link_layer.now() && !self.egress_ports[nic.index()].blocked
     }
 
+    /// The classes of which a NIC takes no packets from its endpoint now.
+    #[inline]
+    pub fn closed(&self, nic: LinkId) -> u8 {
+        self.egress_ports[nic.index()].discipline.closed(self.link_layer.now())
+    }
+
     /// Schedules service of a busy NIC at the time when it is free again, which then takes the next packet from its endpoint.
     #[inline]
     pub fn schedule_pull(&mut self, nic: LinkId) {

@@ -469,14 +469,8 @@ mod tests {
     fn next_hops_are_the_nearer_neighbours() {
         let (slow, fast) = (Rate::from_gbps(1), Rate::from_gbps(10));
         let (delay, switching) = (Duration::from_ns(200), Switching::StoreAndForward);
-        let oversubscribed = topology::FatTree {
-            k: 4,
-            hosts_per_edge: 5,
-            host_rate: slow,
-            rate: slow,
-            core_rate: fast,
-            delays: delay.into(),
-        };
+        let oversubscribed =
+            topology::FatTree { k: 4, hosts_per_edge: 5, host_rate: slow, rate: slow, core_rate: fast, delays: delay.into() };
         let mut networks = vec![
             topology::single_switch(1, slow, delay, switching),
             topology::single_switch(3, slow, delay, switching),

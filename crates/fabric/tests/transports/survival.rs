@@ -3,11 +3,11 @@
 use flowloom_core::{Bytes, Duration, Flow, Memory, Time, Transport, WireProfile, topology};
 use flowloom_fabric::{Fault, Routing, SimSetup};
 use flowloom_transports::d3::{self, D3};
+use flowloom_transports::dcqcn::{self, Dcqcn, Windowed};
 use flowloom_transports::disciplines::EcnConfig;
 use flowloom_transports::expresspass::{self, ExpressPass, Feedback};
 use flowloom_transports::fastpass::Fastpass;
 use flowloom_transports::homa::{self, Assignment, Homa};
-use flowloom_transports::dcqcn::{self, Dcqcn, Windowed};
 use flowloom_transports::hpcc::{self, Hpcc};
 use flowloom_transports::las::Las;
 use flowloom_transports::ndp::{self, Ndp, PullOrder};
@@ -16,9 +16,9 @@ use flowloom_transports::pdq::Pdq;
 use flowloom_transports::pfabric::PFabric;
 use flowloom_transports::phost::PHost;
 use flowloom_transports::pias::{self, Pias};
+use flowloom_transports::roce::Recovery;
 use flowloom_transports::tcp::controllers::Kind;
 use flowloom_transports::tcp::{self, D2tcp, Dctcp, EcnStar, L2dct, Tcp};
-use flowloom_transports::roce::Recovery;
 use flowloom_transports::top::{self, Priority, SwitchForm, Top};
 use proptest::prelude::*;
 

@@ -356,10 +356,13 @@ impl Draft<'_> {
                     let after = self.random.one_of(&["0s", "1us", "300us"]);
                     format!("kind = \"link_down\", where = \"{link}\", reroute_after = \"{after}\"")
                 }
-                _ if from == "1ns" => "kind = \"link_rate\", where = \"all\", rate = \"100Mb/s\"".to_owned(),
+                _ if from != "500ns" => "kind = \"link_rate\", where = \"all\", rate = \"100Mb/s\"".to_owned(),
                 _ => "kind = \"link_down\", where = \"all\"".to_owned(),
             },
             // The peers of a host that was down may go on for as long as flows are to come.
+            _ if self.lasting && from == "1ns" => {
+                format!("kind = \"link_rate\", where = \"{}\", rate = \"100Mb/s\"", self.shape.hop)
+            }
             _ if self.lasting => format!("kind = \"link_down\", where = \"{}\"", self.shape.hop),
             _ => format!("kind = \"node_down\", node = \"{node}\""),
         };

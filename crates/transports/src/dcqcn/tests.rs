@@ -162,7 +162,16 @@ fn any_config() -> impl Strategy<Value = Config> {
     let window = prop::sample::select(vec![Windowed::Off, Windowed::Fixed, Windowed::ByRate]);
     let recovery = prop::sample::select(vec![Recovery::GoBackN, Recovery::Selective]);
     (times, rates, window, recovery, 1_u32..20, any::<bool>(), 1_u64..1000, 1_u64..2000).prop_map(
-        |([cnp_interval, alpha_timer, rate_timer], (kilobytes, fast_rises, gain, min_rate), window, recovery, ack_every, ack_first, nack, rto)| {
+        |(
+            [cnp_interval, alpha_timer, rate_timer],
+            (kilobytes, fast_rises, gain, min_rate),
+            window,
+            recovery,
+            ack_every,
+            ack_first,
+            nack,
+            rto,
+        )| {
             Config {
                 gain,
                 cnp_interval,

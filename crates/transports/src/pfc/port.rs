@@ -142,7 +142,7 @@ impl<P> PfcPort<P> {
         }
         self.settle(call, before);
         if choice == Dequeue::Idle && self.classes != ClassSet::first(1) && paused != ClassSet::NONE {
-            // A NIC that took no more packets from a `Nic::Pulled` endpoint would also hold back the classes that are open.
+            // A NIC that took no more packets from a `Nic::Pulled` endpoint would also hold back the classes that are open (see `closed`).
             return Dequeue::NotBefore(Time::MAX);
         }
         choice
@@ -237,6 +237,11 @@ impl<H: Copy + Default, P: Pausable<H>> Discipline<H> for PfcPort<P> {
     #[inline]
     fn dequeue(&mut self, call: &mut PortCall<'_, H, Self::Shared>) -> Dequeue {
         if self.storms.is_some() { self.choose_in_storm(call) } else { self.choose(call) }
+    }
+
+    #[inline]
+    fn closed(&self, now: Time) -> u8 {
+        self.paused(now).0
     }
 
     fn first_service(&self) -> Time {

@@ -13,6 +13,7 @@ pub struct Host<C: Controller> {
     receiver: Receiver,
     framing: Framing,
     ack_class: u8,
+    data_class: u8,
     out: Outbox<C::Header>,
 }
 
@@ -25,6 +26,7 @@ impl<C: Controller> Host<C> {
             receiver: Receiver::new(service),
             framing,
             ack_class: service.ack_class,
+            data_class: service.data_class,
             out: Outbox::default(),
         }
     }
@@ -80,6 +82,18 @@ impl<C: Controller> Endpoint for Host<C> {
     fn poll_transmit(&mut self, now: Time) -> Option<Packet<C::Header>> {
         self.sender.advance(now);
         self.out.packets.pop_front().or_else(|| self.sender.data(now))
+    }
+
+    /// A flow whose class is closed waits here, and not in the NIC, where it would go on at its rate and without a limit.
+    fn poll_open(&mut self, now: Time, closed: u8) -> Option<Packet<C::Header>> {
+        self.sender.advance(now);
+        let is_open = |class: u8| closed >> class & 1 == 0;
+        let answer = self.out.packets.iter().position(|packet| is_open(packet.class));
+        match answer {
+            Some(index) => self.out.packets.remove(index),
+            None if is_open(self.data_class) => self.sender.data(now),
+            None => None,
+        }
     }
 
     #[inline]

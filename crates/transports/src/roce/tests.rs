@@ -62,12 +62,8 @@ fn every_nth_packet_is_acknowledged_and_the_last_one() {
 /// under way: packets 0 to 3, of which the last one asks.
 #[test]
 fn a_packet_that_fills_the_window_asks() {
-    let config = Config {
-        ack_every: 100,
-        window: Windowed::Fixed,
-        base_rtt: Some(Duration::from_ps(4_800_000)),
-        ..Config::default()
-    };
+    let config =
+        Config { ack_every: 100, window: Windowed::Fixed, base_rtt: Some(Duration::from_ps(4_800_000)), ..Config::default() };
     let mut pair = pair(&config);
     pair.open(0, 1, 12 * PAYLOAD);
     pair.run_to_end(SECOND);

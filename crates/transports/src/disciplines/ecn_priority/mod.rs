@@ -100,9 +100,8 @@ impl EcnPriority {
         let thresholds = config.thresholds(site.rate(), site.wire.full);
         let [above, all_above] = thresholds.map(|bytes| u32::try_from(bytes.get()).unwrap_or(u32::MAX));
         let mark_above = if config.ecn == Marking::Off { u32::MAX } else { above };
-        let red = (all_above > above).then(|| {
-            Box::new(Red { above, all_above, share: config.mark_share, random: RandomStream::new(site.seed) })
-        });
+        let red = (all_above > above)
+            .then(|| Box::new(Red { above, all_above, share: config.mark_share, random: RandomStream::new(site.seed) }));
         EcnPriority {
             limit: limit(site.memory.bytes()),
             mark_above,

@@ -1,4 +1,6 @@
-use flowloom_core::{Bytes, DropReason, Duration, Ecn, LinkId, Memory, Packet, PortSite, Rate, Switching, WireProfile, topology};
+use flowloom_core::{
+    Bytes, DropReason, Duration, Ecn, LinkId, Memory, Packet, PortSite, Rate, Switching, WireProfile, topology,
+};
 use proptest::prelude::*;
 
 use super::*;
