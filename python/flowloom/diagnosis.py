@@ -316,7 +316,9 @@ def _mechanisms(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
         yield from _classes(summary, name, settings)
     if summary["marks"] is not None:
         yield from _marking(summary, spec)
-    losing = [fault for fault in spec.get("fault", []) if fault["kind"] in ("loss", "corrupt", "link_down", "node_down")]
+    # Where routing avoids a link that is down, packets need not be lost.
+    kinds = ("loss", "corrupt", "link_down", "node_down")
+    losing = [fault for fault in spec.get("fault", []) if fault["kind"] in kinds and fault.get("reroute_after") is None]
     lost = any(summary["drops"]["by_reason"].get(reason) for reason in ("lost", "corrupted", "link_down", "node_down"))
     if losing and summary["drops"]["total"] is not None and not lost and not summary.get("aborted"):
         yield Finding("note", "faults are configured, but no packet was lost to one", "no fault")

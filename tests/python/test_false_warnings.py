@@ -54,7 +54,13 @@ SANE = {
     "a permutation at 0": (None, ["workload={ kind = 'permutation', sizes = { fixed = '1MB' } }"]),
     "a heavy tail at load 0.6": (None, ["workload.sizes=web_search", "workload.load=0.6", "workload.flows=300"]),
     "PDQ": (None, ["transport.name=pdq"]),
+    "a link that is never there": (
+        None,
+        ["fault=[{ kind = 'link_down', where = 'l0-s0', from = '0s', to = '1000s', reroute_after = '0s' }]"],
+    ),
+    "a slower link": (None, ["fault=[{ kind = 'link_rate', where = 'l0-s0', rate = '30Gb/s', from = '0s', to = '1s' }]"]),
     "HPCC": (None, ["transport.name=hpcc"]),
+    "DCQCN": (None, ["transport.name=dcqcn", "fabric.pfc={}"]),
     "DCTCP": (None, ["transport.name=dctcp", "workload.sizes=web_search", "transport.dctcp.port.mark_above=15kB"]),
 }
 

@@ -233,18 +233,12 @@ where
             left -= 1;
             match Kind::of(source) {
                 Kind::Arrival(link) => match self.plane.arrive(link, PacketId::from_index(payload)) {
-                    Some((node, id)) if id.is_none() => {
-                        if T::NIC == Nic::Pulled {
-                            self.refill_nic(node);
-                        }
-                    }
+                    Some((node, id)) if id.is_none() => self.refill_nic(node),
                     Some((node, id)) => self.deliver(link, node, id),
                     None => {}
                 },
                 Kind::Service(link) => {
-                    if let Some(node) = self.plane.serve_event(link)
-                        && T::NIC == Nic::Pulled
-                    {
+                    if let Some(node) = self.plane.serve_event(link) {
                         self.refill_nic(node);
                     }
                 }
@@ -634,9 +628,12 @@ where
         }
     }
 
-    /// After the port of a NIC was served: takes the next packet from its endpoint ([`Nic::Pulled`]).
+    /// After the port of a NIC was served or has had a frame: takes the next packet from its endpoint, if it is one that takes them ([`Nic::Pulled`]).
     #[inline]
     fn refill_nic(&mut self, node: NodeId) {
+        if T::NIC != Nic::Pulled {
+            return;
+        }
         let attached = Attached::<T, P, O> { plane: &mut self.plane, node };
         match self.roles[node.index()] {
             NodeRole::Host(index) => driver::refill(&mut self.hosts[index as usize], attached),

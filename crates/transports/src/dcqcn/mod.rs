@@ -24,7 +24,7 @@ pub enum Dcqcn {}
 impl Transport for Dcqcn {
     const NAME: &'static str = "dcqcn";
     const ABOUT: &'static str = "receivers report marked packets, and senders cut and raise their rates (SIGCOMM 2015)";
-    const PROFILE: Profile = Profile::new("DCQCN", "#8C6BB1", "4", Family::Other);
+    const PROFILE: Profile = Profile::new("DCQCN", "#0000E5", "4", Family::Other);
     const GAUGES: &'static [Gauge] = &[Gauge::WINDOW, Gauge::IN_FLIGHT, Gauge::RATE];
     const NIC: Nic = Nic::Pulled;
     const SHARES_MEMORY: bool = true;

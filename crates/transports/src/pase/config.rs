@@ -208,6 +208,18 @@ pub struct Config {
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "4GB"))]
     pub mark_above: Bytes,
+    /// If more than this is queued, each data packet is marked, and between `mark_above` and this, packets are marked at random: their share grows from 0 to `mark_share` (RED, which the paper has with both
+    /// thresholds alike). Without it, each is marked above `mark_above`.
+    #[serde(with = "quantity::bytes::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "4GB"))]
+    pub mark_all_above: Option<Bytes>,
+    /// The share of data packets that are marked when `mark_all_above` is queued.
+    #[schemars(range(min = 0, max = 1))]
+    pub mark_share: f64,
+    /// The rate of the links that both thresholds are for. Ports of other links have them in proportion to their rates, and at least one full packet. Without it, all ports have the same.
+    #[serde(with = "quantity::rate::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "quantity::rate::schema", extend("x-min" = "1kb/s", "x-max" = "10Tb/s"))]
+    pub marks_for: Option<Rate>,
     /// When packets are marked: at `enqueue`, by the queue that a packet joins, or at `dequeue`, by the queue that it leaves behind.
     pub mark_at: MarkAt,
     /// Whether each queue has as much memory as the port is given (`per_class`: each class of ns-2 and Linux has its own queue) or all queues
@@ -256,6 +268,9 @@ impl Default for Config {
             time_wait: Duration::from_ms(20_000_000),
             ecn: Marking::Queue,
             mark_above: Bytes::new(65_000),
+            mark_all_above: None,
+            mark_share: 1.0,
+            marks_for: None,
             mark_at: MarkAt::Enqueue,
             split: Split::PerClass,
             #[cfg(test)]
@@ -273,8 +288,15 @@ const MOST_WINDOW: u32 = 1 << 16;
 impl Config {
     /// The ports.
     pub fn port(&self) -> EcnConfig {
-        let (ecn, mark_above, mark_at, split) = (self.ecn, Some(self.mark_above), self.mark_at, self.split);
-        EcnConfig { ecn, mark_above, mark_at, split, ..EcnConfig::default() }
+        EcnConfig {
+            ecn: self.ecn,
+            mark_above: Some(self.mark_above),
+            mark_all_above: self.mark_all_above,
+            mark_share: self.mark_share,
+            marks_for: self.marks_for,
+            mark_at: self.mark_at,
+            split: self.split,
+        }
     }
     /// The class of background flows.
     pub(super) fn background_class(&self) -> u8 {
