@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    /// 8 pods of 4 edge switches with 12 hosts each, and 4 links of 40 Gb/s above them: 3 to 4 oversubscribed with 10 Gb/s at the hosts.
+    /// 8 pods of 4 edge switches with 12 hosts each, and 4 links of 40 Gb/s above them: 120 Gb/s of hosts below 160 Gb/s.
     #[test]
     fn a_fat_tree_has_as_many_hosts_and_the_rates_that_it_is_given() {
         let [hosts_per_edge, k] = [12, 8];

@@ -31,7 +31,7 @@ fn alone_a_flow_takes_the_time_of_its_bytes_to_the_picosecond() {
 }
 
 /// The share of packets that are marked where rates of `flows` flows no longer change: the fixed point of the fluid model of DCQCN (Zhu, Ghobadi, Misra, Padhye, *ECN or Delay*,
-/// CoNEXT 2016, equations 5 to 9), found by bisection. `link` is the rate of the link in packets per second.
+/// CoNEXT 2016), found by bisection. `link` is the rate of the link in packets per second.
 fn fixed_point(config: &Config, flows: f64, link: f64, packet: f64) -> f64 {
     let [tau, tau_alpha, timer] = [config.cnp_interval, config.alpha_timer, config.rate_timer].map(Duration::as_secs_f64);
     let (rate, counter) = (link / flows, config.byte_counter.get() as f64 / packet);

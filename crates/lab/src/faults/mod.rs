@@ -227,7 +227,9 @@ impl Faults {
             }
             let is_dead = |(link, faults): (LinkId, &u32)| (*faults > 0).then_some(link);
             let dead: Vec<LinkId> = (0..).map(LinkId).zip(&down_for).filter_map(is_dead).collect();
-            let left = paths.over(network.clone(), &dead).ok_or_else(|| {
+            let is_whole = dead.is_empty() && Arc::ptr_eq(&network, paths.network());
+            let left = if is_whole { Some(paths.clone()) } else { paths.over(network.clone(), &dead) };
+            let left = left.ok_or_else(|| {
                 let message =
                     "with the links of other faults that are down at the same time, some nodes cannot be reached; leave it out";
                 at(last.expect("a link has gone down"), ("reroute_after", message.to_owned()))

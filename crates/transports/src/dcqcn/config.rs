@@ -105,7 +105,7 @@ pub struct Config {
     #[serde(with = "quantity::rate")]
     #[schemars(schema_with = "quantity::rate::schema", extend("x-min" = "1kb/s", "x-max" = "10Tb/s"))]
     pub marks_for: Rate,
-    /// When packets are marked: at `dequeue`, by the queue that they leave behind, as switches with shared memory do (*ECN or Delay*, CoNEXT 2016, §5.2), or at `enqueue`. Marks at `enqueue`
+    /// When packets are marked: at `dequeue`, by the queue that they leave behind, as switches with shared memory do (*ECN or Delay*, CoNEXT 2016), or at `enqueue`. Marks at `enqueue`
     /// are older by the time in the queue, and with eight flows or more the queue then oscillates.
     pub mark_at: MarkAt,
     /// How classes divide a memory that belongs to the port alone: `shared` is one limit for all, without push-out; `per_class` gives each class as much memory as the port is given.

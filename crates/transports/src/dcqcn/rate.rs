@@ -20,7 +20,7 @@ pub struct Rules {
     pub fast_rises: u32,
     /// What later rises add to the target.
     pub additive: f64,
-    /// What rises add to it, once for each rise beyond the first, if both the timer and the counter have passed F.
+    /// What rises add to it when both the timer and the counter have passed F: this once for the first such rise, twice for the second and so on.
     pub hyper: f64,
     /// The least rate.
     pub least: f64,

@@ -1,6 +1,6 @@
 //! DCQCN between hosts: rates that follow by hand, and random faults and input.
 
-use flowloom_core::{Bytes, Duration, Flow, FlowId, Memory, NodeId, Packet, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, FlowId, Memory, NodeId, Packet, Time, WireProfile};
 use flowloom_fabric::pair::{Pair, PairSetup};
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ use super::{Dcqcn, Header};
 use crate::roce::header::tests::kinds;
 use crate::roce::{Controller, Envelope, Kind, Recovery};
 use crate::toolkit::Framing;
-use crate::trial::{assail, trials};
+use crate::trial::{assail, flow, trials};
 
 fn us(us: u64) -> Time {
     Time::ZERO + Duration::from_us(us)
@@ -192,21 +192,6 @@ fn any_config() -> impl Strategy<Value = Config> {
     )
 }
 
-/// A flow from host 0 to host 1.
-fn flow(size: u64) -> Flow {
-    Flow {
-        id: FlowId(0),
-        src: NodeId(0),
-        dst: NodeId(1),
-        size: Bytes::new(size),
-        start: Time::ZERO,
-        deadline: None,
-        tenant: 0,
-        coflow: None,
-        background: false,
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -229,7 +214,7 @@ proptest! {
         };
         let recovery = if selective { Recovery::Selective } else { Recovery::GoBackN };
         let config = Config { recovery, ..Config::default() };
-        assail::<Dcqcn>(&config, WireProfile::IP_1500, &[flow(14_600)], headers.into_iter().map(packet))?;
+        assail::<Dcqcn>(&config, WireProfile::IP_1500, &[flow(0, 0, 1, 14_600, Time::ZERO, None)], headers.into_iter().map(packet))?;
     }
 
     /// Every flow completes, and no byte is delivered twice (which the kit asserts), whichever packets are lost, late or duplicated.

@@ -1,6 +1,6 @@
 //! HPCC between hosts: results that follow by hand, and random faults and input.
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Memory, NodeId, Packet, Rate, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Event, FlowId, Memory, NodeId, Packet, Rate, Time, WireProfile};
 use flowloom_fabric::pair::{Pair, PairSetup};
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::header::tests::headers;
 use super::{Config, Header, Hpcc};
 use crate::roce::Kind;
 use crate::toolkit::Framing;
-use crate::trial::{assail, lose, trials};
+use crate::trial::{assail, flow, lose, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
 /// A full packet at 10 Gb/s.
@@ -235,21 +235,6 @@ fn any_config() -> impl Strategy<Value = Config> {
     )
 }
 
-/// A flow from host 0 to host 1.
-fn flow(size: u64) -> Flow {
-    Flow {
-        id: FlowId(0),
-        src: NodeId(0),
-        dst: NodeId(1),
-        size: Bytes::new(size),
-        start: Time::ZERO,
-        deadline: None,
-        tenant: 0,
-        coflow: None,
-        background: false,
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -264,7 +249,7 @@ proptest! {
             }
             (Duration::from_us(pause_us), framing.control(FlowId(id), NodeId(0), header))
         };
-        assail::<Hpcc>(&Config::default(), WireProfile::IP_1500, &[flow(10 * PAYLOAD)], headers.into_iter().map(packet))?;
+        assail::<Hpcc>(&Config::default(), WireProfile::IP_1500, &[flow(0, 0, 1, 10 * PAYLOAD, Time::ZERO, None)], headers.into_iter().map(packet))?;
     }
 
     /// Every flow completes, and no byte is delivered twice (which the kit asserts), whichever packets are lost, late or duplicated.
