@@ -21,6 +21,8 @@ class Column(NamedTuple):
     type: str
     unit: str
     about: str
+    always: bool = True
+    """Whether each flow table has it."""
 
 
 FLOWS = {
@@ -42,6 +44,12 @@ FLOWS = {
     "aborted": Column(
         "string", "", "Why the flow was given up: deadline (missed, or out of reach) or node_down; null if it was not"
     ),
+    "src_nic": Column(
+        "uint16", "", "Which of the sending host's links it uses, from 1 on, if hosts have several", always=False
+    ),
+    "dst_nic": Column(
+        "uint16", "", "Which of the receiving host's links it uses, from 1 on, if hosts have several", always=False
+    ),
 }
 
 
@@ -51,6 +59,8 @@ def flow_table(arrays: Mapping[str, NDArray[Any] | list[str]]) -> pa.Table:
 
     fields, columns = [], []
     for name, column in FLOWS.items():
+        if not column.always and name not in arrays:
+            continue
         columns.append(_column(arrays[name], column.type))
         about = {"unit": column.unit, "about": column.about}
         fields.append(pa.field(name, column.type, metadata={k: v for k, v in about.items() if v}))

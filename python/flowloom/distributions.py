@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 STEPS = 1000
 """Quantiles are taken at the shares 0, 1/STEPS, 2/STEPS, and so on up to 1."""
 _FCT = "fct_us"
-_NAMES = (*(name for name, column in columns.FLOWS.items() if column.type.startswith(("uint", "int", "float"))), _FCT)
+_NAMES = (
+    *(name for name, column in columns.FLOWS.items() if column.always and column.type.startswith(("uint", "int", "float"))),
+    _FCT,
+)
 _OF_FINISHED = ("finish", "slowdown")
 """The columns that are null for an unfinished flow, and infinite in a distribution."""
 _RANGE = ("above", "up_to")

@@ -28,6 +28,7 @@ SMALL = {
     "slow_flow.toml": {},
     "three_flows.toml": {},
     "own_topology.toml": {"workload.flows": 400},
+    "rails.toml": {},
     "tournament.toml": {"workload.flows": 100},
     "trace.toml": {},
     "two_tenants.toml": {},
@@ -91,6 +92,21 @@ def test_random_traffic_delays_a_job_by_more_than_its_share():
     alone, beside = (run("all_reduce.toml", **change).summary["jobs"]["0"] for change in ({"workload__part__1__flows": 1}, {}))
     assert 24_660 < alone["time_us"]["mean"] < 1.07 * 24_660
     assert beside["time_us"]["mean"] > 1.5 * alone["time_us"]["mean"] and beside["finished"] == 3
+
+
+def test_recursive_doubling_stays_in_servers_and_on_rails():
+    """Twice 8 MB over 400 Gb/s and twice over 100 Gb/s, with headers of 40 B per 1460 B."""
+    doubling = run("rails.toml")
+    wire_bits = 8 * (8_000_000 + 40 * 5480)
+    alone_us = 2 * wire_bits * (1 / 400e3 + 1 / 100e3)
+    assert alone_us < doubling.summary["jobs"]["0"]["time_us"]["mean"] < 1.05 * alone_us
+    assert doubling.summary["utilisation"]["leaf-spine"]["max"] == 0
+    flows = doubling.flows
+    servers = [flows[end].to_numpy() // 4 for end in ("src", "dst")]
+    inside = servers[0] == servers[1]
+    assert inside.sum() == len(flows) / 2
+    assert all((flows[nic].to_numpy() == np.where(inside, 2, 1)).all() for nic in ("src_nic", "dst_nic"))
+    assert run("rails.toml", workload__algorithm="ring").summary["utilisation"]["leaf-spine"]["max"] > 0
 
 
 def test_only_the_fair_policy_serves_both_tenants():

@@ -484,21 +484,23 @@ def test_sizes_that_could_be_packets_come_with_what_each_reading_means(tmp_path)
 
 
 def test_hosts_with_several_links_and_hosts_that_are_joined_directly(tmp_path):
-    text = (
-        "5 1 6\n4\n0 4 10Gbps 1us 0\n0 1 10Gbps 1us 0\n1 4 10Gbps 1us 0\n2 3 10Gbps 3us 0\n1 4 10Gbps 1us 0\n2 4 10Gbps 1us 0\n"
-    )
-    with pytest.raises(ScenarioError, match=r"flow\.txt: a flow ends or begins at \"2\", but the hosts of net\.txt are 0, 1"):
-        Imported(tmp_path, net_txt=text, flow_txt="1\n0 2 3 100 1 0\n")
-    made = Imported(tmp_path, net_txt=text)
-    assert made.links() == [("h0", "s4", "10Gb/s", "1us"), ("h1", "s4", "10Gb/s", "1us")]
-    assert made.says(
-        "3 hosts with several links (h0; h1; h2)", "3 links left out", "2 nodes that no link joins", "between two hosts"
-    )
+    text = "5 1 6\n4\n0 4 1Gbps 1us 0\n0 1 1Gbps 1us 0\n1 4 1Gbps 1us 0\n2 3 1Gbps 3us 0\n1 4 1Gbps 1us 0.5\n2 4 1Gbps 1us 0\n"
+    # The only link of host 3 leads to host 2, which forwards nothing.
+    with pytest.raises(ScenarioError, match=r"there is a flow from h\d to h\d, but no path joins NICs of these hosts"):
+        Imported(tmp_path, net_txt=text)
+    made = Imported(tmp_path, net_txt=text, flow_txt="3\n0 2 3 100 1 0\n0 1 3 100 1 0\n3 2 3 100 1 0\n")
+    ends = [("h0", "s4"), ("h0", "h1"), ("h1", "s4"), ("h2", "h3"), ("h1", "s4"), ("h2", "s4")]
+    assert [link[:2] for link in made.links()] == ends
+    assert made.says("3 hosts with several links (h0; h1; h2)", "a NIC for each of its links")
+    # The link that loses packets is the third one of host 1.
+    assert {fault["where"] for fault in made.table["fault"]} == {"h1:3-s4", "s4-h1:3"}
+    flows = made.run()
+    assert flows["src_nic"].to_pylist() == [1, 2, 1] and flows["dst_nic"].to_pylist() == [2, 1, 1]
     (tmp_path / "pair").mkdir()
     made = Imported(tmp_path / "pair", net_txt="2 0 1\n0 1 10Gbps 3001ps 0.25\n")
-    middle = "between h0 and h1"
-    assert made.links() == [("h0", middle, "10Gb/s", "1.5ns"), (middle, "h1", "10Gb/s", "1.501ns")]
-    assert {fault["where"] for fault in made.table["fault"]} == {f"h0-{middle}", f"{middle}-h0"}
+    assert made.links() == [("h0", "h1", "10Gb/s", "3.001ns")]
+    assert made.table["fault"] == [{"kind": "loss", "where": "all", "probability": 0.25}]
+    made.run(workload__flows=10)
 
 
 def test_names_have_one_meaning(tmp_path):

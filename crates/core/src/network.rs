@@ -104,7 +104,7 @@ pub enum Switching {
 pub enum NetworkError {
     /// There is no path from the first to the second node.
     Disconnected(String, String),
-    /// A host has no link, or more than one.
+    /// A NIC has no link, or more than one.
     HostLinks(String, usize),
     /// There are no hosts.
     NoHosts,
@@ -114,14 +114,18 @@ impl std::fmt::Display for NetworkError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             NetworkError::Disconnected(a, b) => write!(f, "there is no path from {a} to {b}"),
-            NetworkError::HostLinks(host, n) => write!(f, "host {host} has {n} links; a host has exactly one"),
+            NetworkError::HostLinks(host, 0) => write!(f, "host {host} has no link"),
+            NetworkError::HostLinks(host, n) => write!(f, "host {host} has {n} links and one NIC; each link needs a NIC"),
             NetworkError::NoHosts => write!(f, "there is no host"),
         }
     }
 }
 impl std::error::Error for NetworkError {}
 
-/// Nodes and links. Hosts come first: node ids `0..hosts()` are the hosts, so a host's number is its node id.
+/// Nodes and links. A host has a NIC for each of its links. Each NIC is a node with one link, and with an address and an endpoint of its own.
+///
+/// The first NICs of all hosts come first: node ids `0..hosts()`, so a host's number is the id of its first NIC. The further NICs of hosts that have several links follow,
+/// up to `nics()`.
 #[derive(Clone, Debug)]
 pub struct Network {
     nodes: Vec<Node>,
@@ -130,20 +134,44 @@ pub struct Network {
     /// The position of each switch, from the first on, if they have positions.
     positions: Vec<Position>,
     hosts: usize,
+    /// The host of each further NIC, by its id less `hosts`.
+    further_nics: Vec<NodeId>,
+    /// How many NICs each host has; empty if each has one.
+    nic_counts: Vec<u32>,
     /// The first control host, if there is one.
     control_host: Option<NodeId>,
     switching: Switching,
-    /// The path from the first host to the one farthest from it, and the path back. It is kept because each node of a run asks for
-    /// [`Network::base_rtt`]; a change of the network empties it.
-    longest: OnceLock<[Vec<LinkId>; 2]>,
+    /// They are kept because each node of a run asks for [`Network::base_rtt_at`]; a change of the network empties it.
+    parts: OnceLock<Parts>,
+}
+
+/// The parts of a network: nodes that links join to each other.
+#[derive(Clone, Debug)]
+struct Parts {
+    all: Vec<Part>,
+    /// By node, the first node of its part.
+    first: Vec<NodeId>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    /// The first NIC, which is the first node.
+    first: NodeId,
+    /// The path from there to the NIC that is farthest.
+    there: Vec<LinkId>,
+    /// The path back.
+    back: Vec<LinkId>,
+    /// The rates of its slowest and of its fastest NIC.
+    rates: [Rate; 2],
 }
 
 impl Network {
     /// A network of `hosts` hosts and no links yet.
     pub fn new(hosts: usize, switching: Switching) -> Network {
         let (nodes, links, ports, positions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (control_host, longest) = (None, OnceLock::new());
-        let mut network = Network { nodes, links, ports, positions, hosts, control_host, switching, longest };
+        let (further_nics, nic_counts, control_host, parts) = (Vec::new(), Vec::new(), None, OnceLock::new());
+        let mut network =
+            Network { nodes, links, ports, positions, hosts, further_nics, nic_counts, control_host, switching, parts };
         for index in 0..hosts {
             network.push(NodeKind::Host, 0, "host", format!("h{index}"));
         }
@@ -154,6 +182,20 @@ impl Network {
         self.nodes.push(Node { kind, level, tier: tier.to_owned(), name });
         self.ports.push(Vec::new());
         NodeId(u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 nodes"))
+    }
+
+    /// Adds a further NIC of a host. It is called as the host is, with its number among the host's NICs: `h0:2`, `h0:3` and so on.
+    ///
+    /// # Panics
+    /// If there are other nodes than NICs already.
+    pub fn add_nic(&mut self, host: NodeId) -> NodeId {
+        assert!(host.index() < self.hosts, "there is such a host");
+        assert_eq!(self.nodes.len(), self.nics(), "NICs come before other nodes");
+        self.nic_counts.resize(self.hosts, 1);
+        self.nic_counts[host.index()] += 1;
+        self.further_nics.push(host);
+        let name = format!("{}:{}", self.node(host).name, self.nic_counts[host.index()]);
+        self.push(NodeKind::Host, 0, "host", name)
     }
 
     /// Adds a switch `level` tiers above the hosts.
@@ -181,7 +223,7 @@ impl Network {
         let forward = LinkId(u32::try_from(self.links.len()).expect("fewer than 2^32 links"));
         let port = |ports: &Vec<LinkId>| PortNumber(u16::try_from(ports.len()).expect("fewer than 2^16 ports at a node"));
         let (from_port, to_port) = (port(&self.ports[a.index()]), port(&self.ports[b.index()]));
-        self.longest = OnceLock::new();
+        self.parts = OnceLock::new();
         self.positions.clear();
         self.links.push(Link { from: a, to: b, rate, delay, from_port, to_port });
         self.links.push(Link { from: b, to: a, rate, delay, from_port: to_port, to_port: from_port });
@@ -195,6 +237,7 @@ impl Network {
     /// # Panics
     /// If there are not as many positions as switches, or if other nodes were added between hosts and switches.
     pub fn set_positions(&mut self, positions: Vec<Position>) {
+        assert!(self.further_nics.is_empty(), "positions lead to hosts with one link");
         let switches = self.hosts..self.hosts + positions.len();
         assert!(self.switches().map(NodeId::index).eq(switches), "each switch has a position");
         self.positions = positions;
@@ -210,7 +253,8 @@ impl Network {
         self.nodes[node.index()].name = name.into();
     }
 
-    /// Checks what every run needs: at least one host, one link for each host, and a path between any two hosts.
+    /// Checks what every run needs: at least one host, one link for each NIC, and a path between any two nodes that are no switches. The network may be in
+    /// [parts](Network::parts) if hosts have several NICs.
     pub fn check(&self) -> Result<(), NetworkError> {
         if self.hosts == 0 {
             return Err(NetworkError::NoHosts);
@@ -220,6 +264,9 @@ impl Network {
             if links != 1 {
                 return Err(NetworkError::HostLinks(self.node(node).name.clone(), links));
             }
+        }
+        if self.has_several_nics() {
+            return Ok(());
         }
         let distance = self.distances(NodeId(0));
         match self.endpoints().find(|node| distance[node.index()] == u32::MAX) {
@@ -232,11 +279,32 @@ impl Network {
     pub fn hosts(&self) -> usize {
         self.hosts
     }
+    /// How many NICs there are: node ids `0..nics()`.
+    pub fn nics(&self) -> usize {
+        self.hosts + self.further_nics.len()
+    }
+    /// Whether some hosts have several NICs.
+    pub fn has_several_nics(&self) -> bool {
+        !self.further_nics.is_empty()
+    }
+    /// The host that a NIC belongs to; any other node itself.
+    pub fn host_of(&self, nic: NodeId) -> NodeId {
+        let further = nic.index().checked_sub(self.hosts).and_then(|index| self.further_nics.get(index));
+        further.copied().unwrap_or(nic)
+    }
+    /// The NICs of all hosts, by host, in order.
+    pub fn nics_by_host(&self) -> Vec<Vec<NodeId>> {
+        let mut nics: Vec<Vec<NodeId>> = (0..self.hosts as u32).map(|host| vec![NodeId(host)]).collect();
+        for (nic, host) in (self.hosts as u32..).map(NodeId).zip(&self.further_nics) {
+            nics[host.index()].push(nic);
+        }
+        nics
+    }
     /// All node ids.
     pub fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
-    /// Hosts and control hosts.
+    /// NICs and control hosts.
     pub fn endpoints(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.node_ids().filter(|id| self.node(*id).kind != NodeKind::Switch)
     }
@@ -254,6 +322,7 @@ impl Network {
     }
     /// Gives one direction of a link another rate.
     pub fn set_rate(&mut self, id: LinkId, rate: Rate) {
+        self.parts = OnceLock::new();
         self.links[id.index()].rate = rate;
     }
     /// One direction of a link.
@@ -300,9 +369,67 @@ impl Network {
             Some(_) => format!("{name}:{}", 1 + parallel().take_while(|other| **other != link).count()),
         }
     }
-    /// The rate of a host's only link.
-    pub fn host_rate(&self, host: NodeId) -> Rate {
-        self.link(self.ports(host)[0]).rate
+    /// The rate of a NIC's link.
+    pub fn nic_rate(&self, nic: NodeId) -> Rate {
+        self.link(self.ports(nic)[0]).rate
+    }
+    /// The rate of the links of each host together, by host, in bits per second.
+    pub fn host_bps(&self) -> Vec<u64> {
+        let mut bps = vec![0; self.hosts];
+        for nic in (0..self.nics() as u32).map(NodeId) {
+            bps[self.host_of(nic).index()] += self.nic_rate(nic).as_bps();
+        }
+        bps
+    }
+
+    /// The first NIC of each part of the network: of all nodes that links join. There is one part if no host has several NICs.
+    pub fn parts(&self) -> Vec<NodeId> {
+        self.known_parts().all.iter().map(|part| part.first).collect()
+    }
+
+    fn known_parts(&self) -> &Parts {
+        self.parts.get_or_init(|| {
+            let first = if self.has_several_nics() { self.joined(|_| true) } else { vec![NodeId(0); self.nodes.len()] };
+            let mut all: Vec<Part> = Vec::new();
+            let mut places = vec![usize::MAX; self.nodes.len()];
+            for nic in (0..self.nics() as u32).map(NodeId) {
+                let rate = self.nic_rate(nic);
+                let place = &mut places[first[nic.index()].index()];
+                if *place == usize::MAX {
+                    *place = all.len();
+                    let [there, back] = self.longest_from(nic);
+                    all.push(Part { first: nic, there, back, rates: [rate; 2] });
+                }
+                let [slowest, fastest] = all[*place].rates;
+                all[*place].rates = [slowest.min(rate), fastest.max(rate)];
+            }
+            Parts { all, first }
+        })
+    }
+
+    /// The path from a NIC to the first of those that are farthest from it, and the path back.
+    fn longest_from(&self, nic: NodeId) -> [Vec<LinkId>; 2] {
+        let distance = self.distances(nic);
+        let reached = (0..self.nics() as u32).map(NodeId).filter(|other| distance[other.index()] < u32::MAX);
+        let far = reached.max_by_key(|other| (distance[other.index()], std::cmp::Reverse(*other))).unwrap_or(nic);
+        [self.path(nic, far), self.path(far, nic)]
+    }
+
+    /// By node, the first of the nodes that links of this kind join to it.
+    fn joined(&self, is_up: impl Fn(LinkId) -> bool) -> Vec<NodeId> {
+        let unknown = NodeId(u32::MAX);
+        let mut joined = vec![unknown; self.nodes.len()];
+        let mut left = Vec::new();
+        for first in self.node_ids() {
+            left.push(first);
+            while let Some(node) = left.pop() {
+                if joined[node.index()] == unknown {
+                    joined[node.index()] = first;
+                    left.extend(self.ports(node).iter().filter(|link| is_up(**link)).map(|link| self.link(*link).to));
+                }
+            }
+        }
+        joined
     }
 
     /// The number of links on a shortest path from every node to `target`, `u32::MAX` if there is no path. Hosts do not forward.
@@ -330,17 +457,21 @@ impl Network {
         distance
     }
 
-    /// Whether every node can be reached from every other over links of this kind. Hosts do not forward.
+    /// Whether the nodes of each part of the network can reach each other over links of this kind, too. NICs with other links do not count if their hosts have NICs that do.
     pub fn is_connected_by(&self, is_up: impl Fn(LinkId) -> bool) -> bool {
-        let mut reached = vec![false; self.nodes.len()];
-        let mut left: Vec<NodeId> = self.switches().take(1).collect();
-        while let Some(node) = left.pop() {
-            if std::mem::replace(&mut reached[node.index()], true) || self.node(node).kind != NodeKind::Switch {
-                continue;
-            }
-            left.extend(self.ports(node).iter().filter(|link| is_up(**link)).map(|link| self.link(*link).to));
+        let mut has_way = vec![false; self.hosts];
+        let is_nic_up = |nic: NodeId| self.ports(nic).iter().any(|link| is_up(*link));
+        for nic in (0..self.nics() as u32).map(NodeId).filter(|nic| is_nic_up(*nic)) {
+            has_way[self.host_of(nic).index()] = true;
         }
-        reached.into_iter().all(|reached| reached)
+        let is_spare = |node: NodeId| node.index() < self.nics() && !is_nic_up(node) && has_way[self.host_of(node).index()];
+        let [whole, left] = [self.joined(|_| true), self.joined(&is_up)];
+        // By part, where its nodes are that count.
+        let mut place = vec![None; self.nodes.len()];
+        self.node_ids().filter(|node| !is_spare(*node)).all(|node| {
+            let at = left[node.index()];
+            *place[whole[node.index()].index()].get_or_insert(at) == at
+        })
     }
 
     /// A shortest path. Of several, it is the one through the lowest port numbers.
@@ -377,12 +508,13 @@ impl Network {
         self.positions.get(node.index().checked_sub(self.hosts)?).copied()
     }
 
-    /// The host that is farthest from a node. Of several, it is the last.
+    /// The NIC that is farthest from a node, of those that it can reach. Of several, it is the last.
     pub fn farthest(&self, node: NodeId) -> NodeId {
         let hosts = self.hosts as u32;
         if node.0 >= hosts || self.positions.is_empty() {
             let distance = self.distances(node);
-            return (0..hosts).map(NodeId).max_by_key(|host| distance[host.index()]).unwrap_or(node);
+            let reached = (0..self.nics() as u32).map(NodeId).filter(|nic| distance[nic.index()] < u32::MAX);
+            return reached.max_by_key(|nic| distance[nic.index()]).unwrap_or(node);
         }
         // The higher a path leads, the longer it is. So the farthest hosts are all those outside the largest part that is not the whole network.
         let mut near = node.0..node.0 + 1;
@@ -451,16 +583,31 @@ impl Network {
         arrived
     }
 
-    /// The longest round-trip time of any pair of hosts on the idle network, with a full data packet and a control packet as its answer.
-    /// Only pairs with the first host are compared: in every topology built here, one of them is as far apart as any pair.
+    /// The longest round-trip time of any pair of NICs on the idle network, with a full data packet and a control packet as its answer.
+    /// Only pairs with the first NIC of a part are compared: in every topology built here, one of them is as far apart as any pair.
     pub fn base_rtt(&self, wire: &WireProfile) -> Duration {
-        let [there, back] = self.longest.get_or_init(|| {
-            let first = NodeId(0);
-            let distance = self.distances(first);
-            let far = (0..self.hosts as u32).map(NodeId).max_by_key(|host| (distance[host.index()], std::cmp::Reverse(*host)));
-            far.map(|far| [self.path(first, far), self.path(far, first)]).unwrap_or_default()
-        });
-        self.packet_time(there, wire.full) + self.packet_time(back, wire.control)
+        self.rates_and_rtts(wire).map(|(_, rtt)| rtt).max().unwrap_or_default()
+    }
+
+    /// The same for the part of the network that a node is in.
+    pub fn base_rtt_at(&self, node: NodeId, wire: &WireProfile) -> Duration {
+        let Parts { all, first } = self.known_parts();
+        let part = all.iter().find(|part| part.first == first[node.index()]);
+        part.map_or(Duration::ZERO, |part| self.part_rtt(part, wire))
+    }
+
+    /// For each part of the network, the rates of its slowest and of its fastest NIC, and its longest round-trip time.
+    pub fn rates_and_rtts(&self, wire: &WireProfile) -> impl Iterator<Item = ([Rate; 2], Duration)> {
+        self.known_parts().all.iter().map(|part| (part.rates, self.part_rtt(part, wire)))
+    }
+
+    fn part_rtt(&self, part: &Part, wire: &WireProfile) -> Duration {
+        self.packet_time(&part.there, wire.full) + self.packet_time(&part.back, wire.control)
+    }
+
+    /// How many links the longest path between two NICs has, of the pairs that [`Network::base_rtt`] compares.
+    pub fn longest_path(&self) -> usize {
+        self.known_parts().all.iter().map(|part| part.there.len()).max().unwrap_or_default()
     }
 
     /// The round-trip time between two nodes on the idle network, with a full data packet and a control packet as its answer.
@@ -511,7 +658,7 @@ mod tests {
     fn hosts_do_not_forward() {
         let mut network = line(Switching::StoreAndForward, Rate::from_gbps(40));
         assert!(network.check().is_ok());
-        // With a second link, h0 would be a shortcut, so the network is refused.
+        // With a second link at its NIC, h0 would be a shortcut, so the network is refused.
         let b = NodeId(3);
         network.connect(NodeId(0), b, Rate::from_gbps(10), Duration::ZERO);
         assert_eq!(network.check(), Err(NetworkError::HostLinks("h0".into(), 2)));

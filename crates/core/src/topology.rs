@@ -166,6 +166,90 @@ impl FatTree {
     }
 }
 
+/// The same network several times over for the same hosts, each of which has a link in each of these planes. Switches are called by their plane, such as `p1.l0` and `p2.l0`. Without
+/// further planes, it is the network itself.
+pub fn planes(plane: Network, count: usize) -> Network {
+    if count < 2 {
+        return plane;
+    }
+    let hosts = plane.hosts();
+    let mut network = Network::new(hosts, plane.switching());
+    for _ in 1..count {
+        for host in 0..hosts as u32 {
+            network.add_nic(NodeId(host));
+        }
+    }
+    for number in 0..count {
+        let first = network.len();
+        for switch in plane.switches() {
+            let node = plane.node(switch);
+            network.add_switch(node.level, &node.tier, format!("p{}.{}", number + 1, node.name));
+        }
+        // A host's NIC in this plane, or a switch of it.
+        let here = |node: NodeId| {
+            let index = node.index();
+            NodeId(if index < hosts { number * hosts + index } else { first + index - hosts } as u32)
+        };
+        for link in plane.links().iter().step_by(2) {
+            network.connect(here(link.from), here(link.to), link.rate, link.delay);
+        }
+    }
+    network
+}
+
+/// A network of servers with accelerators, in which the accelerators with the same number in the servers of a pod are on one rail: one leaf switch.
+#[derive(Clone, Copy, Debug)]
+pub struct Rails {
+    /// How many pods there are.
+    pub pods: usize,
+    /// How many servers each pod has.
+    pub servers_per_pod: usize,
+    /// How many accelerators each server has. Each of them is a host.
+    pub per_server: usize,
+    /// How many spines there are. Each is joined to each leaf.
+    pub spines: usize,
+    /// The rate of the hosts' links to their leaves.
+    pub host_rate: Rate,
+    /// The rate of the links between leaves and spines.
+    pub spine_rate: Rate,
+    /// The rate and delay of the links to a switch inside each server, if it has one.
+    pub inside: Option<(Rate, Duration)>,
+    /// The delays of other links.
+    pub delays: Delays,
+}
+
+impl Rails {
+    /// Builds the network. Hosts are numbered server by server.
+    pub fn build(self, switching: Switching) -> Network {
+        let Rails { pods, servers_per_pod, per_server, spines, host_rate, spine_rate, inside, delays } = self;
+        let servers = pods * servers_per_pod;
+        let hosts = servers * per_server;
+        let mut network = Network::new(hosts, switching);
+        let inner: Vec<NodeId> =
+            inside.map_or(Vec::new(), |_| (0..hosts as u32).map(|host| network.add_nic(NodeId(host))).collect());
+        let name = |number: usize| format!("l{}r{}", number / per_server, number % per_server);
+        let leaves: Vec<NodeId> = (0..pods * per_server).map(|leaf| network.add_switch(1, "leaf", name(leaf))).collect();
+        let spines: Vec<NodeId> = (0..spines).map(|spine| network.add_switch(2, "spine", format!("s{spine}"))).collect();
+        for host in 0..hosts {
+            let [server, rail] = [host / per_server, host % per_server];
+            let leaf = leaves[server / servers_per_pod * per_server + rail];
+            network.connect(NodeId(host as u32), leaf, host_rate, delays.hosts);
+        }
+        for (leaf, spine) in leaves.iter().flat_map(|leaf| spines.iter().map(move |spine| (*leaf, *spine))) {
+            network.connect(leaf, spine, spine_rate, delays.switches);
+        }
+        if let Some((rate, delay)) = inside {
+            for server in 0..servers {
+                let switch = network.add_switch(1, "inner", format!("n{server}"));
+                inner[server * per_server..][..per_server].iter().for_each(|nic| {
+                    network.connect(*nic, switch, rate, delay);
+                });
+            }
+        }
+        network
+    }
+}
+
 fn attach(network: &mut Network, hosts: std::ops::Range<usize>, switch: NodeId, rate: Rate, delay: Duration) {
     for host in hosts {
         network.connect(NodeId(host as u32), switch, rate, delay);
@@ -180,6 +264,7 @@ fn tier(count: usize, apart: usize, span: usize, children: usize) -> impl Iterat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WireProfile;
 
     const SF: Switching = Switching::StoreAndForward;
     const D: Duration = Duration::from_ns(200);
@@ -203,6 +288,58 @@ mod tests {
             assert_eq!(network.switches().count(), switches);
             assert_eq!(network.links().len(), 2 * links);
         }
+    }
+
+    /// Two planes of 2 leaves with 3 hosts each and 2 spines: each host has a link to its leaf in each, and no link leads from one plane to the other.
+    #[test]
+    fn planes_have_the_same_hosts_and_nothing_else_in_common() {
+        let plane = leaf_spine(2, 3, 2, gbps(10), gbps(40), D, SF);
+        let network = planes(plane.clone(), 2);
+        network.check().expect("each NIC has a link");
+        assert_eq!((network.hosts(), network.nics(), network.switches().count()), (6, 12, 8));
+        assert_eq!((network.links().len(), network.parts()), (2 * plane.links().len(), vec![NodeId(0), NodeId(6)]));
+        for host in 0..6 {
+            let nics = [host, host + 6].map(NodeId);
+            assert_eq!(nics.map(|nic| network.host_of(nic)), [NodeId(host); 2]);
+            let leaf = host / 3;
+            let names = nics.map(|nic| network.link_name(network.ports(nic)[0]));
+            assert_eq!(names, [format!("h{host}-p1.l{leaf}"), format!("h{host}:2-p2.l{leaf}")]);
+        }
+        assert_eq!((network.longest_path(), network.farthest(NodeId(6))), (4, NodeId(11)));
+        assert_eq!(network.host_bps(), vec![20_000_000_000; 6]);
+        assert_eq!(planes(plane.clone(), 1).positions(), plane.positions());
+    }
+
+    /// Two pods of two servers with three accelerators: the leaf of a pod and rail has one of each server, and what is inside a server joins its three.
+    #[test]
+    fn rails_join_accelerators_of_the_same_number() {
+        let inside = Some((gbps(1000), Duration::from_ns(100)));
+        let rails = Rails {
+            pods: 2,
+            servers_per_pod: 2,
+            per_server: 3,
+            spines: 2,
+            host_rate: gbps(100),
+            spine_rate: gbps(200),
+            inside,
+            delays: D.into(),
+        };
+        let network = rails.build(SF);
+        network.check().expect("each NIC has a link");
+        assert_eq!((network.hosts(), network.nics(), network.switches().count()), (12, 24, 6 + 2 + 4));
+        assert_eq!(network.links().len(), 2 * (12 + 6 * 2 + 12));
+        let hops = |a: u32, b: u32| network.path(NodeId(a), NodeId(b)).len();
+        // Host 4 is the second accelerator of the second server; 7 that of the third server, which is in the other pod.
+        assert_eq!((hops(1, 4), hops(1, 7), hops(1, 5)), (2, 4, 4));
+        assert_eq!(hops(12 + 3, 12 + 5), 2);
+        assert_eq!(network.parts(), [0, 12, 15, 18, 21].map(NodeId));
+        // By hand: inside, 1500 B and 40 B take 12 and 0.32 ns on each of two links of 100 ns. Between pods, they take 120 and 3.2 ns at 100 Gb/s and half of that at 200 Gb/s, twice
+        // each, on links of 200 ns.
+        let rtts = [12, 0].map(|node| network.base_rtt_at(NodeId(node), &WireProfile::IP_1500).as_ps());
+        assert_eq!(rtts, [2 * (12_000 + 320) + 400_000, 3 * (120_000 + 3_200) + 1_600_000]);
+        assert_eq!(network.base_rtt(&WireProfile::IP_1500).as_ps(), rtts[1]);
+        let without = Rails { inside: None, ..rails }.build(SF);
+        assert_eq!((without.nics(), without.switches().count(), without.parts().len()), (12, 8, 1));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use crate::{
-    Discipline, Endpoint, Gauge, HostProfile, LinkId, Memory, Network, NodeId, NodeKind, PathNeed, Paths, PortProfile, Profile,
-    Rate, Routing, Wire, WireProfile,
+    Discipline, Duration, Endpoint, Gauge, HostProfile, LinkId, Memory, Network, NodeId, NodeKind, PathNeed, Paths,
+    PortProfile, Profile, Rate, Routing, Wire, WireProfile,
 };
 
 /// How packets get from a host's endpoint to the port of its NIC.
@@ -50,6 +50,11 @@ impl Site<'_> {
     /// The rate of this node's first link: a host's NIC.
     pub fn line_rate(&self) -> Rate {
         self.network.link(self.network.ports(self.node)[0]).rate
+    }
+
+    /// The longest round-trip time of the idle network, or of the part of it that this node is in.
+    pub fn base_rtt(&self, wire: &WireProfile) -> Duration {
+        self.network.base_rtt_at(self.node, wire)
     }
 }
 

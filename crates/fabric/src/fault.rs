@@ -222,7 +222,7 @@ impl<P> Faulty<P> {
         let faults = faults.into_iter().map(A::into).collect();
         let random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, Purpose::Fault, u64::from(site.link.0)));
         let Link { rate, delay, .. } = *site.network.link(site.link);
-        Faulty::with_injector(inner, LinkFaults { faults, hosts: site.network.hosts() as u32, rate, delay, random })
+        Faulty::with_injector(inner, LinkFaults { faults, hosts: site.network.nics() as u32, rate, delay, random })
     }
 }
 

@@ -546,14 +546,15 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
     #[inline(never)]
     fn tell_tasks(&mut self, over: FlowId, host: NodeId, end: Option<End>, lag: Duration) {
         let now = self.ports.link_layer.now;
-        let tasks = Arc::clone(self.waits.tasks());
+        let (tasks, network) = (Arc::clone(self.waits.tasks()), Arc::clone(&self.ports.link_layer.network));
         tasks.each_next(over, &mut |next| {
             if end.is_some_and(|end| end != next.end) {
                 return;
             }
             let at = tasks.task(next.task).host();
             let over = (over, next.end);
-            let due = now + if at == host { next.delay } else { next.delay.max(lag) };
+            let is_here = network.host_of(at) == network.host_of(host);
+            let due = now + if is_here { next.delay } else { next.delay.max(lag) };
             match self.place.away(at) {
                 HERE => self.hear(News { task: next.task, over, due }),
                 region => {

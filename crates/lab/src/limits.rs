@@ -1,6 +1,6 @@
 //! Checks that a run's clock and counters can hold the times and sums of its network and its flows. [`Time`] explains the ranges.
 
-use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, NodeId, Rate, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Flow, Link, LinkId, Network, Rate, Time, WireProfile};
 
 use crate::ScenarioError;
 
@@ -34,10 +34,11 @@ pub(crate) fn check_buffer(network: &Network, buffer: Bytes) -> Result<(), Scena
     })
 }
 
-/// The longest that a packet may take for one hop. A round trip passes each hop twice, and any two nodes are at most twice as far apart as the first node and the one
-/// farthest from it.
+/// The longest that a packet may take for one hop. A round trip passes each hop twice, and any two nodes of a part of the network are at most twice as far apart as its first
+/// NIC and the node farthest from it.
 fn longest_hop(network: &Network) -> Duration {
-    let hops = network.distances(NodeId(0)).into_iter().filter(|hops| *hops < u32::MAX).max().unwrap_or(1);
+    let hops = network.parts().into_iter().flat_map(|first| network.distances(first));
+    let hops = hops.filter(|hops| *hops < u32::MAX).max().unwrap_or(1);
     Duration::LONGEST / (4 * u64::from(hops.max(1)))
 }
 

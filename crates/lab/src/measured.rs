@@ -1,8 +1,9 @@
 //! The flows of a plan on real hosts: what is to run, and results of what was measured. The numbers are computed as those of a simulation; what only a simulator sees is null.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use flowloom_core::{AbortReason, Duration, Flow, Time};
+use flowloom_core::{AbortReason, Duration, Flow, Network, Time};
 use flowloom_fabric::{Abort, FlowRecord, Report};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -59,13 +60,18 @@ pub struct Judged {
     pub rows: Vec<Row>,
     /// The summary, as that of a simulation; what is not known is null.
     pub summary: Value,
+    /// The network, to the NICs of which the flows of the rows are.
+    pub network: Arc<Network>,
 }
 
 /// Describes the flows of a scenario's plan, for real hosts. Instants are in nanoseconds, which are rounded down, and hosts are numbers.
 ///
 /// # Errors
-/// If a flow waits for others.
+/// If a flow waits for others, or hosts have several links.
 pub fn describe_flows(plan: &Plan, scenario: &Scenario) -> Result<Value, ScenarioError> {
+    if plan.setup.network.has_several_nics() {
+        return Err(scenario.place(ScenarioError::at_key("topology", "hosts have several links; real hosts have one each")));
+    }
     if plan.flows.wait() {
         let message = "its flows wait for others, and real hosts begin flows at instants that are known before the run";
         return Err(scenario.place(ScenarioError::at_key("workload.kind", message)));
@@ -112,7 +118,8 @@ pub fn judge(plan: Plan, measured: &Measured, progress: &mut Progress<'_>) -> Re
         findings: &[],
         lossless: None,
     };
-    Ok(Judged { summary: without_unseen(&Summary::of(&report, &rows, &bins, &info)), rows })
+    let summary = without_unseen(&Summary::of(&report, &rows, &bins, &info));
+    Ok(Judged { summary, rows, network: setup.network })
 }
 
 /// The report of a run whose network was not looked into.

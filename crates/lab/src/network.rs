@@ -1,6 +1,6 @@
 //! From `[topology]` to a network.
 
-use flowloom_core::{Network, PathNeed, Paths};
+use flowloom_core::{Network, NodeId, NodeKind, PathNeed, Paths, Placement};
 
 use crate::spec::RoutingMode;
 use crate::validate::ValidSpec;
@@ -15,6 +15,30 @@ pub(crate) fn build(spec: &ValidSpec<'_>) -> Result<Network, ScenarioError> {
     network.check().map_err(|error| ScenarioError::at_key("topology", error.to_string()))?;
     limits::check_network(&network, &spec.wire)?;
     Ok(network)
+}
+
+/// Checks that a control host, if the transport needs one, can reach all hosts from the switch of the first one.
+///
+/// # Errors
+/// If it cannot.
+pub(crate) fn check_control_host(network: &Network, transport: &str, placement: Placement) -> Result<(), ScenarioError> {
+    if placement != Placement::ExtraHost {
+        return Ok(());
+    }
+    let first = network.link(network.ports(NodeId(0))[0]).to;
+    let wrong = |what: String| {
+        let message = format!(
+            "{transport} has one control host, at the switch of the first host, and {what}; use another transport, or give hosts one link each"
+        );
+        Err(ScenarioError::at_key("topology", message))
+    };
+    if network.node(first).kind != NodeKind::Switch {
+        return wrong("the first link of that host leads to another host".to_owned());
+    }
+    match network.parts().get(1) {
+        Some(nic) => wrong(format!("no path leads from there to {}", network.node(*nic).name)),
+        None => Ok(()),
+    }
 }
 
 /// Checks that packets take paths as the transport needs them.

@@ -14,8 +14,8 @@ use crate::plan::{Extremes, Plan, Setup};
 use crate::spec::Scenario;
 use crate::trace::TraceChoice;
 use crate::validate::ValidSpec;
-use crate::workload::{self, CoflowWorkload, Flows};
-use crate::{ScenarioError, catalogue, fitting, limits, misfits, network};
+use crate::workload::{self, CoflowWorkload, Flows, Nics};
+use crate::{ScenarioError, catalogue, faults, fitting, limits, misfits, network};
 
 impl Plan {
     /// Builds the network with its paths, places the faults, and generates the flows.
@@ -49,8 +49,13 @@ pub fn refusals(scenarios: &[Result<Scenario, ScenarioError>]) -> Result<Vec<Opt
 fn ground(spec: &ValidSpec<'_>) -> Result<(Arc<Network>, Flows, Vec<CoflowWorkload>), ScenarioError> {
     let make = || -> Result<_, ScenarioError> {
         let network = network::build(spec)?;
-        let workload = workload::generate(spec.workload, &network, &spec.wire, spec.seed, spec.base_dir())?;
-        let (flows, coflows) = workload.into_flows();
+        let outages = faults::known_nic_outages(spec.faults, &network);
+        let nics = Nics::new(&network, spec.nics.unwrap_or_default(), outages, spec.seed);
+        if nics.is_none() && spec.nics.is_some() {
+            return Err(ScenarioError::at_key("fabric.nics", "each host of this network has one link; leave it out"));
+        }
+        let workload = workload::generate(spec.workload, &network, nics.as_ref(), &spec.wire, spec.seed, spec.base_dir())?;
+        let (flows, coflows) = workload.into_flows(nics);
         Ok((Arc::new(network), flows, coflows))
     };
     make().map_err(|error| spec.place(error))
@@ -76,6 +81,7 @@ impl Setup {
     ) -> Result<Setup, ScenarioError> {
         check_waiting(spec, flows)?;
         let placement = (spec.transport.placement)(spec.parameters);
+        network::check_control_host(&network, spec.transport.name, placement)?;
         let paths = Paths::new(with_control_host(network.clone(), placement), spec.routing, spec.seed);
         network::check_paths(&paths, spec.transport.name, spec.transport.paths)?;
         let site = Site {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flowloom_core::Time;
+use flowloom_core::{Network, Time};
 use flowloom_fabric::Report;
 
 use crate::metrics::{self, Lossless, Optima, Row, RunInfo, Summary};
@@ -21,6 +21,8 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// The run as a whole.
     pub summary: Summary,
+    /// The network, to the NICs of which the flows of the rows are.
+    pub network: Arc<Network>,
 }
 
 /// Validates a scenario, plans it and runs the plan, and drops what it records over its course.
@@ -60,7 +62,7 @@ pub fn run_plan(plan: Plan, execution: Execution<'_>) -> Result<Outcome, RunErro
         findings: &findings::of(&setup, &report, &rows, trace),
         lossless: pauses.map(|links| Lossless::of(&setup, &report, &links)),
     };
-    Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows })
+    Ok(Outcome { summary: Summary::of(&report, &rows, &bins, &info), rows, network: setup.network })
 }
 
 /// The rows of a report. What flows take alone is measured now, if that is what they are compared with: all of them are done.

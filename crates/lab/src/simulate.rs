@@ -182,7 +182,7 @@ fn regions(plan: &Plan, threads: usize) -> usize {
     if plan.flows.tasks.shortest_news() < nearest {
         return 1;
     }
-    let has_hosts = |node: &NodeId| network.ports(*node).iter().any(|link| network.link(*link).to.index() < network.hosts());
+    let has_hosts = |node: &NodeId| network.ports(*node).iter().any(|link| network.link(*link).to.index() < network.nics());
     threads.clamp(1, network.node_ids().filter(has_hosts).count().clamp(1, REGIONS_MAX))
 }
 

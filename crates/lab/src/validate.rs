@@ -12,7 +12,7 @@ use crate::faults::FaultSpec;
 use crate::parameters::{BadParameter, Parameters};
 use crate::spec::{Fabric, Metrics, Observe, PacketTrace, Quantity, Run, Scenario, SharingMode, SizeBins, Spec, SwitchingMode};
 use crate::topologies::Topology;
-use crate::workload::WorkloadTable;
+use crate::workload::{NicChoice, WorkloadTable};
 use crate::{ScenarioError, faults, spec, workload};
 
 /// A valid scenario: only the network, and the files that the scenario names, can still be at fault.
@@ -33,6 +33,8 @@ pub struct ValidSpec<'a> {
     pub memory: MemoryRule,
     /// The choice among equally short paths.
     pub routing: Routing,
+    /// How the NICs of a flow are chosen, if the scenario says so.
+    pub nics: Option<NicChoice>,
     /// When a switch may begin to forward a packet.
     pub switching: Switching,
     /// Priority flow control, if the scenario has it.
@@ -83,6 +85,7 @@ impl<'a> ValidSpec<'a> {
             wire,
             memory: memory(fabric, &wire, entry)?,
             routing: fabric.routing(entry.routing)?,
+            nics: fabric.nics,
             switching: switching(fabric, &wire),
             pfc: pfc(fabric, entry)?,
             faults,

@@ -81,7 +81,7 @@ impl Watchdog {
     pub fn new(setup: &Setup) -> Watchdog {
         Watchdog {
             patience: setup.stall_limit.unwrap_or_else(|| patience(setup)),
-            events_max: (EVENTS_PER_HOST * setup.network.hosts() as u64).clamp(EVENTS_MIN, EVENTS_MAX),
+            events_max: (EVENTS_PER_HOST * setup.network.nics() as u64).clamp(EVENTS_MIN, EVENTS_MAX),
             outage: outages(setup).fold((Time::MAX, Time::ZERO), |all, (from, to)| (all.0.min(from), all.1.max(to))),
             mark: Mark { at: Time::ZERO, events: 0, over: 0, delivered_bytes: Some(0) },
         }

@@ -17,11 +17,11 @@ use serde_json::Value;
 
 const SEED: u64 = 20_261_124;
 /// For each transport.
-const SCENARIOS: usize = 12;
+const SCENARIOS: usize = 15;
 /// Far more steps than any run here takes: a run with more would never end.
 const STEPS_MOST: u64 = 2_000;
 /// What some of the scenarios that run to their end must have.
-const FEATURES: [&str; 41] = [
+const FEATURES: [&str; 44] = [
     "\"collective\"",
     "after.csv",
     "single_switch",
@@ -30,6 +30,9 @@ const FEATURES: [&str; 41] = [
     "three_tier",
     "fat_tree",
     "custom",
+    "rails",
+    "planes",
+    "nics.toml",
     "spray_labelled",
     "fabric.pfc",
     "fabric.sharing",
@@ -193,7 +196,7 @@ fn in_threads(plan: Plan, threads: usize) -> (Result<Outcome, RunError>, InMemor
 
 /// All that a run leaves behind, but for the time that it took and the memory.
 fn everything((outcome, series): &(Result<Outcome, RunError>, InMemory)) -> String {
-    let Outcome { rows, summary } = outcome.as_ref().unwrap_or_else(|error| panic!("{error}"));
+    let Outcome { rows, summary, .. } = outcome.as_ref().unwrap_or_else(|error| panic!("{error}"));
     let mut summary = serde_json::to_value(summary).expect("a summary is written as JSON");
     let keys = summary.as_object_mut().expect("a table");
     ["wall_s", "peak_rss_mb"].iter().for_each(|key| drop(keys.remove(*key)));

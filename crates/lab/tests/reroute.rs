@@ -45,7 +45,7 @@ fn every_transport_goes_on_over_other_paths_or_says_why_it_cannot() {
             assert!(error.contains("reroute_after") && error.contains(why), "{error}");
             continue;
         }
-        let Outcome { rows, summary } = outcome(&[&name]);
+        let Outcome { rows, summary, .. } = outcome(&[&name]);
         assert!(rows.iter().all(|row| row.finish.is_some()), "{}", entry.name);
         if entry.profiles.is_some() {
             assert!(summary.drops.total > 0, "{} lost nothing on a link that was cut", entry.name);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use flowloom_core::Time;
+use flowloom_core::{Network, Time};
 use flowloom_lab::fitting;
 use flowloom_lab::measured::{self, Judged, Measured};
 use flowloom_lab::metrics::{Column, Row, columns};
@@ -168,7 +168,7 @@ impl PyPlan {
         let plan = self.plan.lock().expect("nobody panics with it").take();
         let plan = plan.ok_or_else(|| PyValueError::new_err(WAS_RUN))?;
         match supervised(py, progress.as_ref(), move |progress| measured::judge(plan, &measured, progress))? {
-            Ok(Judged { rows, summary }) => results(py, &rows, summary.to_string()),
+            Ok(Judged { rows, summary, network }) => results(py, &rows, &network, summary.to_string()),
             Err(error) => Err(RunError::new_err(error.to_string())),
         }
     }
@@ -193,8 +193,8 @@ impl PyPlan {
         };
         match supervised(py, progress.as_ref(), work)? {
             (_, Some(raised)) => Err(raised),
-            (Ok(Outcome { rows, summary }), None) => {
-                results(py, &rows, serde_json::to_string(&summary).expect("a summary is written as JSON"))
+            (Ok(Outcome { rows, summary, network }), None) => {
+                results(py, &rows, &network, serde_json::to_string(&summary).expect("a summary is written as JSON"))
             }
             (Err(error), None) => Err(RunError::new_err(error.to_string())),
         }
@@ -293,9 +293,9 @@ fn report(py: Python<'_>, progress: Option<&Py<PyAny>>, done: f64, now: Time, pa
     Ok(())
 }
 
-fn results<'py>(py: Python<'py>, rows: &[Row], summary: String) -> PyResult<Bound<'py, PyDict>> {
+fn results<'py>(py: Python<'py>, rows: &[Row], network: &Network, summary: String) -> PyResult<Bound<'py, PyDict>> {
     let flows = PyDict::new(py);
-    for (name, column) in columns(rows) {
+    for (name, column) in columns(rows, network) {
         match column {
             Column::U16(values) => flows.set_item(name, PyArray1::from_vec(py, values))?,
             Column::U32(values) => flows.set_item(name, PyArray1::from_vec(py, values))?,

@@ -56,7 +56,7 @@ pub struct Conditions<'a> {
 impl Conditions<'_> {
     /// The rates of the slowest and of the fastest host.
     fn host_rates(&self) -> [Rate; 2] {
-        let rates = || (0..self.network.hosts() as u32).map(|host| self.network.host_rate(NodeId(host)));
+        let rates = || (0..self.network.nics() as u32).map(|host| self.network.nic_rate(NodeId(host)));
         [rates().min(), rates().max()].map(Option::unwrap_or_default)
     }
 
@@ -111,13 +111,20 @@ impl Conditions<'_> {
 
     /// The bandwidth-delay product of the fastest host and the longest round trip, of packets of these sizes on the idle network.
     fn bandwidth_delay_product(&self, wire: &WireProfile) -> Bytes {
-        let [_, fastest] = self.host_rates();
-        fastest.bytes_in(self.network.base_rtt(wire))
+        let (fastest, rtt) = self.largest_product(wire);
+        fastest.bytes_in(rtt)
     }
 
-    /// Checks something at both of these rates.
-    fn check_at_host_rates<T>(&self, check: impl FnMut(Rate) -> Result<T, String>) -> Result<(), String> {
-        self.host_rates().into_iter().map(check).try_for_each(|checked| checked.map(drop))
+    /// The fastest host and the longest round trip, in the part of the network where their product is largest.
+    fn largest_product(&self, wire: &WireProfile) -> (Rate, Duration) {
+        let products = self.network.rates_and_rtts(wire).map(|([_, fastest], rtt)| (fastest, rtt));
+        products.max_by_key(|(fastest, rtt)| fastest.bytes_in(*rtt)).unwrap_or_default()
+    }
+
+    /// Checks something at the rates of the slowest and of the fastest host and the longest round trip, in each part of the network.
+    fn check_at_host_rates<T>(&self, mut check: impl FnMut(Rate, Duration) -> Result<T, String>) -> Result<(), String> {
+        let mut parts = self.network.rates_and_rtts(&self.wire);
+        parts.try_for_each(|(rates, rtt)| rates.into_iter().try_for_each(|rate| check(rate, rtt).map(drop)))
     }
 }
 

@@ -1,7 +1,6 @@
 """Makes a network that the simulator can run from nodes and links as other tools have them.
 
-A host of ours has one link, to a switch; all hosts are joined; and names have one meaning. What a file has otherwise
-is changed here, with a sentence for each change.
+All hosts are joined, and names have one meaning. What a file has otherwise is changed here, with a sentence for each change.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ def network(source: Source, nodes: Sequence[Node], links: Iterable[Link], attach
         work.attach(attach)
     work.check()
     work.drop_loops()
-    work.keep_one_link_per_host()
-    work.part_hosts()
     work.keep_one_component()
+    work.note_nics()
     return work.finish()
 
 
@@ -87,44 +85,6 @@ class _Work:
             self.notes.append(f"{count(len(self.links) - len(kept), 'link')} from a node to itself: left out.")
         self.links = kept
 
-    def keep_one_link_per_host(self) -> None:
-        """Keep the first link of a host that has several. A link between two hosts counts for both."""
-        seen: set[int] = set()
-        several: set[int] = set()
-        kept = []
-        for link in self.links:
-            ends = {end for end in (link.a, link.b) if self.nodes[end].host}
-            if ends & seen:
-                several |= ends & seen
-            else:
-                seen |= ends
-                kept.append(link)
-        if several:
-            names = listed([shown(self.nodes[host].name) for host in sorted(several)], 3)
-            self.notes.append(
-                f"{count(len(several), 'host')} with several links ({names}): a host has one link, so the first one of each "
-                f"is kept, and {count(len(self.links) - len(kept), 'link')} left out."
-            )
-        self.links = kept
-
-    def part_hosts(self) -> None:
-        """Put a switch into each link between two hosts, half of the delay on either side."""
-        direct = [link for link in self.links if self.nodes[link.a].host and self.nodes[link.b].host]
-        if not direct:
-            return
-        self.notes.append(
-            f"{count(len(direct), 'link')} between two hosts: hosts are joined to switches, so there is one in the middle."
-        )
-        parted = set(direct)
-        self.links = [link for link in self.links if link not in parted]
-        for link in direct:
-            middle = len(self.nodes)
-            self.nodes.append(Node("", f"between {self.nodes[link.a].name} and {self.nodes[link.b].name}", host=False))
-            half = link.delay_ps // 2
-            self.links.append(link._replace(b=middle, delay_ps=half))
-            # A packet that crosses both halves is lost as often as before.
-            self.links.append(link._replace(a=middle, delay_ps=link.delay_ps - half, loss=0.0))
-
     def keep_one_component(self) -> None:
         component = _components(len(self.nodes), self.links)
         hosts = Counter(part for part, node in zip(component, self.nodes, strict=True) if node.host)
@@ -133,9 +93,7 @@ class _Work:
             raise self.source.wrong(None, "no two hosts are joined by links; a network needs two hosts at least")
         kept = [at for at, part in enumerate(component) if part == main]
         if len(kept) < len(self.nodes):
-            left = [self.nodes[at] for at, part in enumerate(component) if part != main]
-            # Switches that were added here are none of the file's nodes.
-            gone = [shown(node.name) for node in left if node.id]
+            gone = [shown(self.nodes[at].name) for at, part in enumerate(component) if part != main]
             self.notes.append(f"{count(len(gone), 'node')} that no link joins to the others ({listed(gone, 3)}): left out.")
         # Hosts come first.
         kept.sort(key=lambda at: not self.nodes[at].host)
@@ -143,10 +101,20 @@ class _Work:
         self.nodes = [self.nodes[at] for at in kept]
         self.links = [link._replace(a=number[link.a], b=number[link.b]) for link in self.links if link.a in number]
 
+    def note_nics(self) -> None:
+        links = Counter(end for link in self.links for end in (link.a, link.b) if self.nodes[end].host)
+        several = sorted(host for host, number in links.items() if number > 1)
+        if several:
+            names = listed([shown(self.nodes[host].name) for host in several], 3)
+            self.notes.append(
+                f"{count(len(several), 'host')} with several links ({names}): a host has a NIC for each of its links, "
+                "fabric.nics says which of them a flow uses, and no host forwards packets of others."
+            )
+
     def finish(self) -> Network:
         hosts = sum(node.host for node in self.nodes)
         levels = _levels(len(self.nodes), hosts, self.links)
-        tiers = max(levels[hosts:])
+        tiers = max(levels[hosts:], default=0)
         tier = [f"tier{min(level, _LEVELS_MAX)}" if tiers > 1 else "switch" for level in levels]
         names = _names(self.nodes, self.links, {*tier, *_TAKEN})
         switches = [Switch(names[at], min(levels[at], _LEVELS_MAX), tier[at]) for at in range(hosts, len(self.nodes))]

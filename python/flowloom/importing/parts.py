@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -107,10 +108,22 @@ class Network:
         if len(lossy) == len(self.links) and len({link.loss for link in lossy}) == 1:
             return [{"kind": "loss", "where": "all", "probability": lossy[0].loss}]
         return [
-            {"kind": "loss", "where": f"{self.node(a)}-{self.node(b)}", "probability": link.loss}
-            for link in lossy
-            for a, b in ((link.a, link.b), (link.b, link.a))
+            {"kind": "loss", "where": f"{a}-{b}", "probability": link.loss}
+            for link, one, other in self._named_links()
+            if link.loss
+            for a, b in ((one, other), (other, one))
         ]
+
+    def _named_links(self) -> Iterator[tuple[Link, str, str]]:
+        """Yield each link with what its ends are called: the second NIC of `h0` is `h0:2`."""
+        nics = Counter[int]()
+        for link in self.links:
+            ends = []
+            for end in (link.a, link.b):
+                nics[end] += 1
+                further = end < len(self.hosts) and nics[end] > 1
+                ends.append(f"{self.node(end)}:{nics[end]}" if further else self.node(end))
+            yield link, ends[0], ends[1]
 
     def about(self) -> str:
         return f"{count(len(self.hosts), 'host')}, {count(len(self.switches), 'switch')} and {count(len(self.links), 'link')}"

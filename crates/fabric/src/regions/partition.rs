@@ -12,7 +12,8 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// Divides a network into `count` regions. A host is with its switch, so that only links between switches are cut. The switches at the same
+    /// Divides a network into `count` regions. A host is with its switch, so that only links between switches are cut, and those of the further NICs of hosts: a host is with
+    /// the switch of its first NIC, or is dealt out as switches are if that is joined to another host. The switches at the same
     /// distance from hosts are dealt out in the order of their numbers, an equal share to each region: racks and pods stay together, and so do
     /// the switches above them.
     pub fn of(network: &Network, count: usize) -> Partition {
@@ -31,10 +32,13 @@ impl Partition {
                 regions[switch.index()] = (place * count / tier.len()) as RegionId;
             }
         }
-        for host in network.node_ids().filter(|node| !is_switch(node)) {
-            if let Some(link) = network.ports(host).first() {
-                regions[host.index()] = regions[network.link(*link).to.index()];
-            }
+        for node in network.node_ids().filter(|node| !is_switch(node)) {
+            let host = network.host_of(node);
+            let next = network.ports(host).first().map(|link| network.link(*link).to);
+            regions[node.index()] = match next.filter(is_switch) {
+                Some(switch) => regions[switch.index()],
+                None => (host.index() * count / network.hosts().max(1)) as RegionId,
+            };
         }
         let region = |node: NodeId| regions[node.index()];
         let links = (0..).map(LinkId).zip(network.links());

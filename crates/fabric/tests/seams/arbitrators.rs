@@ -161,7 +161,7 @@ fn every_switch_on_the_path_gets_a_request_and_answers() {
         assert_eq!(report.controls.len(), report.network.switches().count(), "{name}");
         let network = &report.network;
         let last = *path.last().expect("a switch");
-        let slot = network.host_rate(src).transmit_time(wire.control);
+        let slot = network.nic_rate(src).transmit_time(wire.control);
         let trip = network.packet_time(&network.path(src, last), wire.control);
         let back = network.packet_time(&network.path(last, src), wire.control);
         let start = slot * (path.len() as u64 - 1) + trip + back;

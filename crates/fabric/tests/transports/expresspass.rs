@@ -129,7 +129,7 @@ fn alone_it_takes_a_round_trip_and_a_slot_for_each_packet() {
                 let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
                 let request = network.packet_time(&path, WIRE.control);
                 let credit = network.packet_time(&back, WIRE.control);
-                let slot = network.host_rate(flow.dst).transmit_time(WIRE.full + WIRE.control);
+                let slot = network.nic_rate(flow.dst).transmit_time(WIRE.full + WIRE.control);
                 let (mut tandem, mut sent, mut arrives) = (Tandem::new(&network, &path), request, Duration::ZERO);
                 for size in sizes_on_wire(flow.size, &WIRE) {
                     arrives = tandem.send(sent + credit, size);

@@ -21,7 +21,7 @@ fn go(network: Network, routing: Routing, schedule_start: ScheduleStart, flows: 
 /// k / 8; a slot is an eighth of an epoch.
 fn alone(network: &Network, flow: &Flow, wire: &WireProfile, start: ScheduleStart) -> Duration {
     let arbiter = network.control_host().expect("an arbiter");
-    let slot = network.host_rate(flow.src).transmit_time(wire.full).as_ps();
+    let slot = network.nic_rate(flow.src).transmit_time(wire.full).as_ps();
     let epoch = slot * 17 / 2;
     let asked = (flow.start + network.packet_time(&network.path(flow.src, arbiter), wire.control)).as_ps();
     let matched = (asked / epoch + 1) * epoch;
@@ -51,8 +51,7 @@ fn alone_it_takes_a_request_an_epoch_and_its_slots() {
                     // A schedule that waits for an acknowledgement on a link is late by the acknowledgement's transmission time at most.
                     let late = (record.received - flow.start).as_ps().wrapping_sub(expected.as_ps());
                     let may_be_late = start == ScheduleStart::Arrival && wire.packets(flow.size) > 8;
-                    let late_max =
-                        if may_be_late { network.host_rate(flow.src).transmit_time(wire.control).as_ps() } else { 0 };
+                    let late_max = if may_be_late { network.nic_rate(flow.src).transmit_time(wire.control).as_ps() } else { 0 };
                     assert!(late <= late_max, "{late} ps late: {name}, {switching:?}, {start:?}, {flow:?}");
                     assert_eq!(record.retransmissions, 0, "{name}, {switching:?}, {start:?}, {flow:?}");
                 }

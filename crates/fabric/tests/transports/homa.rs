@@ -32,7 +32,7 @@ fn every_shape_size_and_wire_to_the_picosecond() {
                     let answer = network.packet_time(&network.path(flow.dst, flow.src), wire.control);
                     let answered = record.acknowledged - record.received;
                     assert!(
-                        (answer..=answer + network.host_rate(flow.dst).transmit_time(wire.control)).contains(&answered),
+                        (answer..=answer + network.nic_rate(flow.dst).transmit_time(wire.control)).contains(&answered),
                         "{what}"
                     );
                     assert_eq!((record.dropped_packets, record.retransmissions), (0, 0), "{what}");

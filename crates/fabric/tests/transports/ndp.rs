@@ -65,7 +65,7 @@ fn last(report: &Report) -> Duration {
 fn alone(network: &Network, flow: &Flow, wire: &WireProfile) -> Duration {
     let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
     let answer = network.packet_time(&back, wire.control);
-    let slot = network.host_rate(flow.dst).transmit_time(wire.full + wire.control);
+    let slot = network.nic_rate(flow.dst).transmit_time(wire.full + wire.control);
     let mut tandem = Tandem::new(network, &path);
     let mut arrived: Vec<Duration> = Vec::new();
     let mut pull = Duration::ZERO;
@@ -84,7 +84,7 @@ fn check(name: &str, network: &Network, wire: WireProfile, routing: Routing, flo
     let report = run::<Ndp>(&Config::default(), SimSetup { wire, routing, ..setup(network.clone()) }, flows);
     for (flow, record) in report.flows.iter().zip(&report.records) {
         let what = format!("{name}, {}, {routing:?}, {:?}, {flow:?}", wire.name, network.switching());
-        let control = network.host_rate(flow.dst).transmit_time(wire.control);
+        let control = network.nic_rate(flow.dst).transmit_time(wire.control);
         let (found, expected) = (record.received - flow.start, alone(network, flow, &wire));
         let waits = if wire.packets(flow.size) > 30 { control } else { Duration::ZERO };
         let least = if routing == Routing::Ecmp {

@@ -39,7 +39,7 @@ fn alone(network: &Network, flow: &Flow, wire: &WireProfile) -> Duration {
         return tandem::back_to_back(network, &path, &with_request);
     }
     let (there, answer) = (network.packet_time(&path, wire.control), network.packet_time(&back, wire.control));
-    let slot = network.host_rate(flow.dst).transmit_time(wire.full);
+    let slot = network.nic_rate(flow.dst).transmit_time(wire.full);
     let mut tandem = Tandem::new(network, &path);
     let mut arrived: Vec<Duration> = Vec::new();
     let mut token = there;
@@ -60,14 +60,14 @@ fn alone(network: &Network, flow: &Flow, wire: &WireProfile) -> Duration {
 /// Whether the time from sending a token until the arrival of its packet exceeds this many slots.
 fn is_farther(network: &Network, flow: &Flow, wire: &WireProfile, slots: u64) -> bool {
     let (path, back) = (network.path(flow.src, flow.dst), network.path(flow.dst, flow.src));
-    let slot = network.host_rate(flow.dst).transmit_time(wire.full);
+    let slot = network.nic_rate(flow.dst).transmit_time(wire.full);
     network.packet_time(&path, wire.full) + network.packet_time(&back, wire.control) > slot * slots
 }
 
 /// Whether the destination issues tokens again although no packet is lost: if not all packets of a short flow can arrive within two slots
 /// per packet after the request, or those of a long flow within nine slots after the last token.
 fn gets_tokens_again(network: &Network, flow: &Flow, wire: &WireProfile) -> bool {
-    let slot = network.host_rate(flow.dst).transmit_time(wire.full);
+    let slot = network.nic_rate(flow.dst).transmit_time(wire.full);
     let requested = network.packet_time(&network.path(flow.src, flow.dst), wire.control);
     match is_free(flow, wire) {
         true => alone(network, flow, wire) >= requested + slot * 2 * wire.packets(flow.size),

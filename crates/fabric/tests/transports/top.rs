@@ -61,7 +61,7 @@ fn alone_it_takes_a_round_trip_and_a_slot_for_each_packet() {
                 let detours = switches.fold(Duration::ZERO, |sum, one| sum + one);
                 let token = network.packet_time(&back, WIRE.control)
                     + if switch == SwitchForm::Remedy { detours } else { Duration::ZERO };
-                let slot = network.host_rate(flow.dst).transmit_time(WIRE.full + WIRE.control);
+                let slot = network.nic_rate(flow.dst).transmit_time(WIRE.full + WIRE.control);
                 let (mut tandem, mut sent, mut arrives) = (Tandem::new(&network, &path), sync, Duration::ZERO);
                 for size in sizes_on_wire(flow.size, &WIRE) {
                     arrives = tandem.send(sent + token, size);

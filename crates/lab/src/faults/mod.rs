@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ScenarioError;
+use crate::places::links_at;
 
 pub use random::{FaultPackets, Random};
 
@@ -274,6 +275,21 @@ impl Faults {
     fn strike(&mut self, links: &[LinkId], fault: AimedFault) {
         links.iter().for_each(|link| self.by_link[link.index()].push(fault));
     }
+}
+
+/// The NICs whose links are down, from when until when hosts and switches know it.
+pub(crate) fn known_nic_outages(specs: &[FaultSpec], network: &Network) -> Vec<(NodeId, Time, Time)> {
+    let noticed = specs.iter().filter_map(|fault| match fault {
+        FaultSpec::LinkDown(LinkDown { place, from, to, reroute_after: Some(after) }) => {
+            // A place that does not exist is an error later.
+            let links = links_at(place, network).unwrap_or_default();
+            Some((links, Time::ZERO + from.0 + after.0, Time::ZERO + to.0 + after.0))
+        }
+        _ => None,
+    });
+    let is_nic = |node: &NodeId| node.index() < network.nics();
+    let of_link = |link: LinkId| [network.link(link).from, network.link(link).to].into_iter().filter(is_nic);
+    noticed.flat_map(|(links, from, to)| links.into_iter().flat_map(of_link).map(move |nic| (nic, from, to))).collect()
 }
 
 fn at(index: usize, (key, message): Wrong) -> ScenarioError {

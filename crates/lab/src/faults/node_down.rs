@@ -33,8 +33,13 @@ impl Failure for NodeDown {
     }
 
     fn place(&self, site: &Site<'_>, faults: &mut Faults) -> Result<(), Wrong> {
-        let node = endpoint_named(&self.node, site).map_err(|message| ("node", message))?;
-        faults.outages.push(Outage { node, from: Time::ZERO + self.from.0, to: Time::ZERO + self.to.0 });
+        let named = endpoint_named(&self.node, site).map_err(|message| ("node", message))?;
+        let outage = |node| Outage { node, from: Time::ZERO + self.from.0, to: Time::ZERO + self.to.0 };
+        // All NICs of a host go down with it.
+        let network = site.network;
+        faults.outages.push(outage(named));
+        let nics = (network.hosts() as u32..network.nics() as u32).map(NodeId);
+        faults.outages.extend(nics.filter(|nic| *nic != named && network.host_of(*nic) == named).map(outage));
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn run(network: &Network, wire: &WireProfile, flows: &[Flow], order: 
 
 /// Serves each host's jobs on its own link.
 fn on_links(network: &Network, flows: &[Flow], jobs: &[Job], host: impl Fn(&Flow) -> NodeId, order: Order) -> Vec<Time> {
-    let mut members = vec![Vec::new(); network.hosts()];
+    let mut members = vec![Vec::new(); network.nics()];
     for (index, flow) in flows.iter().enumerate() {
         members[host(flow).index()].push(index);
     }

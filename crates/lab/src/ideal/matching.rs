@@ -17,10 +17,10 @@ pub(super) fn run(network: &Network, wire: &WireProfile, flows: &[Flow], order: 
             let service = unloaded.at_sender(flow).service.max(unloaded.at_receiver(flow).service);
             let latency = unloaded.received(flow) - service;
             let job = Job { release: flow.start, service, due: earlier(flow.deadline, latency) };
-            (Pairing { job, ends: [flow.src.index(), network.hosts() + flow.dst.index()] }, latency)
+            (Pairing { job, ends: [flow.src.index(), network.nics() + flow.dst.index()] }, latency)
         })
         .unzip();
-    let mut finish = Matching::new(&jobs, 2 * network.hosts(), order).run();
+    let mut finish = Matching::new(&jobs, 2 * network.nics(), order).run();
     for (at, latency) in finish.iter_mut().zip(latencies) {
         *at += latency;
     }

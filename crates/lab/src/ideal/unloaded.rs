@@ -69,7 +69,7 @@ impl<'a> UnloadedTimes<'a> {
 
     /// The demand of the flow on its sender's link.
     pub fn at_sender(&mut self, flow: &Flow) -> Access {
-        let rate = self.network.host_rate(flow.src);
+        let rate = self.network.nic_rate(flow.src);
         self.access(flow, rate)
     }
 

@@ -109,7 +109,7 @@ impl<'a> Judge<'a> {
             *bytes.entry((flow.src, false)).or_default() += on_wire;
             *bytes.entry((flow.dst, true)).or_default() += on_wire;
         }
-        let us = |((host, _), bytes)| 8e6 * bytes / self.network.host_rate(host).as_bps() as f64;
+        let us = |((host, _), bytes)| 8e6 * bytes / self.network.nic_rate(host).as_bps() as f64;
         bytes.into_iter().map(us).fold(0.0, f64::max)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::iter;
 
-use flowloom_core::{Bytes, Duration, NodeId, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Time, WireProfile};
 use flowloom_fabric::{CLASSES, ControlCounters, Report};
 use serde::Serialize;
 
@@ -267,8 +267,7 @@ impl Summary {
         let fct = spread(&all, size_bins, fct_us);
         let judge = Judge::new(report, rows, run);
         let goodput_gbps = goodput(rows.iter(), span, hosts);
-        let rates: Vec<f64> =
-            (0..hosts as u32).map(|host| report.network.host_rate(NodeId(host)).as_bps() as f64 / 1e9).collect();
+        let rates: Vec<f64> = report.network.host_bps().into_iter().map(|bps| bps as f64 / 1e9).collect();
         Summary {
             transport: run.transport.to_owned(),
             seed: run.seed,

@@ -38,7 +38,7 @@ pub(super) struct HostColumns {
 
 impl Hosts {
     pub fn new(hosts: &[NodeId], network: &Network) -> Hosts {
-        let mut index = vec![None; network.hosts()];
+        let mut index = vec![None; network.nics()];
         (0..).zip(hosts).for_each(|(number, host)| index[host.index()] = Some(number));
         let names = hosts.iter().map(|host| network.node(*host).name.clone()).collect();
         Hosts { index, sums: vec![Sums::default(); hosts.len()], rows: Rows::new(names) }

@@ -90,10 +90,12 @@ impl Observation {
 }
 
 fn hosts_at(name: &str, network: &Network) -> Result<Vec<NodeId>, String> {
-    let hosts = || (0..network.hosts() as u32).map(NodeId);
-    let found: Vec<NodeId> = hosts().filter(|host| name == "all" || network.node(*host).name == name).collect();
+    let nics = || (0..network.nics() as u32).map(NodeId);
+    let called = |node: NodeId| network.node(node).name == name;
+    let is_meant = |nic: &NodeId| name == "all" || called(*nic) || called(network.host_of(*nic));
+    let found: Vec<NodeId> = nics().filter(is_meant).collect();
     if found.is_empty() {
-        let names = hosts().map(|host| network.node(host).name.as_str()).chain(["all"]);
+        let names = nics().map(|nic| network.node(nic).name.as_str()).chain(["all"]);
         return Err(format!("no host is called \"{name}\"; {}", suggestion(name, names)));
     }
     Ok(found)

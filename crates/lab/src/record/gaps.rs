@@ -66,7 +66,7 @@ impl Gaps {
     /// A recorder of a run of these flows.
     pub fn new(network: &Network, wire: &WireProfile, flows: &Flows) -> Gaps {
         let mut host_at = vec![NOBODY; network.links().len()];
-        let downlinks = (0..network.hosts() as u32).map(|host| {
+        let downlinks = (0..network.nics() as u32).map(|host| {
             let link = network.ports(NodeId(host))[0].reverse();
             host_at[link.index()] = host;
             let rate = network.link(link).rate;

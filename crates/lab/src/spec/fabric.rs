@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Quantity;
 use crate::ScenarioError;
+use crate::workload::NicChoice;
 
 /// The run as a whole.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +67,10 @@ pub struct Fabric {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 255))]
     pub drill_samples: Option<u8>,
+    /// How the two NICs of a flow are chosen where hosts have several links. Each link has a NIC of its own, with an address and a protocol state of its own, and a flow stays on
+    /// the two that it begins with. The default is `flow_hash`. It is an error to give it in a network in which each host has one link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nics: Option<NicChoice>,
     /// When a switch may begin to forward a packet.
     pub switching: SwitchingMode,
     /// Priority flow control, which makes the network lossless. An empty table, `[fabric.pfc]`, asks for it.
@@ -83,6 +88,7 @@ impl Default for Fabric {
             routing: None,
             flowlet_gap: None,
             drill_samples: None,
+            nics: None,
             switching: SwitchingMode::CutThrough,
             pfc: None,
         }

@@ -1,6 +1,6 @@
 //! `kind = "custom"`: a network from a file of nodes and links.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -20,8 +20,8 @@ use crate::{ScenarioError, files};
 ///
 /// The file is TOML. Each `[[node]]` has a `name` and a `kind`, `"host"` or `"switch"`; a switch may have a `level` (tiers above
 /// the hosts; default 1) and a `tier` (what hop names call it; default `"switch"`). Each `[[link]]` has `a` and `b` (names of
-/// nodes), a `rate` and a `delay` (one way; default `"0s"`), and goes both ways. A host has exactly one link. Hosts
-/// are numbered in the order in which they appear.
+/// nodes), a `rate` and a `delay` (one way; default `"0s"`), and goes both ways. Hosts are numbered in the order in which they appear. A host may have several links, to switches or
+/// to other hosts: it has a NIC for each, in the order of the file. The first NIC is called as the host, the next ones `h0:2`, `h0:3` and so on; `fabric.nics` says which of them a flow uses.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Custom {
@@ -44,7 +44,7 @@ pub struct NetworkFile {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NodeEntry {
-    /// A host runs the transport and takes part in the workload. It has exactly one link.
+    /// A host runs the transport and takes part in the workload. It does not forward packets of others.
     Host(HostEntry),
     /// A switch forwards packets.
     Switch(SwitchEntry),
@@ -130,12 +130,12 @@ fn network_of(file: &NetworkFile, switching: Switching) -> Result<Network, Scena
     let hosts = file.node.iter().filter(|node| matches!(node, NodeEntry::Host(_))).count();
     let mut network = Network::new(hosts, switching);
     let mut by_name = HashMap::new();
+    let mut nics = nics(file, &mut network)?;
     let mut next_host = (0u32..).map(NodeId);
     for (index, node) in file.node.iter().enumerate() {
         let (id, name) = match node {
             NodeEntry::Host(host) => {
                 let id = next_host.next().expect("without end");
-                network.set_name(id, &host.name);
                 check_number(id, &host.name, index)?;
                 (id, &host.name)
             }
@@ -167,10 +167,46 @@ fn network_of(file: &NetworkFile, switching: Switching) -> Result<Network, Scena
         if a == b {
             return Err(ScenarioError::at_key(format!("link.{index}.b"), format!("both ends are \"{}\"", shown(&link.a))));
         }
+        // The next NIC of a host.
+        let [a, b] = [a, b].map(|end| nics.get_mut(&end).and_then(Iterator::next).unwrap_or(end));
         network.connect(a, b, link.rate.0, link.delay.0);
     }
     check_link_names(&network)?;
     Ok(network)
+}
+
+/// Gives each host its name, and a NIC for each of its links. Returns the NICs of each host in order.
+///
+/// # Errors
+/// If a further NIC would be called as another node is.
+fn nics(
+    file: &NetworkFile,
+    network: &mut Network,
+) -> Result<HashMap<NodeId, impl Iterator<Item = NodeId> + use<>>, ScenarioError> {
+    let mut links: HashMap<&str, usize> = HashMap::new();
+    for end in file.link.iter().flat_map(|link| [&link.a, &link.b]) {
+        *links.entry(end).or_default() += 1;
+    }
+    let hosts = file.node.iter().filter_map(|node| if let NodeEntry::Host(host) = node { Some(host) } else { None });
+    for (host, id) in hosts.clone().zip(0..) {
+        network.set_name(NodeId(id), &host.name);
+    }
+    for (host, id) in hosts.zip(0..) {
+        for _ in 1..links.get(host.name.as_str()).copied().unwrap_or_default() {
+            network.add_nic(NodeId(id));
+        }
+    }
+    let names: HashSet<&str> =
+        (network.hosts()..network.nics()).map(|nic| network.node(NodeId(nic as u32)).name.as_str()).collect();
+    for (index, node) in file.node.iter().enumerate() {
+        let (NodeEntry::Host(HostEntry { name }) | NodeEntry::Switch(SwitchEntry { name, .. })) = node;
+        if names.contains(name.as_str()) {
+            let message =
+                format!("\"{}\" is what a further link of a host is called by; give the node another name", shown(name));
+            return Err(ScenarioError::at_key(format!("node.{index}.name"), message));
+        }
+    }
+    Ok((0..).map(NodeId).zip(network.nics_by_host().into_iter().map(Vec::into_iter)).collect())
 }
 
 /// A trace names hosts by number or by name, so a name that is a number must be the host's own.

@@ -7,7 +7,7 @@ use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Shape, Size, delays, gbps, ns};
+use super::{Shape, Size, delays, gbps, ns, planes};
 use crate::ScenarioError;
 
 /// The k-ary fat-tree: k pods of k/2 edge and k/2 aggregation switches each, and (k/2)² core switches. By default all links are alike, and there are k³/4 hosts.
@@ -46,6 +46,10 @@ pub struct FatTree {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub core_delay: Option<Quantity<Duration>>,
+    /// How many planes: networks of this shape beside each other. Each host has a link in each, and no packet goes from one plane to another. Without it, there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16))]
+    pub planes: Option<u32>,
 }
 
 impl Default for FatTree {
@@ -59,6 +63,7 @@ impl Default for FatTree {
             delay: ns(200),
             host_delay: None,
             core_delay: None,
+            planes: None,
         }
     }
 }
@@ -84,7 +89,7 @@ impl Shape for FatTree {
     fn size(&self) -> Option<Size> {
         let [k, hosts_per_edge] = [self.k, self.hosts_per_edge()].map(u64::from);
         let hosts = k * k / 2 * hosts_per_edge;
-        Some(Size { hosts, switches: k * k * 5 / 4, links: hosts + k.pow(3) / 2 })
+        Some(Size { hosts, switches: k * k * 5 / 4, links: hosts + k.pow(3) / 2 }.planes(self.planes))
     }
 
     fn build(&self, _: &Path, switching: Switching) -> Result<Network, ScenarioError> {
@@ -96,6 +101,6 @@ impl Shape for FatTree {
             core_rate: self.core_rate.unwrap_or(self.rate).0,
             delays: delays(self.delay, [self.host_delay, self.core_delay]),
         };
-        Ok(tree.build(switching))
+        Ok(planes(tree.build(switching), self.planes))
     }
 }

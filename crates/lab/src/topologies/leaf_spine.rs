@@ -7,7 +7,7 @@ use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Shape, Size, delays, gbps, ns};
+use super::{Shape, Size, delays, gbps, ns, planes};
 use crate::ScenarioError;
 
 /// Racks are under leaf switches, and each leaf is joined to every spine.
@@ -39,6 +39,10 @@ pub struct LeafSpine {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub host_delay: Option<Quantity<Duration>>,
+    /// How many planes: networks of this shape beside each other. Each host has a link in each, and no packet goes from one plane to another. Without it, there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16))]
+    pub planes: Option<u32>,
 }
 
 impl Default for LeafSpine {
@@ -51,6 +55,7 @@ impl Default for LeafSpine {
             spine_rate: gbps(40),
             delay: ns(200),
             host_delay: None,
+            planes: None,
         }
     }
 }
@@ -62,12 +67,14 @@ impl Shape for LeafSpine {
 
     fn size(&self) -> Option<Size> {
         let [racks, hosts_per_rack, spines] = [self.racks, self.hosts_per_rack, self.spines].map(u64::from);
-        Some(Size { hosts: racks * hosts_per_rack, switches: racks + spines, links: racks * (hosts_per_rack + spines) })
+        let size = Size { hosts: racks * hosts_per_rack, switches: racks + spines, links: racks * (hosts_per_rack + spines) };
+        Some(size.planes(self.planes))
     }
 
     fn build(&self, _: &Path, switching: Switching) -> Result<Network, ScenarioError> {
         let [racks, hosts_per_rack, spines] = [self.racks, self.hosts_per_rack, self.spines].map(|count| count as usize);
         let delays = delays(self.delay, [self.host_delay, None]);
-        Ok(topology::leaf_spine(racks, hosts_per_rack, spines, self.host_rate.0, self.spine_rate.0, delays, switching))
+        let (host_rate, spine_rate) = (self.host_rate.0, self.spine_rate.0);
+        Ok(planes(topology::leaf_spine(racks, hosts_per_rack, spines, host_rate, spine_rate, delays, switching), self.planes))
     }
 }

@@ -4,13 +4,14 @@ mod custom;
 mod dumbbell;
 mod fat_tree;
 mod leaf_spine;
+mod rails;
 mod single_switch;
 mod three_tier;
 
 use std::path::Path;
 
 use flowloom_core::topology::Delays;
-use flowloom_core::{Duration, Network, Rate, Switching};
+use flowloom_core::{Duration, Network, Rate, Switching, topology};
 use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,7 +52,7 @@ macro_rules! kinds {
     ($($module:ident :: $kind:ident),* $(,)?) => {
         $(pub use $module::$kind;)*
 
-        /// The shape of the network. Every host has one link; every kind's defaults are a fabric that a paper used.
+        /// The shape of the network. A host has one link, if nothing else is said.
         #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         #[allow(missing_docs)] // the documentation of the types is that of the kinds
@@ -80,6 +81,7 @@ kinds![
     leaf_spine::LeafSpine,
     three_tier::ThreeTier,
     fat_tree::FatTree,
+    rails::Rails,
     custom::Custom,
 ];
 
@@ -123,6 +125,12 @@ const SWITCHES_MOST: u64 = 30_000;
 const LINKS_MOST: u64 = 1_000_000;
 
 impl Size {
+    /// That of so many planes.
+    fn planes(self, planes: Option<u32>) -> Size {
+        let planes = u64::from(planes.unwrap_or(1));
+        Size { switches: self.switches * planes, links: self.links * planes, ..self }
+    }
+
     fn of(network: &Network) -> Size {
         let [switches, links] = [network.switches().count(), network.links().len() / 2].map(|count| count as u64);
         Size { hosts: network.hosts() as u64, switches, links }
@@ -138,6 +146,11 @@ impl Size {
             None => Ok(()),
         }
     }
+}
+
+/// So many of these networks beside each other, for the same hosts.
+fn planes(plane: Network, planes: Option<u32>) -> Network {
+    topology::planes(plane, planes.unwrap_or(1) as usize)
 }
 
 /// The delays of a network whose hosts and whose core may have their own.

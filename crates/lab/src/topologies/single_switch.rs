@@ -7,7 +7,7 @@ use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Shape, Size, gbps, ns};
+use super::{Shape, Size, gbps, ns, planes};
 use crate::ScenarioError;
 
 /// All hosts are on one switch.
@@ -25,11 +25,15 @@ pub struct SingleSwitch {
     /// The propagation delay of every link, one way.
     #[schemars(extend("x-min" = "0s", "x-max" = "1000s"))]
     pub delay: Quantity<Duration>,
+    /// How many planes: networks of this shape beside each other. Each host has a link in each, and no packet goes from one plane to another. Without it, there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16))]
+    pub planes: Option<u32>,
 }
 
 impl Default for SingleSwitch {
     fn default() -> SingleSwitch {
-        SingleSwitch { hosts: 16, host_rate: gbps(10), delay: ns(200) }
+        SingleSwitch { hosts: 16, host_rate: gbps(10), delay: ns(200), planes: None }
     }
 }
 
@@ -40,10 +44,10 @@ impl Shape for SingleSwitch {
 
     fn size(&self) -> Option<Size> {
         let hosts = self.hosts.into();
-        Some(Size { hosts, switches: 1, links: hosts })
+        Some(Size { hosts, switches: 1, links: hosts }.planes(self.planes))
     }
 
     fn build(&self, _: &Path, switching: Switching) -> Result<Network, ScenarioError> {
-        Ok(topology::single_switch(self.hosts as usize, self.host_rate.0, self.delay.0, switching))
+        Ok(planes(topology::single_switch(self.hosts as usize, self.host_rate.0, self.delay.0, switching), self.planes))
     }
 }

@@ -77,16 +77,28 @@ impl Deadline {
 }
 
 /// Gives each flow a deadline: its start, plus the larger of a random span and `floor` times what the flow takes alone
-/// ([`Network::flow_time`](flowloom_core::Network::flow_time), after a handshake if the scenario says so), as the pHost paper has it (§4.3).
+/// ([`Network::flow_time`](flowloom_core::Network::flow_time), after a handshake if the scenario says so), as the pHost paper has it (§4.3). Where hosts have several NICs, the slowest
+/// pair that it may use counts.
 pub(super) fn assign(flows: &mut [Flow], spec: &Deadline, context: &Context<'_>) -> Result<(), ScenarioError> {
     let (Deadline::Exponential(ExponentialDeadline { floor, handshake, .. })
     | Deadline::Uniform(UniformDeadline { floor, handshake, .. })) = spec;
     let stream = |host| Stream::new(context.seed, Purpose::Deadlines, host);
     let mut streams: Vec<Stream> = (0..context.network.hosts() as u64).map(stream).collect();
     let mut unloaded = UnloadedTimes::new(context.network, context.wire);
-    for flow in flows {
+    let mut alone = |flow: &Flow| {
         let handshake = if *handshake { unloaded.handshake(flow) } else { Duration::ZERO };
-        let least = (handshake + unloaded.received(flow)).checked_scale(*floor).ok_or_else(|| too_late("floor", flow))?;
+        handshake + unloaded.received(flow)
+    };
+    for flow in flows {
+        // The flow's number, which its NICs follow from, is not known yet.
+        let alone = match context.nics {
+            None => alone(flow),
+            Some(nics) => {
+                let pairs = nics.pairs(flow.src, flow.dst);
+                pairs.map(|(src, dst)| alone(&Flow { src, dst, ..*flow })).max().unwrap_or_default()
+            }
+        };
+        let least = alone.checked_scale(*floor).ok_or_else(|| too_late("floor", flow))?;
         let drawn = draw(spec, &mut streams[flow.src.index()]).map_err(|key| too_late(key, flow))?;
         flow.deadline = Some(flow.start + drawn.max(least));
     }

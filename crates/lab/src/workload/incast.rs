@@ -307,5 +307,5 @@ fn gap_at_load(wire_bytes: f64, load: f64, only: Option<NodeId>, context: &Conte
         // Receivers take turns or are uniform, and senders are uniform, so every ordered pair is as likely as any other.
         None => Matrix::new(MatrixKind::RandomPairs, context.network, context.seed),
     };
-    Ok(wire_bytes / total_bytes_per_second(load, LoadLink::Host, context.network, &[(&matrix, 1.0)])?)
+    Ok(wire_bytes / total_bytes_per_second(load, LoadLink::Host, context.network, context.nics, &[(&matrix, 1.0)])?)
 }

@@ -4,6 +4,7 @@ use flowloom_core::{LinkId, Network, NodeId, NodeKind, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Nics;
 use super::matrix::Matrix;
 use crate::ScenarioError;
 
@@ -29,13 +30,14 @@ pub fn total_bytes_per_second(
     load: f64,
     class: LoadLink,
     network: &Network,
+    nics: Option<&Nics>,
     traffic: &[(&Matrix, f64)],
 ) -> Result<f64, ScenarioError> {
     let busiest = match class {
-        LoadLink::Host => busiest_host(network, traffic),
-        LoadLink::Core => busiest_core(network, traffic),
+        LoadLink::Host => busiest_host(network, nics, traffic),
+        LoadLink::Core => busiest_core(network, nics, traffic),
         LoadLink::Network => {
-            1.0 / (0..network.hosts() as u32).map(|host| bytes_per_second(network.host_rate(NodeId(host)))).sum::<f64>()
+            1.0 / (0..network.nics() as u32).map(|nic| bytes_per_second(network.nic_rate(NodeId(nic)))).sum::<f64>()
         }
     };
     if busiest == 0.0 {
@@ -48,18 +50,32 @@ pub fn total_bytes_per_second(
 }
 
 /// The utilisation of the busiest host link, per byte per second of all traffic together.
-fn busiest_host(network: &Network, traffic: &[(&Matrix, f64)]) -> f64 {
-    let sent = sum_of(traffic, network.hosts(), |matrix| matrix.weights().to_vec());
-    let received = sum_of(traffic, network.hosts(), Matrix::received);
+fn busiest_host(network: &Network, nics: Option<&Nics>, traffic: &[(&Matrix, f64)]) -> f64 {
+    let [sent, received] = match nics {
+        None => [
+            sum_of(traffic, network.hosts(), |matrix| matrix.weights().to_vec()),
+            sum_of(traffic, network.hosts(), Matrix::received),
+        ],
+        Some(nics) => {
+            let mut ends = [vec![0.0; network.nics()], vec![0.0; network.nics()]];
+            for (matrix, weight) in traffic {
+                nics.each_share(matrix, |src, dst, share| {
+                    ends[0][src.index()] += weight * share;
+                    ends[1][dst.index()] += weight * share;
+                });
+            }
+            ends
+        }
+    };
     let ends = sent.into_iter().zip(received);
-    let rates = (0u32..).map(|host| network.host_rate(NodeId(host)));
+    let rates = (0u32..).map(|nic| network.nic_rate(NodeId(nic)));
     ends.zip(rates).map(|((sent, received), rate)| sent.max(received) / bytes_per_second(rate)).fold(0.0, f64::max)
 }
 
 /// The same for links between switches.
-fn busiest_core(network: &Network, traffic: &[(&Matrix, f64)]) -> f64 {
+fn busiest_core(network: &Network, nics: Option<&Nics>, traffic: &[(&Matrix, f64)]) -> f64 {
     let is_switch = |node: NodeId| network.node(node).kind == NodeKind::Switch;
-    let links = network.links().iter().zip(sum_of(traffic, network.links().len(), |matrix| link_shares(network, matrix)));
+    let links = network.links().iter().zip(sum_of(traffic, network.links().len(), |matrix| link_shares(network, nics, matrix)));
     let core = links.filter(|(link, _)| is_switch(link.from) && is_switch(link.to));
     core.map(|(link, share)| share / bytes_per_second(link.rate)).fold(0.0, f64::max)
 }
@@ -78,17 +94,31 @@ fn bytes_per_second(rate: Rate) -> f64 {
 }
 
 /// The share of all traffic that crosses each directed link. Each switch splits traffic evenly among the next hops on shortest paths.
-pub fn link_shares(network: &Network, matrix: &Matrix) -> Vec<f64> {
+pub fn link_shares(network: &Network, nics: Option<&Nics>, matrix: &Matrix) -> Vec<f64> {
     let mut shares = vec![0.0; network.links().len()];
     let hosts = network.hosts() as u32;
     let mut at_node = vec![0.0; network.len()];
-    for target in 0..hosts {
+    let mut send = |target: NodeId, sent: &mut dyn FnMut(&mut [f64])| {
         at_node.fill(0.0);
-        for src in 0..hosts {
-            at_node[src as usize] = matrix.pair_share(src, target);
-        }
+        sent(&mut at_node);
         if at_node.iter().any(|share| *share > 0.0) {
-            spread(network, NodeId(target), &mut at_node, &mut shares);
+            spread(network, target, &mut at_node, &mut shares);
+        }
+    };
+    match nics {
+        None => {
+            for target in 0..hosts {
+                send(NodeId(target), &mut |at_node| {
+                    (0..hosts).for_each(|src| at_node[src as usize] = matrix.pair_share(src, target));
+                });
+            }
+        }
+        Some(nics) => {
+            let mut to = vec![Vec::new(); network.nics()];
+            nics.each_share(matrix, |src, dst, share| to[dst.index()].push((src, share)));
+            for (target, from) in (0..).map(NodeId).zip(to) {
+                send(target, &mut |at_node| from.iter().for_each(|(src, share)| at_node[src.index()] += share));
+            }
         }
     }
     shares
@@ -128,7 +158,7 @@ mod tests {
     const D: Duration = Duration::ZERO;
 
     fn rate(load: f64, class: LoadLink, network: &Network, kind: MatrixKind) -> f64 {
-        total_bytes_per_second(load, class, network, &[(&Matrix::new(kind, network, 1), 1.0)]).unwrap()
+        total_bytes_per_second(load, class, network, None, &[(&Matrix::new(kind, network, 1), 1.0)]).unwrap()
     }
     fn gbps(n: u64) -> Rate {
         Rate::from_gbps(n)
@@ -173,7 +203,7 @@ mod tests {
         }
         let [up, down] = [MatrixKind::Upward, MatrixKind::Downward].map(|kind| Matrix::new(kind, &network, 1));
         let total = |class, shares: [f64; 2]| {
-            total_bytes_per_second(0.6, class, &network, &[(&up, shares[0]), (&down, shares[1])]).unwrap()
+            total_bytes_per_second(0.6, class, &network, None, &[(&up, shares[0]), (&down, shares[1])]).unwrap()
         };
         assert!((total(LoadLink::Host, [0.5, 0.5]) / (0.6 * 144.0 * 1.25e9) - 1.0).abs() < 1e-9);
         let all = rate(0.6, LoadLink::Core, &network, MatrixKind::AllToAll);
@@ -195,7 +225,7 @@ mod tests {
     fn a_single_switch_has_no_core() {
         let network = topology::single_switch(4, gbps(10), D, SF);
         let matrix = Matrix::new(MatrixKind::AllToAll, &network, 1);
-        assert!(total_bytes_per_second(0.5, LoadLink::Core, &network, &[(&matrix, 1.0)]).is_err());
+        assert!(total_bytes_per_second(0.5, LoadLink::Core, &network, None, &[(&matrix, 1.0)]).is_err());
     }
 
     #[test]
@@ -203,7 +233,7 @@ mod tests {
         let network = topology::three_tier(4, 3, 2, gbps(1), gbps(10), gbps(10), D, SF);
         for kind in MatrixKind::ALL {
             let matrix = Matrix::new(kind, &network, 3);
-            let shares = link_shares(&network, &matrix);
+            let shares = link_shares(&network, None, &matrix);
             for (host, received) in (0u32..).zip(matrix.received()) {
                 let up = network.ports(NodeId(host))[0];
                 assert!((shares[up.index()] - matrix.weights()[host as usize]).abs() < 1e-12);
@@ -216,7 +246,7 @@ mod tests {
     #[test]
     fn shares_are_conserved_at_every_switch() {
         let network = topology::fat_tree(4, gbps(10), D, SF);
-        let shares = link_shares(&network, &Matrix::new(MatrixKind::AllToAll, &network, 1));
+        let shares = link_shares(&network, None, &Matrix::new(MatrixKind::AllToAll, &network, 1));
         for switch in network.switches() {
             let out: f64 = network.ports(switch).iter().map(|link| shares[link.index()]).sum();
             let into: f64 = network.ports(switch).iter().map(|link| shares[link.reverse().index()]).sum();

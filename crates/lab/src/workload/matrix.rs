@@ -13,7 +13,7 @@ use crate::random::{NETWORK, Stream};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MatrixKind {
-    /// Every host offers load in proportion to its link's rate; each flow goes to any other host with equal probability.
+    /// Every host offers load in proportion to the rate of its links; each flow goes to any other host with equal probability.
     #[default]
     AllToAll,
     /// Every ordered pair of hosts is equally likely. The same as `all_to_all` where all hosts' links are alike.
@@ -77,12 +77,12 @@ impl Matrix {
             MatrixKind::Downward => 0..host,
         };
         let mut matrix = Matrix { weights: vec![0.0; hosts as usize], targets: (0..hosts).map(targets).collect() };
-        for host in 0..hosts {
+        for (host, bps) in (0..hosts).zip(network.host_bps()) {
             matrix.weights[host as usize] = match kind {
                 _ if matrix.target_count(host) == 0 => 0.0,
                 MatrixKind::RandomPairs => 1.0,
                 MatrixKind::Upward | MatrixKind::Downward => matrix.target_count(host) as f64,
-                _ => network.host_rate(NodeId(host)).as_bps() as f64,
+                _ => bps as f64,
             };
         }
         let total: f64 = matrix.weights.iter().sum();

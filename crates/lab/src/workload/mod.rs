@@ -28,6 +28,7 @@ mod incast;
 pub mod load;
 pub mod matrix;
 mod mix;
+mod nics;
 mod permutation;
 mod poisson;
 mod sizes;
@@ -57,6 +58,7 @@ pub use incast::Receivers;
 pub use load::LoadLink;
 pub use matrix::MatrixKind;
 pub use mix::{Mix, Part, Parts, WorkloadSpec};
+pub use nics::{NicChoice, Nics};
 pub use poisson::Sources;
 pub use sizes::{Bimodal, CdfFile, Fixed, Sizes, Uniform, distribution};
 pub(crate) use sizes::{shares_of_flows, size_shares};
@@ -249,9 +251,9 @@ impl Workload {
         self
     }
 
-    /// The flows of a run that has no others.
-    pub(crate) fn into_flows(self) -> (Flows, Vec<CoflowWorkload>) {
-        (Flows::new(self.flows, self.waiting), self.coflows)
+    /// The flows of a run that has no others, between the NICs of hosts that have several.
+    pub(crate) fn into_flows(self, nics: Option<Nics>) -> (Flows, Vec<CoflowWorkload>) {
+        (Flows::new(self.flows, self.waiting, nics), self.coflows)
     }
 
     /// All flows. Those that wait have the start [`Time::MAX`], and ids that mean nothing yet.
@@ -260,7 +262,7 @@ impl Workload {
     }
 }
 
-/// The flows of a run. The same arguments give the same flows on every machine.
+/// The flows of a run, between hosts, of which some have several NICs if `nics` says which. The same arguments give the same flows on every machine.
 ///
 /// Files that the workload names are relative to `base_dir`.
 ///
@@ -270,6 +272,7 @@ impl Workload {
 pub fn generate(
     table: &WorkloadTable,
     network: &Network,
+    nics: Option<&Nics>,
     wire: &WireProfile,
     seed: u64,
     base_dir: &Path,
@@ -277,13 +280,16 @@ pub fn generate(
     if network.hosts() < 2 {
         return Err(ScenarioError::at_key("topology", "found one host; flows need two"));
     }
-    let context = Context { network, wire, seed, base_dir };
+    let context = Context { network, nics, wire, seed, base_dir };
     let (workload, matrix) = match &table.spec {
         WorkloadSpec::One(kind) => (kind.flows(&context)?, kind.kind().matrix()),
         WorkloadSpec::Several(Mix::Mix(parts)) => (mix::workload(&parts.parts, &context)?, None),
     };
     let workload = background::add(workload, &table.background, matrix, &context)?;
     workload.waiting.check()?;
+    if let Some(nics) = nics {
+        nics.check(workload.all_flows(), network)?;
+    }
     memory::check((workload.flows.len() + workload.waiting.count()) as u64, workload.flows.len())?;
     Ok(workload)
 }
@@ -291,6 +297,7 @@ pub fn generate(
 /// What a generator of flows needs besides its workload.
 struct Context<'a> {
     network: &'a Network,
+    nics: Option<&'a Nics>,
     wire: &'a WireProfile,
     seed: u64,
     base_dir: &'a Path,

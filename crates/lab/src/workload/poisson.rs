@@ -69,7 +69,7 @@ impl Kind for Poisson {
     fn flows(&self, context: &Context<'_>) -> Result<Workload, ScenarioError> {
         let traffic = Traffic::of(&self.sizes, self.matrix, &self.tenants, context)?;
         let shares: Vec<(&Matrix, f64)> = traffic.iter().map(|part| (&part.matrix, part.share)).collect();
-        let bytes_per_s = total_bytes_per_second(self.load, self.load_link, context.network, &shares)?;
+        let bytes_per_s = total_bytes_per_second(self.load, self.load_link, context.network, context.nics, &shares)?;
         let flows_per_s: f64 = traffic.iter().map(|part| part.flows_in(bytes_per_s)).sum();
         check_length("workload.flows", f64::from(self.flows) / flows_per_s)?;
 

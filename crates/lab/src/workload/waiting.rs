@@ -6,7 +6,7 @@ use flowloom_core::{Duration, Flow, FlowId, Time};
 use flowloom_fabric::calendar::PAYLOADS_MAX;
 use flowloom_fabric::{End, Next, Task, TaskList, Tasks};
 
-use super::Job;
+use super::{Job, Nics};
 use crate::ScenarioError;
 
 /// What a task waits for: a flow with a start of its own, or another listed task, by its place in its list.
@@ -119,13 +119,16 @@ pub struct Flows {
 
 impl From<Vec<Flow>> for Flows {
     fn from(own: Vec<Flow>) -> Flows {
-        Flows::new(own, Waiting::default())
+        Flows::new(own, Waiting::default(), None)
     }
 }
 
 impl Flows {
-    pub(super) fn new(own: Vec<Flow>, waiting: Waiting) -> Flows {
-        let tasks = Arc::new(RunTasks::new(&own, waiting));
+    pub(super) fn new(mut own: Vec<Flow>, waiting: Waiting, nics: Option<Nics>) -> Flows {
+        let tasks = Arc::new(RunTasks::new(&own, waiting, nics));
+        if let Some(nics) = &tasks.nics {
+            own.iter_mut().for_each(|flow| *flow = nics.attach(*flow));
+        }
         Flows { own, tasks }
     }
 
@@ -157,10 +160,12 @@ pub struct RunTasks {
     /// Each job, and the number of its first task.
     jobs: Vec<(u32, Job)>,
     count: usize,
+    /// The list and the jobs are between hosts. This says between which of their NICs, if some have several.
+    nics: Option<Nics>,
 }
 
 impl RunTasks {
-    fn new(own: &[Flow], Waiting { listed, waits, starts, jobs }: Waiting) -> RunTasks {
+    fn new(own: &[Flow], Waiting { listed, waits, starts, jobs }: Waiting, nics: Option<Nics>) -> RunTasks {
         let first = own.len();
         let id = |place: u32| FlowId(first as u32 + place);
         let tasks: Vec<Task> = (0..).zip(listed).map(|(place, flow)| Task::Flow(Flow { id: id(place), ..flow })).collect();
@@ -180,7 +185,7 @@ impl RunTasks {
             (begin as u32, job)
         };
         let jobs = jobs.into_iter().map(place).collect();
-        RunTasks { first, list, jobs, count }
+        RunTasks { first, list, jobs, count, nics }
     }
 
     fn flows_by_id(&self) -> impl Iterator<Item = Option<Flow>> + Clone {
@@ -209,12 +214,13 @@ impl Tasks for RunTasks {
     }
 
     fn task(&self, id: FlowId) -> Task {
-        match self.job_of(id) {
-            None => self.list.task(id),
-            Some((first, job)) => match job.task(id.0 - first) {
-                Task::Flow(flow) => Task::Flow(Flow { id, ..flow }),
-                join => join,
-            },
+        let task = self.job_of(id).map_or_else(|| self.list.task(id), |(first, job)| job.task(id.0 - first));
+        match task {
+            Task::Flow(flow) => {
+                let flow = Flow { id, ..flow };
+                Task::Flow(self.nics.as_ref().map_or(flow, |nics| nics.attach(flow)))
+            }
+            join => join,
         }
     }
 

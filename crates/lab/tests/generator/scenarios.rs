@@ -11,8 +11,9 @@ use serde_json::Value;
 use super::Random;
 
 /// The files that scenarios name, and what is in them.
-pub const FILES: [(&str, &str); 5] = [
+pub const FILES: [(&str, &str); 6] = [
     ("network.toml", include_str!("files/network.toml")),
+    ("nics.toml", include_str!("files/nics.toml")),
     ("trace.csv", include_str!("files/trace.csv")),
     ("after.csv", include_str!("files/after.csv")),
     ("coflows.txt", include_str!("files/coflows.txt")),
@@ -28,9 +29,14 @@ struct Shape {
     spare: Option<String>,
 }
 
-/// One of each kind. All have the hosts h0, h1 and h2.
+/// Networks whose hosts have several links, besides that of `rails`.
+const SEVERAL_LINKS: [&str; 2] =
+    ["kind = \"leaf_spine\", racks = 2, hosts_per_rack = 2, spines = 2, planes = 2", "kind = \"custom\", file = \"nics.toml\""];
+
+/// One of each kind, and those whose hosts have several links. All have the hosts h0, h1 and h2.
 fn shapes() -> &'static [Shape] {
-    static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| Topology::small().into_iter().map(Shape::of).collect());
+    static SHAPES: LazyLock<Vec<Shape>> =
+        LazyLock::new(|| Topology::small().into_iter().chain(SEVERAL_LINKS).map(Shape::of).collect());
     &SHAPES
 }
 

@@ -1,6 +1,6 @@
 //! Parameters of D3, each with where it comes from.
 
-use flowloom_core::{Duration, Network, WireProfile};
+use flowloom_core::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -116,12 +116,9 @@ impl Checked for Config {
     }
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
-        Spans::new(self, conditions.network, &conditions.wire)?;
-        // As for the round trip, it is enough to look from one host.
-        let distance = conditions.network.distances(flowloom_core::NodeId(0));
-        let hosts = 0..conditions.network.hosts();
-        let longest = hosts.map(|host| distance[host]).filter(|hops| *hops != u32::MAX).max().unwrap_or(0);
-        if longest as usize > MOST_HOPS {
+        conditions.check_at_host_rates(|_, rtt| Spans::new(self, rtt))?;
+        let longest = conditions.network.longest_path();
+        if longest > MOST_HOPS {
             return Err(format!(
                 "name: found \"d3\", but a path of this network has {longest} links, and a request carries the allocations of \
                  {MOST_HOPS}; use another transport or a network with shorter paths"
@@ -140,7 +137,7 @@ impl Checked for Config {
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
-        Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.longest_pause)
+        Spans::new(self, conditions.network.base_rtt(&conditions.wire)).map_or(Duration::LONGEST, |spans| spans.longest_pause)
     }
 }
 
@@ -167,14 +164,9 @@ pub(super) struct Spans {
 impl Spans {
     /// # Errors
     /// If a span is 0 or too long for a run. The message names the key.
-    pub fn new(config: &Config, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
+    pub fn new(config: &Config, round_trip: Duration) -> Result<Spans, String> {
         // A network of one host has no round trip, and no flow.
-        Spans::of(config, network.base_rtt(wire).max(Duration::from_ps(1)))
-    }
-
-    /// # Errors
-    /// As for [`Spans::new`].
-    pub fn of(config: &Config, round_trip: Duration) -> Result<Spans, String> {
+        let round_trip = round_trip.max(Duration::from_ps(1));
         let span = |key: &str, factor: f64| span_of(key, round_trip.checked_scale(factor));
         let margin = round_trip.checked_scale(config.margin_rtts).unwrap_or(Duration::LONGEST);
         let timeout = span("timeout_rtts", config.timeout_rtts)?;

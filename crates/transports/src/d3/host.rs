@@ -23,7 +23,7 @@ impl Host {
     /// If the configuration does not pass [`Checked::check_under`](crate::Checked::check_under).
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &site.wire);
-        let spans = Spans::new(config, site.network, &site.wire).expect("the configuration suits the network");
+        let spans = Spans::new(config, site.base_rtt(&site.wire)).expect("the configuration suits the network");
         let sender = Sender::new(config, site, &spans, framing);
         Host { sender, receiver: Reassembly::new(spans.time_wait), framing, out: Outbox::default() }
     }

@@ -25,7 +25,7 @@ pub struct Rules {
 
 impl Rules {
     pub(super) fn new(config: &Config, site: &Site<'_>) -> Rules {
-        let spans = Spans::new(config, site.network, &site.wire).expect("the configuration suits the network");
+        let spans = Spans::new(config, site.base_rtt(&site.wire)).expect("the configuration suits the network");
         Rules::of(config, &spans, &site.wire)
     }
 
@@ -49,7 +49,7 @@ impl Default for Rules {
     /// Those of the default configuration, a round trip of 100 µs and packets of 1500 B.
     fn default() -> Rules {
         let config = Config::default();
-        let spans = Spans::of(&config, Duration::from_us(100)).expect("the default configuration has a finite time");
+        let spans = Spans::new(&config, Duration::from_us(100)).expect("the default configuration has a finite time");
         Rules::of(&config, &spans, &WireProfile::IP_1500)
     }
 }

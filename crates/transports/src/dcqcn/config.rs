@@ -1,6 +1,6 @@
 //! Parameters of DCQCN.
 
-use flowloom_core::{Bytes, Duration, Network, Rate, Site, WireProfile};
+use flowloom_core::{Bytes, Duration, Rate, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -173,8 +173,8 @@ impl Config {
         }
     }
 
-    pub(super) fn spans(&self, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
-        Spans::new(&self.reliability(), network, wire)
+    pub(super) fn spans(&self, idle_rtt: Duration) -> Result<Spans, String> {
+        Spans::new(&self.reliability(), idle_rtt)
     }
 
     /// The rules of rates at a host.
@@ -217,7 +217,7 @@ impl Checked for Config {
     }
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
-        self.spans(conditions.network, &conditions.wire).map(drop)
+        self.spans(conditions.network.base_rtt(&conditions.wire)).map(drop)
     }
 
     fn misfits(&self, _: &Conditions<'_>) -> Vec<String> {
@@ -247,6 +247,6 @@ impl Checked for Config {
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
-        self.spans(conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.rto_max())
+        self.spans(conditions.network.base_rtt(&conditions.wire)).map_or(Duration::LONGEST, |spans| spans.rto_max())
     }
 }

@@ -39,7 +39,7 @@ impl Transport for Dcqcn {
     fn host(config: &Config, site: &Site<'_>) -> Host<SendingRate> {
         let service = Service {
             reliability: config.reliability(),
-            spans: config.spans(site.network, &site.wire).expect("the configuration suits the network"),
+            spans: config.spans(site.base_rtt(&site.wire)).expect("the configuration suits the network"),
             wire: site.wire,
             data_class: Config::DATA_CLASS,
             ack_class: if config.ack_first { 0 } else { Config::DATA_CLASS },

@@ -1,6 +1,6 @@
 //! Parameters of ExpressPass, each with where it comes from.
 
-use flowloom_core::{Bytes, Duration, Network, Rate, WireProfile};
+use flowloom_core::{Bytes, Duration, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -194,13 +194,13 @@ impl Checked for Config {
 impl Config {
     /// Checks the times that follow if a credit and its packet take `slot` of the link.
     pub(crate) fn check_spans(&self, slot: Bytes, conditions: &Conditions<'_>) -> Result<(), String> {
-        conditions.check_at_host_rates(|rate| Spans::new(self, slot, rate, conditions.network, &conditions.wire))
+        conditions.check_at_host_rates(|rate, rtt| Spans::new(self, slot, rate, rtt))
     }
 
     /// [`Checked::longest_pause`] if a credit and its packet take `slot` of the link.
     pub(crate) fn pause_with(&self, slot: Bytes, conditions: &Conditions<'_>) -> Duration {
         let [slowest, _] = conditions.host_rates();
-        let spans = Spans::new(self, slot, slowest, conditions.network, &conditions.wire);
+        let spans = Spans::new(self, slot, slowest, conditions.network.base_rtt(&conditions.wire));
         spans.map_or(Duration::LONGEST, |spans| spans.longest_pause())
     }
 }
@@ -230,9 +230,8 @@ pub(crate) struct Spans {
 impl Spans {
     /// # Errors
     /// If a span is 0 or too long for a run. The message names the key.
-    pub fn new(config: &Config, slot: Bytes, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
+    pub fn new(config: &Config, slot: Bytes, rate: Rate, rtt: Duration) -> Result<Spans, String> {
         let slot = rate.transmit_time(slot);
-        let rtt = network.base_rtt(wire);
         let retry = span_of("retry_rtts", rtt.checked_scale(config.retry_rtts))?.max(config.retry);
         let quiet = span_of("retry", retry.checked_mul(2 << RETRY_DOUBLINGS_MAX))?;
         span_of("silence_rtts", quiet.checked_scale(config.silence_rtts))?;

@@ -69,7 +69,7 @@ pub(crate) struct Rules<S: Scheme> {
 impl<S: Scheme> Rules<S> {
     /// `slot` is what a credit and the packet that it asks for take of the link.
     pub fn new(config: &Config, slot: Bytes, node: S::Node, site: &Site<'_>) -> Rules<S> {
-        let spans = Spans::new(config, slot, site.line_rate(), site.network, &site.wire);
+        let spans = Spans::new(config, slot, site.line_rate(), site.base_rtt(&site.wire));
         Rules {
             framing: Framing::new(site.node, &site.wire),
             spans: spans.expect("the configuration suits the network"),

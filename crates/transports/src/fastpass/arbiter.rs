@@ -28,15 +28,15 @@ impl Arbiter {
     /// # Panics
     /// As [`Host::new`](super::Host::new).
     pub fn new(config: &Config, site: &Site<'_>) -> Arbiter {
-        let rate = site.network.host_rate(NodeId(0));
+        let rate = site.network.nic_rate(NodeId(0));
         let spans = Spans::new(config, rate, site.network, &site.wire).expect("the configuration suits the network");
         Arbiter {
             framing: Framing::new(site.node, &site.wire),
-            matching: Matching::new(config.policy, site.network.hosts()),
+            matching: Matching::new(config.policy, site.network.nics()),
             epoch: spans.epoch,
             slots: config.epoch_slots as usize,
             next: None,
-            schedules: vec![Slots::EMPTY; site.network.hosts()],
+            schedules: vec![Slots::EMPTY; site.network.nics()],
             out: Outbox::default(),
         }
     }

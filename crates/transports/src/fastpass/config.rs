@@ -95,7 +95,7 @@ impl Checked for Config {
     }
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
-        conditions.check_at_host_rates(|rate| Spans::new(self, rate, conditions.network, &conditions.wire))?;
+        conditions.check_at_host_rates(|rate, _| Spans::new(self, rate, conditions.network, &conditions.wire))?;
         if self.policy == Policy::Deadline {
             check_deadline("policy", conditions.last_deadline)?;
         }
@@ -129,7 +129,7 @@ impl Checked for Config {
 fn spread(network: &Network) -> Duration {
     let first = NodeId(0);
     let distance = network.distances(first);
-    let others = || (1..network.hosts() as u32).map(NodeId);
+    let others = || (1..network.nics() as u32).map(NodeId);
     let delay = |host: NodeId| -> Duration {
         network.path(first, host).iter().map(|link| network.link(*link).delay).fold(Duration::ZERO, |sum, delay| sum + delay)
     };

@@ -1,6 +1,6 @@
 //! Parameters of Homa, each with where it comes from.
 
-use flowloom_core::{Bytes, Duration, Network, Rate, WireProfile};
+use flowloom_core::{Bytes, Duration, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -118,7 +118,7 @@ impl Checked for Config {
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
         Spans::new(self).map(drop)?;
-        conditions.check_at_host_rates(|rate| window(self, rate, conditions.network, &conditions.wire))
+        conditions.check_at_host_rates(|rate, rtt| window(self, rate, rtt, &conditions.wire))
     }
 
     fn longest_pause(&self, _: &Conditions<'_>) -> Duration {
@@ -132,8 +132,8 @@ impl Checked for Config {
     /// A receiver grants `rtt_bytes` to each of `overcommitment` messages, and new messages send as much unasked (§3.5: buffers are the price of
     /// overcommitment).
     fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
-        let [_, fastest] = conditions.host_rates();
-        let packets = window(self, fastest, conditions.network, &conditions.wire).ok()?;
+        let (fastest, rtt) = conditions.largest_product(&conditions.wire);
+        let packets = window(self, fastest, rtt, &conditions.wire).ok()?;
         let messages = match self.overcommitment {
             0 => self.levels.saturating_sub(self.unscheduled_levels_or_one()).max(1),
             given => given,
@@ -151,8 +151,8 @@ impl Checked for Config {
             return None;
         }
         let sizes = sizes();
-        let [_, fastest] = conditions.host_rates();
-        let packets = window(self, fastest, conditions.network, &conditions.wire).ok()?;
+        let (fastest, rtt) = conditions.largest_product(&conditions.wire);
+        let packets = window(self, fastest, rtt, &conditions.wire).ok()?;
         let blind = Blind::new(&sizes, conditions.wire.payload() * u64::from(packets), self.assignment)?;
         let levels = if self.unscheduled_levels == 0 { blind.levels(self.levels) } else { self.unscheduled_levels };
         Some(Config { unscheduled_levels: levels, cutoffs: blind.cutoffs(levels), ..self.clone() })
@@ -184,9 +184,9 @@ impl Spans {
 ///
 /// # Errors
 /// If there are 2³² packets or more. The message names the key.
-pub(super) fn window(config: &Config, rate: Rate, network: &Network, wire: &WireProfile) -> Result<u32, String> {
+pub(super) fn window(config: &Config, rate: Rate, rtt: Duration, wire: &WireProfile) -> Result<u32, String> {
     let bytes = match config.rtt_bytes {
-        Bytes::ZERO => rate.bytes_in(network.base_rtt(wire)),
+        Bytes::ZERO => rate.bytes_in(rtt),
         given => given,
     };
     u32::try_from(bytes.pieces(wire.full))

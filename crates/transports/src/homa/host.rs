@@ -35,7 +35,8 @@ impl Rules {
             0 => levels.scheduled_levels(),
             given => given,
         };
-        let window = window(config, site.line_rate(), site.network, &site.wire).expect("the configuration suits the network");
+        let window = window(config, site.line_rate(), site.base_rtt(&site.wire), &site.wire)
+            .expect("the configuration suits the network");
         let all_windows = u64::from(overcommitment) * u64::from(window);
         Rules {
             framing: Framing::new(site.node, &site.wire),

@@ -100,8 +100,8 @@ impl Config {
         }
     }
 
-    pub(super) fn spans(&self, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
-        Spans::new(&self.reliability(), network, &self.wire(wire))
+    pub(super) fn spans(&self, idle_rtt: Duration) -> Result<Spans, String> {
+        Spans::new(&self.reliability(), idle_rtt)
     }
 
     /// The sizes of packets with room for records.
@@ -159,7 +159,7 @@ impl Checked for Config {
             return Err(format!("records: found {}; a flow of {flow} would have more than 2^32 - 2 packets", self.records));
         }
         self.check_records(network)?;
-        let spans = self.spans(network, wire)?;
+        let spans = self.spans(network.base_rtt(&self.wire(wire)))?;
         let [slowest, _] = conditions.host_rates();
         let lifetime = Rules::lifetime(fastest(network));
         // Whatever `min_rate` is, a flow that has its NIC for itself must be able to compare records.
@@ -190,8 +190,8 @@ impl Checked for Config {
 
     /// Each flow starts with a window of a round trip at the rate of its host. Ports hear of a second flow a round trip later.
     fn port_memory(&self, conditions: &Conditions<'_>) -> Option<PortMemory> {
-        let [_, fastest] = conditions.host_rates();
-        let spans = self.spans(conditions.network, &conditions.wire).ok()?;
+        let (fastest, rtt) = conditions.largest_product(&self.wire(&conditions.wire));
+        let spans = self.spans(rtt).ok()?;
         let holds = "what each flow sends before the first answer".to_owned();
         Some(PortMemory { bytes: fastest.bytes_in(spans.rtt), holds })
     }
@@ -206,7 +206,7 @@ impl Checked for Config {
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
-        self.spans(conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.rto_max())
+        self.spans(conditions.network.base_rtt(&self.wire(&conditions.wire))).map_or(Duration::LONGEST, |spans| spans.rto_max())
     }
 }
 
@@ -219,10 +219,9 @@ impl Config {
 
     /// Every switch of a path must find room for its record, and a record must be able to name the rate of every link.
     fn check_records(&self, network: &Network) -> Result<(), String> {
-        let hops = network.distances(flowloom_core::NodeId(0));
-        let farthest = (0..network.hosts()).map(|host| hops[host]).max().unwrap_or_default();
-        if farthest.saturating_sub(1) > u32::from(self.records) {
-            return Err(format!("records: found {}; there are paths with {} switches", self.records, farthest - 1));
+        let switches = network.longest_path().saturating_sub(1);
+        if switches > usize::from(self.records) {
+            return Err(format!("records: found {}; there are paths with {switches} switches", self.records));
         }
         match LinkRates::new(network) {
             Ok(_) => Ok(()),
@@ -339,6 +338,8 @@ mod tests {
                 .unwrap_err()
                 .starts_with("min_rate: a full packet takes 12ms")
         );
+        // At the least rate, a counter of bytes takes longer to wrap than a run can last.
+        assert!(check(&config(1.0), &star(Rate::from_bps(8))).unwrap_err().starts_with("min_rate: a full packet takes 3000s"));
         let distant = Config { base_rtt: Some(Duration::from_ms(9)), ..Config::default() };
         assert!(check(&distant, &fast).unwrap_err().starts_with("base_rtt: a round trip takes 9ms"));
     }

@@ -50,7 +50,7 @@ impl Transport for Hpcc {
     type Control = NoControl<Header>;
 
     fn host(config: &Config, site: &Site<'_>) -> Host<Window> {
-        let spans = config.spans(site.network, &site.wire).expect("the configuration suits the network");
+        let spans = config.spans(site.base_rtt(&config.wire(&site.wire))).expect("the configuration suits the network");
         let service = Service {
             reliability: config.reliability(),
             spans,

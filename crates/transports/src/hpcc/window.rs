@@ -44,7 +44,7 @@ impl Rules {
     /// earliest on a link of rate `fastest`.
     pub fn lifetime(fastest: Rate) -> Duration {
         let time = Duration::from_ns(HopRecord::TIME_WRAP_NS);
-        time.min(fastest.transmit_time(HopRecord::SENT_WRAP)) / 2
+        time.min(fastest.checked_transmit_time(HopRecord::SENT_WRAP).unwrap_or(time)) / 2
     }
 
     /// The utilisation of the busiest link between two reports (u, the largest of all u'), and how many nanoseconds they are apart there

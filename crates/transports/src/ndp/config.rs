@@ -150,7 +150,7 @@ impl Checked for Config {
                 "header_memory: found {value}, which gives {found}; a control packet of {name} has {least}; raise it"
             ));
         }
-        conditions.check_at_host_rates(|rate| Spans::new(self, rate, &conditions.wire))
+        conditions.check_at_host_rates(|rate, _| Spans::new(self, rate, &conditions.wire))
     }
 
     fn longest_pause(&self, _: &Conditions<'_>) -> Duration {

@@ -1,6 +1,6 @@
 //! Parameters of PASE, each with where it comes from. "A1" to "A36" are the open points of the README.
 
-use flowloom_core::{Attribute, Bytes, Duration, Need, Network, Rate, WireProfile};
+use flowloom_core::{Attribute, Bytes, Duration, Need, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -353,7 +353,7 @@ impl Checked for Config {
     }
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
-        Spans::new(self, conditions.network, &conditions.wire)?;
+        conditions.check_at_host_rates(|_, rtt| Spans::new(self, rtt, &conditions.wire))?;
         if let Some(rtts) = self.demand_rtts {
             span_of("demand_rtts", conditions.network.base_rtt(&conditions.wire).checked_scale(rtts))?;
         }
@@ -364,8 +364,8 @@ impl Checked for Config {
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
-        let answer =
-            Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.answer_timeout);
+        let answer = Spans::new(self, conditions.network.base_rtt(&conditions.wire), &conditions.wire)
+            .map_or(Duration::LONGEST, |spans| spans.answer_timeout);
         self.rto_max.max(answer)
     }
 
@@ -400,8 +400,7 @@ pub(super) struct Spans {
 impl Spans {
     /// # Errors
     /// If a span is 0 or too long for a run. The message names the key.
-    pub fn new(config: &Config, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
-        let rtt = network.base_rtt(wire);
+    pub fn new(config: &Config, rtt: Duration, wire: &WireProfile) -> Result<Spans, String> {
         let period = span_of("period_rtts", rtt.checked_scale(config.period_rtts))?;
         Ok(Spans {
             period,
@@ -495,12 +494,16 @@ mod tests {
         let gbps = Rate::from_gbps;
         let delay = Duration::from_us(25);
         let network = topology::three_tier(4, 40, 2, gbps(1), gbps(10), gbps(10), delay, Switching::StoreAndForward);
-        let spans = Spans::new(&Config::default(), &network, &WireProfile::NS2_1000).unwrap();
+        let spans = Spans::new(&Config::default(), network.base_rtt(&WireProfile::NS2_1000), &WireProfile::NS2_1000).unwrap();
         let rtt = Duration::from_ns(300_000 + 2 * 8000 + 4 * 800 + 2 * 320 + 4 * 32);
         assert_eq!((spans.period, spans.lifetime, spans.answer_timeout), (rtt, rtt * 3, rtt.scale(1.5)));
         // 8000 bit in 319.968 us are 25.0025 Mb/s.
         assert_eq!(spans.base_rate, Rate::from_bps(25_002_501));
         let endless = Config { period_rtts: 1e12, ..Config::default() };
-        assert!(Spans::new(&endless, &network, &WireProfile::NS2_1000).unwrap_err().starts_with("period_rtts: "));
+        assert!(
+            Spans::new(&endless, network.base_rtt(&WireProfile::NS2_1000), &WireProfile::NS2_1000)
+                .unwrap_err()
+                .starts_with("period_rtts: ")
+        );
     }
 }

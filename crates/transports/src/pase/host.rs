@@ -24,7 +24,7 @@ impl Host {
     /// # Panics
     /// If the configuration has not passed [`Checked::check_under`](crate::Checked::check_under) with this network.
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
-        let spans = Spans::new(config, site.network, &site.wire).expect("the configuration was checked");
+        let spans = Spans::new(config, site.base_rtt(&site.wire), &site.wire).expect("the configuration was checked");
         let framing = Framing::new(site.node, &site.wire);
         let messages = Messages::new(framing, config.message_size, &site.wire);
         let paths = paths_of(site);

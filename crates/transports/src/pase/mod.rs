@@ -97,7 +97,7 @@ impl Transport for Pase {
         HostProfile { ecn: true, ..HostProfile::OWN }
     }
     fn control(config: &Config, site: &Site<'_>) -> Control {
-        let spans = config::Spans::new(config, site.network, &site.wire).expect("the configuration was checked");
+        let spans = config::Spans::new(config, site.base_rtt(&site.wire), &site.wire).expect("the configuration was checked");
         let messages = messages::Messages::new(Framing::new(site.node, &site.wire), config.message_size, &site.wire);
         Control::new(config, site.node, &spans, paths_of(site), messages)
     }

@@ -1,6 +1,6 @@
 //! Parameters of PDQ.
 
-use flowloom_core::{Bytes, Duration, Network, WireProfile};
+use flowloom_core::{Bytes, Duration, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -162,7 +162,7 @@ impl Checked for Config {
                 "header: found {header}, which leaves {payload} of payload in a packet; a flow of {flow} would have more than 2^32 - 2 packets"
             ));
         }
-        Spans::new(self, conditions.network, &conditions.wire).map(drop)
+        Spans::new(self, conditions.network.base_rtt(&self.wire(&conditions.wire))).map(drop)
     }
 
     /// With early start, a flow sends while the last packets of the one before it are under way.
@@ -181,7 +181,8 @@ impl Checked for Config {
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
-        Spans::new(self, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.rto_max)
+        Spans::new(self, conditions.network.base_rtt(&self.wire(&conditions.wire)))
+            .map_or(Duration::LONGEST, |spans| spans.rto_max)
     }
 }
 
@@ -202,8 +203,7 @@ pub(super) struct Spans {
 impl Spans {
     /// # Errors
     /// If a span is 0 or too long for a run. The message names the key.
-    pub fn new(config: &Config, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
-        let rtt = network.base_rtt(&config.wire(wire));
+    pub fn new(config: &Config, rtt: Duration) -> Result<Spans, String> {
         let from_rtt = span_of("rto_rtts", rtt.checked_scale(config.rto_rtts))?;
         let rto = from_rtt.max(config.rto_min);
         // The key to change is that of the part that makes the span long.

@@ -20,7 +20,7 @@ impl Host {
     /// A host without flows.
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &config.wire(&site.wire));
-        let spans = Spans::new(config, site.network, &site.wire).expect("the configuration suits the network");
+        let spans = Spans::new(config, site.base_rtt(&config.wire(&site.wire))).expect("the configuration suits the network");
         Host {
             sender: Sender::new(config, spans, framing, site),
             receiver: Reassembly::new(spans.time_wait),

@@ -22,7 +22,7 @@ impl Switch {
         if site.network.node(site.node).kind != NodeKind::Switch {
             return Switch { rules, links: Vec::new() };
         }
-        let rtt = site.network.base_rtt(&config.wire(&site.wire));
+        let rtt = site.base_rtt(&config.wire(&site.wire));
         let links = site.network.ports(site.node).iter().map(|link| site.network.link(*link).rate);
         Switch { rules, links: links.map(|rate| Link::new(site.node, rate, rtt)).collect() }
     }

@@ -1,6 +1,6 @@
 //! Parameters of pHost, each with where it comes from.
 
-use flowloom_core::{Attribute, Bytes, Duration, Need, Network, Rate, WireProfile};
+use flowloom_core::{Attribute, Bytes, Duration, Need, Rate, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -150,20 +150,20 @@ impl Checked for Config {
     }
 
     fn check_under(&self, conditions: &Conditions<'_>) -> Result<(), String> {
-        conditions.check_at_host_rates(|rate| Spans::new(self, rate, conditions.network, &conditions.wire))
+        conditions.check_at_host_rates(|rate, rtt| Spans::new(self, rate, rtt, &conditions.wire))
     }
 
     fn longest_pause(&self, conditions: &Conditions<'_>) -> Duration {
         let [slowest, _] = conditions.host_rates();
-        Spans::new(self, slowest, conditions.network, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.longest_pause())
+        let rtt = conditions.network.base_rtt(&conditions.wire);
+        Spans::new(self, slowest, rtt, &conditions.wire).map_or(Duration::LONGEST, |spans| spans.longest_pause())
     }
 
     /// Spans that stand for a bandwidth-delay product. The authors' values are three quarters of the round trip of their network, so only
     /// less than half of it counts.
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
-        let [_, fastest] = conditions.host_rates();
-        let slot = fastest.transmit_time(conditions.wire.full).as_ps() as f64;
-        let round_trip = conditions.network.base_rtt(&conditions.wire).as_ps() as f64 / slot;
+        let (fastest, rtt) = conditions.largest_product(&conditions.wire);
+        let round_trip = rtt.as_ps() as f64 / fastest.transmit_time(conditions.wire.full).as_ps() as f64;
         [
             ("downgrade_threshold", f64::from(self.downgrade_threshold), "flows are downgraded while their data is on its way"),
             ("reissue_slots", self.reissue_slots, "packets get another token while they are on their way"),
@@ -201,14 +201,14 @@ pub(super) struct Spans {
 impl Spans {
     /// # Errors
     /// If a span is 0 or too long for a run. The message names the key.
-    pub fn new(config: &Config, rate: Rate, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
+    pub fn new(config: &Config, rate: Rate, rtt: Duration, wire: &WireProfile) -> Result<Spans, String> {
         let control = if config.slot_with_token { wire.control } else { Bytes::ZERO };
         let slot = rate.transmit_time(wire.full + control);
         let slots = |key: &str, slots: f64| span_of(key, slot.checked_scale(slots));
         let free_reissue = slots("free_reissue_slots", config.free_reissue_slots)?;
         let free_tokens = u64::from(config.free_tokens.max(1));
         span_of("free_reissue_slots", free_reissue.checked_mul(free_tokens))?;
-        let retry = span_of("rts_retry_rtts", network.base_rtt(wire).checked_scale(config.rts_retry_rtts))?;
+        let retry = span_of("rts_retry_rtts", rtt.checked_scale(config.rts_retry_rtts))?;
         Ok(Spans {
             slot,
             token_life: slots("token_life_slots", config.token_life_slots)?,

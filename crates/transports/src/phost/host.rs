@@ -24,7 +24,7 @@ pub(super) struct Rules {
 
 impl Rules {
     fn new(config: &Config, site: &Site<'_>) -> Rules {
-        let spans = Spans::new(config, site.line_rate(), site.network, &site.wire);
+        let spans = Spans::new(config, site.line_rate(), site.base_rtt(&site.wire), &site.wire);
         Rules {
             framing: Framing::new(site.node, &site.wire),
             spans: spans.expect("the configuration suits the network"),

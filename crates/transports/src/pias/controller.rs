@@ -37,8 +37,8 @@ impl Controller {
     /// A controller for all hosts of the site's network.
     pub fn new(config: &Config, site: &Site<'_>) -> Controller {
         let update = config.update.clone();
-        let hosts = site.network.hosts() as u32;
-        let bytes = |host| site.network.host_rate(NodeId(host)).bytes_in(update.period).get() as f64;
+        let hosts = site.network.nics() as u32;
+        let bytes = |host| site.network.nic_rate(NodeId(host)).bytes_in(update.period).get() as f64;
         let capacity = (0..hosts).map(bytes).sum();
         Controller {
             framing: Framing::new(site.node, &site.wire),

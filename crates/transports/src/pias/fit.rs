@@ -1,6 +1,6 @@
 //! Thresholds that fit a workload.
 
-use flowloom_core::{Bytes, Network, NodeId, WireProfile};
+use flowloom_core::{Bytes, Network, WireProfile};
 
 use super::config::MOST_THRESHOLDS;
 use super::optimum::{self, Objective, Reading, slowdown};
@@ -14,8 +14,8 @@ const MISFIT: f64 = 5.0;
 
 /// What the fastest host can send in half of an idle round trip: [`Objective::idle`].
 pub(super) fn idle_bytes(network: &Network, wire: &WireProfile) -> f64 {
-    let rates = (0..network.hosts() as u32).map(|host| network.host_rate(NodeId(host)));
-    rates.max().unwrap_or_default().bytes_in(network.base_rtt(wire)).get() as f64 / 2.0
+    let products = network.rates_and_rtts(wire).map(|([_, fastest], rtt)| fastest.bytes_in(rtt).get());
+    products.max().unwrap_or_default() as f64 / 2.0
 }
 
 /// The thresholds that minimise the mean slowdown of flows of these sizes, in the model of bursts. There are none without flows.

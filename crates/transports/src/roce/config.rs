@@ -1,6 +1,6 @@
 //! What configurations of transports over RoCE have in common.
 
-use flowloom_core::{Duration, Ecn, Network, WireProfile};
+use flowloom_core::{Duration, Ecn, WireProfile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,8 +94,7 @@ impl Spans {
     ///
     /// # Errors
     /// If a span is 0 or too long for a run. The message names the key.
-    pub fn new(keys: &Reliability, network: &Network, wire: &WireProfile) -> Result<Spans, String> {
-        let idle = network.base_rtt(wire);
+    pub fn new(keys: &Reliability, idle: Duration) -> Result<Spans, String> {
         let rtt = span_of("base_rtt", Some(keys.base_rtt.unwrap_or(idle)))?;
         // Whatever the round trip is configured to be, acknowledgements do not come sooner than on the idle network.
         let of_rtt = if rtt > idle { "base_rtt" } else { "rto_rtts" };

@@ -112,7 +112,7 @@ impl Node {
             (0, false) => 3,
             (0, true) => {
                 let slot = site.line_rate().transmit_time(slot);
-                site.network.base_rtt(&site.wire).as_ps().div_ceil(slot.as_ps().max(1)).min(1_000_000) as u32
+                site.base_rtt(&site.wire).as_ps().div_ceil(slot.as_ps().max(1)).min(1_000_000) as u32
             }
             (given, _) => given,
         };

@@ -85,7 +85,7 @@ const MARGIN: usize = 2_000;
 const T_19: f64 = 3.127;
 
 fn service_s(bytes: Bytes) -> f64 {
-    single_switch(2).host_rate(NodeId(0)).transmit_time(WIRE.flow_wire_bytes(bytes)).as_secs_f64()
+    single_switch(2).nic_rate(NodeId(0)).transmit_time(WIRE.flow_wire_bytes(bytes)).as_secs_f64()
 }
 
 /// Flows of one host pair with Poisson arrivals of `rate` flows per second.

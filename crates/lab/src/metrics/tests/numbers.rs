@@ -119,7 +119,8 @@ fn optima_of_a_class_are_those_of_each_pair() {
 #[test]
 fn columns_are_the_contract() {
     let full = Flow { deadline: Some(us(400)), tenant: 2, coflow: numbered(5), ..flow(0, 1, 14_600, 100) };
-    let columns = columns(&receiver_rows(&report(vec![(full, Some(130)), (flow(2, 3, 1, 7), None)])));
+    let report = report(vec![(full, Some(130)), (flow(2, 3, 1, 7), None)]);
+    let columns = columns(&receiver_rows(&report), &report.network);
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let contract = "id src dst bytes start finish optimum slowdown deadline tenant coflow retransmissions timeouts aborted";
     assert_eq!(names.join(" "), contract);

@@ -241,7 +241,7 @@ fn aborted_flows_are_over_and_not_finished() {
     // All that was delivered counts, over the time until the last flow was over: from 10 to 90 µs.
     let bytes = f64::from(2 * 1460 + 730);
     assert_eq!(summary.goodput_gbps, Some(8.0 * bytes / 1e9 / 80e-6 / 4.0));
-    let words = columns(&receiver_rows(&report)).pop().unwrap();
+    let words = columns(&receiver_rows(&report), &report.network).pop().unwrap();
     assert_eq!(words, ("aborted", Column::Word(vec!["", "deadline", "node_down"])));
 }
 

@@ -101,7 +101,7 @@ impl Expansion {
     fn into_workload(self, coflows: u32, time_divisor: Option<f64>, context: &Context<'_>) -> Workload {
         let hosts = context.network.hosts();
         let last = self.flows.0.iter().map(|flow| flow.start).max().filter(|last| *last > Time::ZERO);
-        let bits_per_s: f64 = (0..hosts as u32).map(|host| context.network.host_rate(NodeId(host)).as_bps() as f64).sum();
+        let bits_per_s: f64 = context.network.host_bps().into_iter().map(|bps| bps as f64).sum();
         let about = CoflowWorkload {
             tenant: 0,
             coflows,

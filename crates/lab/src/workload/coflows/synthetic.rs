@@ -62,7 +62,7 @@ impl Kind for CoflowSynthetic {
         }
         // Hosts are drawn uniformly, so every ordered pair is as likely as any other.
         let matrix = Matrix::new(MatrixKind::RandomPairs, context.network, context.seed);
-        let bytes_per_s = total_bytes_per_second(self.load, self.load_link, context.network, &[(&matrix, 1.0)])?;
+        let bytes_per_s = total_bytes_per_second(self.load, self.load_link, context.network, context.nics, &[(&matrix, 1.0)])?;
         let seconds = expansion.wire_bytes(context) / bytes_per_s;
         check_length("workload.coflows", seconds)?;
         let mean_gap_ps = seconds * PS_PER_S / f64::from(self.coflows);

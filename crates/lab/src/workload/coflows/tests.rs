@@ -21,7 +21,7 @@ fn switch(hosts: usize) -> Network {
 
 fn workload(kind: WorkloadKind, network: &Network, seed: u64, folder: &std::path::Path) -> Workload {
     let table = WorkloadTable { spec: WorkloadSpec::One(kind), background: Vec::new() };
-    generate(&table, network, &WIRE, seed, folder).map_err(|error| error.to_string()).unwrap()
+    generate(&table, network, None, &WIRE, seed, folder).map_err(|error| error.to_string()).unwrap()
 }
 
 /// The workload of a trace with this text.

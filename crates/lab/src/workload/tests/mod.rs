@@ -41,7 +41,7 @@ fn flows_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Vec<Flow> {
 }
 fn workload_in(spec: &WorkloadSpec, network: &Network, seed: u64) -> Workload {
     let table = WorkloadTable { spec: spec.clone(), background: Vec::new() };
-    let workload = generate(&table, network, &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
+    let workload = generate(&table, network, None, &WIRE, seed, Path::new("")).map_err(|error| error.to_string()).unwrap();
     let flows = &workload.flows;
     assert!(flows.iter().enumerate().all(|(index, flow)| flow.id.0 as usize == index));
     assert!(flows.is_sorted_by_key(|flow| flow.start));
@@ -75,7 +75,7 @@ fn sources_take_turns() {
 
     let uneven = WorkloadSpec::One(WorkloadKind::Poisson(Poisson { matrix: MatrixKind::Upward, ..spec }));
     let table = WorkloadTable { spec: uneven, background: Vec::new() };
-    let error = generate(&table, &fabric(), &WIRE, 1, Path::new("")).map(drop).unwrap_err().to_string();
+    let error = generate(&table, &fabric(), None, &WIRE, 1, Path::new("")).map(drop).unwrap_err().to_string();
     assert!(error.contains("hosts that send more than others"), "{error}");
 }
 
@@ -323,7 +323,7 @@ fn a_trace_can_be_repeated() {
     std::fs::write(folder.join("flows.csv"), text).unwrap();
     let kind = Trace { file: "flows.csv".to_owned(), repeat: 3, period: Some(Quantity(Duration::from_ms(10))) };
     let table = WorkloadTable { spec: WorkloadSpec::One(WorkloadKind::Trace(kind)), background: Vec::new() };
-    let workload = generate(&table, &fabric(), &WIRE, 1, &folder).map_err(|error| error.to_string()).unwrap();
+    let workload = generate(&table, &fabric(), None, &WIRE, 1, &folder).map_err(|error| error.to_string()).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     let ms = |ms| Time::ZERO + Duration::from_ms(ms);
     let listed: Vec<_> = workload.flows.iter().map(|flow| (flow.start, flow.size.get())).collect();
@@ -495,7 +495,7 @@ fn a_trace_is_read_as_it_is_written() {
         "# made by hand\nstart_s, src, dst, bytes, deadline_s, tenant, coflow\n0, 0, 143, 1460, , ,\n1.5e-6,h3,2,0,0.25,1,7\n";
     std::fs::write(folder.join("flows.csv"), text).unwrap();
     let trace = WorkloadSpec::One(WorkloadKind::Trace(Trace { file: "flows.csv".to_owned(), repeat: 1, period: None }));
-    let flows = generate(&WorkloadTable { spec: trace, background: Vec::new() }, &fabric(), &WIRE, 1, &folder)
+    let flows = generate(&WorkloadTable { spec: trace, background: Vec::new() }, &fabric(), None, &WIRE, 1, &folder)
         .map_err(|error| error.to_string())
         .unwrap()
         .flows;

@@ -46,7 +46,7 @@ impl Fleet {
         let gbps = Rate::from_gbps;
         let delay = Duration::from_us(25);
         let network = topology::three_tier(4, 2, 2, gbps(1), gbps(10), gbps(10), delay, Switching::StoreAndForward);
-        let mut spans = Spans::new(&config, &network, &WIRE).unwrap();
+        let mut spans = Spans::new(&config, network.base_rtt(&WIRE), &WIRE).unwrap();
         spans.delegation = Duration::from_ms(1); // a round number for tables by hand
         let mut fleet = Fleet {
             config,

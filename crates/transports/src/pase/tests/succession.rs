@@ -59,7 +59,7 @@ fn a_successor_sends_within_the_derived_time() {
         (Config { period_rtts: 2.0, ..base.clone() }, 5.0),
         (Config { period_rtts: 2.0, ..source_half }, 3.5),
     ] {
-        let spans = Spans::new(&config, &narrow_tree(2), &WIRE).unwrap();
+        let spans = Spans::new(&config, narrow_tree(2).base_rtt(&WIRE), &WIRE).unwrap();
         let reaction = spans.reaction(&config, ROUND_TRIP, 2);
         assert_eq!(reaction, ROUND_TRIP.scale(round_trips));
         let gaps = (0..16).map(|step| gap(&config, 200, spans.period * step / 16)).collect::<Vec<_>>();

@@ -101,7 +101,7 @@ fn a_flow_without_an_answer_goes_on_alone_in_the_second_queue() {
     pair.on_packet(|sent| if matches!(sent.packet.header, Header::Ask { .. }) { Fate::Drop } else { Fate::Pass });
     let flow = pair.open(0, 7, 96_000);
     pair.run_to_end(FOREVER);
-    let period = Spans::new(&Config::default(), &tree(), &WIRE).unwrap().period;
+    let period = Spans::new(&Config::default(), tree().base_rtt(&WIRE), &WIRE).unwrap().period;
     let first = pair.sent().iter().find(|sent| data(sent).is_some()).unwrap();
     let behind_a_request = Duration::from_ns(512);
     assert_eq!(first.at, Time::ZERO + PS + period * 2 + behind_a_request);
