@@ -168,6 +168,47 @@ fn hosts_can_be_joined_directly_under_every_transport() {
     }
 }
 
+/// Two hosts on each of two switches, which one or two links of 10 Gb/s join: as much as the two flows need.
+fn parallel(links: usize) -> String {
+    let hosts = ["a", "b", "c", "d"].map(|name| format!("{{ name = \"{name}\", kind = \"host\" }}, ")).concat();
+    let access = [("a", "x"), ("b", "x"), ("c", "y"), ("d", "y")].map(|(host, switch)| link(host, switch)).concat();
+    let middle = link("x", "y").repeat(links);
+    format!(
+        "node = [{hosts}{{ name = \"x\", kind = \"switch\" }}, {{ name = \"y\", kind = \"switch\" }}]\nlink = [{access}{middle}]\n"
+    )
+}
+
+fn link(a: &str, b: &str) -> String {
+    format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gb/s\", delay = \"1us\" }}, ")
+}
+
+/// Over two parallel links, two flows take what each takes alone, where packets are sprayed, or where a hash puts the flows on different links. A flow of 205 packets takes 205 x 1.2 us at
+/// 10 Gb/s, twice 1.2 us for storing, and 3 us on the links; sprayed packets of the two can wait for each other once.
+#[test]
+fn parallel_links_carry_what_both_can_under_every_transport() {
+    let flows = [(0.0, "a", "c", 299_300), (0.0, "b", "d", 299_300)];
+    let [one, two] = [1, 2].map(|links| folder(&format!("parallel-{links}"), &flows, &parallel(links)));
+    let received = |folder: &std::path::Path| {
+        let sprayed = ["fabric.routing=spray_round_robin".to_owned()];
+        let plan = planned(folder, CUSTOM, &sprayed).unwrap_or_else(|error| panic!("{error}"));
+        blasted(&plan, 1).records.into_iter().map(|record| record.received - Time::ZERO).max().unwrap()
+    };
+    let alone = Duration::from_ns(205 * 1200 + 2 * 1200 + 3000);
+    assert!((alone..=alone + Duration::from_ns(1200)).contains(&received(&two)), "{}", received(&two));
+    // All packets of both cross the one link.
+    assert_eq!(received(&one), alone + Duration::from_ns(205 * 1200));
+    // The bound sees hosts' links alone.
+    for entry in catalogue::TRANSPORTS.iter().filter(|entry| entry.profiles.is_some()) {
+        let longest = |folder: &std::path::Path, seed: u64| {
+            let overrides = [format!("transport.name={}", entry.name), format!("run.seed={seed}")];
+            fcts(&outcome(folder, CUSTOM, &overrides)).into_iter().max().unwrap()
+        };
+        let best = (1..=12).map(|seed| longest(&two, seed)).min().unwrap();
+        let of_one = longest(&one, 1);
+        assert!(best < of_one.scale(0.75), "{}: {best} over two links, {of_one} over one", entry.name);
+    }
+}
+
 /// Servers of four accelerators on four rails, with switches inside.
 const RAILS: &str = "kind = \"rails\", pods = 1, servers_per_pod = 2, accelerators = 4, spines = 2, host_rate = \"10Gb/s\", spine_rate = \"10Gb/s\", \
                      inside_rate = \"100Gb/s\", delay = \"1us\", inside_delay = \"300ns\"";
