@@ -393,7 +393,7 @@ fn custom_networks() {
     let lines = [
         net(&format!("{hosts}{switch}{}{}", link("a", "s"), link("s", "b"))),
         net(&format!("{hosts}{switch}{}", link("a", "s"))),
-        net(&format!("{hosts}{switch}{}{}{}", link("a", "s"), link("s", "b"), link("a", "b"))),
+        net(&format!("{hosts}{}{}{}", switch.replace("s\"\n", "a:2\"\n"), link("a", "a:2"), link("a", "b"))),
         net(&format!("{hosts}{switch}[[node]]\nkind=\"switch\"\nname=\"t\"\n{}{}", link("a", "s"), link("b", "t"))),
         net(&format!("{hosts}{switch}{}{}", link("a", "s"), link("s", "c"))),
         net(&format!("{hosts}{switch}{}{}", link("a", "a"), link("s", "b"))),
