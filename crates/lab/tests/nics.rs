@@ -76,7 +76,7 @@ fn flows_on_different_planes_do_not_touch_each_other_under_any_transport() {
                 assert!(error.contains("has one control host") && error.contains("h0:2"), "{error}");
                 continue;
             }
-            let expected = fcts(&outcome(&alone, ONE_PLANE, &[transport.clone()]))[0];
+            let expected = fcts(&outcome(&alone, ONE_PLANE, std::slice::from_ref(&transport)))[0];
             let mut seen = [false; 2];
             for seed in 1..=12 {
                 let outcome = outcome(&both, TWO_PLANES, &[transport.clone(), format!("run.seed={seed}")]);
