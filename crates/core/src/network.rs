@@ -148,6 +148,7 @@ pub struct Network {
 /// The parts of a network: nodes that links join to each other.
 #[derive(Clone, Debug)]
 struct Parts {
+    /// By their first NIC.
     all: Vec<Part>,
     /// By node, the first node of its part.
     first: Vec<NodeId>,
@@ -592,8 +593,8 @@ impl Network {
     /// The same for the part of the network that a node is in.
     pub fn base_rtt_at(&self, node: NodeId, wire: &WireProfile) -> Duration {
         let Parts { all, first } = self.known_parts();
-        let part = all.iter().find(|part| part.first == first[node.index()]);
-        part.map_or(Duration::ZERO, |part| self.part_rtt(part, wire))
+        let place = all.binary_search_by_key(&first[node.index()], |part| part.first);
+        place.map_or(Duration::ZERO, |place| self.part_rtt(&all[place], wire))
     }
 
     /// For each part of the network, the rates of its slowest and of its fastest NIC, and its longest round-trip time.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flowloom_core::{Flow, FlowId, Network, NodeId, Time, mix};
+use flowloom_core::{Flow, FlowId, Network, NodeId, NodeKind, Time, mix};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +49,7 @@ impl Nics {
         let mut switches = Vec::new();
         let next = (0..network.nics() as u32).map(|nic| {
             let node = network.link(network.ports(NodeId(nic))[0]).to;
-            let is_switch = network.switches().next().is_some_and(|first| node >= first);
-            let number = is_switch.then(|| {
+            let number = (network.node(node).kind == NodeKind::Switch).then(|| {
                 *numbers.entry(node).or_insert_with(|| {
                     switches.push(node);
                     switches.len() - 1
