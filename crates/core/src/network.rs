@@ -284,6 +284,10 @@ impl Network {
     pub fn nics(&self) -> usize {
         self.hosts + self.further_nics.len()
     }
+    /// All NICs.
+    pub fn nic_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nics() as u32).map(NodeId)
+    }
     /// Whether some hosts have several NICs.
     pub fn has_several_nics(&self) -> bool {
         !self.further_nics.is_empty()
@@ -377,7 +381,7 @@ impl Network {
     /// The rate of the links of each host together, by host, in bits per second.
     pub fn host_bps(&self) -> Vec<u64> {
         let mut bps = vec![0; self.hosts];
-        for nic in (0..self.nics() as u32).map(NodeId) {
+        for nic in self.nic_ids() {
             bps[self.host_of(nic).index()] += self.nic_rate(nic).as_bps();
         }
         bps
@@ -393,7 +397,7 @@ impl Network {
             let first = if self.has_several_nics() { self.joined(|_| true) } else { vec![NodeId(0); self.nodes.len()] };
             let mut all: Vec<Part> = Vec::new();
             let mut places = vec![usize::MAX; self.nodes.len()];
-            for nic in (0..self.nics() as u32).map(NodeId) {
+            for nic in self.nic_ids() {
                 let rate = self.nic_rate(nic);
                 let place = &mut places[first[nic.index()].index()];
                 if *place == usize::MAX {
@@ -411,7 +415,7 @@ impl Network {
     /// The path from a NIC to the first of those that are farthest from it, and the path back.
     fn longest_from(&self, nic: NodeId) -> [Vec<LinkId>; 2] {
         let distance = self.distances(nic);
-        let reached = (0..self.nics() as u32).map(NodeId).filter(|other| distance[other.index()] < u32::MAX);
+        let reached = self.nic_ids().filter(|other| distance[other.index()] < u32::MAX);
         let far = reached.max_by_key(|other| (distance[other.index()], std::cmp::Reverse(*other))).unwrap_or(nic);
         [self.path(nic, far), self.path(far, nic)]
     }
@@ -462,7 +466,7 @@ impl Network {
     pub fn is_connected_by(&self, is_up: impl Fn(LinkId) -> bool) -> bool {
         let mut has_way = vec![false; self.hosts];
         let is_nic_up = |nic: NodeId| self.ports(nic).iter().any(|link| is_up(*link));
-        for nic in (0..self.nics() as u32).map(NodeId).filter(|nic| is_nic_up(*nic)) {
+        for nic in self.nic_ids().filter(|nic| is_nic_up(*nic)) {
             has_way[self.host_of(nic).index()] = true;
         }
         let is_spare = |node: NodeId| node.index() < self.nics() && !is_nic_up(node) && has_way[self.host_of(node).index()];
@@ -514,7 +518,7 @@ impl Network {
         let hosts = self.hosts as u32;
         if node.0 >= hosts || self.positions.is_empty() {
             let distance = self.distances(node);
-            let reached = (0..self.nics() as u32).map(NodeId).filter(|nic| distance[nic.index()] < u32::MAX);
+            let reached = self.nic_ids().filter(|nic| distance[nic.index()] < u32::MAX);
             return reached.max_by_key(|nic| distance[nic.index()]).unwrap_or(node);
         }
         // The higher a path leads, the longer it is. So the farthest hosts are all those outside the largest part that is not the whole network.

@@ -1,15 +1,13 @@
 //! Collectives on idle networks take the times of their closed forms, and jobs that share no link do not touch each other. Flows of a trace wait for what it says.
 
-#[allow(dead_code)]
-#[path = "../../fabric/tests/common/blast.rs"]
-mod blast;
+mod blasting;
 
 use flowloom_core::{Bytes, Duration, NodeId, Time};
-use flowloom_fabric::{Report, Sim};
+use flowloom_fabric::Report;
 use flowloom_lab::Plan;
 use flowloom_lab::spec::Scenario;
 
-use crate::blast::{Blast, Plain};
+use crate::blasting::blasted;
 
 const RANKS: u64 = 8;
 const SIZE: u64 = 80_000;
@@ -26,15 +24,6 @@ fn plan(workload: &str, topology: &str) -> Plan {
 }
 
 const STAR: &str = "kind = \"single_switch\", hosts = 8, host_rate = \"10Gb/s\", delay = \"500ns\"";
-
-/// Runs a plan under a transport that sends a flow back to back and acknowledges its last packet. Runs can be divided into regions.
-fn blasted(plan: &Plan, regions: usize) -> Report {
-    let flows = plan.flows.own.clone();
-    let sim = Sim::<Blast<Plain>>::over_regions(&(), plan.setup.routed(), flows, vec![(); regions], |port, _| port);
-    let mut sim = sim.with_tasks(plan.flows.tasks.clone());
-    while sim.step(1 << 20) {}
-    sim.finish().expect("conservation").0
-}
 
 fn job(collective: &str, algorithm: &str, more: &str) -> String {
     format!(

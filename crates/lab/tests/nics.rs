@@ -1,17 +1,14 @@
 //! Hosts with several links: what flows take over them, by hand and for every transport, and what is refused.
 
-#[allow(dead_code)]
-#[path = "../../fabric/tests/common/blast.rs"]
-mod blast;
+mod blasting;
 
 use std::path::PathBuf;
 
 use flowloom_core::{Bytes, Duration, Flow, LinkId, NodeId, Time};
-use flowloom_fabric::{Report, Sim};
 use flowloom_lab::spec::Scenario;
 use flowloom_lab::{Outcome, Plan, ScenarioError, catalogue, run};
 
-use crate::blast::{Blast, Plain};
+use crate::blasting::blasted;
 
 /// Every host with a link to each of two switches.
 const TWO_PLANES: &str = "kind = \"single_switch\", hosts = 4, host_rate = \"10Gb/s\", delay = \"1us\", planes = 2";
@@ -51,15 +48,6 @@ fn outcome(folder: &std::path::Path, topology: &str, overrides: &[String]) -> Ou
 
 fn fcts(outcome: &Outcome) -> Vec<Duration> {
     outcome.rows.iter().map(|row| row.fct().expect("it ends")).collect()
-}
-
-/// Runs a plan under a transport that sends a flow back to back.
-fn blasted(plan: &Plan, regions: usize) -> Report {
-    let flows = plan.flows.own.clone();
-    let sim = Sim::<Blast<Plain>>::over_regions(&(), plan.setup.routed(), flows, vec![(); regions], |port, _| port);
-    let mut sim = sim.with_tasks(plan.flows.tasks.clone());
-    while sim.step(1 << 20) {}
-    sim.finish().expect("conservation").0
 }
 
 /// Two flows from one host, and two to one, do not meet on different planes: each takes what it takes alone in one plane, to the picosecond. On one plane, they share a link.

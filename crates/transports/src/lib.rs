@@ -30,7 +30,7 @@ pub mod top;
 #[cfg(test)]
 mod trial;
 
-use flowloom_core::{Bytes, Duration, Network, NodeId, Rate, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Network, Rate, Time, WireProfile};
 
 use disciplines::CreditSchedule;
 
@@ -56,7 +56,7 @@ pub struct Conditions<'a> {
 impl Conditions<'_> {
     /// The rates of the slowest and of the fastest host.
     fn host_rates(&self) -> [Rate; 2] {
-        let rates = || (0..self.network.nics() as u32).map(|host| self.network.nic_rate(NodeId(host)));
+        let rates = || self.network.nic_ids().map(|nic| self.network.nic_rate(nic));
         [rates().min(), rates().max()].map(Option::unwrap_or_default)
     }
 

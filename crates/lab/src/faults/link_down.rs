@@ -30,6 +30,13 @@ pub struct LinkDown {
     pub reroute_after: Option<Quantity<Duration>>,
 }
 
+impl LinkDown {
+    /// From when until when it is known that the links are down, if that is noticed.
+    pub(super) fn known(&self) -> Option<[Time; 2]> {
+        self.reroute_after.map(|after| [self.from, self.to].map(|at| Time::ZERO + at.0 + after.0))
+    }
+}
+
 impl Failure for LinkDown {
     fn span(&self) -> Option<Span<'_>> {
         let right = "the link comes up after it went down at";
@@ -43,7 +50,7 @@ impl Failure for LinkDown {
         let mut links = [&named[..], &named.iter().map(|link| link.reverse()).collect::<Vec<LinkId>>()].concat();
         links.sort_unstable();
         links.dedup();
-        let Some(Quantity(after)) = self.reroute_after else {
+        let Some([known_from, known_to]) = self.known() else {
             faults.strike(&links, Fault::Down(from, to).into());
             faults.link_outages.push(LinkOutage { fault: site.index, links: named, from, to });
             return Ok(());
@@ -57,9 +64,9 @@ impl Failure for LinkDown {
         }
         faults.strike(&links, Fault::Cut(from, to).into());
         // Nothing waits for the links once there is another way.
-        faults.link_outages.push(LinkOutage { fault: site.index, links: named, from, to: to.min(from + after) });
-        faults.noticed.push(Noticed { at: from + after, fault: site.index, links: links.clone(), down: true });
-        faults.noticed.push(Noticed { at: to + after, fault: site.index, links, down: false });
+        faults.link_outages.push(LinkOutage { fault: site.index, links: named, from, to: to.min(known_from) });
+        faults.noticed.push(Noticed { at: known_from, fault: site.index, links: links.clone(), down: true });
+        faults.noticed.push(Noticed { at: known_to, fault: site.index, links, down: false });
         Ok(())
     }
 }

@@ -279,13 +279,11 @@ impl Faults {
 
 /// The NICs whose links are down, from when until when hosts and switches know it.
 pub(crate) fn known_nic_outages(specs: &[FaultSpec], network: &Network) -> Vec<(NodeId, Time, Time)> {
-    let noticed = specs.iter().filter_map(|fault| match fault {
-        FaultSpec::LinkDown(LinkDown { place, from, to, reroute_after: Some(after) }) => {
-            // A place that does not exist is an error later.
-            let links = links_at(place, network).unwrap_or_default();
-            Some((links, Time::ZERO + from.0 + after.0, Time::ZERO + to.0 + after.0))
-        }
-        _ => None,
+    let noticed = specs.iter().filter_map(|fault| {
+        let FaultSpec::LinkDown(fault) = fault else { return None };
+        let [from, to] = fault.known()?;
+        // A place that does not exist is an error later.
+        Some((links_at(&fault.place, network).unwrap_or_default(), from, to))
     });
     let is_nic = |node: &NodeId| node.index() < network.nics();
     let of_link = |link: LinkId| [network.link(link).from, network.link(link).to].into_iter().filter(is_nic);

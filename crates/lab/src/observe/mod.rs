@@ -90,12 +90,11 @@ impl Observation {
 }
 
 fn hosts_at(name: &str, network: &Network) -> Result<Vec<NodeId>, String> {
-    let nics = || (0..network.nics() as u32).map(NodeId);
     let called = |node: NodeId| network.node(node).name == name;
     let is_meant = |nic: &NodeId| name == "all" || called(*nic) || called(network.host_of(*nic));
-    let found: Vec<NodeId> = nics().filter(is_meant).collect();
+    let found: Vec<NodeId> = network.nic_ids().filter(is_meant).collect();
     if found.is_empty() {
-        let names = nics().map(|nic| network.node(nic).name.as_str()).chain(["all"]);
+        let names = network.nic_ids().map(|nic| network.node(nic).name.as_str()).chain(["all"]);
         return Err(format!("no host is called \"{name}\"; {}", suggestion(name, names)));
     }
     Ok(found)

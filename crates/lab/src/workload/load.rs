@@ -36,9 +36,7 @@ pub fn total_bytes_per_second(
     let busiest = match class {
         LoadLink::Host => busiest_host(network, nics, traffic),
         LoadLink::Core => busiest_core(network, nics, traffic),
-        LoadLink::Network => {
-            1.0 / (0..network.nics() as u32).map(|nic| bytes_per_second(network.nic_rate(NodeId(nic)))).sum::<f64>()
-        }
+        LoadLink::Network => 1.0 / network.nic_ids().map(|nic| bytes_per_second(network.nic_rate(nic))).sum::<f64>(),
     };
     if busiest == 0.0 {
         return Err(ScenarioError::at_key(

@@ -47,8 +47,8 @@ impl Nics {
         }
         let mut numbers = HashMap::new();
         let mut switches = Vec::new();
-        let next = (0..network.nics() as u32).map(|nic| {
-            let node = network.link(network.ports(NodeId(nic))[0]).to;
+        let next = network.nic_ids().map(|nic| {
+            let node = network.link(network.ports(nic)[0]).to;
             let number = (network.node(node).kind == NodeKind::Switch).then(|| {
                 *numbers.entry(node).or_insert_with(|| {
                     switches.push(node);

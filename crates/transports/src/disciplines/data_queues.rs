@@ -166,11 +166,10 @@ fn feeders(paths: &Paths) -> Vec<Option<Vec<LinkId>>> {
     let mut taken: Vec<Vec<bool>> = network.links().iter().map(|link| vec![false; network.ports(link.to).len()]).collect();
     // The last destination for which data was followed over each link.
     let mut followed_for = vec![None; network.links().len()];
-    let nics = || (0..network.nics() as u32).map(NodeId);
-    for dst in nics() {
+    for dst in network.nic_ids() {
         let distance = network.has_several_nics().then(|| network.distances(dst));
         let is_reached = |src: &NodeId| distance.as_ref().is_none_or(|distance| distance[src.index()] < u32::MAX);
-        let sources = nics().filter(|src| *src != dst).filter(is_reached);
+        let sources = network.nic_ids().filter(|src| *src != dst).filter(is_reached);
         let mut open: Vec<LinkId> = sources.map(|src| network.ports(src)[0]).collect();
         for link in &open {
             feeders[link.index()].get_or_insert_default();
