@@ -97,12 +97,6 @@ impl Routes {
             Way::Only(link) => return Some(link),
             Way::OneOf(group) => group,
         };
-        // The compiler removes this where headers have no labels.
-        if let Some(label) = label
-            && paths.routing() == Routing::SprayLabelled
-        {
-            return Some(paths.labelled(group, at, dst, label));
-        }
         let choice = match paths.routing() {
             Routing::SprayRoundRobin => {
                 let counter = match origin {
@@ -113,7 +107,11 @@ impl Routes {
                 *turn = turn.wrapping_add(1);
                 *turn % group.count()
             }
-            Routing::SprayRandom | Routing::SprayLabelled => below(group.count(), &mut streams[at.index()]),
+            Routing::SprayLabelled => match label {
+                Some(label) => return Some(paths.labelled(group, at, dst, label)),
+                None => below(group.count(), &mut streams[at.index()]),
+            },
+            Routing::SprayRandom => below(group.count(), &mut streams[at.index()]),
             Routing::Ecmp => return Some(paths.hashed(group, at, flow, src, dst)),
             Routing::EcmpSymmetric => return paths.symmetric(at, flow, src, dst),
             Routing::LeastQueue | Routing::Drill(_) | Routing::Flowlet(_) => return None,

@@ -361,7 +361,7 @@ mod headers {
         pias::Header::Tcp { header: tcp(kind, number) }
     }
     pub fn pfabric(_: Kind, priority: u32) -> pfabric::Header {
-        pfabric::Header::Data { priority, number: 0, packets: u32::MAX }
+        pfabric::Header::Data { priority, number: 0, packets: u32::MAX, path: None }
     }
     pub fn pase(_: Kind, number: u32) -> pase::Header {
         pase::Header::Data { number, packets: u32::MAX, asking: pase::Asking::default() }

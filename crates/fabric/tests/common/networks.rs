@@ -1,7 +1,7 @@
 //! Networks, simulation set-ups and flows.
 
 use flowloom_core::{
-    Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Rate, Switching, Time, Transport, WireProfile, topology,
+    Bytes, Duration, Flow, FlowId, LinkId, Memory, Network, NodeId, Rate, Switching, Time, Transport, WireProfile, topology,
 };
 use flowloom_fabric::{AimedFault, End, Fault, Faulty, Next, Observer, Report, Routing, Sim, SimSetup, Task};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -32,6 +32,24 @@ pub fn shapes(switching: Switching) -> Vec<(&'static str, Network)> {
         ("three_tier", topology::three_tier(4, 2, 2, gbps(1), gbps(10), gbps(10), d, switching)),
         ("fat_tree", topology::fat_tree(4, gbps(10), d, switching)),
     ]
+}
+
+/// Two leaves with `hosts` hosts each, which send at `rate`. Three spines with links of 10 Gb/s join them, and one with links of 2.5 Gb/s. The second value is the slow link from the
+/// first leaf.
+pub fn beside_a_slow_path(hosts: usize, rate: Rate) -> (Network, LinkId) {
+    let mut network = Network::new(2 * hosts, STORE);
+    let leaves = ["l0", "l1"].map(|name| network.add_switch(1, "leaf", name));
+    for host in 0..2 * hosts {
+        network.connect(NodeId(host as u32), leaves[host / hosts], rate, HOP_DELAY);
+    }
+    for (spine, mbps) in [10_000, 10_000, 10_000, 2_500].into_iter().enumerate() {
+        let spine = network.add_switch(2, "spine", format!("s{spine}"));
+        for leaf in leaves {
+            network.connect(leaf, spine, Rate::from_bps(mbps * 1_000_000), HOP_DELAY);
+        }
+    }
+    let slow = network.ports(leaves[0])[hosts + 3];
+    (network, slow)
 }
 
 /// One pair of hosts for each path length from host 0.

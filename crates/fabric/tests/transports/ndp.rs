@@ -1,12 +1,12 @@
 //! NDP on networks: exact times of single flows, incasts against the time of their bytes, and the use of a fat tree by permutations.
 
-use flowloom_core::{
-    Dequeue, Discipline, Duration, Flow, Network, NodeId, PacketId, Pool, PortCall, Rate, Time, WireProfile, topology,
-};
+use flowloom_core::{Dequeue, Discipline, Duration, Flow, Network, PacketId, Pool, PortCall, Time, WireProfile, topology};
 use flowloom_fabric::{PortCounters, Report, Routing, Sim, SimSetup};
 use flowloom_transports::ndp::{Config, Header, Ndp, Port};
 
-use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, apart, flow, gbps, pairs, run, setup, shapes, watch};
+use crate::common::networks::{
+    CUT, Dice, HOP_DELAY, STORE, apart, beside_a_slow_path, flow, gbps, pairs, run, setup, shapes, watch,
+};
 use crate::common::tandem::{self, Tandem};
 use crate::common::watch::Log;
 
@@ -261,18 +261,7 @@ fn a_flow_uses_every_path_equally() {
 /// Three paths have 10 Gb/s, and one has 2.5 Gb/s. A host sends 25 Gb/s. Over all paths evenly, the slow one trims most of the quarter that it gets; without it, 25 Gb/s fit into the other three.
 #[test]
 fn senders_can_avoid_a_slow_path() {
-    let mut network = Network::new(2, STORE);
-    let leaves = ["l0", "l1"].map(|name| network.add_switch(1, "leaf", name));
-    for host in 0..2 {
-        network.connect(NodeId(host), leaves[host as usize], gbps(25), HOP_DELAY);
-    }
-    for (spine, mbps) in [10_000, 10_000, 10_000, 2_500].into_iter().enumerate() {
-        let spine = network.add_switch(2, "spine", format!("s{spine}"));
-        for leaf in leaves {
-            network.connect(leaf, spine, Rate::from_bps(mbps * 1_000_000), HOP_DELAY);
-        }
-    }
-    let slow = network.ports(leaves[0])[4];
+    let (network, slow) = beside_a_slow_path(1, gbps(25));
     let go = |avoid_paths| {
         let setup = SimSetup { routing: Routing::SprayLabelled, ..setup(network.clone()) };
         let flows = vec![flow(0, 0, 1, 8_000_000, Time::ZERO)];

@@ -1,10 +1,12 @@
 //! pFabric on networks: the flow with the fewest remaining bytes takes the time that it takes alone.
 
-use flowloom_core::{Bytes, Duration, Flow, Memory, Time, WireProfile, topology};
-use flowloom_fabric::{PortCounters, Report, SimSetup};
+use flowloom_core::{Bytes, Duration, Flow, LinkId, Memory, Time, WireProfile, topology};
+use flowloom_fabric::{PortCounters, Report, Routing, SimSetup};
 use flowloom_transports::pfabric::{Config, PFabric};
 
-use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, poisson, run, setup, shapes};
+use crate::common::networks::{
+    CUT, Dice, HOP_DELAY, STORE, apart, beside_a_slow_path, flow, gbps, ns, pairs, poisson, run, setup, shapes,
+};
 
 const BUFFER: Bytes = Bytes::new(36_864);
 
@@ -129,12 +131,11 @@ fn one_bottleneck_is_close_to_preemptive_srpt() {
 fn drops_are_at_the_edge() {
     let network = topology::leaf_spine(4, 8, 4, gbps(10), gbps(40), HOP_DELAY, CUT);
     let flows = poisson(&network, 0.6, 3000, 2);
-    let setup =
-        SimSetup { memory: Memory::PerPort(BUFFER), routing: flowloom_fabric::Routing::SprayRoundRobin, ..setup(network) };
+    let setup = SimSetup { memory: Memory::PerPort(BUFFER), routing: Routing::SprayRoundRobin, ..setup(network) };
     let report = run::<PFabric>(&Config::default(), setup, flows);
     assert!(report.records.iter().all(|record| record.acknowledged != Time::MAX));
     let mut drops = [0; 3];
-    for (link, counters) in (0..).map(flowloom_core::LinkId).zip(&report.ports) {
+    for (link, counters) in (0..).map(LinkId).zip(&report.ports) {
         let place = match report.network.hop_name(link).as_str() {
             "host-leaf" => 0,
             "leaf-host" => 2,
@@ -144,4 +145,44 @@ fn drops_are_at_the_edge() {
     }
     assert!(drops[0] > 100 && drops[2] > 100, "{drops:?}");
     assert!(drops[1] * 100 < drops[0] + drops[2], "{drops:?}");
+}
+
+/// Three flows of 10 Gb/s share three paths of 10 Gb/s and one of 2.5 Gb/s. Evenly, each path gets 7.5 Gb/s, so the slow one loses two of three packets, and each loss costs a timeout.
+/// Without it, the rest has room for all.
+#[test]
+fn senders_can_avoid_a_slow_path() {
+    let (network, slow) = beside_a_slow_path(3, gbps(10));
+    let go = |avoid_paths| {
+        let memory = Memory::PerPort(BUFFER);
+        let setup = SimSetup { routing: Routing::SprayLabelled, memory, ..setup(network.clone()) };
+        let flows = (0..3).map(|host| flow(host, host, 3 + host, 14_600_000, Time::ZERO)).collect();
+        let config = Config { avoid_paths, initial_window: 30, max_window: 30, ..Config::default() };
+        let report = run::<PFabric>(&config, setup, flows);
+        let last = report.records.iter().map(|record| record.received.as_secs_f64()).fold(0.0, f64::max);
+        (last, report.ports[slow.index()].drops())
+    };
+    let ((even, lost_evenly), (avoiding, lost_avoiding)) = (go(false), go(true));
+    println!("{even} s, {lost_evenly} lost; {avoiding} s, {lost_avoiding} lost");
+    assert!(
+        avoiding < 0.9 * even && lost_avoiding < lost_evenly / 3,
+        "{even} s, {lost_evenly} lost; {avoiding} s, {lost_avoiding} lost"
+    );
+}
+
+/// Of the 16 paths between two pods of a fat tree with k = 8, each gets as many packets of a flow as the others.
+#[test]
+fn a_flow_uses_every_labelled_path_equally() {
+    let network = topology::fat_tree(8, gbps(10), HOP_DELAY, STORE);
+    let setup = SimSetup { routing: Routing::SprayLabelled, ..setup(network) };
+    let report = run::<PFabric>(&Config::default(), setup, vec![flow(0, 0, 127, 1460 * 16 * 20, Time::ZERO)]);
+    let uses = |from: &str, to: &str| -> Vec<u64> {
+        let tiers = |link: usize| {
+            let link = report.network.link(LinkId(link as u32));
+            [link.from, link.to].map(|node| report.network.node(node).tier.to_string())
+        };
+        let data =
+            (0..report.ports.len()).filter(|link| tiers(*link) == [from, to]).map(|link| report.ports[link].sent[1].packets);
+        data.filter(|packets| *packets > 0).collect()
+    };
+    assert_eq!((uses("agg", "core"), uses("core", "agg")), (vec![20; 16], vec![20; 16]));
 }

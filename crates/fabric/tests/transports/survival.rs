@@ -13,7 +13,7 @@ use flowloom_transports::las::Las;
 use flowloom_transports::ndp::{self, Ndp, PullOrder};
 use flowloom_transports::pase::{self, Pase};
 use flowloom_transports::pdq::Pdq;
-use flowloom_transports::pfabric::PFabric;
+use flowloom_transports::pfabric::{self, PFabric};
 use flowloom_transports::phost::PHost;
 use flowloom_transports::pias::{self, Pias};
 use flowloom_transports::roce::Recovery;
@@ -166,8 +166,10 @@ proptest! {
     }
 
     #[test]
-    fn pfabric_on_small_networks_with_every_fault((setup, flows, faults) in small_network()) {
-        survives::<PFabric>(&Default::default(), setup, flows, &faults)?;
+    fn pfabric_on_small_networks_with_every_fault((setup, flows, faults) in small_network(), avoid_paths in any::<bool>()) {
+        let routing = if avoid_paths { Routing::SprayLabelled } else { setup.routing };
+        let config = pfabric::Config { avoid_paths, ..pfabric::Config::default() };
+        survives::<PFabric>(&config, SimSetup { routing, ..setup }, flows, &faults)?;
     }
 
     #[test]
@@ -267,6 +269,7 @@ proptest! {
             header_memory,
             return_to_sender,
             pull_order: if labelled { PullOrder::Srpt } else { PullOrder::Fair },
+            avoid_paths: labelled,
             ..ndp::Config::default()
         };
         let routing = if labelled { Routing::SprayLabelled } else { setup.routing };

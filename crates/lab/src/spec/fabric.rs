@@ -141,7 +141,7 @@ impl WirePreset {
 pub enum RoutingMode {
     /// Each packet takes one of them independently and uniformly.
     SprayRandom,
-    /// Senders whose transport labels packets with paths choose (NDP). Other packets take one independently and uniformly.
+    /// Senders whose transport labels packets with paths choose (NDP, pFabric and LAS). Other packets take one independently and uniformly.
     SprayLabelled,
     /// Each packet takes the next one in turn, from a random start.
     SprayRoundRobin,

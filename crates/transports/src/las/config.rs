@@ -24,6 +24,8 @@ pub struct Config {
     /// PIAS authors' simulator).
     #[schemars(range(min = 0, max = 1_000_000))]
     pub probe_after: u32,
+    /// Whether senders that choose paths (`fabric.routing = "spray_labelled"`) leave out a path that loses more than others.
+    pub avoid_paths: bool,
     /// The most bytes that a port holds, even if it has more memory (PIAS paper §V-C: 210 kB, two bandwidth-delay products).
     #[serde(with = "quantity::bytes")]
     #[schemars(schema_with = "quantity::bytes::schema", extend("x-min" = "1B", "x-max" = "2GB"))]
@@ -41,6 +43,7 @@ impl Default for Config {
             max_window: 139,
             rto: Duration::from_us(250),
             probe_after: 5,
+            avoid_paths: false,
             port_most: Bytes::new(210_000),
             time_wait: Duration::from_ms(1_000_000),
         }
@@ -57,6 +60,7 @@ impl Config {
             probe_after: self.probe_after,
             sack_clocking: false,
             priority: pfabric::Priority::BytesSent,
+            avoid_paths: self.avoid_paths,
             port_most: Some(self.port_most),
             time_wait: self.time_wait,
         }

@@ -3,7 +3,6 @@
 mod config;
 mod header;
 mod host;
-mod paths;
 mod port;
 mod receiver;
 mod sender;

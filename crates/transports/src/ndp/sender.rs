@@ -8,8 +8,7 @@ use flowloom_core::{Bytes, Event, Flow, FlowId, Gauge, NodeId, Packet, Paths, Re
 use super::config::{DOUBLINGS_MAX, Spans};
 use super::header::{Header, Part};
 use super::host::Rules;
-use super::paths::PathDeck;
-use crate::toolkit::{FlowTable, IndexedHeap, Outbox, RandomStream, RangeSet};
+use crate::toolkit::{FlowTable, IndexedHeap, Outbox, PathDeck, RandomStream, RangeSet};
 
 /// The receiver's counts of a flow's pulls.
 #[derive(Clone, Copy)]

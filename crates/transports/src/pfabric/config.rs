@@ -57,6 +57,9 @@ pub struct Config {
     pub sack_clocking: bool,
     /// What the priority number of a data packet means: `remaining`, `deadline`, `bytes_sent` or `coflow_size`.
     pub priority: Priority,
+    /// Whether senders that choose paths (`fabric.routing = "spray_labelled"`) leave out a path that loses more than others, such as one over a slow link. A path is left out if it loses
+    /// twice the share of packets that the flow's paths lose together, as with NDP. The paper's senders do not choose paths.
+    pub avoid_paths: bool,
     /// The most bytes that a port holds, even if it has more memory. pFabric is designed for two bandwidth-delay products (PIAS §V-C:
     /// 210 kB).
     #[serde(with = "quantity::bytes::option", default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +81,7 @@ impl Default for Config {
             probe_after: 5,
             sack_clocking: false,
             priority: Priority::Remaining,
+            avoid_paths: false,
             port_most: None,
             time_wait: Duration::from_ms(1_000_000),
         }

@@ -14,6 +14,8 @@ wire_format! {
             number: u32,
             /// The number of packets of the flow.
             packets: u32,
+            /// The label of its path, if senders choose paths.
+            path: Option<u16>,
         },
         /// Requests an acknowledgement. It has no payload.
         Probe {
@@ -35,6 +37,13 @@ wire_format! {
                 Header::Data { number, packets, .. } => number < packets,
                 Header::Probe { packets } => packets > 0,
                 _ => true,
+            }
+        }
+        #[inline]
+        fn path_label(&self) -> Option<u16> {
+            match *self {
+                Header::Data { path, .. } => path,
+                _ => None,
             }
         }
     }
@@ -61,7 +70,8 @@ pub(super) mod tests {
 
     pub fn headers() -> impl Strategy<Value = Header> {
         prop_oneof![
-            (any::<u32>(), places()).prop_map(|(priority, (number, packets))| Header::Data { priority, number, packets }),
+            (any::<u32>(), places(), prop::option::of(any::<u16>()))
+                .prop_map(|(priority, (number, packets), path)| Header::Data { priority, number, packets, path }),
             places().prop_map(|(_, packets)| Header::Probe { packets }),
             (numbers(), prop::option::of(numbers())).prop_map(|(cumulative, answers)| Header::Ack { cumulative, answers }),
         ]
@@ -75,8 +85,11 @@ pub(super) mod tests {
     #[test]
     fn the_layout_is_big_endian() {
         let mut bytes = [0; Header::MAX_BYTES];
-        assert_eq!(Header::Data { priority: 1, number: 2, packets: 0x0102_0304 }.encode(&mut bytes), 13);
-        assert_eq!(bytes, [0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4]);
+        let header = |path| Header::Data { priority: 1, number: 2, packets: 0x0102_0304, path };
+        assert_eq!(header(None).encode(&mut bytes), 14);
+        assert_eq!(bytes, [0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4, 0, 0, 0]);
+        assert_eq!(header(Some(0x0506)).encode(&mut bytes), 16);
+        assert_eq!(bytes, [0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4, 1, 5, 6]);
         assert!(size_of::<Header>() <= 16);
     }
 }

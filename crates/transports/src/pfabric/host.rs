@@ -22,7 +22,7 @@ impl Host {
     pub fn new(config: &Config, site: &Site<'_>) -> Host {
         let framing = Framing::new(site.node, &site.wire);
         let receiver = Reassembly::new(config.time_wait);
-        Host { sender: Sender::new(config, framing), receiver, framing, out: Outbox::default() }
+        Host { sender: Sender::new(config, framing, site), receiver, framing, out: Outbox::default() }
     }
 
     fn acknowledge(&mut self, packet: &Packet<Header>, cumulative: u32, answers: Option<u32>) {

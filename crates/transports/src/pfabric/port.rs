@@ -116,7 +116,7 @@ mod tests {
 
     /// A packet that its number identifies.
     fn packet(flow: u32, priority: u32, number: u32, size: u32) -> flowloom_core::Packet<Header> {
-        with_header(flow, 1, size, Header::Data { priority, number, packets: u32::MAX })
+        with_header(flow, 1, size, Header::Data { priority, number, packets: u32::MAX, path: None })
     }
 
     fn number_of(packet: flowloom_core::Packet<Header>) -> u32 {

@@ -1,9 +1,43 @@
 //! The sending end of pFabric's flows.
 
-use flowloom_core::{Bytes, Event, Flow, FlowId, Gauge, NodeId, Readings, Time};
+use std::collections::VecDeque;
+
+use flowloom_core::{Bytes, Event, Flow, FlowId, Gauge, NodeId, Paths, Readings, Site, Time};
 
 use super::{Config, Header, Outbox, Priority};
-use crate::toolkit::{FlowTable, Framing, IndexedHeap, RangeSet};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap, PathDeck, RandomStream, RangeSet};
+
+/// The paths of a flow whose sender chooses them.
+struct Choice {
+    deck: PathDeck,
+    /// The packets that were sent and not answered, with their labels, in the order of sending. A window of them is short enough to be searched.
+    unanswered: VecDeque<(u32, Option<u16>)>,
+}
+
+impl Choice {
+    /// The label of packet `number`, which is being sent.
+    fn label(&mut self, number: u32, random: &mut RandomStream) -> Option<u16> {
+        let label = self.deck.draw(random);
+        self.unanswered.push_back((number, label));
+        label
+    }
+
+    /// All packets below `cumulative` have arrived, and packet `number` is answered. What became of the answers of the others is not known.
+    fn answered(&mut self, number: u32, cumulative: u32) {
+        if let Some(place) = self.unanswered.iter().position(|(sent, _)| *sent == number) {
+            let (_, label) = self.unanswered.remove(place).expect("it was found");
+            self.deck.tell(label, true);
+        }
+        self.unanswered.retain(|(sent, _)| *sent >= cumulative);
+    }
+
+    /// The flow has timed out and sends all unanswered packets again.
+    fn lost(&mut self) {
+        for (_, label) in self.unanswered.drain(..) {
+            self.deck.tell(label, false);
+        }
+    }
+}
 
 /// One flow that is being sent. Packets are numbered from 0.
 struct Sending {
@@ -27,6 +61,8 @@ struct Sending {
     due: Time,
     /// The priority number, if it is the same for all packets of the flow.
     fixed: u32,
+    /// If the sender chooses paths.
+    paths: Option<Box<Choice>>,
 }
 
 impl Sending {
@@ -49,6 +85,7 @@ impl Sending {
                 Priority::CoflowSize => framing.coflow_packets(flow),
                 Priority::Remaining | Priority::BytesSent => 0,
             },
+            paths: None,
         }
     }
 
@@ -85,15 +122,32 @@ pub(super) struct Sender {
     flows: FlowTable<Sending>,
     /// By slot, when to check a flow's [`Sending::due`]. Acknowledgements change only the latter.
     timers: IndexedHeap<Time>,
+    /// Where labels choose paths, the network's paths.
+    paths: Option<Paths>,
+    source: NodeId,
+    random: RandomStream,
 }
 
 impl Sender {
-    pub(super) fn new(config: &Config, framing: Framing) -> Sender {
-        Sender { config: config.clone(), framing, flows: FlowTable::default(), timers: IndexedHeap::default() }
+    pub(super) fn new(config: &Config, framing: Framing, site: &Site<'_>) -> Sender {
+        Sender {
+            config: config.clone(),
+            framing,
+            flows: FlowTable::default(),
+            timers: IndexedHeap::default(),
+            paths: site.paths.cloned(),
+            source: site.node,
+            random: RandomStream::new(site.seed),
+        }
     }
 
     pub(super) fn open(&mut self, now: Time, flow: &Flow, out: &mut Outbox) {
-        let state = Sending::new(flow, &self.framing, &self.config, now + self.config.rto);
+        let mut state = Sending::new(flow, &self.framing, &self.config, now + self.config.rto);
+        let labels = self.paths.as_ref().and_then(|paths| paths.labels(self.source, flow.dst));
+        state.paths = labels.map(|labels| {
+            let deck = PathDeck::new(labels, self.config.avoid_paths);
+            Box::new(Choice { deck, unanswered: VecDeque::new() })
+        });
         let slot = self.flows.insert(flow.id, state);
         self.timers.set(slot, now + self.config.rto);
         self.transmit(slot, out);
@@ -108,6 +162,9 @@ impl Sender {
         let before = state.acked.first_missing();
         if let Some(number) = answers {
             state.acked.insert(number);
+            if let Some(paths) = &mut state.paths {
+                paths.answered(number, cumulative);
+            }
         }
         state.acked.insert_below(cumulative);
         if state.acked.is_complete(state.packets) {
@@ -146,7 +203,8 @@ impl Sender {
                 // From 1, so that acknowledgements stay better than any data.
                 Priority::BytesSent => saturated(self.framing.full_payload() * u64::from(number) + 1),
             };
-            let header = Header::Data { priority, number, packets: state.packets };
+            let path = state.paths.as_mut().and_then(|paths| paths.label(number, &mut self.random));
+            let header = Header::Data { priority, number, packets: state.packets, path };
             let mut packet = self.framing.data(state.flow, state.dst, state.size, number, header);
             packet.class = 1;
             packet.retransmission = number < state.sent;
@@ -177,6 +235,9 @@ impl Sender {
         state.credit = 0;
         state.next = state.acked.first_missing();
         state.due = now + self.config.rto;
+        if let Some(paths) = &mut state.paths {
+            paths.lost();
+        }
         if self.config.probe_after > 0 && state.timeouts >= self.config.probe_after {
             out.packets.push_back(self.framing.control(state.flow, state.dst, Header::Probe { packets: state.packets }));
         } else {

@@ -1,6 +1,7 @@
-//! Which path each packet takes (§3): a random permutation of all paths, one packet each, and a new permutation when all have had one. Paths that trim or lose more than others can be left out.
+//! Which path each packet takes where senders choose (NDP paper, §3): a random permutation of all paths, one packet each, and a new permutation when all have had one. Paths that trim or
+//! lose more than others can be left out.
 
-use crate::toolkit::RandomStream;
+use super::RandomStream;
 
 /// What became of packets.
 #[derive(Clone, Copy, Default, Debug)]
@@ -34,7 +35,7 @@ const REMEMBERED: u64 = 16;
 /// The path labels of one flow. The permutation is drawn as the flow goes on: each draw is uniform among the labels that have not come in
 /// this round.
 #[derive(Clone, Debug, Default)]
-pub(super) struct PathDeck {
+pub struct PathDeck {
     /// Those before `next` have come in this round. Empty if the sender does not choose paths.
     labels: Vec<u16>,
     next: usize,
