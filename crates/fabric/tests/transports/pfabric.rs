@@ -147,8 +147,8 @@ fn drops_are_at_the_edge() {
     assert!(drops[1] * 100 < drops[0] + drops[2], "{drops:?}");
 }
 
-/// Three flows of 10 Gb/s share three paths of 10 Gb/s and one of 2.5 Gb/s. Evenly, each path gets 7.5 Gb/s, so the slow one loses two of three packets, and each loss costs a timeout.
-/// Without it, the rest has room for all.
+/// Three flows of 10 Gb/s share three paths of 10 Gb/s and one of 2.5 Gb/s. Evenly, each path would get 7.5 Gb/s. So the slow one loses packets, each loss costs a timeout, and all flows are held back to what the
+/// slow path takes.
 #[test]
 fn senders_can_avoid_a_slow_path() {
     let (network, slow) = beside_a_slow_path(3, gbps(10));
@@ -159,14 +159,12 @@ fn senders_can_avoid_a_slow_path() {
         let config = Config { avoid_paths, initial_window: 30, max_window: 30, ..Config::default() };
         let report = run::<PFabric>(&config, setup, flows);
         let last = report.records.iter().map(|record| record.received.as_secs_f64()).fold(0.0, f64::max);
-        (last, report.ports[slow.index()].drops())
+        let on_slow = report.ports[slow.index()].sent[1].packets;
+        println!("{avoid_paths}: {last} s, {on_slow} packets over the slow path");
+        (last, on_slow)
     };
-    let ((even, lost_evenly), (avoiding, lost_avoiding)) = (go(false), go(true));
-    println!("{even} s, {lost_evenly} lost; {avoiding} s, {lost_avoiding} lost");
-    assert!(
-        avoiding < 0.9 * even && lost_avoiding < lost_evenly / 3,
-        "{even} s, {lost_evenly} lost; {avoiding} s, {lost_avoiding} lost"
-    );
+    let ((even, all), (avoiding, fewer)) = (go(false), go(true));
+    assert!(avoiding < 0.85 * even && fewer < all, "{even} s, {all} packets; {avoiding} s, {fewer} packets");
 }
 
 /// Of the 16 paths between two pods of a fat tree with k = 8, each gets as many packets of a flow as the others.
